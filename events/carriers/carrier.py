@@ -1,0 +1,77 @@
+"""What one row of the table `CARRIERS` says: how a carrier authenticates, what it wants as an ACK, which code reads it.
+
+Plain data: verifying a signature is `statesvc.ingress.authentication`, choosing a version is the claim's.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final, Literal
+
+from events.event import Normalized
+
+Normalizer = Callable[[bytes, datetime], Normalized]
+"""`(body, received_at) -> Normalized`; pure; raises only `UnreadableMessageError`."""
+
+MIB: Final = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hmac:
+    """HMAC over the raw body (and what `signed` puts before it), compared with a header.
+
+    `prefix` stands before the digest in the header (`hmac-sha256-hex=`). `nfkd` normalises the secret first (EasyPost).
+    """
+
+    header: str
+    algorithm: Literal["sha256", "sha1", "sha512"] = "sha256"
+    encoding: Literal["hex", "base64"] = "hex"
+    prefix: str = ""
+    nfkd: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedHeader:
+    """A static secret in a header (UPS `credential`, DHL's header of our choice); `prefix` such as `Bearer ` comes before it."""
+
+    header: str
+    prefix: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Basic:
+    """HTTP basic authentication; the secret is `user:password`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UrlToken:
+    """A static secret in the query string."""
+
+    parameter: str = "token"
+
+
+Authentication = Hmac | SharedHeader | Basic | UrlToken
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ack:
+    """The answer that the carrier takes for a yes. `body` None: our own JSON with the message id."""
+
+    status: int = 200
+    content_type: str = "application/json"
+    body: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Carrier:
+    """One carrier or aggregator that may push to us. `authentication`: any one that succeeds is enough."""
+
+    carrier_id: str
+    name: str
+    normalizers: Mapping[str, Normalizer]
+    """Version -> code. A version that has read messages in production stays."""
+    stable: str
+    formats: tuple[str, ...]
+    authentication: tuple[Authentication, ...]
+    ack: Ack = field(default_factory=Ack)
+    body_bytes_max: int = MIB

@@ -1,0 +1,41 @@
+"""What can go wrong between a message and its events, as values with a closed list of causes."""
+
+from enum import StrEnum
+
+
+class Cause(StrEnum):
+    """Why a message waits for a human. Stable words: dead letters are grouped and replayed by them."""
+
+    UNREADABLE = "unreadable"
+    """Not JSON, not XML, truncated, wrongly encoded."""
+    REFUSED_XML = "refused_xml"
+    """Has a DOCTYPE, entities or XInclude: never parsed further."""
+    TOO_COMPLEX = "too_complex"
+    """Beyond the limits on depth, nodes, attributes or number length."""
+    UNKNOWN_FORMAT = "unknown_format"
+    """Parses, but is none of the carrier's formats."""
+    NO_TRACKING_NUMBER = "no_tracking_number"
+    """Events without a tracking number in any field."""
+    INVALID_EVENT = "invalid_event"
+    """A canonical event that breaks the schema."""
+    REJECTED_MEMBER = "rejected_member"
+    """The message was applied, but some of its members are no events."""
+    UNKNOWN_CODE = "unknown_code"
+    """A carrier code that no mapping knows; one dead letter per (carrier, type, code)."""
+    WORKER_DIED = "worker_died"
+    """Every attempt ended without a verdict."""
+    ATTEMPTS_EXHAUSTED = "attempts_exhausted"
+    """Transient failures beyond their budget."""
+    NORMALIZER_FAILED = "normalizer_failed"
+    """The normalizer raised something that it does not declare: a defect of ours."""
+    DELIVERY_EXHAUSTED = "delivery_exhausted"
+    """A notification that its subscriber never accepted."""
+
+
+class UnreadableMessageError(ValueError):
+    """A message that no retry can make readable. `detail` names the place and the rule, never a value of the message."""
+
+    def __init__(self, cause: Cause, detail: str) -> None:
+        super().__init__(f"{cause.value}: {detail}")
+        self.cause = cause
+        self.detail = detail

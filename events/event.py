@@ -1,0 +1,148 @@
+"""The two shapes of a carrier's statement: as a normalizer reads it, and as the log keeps it.
+
+A normalizer yields `Reading`s (pure, without identity); `events.identity.identify` turns each into an `Event`.
+Both are values: nothing here does I/O or knows the clock.
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """A point in time as a carrier printed it.
+
+    `printed` is the carrier's own text (date and time joined by one blank where they are two fields); `local` is the wall
+    clock that it shows, without zone (None where only an epoch or nothing is printed); `instant` is timezone-aware in the
+    offset that `tz_source` explains; `fields` says which parts were printed, for the derived id.
+    """
+
+    printed: str
+    instant: datetime
+    tz_source: TzSource
+    precision: TimePrecision
+    identity: str
+    """`YYYYMMDDTHHMMSS[.ffffff]` of the wall clock with absent parts left out; an epoch as UTC. Never changed once landed."""
+    zone: str | None = None
+    """Zone or offset as printed, None where the carrier printed none."""
+    flag: str | None = None
+    """`ambiguous` or `shifted` where daylight saving made the wall clock ambiguous or inexistent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a scan happened. All as printed and trimmed; `country` ISO 3166-1 alpha-2 where the carrier allows to know it."""
+
+    city: str | None = None
+    region: str | None = None
+    postal_code: str | None = None
+    country: str | None = None
+    facility: str | None = None
+    """The carrier's own id of the facility."""
+
+
+NOWHERE = Place()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Raw:
+    """The carrier's own words, kept so that an event can be re-read without its message. Status text is personal: not here."""
+
+    type: str | None = None
+    code: str | None = None
+    reason: str | None = None
+    further: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """One statement of a carrier as its normalizer read it, before it has an identity.
+
+    `tracking_number` is None where the message names none (an answer to a request that did). `native_id` is the carrier's
+    own id of the scan, unique per carrier; set `native_id_per_number` where it is unique only per tracking number.
+    `signed_by`, `estimated_delivery` are enrichment: not part of the identity, never a conflict; `stamp` is the carrier's
+    own update time of that enrichment as printed, or empty.
+    """
+
+    tracking_number: str | None
+    kind: Kind
+    raw: Raw
+    time: Moment
+    place: Place = NOWHERE
+    status: Status | None = None
+    reason: Reason | None = None
+    by_category: bool = False
+    discriminator: str = ""
+    piece: str | None = None
+    native_id: str | None = None
+    native_id_per_number: bool = False
+    description: str | None = None
+    signed_by: str | None = None
+    delivery_address: str | None = None
+    estimated_delivery: str | None = None
+    stamp: str = ""
+    corrects: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejection:
+    """A member of a readable message that is not an event (a null in a list, a scan without any code, text or time)."""
+
+    pointer: str
+    """Where in the message, as a JSON pointer or element path; holds no value of the message."""
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Normalized:
+    """Everything that one message says. No readings and no rejections: a notice or an empty answer (`empty`)."""
+
+    readings: tuple[Reading, ...] = ()
+    rejections: tuple[Rejection, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """A carrier event in canonical form: a reading with its identity. Field names are those of the JSON contract."""
+
+    carrier_id: str
+    event_id: str
+    tracking_number: str
+    discriminator: str
+    kind: Kind
+    occurred_at: datetime
+    occurred_at_raw: str
+    tz_source: TzSource
+    time_precision: TimePrecision
+    status: Status | None
+    reason: Reason | None
+    carrier_code: str | None
+    raw: Raw
+    raw_zone: str | None
+    location: Place
+    piece: str | None = None
+    by_category: bool = False
+    time_flag: str | None = None
+    estimated_delivery: str | None = None
+    corrects: str | None = None
+    anchor: str | None = None
+    """Of an enrichment (`e1-`): the event that it belongs to."""
+    stamp: str = ""
+    personal: "Personal" = field(default_factory=lambda: NOT_PERSONAL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Personal:
+    """The part of an event that may name a person; sealed before it is stored, never logged."""
+
+    description: str | None = None
+    signed_by: str | None = None
+    delivery_address: str | None = None
+
+    def __bool__(self) -> bool:
+        return self.description is not None or self.signed_by is not None or self.delivery_address is not None
+
+
+NOT_PERSONAL = Personal()
