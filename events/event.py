@@ -4,7 +4,7 @@ A normalizer yields `Reading`s (pure, without identity); `events.identity.identi
 Both are values: nothing here does I/O or knows the clock.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
@@ -104,6 +104,21 @@ class Normalized:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Personal:
+    """The part of an event that may name a person; sealed before it is stored, never logged."""
+
+    description: str | None = None
+    signed_by: str | None = None
+    delivery_address: str | None = None
+
+    def __bool__(self) -> bool:
+        return self.description is not None or self.signed_by is not None or self.delivery_address is not None
+
+
+NOT_PERSONAL = Personal()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """A carrier event in canonical form: a reading with its identity. Field names are those of the JSON contract."""
 
@@ -130,19 +145,4 @@ class Event:
     anchor: str | None = None
     """Of an enrichment (`e1-`): the event that it belongs to."""
     stamp: str = ""
-    personal: "Personal" = field(default_factory=lambda: NOT_PERSONAL)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Personal:
-    """The part of an event that may name a person; sealed before it is stored, never logged."""
-
-    description: str | None = None
-    signed_by: str | None = None
-    delivery_address: str | None = None
-
-    def __bool__(self) -> bool:
-        return self.description is not None or self.signed_by is not None or self.delivery_address is not None
-
-
-NOT_PERSONAL = Personal()
+    personal: Personal = NOT_PERSONAL

@@ -1,0 +1,242 @@
+"""DHL Express: the tracking answers of XML-PI and of MyDHL (JSON, SOAP), as a poller or a relay posts them.
+
+Checkpoints are local times of the service area. A waybill with one piece is that piece, under the waybill's number; with several, each
+piece number is a shipment of its own beside the waybill. Signatories stand on any scan and are believed on a delivery only.
+"""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from lxml.etree import _Element
+
+from events.carriers.carrier import Carrier, UrlToken
+from events.errors import Cause, UnreadableMessageError
+from events.event import Normalized, Place, Raw, Reading, Rejection
+from events.reading.enrichment import estimate, with_estimate
+from events.reading.formats import TimeFormats, read_offset
+from events.reading.json import read_json
+from events.reading.lists import JsonObject, as_list, child, objects
+from events.reading.meanings import UNMAPPED, meanings
+from events.reading.places import country_code, place
+from events.reading.text import collapse, signer, text, text_unless
+from events.reading.times import Clock
+from events.reading.xml import Document, body_of, is_xml, read_xml, text_at
+from events.vocabulary import Status
+
+CODES: Final = meanings("dhl_express_codes.csv")
+CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%d[ %-H:%M[:%S[%f]][ %z]]"))
+ESTIMATES: Final = TimeFormats("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d %H:%M:%S[ GMT%z]")
+
+PLACEHOLDER: Final = frozenset({"string"})
+"""What DHL's own samples print for a value."""
+
+COUNTRY_NAMES: Final = {
+    "UK": "GB",
+    "UNITED STATES OF AMERICA": "US",
+    "NETHERLANDS, THE": "NL",
+    "CZECH REPUBLIC, THE": "CZ",
+    "PHILIPPINES, THE": "PH",
+    "CHINA MAINLAND": "CN",
+    "CHINA, PEOPLES REPUBLIC": "CN",
+    "HONG KONG SAR, CHINA": "HK",
+    "KOREA, REPUBLIC OF (SOUTH K.)": "KR",
+    "RUSSIAN FEDERATION, THE": "RU",
+    "IRELAND, REPUBLIC OF": "IE",
+    "TAIWAN, CHINA": "TW",
+}
+"""Names that DHL Express prints and the list of countries lacks."""
+
+_ANSWERS: Final = ("TrackingResponse", "ErrorResponse", "trackShipmentRequestResponse", "Fault")
+_ERROR_FIELDS: Final = frozenset({"title", "detail", "message", "error", "errors", "reasons"})
+
+
+class Scan(NamedTuple):
+    """One checkpoint, from either format. `where` is its pointer in the message."""
+
+    where: str
+    code: str | None
+    description: str | None
+    date: str | None
+    time: str | None
+    offset: str | None
+    area: str | None
+    area_name: str | None
+    signatory: str | None
+
+
+class Piece(NamedTuple):
+    """One piece of a waybill and its checkpoints. `ordinal` names it where it has no number of its own."""
+
+    number: str | None
+    ordinal: str
+    scans: tuple[Scan, ...]
+
+
+class Waybill(NamedTuple):
+    """One waybill, from either format."""
+
+    number: str | None
+    scans: tuple[Scan, ...]
+    pieces: tuple[Piece, ...]
+    estimate: str | None
+
+
+def normalize(body: bytes, received_at: datetime) -> Normalized:
+    """Events of a tracking answer of XML-PI or MyDHL."""
+    rejections: list[Rejection] = []
+    waybills = _from_xml(read_xml(body)) if is_xml(body) else _from_json(read_json(body), rejections)
+    readings: list[Reading] = []
+    for waybill in waybills:
+        readings += _waybill(waybill, received_at, rejections)
+    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _waybill(waybill: Waybill, received_at: datetime, rejections: list[Rejection]) -> Iterator[Reading]:
+    def read(scans: Iterable[Scan], number: str | None, piece: str | None = None) -> list[Reading]:
+        found = (_reading(scan, number, piece, received_at, rejections) for scan in scans)
+        return with_estimate([reading for reading in found if reading is not None], waybill.estimate)
+
+    told = {_identity(scan) for scan in waybill.scans}
+    if len(waybill.pieces) == 1:
+        only = (scan for scan in waybill.pieces[0].scans if _identity(scan) not in told)
+        yield from read((*waybill.scans, *only), waybill.number)
+        return
+    yield from read(waybill.scans, waybill.number)
+    for piece in waybill.pieces:
+        if piece.number is not None:
+            yield from read(piece.scans, piece.number)
+        else:
+            yield from read((scan for scan in piece.scans if _identity(scan) not in told), waybill.number, piece.ordinal)
+
+
+def _identity(scan: Scan) -> tuple[str | None, ...]:
+    return scan.code, scan.date, scan.time, scan.area
+
+
+def _reading(
+    scan: Scan, number: str | None, piece: str | None, received_at: datetime, rejections: list[Rejection]
+) -> Reading | None:
+    if scan.code is None and scan.description is None:
+        rejections.append(Rejection(pointer=scan.where, why="neither a code nor a text"))
+        return None
+    where = _place(scan.area, scan.area_name)
+    printed = " ".join(part for part in (scan.date, scan.time, scan.offset if scan.time else None) if part)
+    time = CLOCK.read(printed or None, where, received_at=received_at)
+    if time is None:
+        rejections.append(Rejection(pointer=scan.where, why="a time in no known format"))
+        return None
+    meaning = CODES.get((scan.code,), UNMAPPED) if scan.code else UNMAPPED
+    return Reading(
+        tracking_number=number,
+        kind=meaning.kind,
+        status=meaning.status,
+        reason=meaning.reason,
+        raw=Raw(code=scan.code),
+        time=time,
+        place=where,
+        piece=piece,
+        description=scan.description,
+        signed_by=signer(scan.signatory) if meaning.status is Status.DELIVERED else None,
+    )
+
+
+def _place(area: str | None, name: str | None) -> Place:
+    """`BNE`, `Brisbane-AU` or `Barcelona - Spain`; a name without a country stays whole."""
+    city, dash, printed = (name or "").rpartition("-")
+    country = _country(printed.strip()) if dash else None
+    return place(city=collapse(city) if country else name, country=country, facility=area)
+
+
+def _country(printed: str) -> str | None:
+    found = COUNTRY_NAMES.get(printed.upper()) or country_code(printed)
+    return found if found is not None and len(found) == 2 else None
+
+
+def _from_xml(document: Document) -> Iterator[Waybill]:
+    answer = body_of(document)
+    if answer is None:
+        return
+    if not answer.tag.endswith(_ANSWERS) and answer.find(".//AWBInfo") is None:
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of DHL Express")
+    for index, info in enumerate(element for element in answer.iter() if element.find("AWBNumber") is not None and len(element) > 1):
+        where = f"AWBInfo[{index + 1}]"
+        pieces = (element for element in info.iter() if element.find("PieceDetails") is not None)
+        yield Waybill(
+            number=text_at(info, "AWBNumber"),
+            scans=tuple(_xml_scans(info, "ShipmentEvent", where)),
+            pieces=tuple(
+                Piece(text_at(piece, "PieceDetails/LicensePlate"), str(ordinal), tuple(_xml_scans(piece, "PieceEvent", where)))
+                for ordinal, piece in enumerate(pieces, start=1)
+            ),
+            estimate=estimate(text_at(info, "ShipmentInfo/EstDlvyDate"), ESTIMATES),
+        )
+
+
+def _xml_scans(parent: _Element, name: str, where: str) -> Iterator[Scan]:
+    """The scans under `name`, as XML-PI prints them or, as SOAP does, each in an array item of its own."""
+    scans = (element for event in parent.iter(name) for element in (event.findall(f"ArrayOf{name}Item") or [event]))
+    for index, scan in enumerate(scans):
+        description = text_at(scan, "ServiceEvent/Description")
+        yield Scan(
+            where=f"{where}/{name}[{index + 1}]",
+            code=text_at(scan, "ServiceEvent/EventCode"),
+            description=collapse(description) if description else None,
+            date=text_at(scan, "Date"),
+            time=text_at(scan, "Time"),
+            offset=None,
+            area=text_at(scan, "ServiceArea/ServiceAreaCode"),
+            area_name=text_at(scan, "ServiceArea/Description"),
+            signatory=text_at(scan, "Signatory"),
+        )
+
+
+def _from_json(body: object, rejections: list[Rejection]) -> Iterator[Waybill]:
+    if body in ({}, []):
+        return
+    if type(body) is not dict or ("shipments" not in body and not _ERROR_FIELDS & body.keys()):
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of MyDHL")
+    for index, shipment in objects(body.get("shipments"), "/shipments", rejections):
+        where = f"/shipments/{index}"
+        yield Waybill(
+            number=text_unless(shipment.get("shipmentTrackingNumber"), PLACEHOLDER),
+            scans=tuple(_json_scans(shipment, where, rejections)),
+            pieces=tuple(
+                Piece(
+                    text_unless(piece.get("trackingNumber"), PLACEHOLDER),
+                    text(piece.get("number")) or str(ordinal + 1),
+                    tuple(_json_scans(piece, f"{where}/pieces/{ordinal}", rejections)),
+                )
+                for ordinal, piece in objects(shipment.get("pieces"), f"{where}/pieces", rejections)
+            ),
+            estimate=estimate(text(shipment.get("estimatedDeliveryDate")), ESTIMATES),
+        )
+
+
+def _json_scans(parent: JsonObject, where: str, rejections: list[Rejection]) -> Iterator[Scan]:
+    for index, event in objects(parent.get("events"), f"{where}/events", rejections):
+        if event.get("typeCode") == "string" and event.get("date") == "string":
+            continue
+        area = child({"serviceArea": as_list(event.get("serviceArea"))[:1]}, "serviceArea")
+        offset = text(event.get("GMTOffset"))
+        yield Scan(
+            where=f"{where}/events/{index}",
+            code=text_unless(event.get("typeCode"), PLACEHOLDER),
+            description=text_unless(event.get("description"), PLACEHOLDER),
+            date=text(event.get("date")),
+            time=text(event.get("time")),
+            offset=offset if offset is not None and read_offset(offset) is not None else None,
+            area=text_unless(area.get("code"), PLACEHOLDER),
+            area_name=text_unless(area.get("description"), PLACEHOLDER),
+            signatory=text(event.get("signedBy")),
+        )
+
+
+CARRIER: Final = Carrier(
+    carrier_id="dhl_express",
+    name="DHL Express",
+    normalizers={"1": normalize},
+    stable="1",
+    formats=("MyDHL API tracking JSON", "MyDHL API tracking SOAP", "XML-PI TrackingResponse"),
+    authentication=(UrlToken(),),
+)

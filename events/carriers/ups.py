@@ -1,0 +1,32 @@
+"""UPS: Track Alert webhooks (one activity each) and the answers of its tracking APIs (whole histories, newest first).
+
+UPS has no scan ids. The Track Alert subscription of a number lives 14 days; only 200 is an acknowledgement.
+"""
+
+from datetime import datetime
+from typing import Final
+
+from events.carriers.carrier import Ack, Carrier, SharedHeader
+from events.carriers.ups_json import read_json_message
+from events.carriers.ups_xml import read_xml_message
+from events.event import Normalized
+from events.reading.json import read_json
+from events.reading.xml import is_xml, read_xml
+
+
+def normalize(body: bytes, received_at: datetime) -> Normalized:
+    """Every activity that a UPS message prints. Raises UnreadableMessageError only."""
+    if is_xml(body):
+        return read_xml_message(read_xml(body), received_at)
+    return read_json_message(read_json(body), received_at)
+
+
+CARRIER: Final = Carrier(
+    carrier_id="ups",
+    name="UPS",
+    normalizers={"1": normalize},
+    stable="1",
+    formats=("Track Alert webhook (JSON)", "Track API (JSON)", "TrackResponse (XML)", "TrackResponse (SOAP)"),
+    authentication=(SharedHeader(header="credential"),),
+    ack=Ack(status=200),
+)

@@ -1,0 +1,100 @@
+"""One UPS activity, whatever format printed it, and what a package's activities say together."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from events.carriers.ups_codes import meaning
+from events.event import Moment, Place, Raw, Reading
+from events.reading.formats import TimeFormats
+from events.reading.text import signer
+from events.reading.times import Clock
+from events.vocabulary import Kind, Status
+
+CLOCK: Final = Clock(formats=TimeFormats("%Y%m%d %H%M%S", "%Y%m%d %H:%M:%S", "%Y%m%d %H%M", "%Y%m%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d"))
+
+UNREADABLE_TIME: Final = "a time in no known format"
+EMPTY: Final = "neither code, text nor time"
+PLACEHOLDERS: Final = frozenset({"string"})
+"""What UPS's own samples print where a value belongs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Activity:
+    """The fields of an activity as printed. Dates and times are apart, as UPS prints them."""
+
+    number: str | None
+    type: str | None
+    code: str | None
+    text: str | None
+    place: Place
+    further: tuple[str, ...] = ()
+    date: str | None = None
+    time: str | None = None
+    gmt_date: str | None = None
+    gmt_time: str | None = None
+    gmt_offset: str | None = None
+    signer: object = None
+
+
+def read_activity(activity: Activity, received_at: datetime) -> Reading | str:
+    """The reading of an activity, or why it is none."""
+    if activity.code is None and activity.text is None and activity.date is None:
+        return EMPTY
+    time = _time(activity, received_at)
+    if time is None:
+        return UNREADABLE_TIME
+    kind, status, reason, by_category = meaning(activity.type, activity.code, activity.text)
+    return Reading(
+        tracking_number=activity.number,
+        kind=kind,
+        raw=Raw(type=activity.type, code=activity.code, further=activity.further),
+        time=time,
+        place=activity.place,
+        status=status,
+        reason=reason,
+        by_category=by_category,
+        description=activity.text,
+        signed_by=signer(activity.signer) if status is Status.DELIVERED else None,
+    )
+
+
+def with_package_facts(readings: Sequence[Reading], *, received_by: object = None, estimate: str | None = None) -> list[Reading]:
+    """The readings of one package with what UPS prints beside them.
+
+    Who received it goes on the last delivered scan, unless that names somebody; while it is not delivered, when it is expected goes
+    on the newest scan.
+    """
+    found = list(readings)
+    scans = [index for index, reading in enumerate(found) if reading.kind is Kind.SCAN]
+    delivered = [index for index in scans if found[index].status is Status.DELIVERED]
+    name = signer(received_by)
+    if delivered and name is not None:
+        last = max(delivered, key=lambda index: found[index].time.instant)
+        if found[last].signed_by is None:
+            found[last] = replace(found[last], signed_by=name)
+    expected = iso_date(estimate)
+    if expected is not None and scans and not delivered:
+        newest = max(scans, key=lambda index: found[index].time.instant)
+        found[newest] = replace(found[newest], estimated_delivery=expected)
+    return found
+
+
+def iso_date(printed: str | None) -> str | None:
+    """`20260301` as `2026-03-01`; None for anything that is no date."""
+    wall = CLOCK.formats.read(printed) if printed else None
+    return None if wall is None or wall.is_sentinel else wall.local.date().isoformat()
+
+
+def _time(activity: Activity, received_at: datetime) -> Moment | None:
+    printed = _joined(activity.date, activity.time)
+    if activity.gmt_date and activity.gmt_time:
+        return CLOCK.read_pair(printed, _joined(activity.gmt_date, activity.gmt_time), activity.place, received_at=received_at)
+    return CLOCK.read_beside(printed, activity.gmt_offset, activity.place, received_at=received_at)
+
+
+def _joined(date: str | None, time: str | None) -> str | None:
+    if date is None:
+        return None
+    return date if time is None else f"{date} {time}"

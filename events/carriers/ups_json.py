@@ -1,0 +1,166 @@
+"""UPS in JSON: the Track API (`trackResponse`, and the older `TrackResponse` with capitals) and the Track Alert webhook."""
+
+from datetime import datetime
+from typing import Final
+
+from events.carriers.ups_activity import PLACEHOLDERS, Activity, iso_date, read_activity, with_package_facts
+from events.errors import Cause, UnreadableMessageError
+from events.event import NOWHERE, Normalized, Place, Reading, Rejection
+from events.reading.lists import JsonObject, as_list, child, objects
+from events.reading.places import place
+from events.reading.text import text, text_unless
+
+_ALERT_KEYS: Final = frozenset({"activityStatus", "localActivityDate", "activityLocation"})
+_ERROR_KEYS: Final = frozenset({"response", "errors", "Fault", "fault", "Error"})
+_ESTIMATES: Final = ("RDD", "SDD")
+"""Types of delivery dates that lie ahead, the better one first: rescheduled, scheduled."""
+
+
+def read_json_message(value: object, received_at: datetime) -> Normalized:
+    """Raises UnreadableMessageError (`unknown_format`) for JSON that is none of UPS's formats."""
+    if type(value) is list:
+        return _read_alerts(value, "", received_at)
+    if type(value) is dict:
+        if not value:
+            return Normalized()
+        if _ALERT_KEYS & value.keys():
+            return _read_alerts([value], "", received_at)
+        for root in ("trackResponse", "TrackResponse"):
+            if root in value:
+                return _read_track_response(child(value, root), f"/{root}", received_at)
+        if _ERROR_KEYS & value.keys():
+            return Normalized()
+    raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "neither a track response nor a track alert of UPS")
+
+
+def _read_alerts(alerts: list[object], pointer: str, received_at: datetime) -> Normalized:
+    readings: list[Reading] = []
+    rejections: list[Rejection] = []
+    for index, alert in objects(alerts, pointer, rejections):
+        if not _ALERT_KEYS & alert.keys():
+            raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "a list of something else than track alerts of UPS")
+        _keep(read_activity(_alert(alert), received_at), f"{pointer}/{index}", readings, rejections)
+        if readings:
+            estimate = iso_date(text(alert.get("scheduledDeliveryDate")))
+            readings[-1:] = with_package_facts(readings[-1:], estimate=None if alert.get("actualDeliveryDate") else estimate)
+    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _alert(alert: JsonObject) -> Activity:
+    status = child(alert, "activityStatus")
+    further = text(status.get("descriptionCode"))
+    return Activity(
+        number=text(alert.get("trackingNumber")),
+        type=text(status.get("type")),
+        code=text(status.get("code")),
+        text=text(status.get("description")),
+        further=() if further is None else (further,),
+        place=_place(child(alert, "activityLocation")),
+        date=text(alert.get("localActivityDate")),
+        time=text(alert.get("localActivityTime")),
+        gmt_date=text(alert.get("gmtActivityDate")),
+        gmt_time=text(alert.get("gmtActivityTime")),
+        gmt_offset=text(alert.get("gmtOffset")),
+        signer=alert.get("receivedBy"),
+    )
+
+
+def _read_track_response(response: JsonObject, pointer: str, received_at: datetime) -> Normalized:
+    readings: list[Reading] = []
+    rejections: list[Rejection] = []
+    shipments_key = "shipment" if "shipment" in response else "Shipment"
+    for at, shipment in objects(response.get(shipments_key), f"{pointer}/{shipments_key}", rejections):
+        packages_key = "package" if "package" in shipment else "Package"
+        inquired = _number(shipment.get("inquiryNumber", shipment.get("InquiryNumber")))
+        where = f"{pointer}/{shipments_key}/{at}/{packages_key}"
+        for index, package in objects(shipment.get(packages_key), where, rejections):
+            readings += _read_package(package, inquired, f"{where}/{index}", rejections, received_at)
+    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _read_package(
+    package: JsonObject, inquired: str | None, pointer: str, rejections: list[Rejection], received_at: datetime
+) -> list[Reading]:
+    number = _number(package.get("trackingNumber", package.get("TrackingNumber"))) or inquired
+    key = "activity" if "activity" in package else "Activity"
+    readings: list[Reading] = []
+    for index, activity in objects(package.get(key), f"{pointer}/{key}", rejections):
+        read = _activity(activity, number) if key == "activity" else _capital_activity(activity, number)
+        _keep(read_activity(read, received_at), f"{pointer}/{key}/{index}", readings, rejections)
+    return with_package_facts(
+        readings,
+        received_by=child(package, "deliveryInformation").get("receivedBy"),
+        estimate=_estimate(package.get("deliveryDate")),
+    )
+
+
+def _activity(activity: JsonObject, number: str | None) -> Activity:
+    status = child(activity, "status")
+    location = child(activity, "location")
+    further = text_unless(status.get("statusCode"), PLACEHOLDERS)
+    return Activity(
+        number=number,
+        type=text(status.get("type")),
+        code=text(status.get("code")),
+        text=text(status.get("description")),
+        further=() if further is None else (further,),
+        place=_place(child(location, "address"), facility=location.get("slic")),
+        date=text(activity.get("date")),
+        time=text(activity.get("time")),
+        gmt_date=text(activity.get("gmtDate")),
+        gmt_time=text(activity.get("gmtTime")),
+        gmt_offset=text(activity.get("gmtOffset")),
+    )
+
+
+def _capital_activity(activity: JsonObject, number: str | None) -> Activity:
+    status = child(activity, "Status")
+    location = child(activity, "ActivityLocation")
+    address = child(location, "Address")
+    return Activity(
+        number=number,
+        type=text(status.get("Type")) or text(child(status, "StatusType").get("Code")),
+        code=text(status.get("Code")) or text(child(status, "StatusCode").get("Code")),
+        text=text(status.get("Description")) or text(child(status, "StatusType").get("Description")),
+        place=place(
+            city=address.get("City"),
+            region=address.get("StateProvinceCode"),
+            postal_code=address.get("PostalCode"),
+            country=address.get("CountryCode"),
+        ),
+        date=text(activity.get("Date")),
+        time=text(activity.get("Time")),
+        gmt_date=text(activity.get("GMTDate")),
+        gmt_time=text(activity.get("GMTTime")),
+        gmt_offset=text(activity.get("GMTOffset")),
+        signer=location.get("SignedForByName"),
+    )
+
+
+def _place(address: JsonObject, facility: object = None) -> Place:
+    if not address and facility is None:
+        return NOWHERE
+    return place(
+        city=address.get("city"),
+        region=address.get("stateProvince"),
+        postal_code=address.get("postalCode"),
+        country=address.get("countryCode") or address.get("country"),
+        facility=facility,
+    )
+
+
+def _number(value: object) -> str | None:
+    """A number, printed bare or (`InquiryNumber`) as the value of an object."""
+    return text_unless(value.get("Value") if type(value) is dict else value, PLACEHOLDERS)
+
+
+def _estimate(dates: object) -> str | None:
+    by_type = {text(date.get("type")): text(date.get("date")) for date in as_list(dates) if type(date) is dict}
+    return next((iso_date(by_type[kind]) for kind in _ESTIMATES if iso_date(by_type.get(kind)) is not None), None)
+
+
+def _keep(read: Reading | str, pointer: str, readings: list[Reading], rejections: list[Rejection]) -> None:
+    if isinstance(read, str):
+        rejections.append(Rejection(pointer=pointer, why=read))
+    else:
+        readings.append(read)

@@ -1,0 +1,75 @@
+"""UPS in XML: the legacy `TrackResponse` and the SOAP one, which prints type and code of a status elsewhere."""
+
+from datetime import datetime
+
+from lxml import etree
+
+from events.carriers.ups_activity import Activity, iso_date, read_activity, with_package_facts
+from events.errors import Cause, UnreadableMessageError
+from events.event import Normalized, Place, Reading, Rejection
+from events.reading.places import place
+from events.reading.xml import Document, body_of, elements, text_at
+
+
+def read_xml_message(document: Document, received_at: datetime) -> Normalized:
+    """Raises UnreadableMessageError (`unknown_format`) for XML that is none of UPS's formats. A SOAP fault holds no events."""
+    response = body_of(document)
+    if response is None or response.tag == "Fault":
+        return Normalized()
+    if response.tag != "TrackResponse":
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "no track response of UPS")
+    readings: list[Reading] = []
+    rejections: list[Rejection] = []
+    for at, shipment in elements(response, "Shipment"):
+        inquired = text_at(shipment, "InquiryNumber/Value", "ShipmentIdentificationNumber", "InquiryNumber")
+        for index, package in elements(shipment, "Package"):
+            pointer = f"/TrackResponse/Shipment/{at}/Package/{index}"
+            readings += _read_package(shipment, package, inquired, pointer, rejections, received_at)
+    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _read_package(
+    shipment: etree._Element,
+    package: etree._Element,
+    inquired: str | None,
+    pointer: str,
+    rejections: list[Rejection],
+    received_at: datetime,
+) -> list[Reading]:
+    number = text_at(package, "TrackingNumber") or inquired
+    readings: list[Reading] = []
+    for index, element in elements(package, "Activity"):
+        read = read_activity(_activity(element, number), received_at)
+        if isinstance(read, str):
+            rejections.append(Rejection(pointer=f"{pointer}/Activity/{index}", why=read))
+        else:
+            readings.append(read)
+    estimate = text_at(package, "RescheduledDeliveryDate", "ScheduledDeliveryDate") or text_at(shipment, "ScheduledDeliveryDate")
+    return with_package_facts(readings, estimate=iso_date(estimate))
+
+
+def _activity(activity: etree._Element, number: str | None) -> Activity:
+    return Activity(
+        number=number,
+        type=text_at(activity, "Status/StatusType/Code", "Status/Type"),
+        code=text_at(activity, "Status/StatusCode/Code", "Status/Code"),
+        text=text_at(activity, "Status/StatusType/Description", "Status/Description"),
+        place=_place(activity.find("ActivityLocation/Address")),
+        date=text_at(activity, "Date"),
+        time=text_at(activity, "Time"),
+        gmt_date=text_at(activity, "GMTDate"),
+        gmt_time=text_at(activity, "GMTTime"),
+        gmt_offset=text_at(activity, "GMTOffset"),
+        signer=text_at(activity, "ActivityLocation/SignedForByName"),
+    )
+
+
+def _place(address: etree._Element | None) -> Place:
+    if address is None:
+        return place()
+    return place(
+        city=address.findtext("City"),
+        region=address.findtext("StateProvinceCode"),
+        postal_code=address.findtext("PostalCode"),
+        country=address.findtext("CountryCode"),
+    )

@@ -1,0 +1,231 @@
+"""Entries: the five kinds of leaves of the log, as canonical bytes and leaf hash. Pure.
+
+What was said (event, conflict), what we concluded (transition), what we told (attempt), what an operator did (action).
+`FORMAT` is bound into each leaf; a changed shape needs a new number, old entries keep theirs for ever.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+from uuid import UUID
+
+from events.canonical_json import canonical_bytes
+from events.event import Event, Personal, Place, Raw
+
+FORMAT: Final = 1
+NO_PREVIOUS: Final = bytes(32)
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """One entry as the tree sees it."""
+
+    canonical: bytes
+    leaf_hash: bytes
+
+
+def leaf(document: Mapping[str, Any]) -> Leaf:
+    """`SHA-256(0x00 + canonical bytes)`, the leaf hash of RFC 6962. Fields without a value are left out."""
+    canonical = canonical_bytes({name: value for name, value in document.items() if value is not None})
+    return Leaf(canonical, hashlib.sha256(b"\x00" + canonical).digest())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where an event comes from: the message, and the code that read it."""
+
+    message_id: UUID
+    body_commitment: bytes
+    received_at: datetime
+    normalizer: str
+    normalizer_version: str
+
+
+def rfc3339(moment: datetime) -> str:
+    """In UTC, with microseconds where there are any."""
+    return moment.astimezone(UTC).isoformat()
+
+
+def event_document(
+    event: Event,
+    *,
+    source: Source,
+    shipment_id: UUID,
+    version: int,
+    recorded_at: datetime,
+    previous_hash: bytes,
+    part_commitment: bytes | None,
+    signer_digest: bytes | None,
+) -> dict[str, Any]:
+    """All bound fields of an event. Read back by the API, the fold and the verifier."""
+    return {
+        "format": FORMAT,
+        "entry": "event",
+        "shipment_id": str(shipment_id),
+        "version": version,
+        "previous_hash": previous_hash.hex(),
+        "recorded_at": rfc3339(recorded_at),
+        **_statement(event),
+        **_source(source),
+        "part_commitment": part_commitment.hex() if part_commitment else None,
+        "signer_digest": signer_digest.hex() if signer_digest else None,
+    }
+
+
+def conflict_document(
+    event: Event,
+    *,
+    source: Source,
+    shipment_id: UUID,
+    claimed_shipment_id: UUID,
+    recorded_at: datetime,
+    facts_digest: bytes,
+    part_commitment: bytes | None,
+) -> dict[str, Any]:
+    """A statement that contradicts the event of the same id. `shipment_id` is the holder of that event."""
+    return {
+        "format": FORMAT,
+        "entry": "conflict",
+        "shipment_id": str(shipment_id),
+        "claimed_shipment_id": str(claimed_shipment_id),
+        "recorded_at": rfc3339(recorded_at),
+        "facts_digest": facts_digest.hex(),
+        **_statement(event),
+        **_source(source),
+        "part_commitment": part_commitment.hex() if part_commitment else None,
+    }
+
+
+def _statement(event: Event) -> dict[str, Any]:
+    return {
+        "carrier_id": event.carrier_id,
+        "event_id": event.event_id,
+        "tracking_number": event.tracking_number,
+        "discriminator": event.discriminator,
+        "kind": event.kind.value,
+        "occurred_at": event.occurred_at.isoformat(),
+        "tz_source": event.tz_source.value,
+        "time_precision": event.time_precision.value,
+        "time_flag": event.time_flag,
+        "status": event.status.value if event.status else None,
+        "reason": event.reason.value if event.reason else None,
+        "by_category": event.by_category,
+        "carrier_code": event.carrier_code,
+        "raw": raw_document(event.raw, time=event.occurred_at_raw, zone=event.raw_zone),
+        "location": place_document(event.location),
+        "piece": event.piece,
+        "estimated_delivery": event.estimated_delivery,
+        "corrects": event.corrects,
+        "anchor": event.anchor,
+        "stamp": event.stamp,
+    }
+
+
+def _source(source: Source) -> dict[str, Any]:
+    return {
+        "message_id": str(source.message_id),
+        "body_commitment": source.body_commitment.hex(),
+        "received_at": rfc3339(source.received_at),
+        "normalizer": source.normalizer,
+        "normalizer_version": source.normalizer_version,
+    }
+
+
+def raw_document(raw: Raw, *, time: str, zone: str | None) -> dict[str, Any]:
+    """The carrier's own words; what it did not say is left out."""
+    words = {"type": raw.type, "code": raw.code, "reason": raw.reason, "further": list(raw.further) or None, "time": time, "zone": zone}
+    return {name: value for name, value in words.items() if value is not None}
+
+
+def place_document(place: Place) -> dict[str, Any]:
+    """Where it happened; what is not known is left out."""
+    parts = {
+        "city": place.city,
+        "region": place.region,
+        "postal_code": place.postal_code,
+        "country": place.country,
+        "facility": place.facility,
+    }
+    return {name: value for name, value in parts.items() if value is not None}
+
+
+def part_bytes(personal: Personal) -> bytes:
+    """The personal part as it is committed to and sealed."""
+    return canonical_bytes(
+        {"description": personal.description, "signed_by": personal.signed_by, "delivery_address": personal.delivery_address}
+    )
+
+
+def transition_document(
+    *,
+    shipment_id: UUID,
+    sequence: int,
+    from_status: str,
+    to_status: str,
+    event_id: str,
+    worker: str,
+    message_id: UUID,
+    recorded_at: datetime,
+) -> dict[str, Any]:
+    """One change of a shipment's status."""
+    return {
+        "format": FORMAT,
+        "entry": "transition",
+        "shipment_id": str(shipment_id),
+        "sequence": sequence,
+        "from": from_status,
+        "to": to_status,
+        "event_id": event_id,
+        "worker": worker,
+        "message_id": str(message_id),
+        "recorded_at": rfc3339(recorded_at),
+    }
+
+
+def attempt_document(
+    *,
+    webhook_id: str,
+    subscription_id: UUID,
+    shipment_id: UUID,
+    sequence: int,
+    number: int,
+    started_at: datetime,
+    recorded_at: datetime,
+    duration_ms: int,
+    outcome: str,
+    status_code: int | None,
+    body_commitment: bytes,
+    part_commitment: bytes | None,
+) -> dict[str, Any]:
+    """One try at one notification: what was sent (by commitment), when, and what came back."""
+    return {
+        "format": FORMAT,
+        "entry": "attempt",
+        "webhook_id": webhook_id,
+        "subscription_id": str(subscription_id),
+        "shipment_id": str(shipment_id),
+        "sequence": sequence,
+        "number": number,
+        "started_at": rfc3339(started_at),
+        "recorded_at": rfc3339(recorded_at),
+        "duration_ms": duration_ms,
+        "outcome": outcome,
+        "status_code": status_code,
+        "body_commitment": body_commitment.hex(),
+        "part_commitment": part_commitment.hex() if part_commitment else None,
+    }
+
+
+def action_document(*, actor: str, verb: str, target: str, details: Mapping[str, Any], recorded_at: datetime) -> dict[str, Any]:
+    """What an operator did, to what, and with which parameters (`why` among them)."""
+    return {
+        "format": FORMAT,
+        "entry": "action",
+        "actor": actor,
+        "verb": verb,
+        "target": target,
+        "details": dict(details),
+        "recorded_at": rfc3339(recorded_at),
+    }

@@ -1,0 +1,104 @@
+"""From decided proposals to log rows: version, recorded_at, sealed part, chain and leaf hash. Pure but for fresh nonces.
+
+`recorded_at` is the database's clock under the shipment's lock and strictly grows per shipment, so several events of one
+transaction stand a microsecond apart.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from events.entry import Leaf, conflict_document, event_document, leaf, part_bytes
+from events.event import Event
+from events.keyring import part_context
+from events.log.proposal import Conflict, Proposal
+from events.sealing import SealingKey, commitment, salted
+
+_TICK: Final = timedelta(microseconds=1)
+
+
+@dataclass(slots=True)
+class Head:
+    """The locked end of one shipment's stream; moves on as events are assembled. `key` None: erased, nothing is sealed any more."""
+
+    version: int
+    head_hash: bytes
+    recorded_at: datetime
+    first_recorded_at: datetime
+    key: SealingKey | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventRow:
+    """One event as it is written."""
+
+    proposal: Proposal
+    version: int
+    recorded_at: datetime
+    leaf: Leaf
+    sealed_part: bytes | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConflictRow:
+    """One conflict as it is written."""
+
+    conflict: Conflict
+    recorded_at: datetime
+    leaf: Leaf
+    sealed_part: bytes | None
+
+
+def assemble_events(appends: Sequence[Proposal], heads: Mapping[UUID, Head], *, clock: datetime) -> list[EventRow]:
+    """Rows in the order of `appends`; moves `heads` on."""
+    rows = []
+    for proposal in appends:
+        head = heads[proposal.shipment_id]
+        part_commitment, sealed_part = _seal_part(proposal.event, proposal.shipment_id, head.key)
+        recorded_at = max(clock, head.recorded_at + _TICK)
+        version = head.version + 1
+        row_leaf = leaf(
+            event_document(
+                proposal.event,
+                source=proposal.source,
+                shipment_id=proposal.shipment_id,
+                version=version,
+                recorded_at=recorded_at,
+                previous_hash=head.head_hash,
+                part_commitment=part_commitment,
+                signer_digest=proposal.signer_digest if head.key else None,
+            )
+        )
+        if head.version == 0:
+            head.first_recorded_at = recorded_at
+        head.version, head.head_hash, head.recorded_at = version, row_leaf.leaf_hash, recorded_at
+        rows.append(EventRow(proposal=proposal, version=version, recorded_at=recorded_at, leaf=row_leaf, sealed_part=sealed_part))
+    return rows
+
+
+def assemble_conflicts(conflicts: Sequence[Conflict], keys: Mapping[UUID, SealingKey | None], *, clock: datetime) -> list[ConflictRow]:
+    """Rows in the order of `conflicts`; `keys` are those of the holders."""
+    rows = []
+    for conflict in conflicts:
+        proposal = conflict.proposal
+        part_commitment, sealed_part = _seal_part(proposal.event, conflict.holder, keys.get(conflict.holder))
+        document = conflict_document(
+            proposal.event,
+            source=proposal.source,
+            shipment_id=conflict.holder,
+            claimed_shipment_id=proposal.shipment_id,
+            recorded_at=clock,
+            facts_digest=proposal.facts_digest,
+            part_commitment=part_commitment,
+        )
+        rows.append(ConflictRow(conflict=conflict, recorded_at=clock, leaf=leaf(document), sealed_part=sealed_part))
+    return rows
+
+
+def _seal_part(event: Event, shipment_id: UUID, key: SealingKey | None) -> tuple[bytes | None, bytes | None]:
+    if key is None or not event.personal:
+        return None, None
+    part = salted(part_bytes(event.personal))
+    return commitment(part), key.seal(part, part_context(shipment_id, event.event_id))

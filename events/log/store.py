@@ -1,0 +1,266 @@
+"""Reading and writing the log. Set-based: the number of statements does not depend on the number of events.
+
+Lock order inside a transaction: messages (the caller's), streams by shipment id, dedupe keys by carrier and event id. The
+keys of enrichments need no insert of their own under lock: they embed the shipment, whose stream is locked.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from psycopg import AsyncConnection
+
+from events.entry import Leaf
+from events.keyring import Keyring
+from events.log.assemble import ConflictRow, EventRow, Head
+from events.log.proposal import Conflict, Key, Known, Proposal
+from events.sealing import SealingKey
+from events.sql.pending import Pending, columns, send
+from events.sql.queries import queries
+
+_SQL = queries("events.log", "store")
+
+
+async def known_keys(connection: AsyncConnection[Any], keys: Iterable[Key]) -> Pending[dict[Key, Known]]:
+    """What the log holds under `keys`."""
+    return await send(
+        connection,
+        _SQL["known_keys"],
+        columns(list(dict.fromkeys(keys)), ("carrier_ids", "event_ids")),
+        lambda rows: {(carrier_id, event_id): Known(shipment_id, digest) for carrier_id, event_id, shipment_id, digest in rows},
+    )
+
+
+async def stream_keys(
+    connection: AsyncConnection[Any], keyring: Keyring, shipment_ids: Iterable[UUID]
+) -> Pending[dict[UUID, SealingKey | None]]:
+    """The keys of those shipments that exist; None: erased."""
+    return await send(
+        connection,
+        _SQL["stream_keys"],
+        {"shipment_ids": sorted(set(shipment_ids))},
+        lambda rows: {
+            shipment_id: None if sealed is None else keyring.open_shipment_key(sealed, shipment_id) for shipment_id, sealed in rows
+        },
+    )
+
+
+async def lock_streams(
+    connection: AsyncConnection[Any], keyring: Keyring, proposals: Iterable[Proposal], known: Mapping[UUID, SealingKey | None]
+) -> Pending[dict[UUID, Head]]:
+    """Locks the streams that `proposals` grow, makes the new ones with a fresh key. `known`: keys of those that exist, read before."""
+    first = {proposal.shipment_id: proposal for proposal in proposals}
+    fresh: dict[UUID, tuple[bytes, SealingKey]] = {}
+    rows: list[tuple[Any, ...]] = []
+    for shipment_id in sorted(first):
+        proposal = first[shipment_id]
+        sealed = b""
+        if shipment_id not in known:
+            key = SealingKey.fresh()
+            sealed = keyring.seal_shipment_key(key, shipment_id)
+            fresh[shipment_id] = (sealed, key)
+        rows.append((shipment_id, proposal.event.carrier_id, proposal.number, proposal.event.discriminator, sealed))
+
+    def read(answer: list[Any]) -> dict[UUID, Head]:
+        heads = {}
+        for shipment_id, version, head_hash, recorded_at, first_recorded_at, sealed in answer:
+            sent, key = fresh.get(shipment_id, (None, known.get(shipment_id)))
+            if sealed is None:
+                key = None
+            elif sent is not None and sent != sealed:
+                # another worker made the stream after we looked
+                key = keyring.open_shipment_key(sealed, shipment_id)
+            heads[shipment_id] = Head(version, head_hash, recorded_at, first_recorded_at, key)
+        return heads
+
+    return await send(
+        connection,
+        _SQL["lock_streams"],
+        columns(rows, ("shipment_ids", "carrier_ids", "numbers", "discriminators", "sealed_keys")),
+        read,
+    )
+
+
+_KEY_COLUMNS = ("carrier_ids", "event_ids", "shipment_ids", "facts_digests")
+
+
+async def insert_keys(connection: AsyncConnection[Any], appends: Iterable[Proposal]) -> Pending[set[Key]]:
+    """Takes the dedupe keys of `appends`; answers which of them were free. Verdicts on the others need a second statement."""
+    rows = [(p.event.carrier_id, p.event.event_id, p.shipment_id, p.facts_digest) for p in appends if p.event.anchor is None]
+    return await send(connection, _SQL["insert_keys"], columns(rows, _KEY_COLUMNS), lambda answer: {(c, e) for c, e in answer})
+
+
+async def count_conflicts(connection: AsyncConnection[Any], conflicts: Sequence[Conflict]) -> list[Conflict]:
+    """Counts each contradiction, and returns those that were never seen before."""
+    distinct = {(*c.proposal.key, c.proposal.facts_digest): c for c in conflicts}
+    pending = await send(
+        connection,
+        _SQL["count_conflicts"],
+        columns(list(distinct), ("carrier_ids", "event_ids", "facts_digests")),
+        lambda rows: [distinct[(carrier_id, event_id, digest)] for carrier_id, event_id, digest, seen in rows if seen == 1],
+    )
+    return await pending.rows()
+
+
+async def write_events(
+    connection: AsyncConnection[Any],
+    rows: Sequence[EventRow],
+    *,
+    reserved: Sequence[tuple[Key, Proposal]],
+    heads: Mapping[UUID, Head],
+    batch_id: int,
+) -> None:
+    """Appends assembled events, takes the keys of enrichments, and moves the heads on."""
+    await connection.execute(
+        _SQL["insert_events"],
+        {
+            "batch_id": batch_id,
+            **columns(
+                [_event_columns(row) for row in rows],
+                (
+                    "shipment_ids",
+                    "versions",
+                    "recorded_ats",
+                    "received_ats",
+                    "occurred_ats",
+                    "message_ids",
+                    "carrier_ids",
+                    "event_ids",
+                    "kinds",
+                    "statuses",
+                    "carrier_codes",
+                    "normalizers",
+                    "leaf_hashes",
+                    "canonicals",
+                    "sealed_parts",
+                ),
+            ),
+        },
+    )
+    enrichments = [(*key, proposal.shipment_id, proposal.facts_digest) for key, proposal in reserved]
+    enrichments += [(*r.proposal.key, r.proposal.shipment_id, r.proposal.facts_digest) for r in rows if r.proposal.event.anchor is not None]
+    if enrichments:
+        await connection.execute(_SQL["insert_keys"], columns(enrichments, _KEY_COLUMNS))
+    moved = sorted({row.proposal.shipment_id for row in rows})
+    await connection.execute(
+        _SQL["move_heads"],
+        columns(
+            [(s, heads[s].version, heads[s].head_hash, heads[s].recorded_at, heads[s].first_recorded_at) for s in moved],
+            ("shipment_ids", "versions", "head_hashes", "recorded_ats", "first_recorded_ats"),
+        ),
+    )
+
+
+def _event_columns(row: EventRow) -> tuple[Any, ...]:
+    proposal = row.proposal
+    event, source = proposal.event, proposal.source
+    return (
+        proposal.shipment_id,
+        row.version,
+        row.recorded_at,
+        source.received_at,
+        event.occurred_at,
+        source.message_id,
+        event.carrier_id,
+        event.event_id,
+        event.kind.value,
+        event.status.value if event.status else None,
+        event.carrier_code,
+        f"{source.normalizer}@{source.normalizer_version}",
+        row.leaf.leaf_hash,
+        row.leaf.canonical,
+        row.sealed_part,
+    )
+
+
+async def write_conflicts(
+    connection: AsyncConnection[Any], rows: Sequence[ConflictRow], *, batch_id: int, before: int, recorded_at: datetime
+) -> None:
+    """Appends conflicts after `before` other entries of the batch."""
+    await connection.execute(
+        _SQL["insert_conflicts"],
+        {
+            "batch_id": batch_id,
+            "before": before,
+            "recorded_at": recorded_at,
+            **columns(
+                [
+                    (
+                        row.conflict.holder,
+                        row.conflict.proposal.shipment_id,
+                        row.conflict.proposal.source.message_id,
+                        *row.conflict.proposal.key,
+                        row.conflict.proposal.facts_digest,
+                        row.leaf.leaf_hash,
+                        row.leaf.canonical,
+                        row.sealed_part,
+                    )
+                    for row in rows
+                ],
+                (
+                    "shipment_ids",
+                    "claimed_shipment_ids",
+                    "message_ids",
+                    "carrier_ids",
+                    "event_ids",
+                    "facts_digests",
+                    "leaf_hashes",
+                    "canonicals",
+                    "sealed_parts",
+                ),
+            ),
+        },
+    )
+
+
+async def write_transitions(
+    connection: AsyncConnection[Any],
+    transitions: Sequence[tuple[EventRow, str, str, Leaf]],
+    *,
+    batch_id: int,
+    before: int,
+    worker: str,
+) -> None:
+    """Appends transitions (event that names it, from, to, leaf) after `before` other entries of the batch."""
+    rows = [
+        (
+            row.proposal.shipment_id,
+            row.version,
+            row.recorded_at,
+            row.proposal.source.message_id,
+            from_status,
+            to_status,
+            row.proposal.event.event_id,
+            entry.leaf_hash,
+            entry.canonical,
+        )
+        for row, from_status, to_status, entry in transitions
+    ]
+    names = (
+        "shipment_ids",
+        "sequences",
+        "recorded_ats",
+        "message_ids",
+        "from_statuses",
+        "to_statuses",
+        "event_ids",
+        "leaf_hashes",
+        "canonicals",
+    )
+    await connection.execute(_SQL["insert_transitions"], {"batch_id": batch_id, "before": before, "worker": worker, **columns(rows, names)})
+
+
+async def send_tick(connection: AsyncConnection[Any]) -> Pending[tuple[datetime, int]]:
+    """The wall clock under the locks that were taken before, and the id of this transaction's batch."""
+    return await send(connection, _SQL["tick"], {}, lambda rows: rows[0])
+
+
+async def read_events(connection: AsyncConnection[Any], since: Mapping[UUID, datetime]) -> Pending[list[tuple[UUID, bytes]]]:
+    """Canonical bytes of the events of the shipments in `since` (shipment id -> its first recorded_at), by shipment and version."""
+    return await send(
+        connection,
+        _SQL["read_events"],
+        {"shipment_ids": sorted(since), "since": min(since.values())},
+        lambda rows: [(shipment_id, bytes(canonical)) for shipment_id, canonical in rows],
+    )

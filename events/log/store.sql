@@ -1,0 +1,104 @@
+-- name: known_keys
+-- What the log holds under these dedupe keys.
+SELECT k.carrier_id, k.event_id, k.shipment_id, k.facts_digest
+FROM unnest(%(carrier_ids)b::text[], %(event_ids)b::text[]) AS u(carrier_id, event_id)
+JOIN statesvc.event_key k ON k.carrier_id = u.carrier_id AND k.event_id = u.event_id;
+
+-- name: stream_keys
+-- The sealed keys of these shipments, as far as they exist.
+SELECT shipment_id, sealed_key FROM statesvc.stream WHERE shipment_id = ANY (%(shipment_ids)b::uuid[]);
+
+-- name: lock_streams
+-- Locks the heads of these shipments in their order, and makes those that are new. An upsert, because a distributed table
+-- takes no SELECT .. FOR UPDATE over many rows.
+INSERT INTO statesvc.stream AS s
+    (shipment_id, carrier_id, number, discriminator, version, head_hash, recorded_at, first_recorded_at, sealed_key)
+SELECT u.shipment_id, u.carrier_id, u.number, u.discriminator, 0, decode(repeat('00', 32), 'hex'), 'epoch', 'epoch', u.sealed_key
+FROM unnest(%(shipment_ids)b::uuid[], %(carrier_ids)b::text[], %(numbers)b::text[], %(discriminators)b::text[], %(sealed_keys)b::bytea[])
+    AS u(shipment_id, carrier_id, number, discriminator, sealed_key)
+ORDER BY u.shipment_id
+ON CONFLICT (shipment_id) DO UPDATE SET version = s.version
+RETURNING s.shipment_id, s.version, s.head_hash, s.recorded_at, s.first_recorded_at, s.sealed_key;
+
+-- name: insert_keys
+-- Takes the dedupe keys that are free; the others belong to whoever came first.
+INSERT INTO statesvc.event_key (carrier_id, event_id, shipment_id, facts_digest)
+SELECT u.carrier_id, u.event_id, u.shipment_id, u.facts_digest
+FROM unnest(%(carrier_ids)b::text[], %(event_ids)b::text[], %(shipment_ids)b::uuid[], %(facts_digests)b::bytea[])
+    AS u(carrier_id, event_id, shipment_id, facts_digest)
+ORDER BY u.carrier_id, u.event_id
+ON CONFLICT DO NOTHING
+RETURNING carrier_id, event_id;
+
+-- name: tick
+-- The wall clock under the locks just taken, and the id of the batch.
+SELECT statesvc.clock(), nextval('statesvc.batch_id_seq');
+
+-- name: count_conflicts
+-- Counts each contradiction; `seen` 1 means that it is new and gets its entry.
+INSERT INTO statesvc.conflict_key AS c (carrier_id, event_id, facts_digest, last_seen_at)
+SELECT u.carrier_id, u.event_id, u.facts_digest, statesvc.clock()
+FROM unnest(%(carrier_ids)b::text[], %(event_ids)b::text[], %(facts_digests)b::bytea[]) AS u(carrier_id, event_id, facts_digest)
+ORDER BY u.carrier_id, u.event_id, u.facts_digest
+ON CONFLICT (carrier_id, event_id, facts_digest) DO UPDATE SET seen = c.seen + 1, last_seen_at = excluded.last_seen_at
+RETURNING c.carrier_id, c.event_id, c.facts_digest, c.seen;
+
+-- name: insert_events
+-- Appends events.
+INSERT INTO statesvc.event
+    (shipment_id, version, recorded_at, received_at, occurred_at, message_id, batch_id, ordinal, carrier_id, event_id, kind, status,
+     carrier_code, normalizer, leaf_hash, canonical, sealed_part)
+SELECT u.shipment_id, u.version, u.recorded_at, u.received_at, u.occurred_at, u.message_id, %(batch_id)s, u.ordinal - 1, u.carrier_id,
+    u.event_id, u.kind, u.status, u.carrier_code, u.normalizer, u.leaf_hash, u.canonical, u.sealed_part
+FROM unnest(%(shipment_ids)b::uuid[], %(versions)b::int[], %(recorded_ats)b::timestamptz[], %(received_ats)b::timestamptz[],
+    %(occurred_ats)b::timestamptz[], %(message_ids)b::uuid[], %(carrier_ids)b::text[], %(event_ids)b::text[], %(kinds)b::text[],
+    %(statuses)b::text[], %(carrier_codes)b::text[], %(normalizers)b::text[], %(leaf_hashes)b::bytea[], %(canonicals)b::bytea[],
+    %(sealed_parts)b::bytea[])
+    WITH ORDINALITY AS u(shipment_id, version, recorded_at, received_at, occurred_at, message_id, carrier_id, event_id, kind, status,
+        carrier_code, normalizer, leaf_hash, canonical, sealed_part, ordinal);
+
+-- name: insert_conflicts
+-- Appends conflicts, after `before` other entries of the batch.
+INSERT INTO statesvc.conflict
+    (shipment_id, claimed_shipment_id, recorded_at, message_id, batch_id, ordinal, carrier_id, event_id, facts_digest, leaf_hash,
+     canonical, sealed_part)
+SELECT u.shipment_id, u.claimed_shipment_id, %(recorded_at)s, u.message_id, %(batch_id)s, %(before)s + u.ordinal - 1, u.carrier_id,
+    u.event_id, u.facts_digest, u.leaf_hash, u.canonical, u.sealed_part
+FROM unnest(%(shipment_ids)b::uuid[], %(claimed_shipment_ids)b::uuid[], %(message_ids)b::uuid[], %(carrier_ids)b::text[],
+    %(event_ids)b::text[], %(facts_digests)b::bytea[], %(leaf_hashes)b::bytea[], %(canonicals)b::bytea[], %(sealed_parts)b::bytea[])
+    WITH ORDINALITY AS u(shipment_id, claimed_shipment_id, message_id, carrier_id, event_id, facts_digest, leaf_hash, canonical,
+        sealed_part, ordinal);
+
+-- name: insert_transitions
+-- Appends transitions, after `before` other entries of the batch.
+INSERT INTO statesvc.transition
+    (shipment_id, sequence, recorded_at, message_id, batch_id, ordinal, from_status, to_status, event_id, worker, leaf_hash, canonical)
+SELECT u.shipment_id, u.sequence, u.recorded_at, u.message_id, %(batch_id)s, %(before)s + u.ordinal - 1, u.from_status, u.to_status,
+    u.event_id, %(worker)s, u.leaf_hash, u.canonical
+FROM unnest(%(shipment_ids)b::uuid[], %(sequences)b::int[], %(recorded_ats)b::timestamptz[], %(message_ids)b::uuid[],
+    %(from_statuses)b::text[], %(to_statuses)b::text[], %(event_ids)b::text[], %(leaf_hashes)b::bytea[], %(canonicals)b::bytea[])
+    WITH ORDINALITY AS u(shipment_id, sequence, recorded_at, message_id, from_status, to_status, event_id, leaf_hash, canonical, ordinal);
+
+-- name: move_heads
+-- Moves the heads of the locked streams on.
+UPDATE statesvc.stream s
+SET version = u.version, head_hash = u.head_hash, recorded_at = u.recorded_at, first_recorded_at = u.first_recorded_at
+FROM unnest(%(shipment_ids)b::uuid[], %(versions)b::int[], %(head_hashes)b::bytea[], %(recorded_ats)b::timestamptz[],
+    %(first_recorded_ats)b::timestamptz[]) AS u(shipment_id, version, head_hash, recorded_at, first_recorded_at)
+WHERE s.shipment_id = u.shipment_id;
+
+-- name: insert_batch
+-- Writes the batch row of this transaction.
+INSERT INTO statesvc.batch (batch_id, recorded_at, entries, leaf_hashes, writer)
+VALUES (%(batch_id)s, %(recorded_at)s, %(entries)s, %(leaf_hashes)b, %(writer)s);
+
+-- name: read_events
+-- The canonical bytes of these shipments' events, oldest first; nothing of them was recorded before `since`.
+SELECT shipment_id, canonical FROM statesvc.event
+WHERE shipment_id = ANY (%(shipment_ids)b::uuid[]) AND recorded_at >= %(since)s
+ORDER BY shipment_id, version;
+
+-- name: insert_action
+-- Appends what an operator did.
+INSERT INTO statesvc.action (recorded_at, batch_id, ordinal, actor, verb, target, leaf_hash, canonical)
+VALUES (%(recorded_at)s, %(batch_id)s, 0, %(actor)s, %(verb)s, %(target)s, %(leaf_hash)b, %(canonical)b);

@@ -1,0 +1,149 @@
+"""Time formats as explicit lists: what is not printed exactly as one of them is unreadable, never guessed."""
+
+import re
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
+
+from events.vocabulary import TimePrecision
+
+_MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+
+_DIRECTIVES: Final = {
+    "%Y": r"(?P<Y>\d{4})",
+    "%y": r"(?P<y>\d{2})",
+    "%m": r"(?P<m>\d{2})",
+    "%-m": r"(?P<m>\d{1,2})",
+    "%d": r"(?P<d>\d{2})",
+    "%-d": r"(?P<d>\d{1,2})",
+    "%b": r"(?P<b>[A-Za-z]{3,9})\.?",
+    "%H": r"(?P<H>\d{2})",
+    "%-H": r"(?P<H>\d{1,2})",
+    "%I": r"(?P<I>\d{2})",
+    "%-I": r"(?P<I>\d{1,2})",
+    "%M": r"(?P<M>\d{2})",
+    "%S": r"(?P<S>\d{2})",
+    "%f": r"[.,](?P<f>\d{1,9})",
+    "%p": r"(?P<p>[AaPp])\.?[Mm]\.?",
+    "%z": r"(?P<z>[Zz]|[+-]\d{2}(?::?\d{2})?)",
+}
+_PART: Final = re.compile(r"%-?[A-Za-z]|\[|\]| +|.", re.DOTALL)
+_OFFSET: Final = re.compile(r"(?:UTC|GMT)?\s*([+-]?)(\d{1,2})(?:[:.]?(\d{2}))?", re.ASCII)
+_OFFSET_MAX: Final = timedelta(hours=14)
+_OUT_OF_USE: Final = frozenset({"0001-01-01", "1900-01-01", "1970-01-01", "2079-01-01", "9999-12-31"})
+
+
+class Wall(NamedTuple):
+    """A wall clock as printed. `offset` and `zone` (its text) are None where none was printed."""
+
+    local: datetime
+    precision: TimePrecision
+    identity: str
+    offset: timedelta | None
+    zone: str | None
+
+    @property
+    def is_sentinel(self) -> bool:
+        """Whether the date is one that systems print for `no date`."""
+        return self.local.date().isoformat() in _OUT_OF_USE
+
+
+class TimeFormats:
+    """A list of formats, tried in turn. Directives are strptime's; `%-m %-d %-H %-I` take one or two digits, `%b` a month's
+    name or its first three letters, `%f` stands for the separator and one to nine digits, `%z` for `Z`, `+01:00`, `+0100` or `+01`;
+    `[...]` may be absent; a blank takes any number of blanks.
+    """  # noqa: D205 - the list is the summary
+
+    __slots__ = ("_patterns",)
+
+    def __init__(self, *formats: str) -> None:
+        self._patterns = tuple(re.compile("".join(map(_pattern, _PART.findall(spec))), re.ASCII) for spec in formats)
+
+    def read(self, printed: str) -> Wall | None:
+        """The wall clock; None where no format fits or the date does not exist."""
+        for pattern in self._patterns:
+            match = pattern.fullmatch(printed)
+            if match is not None:
+                return _wall(match.groupdict())
+        return None
+
+
+def read_offset(printed: str) -> timedelta | None:
+    """An offset printed by itself: `+08:00`, `-0500`, `-04.00`, `+8`, `UTC+1`, `Z`."""
+    if printed in ("Z", "z", "UTC", "GMT"):
+        return timedelta()
+    match = _OFFSET.fullmatch(printed)
+    if match is None:
+        return None
+    offset = timedelta(hours=int(match[2]), minutes=int(match[3] or 0))
+    if offset > _OFFSET_MAX:
+        return None
+    return -offset if match[1] == "-" else offset
+
+
+def _pattern(part: str) -> str:
+    match part:
+        case "[":
+            return "(?:"
+        case "]":
+            return ")?"
+        case _ if part.isspace():
+            return r"\s+"
+        case _:
+            return _DIRECTIVES[part] if part[0] == "%" else re.escape(part)
+
+
+def _wall(parts: dict[str, str | None]) -> Wall | None:
+    zone = parts.get("z")
+    offset = None if zone is None else read_offset(zone)
+    if zone is not None and offset is None:
+        return None
+    year = int(parts.get("Y") or 2000 + int(parts.get("y") or 0))
+    month = _month(parts)
+    day = int(parts.get("d") or 0)
+    hour, has_hour = _hour(parts)
+    minute, second, fraction = int(parts.get("M") or 0), int(parts.get("S") or 0), parts.get("f")
+    microsecond = 0 if fraction is None else int(fraction[:6].ljust(6, "0"))
+    identity = f"{year:04}{month:02}{day:02}"
+    precision = TimePrecision.DAY
+    if has_hour:
+        identity += f"T{hour:02}{minute:02}"
+        precision = TimePrecision.MINUTE
+        if parts.get("S") is not None:
+            identity += f"{second:02}"
+            precision = TimePrecision.SECOND
+            if fraction is not None:
+                identity += f".{microsecond:06}"
+    carry = timedelta()
+    if hour == 24 and minute == second == 0:
+        hour, carry = 0, timedelta(days=1)
+    if second == 60:
+        second, carry = 59, timedelta(seconds=1)
+    try:
+        local = datetime(year, month, day, hour, minute, second, microsecond) + carry  # noqa: DTZ001 - a wall clock
+    except (ValueError, OverflowError):
+        return None
+    return Wall(local, precision, identity, offset, zone)
+
+
+def _month(parts: dict[str, str | None]) -> int:
+    name = parts.get("b")
+    if name is None:
+        return int(parts.get("m") or 0)
+    short = name[:3].lower()
+    return _MONTHS.index(short) + 1 if short in _MONTHS else 0
+
+
+def _hour(parts: dict[str, str | None]) -> tuple[int, bool]:
+    """The hour of the day (99, which no day has, where the halves of the day are used wrongly) and whether one was printed."""
+    half = parts.get("I")
+    if half is None:
+        printed = parts.get("H")
+        return int(printed or 0), printed is not None
+    hour = int(half)
+    if not 1 <= hour <= 12:
+        return 99, True
+    afternoon = (parts.get("p") or "").lower() == "p"
+    return hour % 12 + (12 if afternoon else 0), True
+
+
+ISO: Final = TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d")

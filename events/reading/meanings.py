@@ -1,0 +1,45 @@
+"""What a carrier's codes mean, read from a table that lies beside the carrier's module.
+
+The columns before `kind` are the key, in their order; an empty `kind` is a scan. A code that is in no table has no meaning: nothing here
+guesses one.
+"""
+
+import csv
+from importlib.resources import files
+from typing import Final, NamedTuple
+
+from events.vocabulary import Kind, Reason, Status
+
+
+class Meaning(NamedTuple):
+    """How a code is read. `status` is None for everything but a scan."""
+
+    kind: Kind
+    status: Status | None = None
+    reason: Reason | None = None
+
+
+UNMAPPED: Final = Meaning(Kind.UNMAPPED)
+
+
+def meanings(name: str) -> dict[tuple[str, ...], Meaning]:
+    """The table `events/carriers/<name>`, by its key columns as they are written there.
+
+    Raises ValueError for a key that stands twice and for a word that the vocabulary lacks: a defect of the table.
+    """
+    rows = list(csv.reader(files("events.carriers").joinpath(name).read_text("utf-8").splitlines()))
+    width = rows[0].index("kind")
+    table: dict[tuple[str, ...], Meaning] = {}
+    for row in rows[1:]:
+        key = tuple(row[:width])
+        if key in table:
+            raise ValueError(f"{name}: the key of row {row} stands twice")
+        table[key] = _meaning(*row[width : width + 3])
+    return table
+
+
+def _meaning(kind: str, status: str, reason: str) -> Meaning:
+    found = Meaning(Kind(kind) if kind else Kind.SCAN, Status(status) if status else None, Reason(reason) if reason else None)
+    if (found.kind is Kind.SCAN) != (found.status is not None):
+        raise ValueError(f"a {found.kind} with the status {status!r}")
+    return found

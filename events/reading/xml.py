@@ -1,0 +1,95 @@
+"""XML bodies of strangers, parsed without ever expanding, including or fetching anything.
+
+Elements come out with their local names (a prefix or a namespace that a proxy changed must not lose a scan); `namespaces` says
+which ones were there. Comments and processing instructions are gone, so every node is an element.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from lxml import etree
+
+from events.errors import Cause, UnreadableMessageError
+
+ELEMENTS_MAX: Final = 50_000
+ATTRIBUTES_MAX: Final = 256
+
+XINCLUDE: Final = "http://www.w3.org/2001/XInclude"
+
+_PROLOG_WITH_DOCTYPE: Final = re.compile(rb"(?:\xef\xbb\xbf)?(?:\s++|<\?.*?\?>|<!--.*?-->)*+<!DOCTYPE", re.DOTALL | re.IGNORECASE)
+_START: Final = re.compile(rb"(?:\xef\xbb\xbf|\xff\xfe|\xfe\xff)?[\x00\s]*<")
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A parsed body: its root (local names only) and the namespaces that its elements had."""
+
+    root: etree._Element
+    namespaces: frozenset[str]
+
+
+def is_xml(body: bytes) -> bool:
+    """Whether the first character of the body is `<`."""
+    return _START.match(body) is not None
+
+
+def read_xml(body: bytes) -> Document:
+    """Raises UnreadableMessageError: `unreadable`, `refused_xml` (DOCTYPE, entities, XInclude) or `too_complex`."""
+    if not body.strip():
+        raise UnreadableMessageError(Cause.UNREADABLE, "the body is empty")
+    if _PROLOG_WITH_DOCTYPE.match(body):
+        raise UnreadableMessageError(Cause.REFUSED_XML, "a DOCTYPE")
+    parser = etree.XMLParser(
+        resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, remove_pis=True, remove_comments=True
+    )
+    try:
+        root = etree.fromstring(body, parser)
+    except etree.XMLSyntaxError as error:
+        raise UnreadableMessageError(Cause.UNREADABLE, f"not XML at line {error.lineno}") from error
+    if root.getroottree().docinfo.internalDTD is not None:
+        raise UnreadableMessageError(Cause.REFUSED_XML, "a DOCTYPE")
+    namespaces = _strip(root)
+    if XINCLUDE in namespaces:
+        raise UnreadableMessageError(Cause.REFUSED_XML, "an XInclude element")
+    return Document(root, namespaces)
+
+
+def _strip(root: etree._Element) -> frozenset[str]:
+    namespaces = set()
+    for count, element in enumerate(root.iter(), start=1):
+        if count > ELEMENTS_MAX:
+            raise UnreadableMessageError(Cause.TOO_COMPLEX, f"more than {ELEMENTS_MAX} elements")
+        tag = element.tag
+        if type(tag) is not str:
+            raise UnreadableMessageError(Cause.REFUSED_XML, "an entity")
+        if tag[0] == "{":
+            namespace, _, local = tag[1:].partition("}")
+            namespaces.add(namespace)
+            element.tag = local
+        if len(element.attrib) > ATTRIBUTES_MAX:
+            raise UnreadableMessageError(Cause.TOO_COMPLEX, f"an element of more than {ATTRIBUTES_MAX} attributes")
+    return frozenset(namespaces)
+
+
+def text_at(element: etree._Element, *paths: str) -> str | None:
+    """Trimmed text of the first of `paths` (`A/B`, local names; `.` is the element itself) that has any."""
+    for path in paths:
+        found = element.text if path == "." else element.findtext(path)
+        if found and (found := found.strip()):
+            return found
+    return None
+
+
+def body_of(document: Document) -> etree._Element | None:
+    """The first element inside a SOAP body, or the root of a document without envelope; None for an empty body."""
+    if document.root.tag != "Envelope":
+        return document.root
+    body = document.root.find("Body")
+    return None if body is None else next(iter(body), None)
+
+
+def elements(element: etree._Element, path: str) -> Iterator[tuple[int, etree._Element]]:
+    """The elements at `path` with their index."""
+    return enumerate(element.iterfind(path))

@@ -1,0 +1,120 @@
+"""Sealing: AES-256-GCM in the one format that every sealed column has, and commitments to what is sealed.
+
+Format: version byte 0x01, 8-byte key id, 12-byte nonce, ciphertext and tag. The key id tells which key to open with; it
+reveals nothing of the key. `context` is authenticated with it, so a sealed value moved to another row does not open.
+"""
+
+import hashlib
+import secrets
+from collections.abc import Iterable
+from typing import Final, Self
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+FORMAT: Final = b"\x01"
+KEY_BYTES: Final = 32
+SALT_BYTES: Final = 32
+_KEY_ID_BYTES: Final = 8
+_NONCE_BYTES: Final = 12
+_HEADER_BYTES: Final = 1 + _KEY_ID_BYTES + _NONCE_BYTES
+
+
+class SealError(ValueError):
+    """A sealed value that does not open: other key, other context, or changed bytes."""
+
+
+class SealingKey:
+    """One AES-256 key. Never printed: `repr` shows its id only."""
+
+    __slots__ = ("_aead", "key", "key_id")
+
+    def __init__(self, key: bytes) -> None:
+        if len(key) != KEY_BYTES:
+            raise SealError(f"a key has {KEY_BYTES} bytes, this one has {len(key)}")
+        self.key = key
+        self.key_id = hashlib.sha256(b"statesvc key id\x1f" + key).digest()[:_KEY_ID_BYTES]
+        self._aead = AESGCM(key)
+
+    @classmethod
+    def fresh(cls) -> Self:
+        """A new random key."""
+        return cls(secrets.token_bytes(KEY_BYTES))
+
+    def __repr__(self) -> str:
+        return f"SealingKey({self.key_id.hex()})"
+
+    def seal(self, plaintext: bytes, context: bytes) -> bytes:
+        """Ciphertext in the format above."""
+        nonce = secrets.token_bytes(_NONCE_BYTES)
+        return FORMAT + self.key_id + nonce + self._aead.encrypt(nonce, plaintext, context)
+
+    def open(self, sealed: bytes, context: bytes) -> bytes:
+        """The plaintext; `SealError` when the key, the context or a byte is another."""
+        if sealed[:1] != FORMAT or len(sealed) <= _HEADER_BYTES:
+            raise SealError("not a sealed value of format 1")
+        if sealed[1 : 1 + _KEY_ID_BYTES] != self.key_id:
+            raise SealError(f"sealed under key {sealed[1 : 1 + _KEY_ID_BYTES].hex()}, not under {self.key_id.hex()}")
+        try:
+            return self._aead.decrypt(sealed[1 + _KEY_ID_BYTES : _HEADER_BYTES], sealed[_HEADER_BYTES:], context)
+        except InvalidTag:
+            raise SealError("the sealed value was changed, or belongs to another row") from None
+
+    def wrap(self, key: "SealingKey", context: bytes) -> bytes:
+        """Another key, sealed under this one."""
+        return self.seal(key.key, context)
+
+    def unwrap(self, sealed: bytes, context: bytes) -> "SealingKey":
+        """The key that `wrap` sealed."""
+        return SealingKey(self.open(sealed, context))
+
+
+class MasterKeys:
+    """The master keys in order: the first seals, any of them opens."""
+
+    __slots__ = ("_by_id", "current")
+
+    def __init__(self, keys: Iterable[bytes]) -> None:
+        ring = [SealingKey(key) for key in keys]
+        if not ring:
+            raise SealError("no master key: set STATESVC_MASTER_KEY to base64 of 32 random bytes")
+        self.current = ring[0]
+        self._by_id = {key.key_id: key for key in ring}
+
+    def wrap(self, key: SealingKey, context: bytes) -> bytes:
+        """A key, sealed under the current master key."""
+        return self.current.wrap(key, context)
+
+    def unwrap(self, sealed: bytes, context: bytes) -> SealingKey:
+        """The key that any of the master keys sealed."""
+        key_id = sealed[1 : 1 + _KEY_ID_BYTES]
+        master = self._by_id.get(key_id)
+        if master is None:
+            raise SealError(f"sealed under master key {key_id.hex()}, which STATESVC_MASTER_KEY does not hold: add it after the current one")
+        return master.unwrap(sealed, context)
+
+    def seal(self, plaintext: bytes, context: bytes) -> bytes:
+        """A small secret (not a key), sealed under the current master key."""
+        return self.current.seal(plaintext, context)
+
+    def open(self, sealed: bytes, context: bytes) -> bytes:
+        """The secret that any of the master keys sealed."""
+        master = self._by_id.get(sealed[1 : 1 + _KEY_ID_BYTES])
+        if master is None:
+            raise SealError("sealed under a master key that STATESVC_MASTER_KEY does not hold: add it there")
+        return master.open(sealed, context)
+
+
+def salted(content: bytes) -> bytes:
+    """`salt + content`: what is sealed where a commitment to `content` is kept outside."""
+    return secrets.token_bytes(SALT_BYTES) + content
+
+
+def commitment(salted_content: bytes) -> bytes:
+    """SHA-256 over salt and content: binds the content, reveals nothing of it once the seal is erased."""
+    return hashlib.sha256(salted_content).digest()
+
+
+def unsalted(salted_content: bytes) -> bytes:
+    """The content without its salt."""
+    return salted_content[SALT_BYTES:]

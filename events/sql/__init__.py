@@ -1,0 +1,1 @@
+"""How SQL gets from `.sql` files to the database; knows no table."""

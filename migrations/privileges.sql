@@ -1,0 +1,19 @@
+-- What the service's role may do; run after every migration. The log takes INSERT and SELECT, nothing else.
+GRANT USAGE ON SCHEMA statesvc TO {service_role};
+GRANT SELECT ON ALL TABLES IN SCHEMA statesvc TO {service_role};
+GRANT USAGE ON ALL SEQUENCES IN SCHEMA statesvc TO {service_role};
+GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA statesvc TO {service_role};
+GRANT INSERT ON
+    statesvc.batch, statesvc.event, statesvc.event_key, statesvc.conflict, statesvc.transition, statesvc.attempt, statesvc.action
+    TO {service_role};
+REVOKE UPDATE, DELETE, TRUNCATE ON
+    statesvc.batch, statesvc.event, statesvc.event_key, statesvc.conflict, statesvc.transition, statesvc.attempt, statesvc.action
+    FROM {service_role};
+GRANT INSERT, UPDATE, DELETE ON
+    statesvc.inbox, statesvc.normalized, statesvc.receipt, statesvc.lane, statesvc.outbox
+    TO {service_role};
+GRANT INSERT, UPDATE ON
+    statesvc.stream, statesvc.conflict_key, statesvc.rollout, statesvc.dead_letter, statesvc.shipment, statesvc.subscription,
+    statesvc.api_key
+    TO {service_role};
+GRANT INSERT ON statesvc.body, statesvc.message, statesvc.notification, statesvc.service_key TO {service_role};

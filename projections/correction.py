@@ -1,0 +1,129 @@
+"""Corrections, applied before the fold: the facts as they read once everything that was taken back is taken back.
+
+Our own corrections (`c1-`) form chains; the end of a chain replaces the reading of the event at its root. A carrier's
+correction acts on top of that reading: on the event that it names, the latest correction winning, or, naming none, on the latest
+earlier scan that it can mean and that still stands. Nothing is deleted: a retracted scan stays as a fact that moves nothing. Only the
+set of facts matters, never the order in which they came.
+"""
+
+from bisect import bisect_left, insort
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from operator import attrgetter
+from typing import Final
+
+from events.vocabulary import Kind
+from projections.fact import Fact
+from projections.retraction import can_mean
+
+OWN_PREFIX: Final = "c1-"
+_BY_KEY: Final = attrgetter("key")
+
+
+@dataclass(frozen=True, slots=True)
+class Corrected:
+    """Facts as they now read. `pending`: named but absent events. `unbound`: some correction found nothing to correct."""
+
+    facts: list[Fact]
+    corrections: int
+    pending: frozenset[str]
+    unbound: bool
+
+
+def correct(facts: Mapping[str, Fact]) -> Corrected:
+    """Applies the corrections among `facts`, which are keyed by event id."""
+    corrections = sorted((fact for fact in facts.values() if fact.kind is Kind.CORRECTION), key=_BY_KEY)
+    if not corrections:
+        return Corrected(list(facts.values()), 0, frozenset(), unbound=False)
+    run = _Corrections(dict(facts))
+    run.apply_own([fact for fact in corrections if _own(fact)])
+    theirs = [fact for fact in corrections if not _own(fact)]
+    run.apply_targeted([fact for fact in theirs if fact.corrects is not None])
+    run.apply_untargeted([fact for fact in theirs if fact.corrects is None])
+    return Corrected(list(run.facts.values()), len(corrections), frozenset(run.pending), unbound=run.unbound)
+
+
+def _own(fact: Fact) -> bool:
+    return fact.kind is Kind.CORRECTION and fact.event_id.startswith(OWN_PREFIX)
+
+
+def _reread(fact: Fact, correction: Fact) -> Fact:
+    """`fact` as `correction` reads it: at its old time with another status, or taken back. Its estimate was said and stands."""
+    if correction.status is None or fact.enriches:
+        estimate = None if fact.enriches else fact.estimated_delivery
+        return replace(fact, kind=Kind.INFO, status=None, reason=None, corrects=None, signer_digest=None, estimated_delivery=estimate)
+    return replace(fact, kind=Kind.SCAN, status=correction.status, reason=correction.reason, corrects=None)
+
+
+class _Corrections:
+    """`facts` as corrected so far."""
+
+    __slots__ = ("facts", "pending", "unbound")
+
+    def __init__(self, facts: dict[str, Fact]) -> None:
+        self.facts = facts
+        self.pending: set[str] = set()
+        self.unbound = False
+
+    def apply_own(self, corrections: list[Fact]) -> None:
+        """Walks each chain from its root to its end. What the end carries (a signer, an estimate) becomes the root's enrichment."""
+        successors = defaultdict(list)
+        for fact in corrections:
+            del self.facts[fact.event_id]
+            successors[fact.anchor or fact.corrects or ""].append(fact)
+        reached: set[str] = set()
+        for root_id in list(successors):
+            root = self.facts.get(root_id)
+            if root is None:
+                continue
+            end = None
+            following = successors[root_id]
+            while following:
+                end = max(following, key=_BY_KEY)
+                reached.update(fact.event_id for fact in following)
+                following = successors.pop(end.event_id, [])
+            if end is not None:
+                self.facts[root_id] = _reread(root, end)
+                self.facts[end.event_id] = replace(end, kind=Kind.INFO, status=None, reason=None, anchor=root_id)
+        for fact in corrections:
+            if fact.event_id not in reached:
+                self._miss(fact.anchor or fact.corrects)
+
+    def apply_targeted(self, corrections: list[Fact]) -> None:
+        """Latest first, so that a correction which was itself taken back does nothing. It can only be taken back by a later one."""
+        settled: set[str] = set()
+        for correction in reversed(corrections):
+            target_id = correction.corrects
+            if self.facts[correction.event_id].kind is not Kind.CORRECTION or target_id in settled:
+                continue
+            target = self.facts.get(target_id or "")
+            if target is None:
+                self._miss(target_id)
+            elif target.kind is Kind.CORRECTION and target.key >= correction.key:
+                self._miss(None)
+            else:
+                settled.add(target.event_id)
+                self.facts[target.event_id] = _reread(target, correction)
+
+    def apply_untargeted(self, corrections: list[Fact]) -> None:
+        """Earliest first: each undoes the latest scan that is left standing before it."""
+        standing = sorted((fact for fact in self.facts.values() if fact.kind is Kind.SCAN and fact.status), key=_BY_KEY)
+        for correction in corrections:
+            if self.facts[correction.event_id].kind is not Kind.CORRECTION:
+                continue
+            place = bisect_left(standing, correction.key, key=_BY_KEY) - 1
+            while place >= 0 and not can_mean(correction, standing[place]):
+                place -= 1
+            if place < 0:
+                self._miss(None)
+                continue
+            corrected = _reread(standing.pop(place), correction)
+            self.facts[corrected.event_id] = corrected
+            if corrected.kind is Kind.SCAN:
+                insort(standing, corrected, key=_BY_KEY)
+
+    def _miss(self, target_id: str | None) -> None:
+        self.unbound = True
+        if target_id is not None:
+            self.pending.add(target_id)

@@ -1,0 +1,143 @@
+"""A carrier event as the fold sees it: only what state is made of, and the key that sorts it.
+
+The key is a function of the one event, so that any order of arrival gives the same order of folding: (time, rank, event key).
+A scan known to the day sorts at the day's start up to rank 3 and at its end above. An enrichment has the time of its anchor and a rank
+above all scans, so it sorts after its anchor whatever that is, then by its stamp and value. A correction sorts after both: what
+takes back "the previous event" must find that event before it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timezone
+from typing import Any, Final
+
+from events.event import Event
+from events.vocabulary import RANK, Kind, Reason, Status, TimePrecision
+
+SortKey = tuple[int, int, str, str, str]
+"""(microseconds since 1970, rank, event key); the event key is the event id, of an enrichment (stamp, value, event id)."""
+
+FIRST_KEY: Final[SortKey] = (-(2**62), 0, "", "", "")
+"""Below the key of every fact."""
+
+ENRICHMENT_RANK: Final = max(RANK.values()) + 1
+CORRECTION_RANK: Final = ENRICHMENT_RANK + 1
+_START_OF_DAY_RANK_MAX: Final = RANK[Status.IN_TRANSIT]
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_KINDS: Final[dict[str, Kind]] = {kind.value: kind for kind in Kind}
+_STATUSES: Final[dict[str | None, Status]] = {status.value: status for status in Status}
+_REASONS: Final[dict[str | None, Reason]] = {reason.value: reason for reason in Reason}
+_PRECISIONS: Final[dict[str, TimePrecision]] = {precision.value: precision for precision in TimePrecision}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """One event. `instant` has a fixed offset, so its wall clock is the carrier's local time and survives the log unchanged.
+
+    `corrects` names the event that a correction is about, `anchor` the event that an enrichment belongs to, or the correction
+    that a correction of our own replaces. `signer_digest` stands for the signer, whose name is sealed.
+    """
+
+    event_id: str
+    kind: Kind
+    instant: datetime
+    precision: TimePrecision = TimePrecision.SECOND
+    status: Status | None = None
+    reason: Reason | None = None
+    corrects: str | None = None
+    anchor: str | None = None
+    stamp: str = ""
+    estimated_delivery: str | None = None
+    signer_digest: bytes | None = None
+    carrier_id: str = ""
+    raw_type: str | None = None
+    raw_code: str | None = None
+    version: int = field(default=0, compare=False)
+    """Place in the shipment's stream (0: not appended yet). Says when we learned it, so the fold never looks at it."""
+    key: SortKey = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", _sort_key(self))
+
+    @property
+    def enriches(self) -> bool:
+        """Whether this is a value added to an earlier event."""
+        return self.anchor is not None and self.kind is Kind.INFO
+
+
+def _sort_key(fact: Fact) -> SortKey:
+    rank = 0
+    if fact.kind is Kind.SCAN:
+        rank = RANK[fact.status]
+    elif fact.kind is Kind.CORRECTION:
+        rank = CORRECTION_RANK
+    elif fact.anchor is not None and fact.kind is Kind.INFO:
+        rank = ENRICHMENT_RANK
+    when = fact.instant
+    if fact.precision is TimePrecision.DAY:
+        when = (
+            when.replace(hour=0, minute=0, second=0, microsecond=0)
+            if rank <= _START_OF_DAY_RANK_MAX
+            else when.replace(hour=23, minute=59, second=59, microsecond=999_999)
+        )
+    since = when - _EPOCH
+    microseconds = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+    if rank == ENRICHMENT_RANK:
+        digest = fact.signer_digest.hex() if fact.signer_digest else ""
+        return (microseconds, rank, fact.stamp, fact.estimated_delivery or digest, fact.event_id)
+    return (microseconds, rank, fact.event_id, "", "")
+
+
+def _fixed(moment: datetime) -> datetime:
+    """The same wall clock and instant under a fixed offset: two zones' times of a repeated hour would never compare as equal."""
+    if isinstance(moment.tzinfo, timezone):
+        return moment
+    offset = moment.utcoffset()
+    if offset is None:
+        raise ValueError("occurred_at has no offset; a normalizer must give every event an aware time")
+    return moment.replace(tzinfo=timezone(offset), fold=0)
+
+
+def fact_of(event: Event, *, signer_digest: bytes | None, version: int = 0) -> Fact:
+    """The fact of an event that is about to be appended."""
+    return Fact(
+        event_id=event.event_id,
+        kind=event.kind,
+        instant=_fixed(event.occurred_at),
+        precision=event.time_precision,
+        status=event.status,
+        reason=event.reason,
+        corrects=event.corrects,
+        anchor=event.anchor,
+        stamp=event.stamp,
+        estimated_delivery=event.estimated_delivery,
+        signer_digest=signer_digest,
+        carrier_id=event.carrier_id,
+        raw_type=event.raw.type,
+        raw_code=event.raw.code,
+        version=version,
+    )
+
+
+def fact_from_canonical(document: Mapping[str, Any]) -> Fact:
+    """The fact of an event in the log, from its parsed canonical bytes; equal to the one that `fact_of` gave when it was appended."""
+    digest = document.get("signer_digest")
+    raw = document["raw"]
+    return Fact(
+        event_id=document["event_id"],
+        kind=_KINDS[document["kind"]],
+        instant=datetime.fromisoformat(document["occurred_at"]),
+        precision=_PRECISIONS[document["time_precision"]],
+        status=_STATUSES.get(document.get("status")),
+        reason=_REASONS.get(document.get("reason")),
+        corrects=document.get("corrects"),
+        anchor=document.get("anchor"),
+        stamp=document.get("stamp") or "",
+        estimated_delivery=document.get("estimated_delivery"),
+        signer_digest=bytes.fromhex(digest) if digest else None,
+        carrier_id=document["carrier_id"],
+        raw_type=raw.get("type"),
+        raw_code=raw.get("code"),
+        version=document.get("version", 0),
+    )

@@ -1,0 +1,220 @@
+"""Events to state: `fold` over all of them, `advance` by those that come last.
+
+Same events, same state: in any order of arrival, and however often each arrives. `advance` is only an economy: where it
+gives an answer it is the one that `fold` would give over all events, and where it can't know it gives None and the log is folded.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+from operator import attrgetter
+from typing import Final
+
+from events.vocabulary import Kind, Reason, Status
+from projections.correction import correct
+from projections.fact import ENRICHMENT_RANK, Fact, SortKey
+from projections.lifecycle import MOVES, OUT_AGAIN, Flag
+from projections.state import INITIAL, STALE_KEY, Estimate, ShipmentState, Signature
+
+_BY_KEY: Final = attrgetter("key")
+
+
+def fold(facts: Iterable[Fact]) -> ShipmentState:
+    """The state that all events of one shipment add up to."""
+    known = {fact.event_id: fact for fact in facts}
+    corrected = correct(known)
+    scans: list[Fact] = []
+    enrichments: list[Fact] = []
+    for fact in corrected.facts:
+        (enrichments if fact.enriches else scans).append(fact)
+    scans.sort(key=_BY_KEY)
+    run = _Run(INITIAL)
+    for fact in scans:
+        run.apply(fact)
+    run.pending = corrected.pending
+    if enrichments:
+        keys = {fact.event_id: fact.key for fact in scans}
+        for fact in enrichments:
+            run.enrich(fact, keys.get(fact.anchor or "") or _orphan_key(fact))
+        run.pending |= {fact.anchor for fact in enrichments if fact.anchor and fact.anchor not in keys}
+    if corrected.corrections:
+        run.corrections = corrected.corrections
+        for fact in known.values():
+            run.saw(fact)
+        if corrected.unbound:
+            run.flags |= {Flag.CONTRADICTED}
+    return run.state()
+
+
+def advance(state: ShipmentState, facts: Iterable[Fact]) -> ShipmentState | None:
+    """`state` after `facts` too; None where only the whole log can tell.
+
+    That is so where a fact is a correction, is awaited by one that came before it, is a scan that does not sort last, or enriches
+    an event that `state` does not remember; and where a program with another format wrote `state`.
+    """
+    if state.last_key == STALE_KEY:
+        return None
+    scans: list[Fact] = []
+    enrichments: list[Fact] = []
+    for fact in facts:
+        if fact.kind is Kind.CORRECTION or fact.event_id in state.pending:
+            return None
+        (enrichments if fact.enriches else scans).append(fact)
+    scans.sort(key=_BY_KEY)
+    run = _Run(state)
+    previous = None
+    for fact in scans:
+        if fact.key <= state.last_key:
+            return None
+        if fact.event_id != previous:
+            run.apply(fact)
+        previous = fact.event_id
+    for fact in enrichments:
+        anchor_key = run.anchor_key(fact.anchor)
+        signs_delivery = fact.estimated_delivery is None and fact.anchor in run.deliveries
+        if anchor_key is None and not signs_delivery:
+            return None
+        run.enrich(fact, anchor_key or _orphan_key(fact))
+    return run.state()
+
+
+def _orphan_key(fact: Fact) -> SortKey:
+    """Stands for the key of an anchor that is not known: the enrichments of one anchor share its time."""
+    return (fact.key[0], ENRICHMENT_RANK, "", "", "")
+
+
+class _Run:
+    """A state under construction. Scans are applied in the order of their keys; enrichments in any order, after them."""
+
+    __slots__ = (
+        "attempts",
+        "corrections",
+        "delivered_at",
+        "deliveries",
+        "estimate",
+        "flags",
+        "last_event_at",
+        "last_key",
+        "newest_key",
+        "out_again",
+        "pending",
+        "reason",
+        "signature",
+        "status",
+        "status_since",
+    )
+
+    def __init__(self, state: ShipmentState) -> None:
+        self.status: Status = state.status
+        self.reason: Reason | None = state.reason
+        self.status_since: datetime | None = state.status_since
+        self.flags: frozenset[Flag] = state.flags
+        self.last_event_at: datetime | None = state.last_event_at
+        self.delivered_at: datetime | None = state.delivered_at
+        self.attempts: int = state.attempts
+        self.corrections: int = state.corrections
+        self.deliveries: tuple[str, ...] = state.deliveries
+        self.out_again: bool = state.out_again
+        self.estimate: Estimate | None = state.estimate
+        self.signature: Signature | None = state.signature
+        self.pending: frozenset[str] = state.pending
+        self.newest_key: SortKey = state.newest_key
+        self.last_key: SortKey = state.last_key
+
+    def state(self) -> ShipmentState:
+        return ShipmentState(
+            status=self.status,
+            reason=self.reason,
+            status_since=self.status_since,
+            flags=self.flags,
+            last_event_at=self.last_event_at,
+            delivered_at=self.delivered_at,
+            attempts=self.attempts,
+            corrections=self.corrections,
+            deliveries=self.deliveries,
+            out_again=self.out_again,
+            estimate=self.estimate,
+            signature=self.signature,
+            pending=self.pending,
+            newest_key=self.newest_key,
+            last_key=self.last_key,
+        )
+
+    def apply(self, fact: Fact) -> None:
+        """Any fact but an enrichment."""
+        self.saw(fact)
+        self.newest_key = fact.key
+        if fact.estimated_delivery is not None:
+            self._estimate(Estimate(fact.key, fact.stamp, fact.estimated_delivery, fact.event_id))
+        if fact.kind is Kind.SCAN and fact.status is not None:
+            self._scan(fact, fact.status)
+
+    def anchor_key(self, anchor: str | None) -> SortKey | None:
+        """The key of the event `anchor`, where the run remembers it."""
+        if anchor == self.newest_key[2]:
+            return self.newest_key
+        if self.estimate is not None and anchor == self.estimate.anchor:
+            return self.estimate.anchor_key
+        return None
+
+    def enrich(self, fact: Fact, anchor_key: SortKey) -> None:
+        """One value added to the event whose key is `anchor_key`."""
+        self.saw(fact)
+        anchor = fact.anchor or ""
+        if fact.estimated_delivery is not None:
+            self._estimate(Estimate(anchor_key, fact.stamp, fact.estimated_delivery, anchor))
+        if fact.signer_digest is not None:
+            self._sign(Signature(fact.stamp, fact.signer_digest.hex(), fact.event_id, anchor))
+
+    def saw(self, fact: Fact) -> None:
+        self.last_key = max(self.last_key, fact.key)
+        last = self.last_event_at
+        # One instant told in two offsets must not read differently by the order of arrival.
+        if last is None or fact.instant > last or (fact.instant == last and fact.instant.isoformat() < last.isoformat()):
+            self.last_event_at = fact.instant
+
+    def _scan(self, fact: Fact, scanned: Status) -> None:
+        current = self.status
+        move = MOVES[current, scanned]
+        flag = move.flag_if_out_again if self.out_again else move.flag
+        if flag is not None and flag not in self.flags:
+            self.flags |= {flag}
+        if scanned is Status.DELIVERY_ATTEMPTED:
+            self.attempts += 1
+        if move.to is not current:
+            self.status = move.to
+            self.status_since = fact.instant
+            self.reason = fact.reason
+            self.out_again = False
+        elif scanned is current and fact.reason is not None:
+            self.reason = fact.reason
+        if move.to is Status.DELIVERED:
+            self._deliver(fact, scanned, again=current is not Status.DELIVERED or flag is Flag.REDELIVERED)
+
+    def _deliver(self, fact: Fact, scanned: Status, *, again: bool) -> None:
+        if scanned in OUT_AGAIN:
+            self.out_again = True
+        if scanned is not Status.DELIVERED:
+            return
+        if again:
+            self.deliveries = (fact.event_id,)
+            self.delivered_at = fact.instant
+            self.signature = None
+            self.out_again = False
+        elif self.signature is None:
+            self.deliveries = (*self.deliveries, fact.event_id)
+        if fact.signer_digest is not None:
+            self._sign(Signature(fact.stamp, fact.signer_digest.hex(), fact.event_id, fact.event_id))
+
+    def _estimate(self, candidate: Estimate) -> None:
+        if self.estimate is None or candidate > self.estimate:
+            self.estimate = candidate
+
+    def _sign(self, candidate: Signature) -> None:
+        """Takes the signer of the earliest delivery that has one; there the last by stamp and digest."""
+        if candidate.anchor not in self.deliveries:
+            return
+        place = self.deliveries.index(candidate.anchor)
+        current = self.signature
+        if current is None or candidate.anchor != current.anchor or candidate > current:
+            self.signature = candidate
+            self.deliveries = self.deliveries[: place + 1]

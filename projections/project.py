@@ -1,0 +1,123 @@
+"""From appended events to what they mean: new states, and the changes that subscribers hear of. Pure.
+
+The fold runs after each message in inbox order, so a first snapshot of ten scans is one change, not ten. An event that sorts
+behind everything known is applied to the stored state; any other makes the shipment fold its whole history again.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, assert_never
+from uuid import UUID
+
+import orjson
+
+from events.log.assemble import EventRow
+from projections.fact import Fact, fact_from_canonical, fact_of
+from projections.fold import advance, fold
+from projections.outcome import Nothing, Transition, Updated, outcome
+from projections.state import ShipmentState
+
+INITIAL: Final = ShipmentState()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One thing to tell: a transition, or (`from_status` equals `to_status`) an update that keeps the status."""
+
+    row: EventRow
+    """The event with the highest version that its message appended: it names the change."""
+    from_status: str
+    to_status: str
+
+    @property
+    def shipment_id(self) -> UUID:
+        """Whose change it is."""
+        return self.row.proposal.shipment_id
+
+    @property
+    def is_transition(self) -> bool:
+        """Whether the status moved."""
+        return self.from_status != self.to_status
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Projected:
+    """What one shipment means after the batch."""
+
+    last: EventRow
+    state: ShipmentState
+
+
+@dataclass(slots=True)
+class Projection:
+    """The outcome of a batch. `missing`: shipments that must fold again and whose history was not given."""
+
+    shipments: dict[UUID, Projected]
+    changes: list[Change]
+    missing: set[UUID]
+
+
+def facts_from_log(canonicals: Iterable[tuple[UUID, bytes]]) -> dict[UUID, list[Fact]]:
+    """The fold's input of each shipment, from the canonical bytes of its events."""
+    facts: dict[UUID, list[Fact]] = defaultdict(list)
+    for shipment_id, canonical in canonicals:
+        facts[shipment_id].append(fact_from_canonical(orjson.loads(canonical)))
+    return facts
+
+
+def project(rows: Sequence[EventRow], states: Mapping[UUID, ShipmentState | None], histories: Mapping[UUID, Sequence[Fact]]) -> Projection:
+    """Projects the appended `rows` (in the order of the log).
+
+    `states`: of the shipments that exist, None where an older release wrote a state that this one does not read; `histories`:
+    their facts before this batch, needed only for those that a first call names as `missing`.
+    """
+    grown: dict[UUID, dict[int, list[EventRow]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        grown[row.proposal.shipment_id][row.proposal.message].append(row)
+    result = Projection({}, [], set())
+    for shipment_id, by_message in grown.items():
+        history = histories.get(shipment_id) if shipment_id in states else ()
+        before = states.get(shipment_id, INITIAL)
+        if before is None and history is not None:
+            before = fold(history)
+        if before is None or not _project_shipment(result, shipment_id, before, history, by_message):
+            result.missing.add(shipment_id)
+    result.changes.sort(key=lambda change: (change.row.proposal.message, change.shipment_id))
+    return result
+
+
+def _project_shipment(
+    result: Projection,
+    shipment_id: UUID,
+    before: ShipmentState,
+    history: Sequence[Fact] | None,
+    by_message: Mapping[int, list[EventRow]],
+) -> bool:
+    """False where the history is needed and absent."""
+    so_far: list[Fact] = []
+    changes = []
+    last = None
+    for appended in by_message.values():
+        new = [fact_of(row.proposal.event, signer_digest=row.proposal.signer_digest) for row in appended]
+        so_far += new
+        after = advance(before, new)
+        if after is None:
+            if history is None:
+                return False
+            after = fold([*history, *so_far])
+        last = max(appended, key=lambda row: row.version)
+        match outcome(before, after):
+            case Transition(from_status, to_status):
+                changes.append(Change(row=last, from_status=from_status.value, to_status=to_status.value))
+            case Updated():
+                changes.append(Change(row=last, from_status=after.status.value, to_status=after.status.value))
+            case Nothing():
+                pass
+            case unreachable:
+                assert_never(unreachable)
+        before = after
+    if last is not None:
+        result.changes += changes
+        result.shipments[shipment_id] = Projected(last=last, state=before)
+    return True

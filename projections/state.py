@@ -1,0 +1,151 @@
+"""What a shipment's events add up to: the answer that readers see, and what the fold must remember to go on from it.
+
+Kept beside the shipment's row as JSON, so that an event which sorts last is applied without reading the log. It holds event ids
+and digests, no personal data. `_FORMAT` grows when the meaning of what is remembered changes: an older row is then folded again
+from the log when its next event comes.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, NamedTuple, Self
+
+import orjson
+
+from events.vocabulary import Reason, Status
+from projections.fact import FIRST_KEY, SortKey
+from projections.lifecycle import TERMINAL, Flag
+
+_FORMAT: Final = 1
+STALE_KEY: Final[SortKey] = (2**62, 0, "", "", "")
+"""Above the key of every fact: nothing sorts after it, so the log is folded."""
+_STATUSES: Final = {status.value: status for status in Status}
+
+
+class Estimate(NamedTuple):
+    """An estimated delivery as the carrier printed it. The greatest one counts: the newest anchor's, there the last by stamp and value."""
+
+    anchor_key: SortKey
+    stamp: str
+    value: str
+    anchor: str
+
+
+class Signature(NamedTuple):
+    """Who signed, by digest: `event_id` holds the name in its sealed part, `anchor` is the delivery that was signed for."""
+
+    stamp: str
+    digest: str
+    event_id: str
+    anchor: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShipmentState:
+    """The fold over a shipment's events.
+
+    `deliveries` are the events that told of the delivery that counts, the first of them giving its time; those that can no longer
+    give its signer are left out. `out_again`: seen out for delivery since. `pending`: ids of events that a correction or an enrichment
+    names and that have not come yet. `newest_key`: of the newest event that is no enrichment. `last_key`: of all that was folded.
+    """
+
+    status: Status = Status.UNKNOWN
+    reason: Reason | None = None
+    status_since: datetime | None = None
+    flags: frozenset[Flag] = frozenset()
+    last_event_at: datetime | None = None
+    delivered_at: datetime | None = None
+    attempts: int = 0
+    corrections: int = 0
+    deliveries: tuple[str, ...] = ()
+    out_again: bool = False
+    estimate: Estimate | None = None
+    signature: Signature | None = None
+    pending: frozenset[str] = frozenset()
+    newest_key: SortKey = FIRST_KEY
+    last_key: SortKey = FIRST_KEY
+
+    @property
+    def terminal(self) -> bool:
+        """Whether no further scan is expected."""
+        return self.status in TERMINAL
+
+    @property
+    def estimated_delivery(self) -> str | None:
+        """As the carrier printed it."""
+        return self.estimate.value if self.estimate else None
+
+    @property
+    def delivered_event_id(self) -> str | None:
+        """The event of the delivery that counts."""
+        return self.deliveries[0] if self.deliveries else None
+
+    @property
+    def signed_by_event_id(self) -> str | None:
+        """The event whose sealed part holds the signer's name."""
+        return self.signature.event_id if self.signature else None
+
+    def to_json(self) -> bytes:
+        """Compact, and the same bytes for the same state; what is at its default is left out."""
+        document = {
+            "format": _FORMAT,
+            "status": self.status,
+            "reason": self.reason,
+            "since": self.status_since and self.status_since.isoformat(),
+            "flags": sorted(self.flags),
+            "last_event_at": self.last_event_at and self.last_event_at.isoformat(),
+            "delivered_at": self.delivered_at and self.delivered_at.isoformat(),
+            "attempts": self.attempts,
+            "corrections": self.corrections,
+            "deliveries": self.deliveries,
+            "out_again": self.out_again,
+            "estimate": self.estimate and tuple(self.estimate),
+            "signature": self.signature and tuple(self.signature),
+            "pending": sorted(self.pending),
+            "newest": self.newest_key,
+            "last": None if self.last_key == self.newest_key else self.last_key,
+        }
+        return orjson.dumps({name: value for name, value in document.items() if value})
+
+    @classmethod
+    def from_json(cls, data: bytes) -> Self:
+        """What `to_json` wrote. Where another format of it did, a state that tells what was told but must be folded from the log."""
+        document = orjson.loads(data)
+        get = document.get
+        if document["format"] == _FORMAT:
+            newest_key = _key(document["newest"])
+            last_key = _key(document["last"]) if "last" in document else newest_key
+        else:
+            newest_key, last_key = FIRST_KEY, STALE_KEY
+        estimate = get("estimate")
+        signature = get("signature")
+        reason = get("reason")
+        return cls(
+            status=_STATUSES[document["status"]],
+            reason=Reason(reason) if reason else None,
+            status_since=_moment(get("since")),
+            flags=frozenset(map(Flag, get("flags", ()))),
+            last_event_at=_moment(get("last_event_at")),
+            delivered_at=_moment(get("delivered_at")),
+            attempts=get("attempts", 0),
+            corrections=get("corrections", 0),
+            deliveries=tuple(get("deliveries", ())),
+            out_again=get("out_again", False),
+            estimate=Estimate(_key(estimate[0]), *estimate[1:]) if estimate else None,
+            signature=Signature(*signature) if signature else None,
+            pending=frozenset(get("pending", ())),
+            newest_key=newest_key,
+            last_key=last_key,
+        )
+
+
+INITIAL: Final = ShipmentState()
+"""Of a shipment without events."""
+
+
+def _moment(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None
+
+
+def _key(fields: list[Any]) -> SortKey:
+    microseconds, rank, first, second, third = fields
+    return (microseconds, rank, first, second, third)

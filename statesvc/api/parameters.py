@@ -1,0 +1,61 @@
+"""What the calls about shipments take in path and query."""
+
+import re
+from typing import Annotated, Final
+
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
+
+from events.identity import NAMES_BYTES_MAX
+from events.vocabulary import Status
+from statesvc.http.paging import PageParameters
+
+_PLUS_READ_AS_BLANK: Final = re.compile(r" (?=\d\d:?\d\d$)")
+
+
+def _with_plus(value: object) -> object:
+    """A `+` that was not escaped in the query arrives as a blank: the offset of a time, unmistakably."""
+    return _PLUS_READ_AS_BLANK.sub("+", value) if isinstance(value, str) and "T" in value else value
+
+
+Name = Annotated[str, Field(min_length=1, max_length=NAMES_BYTES_MAX, pattern=r"^[^\x00]+$")]
+Discriminator = Annotated[
+    str | None,
+    Field(
+        max_length=NAMES_BYTES_MAX,
+        pattern=r"^[^\x00]*$",
+        description="Tells shipments apart that bear the same number. Left out: the latest of them.",
+    ),
+]
+Instant = Annotated[AwareDatetime, BeforeValidator(_with_plus)]
+
+
+class ShipmentParameters(BaseModel):
+    """One shipment."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    carrier_id: Name
+    tracking_number: Annotated[Name, Field(description="In any spelling: case, blanks and hyphens do not matter.")]
+    discriminator: Discriminator = None
+
+
+class HistoryParameters(PageParameters):
+    """A page of one shipment's events."""
+
+    carrier_id: Name
+    tracking_number: Name
+    discriminator: Discriminator = None
+
+
+class AuditParameters(ShipmentParameters):
+    """One shipment's audit trail; whole unless it is very long."""
+
+    cursor: Annotated[str | None, Field(max_length=1024, description="`next_cursor` of the answer before.")] = None
+
+
+class ListParameters(PageParameters):
+    """Shipments, those that changed first come first."""
+
+    status: Annotated[Status | None, Field(description="Only those with this status.")] = None
+    carrier_id: Annotated[Name | None, Field(description="Only those of this carrier.")] = None
+    updated_after: Annotated[Instant | None, Field(description="Only those that changed after this time (RFC 3339 with offset).")] = None

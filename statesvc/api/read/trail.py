@@ -1,0 +1,90 @@
+"""A shipment's audit trail: what was said, what we concluded, what contradicted it, what we told, each with when we knew it.
+
+One window of versions is one consistent snapshot: events of the window, the transitions and notifications that they caused, and the
+conflicts recorded since the window before.
+"""
+
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import orjson
+from psycopg import AsyncConnection
+from psycopg.rows import DictRow, dict_row
+
+from events.keyring import Keyring
+from events.sql.queries import queries
+from statesvc.api.read.event import event_json, statement
+from statesvc.api.read.personal import Opener
+from statesvc.api.read.shipment import Shipment
+
+_SQL = queries("statesvc.api.read", "trail")
+
+EVENTS_MAX: Final = 1_000
+"""Events in one answer; a shipment with more is read in several."""
+
+SNAPSHOT: Final = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
+"""The first statement of a transaction that reads a trail."""
+
+_ALWAYS: Final = {"recorded_after": datetime(1, 1, 1, tzinfo=UTC), "recorded_upto": datetime(9999, 1, 1, tzinfo=UTC)}
+_SOURCE: Final = ("message_id", "received_at", "body_commitment", "normalizer", "normalizer_version", "part_commitment")
+_PLACE: Final = ("batch_id", "ordinal", "leaf_hash")
+_UNSEALED: Final = {"sealed_at": None, "log_index": None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trail:
+    """The four lists of the contract as JSON documents; `next_after` is the version to go on after, None at the end."""
+
+    events: list[DictRow]
+    transitions: list[DictRow]
+    conflicts: list[DictRow]
+    notifications: list[DictRow]
+    next_after: int | None
+
+
+async def trail(connection: AsyncConnection[Any], shipment: Shipment, *, after: int, limit: int, keyring: Keyring | None) -> Trail:
+    """The window after version `after`. `keyring` None: no scope `pii`. Runs inside the caller's snapshot."""
+    window: dict[str, Any] = {"shipment_id": shipment.shipment_id, "since": shipment.first_recorded_at, "after": after, **_ALWAYS}
+
+    async def read(query: str, **other: int) -> list[DictRow]:
+        cursor = connection.cursor(binary=True, row_factory=dict_row)
+        return await (await cursor.execute(_SQL[query], window | other)).fetchall()
+
+    # and the event before the window: conflicts recorded up to it were shown with the window before
+    rows = await read("recorded_events", after=after - 1, limit=limit + 2)
+    if rows and rows[0]["version"] == after:
+        window["recorded_after"] = rows.pop(0)["recorded_at"]
+    shown = rows[:limit]
+    is_last = len(rows) <= limit
+    window["upto"] = shown[-1]["version"] if shown else after
+    if not is_last:
+        window["recorded_upto"] = shown[-1]["recorded_at"]
+
+    attempts: dict[str, list[DictRow]] = defaultdict(list)
+    for attempt in await read("attempts"):
+        attempts[attempt.pop("webhook_id")].append(attempt | _UNSEALED)
+    opener = None if keyring is None else shipment.opener(keyring)
+    return Trail(
+        events=[_event(row, opener) for row in shown],
+        transitions=[row | _UNSEALED for row in await read("transitions")],
+        conflicts=[_conflict(row, keyring) for row in await read("conflicts")],
+        notifications=[row | {"attempts": attempts[row["webhook_id"]]} for row in await read("notifications")],
+        next_after=None if is_last else window["upto"],
+    )
+
+
+def _event(row: DictRow, opener: Opener | None) -> DictRow:
+    document = orjson.loads(row["canonical"])
+    shown = event_json(document, sealed_part=row["sealed_part"], opener=opener)
+    shown |= {name: document[name] for name in (*_SOURCE, "previous_hash")}
+    return shown | {name: row[name] for name in _PLACE}
+
+
+def _conflict(row: DictRow, keyring: Keyring | None) -> DictRow:
+    document = orjson.loads(row["canonical"])
+    opener = None if keyring is None else Opener.of_stream(keyring, row["shipment_id"], row["holder_key"])
+    shown = statement(document, None if opener is None else opener.part(row["event_id"], row["sealed_part"]))
+    shown |= {name: row[name] for name in ("shipment_id", "claimed_shipment_id", "recorded_at", "count", "last_seen_at")}
+    return shown | {name: document[name] for name in _SOURCE} | {name: row[name] for name in _PLACE} | _UNSEALED

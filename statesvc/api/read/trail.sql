@@ -1,0 +1,48 @@
+-- name: recorded_events
+-- A window of one shipment's events in recorded order, with their place in the log.
+SELECT e.version, e.recorded_at, e.canonical, e.sealed_part, e.batch_id, e.ordinal, encode(e.leaf_hash, 'hex') AS leaf_hash
+FROM statesvc.event e
+WHERE e.shipment_id = %(shipment_id)s AND e.recorded_at >= %(since)s AND e.version > %(after)s
+ORDER BY e.version
+LIMIT %(limit)s;
+
+-- name: transitions
+-- The status changes that events of the window caused.
+SELECT t.from_status AS "from", t.to_status AS "to", t.event_id, t.sequence, t.worker, t.message_id, t.recorded_at, t.batch_id, t.ordinal,
+    encode(t.leaf_hash, 'hex') AS leaf_hash
+FROM statesvc.transition t
+WHERE t.shipment_id = %(shipment_id)s AND t.recorded_at >= %(since)s AND t.sequence > %(after)s AND t.sequence <= %(upto)s
+ORDER BY t.sequence;
+
+-- name: conflicts
+-- Contradictions of this shipment's events, and those that it raised against another's, recorded in the window. `holder_key` is the
+-- key of the shipment that holds the event: the personal part is sealed under it.
+SELECT c.shipment_id, c.claimed_shipment_id, c.recorded_at, c.event_id, k.seen AS count, k.last_seen_at, c.canonical, c.sealed_part,
+    h.sealed_key AS holder_key, c.batch_id, c.ordinal, encode(c.leaf_hash, 'hex') AS leaf_hash
+FROM (
+    SELECT * FROM statesvc.conflict WHERE shipment_id = %(shipment_id)s AND recorded_at >= %(since)s
+    UNION ALL
+    SELECT * FROM statesvc.conflict WHERE claimed_shipment_id = %(shipment_id)s AND shipment_id <> %(shipment_id)s
+) c
+JOIN statesvc.stream h ON h.shipment_id = c.shipment_id
+LEFT JOIN statesvc.conflict_key k ON k.carrier_id = c.carrier_id AND k.event_id = c.event_id AND k.facts_digest = c.facts_digest
+WHERE c.recorded_at > %(recorded_after)s AND c.recorded_at <= %(recorded_upto)s
+ORDER BY c.recorded_at, c.batch_id, c.ordinal;
+
+-- name: notifications
+-- What the window's events gave us to tell, and whether it still waits to be told.
+SELECT n.webhook_id, n.subscription_id, n.type, n.from_status AS "from", n.to_status AS "to", n.sequence, n.occurred_at, n.created_at,
+    o.subscription_id IS NOT NULL AS waiting, o.available_at AS next_attempt_at
+FROM statesvc.notification n
+LEFT JOIN statesvc.outbox o ON o.subscription_id = n.subscription_id AND o.shipment_id = n.shipment_id AND o.sequence = n.sequence
+WHERE n.shipment_id = %(shipment_id)s AND n.sequence > %(after)s AND n.sequence <= %(upto)s
+ORDER BY n.sequence, n.subscription_id;
+
+-- name: attempts
+-- Every try at these notifications, in order.
+SELECT a.webhook_id, a.number, a.started_at, a.recorded_at, a.duration_ms, a.outcome, a.status_code,
+    convert_from(a.canonical, 'UTF8')::jsonb ->> 'body_commitment' AS body_commitment, a.batch_id, a.ordinal,
+    encode(a.leaf_hash, 'hex') AS leaf_hash
+FROM statesvc.attempt a
+WHERE a.shipment_id = %(shipment_id)s AND a.recorded_at >= %(since)s AND a.sequence > %(after)s AND a.sequence <= %(upto)s
+ORDER BY a.sequence, a.subscription_id, a.recorded_at, a.number;

@@ -1,0 +1,1 @@
+"""Getting to the database: the embedded server, migrations, connections, and what its errors mean."""

@@ -1,0 +1,28 @@
+"""The addresses of one database, one per role that logs in to it. They hold passwords and never show in a repr."""
+
+from dataclasses import dataclass, field
+from typing import Self
+
+from statesvc.settings import DatabaseSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dsns:
+    """`service` for daily work, `owner` for migrations, `listen` past any pooler. `superuser` is known of an embedded server only."""
+
+    service: str = field(repr=False)
+    owner: str = field(repr=False)
+    listen: str = field(repr=False)
+    superuser: str | None = field(default=None, repr=False)
+
+    @classmethod
+    def from_settings(cls, settings: DatabaseSettings) -> Self | None:
+        """Those of DATABASE_URL; None when it is not set: then the embedded server's hold."""
+        if settings.database_url is None:
+            return None
+        service = settings.database_url.get_secret_value()
+        return cls(
+            service=service,
+            owner=settings.owner_url.get_secret_value() if settings.owner_url else service,
+            listen=settings.listen_url.get_secret_value() if settings.listen_url else service,
+        )

@@ -1,0 +1,68 @@
+"""What a database error means for the one who got it: one table from SQLSTATE to what to do next."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+import psycopg
+from psycopg_pool import PoolClosed, PoolTimeout, TooManyRequests
+
+
+class Failure(StrEnum):
+    """Stable words, used in metrics too."""
+
+    UNAVAILABLE = "unavailable"
+    """The server is not reachable, full or going away. A statement under way may or may not have been committed."""
+    TRANSIENT = "transient"
+    """Rolled back for the sake of others (deadlock, timeout): the same transaction may succeed next time."""
+    DUPLICATE = "duplicate"
+    """A unique key is taken."""
+    IMMUTABLE = "immutable"
+    """Something tried to change the log."""
+    REFUSED_DATA = "refused_data"
+    """This row can't be stored, today or tomorrow; others can."""
+    FORBIDDEN = "forbidden"
+    """The role lacks a privilege, or may not log in: a matter of installation."""
+    DEFECT = "defect"
+    """A statement that can't work: a bug, or a schema of another version."""
+
+
+FAILURES: Final[Mapping[str, Failure]] = MappingProxyType(
+    {
+        "SS001": Failure.IMMUTABLE,
+        "23505": Failure.DUPLICATE,
+        "42501": Failure.FORBIDDEN,
+        "25P03": Failure.UNAVAILABLE,  # idle_in_transaction_session_timeout: the server hung up
+        "25P04": Failure.TRANSIENT,  # transaction_timeout
+        "55P03": Failure.TRANSIENT,  # lock_timeout
+        "57014": Failure.TRANSIENT,  # statement_timeout
+        "08": Failure.UNAVAILABLE,  # connection lost or not made
+        "22": Failure.REFUSED_DATA,
+        "23": Failure.REFUSED_DATA,
+        "25006": Failure.UNAVAILABLE,  # read-only: a standby, the primary is elsewhere
+        "28": Failure.FORBIDDEN,
+        "3D": Failure.FORBIDDEN,  # no such database
+        "40": Failure.TRANSIENT,  # serialisation failure, deadlock
+        "53": Failure.UNAVAILABLE,  # out of disk, memory or connections
+        "55": Failure.TRANSIENT,
+        "57": Failure.UNAVAILABLE,  # shutting down, starting up, crashed
+        "58": Failure.UNAVAILABLE,  # input/output error
+    }
+)
+"""By SQLSTATE, or by its class (the first two characters) where the SQLSTATE itself is not listed."""
+
+
+def failure(error: psycopg.Error | OSError | TimeoutError) -> Failure:
+    """What went wrong, without reading the error's text."""
+    match error:
+        case PoolTimeout() | PoolClosed() | TooManyRequests():
+            return Failure.UNAVAILABLE
+        case psycopg.Error(sqlstate=str(code)):
+            return FAILURES.get(code) or FAILURES.get(code[:2], Failure.DEFECT)
+        case psycopg.DataError():
+            return Failure.REFUSED_DATA  # refused by the client library before it was sent
+        case psycopg.OperationalError() | OSError():
+            return Failure.UNAVAILABLE
+        case _:
+            return Failure.DEFECT

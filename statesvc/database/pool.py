@@ -1,0 +1,99 @@
+"""Connection pools. A connection is in autocommit, so that a transaction is only where the code opens one.
+
+Each has time limits of its own: a statement, a wait for a lock and a pause inside a transaction all end. A pooler in transaction
+mode gives each transaction another server connection, so there limits set on a session would hit strangers; set them on
+the role instead (`ALTER ROLE .. SET`).
+"""
+
+import select
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+import psycopg
+from psycopg import AsyncConnection
+from psycopg_pool import AsyncConnectionPool
+
+from events.sql.queries import queries
+
+KEEPALIVE: Final = MappingProxyType(
+    {"keepalives": 1, "keepalives_idle": 5, "keepalives_interval": 3, "keepalives_count": 3, "tcp_user_timeout": 15_000}
+)
+"""libpq parameters: a half-open socket is noticed within about 15 seconds."""
+CONNECT_TIMEOUT_SECONDS: Final = 5
+RECONNECT_SECONDS: Final = 3.0
+"""A burst of tries (jittered, doubling) ends after this; the next request starts a new one, so recovery never waits minutes."""
+_PREPARE_AFTER: Final = 2
+"""Executions of one statement after which it is prepared."""
+
+_SQL = queries("statesvc.database", "pool")
+
+Pool = AsyncConnectionPool[AsyncConnection[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolLimits:
+    """Sizes and times of one pool."""
+
+    connections_max: int
+    acquire_seconds: float
+    statement_seconds: float
+    lock_seconds: float
+    idle_in_transaction_seconds: float
+    connections_min: int = 2
+
+
+def make_pool(dsn: str, *, name: str, limits: PoolLimits, prepared_statements: bool = True, direct: bool = True) -> Pool:
+    """A pool that is not open yet: `await pool.open()`.
+
+    `name` shows in pg_stat_activity; `direct=False` behind a pooler in transaction mode.
+    """
+
+    async def configure(connection: AsyncConnection[Any]) -> None:
+        connection.prepare_threshold = _PREPARE_AFTER if prepared_statements else None
+        if direct:
+            await connection.execute(
+                _SQL["limit_session"],
+                {
+                    "statement_ms": _milliseconds(limits.statement_seconds),
+                    "lock_ms": _milliseconds(limits.lock_seconds),
+                    "idle_in_transaction_ms": _milliseconds(limits.idle_in_transaction_seconds),
+                },
+            )
+
+    async def check(connection: AsyncConnection[Any]) -> None:
+        try:
+            await check_idle(connection)
+        except psycopg.Error:
+            # what ended this one has most likely ended its siblings: replace all at once, not one a request
+            await pool.drain()
+            raise
+
+    pool: Pool = AsyncConnectionPool(
+        dsn,
+        kwargs={"autocommit": True, "application_name": name, "connect_timeout": CONNECT_TIMEOUT_SECONDS, **KEEPALIVE},
+        name=name,
+        min_size=min(limits.connections_min, limits.connections_max),
+        max_size=limits.connections_max,
+        timeout=limits.acquire_seconds,
+        reconnect_timeout=RECONNECT_SECONDS,
+        configure=configure,
+        check=check,
+        open=False,
+    )
+    return pool
+
+
+async def check_idle(connection: AsyncConnection[Any]) -> None:
+    """Raises for a connection that died while it was idle.
+
+    Asks the server only where the socket has something to say, an end of file or a farewell: a healthy one costs one system call.
+    """
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    if poll.poll(0):
+        await AsyncConnectionPool.check_connection(connection)
+
+
+def _milliseconds(seconds: float) -> str:
+    return str(round(seconds * 1000))

@@ -1,0 +1,51 @@
+"""Posts traffic at a steady rate, as carriers do: a bounded number of requests at once, no waiting for each other's answers."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from typing import Final
+
+import aiohttp
+
+from statesvc.demo.tally import Tally
+from statesvc.demo.traffic import Push
+
+IN_FLIGHT_MAX: Final = 64
+
+
+class Sender:
+    """`rate` is in pushes a second. `url` is the service's base, without a slash at its end."""
+
+    def __init__(self, *, session: aiohttp.ClientSession, url: str, rate: float, tally: Tally) -> None:
+        self._session = session
+        self._url = url
+        self._rate = rate
+        self._tally = tally
+        self._slots = asyncio.Semaphore(IN_FLIGHT_MAX)
+
+    async def run(self, traffic: Iterator[Push]) -> None:
+        """Sends until it is cancelled; requests that are under way then are dropped."""
+        due = time.monotonic()
+        async with asyncio.TaskGroup() as group:
+            for push in traffic:
+                due = max(due + 1 / self._rate, time.monotonic() - 1)
+                await asyncio.sleep(due - time.monotonic())
+                await self._slots.acquire()
+                group.create_task(self._send(push), name="demo-push")
+
+    async def _send(self, push: Push) -> None:
+        self._tally.behaviours[push.behaviour] += 1
+        started = time.perf_counter()
+        address = f"{self._url}/v1/webhooks/{push.carrier_id}"
+        try:
+            async with self._session.post(address, data=push.body, headers={"Content-Type": push.content_type}) as answer:
+                await answer.read()
+                if answer.ok:
+                    self._tally.acknowledged += 1
+                    self._tally.ack_milliseconds.append((time.perf_counter() - started) * 1000)
+                else:
+                    self._tally.refused[answer.status] += 1
+        except (aiohttp.ClientError, TimeoutError):
+            self._tally.unanswered += 1
+        finally:
+            self._slots.release()

@@ -1,0 +1,89 @@
+"""The order in which sample carriers push, with everything that real ones do. Pure.
+
+They retry a body that was not acknowledged fast enough; scans overtake each other or come after the delivery; codes come that
+nobody knows, and bodies that were cut off.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from random import Random
+from typing import Final
+
+from statesvc.demo.dialects import DIALECTS
+from statesvc.demo.parcels import CARRIERS, Parcel, Scan, Step, invent
+
+PARCELS_ALIVE: Final = 40
+
+
+class Behaviour(StrEnum):
+    """What a push is meant to show."""
+
+    PLAIN = "plain"
+    DUPLICATE = "duplicate"
+    OVERTAKING = "overtaking"
+    LATE = "late"
+    UNKNOWN_CODE = "unknown code"
+    UNREADABLE = "unreadable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Push:
+    """One request of a carrier."""
+
+    carrier_id: str
+    content_type: str
+    body: bytes
+    behaviour: Behaviour
+
+
+@dataclass(slots=True, kw_only=True)
+class _Life:
+    """A parcel and the order in which its scans will be told: not always the order in which they happened."""
+
+    parcel: Parcel
+    untold: list[tuple[Scan, Behaviour]]
+    told: list[Scan] = field(default_factory=list)
+
+
+def pushes(rng: Random, clock: Callable[[], datetime]) -> Iterator[Push]:
+    """Endless traffic of all sample carriers."""
+    alive: list[_Life] = []
+    while True:
+        while len(alive) < PARCELS_ALIVE:
+            alive.append(_begin(rng, clock()))
+        life = rng.choice(alive)
+        scan, behaviour = life.untold.pop(0)
+        if not life.untold:
+            alive.remove(life)
+        push = _push(life, scan, behaviour)
+        if rng.random() < 0.02:
+            yield Push(
+                carrier_id=push.carrier_id,
+                content_type=push.content_type,
+                body=push.body[: rng.randint(1, len(push.body) - 1)],
+                behaviour=Behaviour.UNREADABLE,
+            )
+        yield push
+        while rng.random() < 0.2:
+            yield Push(carrier_id=push.carrier_id, content_type=push.content_type, body=push.body, behaviour=Behaviour.DUPLICATE)
+
+
+def _begin(rng: Random, now: datetime) -> _Life:
+    parcel = invent(rng, rng.choice(CARRIERS), now)
+    untold = [(scan, Behaviour.UNKNOWN_CODE if scan.step is Step.STRANGE else Behaviour.PLAIN) for scan in parcel.scans]
+    chance = rng.random()
+    middle = rng.randrange(1, len(untold) - 1)
+    if chance < 0.15:
+        untold[middle], untold[middle + 1] = (untold[middle + 1][0], Behaviour.OVERTAKING), untold[middle]
+    elif chance < 0.25:
+        untold.append((untold.pop(middle)[0], Behaviour.LATE))
+    return _Life(parcel=parcel, untold=untold)
+
+
+def _push(life: _Life, scan: Scan, behaviour: Behaviour) -> Push:
+    life.told.append(scan)
+    content_type, write = DIALECTS[life.parcel.carrier_id]
+    seen = [scan] if life.parcel.carrier_id == "ups" else sorted(life.told, key=lambda each: each.at)
+    return Push(carrier_id=life.parcel.carrier_id, content_type=content_type, body=write(life.parcel, seen), behaviour=behaviour)

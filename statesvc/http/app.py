@@ -1,0 +1,86 @@
+"""Builds the aiohttp application of a role from its routes, and serves it."""
+
+from collections.abc import Iterable, Sequence
+from importlib.resources import files
+from typing import Final
+
+import orjson
+from aiohttp import web
+
+from statesvc.http.guard import guarded, problems
+from statesvc.http.keys import Keys
+from statesvc.http.openapi import build_document
+from statesvc.http.operation import Route, operation
+
+BODY_BYTES_MAX: Final = 1024 * 1024
+LINGERING_SECONDS: Final = 2.0
+KEEPALIVE_SECONDS: Final = 75.0
+_PAGE_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'"
+
+
+def build_app(routes: Iterable[Route], *, keys: Keys, body_bytes_max: int = BODY_BYTES_MAX) -> web.Application:
+    """The application. Handlers that read their body themselves bound it themselves."""
+    app = web.Application(middlewares=[problems], client_max_size=body_bytes_max)
+    for route in routes:
+        handler = guarded(route, keys)
+        if route.method == "GET":
+            app.router.add_get(route.path, handler)
+        else:
+            app.router.add_route(route.method, route.path, handler)
+    return app
+
+
+def documentation_routes(documented: Sequence[Route], *, version: str) -> list[Route]:
+    """`/openapi.json` and `/docs` for these routes."""
+    document = orjson.dumps(build_document(documented, version=version))
+    page = files("statesvc.http").joinpath("docs.html").read_bytes()
+
+    async def openapi(_request: web.Request) -> web.StreamResponse:
+        return web.Response(body=document, content_type="application/json")
+
+    async def docs(_request: web.Request) -> web.StreamResponse:
+        return web.Response(body=page, content_type="text/html", charset="utf-8", headers={"Content-Security-Policy": _PAGE_POLICY})
+
+    return [
+        Route("GET", "/openapi.json", openapi, operation(summary="This API as OpenAPI 3.1", scope=None, tag="documentation")),
+        Route(
+            "GET",
+            "/docs",
+            docs,
+            operation(summary="This API as a page", scope=None, tag="documentation", response_types=("text/html",)),
+        ),
+    ]
+
+
+class Server:
+    """Serves an application on one address. `port` 0 takes a free one; `start` answers the one taken."""
+
+    def __init__(self, app: web.Application, *, host: str, port: int, grace_seconds: float) -> None:
+        self._runner = web.AppRunner(
+            app,
+            access_log=None,
+            # signatures are over the bytes as sent; a compressed body is refused instead of inflated
+            auto_decompress=False,
+            lingering_time=LINGERING_SECONDS,
+            keepalive_timeout=KEEPALIVE_SECONDS,
+            shutdown_timeout=grace_seconds,
+        )
+        self._host = host
+        self._port = port
+        self._started = False
+
+    async def start(self) -> int:
+        """Listens; returns the port."""
+        await self._runner.setup()
+        self._started = True
+        site = web.TCPSite(self._runner, self._host, self._port, backlog=1024)
+        await site.start()
+        port: int = self._runner.addresses[0][1]
+        return port
+
+    async def stop(self) -> None:
+        """Takes no new connections, lets running requests end within the grace. Safe to call twice, and before `start`."""
+        if not self._started:
+            return
+        self._started = False
+        await self._runner.cleanup()

@@ -1,0 +1,74 @@
+"""What every call passes through before its handler: key and scope, parameters, body, deadline; and after it: the problem form."""
+
+import asyncio
+
+import psycopg
+import structlog
+from aiohttp import web
+from aiohttp.typedefs import Handler as NextHandler
+
+from statesvc.http.contract import Parameters, checked_body
+from statesvc.http.keys import CALLER, Keys
+from statesvc.http.operation import BODY, PARAMETERS, Handler, Route
+from statesvc.http.problem import Code, Problem, from_aiohttp
+from statesvc.http.scope import Scope
+
+_log = structlog.get_logger()
+
+
+def guarded(route: Route, keys: Keys) -> Handler:
+    """The route's handler behind the checks that its operation declares."""
+    contract = route.operation
+    scope = None if contract.scope is None else Scope(contract.scope)
+    expected = Parameters(contract.parameters)
+
+    async def call(request: web.Request) -> web.StreamResponse:
+        if scope is not None:
+            request[CALLER] = await keys.require(request, scope)
+        if contract.checked:
+            given = expected.checked(request)
+            if given is not None:
+                request[PARAMETERS] = given
+            if contract.request is not None:
+                request[BODY] = await checked_body(request, contract.request)
+        return await route.handler(request)
+
+    if contract.deadline_seconds is None:
+        return call
+    deadline_seconds = contract.deadline_seconds
+
+    async def call_in_time(request: web.Request) -> web.StreamResponse:
+        try:
+            async with asyncio.timeout(deadline_seconds):
+                return await call(request)
+        except TimeoutError:
+            raise Problem(Code.TIMED_OUT, f"no answer within {deadline_seconds:g} s; try again, or ask for less") from None
+
+    return call_in_time
+
+
+@web.middleware
+async def problems(request: web.Request, handler: NextHandler) -> web.StreamResponse:
+    """Everything that goes wrong leaves as a problem. What the client sees never holds an exception's text."""
+    try:
+        return await handler(request)
+    except Problem as problem:
+        return problem.response()
+    except web.HTTPException as error:
+        translated = from_aiohttp(error)
+        if translated is None:
+            raise
+        return translated.response()
+    except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+        _log.warning("database_unavailable", route=_route(request), error_type=type(error).__name__, sqlstate=error.sqlstate)
+        return Problem(
+            Code.DATABASE_UNAVAILABLE, "the database does not answer now; nothing was changed that you were not told of"
+        ).response()
+    except Exception as error:  # noqa: BLE001 - the last line: the client gets a problem, the log the traceback
+        _log.error("request_failed", route=_route(request), error_type=type(error).__name__, exc_info=True)
+        return Problem(Code.INTERNAL_ERROR, "the request failed here; the log has the reason").response()
+
+
+def _route(request: web.Request) -> str:
+    resource = request.match_info.route.resource
+    return "" if resource is None else resource.canonical

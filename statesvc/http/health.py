@@ -1,0 +1,100 @@
+"""Whether the process is alive, and whether it may get traffic.
+
+`/livez` depends on nothing: a database that is away must not restart processes. `/readyz` asks the database within one
+second, and says no from the moment that the process drains. Answers are remembered for a quarter of a second, so that
+nobody loads the database through a call without a key.
+"""
+
+import asyncio
+import re
+import time
+from collections.abc import Callable, Iterable
+from importlib.resources import files
+from typing import Final
+
+import psycopg
+from aiohttp import web
+
+from events.sql.queries import queries
+from statesvc.http.answer import answer
+from statesvc.http.keys import Connections
+from statesvc.http.operation import Route, operation
+from statesvc.http.problem import Code, Problem
+
+_SQL: Final = queries("statesvc.http", "health")
+_MIGRATION: Final = re.compile(r"(\d{4})_\w+\.sql")
+READY_SECONDS: Final = 1.0
+REMEMBERED_SECONDS: Final = 0.25
+_EXPOSITION: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+
+def shipped_migrations() -> frozenset[int]:
+    """The versions of the migrations that came with this code."""
+    names = (_MIGRATION.fullmatch(entry.name) for entry in files("migrations").iterdir())
+    return frozenset(int(match[1]) for match in names if match is not None)
+
+
+class Readiness:
+    """Why the process should get no traffic. `migrations` are the versions that the database must have."""
+
+    def __init__(self, pool: Connections, *, migrations: Iterable[int], now: Callable[[], float] = time.monotonic) -> None:
+        self._pool = pool
+        self._migrations = frozenset(migrations)
+        self._draining: str | None = None
+        self._asking = asyncio.Lock()
+        self._now = now
+        self._asked_at = float("-inf")
+        self._remembered: list[str] = []
+
+    def drain(self, why: str = "the process is stopping") -> None:
+        """From now on not ready; there is no way back."""
+        self._draining = why
+
+    async def reasons(self) -> list[str]:
+        """Empty: ready."""
+        if self._draining is not None:
+            return [self._draining]
+        async with self._asking:
+            if self._now() >= self._asked_at + REMEMBERED_SECONDS:
+                self._remembered = await self._ask()
+                self._asked_at = self._now()
+            return list(self._remembered)
+
+    async def _ask(self) -> list[str]:
+        try:
+            async with asyncio.timeout(READY_SECONDS), self._pool.connection() as connection:
+                await connection.execute(_SQL["alive"])
+                applied = {version for (version,) in await (await connection.execute(_SQL["applied"])).fetchall()}
+        except psycopg.errors.UndefinedTable:
+            return ["the database has no schema yet: run `statesvc migrate`"]
+        except (psycopg.Error, TimeoutError) as error:
+            return [f"the database does not answer within {READY_SECONDS:g} s ({type(error).__name__})"]
+        pending = sorted(self._migrations - applied)
+        return [f"migrations are pending ({', '.join(f'{version:04}' for version in pending)}): run `statesvc migrate`"] if pending else []
+
+
+def health_routes(readiness: Readiness, exposition: Callable[[], bytes]) -> list[Route]:
+    """`/livez`, `/readyz`, `/metrics` of any role. `exposition` answers all metrics in the Prometheus text format."""
+
+    async def livez(_request: web.Request) -> web.StreamResponse:
+        return answer({"status": "alive"})
+
+    async def readyz(_request: web.Request) -> web.StreamResponse:
+        reasons = await readiness.reasons()
+        if reasons:
+            raise Problem(Code.NOT_READY, "; ".join(reasons), members={"reasons": reasons})
+        return answer({"status": "ready"})
+
+    async def metrics(_request: web.Request) -> web.StreamResponse:
+        return web.Response(body=exposition(), headers={"Content-Type": _EXPOSITION})
+
+    return [
+        Route("GET", "/livez", livez, operation(summary="Is the process alive?", scope=None, tag="health")),
+        Route(
+            "GET",
+            "/readyz",
+            readyz,
+            operation(summary="May it get traffic?", scope=None, tag="health", problems=(Code.NOT_READY,)),
+        ),
+        Route("GET", "/metrics", metrics, operation(summary="Prometheus metrics", scope=None, tag="health", checked=False)),
+    ]

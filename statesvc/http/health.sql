@@ -1,0 +1,7 @@
+-- name: alive
+-- Does the database answer?
+SELECT 1;
+
+-- name: applied
+-- The migrations that this database has.
+SELECT version::int FROM statesvc.schema_migrations;

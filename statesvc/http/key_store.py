@@ -1,0 +1,82 @@
+"""API keys at rest. Only SHA-256 of a key is stored; the key is shown once, when it is made.
+
+Form: `ss_<key id>_<secret>`; the id is public (logs and lists name it), the secret carries 256 bits of chance, so that a
+plain hash is enough. Making and revoking a key is an operator action in the log.
+"""
+
+import hashlib
+import re
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from psycopg import AsyncConnection
+
+from events.log.actions import record_action
+from events.sql.queries import queries
+from statesvc.http.scope import Scope
+
+SQL: Final = queries("statesvc.http", "keys")
+_KEY: Final = re.compile(r"ss_([0-9a-f]{12})_[A-Za-z0-9_-]{43}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredKey:
+    """A key as lists show it."""
+
+    key_id: str
+    name: str
+    scopes: tuple[Scope, ...]
+    created_at: datetime
+    created_by: str
+    revoked_at: datetime | None
+
+
+def key_hash(key: str) -> bytes:
+    """What stands in the table for the key."""
+    return hashlib.sha256(key.encode("utf-8", "surrogateescape")).digest()
+
+
+def key_id_of(key: str) -> str | None:
+    """The public id in a key; None where the text has not the form of a key."""
+    match = _KEY.fullmatch(key)
+    return None if match is None else match[1]
+
+
+async def create_key(connection: AsyncConnection[Any], *, name: str, scopes: Iterable[Scope], created_by: str) -> tuple[str, str]:
+    """Makes a key; returns its id and the key itself, which nobody can read again. One transaction, committed by the caller."""
+    listed = sorted(set(scopes))
+    if not listed:
+        raise ValueError(f"a key needs at least one scope of {', '.join(Scope)}")
+    if not name.strip():
+        raise ValueError("a key needs a name that tells who uses it")
+    key_id = secrets.token_hex(6)
+    key = f"ss_{key_id}_{secrets.token_urlsafe(32)}"
+    async with connection.transaction():
+        await connection.execute(
+            SQL["create"], {"key_id": key_id, "name": name, "key_hash": key_hash(key), "scopes": listed, "created_by": created_by}
+        )
+        details = {"name": name, "scopes": ",".join(listed)}
+        await record_action(connection, actor=created_by, verb="key.create", target=f"key:{key_id}", details=details)
+    return key_id, key
+
+
+async def list_keys(connection: AsyncConnection[Any]) -> list[StoredKey]:
+    """All keys, revoked ones too, the newest first."""
+    rows = await (await connection.execute(SQL["list_all"])).fetchall()
+    return [
+        StoredKey(key_id=row[0], name=row[1], scopes=tuple(map(Scope, row[2])), created_at=row[3], created_by=row[4], revoked_at=row[5])
+        for row in rows
+    ]
+
+
+async def revoke_key(connection: AsyncConnection[Any], *, key_id: str, revoked_by: str) -> bool:
+    """Ends a key (within 5 seconds in every process); False where it is unknown or ended already."""
+    async with connection.transaction():
+        row = await (await connection.execute(SQL["revoke"], {"key_id": key_id})).fetchone()
+        if row is None:
+            return False
+        await record_action(connection, actor=revoked_by, verb="key.revoke", target=f"key:{key_id}", details={"name": row[0]})
+    return True

@@ -1,0 +1,63 @@
+"""Pages of lists: `{"items": [...], "next_cursor": null}`.
+
+A cursor is opaque and bound to the filter that it was made under: with another filter it is refused instead of skipping or
+repeating items.
+"""
+
+import base64
+import binascii
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final, Generic, TypeVar
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field
+
+from statesvc.http.problem import Code, Problem
+
+T = TypeVar("T")
+
+LIMIT_DEFAULT: Final = 50
+LIMIT_MAX: Final = 200
+_VERSION: Final = 1
+_BINDING_BYTES: Final = 9
+_CURSOR_CHARS_MAX: Final = 1024
+
+
+class PageParameters(BaseModel):
+    """The query parameters of every list; a list's own filters extend it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    limit: Annotated[int, Field(ge=1, le=LIMIT_MAX, description="Items per page.")] = LIMIT_DEFAULT
+    cursor: Annotated[str | None, Field(max_length=_CURSOR_CHARS_MAX, description="`next_cursor` of the page before.")] = None
+
+
+class Page(BaseModel, Generic[T]):
+    """One page. `next_cursor` is null on the last one."""
+
+    items: list[T]
+    next_cursor: str | None
+
+
+def encode_cursor(position: Sequence[str | int | None], bound_to: Mapping[str, Any]) -> str:
+    """The cursor after `position` (the sort key of a page's last item) under the filter `bound_to` (JSON values)."""
+    return base64.urlsafe_b64encode(orjson.dumps([_VERSION, _binding(bound_to), *position])).rstrip(b"=").decode()
+
+
+def decode_cursor(cursor: str, bound_to: Mapping[str, Any], *, fields: int) -> list[Any]:
+    """The position in a cursor; raises the problem `invalid_cursor` unless it has `fields` fields and was made under this filter."""
+    try:
+        decoded = orjson.loads(base64.b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4), altchars=b"-_", validate=True))
+    except (UnicodeEncodeError, binascii.Error, orjson.JSONDecodeError):
+        decoded = None
+    match decoded:
+        case [1, str() as binding, *position] if binding == _binding(bound_to) and len(position) == fields:
+            return position
+        case _:
+            raise Problem(Code.INVALID_CURSOR, "send `next_cursor` as it was given, with the same filter; or start again without a cursor")
+
+
+def _binding(bound_to: Mapping[str, Any]) -> str:
+    canonical = orjson.dumps(bound_to, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS)
+    return base64.urlsafe_b64encode(hashlib.sha256(canonical).digest()[:_BINDING_BYTES]).decode()

@@ -1,0 +1,163 @@
+"""Every HTTP status code that this service answers with, and its errors as RFC 9457 problems.
+
+A problem's `code` is stable and for programs; its `detail` is for the person who reads it and never holds personal data,
+a secret, or a stack trace.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from http import HTTPStatus
+from typing import Any, Final
+
+import orjson
+from aiohttp import hdrs, web
+
+OK: Final = int(HTTPStatus.OK)
+CREATED: Final = int(HTTPStatus.CREATED)
+ACCEPTED: Final = int(HTTPStatus.ACCEPTED)
+NO_CONTENT: Final = int(HTTPStatus.NO_CONTENT)
+NOT_MODIFIED: Final = int(HTTPStatus.NOT_MODIFIED)
+
+CONTENT_TYPE: Final = "application/problem+json"
+RETRY_AFTER_SECONDS: Final = 2
+
+
+class Code(StrEnum):
+    """What went wrong, for programs. Only ever grows."""
+
+    BAD_REQUEST = "bad_request"
+    INVALID_CURSOR = "invalid_cursor"
+    UNAUTHENTICATED = "unauthenticated"
+    BAD_SIGNATURE = "bad_signature"
+    UNSIGNED_CARRIER = "unsigned_carrier"
+    MISSING_SCOPE = "missing_scope"
+    NOT_FOUND = "not_found"
+    UNKNOWN_CARRIER = "unknown_carrier"
+    METHOD_NOT_ALLOWED = "method_not_allowed"
+    REQUEST_TIMEOUT = "request_timeout"
+    CONFLICT = "conflict"
+    TOO_LARGE = "too_large"
+    UNSUPPORTED_MEDIA_TYPE = "unsupported_media_type"
+    UNSUPPORTED_CONTENT_ENCODING = "unsupported_content_encoding"
+    INVALID_REQUEST = "invalid_request"
+    TOO_MANY_REQUESTS = "too_many_requests"
+    INTERNAL_ERROR = "internal_error"
+    DATABASE_UNAVAILABLE = "database_unavailable"
+    NOT_DURABLE = "not_durable"
+    OVERLOADED = "overloaded"
+    STORAGE_LOW = "storage_low"
+    TIMED_OUT = "timed_out"
+    HELD = "held"
+    NOT_READY = "not_ready"
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """A code's status and its title, which is the same each time."""
+
+    status: HTTPStatus
+    title: str
+
+
+MEANINGS: Final[Mapping[Code, Meaning]] = {
+    Code.BAD_REQUEST: Meaning(HTTPStatus.BAD_REQUEST, "The request is malformed"),
+    Code.INVALID_CURSOR: Meaning(HTTPStatus.BAD_REQUEST, "The cursor does not belong to this list and filter"),
+    Code.UNAUTHENTICATED: Meaning(HTTPStatus.UNAUTHORIZED, "A valid API key is required"),
+    Code.BAD_SIGNATURE: Meaning(HTTPStatus.UNAUTHORIZED, "The webhook is not authenticated"),
+    Code.UNSIGNED_CARRIER: Meaning(HTTPStatus.UNAUTHORIZED, "No webhook secret is set for this carrier"),
+    Code.MISSING_SCOPE: Meaning(HTTPStatus.FORBIDDEN, "The API key lacks a scope"),
+    Code.NOT_FOUND: Meaning(HTTPStatus.NOT_FOUND, "There is no such thing"),
+    Code.UNKNOWN_CARRIER: Meaning(HTTPStatus.NOT_FOUND, "There is no such carrier"),
+    Code.METHOD_NOT_ALLOWED: Meaning(HTTPStatus.METHOD_NOT_ALLOWED, "The path does not take this method"),
+    Code.REQUEST_TIMEOUT: Meaning(HTTPStatus.REQUEST_TIMEOUT, "The request body came too slowly"),
+    Code.CONFLICT: Meaning(HTTPStatus.CONFLICT, "The request contradicts the present state"),
+    Code.TOO_LARGE: Meaning(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The body is too large"),
+    Code.UNSUPPORTED_MEDIA_TYPE: Meaning(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "The body has another media type than the call takes"),
+    Code.UNSUPPORTED_CONTENT_ENCODING: Meaning(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "The body must not be compressed"),
+    Code.INVALID_REQUEST: Meaning(HTTPStatus.UNPROCESSABLE_ENTITY, "The request breaks the contract"),
+    Code.TOO_MANY_REQUESTS: Meaning(HTTPStatus.TOO_MANY_REQUESTS, "Too many requests"),
+    Code.INTERNAL_ERROR: Meaning(HTTPStatus.INTERNAL_SERVER_ERROR, "A defect of this service"),
+    Code.DATABASE_UNAVAILABLE: Meaning(HTTPStatus.SERVICE_UNAVAILABLE, "The database does not answer"),
+    Code.NOT_DURABLE: Meaning(HTTPStatus.SERVICE_UNAVAILABLE, "The message could not be made durable"),
+    Code.OVERLOADED: Meaning(HTTPStatus.SERVICE_UNAVAILABLE, "Too much is in flight"),
+    Code.STORAGE_LOW: Meaning(HTTPStatus.SERVICE_UNAVAILABLE, "The disk is nearly full"),
+    Code.TIMED_OUT: Meaning(HTTPStatus.SERVICE_UNAVAILABLE, "The answer took too long"),
+    Code.HELD: Meaning(HTTPStatus.SERVICE_UNAVAILABLE, "The carrier is on hold"),
+    Code.NOT_READY: Meaning(HTTPStatus.SERVICE_UNAVAILABLE, "The process is not ready"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Flaw:
+    """One thing wrong with a request. `pointer`: `/body/url`, `/query/limit`."""
+
+    pointer: str
+    detail: str
+
+
+class Problem(Exception):  # noqa: N818 - the RFC's word
+    """Raise it in a handler; it becomes the answer. `members` are extension members; a 503 gets `Retry-After` by itself."""
+
+    def __init__(
+        self,
+        code: Code,
+        detail: str,
+        *,
+        flaws: Sequence[Flaw] = (),
+        headers: Mapping[str, str] | None = None,
+        members: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.code = code
+        self.detail = detail
+        self.flaws = tuple(flaws)
+        self.headers = dict(headers or {})
+        self.members = dict(members or {})
+
+    @property
+    def status(self) -> int:
+        """The HTTP status."""
+        return int(MEANINGS[self.code].status)
+
+    def document(self) -> dict[str, Any]:
+        """The members of the JSON object. `type` leads to the code in the service's own documentation."""
+        document: dict[str, Any] = {
+            "type": f"/docs#problem-{self.code.value}",
+            "title": MEANINGS[self.code].title,
+            "status": self.status,
+            "code": self.code.value,
+            "detail": self.detail,
+            **self.members,
+        }
+        if self.flaws:
+            document["errors"] = [{"pointer": flaw.pointer, "detail": flaw.detail} for flaw in self.flaws]
+        return document
+
+    def response(self) -> web.Response:
+        """The answer."""
+        headers = dict(self.headers)
+        if self.status == HTTPStatus.SERVICE_UNAVAILABLE:
+            headers.setdefault(hdrs.RETRY_AFTER, str(RETRY_AFTER_SECONDS))
+        return web.Response(body=orjson.dumps(self.document()), status=self.status, content_type=CONTENT_TYPE, headers=headers)
+
+
+_AIOHTTP: Final[Mapping[int, tuple[Code, str]]] = {
+    HTTPStatus.NOT_FOUND: (Code.NOT_FOUND, "no such path; /docs lists all calls"),
+    HTTPStatus.REQUEST_TIMEOUT: (Code.REQUEST_TIMEOUT, "the body did not arrive in time"),
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: (Code.TOO_LARGE, "the body is larger than this call takes"),
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE: (Code.UNSUPPORTED_MEDIA_TYPE, "the body has another media type than this call takes"),
+}
+
+
+def from_aiohttp(error: web.HTTPException) -> Problem | None:
+    """What aiohttp itself raises, as a problem; None for what is no error (a redirect)."""
+    if error.status < HTTPStatus.BAD_REQUEST:
+        return None
+    if isinstance(error, web.HTTPMethodNotAllowed):
+        allowed = ", ".join(sorted(error.allowed_methods))
+        return Problem(Code.METHOD_NOT_ALLOWED, f"{error.method} is not possible here, but {allowed}", headers={hdrs.ALLOW: allowed})
+    server_side = error.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+    fallback = (Code.INTERNAL_ERROR, "the request failed here; the log has the reason")
+    code, detail = _AIOHTTP.get(error.status, fallback if server_side else (Code.BAD_REQUEST, "the request cannot be understood"))
+    return Problem(code, detail)

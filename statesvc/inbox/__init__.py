@@ -1,0 +1,1 @@
+"""The claim protocol as the Python workers speak it; the functions themselves are in the database."""

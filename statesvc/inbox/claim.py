@@ -1,0 +1,124 @@
+"""Claiming messages, and ending their leases one way or another."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from psycopg import AsyncConnection
+
+from events.errors import Cause
+from events.sql.pending import Pending, columns, send
+from events.sql.queries import queries
+
+SQL = queries("statesvc.inbox", "inbox")
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One leased message. At stage `normalized` a foreign worker has read it: `normalized` holds its events, sealed like the body."""
+
+    message_id: UUID
+    carrier_id: str
+    token: UUID
+    attempts: int
+    retries: int
+    received_at: datetime
+    stage: str
+    candidate: str | None
+    percent: int
+    shadow: bool
+    sealed_key: bytes = field(repr=False)
+    commitment: bytes = field(repr=False)
+    sealed: bytes = field(repr=False)
+    normalized_by: str | None = None
+    normalized: bytes | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """What a worker asks for. `sweep` looks below the low-water marks."""
+
+    worker: str
+    limit: int
+    lease_seconds: float
+    bytes_max: int
+    sweep: bool = False
+
+
+async def claim(connection: AsyncConnection[Any], asked: Claim) -> list[Message]:
+    """Leases messages; in inbox order. The connection is in autocommit: the lease is durable when this returns."""
+    pending = await send(
+        connection,
+        SQL["claim"],
+        {
+            "worker": asked.worker,
+            "limit": asked.limit,
+            "lease": timedelta(seconds=asked.lease_seconds),
+            "bytes_max": asked.bytes_max,
+            "sweep": asked.sweep,
+        },
+        lambda rows: [Message(*row) for row in rows],
+    )
+    return await pending.rows()
+
+
+async def hold(connection: AsyncConnection[Any], token: UUID, message_ids: Iterable[UUID]) -> Pending[set[UUID]]:
+    """Locks the messages for this transaction; answers those that the token still holds. The rest belongs to another worker now."""
+    return await send(
+        connection, SQL["hold"], {"token": token, "message_ids": list(message_ids)}, lambda rows: {message_id for (message_id,) in rows}
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settlement:
+    """The verdict on one message. `shipments` in the order in which their keys wrap the body's key, innermost first."""
+
+    message_id: UUID
+    events: int
+    empty: bool
+    normalizer: str
+    shipments: tuple[UUID, ...]
+    sealed_key: bytes | None
+
+
+async def settle(connection: AsyncConnection[Any], settlements: Sequence[Settlement], *, worker: str) -> None:
+    """Ends messages whose rows this transaction holds."""
+    rows = [(s.message_id, s.events, s.empty, s.normalizer, ",".join(map(str, s.shipments)), s.sealed_key) for s in settlements]
+    await connection.execute(
+        SQL["settle"],
+        {"worker": worker, **columns(rows, ("message_ids", "events", "empties", "normalizers", "shipments", "sealed_keys"))},
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Burial:
+    """Why a message goes to the dead letters. `detail` holds nothing of the message."""
+
+    message_id: UUID
+    cause: Cause
+    detail: str
+
+
+async def bury(connection: AsyncConnection[Any], token: UUID, burials: Sequence[Burial]) -> None:
+    """Moves messages to the dead letters."""
+    rows = [(b.message_id, b.cause.value, b.detail) for b in burials]
+    await connection.execute(SQL["bury"], {"token": token, **columns(rows, ("message_ids", "causes", "details"))})
+
+
+async def retry(connection: AsyncConnection[Any], token: UUID, delays: dict[UUID, timedelta], *, error: str) -> None:
+    """Gives messages back, each available again after its delay."""
+    rows = [(message_id, delay, error) for message_id, delay in delays.items()]
+    await connection.execute(SQL["retry"], {"token": token, **columns(rows, ("message_ids", "delays", "errors"))})
+
+
+async def release(connection: AsyncConnection[Any], token: UUID) -> None:
+    """Gives back what the token still holds, uncharged."""
+    await connection.execute(SQL["release"], {"token": token})
+
+
+async def seconds_until_due(connection: AsyncConnection[Any]) -> float | None:
+    """How long until a message becomes available that is not yet; None: none waits."""
+    row = await (await connection.execute(SQL["next_due"])).fetchone()
+    return None if row is None else row[0]

@@ -1,0 +1,69 @@
+-- name: claim
+-- Leases the next messages to a worker, fairly over the carriers.
+SELECT message_id, carrier_id, token, attempts, retries, received_at, stage, candidate, percent, shadow, sealed_key, commitment, sealed,
+    normalized_by, normalized
+FROM statesvc.claim(%(worker)s, %(limit)s, %(lease)s, 'any', %(bytes_max)s, %(sweep)s);
+
+-- name: hold
+-- Locks those of the messages that the token still holds, for the rest of the transaction.
+SELECT message_id FROM statesvc.inbox
+WHERE token = %(token)s AND message_id = ANY (%(message_ids)b::uuid[]) ORDER BY message_id FOR UPDATE;
+
+-- name: settle
+-- Ends messages with their verdict. Their rows are locked by `hold`.
+WITH gone AS (
+    DELETE FROM statesvc.inbox WHERE message_id = ANY (%(message_ids)b::uuid[])
+    RETURNING message_id, received_at, attempts, carrier_id
+)
+INSERT INTO statesvc.message
+    (message_id, received_at, settled_at, attempts, events, carrier_id, outcome, normalizer, worker, shipments, sealed_key)
+SELECT g.message_id, g.received_at, statesvc.clock(), g.attempts, u.events, g.carrier_id, CASE WHEN u.empty THEN 'empty' ELSE 'applied' END,
+    u.normalizer, %(worker)s, CASE WHEN u.shipments = '' THEN '{}' ELSE string_to_array(u.shipments, ',')::uuid[] END, u.sealed_key
+FROM unnest(%(message_ids)b::uuid[], %(events)b::int[], %(empties)b::bool[], %(normalizers)b::text[], %(shipments)b::text[],
+    %(sealed_keys)b::bytea[]) AS u(message_id, events, empty, normalizer, shipments, sealed_key)
+JOIN gone g ON g.message_id = u.message_id;
+
+-- name: bury
+-- Moves messages to the dead letters.
+SELECT statesvc.bury(%(token)s, %(message_ids)b::uuid[], %(causes)b::text[], %(details)b::text[]);
+
+-- name: retry
+-- Gives messages back after a transient failure.
+SELECT statesvc.retry(%(token)s, %(message_ids)b::uuid[], %(delays)b::interval[], %(errors)b::text[]);
+
+-- name: release
+-- Gives back everything that a token holds, uncharged.
+SELECT statesvc.release(%(token)s);
+
+-- name: next_due
+-- Seconds until the next message becomes available; NULL: none waits.
+SELECT extract(epoch FROM statesvc.next_due() - statesvc.clock())::float8;
+
+-- name: raise_codes
+-- One open dead letter for each unknown code; joining it changes nothing, so there is no hot row.
+INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at, message_id, received_at, raw_type, raw_code, normalizer, worker)
+SELECT 'code', 'unknown_code', u.carrier_id, statesvc.clock(), u.message_id, u.received_at, u.raw_type, u.raw_code, u.normalizer, %(worker)s
+FROM unnest(%(carrier_ids)b::text[], %(message_ids)b::uuid[], %(received_ats)b::timestamptz[], %(raw_types)b::text[], %(raw_codes)b::text[],
+    %(normalizers)b::text[]) AS u(carrier_id, message_id, received_at, raw_type, raw_code, normalizer)
+ORDER BY u.carrier_id, u.raw_type, u.raw_code
+ON CONFLICT DO NOTHING;
+
+-- name: raise_rejections
+-- A dead letter for members of an applied message that are no events.
+INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at, message_id, received_at, detail, normalizer, worker)
+SELECT 'message', 'rejected_member', u.carrier_id, statesvc.clock(), u.message_id, u.received_at, u.detail, u.normalizer, %(worker)s
+FROM unnest(%(carrier_ids)b::text[], %(message_ids)b::uuid[], %(received_ats)b::timestamptz[], %(details)b::text[], %(normalizers)b::text[])
+    AS u(carrier_id, message_id, received_at, detail, normalizer)
+ORDER BY u.message_id
+ON CONFLICT DO NOTHING;
+
+-- name: store_applied
+-- Keeps a message that was applied in the request itself: body and verdict at once, no wait in the inbox.
+WITH kept AS (
+    INSERT INTO statesvc.body (message_id, received_at, carrier_id, commitment, headers, sealed)
+    VALUES (%(message_id)s, %(received_at)s, %(carrier_id)s, %(commitment)b, '{}', %(sealed)b)
+)
+INSERT INTO statesvc.message
+    (message_id, received_at, settled_at, attempts, events, carrier_id, outcome, normalizer, worker, shipments, sealed_key)
+VALUES (%(message_id)s, %(received_at)s, statesvc.clock(), 1, %(events)s, %(carrier_id)s,
+    CASE WHEN %(empty)s THEN 'empty' ELSE 'applied' END, %(normalizer)s, %(worker)s, %(shipments)b::uuid[], %(sealed_key)b);

@@ -1,0 +1,55 @@
+"""The upkeep loop. Every step is idempotent and safe beside other workers doing the same, so it needs no leader."""
+
+import asyncio
+import contextlib
+import random
+from typing import Any, Final
+
+import structlog
+from psycopg import AsyncConnection
+from psycopg_pool import AsyncConnectionPool
+
+from events.sql.queries import queries
+
+log = structlog.get_logger()
+
+_SQL = queries("statesvc.maintenance", "upkeep")
+_EVERY_SECONDS: Final = 3600.0
+_AFTER_FAILURE_SECONDS: Final = 30.0
+_RECEIPTS_AT_ONCE: Final = 5000
+
+
+class Upkeep:
+    """Runs at the start and then once an hour until `stop`."""
+
+    def __init__(self, pool: AsyncConnectionPool[AsyncConnection[Any]]) -> None:
+        self._pool = pool
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        """Ends `run` after the step in progress."""
+        self._stopping.set()
+
+    async def run(self) -> None:
+        """Goes on whatever the database does; a failed round is tried again soon."""
+        while not self._stopping.is_set():
+            pause = _EVERY_SECONDS * random.uniform(0.9, 1.1)  # noqa: S311 - so that workers do not do it in step
+            try:
+                async with self._pool.connection() as connection:
+                    await once(connection)
+            except Exception:  # noqa: BLE001 - partitions are made weeks ahead, one failed round harms nobody
+                log.warning("upkeep_failed", exc_info=True)
+                pause = _AFTER_FAILURE_SECONDS
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), pause)
+
+
+async def once(connection: AsyncConnection[Any]) -> None:
+    """One round."""
+    row = await (await connection.execute(_SQL["ensure_partitions"])).fetchone()
+    if row is not None and row[0]:
+        log.info("partitions_made", count=row[0])
+    while True:
+        cursor = await connection.execute(_SQL["expire_receipts"], {"limit": _RECEIPTS_AT_ONCE})
+        if cursor.rowcount < _RECEIPTS_AT_ONCE:
+            return

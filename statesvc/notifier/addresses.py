@@ -1,0 +1,77 @@
+"""Which addresses a subscriber may live at. Pure.
+
+A subscription's URL is chosen by its owner: without this check it could make the service call its own network (SSRF). What is
+judged is the address that is connected to, in whatever form it is written: an IPv4 address inside an IPv6 one (mapped, NAT64, 6to4)
+counts as the IPv4 address.
+"""
+
+from collections.abc import Sequence
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Final
+
+Network = IPv4Network | IPv6Network
+Address = IPv4Address | IPv6Address
+
+_NAT64: Final = IPv6Network("64:ff9b::/96")
+_REFUSED: Final[tuple[Network, ...]] = tuple(
+    ip_network(text)
+    for text in (
+        "0.0.0.0/8",  # this network
+        "10.0.0.0/8",  # private
+        "100.64.0.0/10",  # carrier-grade NAT, and metadata of some clouds
+        "127.0.0.0/8",  # loopback
+        "169.254.0.0/16",  # link-local, cloud metadata
+        "172.16.0.0/12",  # private
+        "192.0.0.0/24",  # protocol assignments, metadata of some clouds
+        "192.0.2.0/24",  # documentation
+        "192.31.196.0/24",  # AS112
+        "192.52.193.0/24",  # AMT
+        "192.88.99.0/24",  # 6to4 relays
+        "192.168.0.0/16",  # private
+        "192.175.48.0/24",  # AS112
+        "198.18.0.0/15",  # benchmarks
+        "198.51.100.0/24",  # documentation
+        "203.0.113.0/24",  # documentation
+        "224.0.0.0/3",  # multicast, reserved, broadcast
+        "168.63.129.16/32",  # the platform address of Azure's hosts
+    )
+)
+_GLOBAL_IPV6: Final = IPv6Network("2000::/3")
+_REFUSED_IPV6: Final = tuple(
+    IPv6Network(text)
+    for text in (
+        "2001::/23",  # protocol assignments, Teredo among them
+        "2001:db8::/32",  # documentation
+        "3fff::/20",  # documentation
+        "2620:4f:8000::/48",  # AS112
+    )
+)
+
+
+def parse_networks(texts: Sequence[str]) -> tuple[Network, ...]:
+    """The allow-list from its CIDRs. `ValueError` names the one that is none."""
+    return tuple(ip_network(text.strip(), strict=False) for text in texts if text.strip())
+
+
+def may_connect(text: str, allowed: Sequence[Network]) -> bool:
+    """May a subscriber live at this address? `allowed` opens networks that are refused otherwise."""
+    address = _meant(ip_address(text))
+    if any(address in network for network in allowed):
+        return True
+    if isinstance(address, IPv4Address):
+        return not any(address in network for network in _REFUSED)
+    return address in _GLOBAL_IPV6 and not any(address in network for network in _REFUSED_IPV6)
+
+
+def _meant(address: Address) -> Address:
+    """The IPv4 address inside an IPv6 one, else the address itself without its zone."""
+    if isinstance(address, IPv4Address):
+        return address
+    plain = IPv6Address(int(address))
+    if plain.ipv4_mapped is not None:
+        return plain.ipv4_mapped
+    if plain in _NAT64:
+        return IPv4Address(int(plain) & 0xFFFFFFFF)
+    if plain.sixtofour is not None:
+        return plain.sixtofour
+    return plain

@@ -1,0 +1,105 @@
+"""Attempts as entries of the log: what we told a subscriber, when, and what came back, provable later. Pure but for chance (salts).
+
+The leaf binds commitments. What opens them (the salt of the body, and the beginning of the response) is sealed under the shipment's
+key: after `erase` nobody can tell from the log which body it was.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from events.canonical_json import canonical_bytes
+from events.entry import Leaf, attempt_document, leaf
+from events.sealing import SALT_BYTES, SealingKey, commitment, salted
+from statesvc.notifier.claim import Delivery
+from statesvc.notifier.sending import Answer
+
+SNIPPET_BYTES_MAX: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """A delivery with what came of it. No answer: it was not tried, because its attempts ended without a verdict too often."""
+
+    delivery: Delivery
+    answer: Answer | None
+    started_at: datetime
+    body: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptRow:
+    """One attempt as the table holds it."""
+
+    delivery: Delivery
+    answer: Answer
+    started_at: datetime
+    duration_ms: int
+    leaf: Leaf
+    sealed_part: bytes | None = field(repr=False)
+
+
+def attempt_context(shipment_id: UUID, webhook_id: str, number: int) -> bytes:
+    """What the sealed part of an attempt is bound to."""
+    return b"attempt\x1f" + shipment_id.bytes + f"{webhook_id}\x1f{number}".encode()
+
+
+def attempt_part(body_salt: bytes, response: bytes) -> bytes:
+    """The part that is sealed: the salt of the body's commitment, and the beginning of the response as text."""
+    return canonical_bytes({"body_salt": body_salt.hex(), "response": response[:SNIPPET_BYTES_MAX].decode("utf-8", "replace")})
+
+
+def attempt_row(finished: Finished, answer: Answer, *, key: SealingKey | None, recorded_at: datetime) -> AttemptRow:
+    """Commits to the body that was sent, seals what opens the commitment (nothing once the shipment is erased)."""
+    delivery = finished.delivery
+    salted_body = salted(finished.body)
+    salt = salted_body[:SALT_BYTES]
+    salted_part = salted(attempt_part(salt, answer.response))
+    webhook_id = delivery.notification.webhook_id
+    duration_ms = round(answer.duration_seconds * 1000)
+    document = attempt_document(
+        webhook_id=webhook_id,
+        subscription_id=delivery.subscription_id,
+        shipment_id=delivery.shipment_id,
+        sequence=delivery.sequence,
+        number=delivery.attempts,
+        started_at=finished.started_at,
+        recorded_at=recorded_at,
+        duration_ms=duration_ms,
+        outcome=answer.outcome.value,
+        status_code=answer.status_code,
+        body_commitment=commitment(salted_body),
+        part_commitment=commitment(salted_part) if key else None,
+    )
+    context = attempt_context(delivery.shipment_id, webhook_id, delivery.attempts)
+    return AttemptRow(
+        delivery=delivery,
+        answer=answer,
+        started_at=finished.started_at,
+        duration_ms=duration_ms,
+        leaf=leaf(document),
+        sealed_part=key.seal(salted_part, context) if key else None,
+    )
+
+
+def attempt_columns(rows: Sequence[AttemptRow]) -> list[tuple[object, ...]]:
+    """The rows in the order of the query's columns."""
+    return [
+        (
+            row.delivery.shipment_id,
+            row.delivery.sequence,
+            row.delivery.subscription_id,
+            row.delivery.attempts,
+            row.started_at,
+            row.delivery.notification.webhook_id,
+            row.answer.outcome.value,
+            row.answer.status_code,
+            row.duration_ms,
+            row.leaf.leaf_hash,
+            row.leaf.canonical,
+            row.sealed_part,
+        )
+        for row in rows
+    ]

@@ -1,0 +1,114 @@
+"""One POST to one subscriber. Never follows a redirect, never connects to a refused address, never reads without a bound.
+
+The address is checked where the socket is made, on the address that it will really connect to: a check of the name before, or in a
+resolver, is bypassed by IP literals and by names that change their answer.
+"""
+
+import errno
+import socket
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, Final, Self
+
+from aiohttp import ClientConnectorError, ClientError, ClientResponse, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
+
+from statesvc.notifier.addresses import Network, may_connect
+from statesvc.notifier.outcome import Outcome, outcome_of
+from statesvc.notifier.schedule import parse_retry_after
+
+CONNECT_SECONDS: Final = 5.0
+TOTAL_SECONDS: Final = 15.0
+RESPONSE_BYTES_MAX: Final = 20_000
+_KEEPALIVE_SECONDS: Final = 4.0
+
+
+class AddressRefusedError(OSError):
+    """The host has this address, but a subscriber may not live there."""
+
+    def __init__(self) -> None:
+        super().__init__(errno.EACCES, "subscribers may not live at this address")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What came back. `response` is the beginning of the body, at most 20 kB."""
+
+    outcome: Outcome
+    duration_seconds: float
+    status_code: int | None = None
+    retry_after_seconds: float | None = None
+    response: bytes = field(default=b"", repr=False)
+
+
+class Sender:
+    """One HTTP client for all subscribers. How many may be in flight is its caller's business."""
+
+    def __init__(
+        self, *, allowed: Sequence[Network] = (), connect_seconds: float = CONNECT_SECONDS, total_seconds: float = TOTAL_SECONDS
+    ) -> None:
+        self._allowed = tuple(allowed)
+        self._timeout = ClientTimeout(total=total_seconds, connect=connect_seconds, sock_connect=connect_seconds)
+        self._session: ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        self._session = ClientSession(
+            # shorter than what servers keep idle connections for, so that a POST seldom meets one that is being closed
+            connector=TCPConnector(limit=0, socket_factory=self._open_socket, keepalive_timeout=_KEEPALIVE_SECONDS),
+            cookie_jar=DummyCookieJar(),
+            timeout=self._timeout,
+            auto_decompress=False,
+            trust_env=False,
+        )
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    async def send(self, url: str, *, headers: Mapping[str, str], body: bytes) -> Answer:
+        """Posts `body`. Every failure of the other side is an answer, not an exception."""
+        if self._session is None:
+            raise RuntimeError("the sender is not open: use it as `async with`")
+        started = time.monotonic()
+        try:
+            async with self._session.post(url, data=body, headers=headers, allow_redirects=False) as response:
+                beginning = await _beginning(response)
+                return Answer(
+                    outcome=outcome_of(response.status),
+                    duration_seconds=time.monotonic() - started,
+                    status_code=response.status,
+                    retry_after_seconds=parse_retry_after(response.headers.get("retry-after"), now=datetime.now(UTC)),
+                    response=beginning,
+                )
+        except TimeoutError:
+            outcome = Outcome.TIMED_OUT
+        except ClientConnectorError as error:
+            outcome = Outcome.ADDRESS_REFUSED if isinstance(error.os_error, AddressRefusedError) else Outcome.UNREACHABLE
+        except (ClientError, OSError):
+            outcome = Outcome.UNREACHABLE
+        return Answer(outcome=outcome, duration_seconds=time.monotonic() - started)
+
+    def _open_socket(self, address: tuple[Any, ...]) -> socket.socket:
+        family, kind, protocol, _, where = address
+        if not may_connect(where[0], self._allowed):
+            raise AddressRefusedError
+        return socket.socket(family=family, type=kind, proto=protocol)
+
+
+async def _beginning(response: ClientResponse) -> bytes:
+    """Up to the bound; the status counts even if its sender then stalls or hangs up. A connection with more to say is closed."""
+    parts: list[bytes] = []
+    left = RESPONSE_BYTES_MAX
+    try:
+        while left > 0 and (part := await response.content.read(left)):
+            parts.append(part)
+            left -= len(part)
+    except (TimeoutError, ClientError, OSError):
+        response.close()
+    if left == 0:
+        response.close()
+    return b"".join(parts)

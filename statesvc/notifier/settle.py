@@ -1,0 +1,156 @@
+"""Settling finished deliveries: a group of them in one transaction, with the entries that prove them.
+
+Every attempt is recorded, also one whose lease ran out meanwhile, because it was made; only what the token still holds is
+taken out of the outbox or given back. Lock order: outbox rows by key, dead letters, subscriptions.
+"""
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, assert_never
+from uuid import UUID
+
+import structlog
+from psycopg import AsyncConnection
+
+from events.errors import Cause
+from events.keyring import Keyring
+from events.log.batch import write_batch
+from events.log.store import send_tick
+from events.sealing import SealError, SealingKey
+from events.sql.pending import columns, send
+from events.sql.queries import queries
+from statesvc.notifier.claim import Delivery
+from statesvc.notifier.evidence import AttemptRow, Finished, attempt_columns, attempt_row
+from statesvc.notifier.outcome import Done, GiveUp, TryAgain, Verdict, verdict_on
+
+GONE: Final = "the subscriber answered 410 Gone"
+
+_SQL = queries("statesvc.notifier", "settle")
+_ATTEMPT_COLUMNS = (
+    *("shipment_ids", "sequences", "subscription_ids", "numbers", "started_ats", "webhook_ids", "outcomes", "status_codes"),
+    *("durations_ms", "leaf_hashes", "canonicals", "sealed_parts"),
+)
+_KEY_COLUMNS = ("subscription_ids", "shipment_ids", "sequences")
+_jitter = random.Random()  # noqa: S311 - spreads retries, guards nothing
+_log = structlog.get_logger()
+
+Key = tuple[UUID, UUID, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """`unblocked`: how many notifications waited behind those that are done."""
+
+    unblocked: int = 0
+
+
+async def settle(
+    connection: AsyncConnection[Any], keyring: Keyring, group: Sequence[Finished], *, worker: str, again: bool = False
+) -> Settled:
+    """Commits a group. `again`: the outcome of an earlier try at this group is unknown; what it settled is left alone then."""
+    async with connection.pipeline(), connection.transaction():
+        asked_held = await send(
+            connection,
+            _SQL["hold"],
+            columns([(*_key(f.delivery), f.delivery.token) for f in group], (*_KEY_COLUMNS, "tokens")),
+            lambda rows: {tuple(row) for row in rows},
+        )
+        asked_tick = await send_tick(connection)
+        held, (now, batch_id) = await asked_held.rows(), await asked_tick.rows()
+        known = [f for f in group if not again or _key(f.delivery) in held]
+        await _record(connection, _attempts(keyring, known, now), batch_id=batch_id, now=now, worker=worker)
+        verdicts = [(f, _verdict(f)) for f in group if _key(f.delivery) in held]
+        return await _conclude(connection, verdicts, now=now, worker=worker)
+
+
+def _key(delivery: Delivery) -> Key:
+    return delivery.subscription_id, delivery.shipment_id, delivery.sequence
+
+
+def _verdict(finished: Finished) -> Verdict:
+    if finished.answer is None:
+        return GiveUp()
+    return verdict_on(
+        finished.answer.outcome,
+        attempts=finished.delivery.attempts,
+        retry_after_seconds=finished.answer.retry_after_seconds,
+        jitter=_jitter.random(),
+    )
+
+
+def _attempts(keyring: Keyring, group: Sequence[Finished], now: datetime) -> list[AttemptRow]:
+    keys: dict[UUID, SealingKey | None] = {}
+    for finished in group:
+        delivery = finished.delivery
+        if delivery.shipment_id not in keys:
+            keys[delivery.shipment_id] = _open(keyring, delivery)
+    return [attempt_row(f, f.answer, key=keys[f.delivery.shipment_id], recorded_at=now) for f in group if f.answer is not None]
+
+
+def _open(keyring: Keyring, delivery: Delivery) -> SealingKey | None:
+    if delivery.sealed_key is None:
+        return None
+    try:
+        return keyring.open_shipment_key(delivery.sealed_key, delivery.shipment_id)
+    except SealError as error:
+        _log.error("shipment_key_unreadable", shipment_id=delivery.shipment_id, error=error)
+        return None
+
+
+async def _record(connection: AsyncConnection[Any], rows: Sequence[AttemptRow], *, batch_id: int, now: datetime, worker: str) -> None:
+    if not rows:
+        return
+    await connection.execute(
+        _SQL["insert_attempts"],
+        {"batch_id": batch_id, "recorded_at": now, **columns(attempt_columns(rows), _ATTEMPT_COLUMNS)},
+    )
+    await write_batch(connection, batch_id=batch_id, recorded_at=now, leaf_hashes=[row.leaf.leaf_hash for row in rows], writer=worker)
+
+
+async def _conclude(
+    connection: AsyncConnection[Any], verdicts: Sequence[tuple[Finished, Verdict]], *, now: datetime, worker: str
+) -> Settled:
+    finished: list[Key] = []
+    later: list[tuple[UUID, UUID, int, float]] = []
+    buried: list[Finished] = []
+    disabled: set[UUID] = set()
+    for one, verdict in verdicts:
+        match verdict:
+            case Done():
+                finished.append(_key(one.delivery))
+            case TryAgain(delay_seconds, disable):
+                later.append((*_key(one.delivery), delay_seconds))
+                if disable:
+                    disabled.add(one.delivery.subscription_id)
+            case GiveUp():
+                finished.append(_key(one.delivery))
+                buried.append(one)
+            case _:
+                assert_never(verdict)
+    if later:
+        await connection.execute(_SQL["reschedule"], {"now": now, **columns(later, (*_KEY_COLUMNS, "delays"))})
+    if buried:
+        await _bury(connection, buried, now=now, worker=worker)
+    if disabled:
+        await connection.execute(_SQL["disable"], {"now": now, "why": GONE, "subscription_ids": sorted(disabled)})
+        _log.warning("subscriptions_disabled", subscription_id=sorted(disabled), reason=GONE)
+    if not finished:
+        return Settled()
+    asked = await send(connection, _SQL["finish"], columns(finished, _KEY_COLUMNS), lambda rows: int(rows[0][0]))
+    return Settled(unblocked=await asked.rows())
+
+
+async def _bury(connection: AsyncConnection[Any], buried: Sequence[Finished], *, now: datetime, worker: str) -> None:
+    rows = [(f.delivery.notification.carrier_id, f.delivery.notification.webhook_id, _detail(f), f.delivery.attempts) for f in buried]
+    parameters: Mapping[str, Any] = columns(rows, ("carrier_ids", "webhook_ids", "details", "attempts"))
+    await connection.execute(_SQL["bury"], {"cause": Cause.DELIVERY_EXHAUSTED.value, "now": now, "worker": worker, **parameters})
+
+
+def _detail(finished: Finished) -> str:
+    answer = finished.answer
+    if answer is None:
+        return f"{finished.delivery.attempts - 1} attempts, the last ones ended without a verdict: the notifier died"
+    status = "" if answer.status_code is None else f", status {answer.status_code}"
+    return f"{finished.delivery.attempts} attempts, the last one: {answer.outcome.value}{status}"

@@ -1,0 +1,55 @@
+-- name: hold
+-- Locks what these tokens still hold, in key order; the rest belongs to another notifier now.
+SELECT o.subscription_id, o.shipment_id, o.sequence
+FROM unnest(%(subscription_ids)b::uuid[], %(shipment_ids)b::uuid[], %(sequences)b::int[], %(tokens)b::uuid[])
+    AS u(subscription_id, shipment_id, sequence, token)
+JOIN statesvc.outbox o
+    ON o.subscription_id = u.subscription_id AND o.shipment_id = u.shipment_id AND o.sequence = u.sequence AND o.token = u.token
+ORDER BY o.subscription_id, o.shipment_id, o.sequence FOR UPDATE OF o;
+
+-- name: insert_attempts
+-- Appends attempts in their order.
+INSERT INTO statesvc.attempt
+    (shipment_id, sequence, subscription_id, number, recorded_at, started_at, batch_id, ordinal, webhook_id, outcome, status_code,
+     duration_ms, leaf_hash, canonical, sealed_part)
+SELECT u.shipment_id, u.sequence, u.subscription_id, u.number, %(recorded_at)s, u.started_at, %(batch_id)s, u.ordinal - 1, u.webhook_id,
+    u.outcome, u.status_code, u.duration_ms, u.leaf_hash, u.canonical, u.sealed_part
+FROM unnest(%(shipment_ids)b::uuid[], %(sequences)b::int[], %(subscription_ids)b::uuid[], %(numbers)b::int[],
+    %(started_ats)b::timestamptz[], %(webhook_ids)b::text[], %(outcomes)b::text[], %(status_codes)b::int[], %(durations_ms)b::int[],
+    %(leaf_hashes)b::bytea[], %(canonicals)b::bytea[], %(sealed_parts)b::bytea[])
+    WITH ORDINALITY AS u(shipment_id, sequence, subscription_id, number, started_at, webhook_id, outcome, status_code, duration_ms,
+        leaf_hash, canonical, sealed_part, ordinal);
+
+-- name: reschedule
+-- Gives held notifications back, each available again after its delay.
+UPDATE statesvc.outbox o
+SET token = NULL, worker = NULL, available_at = %(now)s::timestamptz + make_interval(secs => u.delay)
+FROM unnest(%(subscription_ids)b::uuid[], %(shipment_ids)b::uuid[], %(sequences)b::int[], %(delays)b::float8[])
+    AS u(subscription_id, shipment_id, sequence, delay)
+WHERE o.subscription_id = u.subscription_id AND o.shipment_id = u.shipment_id AND o.sequence = u.sequence;
+
+-- name: finish
+-- Takes held notifications out of the outbox. Answers how many others of the same shipments waited behind them.
+WITH done AS (
+    SELECT * FROM unnest(%(subscription_ids)b::uuid[], %(shipment_ids)b::uuid[], %(sequences)b::int[])
+        AS u(subscription_id, shipment_id, sequence)
+), gone AS (
+    DELETE FROM statesvc.outbox o USING done d
+    WHERE o.subscription_id = d.subscription_id AND o.shipment_id = d.shipment_id AND o.sequence = d.sequence
+)
+SELECT count(*) FROM done d JOIN statesvc.outbox o
+    ON o.subscription_id = d.subscription_id AND o.shipment_id = d.shipment_id AND o.sequence > d.sequence;
+
+-- name: bury
+-- Makes dead letters of notifications that their subscriber never accepted.
+INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at, webhook_id, detail, attempts, worker)
+SELECT 'notification', %(cause)s, u.carrier_id, %(now)s, u.webhook_id, u.detail, u.attempts, %(worker)s
+FROM unnest(%(carrier_ids)b::text[], %(webhook_ids)b::text[], %(details)b::text[], %(attempts)b::int[])
+    AS u(carrier_id, webhook_id, detail, attempts)
+ORDER BY u.webhook_id
+ON CONFLICT DO NOTHING;
+
+-- name: disable
+-- Disables subscriptions whose receiver said that it wants no more.
+UPDATE statesvc.subscription SET disabled_at = %(now)s, disabled_why = %(why)s
+WHERE subscription_id = ANY (%(subscription_ids)b::uuid[]) AND disabled_at IS NULL;

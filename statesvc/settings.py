@@ -1,0 +1,260 @@
+"""The settings: environment variables with the prefix `STATESVC_`, and `DATABASE_URL`.
+
+One small class per part of the service; `load_settings()` reads them all, once, in the composition root. Each field's
+docstring is its documentation (`statesvc doctor --settings` prints it) and names the unit. Secrets never show in a repr.
+"""
+
+import ipaddress
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, Final, Literal, Self
+
+from pydantic import AliasChoices, BeforeValidator, Field, SecretStr, model_validator
+from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+PREFIX: Final = "STATESVC_"
+WEBHOOK_SECRET_PREFIX: Final = "STATESVC_WEBHOOK_SECRET_"  # noqa: S105 - the name of a variable, not a secret
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+PositiveInt = Annotated[int, Field(gt=0)]
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Port = Annotated[int, Field(ge=0, le=65535)]
+
+
+def _split(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, (part.strip() for part in text.split(","))))
+
+
+def _split_text(value: object) -> object:
+    return _split(value) if isinstance(value, str) else value
+
+
+Words = Annotated[frozenset[str], NoDecode, BeforeValidator(_split_text)]
+Networks = Annotated[tuple[Network, ...], NoDecode, BeforeValidator(_split_text)]
+
+
+def _config(section: str = "") -> SettingsConfigDict:
+    return SettingsConfigDict(
+        env_prefix=PREFIX + section,
+        env_ignore_empty=True,
+        extra="ignore",
+        frozen=True,
+        hide_input_in_errors=True,
+        populate_by_name=True,
+        use_attribute_docstrings=True,
+    )
+
+
+class DatabaseSettings(BaseSettings):
+    """Where the events are kept."""
+
+    model_config = _config()
+
+    database_url: SecretStr | None = Field(default=None, validation_alias=AliasChoices("DATABASE_URL"))
+    """PostgreSQL 16 or later, as the service's own role. Without it the service starts an embedded server under STATESVC_DATA_DIR."""
+    owner_url: SecretStr | None = None
+    """The same database as the role that owns the tables, for migrations, partitions, archive and rebuild. Default: DATABASE_URL."""
+    listen_url: SecretStr | None = None
+    """The same database past any pooler, for LISTEN and advisory locks. Default: DATABASE_URL."""
+    data_dir: Path = Path(".statesvc")
+    """Folder of the embedded server and of generated keys."""
+    embedded_port: Port = 0
+    """TCP port on 127.0.0.1 of the embedded server, for tools that can't use its socket. 0: none."""
+    pool_connections: PositiveInt = 8
+    """Connections per process, beside the one that listens."""
+    prepared_statements: bool = True
+    """False behind a pooler in transaction mode that can't carry prepared statements (PgBouncer before 1.22)."""
+
+
+class KeySettings(BaseSettings):
+    """What opens sealed data and the API."""
+
+    model_config = _config()
+
+    master_key: SecretStr | None = None
+    """Base64 of 32 bytes; comma-separated during rotation, the first is current. Required with DATABASE_URL, otherwise generated."""
+    bootstrap_key: SecretStr | None = None
+    """A first API key with scope `admin`, until real keys are made."""
+
+
+class HttpSettings(BaseSettings):
+    """Listening, and going away."""
+
+    model_config = _config()
+
+    host: str = "127.0.0.1"
+    """Address that the HTTP server binds."""
+    port: Port = 8080
+    """TCP port of the HTTP server. 0: any free one."""
+    grace_seconds: Seconds = 30
+    """How long a stopping process may finish what it has begun."""
+
+
+class IngressSettings(BaseSettings):
+    """Taking webhooks in."""
+
+    model_config = _config("INGRESS_")
+
+    acquire_seconds: Seconds = 0.5
+    """Longest wait for a connection before the carrier is told to come back."""
+    statement_seconds: Seconds = 1
+    """Statement timeout; the tightest carrier gives up at 3 s."""
+    memory_bytes_max: PositiveInt = 64 * 1024 * 1024
+    """Bytes of bodies that one process holds before it sheds."""
+    disk_free_bytes_min: Annotated[int, Field(ge=0)] = 1024 * 1024 * 1024
+    """Free bytes on the disk of the embedded server below which webhooks are refused."""
+    allow_unsigned_webhooks: Words = Field(default=frozenset(), validation_alias=AliasChoices("STATESVC_ALLOW_UNSIGNED_WEBHOOKS"))
+    """Carriers, comma-separated, whose webhooks are taken without a secret; `1`: all."""
+
+    def allows_unsigned(self, carrier_id: str) -> bool:
+        """Whether this carrier may push without a secret."""
+        return "1" in self.allow_unsigned_webhooks or carrier_id in self.allow_unsigned_webhooks
+
+
+class WorkerSettings(BaseSettings):
+    """Turning messages into events."""
+
+    model_config = _config("WORKER_")
+
+    lease_seconds: Seconds = 30
+    """How long a worker may hold messages before another takes them over."""
+    batch_min: PositiveInt = 64
+    """Messages per claim while there is little to do."""
+    batch_max: PositiveInt = 512
+    """Messages per claim under backlog."""
+    claim_bytes_max: PositiveInt = 4 * 1024 * 1024
+    """Bytes of bodies per claim."""
+    acquire_seconds: Seconds = 5
+    """Longest wait for a connection."""
+    statement_seconds: Seconds = 20
+    """Statement timeout."""
+    lock_seconds: Seconds = 10
+    """Lock timeout; below the lease."""
+    idle_in_transaction_seconds: Seconds = 15
+    """A worker frozen inside its transaction loses its connection after this; below the lease, or it would block its own rescue."""
+    sweep_seconds: Seconds = 30
+    """Interval of the safety sweep, for wake-ups that were lost."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.batch_min > self.batch_max:
+            raise ValueError("STATESVC_WORKER_BATCH_MIN must not be above STATESVC_WORKER_BATCH_MAX")
+        if max(self.lock_seconds, self.idle_in_transaction_seconds, self.statement_seconds) >= self.lease_seconds:
+            raise ValueError(
+                "STATESVC_WORKER_LEASE_SECONDS must be above the worker's STATEMENT_SECONDS, LOCK_SECONDS and IDLE_IN_TRANSACTION_SECONDS"
+            )
+        return self
+
+
+class NotifierSettings(BaseSettings):
+    """Telling subscribers."""
+
+    model_config = _config("NOTIFIER_")
+
+    in_flight_max: PositiveInt = 256
+    """Requests to subscribers under way at a time, per process."""
+    lease_seconds: Seconds = 30
+    """How long a notifier may hold notifications before another takes them over; above the 15 s that an attempt may take."""
+    sweep_seconds: Seconds = 30
+    """Interval of the safety sweep, for wake-ups that were lost."""
+    subscriber_allow: Networks = Field(default=(), validation_alias=AliasChoices("STATESVC_SUBSCRIBER_ALLOW"))
+    """Networks (CIDR, comma-separated) of subscribers that are not on the public internet."""
+
+    @model_validator(mode="after")
+    def _lease_outlives_an_attempt(self) -> Self:
+        if self.lease_seconds <= 15:
+            raise ValueError("STATESVC_NOTIFIER_LEASE_SECONDS must be above 15, the longest that an attempt takes")
+        return self
+
+
+class TelemetrySettings(BaseSettings):
+    """Seeing what happens."""
+
+    model_config = _config()
+
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """Least severe log line that is written."""
+    log_format: Literal["auto", "console", "json"] = "auto"
+    """`auto`: console on a terminal, JSON elsewhere."""
+    otlp_endpoint: str | None = None
+    """URL of an OpenTelemetry collector for traces. Default: none, traces are not exported."""
+    trace_ratio: Annotated[float, Field(ge=0, le=1)] = 0.01
+    """Share of traces that is sampled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All settings of a process."""
+
+    database: DatabaseSettings
+    keys: KeySettings
+    http: HttpSettings
+    ingress: IngressSettings
+    worker: WorkerSettings
+    notifier: NotifierSettings
+    telemetry: TelemetrySettings
+    webhook_secrets_by_carrier: Mapping[str, tuple[SecretStr, ...]]
+
+    def webhook_secrets(self, carrier_id: str) -> tuple[str, ...]:
+        """The carrier's live secrets, plain: one, or two during rotation; none when it has none."""
+        return tuple(secret.get_secret_value() for secret in self.webhook_secrets_by_carrier.get(carrier_id.upper(), ()))
+
+
+@dataclass(frozen=True, slots=True)
+class Documented:
+    """One setting as `doctor --settings` prints it."""
+
+    variable: str
+    default: object
+    meaning: str
+
+
+def load_settings() -> Settings:
+    """Reads the environment. Raises pydantic's ValidationError, which names the fields and not their values."""
+    return Settings(
+        database=DatabaseSettings(),
+        keys=KeySettings(),
+        http=HttpSettings(),
+        ingress=IngressSettings(),
+        worker=WorkerSettings(),
+        notifier=NotifierSettings(),
+        telemetry=TelemetrySettings(),
+        webhook_secrets_by_carrier=read_webhook_secrets(os.environ),
+    )
+
+
+def read_webhook_secrets(environment: Mapping[str, str]) -> dict[str, tuple[SecretStr, ...]]:
+    """`STATESVC_WEBHOOK_SECRET_<CARRIER>`, comma-separated, by upper-case carrier id."""
+    return {
+        name.removeprefix(WEBHOOK_SECRET_PREFIX): secrets
+        for name, text in environment.items()
+        if name.startswith(WEBHOOK_SECRET_PREFIX) and (secrets := tuple(SecretStr(part) for part in _split(text)))
+    }
+
+
+def documented_settings() -> Iterator[Documented]:
+    """Every setting with its variable, default and meaning."""
+    for section in fields(Settings):
+        if isinstance(section.type, type) and issubclass(section.type, BaseSettings):
+            for name, field in section.type.model_fields.items():
+                yield Documented(_variable(section.type, name, field), field.default, field.description or "")
+    yield Documented(
+        f"{WEBHOOK_SECRET_PREFIX}<CARRIER>", None, "Secrets of a carrier's webhooks, comma-separated: two live ones during rotation."
+    )
+
+
+def unknown_variables(environment: Mapping[str, str]) -> list[str]:
+    """Variables with our prefix that no setting reads: most likely misspelt."""
+    known = {setting.variable for setting in documented_settings()}
+    return sorted(
+        name for name in environment if name.startswith(PREFIX) and name not in known and not name.startswith(WEBHOOK_SECRET_PREFIX)
+    )
+
+
+def _variable(section: type[BaseSettings], name: str, field: FieldInfo) -> str:
+    if isinstance(field.validation_alias, AliasChoices):
+        return str(field.validation_alias.choices[0])
+    return f"{section.model_config.get('env_prefix', '')}{name}".upper()

@@ -1,0 +1,1 @@
+"""What the service tells about itself: metrics, spans and log lines, none of which ever holds personal data."""

@@ -1,0 +1,162 @@
+"""Log lines: one pipeline for our own (structlog) and for those of libraries (stdlib logging), redacted as the very last step.
+
+Also takes over what Python itself would print of an exception that nobody caught, because that quotes its text.
+"""
+
+import logging
+import re
+import sys
+import threading
+from collections.abc import Mapping, MutableMapping
+from types import TracebackType
+from typing import Any, Final, Literal, TextIO
+
+import orjson
+import structlog
+from structlog.typing import EventDict, Processor, WrappedLogger
+
+from statesvc.telemetry import redaction
+
+Format = Literal["json", "console"]
+Level = Literal["debug", "info", "warning", "error"]
+
+_LEVELS: Final[Mapping[Level, int]] = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+}
+_PLACEHOLDER = re.compile(r"%(\(\w+\))?[-+ #0-9.*]*[a-zA-Z]")
+
+
+def configure_logging(*, process: str, output_format: Format = "json", level: Level = "info", stream: TextIO | None = None) -> None:
+    """Sets up structlog, stdlib logging and the hooks for uncaught exceptions of this process. `process` names it in each line."""
+    target = stream if stream is not None else sys.stderr
+    processors = pipeline(process, output_format, colors=target.isatty())
+    structlog.configure(
+        processors=processors,
+        wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
+        logger_factory=structlog.PrintLoggerFactory(target),
+        cache_logger_on_first_use=False,
+    )
+    logging.captureWarnings(capture=True)
+    root = logging.getLogger()
+    root.handlers[:] = [ForeignHandler(processors, target)]
+    root.setLevel(max(_LEVELS[level], logging.INFO))
+    sys.excepthook = _uncaught
+    threading.excepthook = _uncaught_in_thread
+    sys.unraisablehook = _unraisable
+
+
+def pipeline(process: str, output_format: Format, *, colors: bool = False) -> list[Processor]:
+    """The steps of a line: what it says, its exceptions, then redaction, then the renderer and nothing between them."""
+    return [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        _name_process(process),
+        tell_exception,
+        redact,
+        _renderer(output_format, colors=colors),
+    ]
+
+
+def tell_exception(_logger: WrappedLogger, _method: str, event_dict: EventDict) -> EventDict:
+    """Turns `exc_info` (true, an exception or a triple) into `error`: type and places in the code."""
+    info = event_dict.pop("exc_info", None)
+    error: object = None
+    match info:
+        case BaseException():
+            error = info
+        case (_, BaseException() as second, _):
+            error = second
+        case None | False:
+            pass
+        case _:
+            error = sys.exc_info()[1]
+    if isinstance(error, BaseException):
+        event_dict["error"] = redaction.describe(error)
+    elif isinstance(event_dict.get("error"), str):
+        event_dict["error"] = redaction.net(event_dict["error"])
+    return event_dict
+
+
+def redact(_logger: WrappedLogger, _method: str, event_dict: EventDict) -> EventDict:
+    """The last step before the renderer: only listed keys with values of their shape go on."""
+    return redaction.redact(event_dict)
+
+
+class ForeignHandler(logging.Handler):
+    """Sends a library's record through the same pipeline.
+
+    Of its message only the template is kept, with numbers filled in and exceptions described; other arguments may be data.
+    """
+
+    def __init__(self, processors: list[Processor], stream: TextIO) -> None:
+        super().__init__()
+        self._processors = processors
+        self._stream = stream
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Writes one line; a failure to write goes the way that stdlib logging gives it."""
+        try:
+            event_dict: MutableMapping[str, Any] = {"event": _template(record), "logger": record.name}
+            if record.exc_info and record.exc_info[1] is not None:
+                event_dict["exc_info"] = record.exc_info[1]
+            line: Any = event_dict
+            for processor in self._processors:
+                line = processor(None, record.levelname.lower(), line)
+            self._stream.write(f"{line}\n")
+            self._stream.flush()
+        except Exception:  # noqa: BLE001 - a log line must never stop the work that it tells of
+            self._stream.write('{"event": "log_line_lost", "level": "error"}\n')
+
+
+def _template(record: logging.LogRecord) -> str:
+    text = str(record.msg)
+    arguments = record.args
+    values = list(arguments.values()) if isinstance(arguments, Mapping) else list(arguments or ())
+    for value in values:
+        text = _PLACEHOLDER.sub(lambda _match, value=value: _argument(value), text, count=1)  # type: ignore[misc]
+    return text
+
+
+def _argument(value: object) -> str:
+    match value:
+        case bool() | float():
+            return str(value)
+        case int() if abs(value) < 10**6:
+            return str(value)
+        case BaseException():
+            return redaction.describe(value)
+        case _:
+            return "…"
+
+
+def _name_process(process: str) -> Processor:
+    def add(_logger: WrappedLogger, _method: str, event_dict: EventDict) -> EventDict:
+        event_dict["process"] = process
+        return event_dict
+
+    return add
+
+
+def _renderer(output_format: Format, *, colors: bool) -> Processor:
+    if output_format == "json":
+        return lambda _logger, _method, event_dict: orjson.dumps(event_dict, default=repr).decode()
+    return structlog.dev.ConsoleRenderer(colors=colors, pad_event_to=24)
+
+
+def _uncaught(kind: type[BaseException], error: BaseException, _traceback: TracebackType | None) -> None:
+    if issubclass(kind, KeyboardInterrupt):
+        return
+    structlog.get_logger().error("uncaught_exception", exc_info=error)
+
+
+def _uncaught_in_thread(arguments: threading.ExceptHookArgs) -> None:
+    if arguments.exc_value is not None and not isinstance(arguments.exc_value, SystemExit):
+        structlog.get_logger().error("uncaught_exception", task="thread", exc_info=arguments.exc_value)
+
+
+def _unraisable(arguments: "sys.UnraisableHookArgs") -> None:
+    structlog.get_logger().error("unraisable_exception", exc_info=arguments.exc_value)

@@ -1,0 +1,142 @@
+"""The metrics of one process.
+
+Built once by the composition root and handed down; nothing here is global, so that two instances (as in tests) never share a
+number. Recording costs about 5 microseconds: hot loops add up per batch and record once.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Protocol
+
+from opentelemetry.exporter.prometheus import PrometheusMetricReader
+from opentelemetry.metrics import CallbackOptions, Counter, Histogram, Observation, UpDownCounter
+from opentelemetry.sdk.metrics import AlwaysOffExemplarFilter, MeterProvider
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.trace import NoOpTracer, Tracer
+from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector, generate_latest
+
+from statesvc.telemetry import names
+from statesvc.telemetry.names import Instrument, Metric, Stage
+from statesvc.telemetry.tracing import span
+
+Values = Mapping[str, str]
+Reading = Callable[[], Iterable[tuple[float, Values]]]
+"""Answers (value, attributes) pairs; called on each scrape, must not block."""
+
+
+class PoolStatistics(Protocol):
+    """What of a psycopg pool the metrics read."""
+
+    def get_stats(self) -> dict[str, int]:
+        """Counters and sizes by psycopg's own names."""
+
+
+class Telemetry:
+    """Every instrument of the table in `names`, one attribute each. Attribute keys are those of `names.Attribute`.
+
+    `role` and `instance` name the process (`worker`, `worker-4711`); `tracer` is silent unless one is given.
+    """
+
+    def __init__(self, *, role: str = "statesvc", instance: str = "0", tracer: Tracer | None = None) -> None:
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        GCCollector(registry=self.registry)
+        self.tracer: Tracer = tracer if tracer is not None else NoOpTracer()
+        resource = Resource({"service.namespace": "statesvc", "service.name": role, "service.instance.id": instance})
+        self._provider = MeterProvider(
+            [PrometheusMetricReader(scope_info_enabled=False, registry=self.registry)],
+            resource=resource,
+            exemplar_filter=AlwaysOffExemplarFilter(),
+            shutdown_on_exit=False,
+        )
+        self._meter = self._provider.get_meter("statesvc")
+        self.ingest_ack_duration = self._histogram(names.INGEST_ACK_DURATION)
+        self.ingest_duplicates = self._counter(names.INGEST_DUPLICATES)
+        self.messages_claimed = self._counter(names.MESSAGES_CLAIMED)
+        self.messages_settled = self._counter(names.MESSAGES_SETTLED)
+        self.messages_retried = self._counter(names.MESSAGES_RETRIED)
+        self.messages_buried = self._counter(names.MESSAGES_BURIED)
+        self.events = self._counter(names.EVENTS)
+        self.normalize_failures = self._counter(names.NORMALIZE_FAILURES)
+        self.stage_duration = self._histogram(names.STAGE_DURATION)
+        self.pickup_lag = self._histogram(names.PICKUP_LAG)
+        self.transitions = self._counter(names.TRANSITIONS)
+        self.moves_contradicted = self._counter(names.MOVES_CONTRADICTED)
+        self.notifications_written = self._counter(names.NOTIFICATIONS_WRITTEN)
+        self.notification_attempts = self._counter(names.NOTIFICATION_ATTEMPTS)
+        self.delivery_duration = self._histogram(names.DELIVERY_DURATION)
+        self.deliveries_in_flight = self._up_down_counter(names.DELIVERIES_IN_FLIGHT)
+        self.claims = self._counter(names.CLAIMS)
+
+    @contextmanager
+    def stage(self, stage: Stage, **attributes: str | int) -> Iterator[None]:
+        """Times one stage of one batch and opens its span. `attributes` go to the span alone."""
+        started = time.perf_counter()
+        with span(self.tracer, stage, attributes):
+            try:
+                yield
+            finally:
+                self.stage_duration.record(time.perf_counter() - started, {"stage": stage.value})
+
+    def observe(self, metric: Metric, reading: Reading) -> None:
+        """Has an observed metric read by `reading` on each scrape."""
+
+        def callback(_options: CallbackOptions) -> Iterable[Observation]:
+            return [Observation(value, dict(attributes)) for value, attributes in reading()]
+
+        match metric.instrument:
+            case Instrument.OBSERVED_GAUGE:
+                self._meter.create_observable_gauge(metric.name, [callback], metric.unit, metric.description)
+            case Instrument.OBSERVED_COUNTER:
+                self._meter.create_observable_counter(metric.name, [callback], metric.unit, metric.description)
+            case Instrument.COUNTER | Instrument.UP_DOWN_COUNTER | Instrument.HISTOGRAM:
+                raise ValueError(f"{metric.name} is recorded, not observed")
+
+    def observe_pools(self, pools: Mapping[str, PoolStatistics]) -> None:
+        """Reports the connections of each pool, by its name."""
+
+        def connections() -> Iterator[tuple[float, Values]]:
+            for pool, statistics in _statistics(pools):
+                available = statistics.get("pool_available", 0)
+                yield available, {"pool": pool, "state": "idle"}
+                yield statistics.get("pool_size", 0) - available, {"pool": pool, "state": "used"}
+                yield statistics.get("pool_max", 0), {"pool": pool, "state": "max"}
+
+        def waiting() -> Iterator[tuple[float, Values]]:
+            for pool, statistics in _statistics(pools):
+                yield statistics.get("requests_waiting", 0), {"pool": pool}
+
+        def errors() -> Iterator[tuple[float, Values]]:
+            for pool, statistics in _statistics(pools):
+                yield statistics.get("requests_errors", 0), {"pool": pool, "type": "requests"}
+                lost = statistics.get("connections_errors", 0) + statistics.get("connections_lost", 0)
+                yield lost, {"pool": pool, "type": "connections"}
+
+        self.observe(names.POOL_CONNECTIONS, connections)
+        self.observe(names.POOL_WAITING, waiting)
+        self.observe(names.POOL_ERRORS, errors)
+
+    def exposition(self) -> bytes:
+        """All metrics in the Prometheus text format."""
+        return generate_latest(self.registry)
+
+    def close(self) -> None:
+        """Detaches the readers; idempotent."""
+        self._provider.shutdown()
+
+    def _counter(self, metric: Metric) -> Counter:
+        return self._meter.create_counter(metric.name, metric.unit, metric.description)
+
+    def _up_down_counter(self, metric: Metric) -> UpDownCounter:
+        return self._meter.create_up_down_counter(metric.name, metric.unit, metric.description)
+
+    def _histogram(self, metric: Metric) -> Histogram:
+        return self._meter.create_histogram(
+            metric.name, metric.unit, metric.description, explicit_bucket_boundaries_advisory=list(metric.buckets)
+        )
+
+
+def _statistics(pools: Mapping[str, PoolStatistics]) -> Iterator[tuple[str, dict[str, int]]]:
+    for pool, source in pools.items():
+        yield pool, source.get_stats()

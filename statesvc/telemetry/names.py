@@ -1,0 +1,217 @@
+"""The one table of metric, span and attribute names. They are an API: dashboards and alert rules are written against it.
+
+No attribute may be a shipment, a tracking number, a URL or anything else without a small closed set of values. Counters do
+not end in `_total` and histograms carry no unit in their names: the Prometheus form adds both (`statesvc_events_total`).
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+
+class Instrument(StrEnum):
+    """How a metric is recorded. The observed ones are read by a callback when somebody scrapes."""
+
+    COUNTER = "counter"
+    UP_DOWN_COUNTER = "up_down_counter"
+    HISTOGRAM = "histogram"
+    OBSERVED_GAUGE = "observed_gauge"
+    OBSERVED_COUNTER = "observed_counter"
+
+
+class Attribute(StrEnum):
+    """The closed list of attribute keys."""
+
+    CARRIER = "carrier"
+    OUTCOME = "outcome"
+    VERDICT = "verdict"
+    CAUSE = "cause"
+    STAGE = "stage"
+    QUEUE = "queue"
+    FILL = "fill"
+    FLAG = "flag"
+    STATUS = "status"
+    TYPE = "type"
+    POOL = "pool"
+    STATE = "state"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """One row of the table. `buckets` are upper bounds in `unit`, of a histogram only."""
+
+    name: str
+    instrument: Instrument
+    unit: str
+    description: str
+    attributes: tuple[Attribute, ...] = ()
+    buckets: tuple[float, ...] = ()
+
+
+LATENCY_BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.075, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+"""Seconds. 20 ms and 100 ms are exact bounds: the ACK objectives are read from them without interpolation."""
+LAG_BUCKETS: Final = (0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 30.0, 60.0, 120.0, 600.0, 3600.0)
+"""Seconds. 120 s is the promise of end-to-end lag."""
+
+INGEST_ACK_DURATION: Final = Metric(
+    name="statesvc.ingest.ack.duration",
+    instrument=Instrument.HISTOGRAM,
+    unit="s",
+    description="From the request's head to the answer. outcome: accepted, duplicate, rejected, error.",
+    attributes=(Attribute.CARRIER, Attribute.OUTCOME),
+    buckets=LATENCY_BUCKETS,
+)
+INGEST_DUPLICATES: Final = Metric(
+    name="statesvc.ingest.duplicates",
+    instrument=Instrument.COUNTER,
+    unit="{message}",
+    description="Byte-identical retries that made no new work.",
+    attributes=(Attribute.CARRIER,),
+)
+MESSAGES_CLAIMED: Final = Metric(
+    name="statesvc.messages.claimed",
+    instrument=Instrument.COUNTER,
+    unit="{message}",
+    description="Messages leased to this worker.",
+    attributes=(Attribute.CARRIER,),
+)
+MESSAGES_SETTLED: Final = Metric(
+    name="statesvc.messages.settled",
+    instrument=Instrument.COUNTER,
+    unit="{message}",
+    description="Messages with a verdict. outcome: applied, empty.",
+    attributes=(Attribute.CARRIER, Attribute.OUTCOME),
+)
+MESSAGES_RETRIED: Final = Metric(
+    name="statesvc.messages.retried",
+    instrument=Instrument.COUNTER,
+    unit="{message}",
+    description="Messages given back after a transient failure.",
+    attributes=(Attribute.CARRIER,),
+)
+MESSAGES_BURIED: Final = Metric(
+    name="statesvc.messages.buried",
+    instrument=Instrument.COUNTER,
+    unit="{message}",
+    description="Messages that became dead letters.",
+    attributes=(Attribute.CARRIER, Attribute.CAUSE),
+)
+EVENTS: Final = Metric(
+    name="statesvc.events",
+    instrument=Instrument.COUNTER,
+    unit="{event}",
+    description="Carrier events by the verdict of their append: appended, duplicate, conflict.",
+    attributes=(Attribute.CARRIER, Attribute.VERDICT),
+)
+NORMALIZE_FAILURES: Final = Metric(
+    name="statesvc.normalize.failures",
+    instrument=Instrument.COUNTER,
+    unit="{failure}",
+    description="Messages that no normalizer could read, and codes that no mapping knows.",
+    attributes=(Attribute.CARRIER, Attribute.CAUSE),
+)
+STAGE_DURATION: Final = Metric(
+    name="statesvc.batch.stage.duration",
+    instrument=Instrument.HISTOGRAM,
+    unit="s",
+    description="How long one stage took for one batch: claim, normalize, append, project, settle.",
+    attributes=(Attribute.STAGE,),
+    buckets=LATENCY_BUCKETS,
+)
+PICKUP_LAG: Final = Metric(
+    name="statesvc.messages.pickup.lag",
+    instrument=Instrument.HISTOGRAM,
+    unit="s",
+    description="From the ACK of a message to its first claim.",
+    attributes=(Attribute.CARRIER,),
+    buckets=LAG_BUCKETS,
+)
+TRANSITIONS: Final = Metric(
+    name="statesvc.transitions",
+    instrument=Instrument.COUNTER,
+    unit="{transition}",
+    description="Changes of a shipment's status, by the status that it took.",
+    attributes=(Attribute.CARRIER, Attribute.STATUS),
+)
+MOVES_CONTRADICTED: Final = Metric(
+    name="statesvc.moves.contradicted",
+    instrument=Instrument.COUNTER,
+    unit="{event}",
+    description="Illegal, backward or surprising moves: appended and marked, by the flag that they raised.",
+    attributes=(Attribute.CARRIER, Attribute.FLAG),
+)
+NOTIFICATIONS_WRITTEN: Final = Metric(
+    name="statesvc.notifications.written",
+    instrument=Instrument.COUNTER,
+    unit="{notification}",
+    description="Notifications put into the outbox.",
+)
+NOTIFICATION_ATTEMPTS: Final = Metric(
+    name="statesvc.notifications.attempts",
+    instrument=Instrument.COUNTER,
+    unit="{attempt}",
+    description="Tries at a notification by their outcome.",
+    attributes=(Attribute.OUTCOME,),
+)
+DELIVERY_DURATION: Final = Metric(
+    name="statesvc.notifications.delivery.duration",
+    instrument=Instrument.HISTOGRAM,
+    unit="s",
+    description="How long one try took, connection included.",
+    attributes=(Attribute.OUTCOME,),
+    buckets=LATENCY_BUCKETS,
+)
+DELIVERIES_IN_FLIGHT: Final = Metric(
+    name="statesvc.notifications.in_flight",
+    instrument=Instrument.UP_DOWN_COUNTER,
+    unit="{attempt}",
+    description="Tries that wait for their subscriber now.",
+)
+CLAIMS: Final = Metric(
+    name="statesvc.claims",
+    instrument=Instrument.COUNTER,
+    unit="{claim}",
+    description="Claims by queue (inbox, outbox) and by how much they found: empty, partial, full.",
+    attributes=(Attribute.QUEUE, Attribute.FILL),
+)
+LISTENER_UP: Final = Metric(
+    name="statesvc.listener.up",
+    instrument=Instrument.OBSERVED_GAUGE,
+    unit="1",
+    description="1 while wake-ups can be heard; at 0 the process polls.",
+)
+POOL_CONNECTIONS: Final = Metric(
+    name="statesvc.pool.connections",
+    instrument=Instrument.OBSERVED_GAUGE,
+    unit="{connection}",
+    description="Database connections by state (idle, used) and the bound (max).",
+    attributes=(Attribute.POOL, Attribute.STATE),
+)
+POOL_WAITING: Final = Metric(
+    name="statesvc.pool.waiting",
+    instrument=Instrument.OBSERVED_GAUGE,
+    unit="{request}",
+    description="Requests that wait for a connection now.",
+    attributes=(Attribute.POOL,),
+)
+POOL_ERRORS: Final = Metric(
+    name="statesvc.pool.errors",
+    instrument=Instrument.OBSERVED_COUNTER,
+    unit="{error}",
+    description="Acquisitions that timed out or were refused (requests), connections lost or not made (connections).",
+    attributes=(Attribute.POOL, Attribute.TYPE),
+)
+
+METRICS: Final[tuple[Metric, ...]] = tuple(value for value in list(globals().values()) if isinstance(value, Metric))
+
+
+class Stage(StrEnum):
+    """Where a message is on its way. A span is named `statesvc.<stage>`."""
+
+    INGEST = "ingest"
+    CLAIM = "claim"
+    NORMALIZE = "normalize"
+    APPEND = "append"
+    PROJECT = "project"
+    SETTLE = "settle"
+    DELIVER = "deliver"

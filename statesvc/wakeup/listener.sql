@@ -1,0 +1,3 @@
+-- name: ping
+-- Does the server still answer?
+SELECT 1;

@@ -1,0 +1,7 @@
+-- name: settings
+-- A notification is a hint: its commit waits for no disk.
+SET synchronous_commit = off;
+
+-- name: notify
+-- Wakes whoever listens on these channels. Constant payload, so that the server folds repetitions.
+SELECT pg_notify(c, '') FROM unnest(%(channels)b::text[]) AS c;

@@ -1,0 +1,1 @@
+"""The worker: claim, normalize, append, project, settle."""

@@ -1,0 +1,226 @@
+"""Applying a batch: append, project, tell, settle, in one transaction and four round trips, whatever its size.
+
+Everything that a message causes commits together with its verdict, so a crash before the commit leaves it leased and
+untouched, and a crash after it leaves nothing to do. Lock order: messages, streams, dedupe keys, dead letters.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from psycopg import AsyncConnection
+
+from events.entry import Leaf, leaf, transition_document
+from events.keyring import Keyring, body_context
+from events.log.assemble import ConflictRow, EventRow, Head, assemble_conflicts, assemble_events
+from events.log.batch import write_batch
+from events.log.proposal import Decision, Key, Known, Proposal, decide
+from events.log.store import (
+    count_conflicts,
+    insert_keys,
+    known_keys,
+    lock_streams,
+    read_events,
+    send_tick,
+    stream_keys,
+    write_conflicts,
+    write_events,
+    write_transitions,
+)
+from events.sealing import SealingKey
+from events.vocabulary import Kind, Verdict
+from projections.project import Change, Projection, facts_from_log, project
+from projections.store import read_states, save_shipments
+from statesvc.inbox.claim import Settlement, hold, settle
+from statesvc.inbox.raising import raise_codes, raise_rejections
+from statesvc.notifier.outbox import Change as Told
+from statesvc.notifier.outbox import write_notifications
+from statesvc.worker.proposals import propose
+from statesvc.worker.reading import Read
+
+Connection = AsyncConnection[Any]
+
+
+@dataclass(slots=True)
+class Applied:
+    """What a batch did. `verdicts` stand in the order of the events of the held messages."""
+
+    held: list[Read] = field(default_factory=list)
+    verdicts: list[Verdict] = field(default_factory=list)
+    carriers: Counter[tuple[str, Verdict]] = field(default_factory=Counter)
+    changes: list[Change] = field(default_factory=list)
+    settlements: list[Settlement] = field(default_factory=list)
+
+
+async def apply_claimed(connection: Connection, keyring: Keyring, reads: Sequence[Read], *, token: UUID, worker: str) -> Applied:
+    """Applies leased messages and settles them; drops those that the token no longer holds."""
+    async with connection.pipeline(), connection.transaction():
+        held = await hold(connection, token, [read.message_id for read in reads])
+        kept = await held.rows()
+        applied = await apply(connection, keyring, [read for read in reads if read.message_id in kept], worker=worker)
+        if applied.settlements:
+            await settle(connection, applied.settlements, worker=worker)
+    return applied
+
+
+async def apply(connection: Connection, keyring: Keyring, reads: Sequence[Read], *, worker: str) -> Applied:
+    """Appends, projects and tells, inside the caller's transaction and pipeline; leaves settling to the caller."""
+    applied = Applied(held=list(reads))
+    proposals = propose(reads, keyring)
+    keys: dict[UUID, SealingKey | None] = {}
+    if proposals:
+        asked_known = await known_keys(connection, (key for proposal in proposals for key in proposal.dedupe_keys()))
+        asked_keys = await stream_keys(connection, keyring, (proposal.shipment_id for proposal in proposals))
+        known, keys = await asked_known.rows(), await asked_keys.rows()
+        decision = decide(proposals, known)
+        if decision.appends or decision.conflicts:
+            decision, applied.changes = await _append(connection, _Batch(keyring, proposals, known, keys, worker), decision)
+        applied.verdicts = decision.verdicts
+        applied.carriers.update((p.event.carrier_id, verdict) for p, verdict in zip(proposals, decision.verdicts, strict=True))
+    await raise_rejections(connection, reads, worker=worker)
+    applied.settlements = _settlements(reads, proposals, keys)
+    return applied
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    keyring: Keyring
+    proposals: Sequence[Proposal]
+    known: Mapping[Key, Known]
+    keys: dict[UUID, SealingKey | None]
+    worker: str
+
+
+async def _append(connection: Connection, batch: _Batch, first: Decision) -> tuple[Decision, list[Change]]:
+    """Locks, takes the keys, decides again with what others took meanwhile, and writes. Returns the final decision and the changes."""
+    keyring, proposals = batch.keyring, batch.proposals
+    asked_heads = await lock_streams(connection, keyring, first.appends, batch.keys)
+    asked_free = await insert_keys(connection, first.appends)
+    asked_taken = await known_keys(connection, (key for p in proposals for key in p.dedupe_keys() if key not in batch.known))
+    asked_states = await read_states(connection, first.shipments())
+    asked_tick = await send_tick(connection)
+    heads, free, taken = await asked_heads.rows(), await asked_free.rows(), await asked_taken.rows()
+    states, (clock, batch_id) = await asked_states.rows(), await asked_tick.rows()
+    batch.keys.update({shipment_id: head.key for shipment_id, head in heads.items()})
+    decision = decide(proposals, {**batch.known, **{key: value for key, value in taken.items() if key not in free}})
+
+    conflicts = await _new_conflicts(connection, keyring, decision, batch.keys, clock)
+    first_recorded = {shipment_id: head.first_recorded_at for shipment_id, head in heads.items()}
+    rows = assemble_events(decision.appends, heads, clock=clock)
+    projection = project(rows, states, {})
+    if projection.missing:
+        asked_history = await read_events(connection, {shipment_id: first_recorded[shipment_id] for shipment_id in projection.missing})
+        projection = project(rows, states, facts_from_log(await asked_history.rows()))
+    await _write(connection, _Writing(decision, rows, conflicts, heads, projection, batch_id, clock), worker=batch.worker)
+    return decision, projection.changes
+
+
+async def _new_conflicts(
+    connection: Connection, keyring: Keyring, decision: Decision, keys: dict[UUID, SealingKey | None], clock: datetime
+) -> list[ConflictRow]:
+    if not decision.conflicts:
+        return []
+    unseen = await count_conflicts(connection, decision.conflicts)
+    asked = await stream_keys(connection, keyring, (conflict.holder for conflict in decision.conflicts))
+    keys.update(await asked.rows())
+    return assemble_conflicts(unseen, keys, clock=clock)
+
+
+@dataclass(frozen=True, slots=True)
+class _Writing:
+    decision: Decision
+    rows: list[EventRow]
+    conflicts: list[ConflictRow]
+    heads: Mapping[UUID, Head]
+    projection: Projection
+    batch_id: int
+    clock: datetime
+
+
+async def _write(connection: Connection, writing: _Writing, *, worker: str) -> None:
+    rows, conflicts, batch_id = writing.rows, writing.conflicts, writing.batch_id
+    transitions = [(change, _transition_leaf(change, worker)) for change in writing.projection.changes if change.is_transition]
+    if rows:
+        await write_events(connection, rows, reserved=writing.decision.reserved, heads=writing.heads, batch_id=batch_id)
+        first_recorded = {shipment_id: head.first_recorded_at for shipment_id, head in writing.heads.items()}
+        await save_shipments(connection, writing.projection.shipments, first_recorded)
+    if conflicts:
+        await write_conflicts(connection, conflicts, batch_id=batch_id, before=len(rows), recorded_at=writing.clock)
+    if transitions:
+        await write_transitions(
+            connection,
+            [(change.row, change.from_status, change.to_status, entry) for change, entry in transitions],
+            batch_id=batch_id,
+            before=len(rows) + len(conflicts),
+            worker=worker,
+        )
+    leaves = [row.leaf for row in rows] + [row.leaf for row in conflicts] + [entry for _, entry in transitions]
+    if leaves:
+        await write_batch(
+            connection, batch_id=batch_id, recorded_at=writing.clock, leaf_hashes=[entry.leaf_hash for entry in leaves], writer=worker
+        )
+    if writing.projection.changes:
+        await write_notifications(connection, [_told(change) for change in writing.projection.changes])
+    await raise_codes(connection, [row.proposal for row in rows if row.proposal.event.kind is Kind.UNMAPPED], worker=worker)
+
+
+def _transition_leaf(change: Change, worker: str) -> Leaf:
+    proposal = change.row.proposal
+    return leaf(
+        transition_document(
+            shipment_id=proposal.shipment_id,
+            sequence=change.row.version,
+            from_status=change.from_status,
+            to_status=change.to_status,
+            event_id=proposal.event.event_id,
+            worker=worker,
+            message_id=proposal.source.message_id,
+            recorded_at=change.row.recorded_at,
+        )
+    )
+
+
+def _told(change: Change) -> Told:
+    event = change.row.proposal.event
+    return Told(
+        shipment_id=change.shipment_id,
+        sequence=change.row.version,
+        type="shipment.status_changed" if change.is_transition else "shipment.updated",
+        carrier_id=event.carrier_id,
+        tracking_number=event.tracking_number,
+        from_status=change.from_status,
+        to_status=change.to_status,
+        occurred_at=event.occurred_at,
+    )
+
+
+def _settlements(reads: Sequence[Read], proposals: Sequence[Proposal], keys: Mapping[UUID, SealingKey | None]) -> list[Settlement]:
+    named: list[set[UUID]] = [set() for _ in reads]
+    for proposal in proposals:
+        if proposal.shipment_id in keys:
+            named[proposal.message].add(proposal.shipment_id)
+    return [_settlement(read, sorted(shipments), keys) for read, shipments in zip(reads, named, strict=True)]
+
+
+def _settlement(read: Read, shipments: list[UUID], keys: Mapping[UUID, SealingKey | None]) -> Settlement:
+    """Wraps the body's key under the keys of all shipments that the message names: erasing any one makes the body unreadable."""
+    sealed: bytes | None = read.sealed_key
+    if shipments:
+        sealed = read.body_key.key
+        for shipment_id in shipments:
+            key = keys[shipment_id]
+            if key is None:
+                sealed = None
+                break
+            sealed = key.seal(sealed, body_context(read.message_id))
+    return Settlement(
+        message_id=read.message_id,
+        events=len(read.events),
+        empty=read.empty,
+        normalizer=f"{read.source.normalizer}@{read.source.normalizer_version}",
+        shipments=tuple(shipments),
+        sealed_key=sealed,
+    )

@@ -1,0 +1,141 @@
+"""One leased batch from its claim to its verdict, whatever fails on the way."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+from uuid import UUID
+
+import structlog
+from psycopg import AsyncConnection
+from psycopg_pool import AsyncConnectionPool
+
+from events.carriers.carrier import Carrier
+from events.errors import Cause
+from events.keyring import Keyring
+from statesvc.inbox.claim import Burial, Message, bury, retry
+from statesvc.telemetry.metrics import Telemetry
+from statesvc.telemetry.names import Stage
+from statesvc.worker.apply import Applied, apply_claimed
+from statesvc.worker.failures import Failure, again_seconds, classify, retry_seconds
+from statesvc.worker.reading import Read, read_message
+
+log = structlog.get_logger()
+
+_READ_AT_ONCE: Final = 32
+Pool = AsyncConnectionPool[AsyncConnection[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workshop:
+    """What working on a batch needs."""
+
+    pool: Pool
+    keyring: Keyring
+    carriers: Mapping[str, Carrier]
+    telemetry: Telemetry
+    worker: str
+
+
+async def process(workshop: Workshop, messages: Sequence[Message], *, lease_ends: float) -> int:
+    """Reads, applies and settles `messages` (all of one token). `lease_ends` on the monotonic clock. Returns how many changes to tell."""
+    token = messages[0].token
+    with workshop.telemetry.stage(Stage.NORMALIZE, messages=len(messages)):
+        reads: list[Read] = []
+        burials: list[tuple[Message, Burial]] = []
+        for place, message in enumerate(messages):
+            outcome = read_message(message, keyring=workshop.keyring, carriers=workshop.carriers)
+            if isinstance(outcome, Burial):
+                burials.append((message, outcome))
+            else:
+                reads.append(outcome)
+            if place % _READ_AT_ONCE == 0:
+                # a long batch must not starve the listener and the health checks of this process
+                await asyncio.sleep(0)
+    if burials:
+        await _bury(workshop, token, burials, lease_ends=lease_ends)
+    retries = {message.message_id: message.retries for message in messages}
+    return await _apply(workshop, token, reads, retries, lease_ends=lease_ends)
+
+
+async def _apply(workshop: Workshop, token: UUID, reads: list[Read], retries: Mapping[UUID, int], *, lease_ends: float) -> int:
+    attempt = 0
+    while reads:
+        try:
+            with workshop.telemetry.stage(Stage.APPEND, messages=len(reads)):
+                async with workshop.pool.connection() as connection:
+                    applied = await apply_claimed(connection, workshop.keyring, reads, token=token, worker=workshop.worker)
+            _count(workshop.telemetry, applied)
+            return len(applied.changes)
+        except Exception as error:
+            match classify(error):
+                case Failure.TRANSIENT if time.monotonic() + again_seconds(attempt) < lease_ends - 1:
+                    log.warning("batch_failed_again", messages=len(reads), attempt=attempt, exc_info=True)
+                    await asyncio.sleep(again_seconds(attempt))
+                    attempt += 1
+                case Failure.TRANSIENT:
+                    await _give_back(workshop, token, reads, retries, error)
+                    return 0
+                case Failure.PERMANENT if len(reads) > 1:
+                    log.warning("batch_taken_apart", messages=len(reads), exc_info=True)
+                    half = len(reads) // 2
+                    first = await _apply(workshop, token, reads[:half], retries, lease_ends=lease_ends)
+                    return first + await _apply(workshop, token, reads[half:], retries, lease_ends=lease_ends)
+                case Failure.PERMANENT:
+                    log.exception("message_failed", message_id=str(reads[0].message_id), carrier=reads[0].carrier_id)
+                    await _bury_one(workshop, token, reads[0], error)
+                    return 0
+    return 0
+
+
+async def _bury(workshop: Workshop, token: UUID, burials: Sequence[tuple[Message, Burial]], *, lease_ends: float) -> None:
+    causes = Counter((message.carrier_id, burial.cause) for message, burial in burials)
+    attempt = 0
+    while True:
+        try:
+            async with workshop.pool.connection() as connection:
+                await bury(connection, token, [burial for _, burial in burials])
+            break
+        except Exception as error:
+            if classify(error) is Failure.PERMANENT or time.monotonic() >= lease_ends:
+                raise
+            await asyncio.sleep(again_seconds(attempt))
+            attempt += 1
+    for (carrier_id, cause), count in causes.items():
+        workshop.telemetry.normalize_failures.add(count, {"carrier": carrier_id, "cause": cause.value})
+        workshop.telemetry.messages_buried.add(count, {"carrier": carrier_id, "cause": cause.value})
+
+
+async def _bury_one(workshop: Workshop, token: UUID, read: Read, error: BaseException) -> None:
+    sqlstate = getattr(error, "sqlstate", None)
+    detail = f"{type(error).__name__}{f' (SQLSTATE {sqlstate})' if sqlstate else ''} while its events were applied"
+    burial = Burial(message_id=read.message_id, cause=Cause.NORMALIZER_FAILED, detail=detail)
+    async with workshop.pool.connection() as connection:
+        await bury(connection, token, [burial])
+    workshop.telemetry.messages_buried.add(1, {"carrier": read.carrier_id, "cause": burial.cause.value})
+
+
+async def _give_back(workshop: Workshop, token: UUID, reads: Sequence[Read], retries: Mapping[UUID, int], error: BaseException) -> None:
+    """Best effort: where the database is still away, the end of the lease does the same."""
+    delays = {read.message_id: timedelta(seconds=retry_seconds(retries[read.message_id])) for read in reads}
+    try:
+        async with workshop.pool.connection() as connection:
+            await retry(connection, token, delays, error=type(error).__name__)
+    except Exception:
+        log.warning("give_back_failed", messages=len(reads), exc_info=True)
+        return
+    for carrier_id, count in Counter(read.carrier_id for read in reads).items():
+        workshop.telemetry.messages_retried.add(count, {"carrier": carrier_id})
+
+
+def _count(telemetry: Telemetry, applied: Applied) -> None:
+    for (carrier_id, verdict), count in applied.carriers.items():
+        telemetry.events.add(count, {"carrier": carrier_id, "verdict": verdict.value})
+    for (carrier_id, empty), count in Counter((read.carrier_id, read.empty) for read in applied.held).items():
+        telemetry.messages_settled.add(count, {"carrier": carrier_id, "outcome": "empty" if empty else "applied"})
+    moves = Counter((c.row.proposal.event.carrier_id, c.to_status) for c in applied.changes if c.is_transition)
+    for (carrier_id, status), count in moves.items():
+        telemetry.transitions.add(count, {"carrier": carrier_id, "status": status})

@@ -1,0 +1,210 @@
+"""What must hold for any set of events, and that each of these checks can fail."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+from itertools import permutations
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from parcel_story import enrichment, scan
+
+from events.vocabulary import Kind, Reason, Status, TimePrecision
+from projections import fold as fold_module
+from projections.fact import FIRST_KEY, Fact
+from projections.fold import advance, fold
+from projections.lifecycle import MOVES, Move
+from projections.state import INITIAL, ShipmentState
+
+Fold = Callable[[Iterable[Fact]], ShipmentState]
+Advance = Callable[[ShipmentState, Iterable[Fact]], ShipmentState | None]
+
+NAMES = [f"d1-{letter}" for letter in "abcdefgh"]
+OWN = [f"c1-{letter}" for letter in "abcd"]
+START = datetime(2026, 3, 1, 22, tzinfo=UTC)
+INSTANTS = [
+    (START + timedelta(hours=hours)).astimezone(timezone(timedelta(hours=offset))) for hours in range(0, 9, 2) for offset in (-5, 0, 3)
+]
+DIGESTS = [None, b"\x01", b"\x02"]
+ETAS = [None, None, "2026-03-05", "2026-03-06"]
+TIMES = st.fixed_dictionaries(
+    {"instant": st.sampled_from(INSTANTS), "precision": st.sampled_from([TimePrecision.SECOND, TimePrecision.DAY])}
+)
+VALUES = st.fixed_dictionaries(
+    {"signer_digest": st.sampled_from(DIGESTS), "estimated_delivery": st.sampled_from(ETAS), "stamp": st.sampled_from(["", "1"])}
+)
+STATUSES = st.sampled_from([status for status in Status if status is not Status.UNKNOWN])
+
+
+@st.composite
+def stories(draw: st.DrawFn, *, corrections: bool = True) -> list[Fact]:
+    """Up to a dozen facts about one parcel in a few instants, so that ties, chains and missing targets are common."""
+    facts = {}
+    for number in range(draw(st.integers(1, 12))):
+        kinds = ["scan", "scan", "scan", "info", "unmapped", "enrichment", *(["correction", "own"] if corrections else [])]
+        shape = draw(st.sampled_from(kinds))
+        values: dict[str, Any] = draw(TIMES) | draw(VALUES)
+        target = draw(st.sampled_from(NAMES))
+        name = draw(st.sampled_from(NAMES))
+        status: Status | None = None
+        match shape:
+            case "scan":
+                status = draw(STATUSES)
+                fact = Fact(event_id=name, kind=Kind.SCAN, status=status, reason=draw(st.sampled_from([None, *Reason])), **values)
+            case "enrichment":
+                fact = Fact(event_id=f"e1-{number}", kind=Kind.INFO, anchor=target, **values)
+            case "correction":
+                names = draw(st.sampled_from([None, target]))
+                fact = Fact(event_id=name, kind=Kind.CORRECTION, status=draw(st.none() | STATUSES), corrects=names, **values)
+            case "own":
+                replaced = draw(st.none() | st.sampled_from(OWN))
+                status = draw(st.none() | STATUSES)
+                own = draw(st.sampled_from(OWN))
+                fact = Fact(event_id=own, kind=Kind.CORRECTION, status=status, corrects=target, anchor=replaced, **values)
+            case _:
+                fact = Fact(event_id=name, kind=Kind(shape), **values)
+        facts[fact.event_id] = fact
+    return list(facts.values())
+
+
+def check_order(folding: Fold, story: Sequence[Fact], arrivals: Iterable[Sequence[Fact]]) -> None:
+    expected = folding(story)
+    for arrival in arrivals:
+        assert folding(arrival) == expected
+        assert folding(arrival).to_json() == expected.to_json()
+
+
+def check_repetition(folding: Fold, story: Sequence[Fact]) -> None:
+    assert folding([*story, *story]) == folding(story)
+
+
+def check_advance(advancing: Advance, messages: Iterable[Sequence[Fact]]) -> int:
+    """The number of messages that needed no second reading of the log."""
+    state, log, advanced = INITIAL, list[Fact](), 0
+    for message in messages:
+        after = advancing(state, message)
+        log += message
+        state = fold(log)
+        if after is not None:
+            advanced += 1
+            assert after == state
+            assert after.to_json() == state.to_json()
+    return advanced
+
+
+def messages_of(story: Sequence[Fact], cuts: Sequence[bool]) -> list[list[Fact]]:
+    messages: list[list[Fact]] = [[]]
+    for fact, cut in zip(story, cuts, strict=False):
+        if cut:
+            messages.append([])
+        messages[-1].append(fact)
+    return messages
+
+
+@settings(max_examples=300, deadline=None)
+@given(story=stories(), seed=st.randoms(use_true_random=False))
+def test_any_order_of_arrival_gives_the_same_state(story: list[Fact], seed: Random) -> None:
+    check_order(fold, story, [seed.sample(story, len(story)) for _ in range(4)])
+
+
+@settings(max_examples=100, deadline=None)
+@given(story=stories())
+def test_an_event_that_comes_twice_counts_once(story: list[Fact]) -> None:
+    check_repetition(fold, story)
+
+
+@settings(max_examples=500, deadline=None)
+@given(story=stories(), cuts=st.lists(st.booleans(), min_size=12, max_size=12), ordered=st.booleans())
+def test_advance_answers_as_fold_does(story: list[Fact], cuts: list[bool], ordered: bool) -> None:  # noqa: FBT001
+    arrival = sorted(story, key=lambda fact: fact.key) if ordered else story
+    check_advance(advance, messages_of(arrival, cuts))
+
+
+@settings(max_examples=200, deadline=None)
+@given(story=stories(corrections=False), repeats=st.lists(st.integers(0, 11), max_size=6))
+def test_advance_answers_as_fold_does_when_events_repeat(story: list[Fact], repeats: list[int]) -> None:
+    check_advance(advance, [[fact] for fact in [*story, *(story[index % len(story)] for index in repeats)]])
+
+
+@settings(max_examples=200, deadline=None)
+@given(story=stories(corrections=False), cuts=st.lists(st.booleans(), min_size=12, max_size=12))
+def test_scans_in_their_own_order_never_need_the_log(story: list[Fact], cuts: list[bool]) -> None:
+    scans = sorted((fact for fact in story if not fact.enriches), key=lambda fact: fact.key)
+    messages = messages_of(scans, cuts)
+    assert check_advance(advance, messages) == len(messages)
+
+
+@settings(max_examples=200, deadline=None)
+@given(story=stories())
+def test_a_state_is_made_of_its_events(story: list[Fact]) -> None:
+    state = fold(story)
+    ids = {fact.event_id for fact in story}
+    assert {state.delivered_event_id, state.signed_by_event_id} <= {None, *ids}
+    assert state.last_event_at == max(fact.instant for fact in story)
+    assert (state.status is Status.UNKNOWN) <= (state.status_since is None)
+    assert ShipmentState.from_json(state.to_json()) == state
+
+
+STORY = [
+    scan("in_transit", "01 10:00"),
+    scan("delivery_attempted", "02 10:00"),
+    scan("out_for_delivery", "03 08:00"),
+    scan("delivered", "03 10:00"),
+]
+
+
+def test_sorting_by_arrival_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_order(fold, STORY, permutations(STORY))
+    monkeypatch.setattr(fold_module, "_BY_KEY", lambda _: 0)
+    with pytest.raises(AssertionError):
+        check_order(fold, STORY, permutations(STORY))
+
+
+def test_counting_an_event_twice_is_noticed() -> None:
+    def forgetful(facts: Iterable[Fact]) -> ShipmentState:
+        return fold(replace(fact, event_id=f"{fact.event_id}{place}") for place, fact in enumerate(facts))
+
+    check_repetition(fold, STORY)
+    with pytest.raises(AssertionError):
+        check_repetition(forgetful, STORY)
+
+
+def test_applying_a_late_scan_last_is_noticed() -> None:
+    def hasty(state: ShipmentState, facts: Iterable[Fact]) -> ShipmentState | None:
+        return advance(replace(state, last_key=FIRST_KEY), facts)
+
+    late = [[STORY[3]], [STORY[0]]]
+    assert check_advance(advance, late) == 1
+    with pytest.raises(AssertionError):
+        check_advance(hasty, late)
+
+
+def test_ignoring_a_waiting_correction_is_noticed() -> None:
+    def deaf(state: ShipmentState, facts: Iterable[Fact]) -> ShipmentState | None:
+        return advance(replace(state, pending=frozenset()), facts)
+
+    void = replace(STORY[2], event_id="void", kind=Kind.CORRECTION, status=None, corrects=STORY[3].event_id)
+    early = [[void], [STORY[3]]]
+    assert check_advance(advance, early) == 0
+    with pytest.raises(AssertionError):
+        check_advance(deaf, early)
+
+
+def test_an_enrichment_of_the_newest_scan_needs_no_log() -> None:
+    newest = STORY[0]
+    moving = [enrichment(newest, name=str(day), eta=f"2026-03-{day:02}") for day in (9, 4, 7)]
+    assert check_advance(advance, [[fact] for fact in [newest, *moving]]) == 4
+    delivered = STORY[3]
+    signed = enrichment(delivered, name="s", signer=b"\x01")
+    assert check_advance(advance, [[delivered], [scan("exception", "04 10:00")], [signed]]) == 3
+
+
+def test_a_delivery_that_does_not_stick_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    later = [*STORY, scan("in_transit", "04 10:00")]
+    assert fold(later).status is Status.DELIVERED
+    loose = {**MOVES, (Status.DELIVERED, Status.IN_TRANSIT): Move(Status.IN_TRANSIT, None, None)}
+    monkeypatch.setattr(fold_module, "MOVES", loose)
+    assert fold(later).status is not Status.DELIVERED

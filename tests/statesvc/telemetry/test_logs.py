@@ -1,0 +1,126 @@
+import io
+import logging
+from collections.abc import Iterator
+
+import orjson
+import pytest
+import structlog
+
+from statesvc.telemetry.logs import configure_logging
+
+SECRETS = ("Jane Doe", "jane.doe@example.com", "1Z999AA10123456784", "+1 (555) 010-9999", "14 Elm Street")
+BODY = (
+    '{"signedBy": "Jane Doe", "mail": "jane.doe@example.com", "no": "1Z999AA10123456784", '
+    '"tel": "+1 (555) 010-9999", "at": "14 Elm Street"}'
+)
+
+
+@pytest.fixture
+def stream() -> Iterator[io.StringIO]:
+    root = logging.getLogger()
+    before = (root.handlers[:], root.level)
+    target = io.StringIO()
+    configure_logging(process="worker", stream=target)
+    yield target
+    logging.captureWarnings(capture=False)
+    structlog.reset_defaults()
+    root.handlers[:], root.level = before[0], before[1]
+
+
+def fail(body: str) -> None:
+    signer = body
+    raise ValueError(f"cannot read {signer}")
+
+
+def lines(stream: io.StringIO) -> list[dict[str, object]]:
+    return [orjson.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def assert_silent(text: str) -> None:
+    for secret in SECRETS:
+        assert secret not in text
+
+
+def test_a_traceback_never_shows_what_the_failing_code_had_in_hand(stream: io.StringIO) -> None:
+    try:
+        fail(BODY)
+    except ValueError:
+        structlog.get_logger().exception("normalize_failed", carrier="ups")
+    (line,) = lines(stream)
+    assert_silent(stream.getvalue())
+    assert str(line["error"]).startswith("ValueError at ")
+    assert "test_logs.py" in str(line["error"])
+    assert "in fail" in str(line["error"])
+    assert line["carrier"] == "ups"
+
+
+def test_causes_and_groups_are_told_without_their_text(stream: io.StringIO) -> None:
+    try:
+        try:
+            fail(BODY)
+        except ValueError as error:
+            raise ExceptionGroup(BODY, [error, KeyError(BODY)]) from error
+    except ExceptionGroup:
+        structlog.get_logger().exception("failed")
+    assert_silent(stream.getvalue())
+    assert "KeyError" in stream.getvalue()
+    assert "from ValueError" in stream.getvalue()
+
+
+def test_library_records_pass_the_same_redaction(stream: io.StringIO) -> None:
+    library = logging.getLogger("psycopg.pool")
+    library.warning("error connecting in %r: %s after %d tries", BODY, ValueError(BODY), 3)
+    try:
+        fail(BODY)
+    except ValueError:
+        logging.getLogger("aiohttp.server").exception("Error handling request from %s", "10.0.0.1")
+    logging.getLogger("asyncio").error(f"Task exception was never retrieved\nfuture: <Task exception=ValueError('{BODY}')>")  # noqa: G004
+    first, second, third = lines(stream)
+    assert_silent(stream.getvalue())
+    assert first["event"] == "error connecting in …: ValueError after 3 tries"
+    assert first["logger"] == "psycopg.pool"
+    assert second["event"] == "Error handling request from …"
+    assert third["event"] == "Task exception was never retrieved"
+
+
+def test_a_key_that_is_not_listed_is_dropped_and_counted(stream: io.StringIO) -> None:
+    structlog.get_logger().info("stored", body=BODY, signed_by="Jane Doe", count=2)
+    (line,) = lines(stream)
+    assert_silent(stream.getvalue())
+    assert line["dropped_keys"] == 2
+    assert line["count"] == 2
+
+
+@pytest.mark.parametrize("key", ["event", "reason", "carrier", "code", "worker_id", "message_id", "route", "error", "setting", "token"])
+@pytest.mark.parametrize(
+    "secret", ["jane.doe@example.com", "1Z999AA10123456784", "+1 (555) 010-9999", "9400111899223344556677", "RB123456785GB"]
+)
+def test_a_listed_key_does_not_carry_what_looks_like_a_person_or_a_tracking_number(stream: io.StringIO, key: str, secret: str) -> None:
+    fields = {"event": "stored"} | {key: f"for {secret}"} if key == "reason" else {"event": "stored"} | {key: secret}
+    event = fields.pop("event")
+    structlog.get_logger().info(event, **fields)
+    assert secret not in stream.getvalue()
+
+
+def test_ids_and_times_stay_readable(stream: io.StringIO) -> None:
+    message_id = "0199a3c2-7b1e-7cc3-98c4-dc0c0c07398f"
+    structlog.get_logger().info(
+        "buried", message_id=message_id, worker_id="host-1-worker-4711", key_id="ab12cd34ef56", cause="unreadable", count=15000
+    )
+    (line,) = lines(stream)
+    assert (line["message_id"], line["worker_id"], line["key_id"]) == (message_id, "host-1-worker-4711", "ab12cd34ef56")
+    assert (line["cause"], line["count"], line["process"], line["level"]) == ("unreadable", 15000, "worker", "info")
+    assert str(line["timestamp"]).startswith("20")
+
+
+def test_the_console_form_is_redacted_too() -> None:
+    target = io.StringIO()
+    configure_logging(process="api", output_format="console", stream=target)
+    try:
+        fail(BODY)
+    except ValueError:
+        structlog.get_logger().exception("failed", note="Jane Doe", reason="call +1 (555) 010-9999")
+    structlog.reset_defaults()
+    logging.captureWarnings(capture=False)
+    assert_silent(target.getvalue())
+    assert "ValueError at" in target.getvalue()
