@@ -45,7 +45,7 @@ class Source:
 
 def rfc3339(moment: datetime) -> str:
     """In UTC, with microseconds where there are any."""
-    return moment.astimezone(UTC).isoformat()
+    return (moment if moment.tzinfo is UTC else moment.astimezone(UTC)).isoformat()
 
 
 def event_document(

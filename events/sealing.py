@@ -5,7 +5,7 @@ reveals nothing of the key. `context` is authenticated with it, so a sealed valu
 """
 
 import hashlib
-import secrets
+import os
 from collections.abc import Iterable
 from typing import Final, Self
 
@@ -39,14 +39,14 @@ class SealingKey:
     @classmethod
     def fresh(cls) -> Self:
         """A new random key."""
-        return cls(secrets.token_bytes(KEY_BYTES))
+        return cls(os.urandom(KEY_BYTES))
 
     def __repr__(self) -> str:
         return f"SealingKey({self.key_id.hex()})"
 
     def seal(self, plaintext: bytes, context: bytes) -> bytes:
         """Ciphertext in the format above."""
-        nonce = secrets.token_bytes(_NONCE_BYTES)
+        nonce = os.urandom(_NONCE_BYTES)
         return FORMAT + self.key_id + nonce + self._aead.encrypt(nonce, plaintext, context)
 
     def open(self, sealed: bytes, context: bytes) -> bytes:
@@ -107,7 +107,7 @@ class MasterKeys:
 
 def salted(content: bytes) -> bytes:
     """`salt + content`: what is sealed where a commitment to `content` is kept outside."""
-    return secrets.token_bytes(SALT_BYTES) + content
+    return os.urandom(SALT_BYTES) + content
 
 
 def commitment(salted_content: bytes) -> bytes:

@@ -80,7 +80,7 @@ class _Corrections:
             end = None
             following = successors[root_id]
             while following:
-                end = max(following, key=_BY_KEY)
+                end = following[-1]
                 reached.update(fact.event_id for fact in following)
                 following = successors.pop(end.event_id, [])
             if end is not None:

@@ -48,7 +48,7 @@ def fold(facts: Iterable[Fact]) -> ShipmentState:
 def advance(state: ShipmentState, facts: Iterable[Fact]) -> ShipmentState | None:
     """`state` after `facts` too; None where only the whole log can tell.
 
-    That is so where a fact is a correction, is awaited by one that came before it, is a scan that does not sort last, or enriches
+    That is so where a fact is a correction, is awaited or waits itself, is a scan that does not sort last, or enriches
     an event that `state` does not remember; and where a program with another format wrote `state`.
     """
     if state.last_key == STALE_KEY:
@@ -56,7 +56,7 @@ def advance(state: ShipmentState, facts: Iterable[Fact]) -> ShipmentState | None
     scans: list[Fact] = []
     enrichments: list[Fact] = []
     for fact in facts:
-        if fact.kind is Kind.CORRECTION or fact.event_id in state.pending:
+        if fact.kind is Kind.CORRECTION or fact.event_id in state.pending or fact.anchor in state.pending:
             return None
         (enrichments if fact.enriches else scans).append(fact)
     scans.sort(key=_BY_KEY)

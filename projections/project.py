@@ -7,7 +7,7 @@ behind everything known is applied to the stored state; any other makes the ship
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, assert_never
+from typing import assert_never
 from uuid import UUID
 
 import orjson
@@ -16,9 +16,7 @@ from events.log.assemble import EventRow
 from projections.fact import Fact, fact_from_canonical, fact_of
 from projections.fold import advance, fold
 from projections.outcome import Nothing, Transition, Updated, outcome
-from projections.state import ShipmentState
-
-INITIAL: Final = ShipmentState()
+from projections.state import INITIAL, ShipmentState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,11 +64,11 @@ def facts_from_log(canonicals: Iterable[tuple[UUID, bytes]]) -> dict[UUID, list[
     return facts
 
 
-def project(rows: Sequence[EventRow], states: Mapping[UUID, ShipmentState | None], histories: Mapping[UUID, Sequence[Fact]]) -> Projection:
+def project(rows: Sequence[EventRow], states: Mapping[UUID, ShipmentState], histories: Mapping[UUID, Sequence[Fact]]) -> Projection:
     """Projects the appended `rows` (in the order of the log).
 
-    `states`: of the shipments that exist, None where an older release wrote a state that this one does not read; `histories`:
-    their facts before this batch, needed only for those that a first call names as `missing`.
+    `states`: of the shipments that exist; `histories`: their facts before this batch, needed only for those that a first call names
+    as `missing`.
     """
     grown: dict[UUID, dict[int, list[EventRow]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
@@ -78,10 +76,7 @@ def project(rows: Sequence[EventRow], states: Mapping[UUID, ShipmentState | None
     result = Projection({}, [], set())
     for shipment_id, by_message in grown.items():
         history = histories.get(shipment_id) if shipment_id in states else ()
-        before = states.get(shipment_id, INITIAL)
-        if before is None and history is not None:
-            before = fold(history)
-        if before is None or not _project_shipment(result, shipment_id, before, history, by_message):
+        if not _project_shipment(result, shipment_id, states.get(shipment_id, INITIAL), history, by_message):
             result.missing.add(shipment_id)
     result.changes.sort(key=lambda change: (change.row.proposal.message, change.shipment_id))
     return result

@@ -36,8 +36,8 @@ _COLUMNS = (
 )
 
 
-async def read_states(connection: AsyncConnection[Any], shipment_ids: Iterable[UUID]) -> Pending[dict[UUID, ShipmentState | None]]:
-    """The states of those shipments that exist (None: written by another release). Read after their streams are locked."""
+async def read_states(connection: AsyncConnection[Any], shipment_ids: Iterable[UUID]) -> Pending[dict[UUID, ShipmentState]]:
+    """The states of those shipments that exist. Read after their streams are locked."""
     return await send(
         connection,
         _SQL["read_states"],

@@ -114,9 +114,7 @@ def _identity(scan: Scan) -> tuple[str | None, ...]:
     return scan.code, scan.date, scan.time, scan.area
 
 
-def _reading(
-    scan: Scan, number: str | None, piece: str | None, received_at: datetime, rejections: list[Rejection]
-) -> Reading | None:
+def _reading(scan: Scan, number: str | None, piece: str | None, received_at: datetime, rejections: list[Rejection]) -> Reading | None:
     if scan.code is None and scan.description is None:
         rejections.append(Rejection(pointer=scan.where, why="neither a code nor a text"))
         return None

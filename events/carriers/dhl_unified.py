@@ -2,7 +2,7 @@
 
 A scan carries a category (`statusCode`) that DHL documents and, in `status`, a code or a text of the service. A documented code of the
 service is read as such; everything else is read by its category, never by its text (DHL's own sample says `pre-transit` and `DELIVERED`
-of one scan). The number is the shipment's `id`; pieces named by a scan tell it apart, they are no shipments of their own.
+of one scan). The number is the shipment's `id`; a piece named by a scan tells it apart and is no shipment of its own.
 """
 
 from collections.abc import Iterator
@@ -77,10 +77,10 @@ def _shipments(body: object, rejections: list[Rejection]) -> Iterator[tuple[str,
 
 
 def _shipment(shipment: JsonObject, where: str, received_at: datetime, rejections: list[Rejection]) -> list[Reading]:
-    scans = [(f"{where}/events/{index}", scan) for index, scan in objects(shipment.get("events"), f"{where}/events", rejections)]
-    clock = CLOCK
-    if not as_list(shipment.get("events")) and (rollup := child(shipment, "status")):
-        scans, clock = [(f"{where}/status", rollup)], ROLLUP_CLOCK
+    events = shipment.get("events")
+    scans = [(f"{where}/events/{index}", scan) for index, scan in objects(events, f"{where}/events", rejections)]
+    if not as_list(events) and (rollup := child(shipment, "status")):
+        scans = [(f"{where}/status", rollup)]
     number = text(shipment.get("id"))
     service = (text(shipment.get("service")) or "").casefold()
     readings = []
@@ -90,7 +90,9 @@ def _shipment(shipment: JsonObject, where: str, received_at: datetime, rejection
             rejections.append(Rejection(pointer=pointer, why="neither a code nor a text"))
             continue
         at = _place(scan)
-        time = clock.read(text(scan.get("timestamp")), at, received_at=received_at)
+        printed = text(scan.get("timestamp"))
+        clock = ROLLUP_CLOCK if pointer.endswith("/status") and printed and printed.endswith("Z") else CLOCK
+        time = clock.read(printed, at, received_at=received_at)
         if time is None:
             rejections.append(Rejection(pointer=pointer, why="a time in no known format"))
             continue
@@ -139,9 +141,9 @@ def _place(scan: JsonObject) -> Place:
 
 
 def _piece(scan: JsonObject) -> str | None:
-    """The pieces that a scan names, sorted, so that their order in the message does not matter."""
-    pieces = sorted(piece for piece in map(text, as_list(scan.get("pieceIds"))) if piece is not None)
-    return ",".join(pieces) or None
+    """The piece that a scan names; a scan of several is one of the shipment."""
+    pieces = as_list(scan.get("pieceIds"))
+    return text(pieces[0]) if len(pieces) == 1 else None
 
 
 def _signer(shipment: JsonObject) -> str | None:

@@ -63,8 +63,8 @@ def read_activity(activity: Activity, received_at: datetime) -> Reading | str:
 def with_package_facts(readings: Sequence[Reading], *, received_by: object = None, estimate: str | None = None) -> list[Reading]:
     """The readings of one package with what UPS prints beside them.
 
-    Who received it goes on the last delivered scan, unless that names somebody; while it is not delivered, when it is expected goes
-    on the newest scan.
+    Who received it goes on the last delivered scan, unless that names somebody. While it is not delivered, when it is expected
+    (`estimate`, an ISO date) goes on the newest scan.
     """
     found = list(readings)
     scans = [index for index, reading in enumerate(found) if reading.kind is Kind.SCAN]
@@ -74,10 +74,9 @@ def with_package_facts(readings: Sequence[Reading], *, received_by: object = Non
         last = max(delivered, key=lambda index: found[index].time.instant)
         if found[last].signed_by is None:
             found[last] = replace(found[last], signed_by=name)
-    expected = iso_date(estimate)
-    if expected is not None and scans and not delivered:
+    if estimate is not None and scans and not delivered:
         newest = max(scans, key=lambda index: found[index].time.instant)
-        found[newest] = replace(found[newest], estimated_delivery=expected)
+        found[newest] = replace(found[newest], estimated_delivery=estimate)
     return found
 
 

@@ -39,10 +39,10 @@ def _read_alerts(alerts: list[object], pointer: str, received_at: datetime) -> N
     for index, alert in objects(alerts, pointer, rejections):
         if not _ALERT_KEYS & alert.keys():
             raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "a list of something else than track alerts of UPS")
-        _keep(read_activity(_alert(alert), received_at), f"{pointer}/{index}", readings, rejections)
-        if readings:
-            estimate = iso_date(text(alert.get("scheduledDeliveryDate")))
-            readings[-1:] = with_package_facts(readings[-1:], estimate=None if alert.get("actualDeliveryDate") else estimate)
+        single: list[Reading] = []
+        _keep(read_activity(_alert(alert), received_at), f"{pointer}/{index}", single, rejections)
+        estimate = None if alert.get("actualDeliveryDate") else iso_date(text(alert.get("scheduledDeliveryDate")))
+        readings += with_package_facts(single, estimate=estimate)
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 

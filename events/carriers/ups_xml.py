@@ -23,29 +23,30 @@ def read_xml_message(document: Document, received_at: datetime) -> Normalized:
     for at, shipment in elements(response, "Shipment"):
         inquired = text_at(shipment, "InquiryNumber/Value", "ShipmentIdentificationNumber", "InquiryNumber")
         for index, package in elements(shipment, "Package"):
-            pointer = f"/TrackResponse/Shipment/{at}/Package/{index}"
-            readings += _read_package(shipment, package, inquired, pointer, rejections, received_at)
+            activities, rejected = _read_activities(package, f"/TrackResponse/Shipment/{at}/Package/{index}", inquired, received_at)
+            readings += with_package_facts(activities, estimate=_estimate(shipment, package))
+            rejections += rejected
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
-def _read_package(
-    shipment: etree._Element,
-    package: etree._Element,
-    inquired: str | None,
-    pointer: str,
-    rejections: list[Rejection],
-    received_at: datetime,
-) -> list[Reading]:
+def _read_activities(
+    package: etree._Element, pointer: str, inquired: str | None, received_at: datetime
+) -> tuple[list[Reading], list[Rejection]]:
     number = text_at(package, "TrackingNumber") or inquired
     readings: list[Reading] = []
+    rejections: list[Rejection] = []
     for index, element in elements(package, "Activity"):
         read = read_activity(_activity(element, number), received_at)
         if isinstance(read, str):
             rejections.append(Rejection(pointer=f"{pointer}/Activity/{index}", why=read))
         else:
             readings.append(read)
-    estimate = text_at(package, "RescheduledDeliveryDate", "ScheduledDeliveryDate") or text_at(shipment, "ScheduledDeliveryDate")
-    return with_package_facts(readings, estimate=iso_date(estimate))
+    return readings, rejections
+
+
+def _estimate(shipment: etree._Element, package: etree._Element) -> str | None:
+    printed = text_at(package, "RescheduledDeliveryDate", "ScheduledDeliveryDate") or text_at(shipment, "ScheduledDeliveryDate")
+    return iso_date(printed)
 
 
 def _activity(activity: etree._Element, number: str | None) -> Activity:

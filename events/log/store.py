@@ -5,7 +5,7 @@ keys of enrichments need no insert of their own under lock: they embed the shipm
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -253,7 +253,7 @@ async def write_transitions(
 
 async def send_tick(connection: AsyncConnection[Any]) -> Pending[tuple[datetime, int]]:
     """The wall clock under the locks that were taken before, and the id of this transaction's batch."""
-    return await send(connection, _SQL["tick"], {}, lambda rows: rows[0])
+    return await send(connection, _SQL["tick"], {}, lambda rows: (rows[0][0].astimezone(UTC), rows[0][1]))
 
 
 async def read_events(connection: AsyncConnection[Any], since: Mapping[UUID, datetime]) -> Pending[list[tuple[UUID, bytes]]]:

@@ -10,7 +10,7 @@ from typing import Final
 
 from events.event import Reading
 from events.reading.formats import TimeFormats, Wall
-from events.vocabulary import RANK, Status, TzSource
+from events.vocabulary import RANK, Kind, Status, TzSource
 
 _OVER: Final = frozenset({Status.DELIVERED, Status.RETURNED, Status.CANCELLED, Status.LOST, Status.DESTROYED})
 
@@ -43,7 +43,7 @@ def estimate(printed: str | None, formats: TimeFormats) -> str | None:
 
 def _newest(readings: Sequence[Reading], eligible: Callable[[Reading], bool]) -> int | None:
     """A scan that prints no time of its own is older than all that do."""
-    found = [at for at, reading in enumerate(readings) if eligible(reading)]
+    found = [at for at, reading in enumerate(readings) if reading.kind is Kind.SCAN and eligible(reading)]
     return max(found, key=lambda at: _age(readings[at]), default=None)
 
 

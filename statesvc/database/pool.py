@@ -6,6 +6,7 @@ the role instead (`ALTER ROLE .. SET`).
 """
 
 import select
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
@@ -16,7 +17,7 @@ from psycopg_pool import AsyncConnectionPool
 
 from events.sql.queries import queries
 
-KEEPALIVE: Final = MappingProxyType(
+KEEPALIVE: Final[Mapping[str, Any]] = MappingProxyType(
     {"keepalives": 1, "keepalives_idle": 5, "keepalives_interval": 3, "keepalives_count": 3, "tcp_user_timeout": 15_000}
 )
 """libpq parameters: a half-open socket is noticed within about 15 seconds."""

@@ -32,8 +32,9 @@ def main() -> int:
     parser.add_argument("--url", default="http://127.0.0.1:8080", help="base address of the service (default %(default)s)")
     parser.add_argument("--rate", type=_rate, default=20.0, help="pushes a second (default %(default)s)")
     parser.add_argument("--seed", type=int, default=None, help="the same seed invents the same parcels")
+    parser.add_argument("--with-key", action="store_true", help="push with the key, where unsigned webhooks are refused")
     options = parser.parse_args()
-    return asyncio.run(_run(options.url.rstrip("/"), options.rate, options.seed, os.environ.get(KEY_VARIABLE)))
+    return asyncio.run(_run(options, os.environ.get(KEY_VARIABLE)))
 
 
 def _rate(text: str) -> float:
@@ -43,7 +44,8 @@ def _rate(text: str) -> float:
     return rate
 
 
-async def _run(url: str, rate: float, seed: int | None, key: str | None) -> int:
+async def _run(options: argparse.Namespace, key: str | None) -> int:
+    url = options.url.rstrip("/")
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -56,14 +58,9 @@ async def _run(url: str, rate: float, seed: int | None, key: str | None) -> int:
                 return 0
             screen.say(f"{url} did not get ready within {READY_WITHIN_SECONDS:.0f} s")
             return 1
-        subscriber = None
-        if key:
-            subscriber = Subscriber(session=session, api=url, key=key, tally=tally, tell=screen.change)
-            await subscriber.start()
-        else:
-            screen.say(f"no subscriber: {KEY_VARIABLE} holds no key")
-        traffic = pushes(random.Random(seed), lambda: datetime.now(UTC))  # noqa: S311 - invented parcels need no secrets
-        sender = Sender(session=session, url=url, rate=rate, tally=tally)
+        subscriber = await _subscribe(session, url, key, tally, screen)
+        traffic = pushes(random.Random(options.seed), lambda: datetime.now(UTC))  # noqa: S311 - invented parcels need no secrets
+        sender = Sender(session=session, url=url, rate=options.rate, tally=tally, key=key if options.with_key else None)
         sending = asyncio.create_task(sender.run(traffic), name="demo-sender")
         stopping = asyncio.create_task(stop.wait(), name="demo-stop")
         while not sending.done() and not stopping.done():
@@ -77,6 +74,20 @@ async def _run(url: str, rate: float, seed: int | None, key: str | None) -> int:
             await subscriber.stop()
         screen.say(f"demo: {tally.line()}")
     return 0
+
+
+async def _subscribe(session: aiohttp.ClientSession, url: str, key: str | None, tally: Tally, screen: Screen) -> Subscriber | None:
+    if not key:
+        screen.say(f"no subscriber: {KEY_VARIABLE} holds no key")
+        return None
+    subscriber = Subscriber(session=session, api=url, key=key, tally=tally, tell=screen.change)
+    try:
+        await subscriber.start()
+    except aiohttp.ClientResponseError as error:
+        screen.say(f"no subscriber: the service refused it with {error.status} (is STATESVC_SUBSCRIBER_ALLOW set to 127.0.0.0/8?)")
+        await subscriber.stop()
+        return None
+    return subscriber
 
 
 async def _is_ready(session: aiohttp.ClientSession, url: str, stop: asyncio.Event) -> bool:

@@ -14,13 +14,14 @@ IN_FLIGHT_MAX: Final = 64
 
 
 class Sender:
-    """`rate` is in pushes a second. `url` is the service's base, without a slash at its end."""
+    """`rate` is in pushes a second. `url` is the service's base, without a slash at its end. `key`: push with an API key."""
 
-    def __init__(self, *, session: aiohttp.ClientSession, url: str, rate: float, tally: Tally) -> None:
+    def __init__(self, *, session: aiohttp.ClientSession, url: str, rate: float, tally: Tally, key: str | None = None) -> None:
         self._session = session
         self._url = url
         self._rate = rate
         self._tally = tally
+        self._headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._slots = asyncio.Semaphore(IN_FLIGHT_MAX)
 
     async def run(self, traffic: Iterator[Push]) -> None:
@@ -37,8 +38,9 @@ class Sender:
         self._tally.behaviours[push.behaviour] += 1
         started = time.perf_counter()
         address = f"{self._url}/v1/webhooks/{push.carrier_id}"
+        headers = {**self._headers, "Content-Type": push.content_type}
         try:
-            async with self._session.post(address, data=push.body, headers={"Content-Type": push.content_type}) as answer:
+            async with self._session.post(address, data=push.body, headers=headers) as answer:
                 await answer.read()
                 if answer.ok:
                     self._tally.acknowledged += 1

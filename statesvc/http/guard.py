@@ -1,12 +1,14 @@
 """What every call passes through before its handler: key and scope, parameters, body, deadline; and after it: the problem form."""
 
 import asyncio
+from typing import Final
 
 import psycopg
 import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler as NextHandler
 
+from statesvc.database.errors import Failure, failure
 from statesvc.http.contract import Parameters, checked_body
 from statesvc.http.keys import CALLER, Keys
 from statesvc.http.operation import BODY, PARAMETERS, Handler, Route
@@ -14,12 +16,15 @@ from statesvc.http.problem import Code, Problem, from_aiohttp
 from statesvc.http.scope import Scope
 
 _log = structlog.get_logger()
+_AWAY: Final = frozenset({Failure.UNAVAILABLE, Failure.TRANSIENT})
 
 
 def guarded(route: Route, keys: Keys) -> Handler:
     """The route's handler behind the checks that its operation declares."""
     contract = route.operation
     scope = None if contract.scope is None else Scope(contract.scope)
+    if scope is None and not contract.checked and contract.deadline_seconds is None:
+        return route.handler
     expected = Parameters(contract.parameters)
 
     async def call(request: web.Request) -> web.StreamResponse:
@@ -59,14 +64,18 @@ async def problems(request: web.Request, handler: NextHandler) -> web.StreamResp
         if translated is None:
             raise
         return translated.response()
-    except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+    except psycopg.Error as error:
+        if failure(error) not in _AWAY:
+            return _defect(request, error)
         _log.warning("database_unavailable", route=_route(request), error_type=type(error).__name__, sqlstate=error.sqlstate)
-        return Problem(
-            Code.DATABASE_UNAVAILABLE, "the database does not answer now; nothing was changed that you were not told of"
-        ).response()
+        return Problem(Code.DATABASE_UNAVAILABLE, "the database does not answer now; try again").response()
     except Exception as error:  # noqa: BLE001 - the last line: the client gets a problem, the log the traceback
-        _log.error("request_failed", route=_route(request), error_type=type(error).__name__, exc_info=True)
-        return Problem(Code.INTERNAL_ERROR, "the request failed here; the log has the reason").response()
+        return _defect(request, error)
+
+
+def _defect(request: web.Request, error: Exception) -> web.StreamResponse:
+    _log.error("request_failed", route=_route(request), error_type=type(error).__name__, exc_info=error)
+    return Problem(Code.INTERNAL_ERROR, "the request failed here; the log has the reason").response()
 
 
 def _route(request: web.Request) -> str:

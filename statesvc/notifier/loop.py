@@ -20,9 +20,9 @@ from uuid import UUID
 import psycopg
 import structlog
 from psycopg import AsyncConnection
-from psycopg_pool import AsyncConnectionPool
 
 from events.keyring import Keyring
+from statesvc.database.pool import Pool
 from statesvc.notifier.body import body_of
 from statesvc.notifier.claim import Claim, Delivery, claim, purge, release, seconds_until_due
 from statesvc.notifier.evidence import Finished
@@ -42,12 +42,12 @@ from statesvc.wakeup.listener import Listener
 
 CLAIM_MAX: Final = 64
 SETTLE_MAX: Final = 128
+_SENDING_SHARE: Final = 0.8
+"""Of the grace; the rest is for settling and releasing."""
 _RELEASE_SECONDS: Final = 2.0
 _DEAF_SWEEP_SECONDS: Final = (0.25, 1.0)
 
 _log = structlog.get_logger()
-
-Pool = AsyncConnectionPool[AsyncConnection[Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,7 @@ class Notifier:
         self._wake = surroundings.listener.event(OUTBOX)
         self._stopping = False
         self._slots = Slots(self._limits.in_flight_max)
-        self._unsettled: dict[asyncio.Task[None] | Finished, UUID] = {}
+        self._sending: dict[asyncio.Task[None], UUID] = {}
         self._finished: asyncio.Queue[Finished] = asyncio.Queue()
         self._jitter = random.Random()  # noqa: S311 - spreads sweeps, guards nothing
         self._next_purge = 0.0
@@ -144,7 +144,7 @@ class Notifier:
         for delivery in deliveries:
             self._slots.take(delivery.subscription_id)
             task = group.create_task(self._deliver(delivery, claimed), name=f"notifier delivery {delivery.notification.webhook_id}")
-            self._unsettled[task] = delivery.token
+            self._sending[task] = delivery.token
 
     async def _deliver(self, delivery: Delivery, claimed: float) -> None:
         """Sends one notification. Its slot and its lease are held until it is settled."""
@@ -161,11 +161,10 @@ class Notifier:
                 telemetry.deliveries_in_flight.add(-1)
             telemetry.notification_attempts.add(1, {"outcome": answer.outcome.value})
             telemetry.delivery_duration.record(answer.duration_seconds, {"outcome": answer.outcome.value})
-        finished = Finished(delivery=delivery, answer=answer, started_at=started_at, body=body)
+        self._finished.put_nowait(Finished(delivery=delivery, answer=answer, started_at=started_at, body=body))
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - a coroutine of a task group runs in a task
-        self._unsettled[finished] = self._unsettled.pop(task)
-        self._finished.put_nowait(finished)
+        del self._sending[task]
 
     async def _send(self, delivery: Delivery, started_at: datetime, body: bytes) -> Answer:
         secrets = live(delivery.secrets, started_at)
@@ -185,9 +184,8 @@ class Notifier:
             was_exhausted = self._slots.exhausted
             for finished in group:
                 self._slots.give(finished.delivery.subscription_id)
-                self._unsettled.pop(finished, None)
                 self._finished.task_done()
-            if was_exhausted or settled.unblocked:
+            if was_exhausted or settled.unblocked or settled.rescheduled:
                 self._wake.set()
 
     async def _settle(self, group: list[Finished]) -> Settled:
@@ -207,9 +205,9 @@ class Notifier:
     async def _drain(self) -> None:
         """Lets what is in flight finish within the grace, then aborts it."""
         deadline = time.monotonic() + self._limits.grace_seconds
-        sending = [task for task in self._unsettled if isinstance(task, asyncio.Task)]
+        sending = list(self._sending)
         if sending:
-            await asyncio.wait(sending, timeout=self._limits.grace_seconds)
+            await asyncio.wait(sending, timeout=self._limits.grace_seconds * _SENDING_SHARE)
             for task in sending:
                 task.cancel()
         try:
@@ -219,8 +217,8 @@ class Notifier:
 
     async def _release(self) -> None:
         """Gives back the leases of what was aborted; what can't be given back now comes back when its lease ends."""
-        tokens = {token for holder, token in self._unsettled.items() if isinstance(holder, asyncio.Task)}
-        self._unsettled.clear()
+        tokens = set(self._sending.values())
+        self._sending.clear()
         if not tokens:
             return
         try:

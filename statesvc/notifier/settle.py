@@ -41,9 +41,10 @@ Key = tuple[UUID, UUID, int]
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """`unblocked`: how many notifications waited behind those that are done."""
+    """What to look for now: how many notifications waited behind those that are done, how many have a new due time."""
 
     unblocked: int = 0
+    rescheduled: int = 0
 
 
 async def settle(
@@ -137,9 +138,9 @@ async def _conclude(
         await connection.execute(_SQL["disable"], {"now": now, "why": GONE, "subscription_ids": sorted(disabled)})
         _log.warning("subscriptions_disabled", subscription_id=sorted(disabled), reason=GONE)
     if not finished:
-        return Settled()
+        return Settled(rescheduled=len(later))
     asked = await send(connection, _SQL["finish"], columns(finished, _KEY_COLUMNS), lambda rows: int(rows[0][0]))
-    return Settled(unblocked=await asked.rows())
+    return Settled(unblocked=await asked.rows(), rescheduled=len(later))
 
 
 async def _bury(connection: AsyncConnection[Any], buried: Sequence[Finished], *, now: datetime, worker: str) -> None:

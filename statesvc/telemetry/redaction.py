@@ -16,6 +16,8 @@ from types import TracebackType
 from typing import Final
 from uuid import UUID
 
+FIRST: Final = ("timestamp", "level", "process", "event")
+"""Begin each line, so that lines can be read down a column."""
 MASK: Final = "[redacted]"
 TEXT_LENGTH_MAX: Final = 300
 FRAMES_MAX: Final = 6
@@ -37,6 +39,7 @@ _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _WORD = re.compile(r"[a-z*][a-z0-9_.:*-]{0,59}|")
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:/*-]{0,79}|")
 _ROUTE = re.compile(r"(/(v\d|[a-z_.-]+|\{[a-z_]+\}))+/?")
+_WORKER = re.compile(r"[A-Za-z0-9.-]{1,64}-(api|worker|notifier)-\d{1,7}")
 _KEY_ID = re.compile(r"[A-Za-z0-9_-]{1,32}")
 _TRACKING_LIKE = re.compile(r"(?=(?:[0-9A-Za-z]*\d){6})[0-9A-Za-z]{10,}")
 _NUMBER_TEXT = re.compile(r"-?\d{1,15}(\.\d{1,9})?")
@@ -76,13 +79,12 @@ KEYS: Final[Mapping[str, Callable[[str], str]]] = {
     "error": lambda text: text[:2000],
     # who and where
     "role": _word,
-    "worker": _label,
-    "worker_id": _label,
+    "worker": lambda text: text if _WORKER.fullmatch(text) else _label(text),
+    "worker_id": lambda text: text if _WORKER.fullmatch(text) else _label(text),
     "task": _label,
     "pid": _number,
     "host": _label,
     "port": _number,
-    "url": net,
     "channel": _word,
     "pool": _word,
     "application": _word,
@@ -100,6 +102,7 @@ KEYS: Final[Mapping[str, Callable[[str], str]]] = {
     "stage": _word,
     "kind": _word,
     "cause": _word,
+    "failure": _word,
     "outcome": _word,
     "status": _word,
     "status_code": _number,
@@ -110,6 +113,7 @@ KEYS: Final[Mapping[str, Callable[[str], str]]] = {
     "constraint": _label,
     "normalizer": _label,
     "version": _label,
+    "versions": _number,
     "migration": _label,
     "partition": _label,
     "partitions": _label,
@@ -129,6 +133,7 @@ KEYS: Final[Mapping[str, Callable[[str], str]]] = {
     "released": _number,
     "events": _number,
     "messages": _number,
+    "batches": _number,
     "rows": _number,
     "count": _number,
     "bytes": _number,
@@ -136,6 +141,7 @@ KEYS: Final[Mapping[str, Callable[[str], str]]] = {
     "exit_code": _number,
     "seconds": _number,
     "delay_seconds": _number,
+    "duration_ms": _number,
     "duration_seconds": _number,
     "grace_seconds": _number,
     "lag_seconds": _number,
@@ -145,11 +151,12 @@ KEYS: Final[Mapping[str, Callable[[str], str]]] = {
 
 def redact(fields: Mapping[str, object]) -> dict[str, object]:
     """The fields that may be shown; how many were not stands under `dropped_keys`."""
+    first = [key for key in FIRST if key in fields]
     shown: dict[str, object] = {}
-    for key, value in fields.items():
+    for key in (*first, *(key for key in fields if key not in FIRST)):
         shape = KEYS.get(key)
         if shape is not None:
-            shown[key] = _shown(value, shape)
+            shown[key] = _shown(fields[key], shape)
     dropped = len(fields) - len(shown)
     if dropped:
         shown["dropped_keys"] = dropped

@@ -6,7 +6,7 @@ A span never holds an exception's text or traceback, since those may quote a car
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Literal, assert_never
+from typing import Final
 
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
@@ -16,26 +16,23 @@ from opentelemetry.trace import Status, StatusCode, Tracer
 
 from statesvc.telemetry.names import Stage
 
-Exporter = Literal["none", "console", "otlp"]
-
-OTLP_MODULE = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
+CONSOLE: Final = "console"
+"""In place of an endpoint: spans are printed."""
+OTLP_MODULE: Final = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
 
 
 class TracingUnavailableError(RuntimeError):
     """Spans shall go out by OTLP, but its exporter is not installed: `pip install opentelemetry-exporter-otlp-proto-http`."""
 
 
-def build_provider(*, role: str, exporter: Exporter, sample_ratio: float = 1.0, otlp_endpoint: str | None = None) -> TracerProvider | None:
-    """The provider of a process, or None where nothing is exported. `sample_ratio`: share of traces that are kept, 0..1."""
-    match exporter:
-        case "none":
-            return None
-        case "console":
-            spans: SpanExporter = ConsoleSpanExporter()
-        case "otlp":
-            spans = _otlp(otlp_endpoint)
-        case _:
-            assert_never(exporter)
+def build_provider(*, role: str, endpoint: str | None, sample_ratio: float = 1.0) -> TracerProvider | None:
+    """The provider of a process, or None where nothing is exported.
+
+    `endpoint`: URL of a collector, or `console`. `sample_ratio`: share of traces that are kept, 0..1.
+    """
+    if endpoint is None:
+        return None
+    spans: SpanExporter = ConsoleSpanExporter() if endpoint == CONSOLE else _otlp(endpoint)
     resource = Resource({"service.namespace": "statesvc", "service.name": role})
     provider = TracerProvider(sampler=ParentBased(TraceIdRatioBased(sample_ratio)), resource=resource, shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(spans))
@@ -56,7 +53,7 @@ def span(tracer: Tracer, stage: Stage, attributes: Mapping[str, str | int]) -> I
             raise
 
 
-def _otlp(endpoint: str | None) -> SpanExporter:
+def _otlp(endpoint: str) -> SpanExporter:
     try:
         module = import_module(OTLP_MODULE)
     except ImportError as error:

@@ -53,6 +53,8 @@ class Applied:
     carriers: Counter[tuple[str, Verdict]] = field(default_factory=Counter)
     changes: list[Change] = field(default_factory=list)
     settlements: list[Settlement] = field(default_factory=list)
+    wrote: bool = False
+    """Whether the log grew, or a contradiction was counted."""
 
 
 async def apply_claimed(connection: Connection, keyring: Keyring, reads: Sequence[Read], *, token: UUID, worker: str) -> Applied:
@@ -79,6 +81,7 @@ async def apply(connection: Connection, keyring: Keyring, reads: Sequence[Read],
         if decision.appends or decision.conflicts:
             decision, applied.changes = await _append(connection, _Batch(keyring, proposals, known, keys, worker), decision)
         applied.verdicts = decision.verdicts
+        applied.wrote = bool(decision.appends or decision.conflicts)
         applied.carriers.update((p.event.carrier_id, verdict) for p, verdict in zip(proposals, decision.verdicts, strict=True))
     await raise_rejections(connection, reads, worker=worker)
     applied.settlements = _settlements(reads, proposals, keys)

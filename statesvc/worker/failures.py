@@ -47,10 +47,10 @@ def classify(error: BaseException) -> Failure:
 
 def again_seconds(attempt: int) -> float:
     """Pause before the same batch is tried again under its lease; `attempt` from 0, full jitter."""
-    return random.uniform(0.0, min(_AGAIN_MAX_SECONDS, _AGAIN_FIRST_SECONDS * 2**attempt))  # noqa: S311 - jitter
+    return random.uniform(0.0, min(_AGAIN_MAX_SECONDS, _AGAIN_FIRST_SECONDS * 2 ** min(attempt, 10)))  # noqa: S311 - jitter
 
 
 def retry_seconds(retries: int) -> float:
     """Pause before a message is available again after its lease was given up; `retries` from 0, 5 s .. 300 s, +-25 %."""
-    pause = min(RETRY_MAX_SECONDS, RETRY_FIRST_SECONDS * 2 ** min(retries, 10))
+    pause: float = min(RETRY_MAX_SECONDS, RETRY_FIRST_SECONDS * 2 ** min(retries, 10))
     return pause * random.uniform(1 - RETRY_JITTER, 1 + RETRY_JITTER)  # noqa: S311 - jitter

@@ -1,6 +1,8 @@
 """From read messages to proposals for the log: whose event, which facts, which enrichments. Pure."""
 
 from collections.abc import Sequence
+from typing import Literal
+from uuid import UUID
 
 from events.event import Event
 from events.identity import enrichment_id, facts_digest, normalize_number, shipment_id
@@ -19,14 +21,6 @@ def _proposal(event: Event, read: Read, place: int, keyring: Keyring) -> Proposa
     number = normalize_number(event.tracking_number)
     shipment = shipment_id(event.carrier_id, number, event.discriminator)
     signer = event.personal.signed_by
-    enrichments = []
-    if event.kind is Kind.SCAN and (signer is not None or event.estimated_delivery is not None):
-        for field, value in (("signed_by", signer), ("estimated_delivery", event.estimated_delivery)):
-            if value is not None:
-                own_id = enrichment_id(
-                    shipment_id=shipment, anchor=event.event_id, field=field, value=value, stamp=event.stamp, digest=keyring.digest
-                )
-                enrichments.append(Enrichment(event_id=own_id, field=field))
     return Proposal(
         event=event,
         shipment_id=shipment,
@@ -35,5 +29,22 @@ def _proposal(event: Event, read: Read, place: int, keyring: Keyring) -> Proposa
         signer_digest=None if signer is None else keyring.digest(b"signer\x1f" + shipment.bytes + signer.encode())[:DIGEST_BYTES],
         source=read.source,
         message=place,
-        enrichments=tuple(enrichments),
+        enrichments=_enrichments(event, shipment, keyring) if event.kind is Kind.SCAN else (),
+    )
+
+
+def _enrichments(event: Event, shipment: UUID, keyring: Keyring) -> tuple[Enrichment, ...]:
+    carried: tuple[tuple[Literal["signed_by", "estimated_delivery"], str | None], ...] = (
+        ("signed_by", event.personal.signed_by),
+        ("estimated_delivery", event.estimated_delivery),
+    )
+    return tuple(
+        Enrichment(
+            event_id=enrichment_id(
+                shipment_id=shipment, anchor=event.event_id, field=name, value=value, stamp=event.stamp, digest=keyring.digest
+            ),
+            field=name,
+        )
+        for name, value in carried
+        if value is not None
     )

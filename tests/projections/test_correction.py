@@ -122,6 +122,26 @@ def test_a_retraction_can_be_retracted_by_a_later_one() -> None:
     assert fold([OUT, DELIVERED, storn, undo]).status is Status.DELIVERED
 
 
+def test_a_correction_can_only_be_taken_back_by_a_later_one() -> None:
+    storn = retraction("03 10:05", name="b", target=DELIVERED.event_id)
+    state = fold([OUT, DELIVERED, storn, retraction("03 10:04", name="a", target="b")])
+    assert state.status is Status.OUT_FOR_DELIVERY
+    assert state.flags == {Flag.CONTRADICTED}
+    assert fold([retraction("04 10:00", name="a", target="a")]).flags == {Flag.CONTRADICTED}
+
+
+def test_of_two_corrections_of_one_event_the_later_counts() -> None:
+    gone = retraction("03 11:00", name="a", target=DELIVERED.event_id)
+    attempted = retraction("03 12:00", name="b", target=DELIVERED.event_id, status="delivery_attempted")
+    assert fold([OUT, DELIVERED, gone, attempted]).status is Status.DELIVERY_ATTEMPTED
+
+
+def test_an_event_that_was_read_again_can_still_be_taken_back() -> None:
+    updated = retraction("03 10:05", name="a", status="delivery_attempted")
+    assert fold([OUT, DELIVERED, updated]).status is Status.DELIVERY_ATTEMPTED
+    assert fold([OUT, DELIVERED, updated, retraction("03 10:06", name="b")]).status is Status.OUT_FOR_DELIVERY
+
+
 def test_what_was_said_of_the_estimate_outlives_the_scan() -> None:
     estimated = scan("in_transit", "02 10:00", eta="2026-03-05")
     assert fold([estimated, reread(estimated, name="r", status=None)]).estimated_delivery == "2026-03-05"

@@ -202,6 +202,22 @@ def test_an_enrichment_of_the_newest_scan_needs_no_log() -> None:
     assert check_advance(advance, [[delivered], [scan("exception", "04 10:00")], [signed]]) == 3
 
 
+def test_enrichments_of_an_event_that_never_came_need_the_log() -> None:
+    absent = scan("in_transit", "01 10:00")
+    orphans = [enrichment(replace(absent, instant=when), name=str(when), eta="2026-03-05") for when in INSTANTS[:2]]
+    assert check_advance(advance, [[orphan] for orphan in orphans]) == 0
+
+
+def test_an_event_that_stands_twice_in_a_message_counts_once() -> None:
+    assert check_advance(advance, [[STORY[1], STORY[1]]]) == 1
+
+
+def test_a_signer_settles_which_words_of_a_delivery_are_remembered() -> None:
+    first, second, third = (scan("delivered", f"03 {hour}:00") for hour in (10, 11, 12))
+    signed = enrichment(second, name="s", signer=b"\x01")
+    assert check_advance(advance, [[first], [second], [signed], [third]]) == 4
+
+
 def test_a_delivery_that_does_not_stick_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     later = [*STORY, scan("in_transit", "04 10:00")]
     assert fold(later).status is Status.DELIVERED

@@ -1,31 +1,38 @@
 """A carrier event as the API shows it: the contract's keys, made of the canonical bytes in the log."""
 
-from typing import Any
+from typing import Any, Final
 
 from statesvc.api.read.personal import Opener
 
+_PLACE: Final = ("city", "region", "postal_code", "country", "facility")
+
 
 def statement(document: dict[str, Any], personal: dict[str, Any] | None) -> dict[str, Any]:
-    """What the carrier said: the canonical event of the contract. `personal` None: the reader may not see personal fields."""
+    """What the carrier said: the canonical event of the contract. `personal` None: the reader may not see personal fields.
+
+    The log leaves out what is not known; the contract shows it as null.
+    """
+    known = document.get
+    place = known("location", {}).get
     shown = {
         "carrier_id": document["carrier_id"],
         "event_id": document["event_id"],
         "tracking_number": document["tracking_number"],
-        "discriminator": document["discriminator"],
+        "discriminator": known("discriminator", ""),
         "kind": document["kind"],
         "occurred_at": document["occurred_at"],
-        "occurred_at_raw": document["raw"]["time"],
+        "occurred_at_raw": document["raw"].get("time", ""),
         "tz_source": document["tz_source"],
         "time_precision": document["time_precision"],
-        "status": document["status"],
-        "reason": document["reason"],
-        "carrier_code": document["carrier_code"],
-        "by_category": document["by_category"],
-        "location": document["location"],
-        "piece": document["piece"],
-        "estimated_delivery": document["estimated_delivery"],
-        "corrects": document["corrects"],
-        "anchor": document["anchor"],
+        "status": known("status"),
+        "reason": known("reason"),
+        "carrier_code": known("carrier_code"),
+        "by_category": known("by_category", False),
+        "location": {part: place(part) for part in _PLACE},
+        "piece": known("piece"),
+        "estimated_delivery": known("estimated_delivery"),
+        "corrects": known("corrects"),
+        "anchor": known("anchor"),
     }
     return shown if personal is None else shown | personal
 

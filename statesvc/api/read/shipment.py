@@ -55,6 +55,10 @@ class Shipment:
     signed_by_event_id: str | None
     sealed_key: bytes | None = field(repr=False)
 
+    def recorded(self) -> dict[str, Any]:
+        """What bounds a query for the shipment's events and transitions: its id, and when the first and the last was recorded."""
+        return {"shipment_id": self.shipment_id, "since": self.first_recorded_at, "until": self.recorded_at}
+
     def opener(self, keyring: Keyring) -> Opener:
         """Opens the shipment's personal parts."""
         return Opener.of_stream(keyring, self.shipment_id, self.sealed_key)
@@ -103,10 +107,7 @@ async def signed_by(connection: AsyncConnection[Any], shipment: Shipment, keyrin
     if shipment.signed_by_event_id is None or shipment.sealed_key is None:
         return None
     cursor = connection.cursor(binary=True)
-    await cursor.execute(
-        _SQL["sealed_part"],
-        {"shipment_id": shipment.shipment_id, "since": shipment.first_recorded_at, "event_id": shipment.signed_by_event_id},
-    )
+    await cursor.execute(_SQL["sealed_part"], {**shipment.recorded(), "event_id": shipment.signed_by_event_id})
     row = await cursor.fetchone()
     if row is None:
         return None

@@ -33,7 +33,7 @@ ORDER BY s.recorded_at, s.shipment_id
 OFFSET %(scan_max)s - 1 LIMIT 1;
 
 -- name: sealed_part
--- The sealed personal part of one event; the shipment's own events only, so a short range of the primary key.
+-- The sealed personal part of one event; the shipment's own events only, so a short range of the primary key of few partitions.
 SELECT e.sealed_part FROM statesvc.event e
-WHERE e.shipment_id = %(shipment_id)s AND e.recorded_at >= %(since)s AND e.event_id = %(event_id)s
+WHERE e.shipment_id = %(shipment_id)s AND e.recorded_at BETWEEN %(since)s AND %(until)s AND e.event_id = %(event_id)s
 LIMIT 1;

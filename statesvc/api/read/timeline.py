@@ -32,7 +32,7 @@ async def timeline(
 ) -> Page | None:
     """A page after the event with version `after` (None: from the start). None when the shipment has no such event."""
     cursor = connection.cursor(binary=True)
-    await cursor.execute(_SQL["events_of_shipment"], {"shipment_id": shipment.shipment_id, "since": shipment.first_recorded_at})
+    await cursor.execute(_SQL["events_of_shipment"], shipment.recorded())
     rows = [(orjson.loads(canonical), sealed_part) for canonical, sealed_part in await cursor.fetchall()]
     rows.sort(key=lambda row: fact_from_canonical(row[0]).key)
     start = 0

@@ -46,7 +46,7 @@ class Trail:
 
 async def trail(connection: AsyncConnection[Any], shipment: Shipment, *, after: int, limit: int, keyring: Keyring | None) -> Trail:
     """The window after version `after`. `keyring` None: no scope `pii`. Runs inside the caller's snapshot."""
-    window: dict[str, Any] = {"shipment_id": shipment.shipment_id, "since": shipment.first_recorded_at, "after": after, **_ALWAYS}
+    window: dict[str, Any] = {**shipment.recorded(), "after": after, **_ALWAYS}
 
     async def read(query: str, **other: int) -> list[DictRow]:
         cursor = connection.cursor(binary=True, row_factory=dict_row)
@@ -78,7 +78,7 @@ async def trail(connection: AsyncConnection[Any], shipment: Shipment, *, after: 
 def _event(row: DictRow, opener: Opener | None) -> DictRow:
     document = orjson.loads(row["canonical"])
     shown = event_json(document, sealed_part=row["sealed_part"], opener=opener)
-    shown |= {name: document[name] for name in (*_SOURCE, "previous_hash")}
+    shown |= {name: document.get(name) for name in (*_SOURCE, "previous_hash")}
     return shown | {name: row[name] for name in _PLACE}
 
 
@@ -87,4 +87,4 @@ def _conflict(row: DictRow, keyring: Keyring | None) -> DictRow:
     opener = None if keyring is None else Opener.of_stream(keyring, row["shipment_id"], row["holder_key"])
     shown = statement(document, None if opener is None else opener.part(row["event_id"], row["sealed_part"]))
     shown |= {name: row[name] for name in ("shipment_id", "claimed_shipment_id", "recorded_at", "count", "last_seen_at")}
-    return shown | {name: document[name] for name in _SOURCE} | {name: row[name] for name in _PLACE} | _UNSEALED
+    return shown | {name: document.get(name) for name in _SOURCE} | {name: row[name] for name in _PLACE} | _UNSEALED

@@ -2,7 +2,7 @@
 -- A window of one shipment's events in recorded order, with their place in the log.
 SELECT e.version, e.recorded_at, e.canonical, e.sealed_part, e.batch_id, e.ordinal, encode(e.leaf_hash, 'hex') AS leaf_hash
 FROM statesvc.event e
-WHERE e.shipment_id = %(shipment_id)s AND e.recorded_at >= %(since)s AND e.version > %(after)s
+WHERE e.shipment_id = %(shipment_id)s AND e.recorded_at BETWEEN %(since)s AND %(until)s AND e.version > %(after)s
 ORDER BY e.version
 LIMIT %(limit)s;
 
@@ -11,7 +11,7 @@ LIMIT %(limit)s;
 SELECT t.from_status AS "from", t.to_status AS "to", t.event_id, t.sequence, t.worker, t.message_id, t.recorded_at, t.batch_id, t.ordinal,
     encode(t.leaf_hash, 'hex') AS leaf_hash
 FROM statesvc.transition t
-WHERE t.shipment_id = %(shipment_id)s AND t.recorded_at >= %(since)s AND t.sequence > %(after)s AND t.sequence <= %(upto)s
+WHERE t.shipment_id = %(shipment_id)s AND t.recorded_at BETWEEN %(since)s AND %(until)s AND t.sequence > %(after)s AND t.sequence <= %(upto)s
 ORDER BY t.sequence;
 
 -- name: conflicts

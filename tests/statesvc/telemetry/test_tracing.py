@@ -24,11 +24,11 @@ def test_a_span_names_the_exception_and_nothing_of_its_text() -> None:
 
 
 def test_nothing_is_built_where_nothing_is_exported() -> None:
-    assert build_provider(role="worker", exporter="none") is None
+    assert build_provider(role="worker", endpoint=None) is None
 
 
 def test_the_share_of_traces_is_kept() -> None:
-    never = build_provider(role="worker", exporter="console", sample_ratio=0.0)
+    never = build_provider(role="worker", endpoint="console", sample_ratio=0.0)
     assert never is not None
     with never.get_tracer("statesvc").start_as_current_span("statesvc.claim") as span:
         assert not span.is_recording()
@@ -37,4 +37,4 @@ def test_the_share_of_traces_is_kept() -> None:
 
 def test_a_missing_exporter_says_what_to_install() -> None:
     with pytest.raises(TracingUnavailableError, match="opentelemetry-exporter-otlp-proto-http"):
-        build_provider(role="worker", exporter="otlp")
+        build_provider(role="worker", endpoint="http://127.0.0.1:4318/v1/traces")

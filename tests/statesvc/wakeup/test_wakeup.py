@@ -102,7 +102,7 @@ async def test_a_wish_survives_the_loss_of_the_connection(database: Any, heard: 
     await until(lambda: len(heard) == 1)
     assert await drop_backends(database.service_dsn, "statesvc waker") == 1
     waker.wake(OUTBOX)
-    await until(lambda: (OUTBOX in [channel for channel, _ in heard]))
+    await until(lambda: OUTBOX in [channel for channel, _ in heard])
     await waker.stop()
 
 

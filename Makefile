@@ -1,0 +1,60 @@
+# `make help` lists what there is. Needs Python >= 3.11 and make, nothing else: .venv is made and filled on first use.
+# PYTHON=/path/to/python chooses another interpreter, ARGS="--port 9000" passes arguments on.
+
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+ARGS :=
+
+.PHONY: help install run demo test check bench soak fuzz clean
+
+help: ## what there is
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+
+install: $(READY) ## the environment alone
+
+run: $(READY) ## the service, on DATABASE_URL or on the embedded database
+	@exec $(BIN)/statesvc up $(ARGS)
+
+demo: $(READY) ## the service, with sample carriers posting and a sample subscriber listening
+	@exec $(BIN)/statesvc up --demo $(ARGS)
+
+test: $(READY) ## all tests; ARGS="-n 0 -k name" for a few
+	@$(BIN)/python -m pytest -n 2 $(ARGS)
+
+check: $(READY) ## lint, format, types, import rules
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(READY) ## the numbers (tests marked bench), side by side with peers and limits
+	@$(BIN)/python -m pytest -m bench -s $(ARGS)
+
+soak: $(READY) ## long runs under load and failures (tests marked soak)
+	@$(BIN)/python -m pytest -m soak -s $(ARGS)
+
+fuzz: $(READY) ## the property tests, each with 20,000 examples
+	@STATESVC_HYPOTHESIS=fuzz $(BIN)/python -m pytest -m hypothesis -n 2 $(ARGS)
+
+clean: ## removes the environment and caches, never data
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+
+$(READY): pyproject.toml constraints.txt
+	@set -e; \
+	usable() { "$$1" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; }; \
+	if ! usable $(BIN)/python; then \
+		found=; \
+		for candidate in "$(PYTHON)" python3.13 python3.12 python3.11 python3 python3.14; do \
+			if [ -n "$$candidate" ] && usable "$$candidate"; then found=$$candidate; break; fi; \
+		done; \
+		if [ -z "$$found" ]; then \
+			echo 'statesvc needs Python 3.11 or later with venv (Debian: python3-venv); say where it is with PYTHON=...' >&2; exit 2; \
+		fi; \
+		"$$found" -m venv --clear $(VENV); \
+	fi; \
+	echo 'Installing into $(VENV) (pinned in constraints.txt) ...'; \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'; \
+	touch $@

@@ -1,0 +1,10 @@
+"""The carriers that may push to us: one module each, one line here."""
+
+from typing import Final
+
+from events.carriers import canonical, dhl_express, dhl_unified, easypost, fedex, ups, usps
+from events.carriers.carrier import Carrier
+
+CARRIERS: Final[dict[str, Carrier]] = {
+    module.CARRIER.carrier_id: module.CARRIER for module in (canonical, dhl_express, dhl_unified, easypost, fedex, ups, usps)
+}

@@ -1,0 +1,165 @@
+"""EasyPost: the Tracker object, by itself (API) or as the `result` of a webhook event. Every push repeats the whole history.
+
+A scan's code is EasyPost's status and detail, then the code of the operating carrier. The status decides; a detail refines it where
+EasyPost documents the detail, and only towards trouble where the status already says more than `in_transit`. A detail that is not known
+leaves the status standing (`by_category`). Times are UTC.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from events.carriers.carrier import Carrier, Hmac
+from events.errors import Cause, UnreadableMessageError
+from events.event import Normalized, Raw, Reading, Rejection
+from events.reading.enrichment import estimate, with_estimate, with_signer
+from events.reading.formats import TimeFormats
+from events.reading.json import read_json
+from events.reading.lists import JsonObject, as_list, child, objects
+from events.reading.meanings import UNMAPPED, Meaning, meanings
+from events.reading.places import place
+from events.reading.text import signer, text
+from events.reading.times import Clock
+from events.vocabulary import Kind, Status
+
+CODES: Final = meanings("easypost_codes.csv")
+"""(level, code): `status`, or of the details `movement`, `trouble` and `silent` (those that add nothing)."""
+
+CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d"))
+
+REFINED: Final = frozenset({"in_transit", "unknown"})
+"""Statuses that every documented detail may refine."""
+
+DECISIVE: Final = frozenset({"available_for_pickup", "cancelled", "delivered", "return_to_sender"})
+"""Statuses that no detail changes."""
+
+ATTEMPTS: Final = frozenset(
+    {
+        "delivery attempted",
+        "delivery attempted - no access to delivery location",
+        "attempted delivery",
+        "customer not available or business closed",
+        "notice left",
+        "notice left (no authorized recipient available)",
+        "notice left (business closed)",
+        "notice left (no secure location available)",
+        "notice left (receptacle full/item oversized)",
+    }
+)
+"""Messages of a `delivery_exception` that say that the parcel was tried; EasyPost has no detail for it."""
+
+_ERROR_FIELDS: Final = frozenset({"error", "errors", "message"})
+
+
+class Said(NamedTuple):
+    """How a scan was read: its code as printed and what it means."""
+
+    raw: Raw
+    meaning: Meaning
+    by_category: bool = False
+
+
+def normalize(body: bytes, received_at: datetime) -> Normalized:
+    """Events of one webhook or tracker; other webhooks say nothing about scans."""
+    rejections: list[Rejection] = []
+    readings: list[Reading] = []
+    for where, tracker in _trackers(read_json(body), rejections):
+        readings += _tracker(tracker, where, received_at, rejections)
+    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _trackers(body: object, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+    if body in ({}, []):
+        return
+    if type(body) is not dict:
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "neither an event nor a tracker of EasyPost")
+    if _is_tracker(body):
+        yield "", body
+    elif "result" in body:
+        result = child(body, "result")
+        if _is_tracker(result):
+            yield "/result", result
+    elif "trackers" in body:
+        for index, tracker in objects(body["trackers"], "/trackers", rejections):
+            yield f"/trackers/{index}", tracker
+    elif body.get("object") is None and not _ERROR_FIELDS & body.keys():
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "neither an event nor a tracker of EasyPost")
+
+
+def _is_tracker(value: JsonObject) -> bool:
+    return value.get("object") == "Tracker" or "tracking_details" in value or ("tracking_code" in value and "status" in value)
+
+
+def _tracker(tracker: JsonObject, where: str, received_at: datetime, rejections: list[Rejection]) -> list[Reading]:
+    details = tracker.get("tracking_details")
+    scans = [(f"{where}/tracking_details/{at}", scan) for at, scan in objects(details, f"{where}/tracking_details", rejections)]
+    if not as_list(details):
+        scans = list(_rollup(tracker, where))
+    number = text(tracker.get("tracking_code"))
+    readings = []
+    for pointer, scan in scans:
+        said = _said(scan)
+        if said is None:
+            rejections.append(Rejection(pointer=pointer, why="neither a status nor a text"))
+            continue
+        location = child(scan, "tracking_location")
+        where_at = place(
+            city=location.get("city"), region=location.get("state"), postal_code=location.get("zip"), country=location.get("country")
+        )
+        time = CLOCK.read(text(scan.get("datetime")), where_at, received_at=received_at)
+        if time is None:
+            rejections.append(Rejection(pointer=pointer, why="a time in no known format"))
+            continue
+        readings.append(
+            Reading(
+                tracking_number=number,
+                kind=said.meaning.kind,
+                status=said.meaning.status,
+                reason=said.meaning.reason,
+                by_category=said.by_category,
+                raw=said.raw,
+                time=time,
+                place=where_at,
+                description=text(scan.get("message")) or text(scan.get("description")),
+            )
+        )
+    readings = with_signer(readings, signer(tracker.get("signed_by")))
+    expected = estimate(text(tracker.get("est_delivery_date")), CLOCK.formats)
+    return with_estimate(readings, expected, stamp=text(tracker.get("updated_at")) or "")
+
+
+def _rollup(tracker: JsonObject, where: str) -> Iterator[tuple[str, JsonObject]]:
+    """A tracker without scans as one scan at its own time, where its status says something of the parcel."""
+    meaning = CODES.get(("status", text(tracker.get("status")) or ""))
+    if meaning is not None and meaning.kind is Kind.SCAN:
+        yield where, {**tracker, "datetime": tracker.get("updated_at"), "message": None, "description": None}
+
+
+def _said(scan: JsonObject) -> Said | None:
+    status, detail, carrier_code = text(scan.get("status")), text(scan.get("status_detail")), text(scan.get("carrier_code"))
+    if status is None and detail is None:
+        return None if text(scan.get("message")) is None else Said(Raw(code=carrier_code), UNMAPPED)
+    raw = Raw(type=status if detail else None, code=detail or status, reason=carrier_code)
+    by_status = CODES.get(("status", status or "unknown"))
+    if by_status is None:
+        return Said(raw, UNMAPPED)
+    if detail is None or status in DECISIVE or ("silent", detail) in CODES:
+        return Said(raw, by_status)
+    trouble = CODES.get(("trouble", detail))
+    if trouble is not None:
+        tried = detail == "delivery_exception" and (text(scan.get("message")) or "").casefold() in ATTEMPTS
+        return Said(raw, Meaning(Kind.SCAN, Status.DELIVERY_ATTEMPTED) if tried else trouble)
+    movement = CODES.get(("movement", detail))
+    if movement is None:
+        return Said(raw, by_status, by_category=True)
+    return Said(raw, movement if status is None or status in REFINED else by_status)
+
+
+CARRIER: Final = Carrier(
+    carrier_id="easypost",
+    name="EasyPost",
+    normalizers={"1": normalize},
+    stable="1",
+    formats=("Webhook event with a Tracker", "Tracker JSON"),
+    authentication=(Hmac(header="X-Hmac-Signature", prefix="hmac-sha256-hex=", nfkd=True),),
+)

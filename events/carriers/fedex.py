@@ -1,0 +1,32 @@
+"""FedEx: whole histories, newest first, pushed (JSON) or polled (JSON, XML). Pushes come out of order.
+
+FedEx has no scan ids and recycles numbers: the unique id beside a number is the shipment's discriminator. Only 200 or 202 is an
+acknowledgement.
+"""
+
+from datetime import datetime
+from typing import Final
+
+from events.carriers.carrier import Carrier, Hmac
+from events.carriers.fedex_json import read_json_message
+from events.carriers.fedex_xml import read_xml_message
+from events.event import Normalized
+from events.reading.json import read_json
+from events.reading.xml import is_xml, read_xml
+
+
+def normalize(body: bytes, received_at: datetime) -> Normalized:
+    """Every scan that a FedEx message prints. Raises UnreadableMessageError only."""
+    if is_xml(body):
+        return read_xml_message(read_xml(body), received_at)
+    return read_json_message(read_json(body), received_at)
+
+
+CARRIER: Final = Carrier(
+    carrier_id="fedex",
+    name="FedEx",
+    normalizers={"1": normalize},
+    stable="1",
+    formats=("Track API and Advanced Integrated Visibility push (JSON)", "TrackReply (XML)", "TrackReply (SOAP)"),
+    authentication=(Hmac(header="fdx-signature", encoding="base64"),),
+)

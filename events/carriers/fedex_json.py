@@ -1,0 +1,108 @@
+"""FedEx in JSON: the Track API, and the push of Advanced Integrated Visibility, which sends the same results."""
+
+from datetime import datetime
+from typing import Final
+
+from events.carriers.fedex_scan import Scan, read_scan, with_shipment_facts
+from events.errors import Cause, UnreadableMessageError
+from events.event import Normalized, Place, Reading, Rejection
+from events.reading.lists import JsonObject, as_list, child, objects
+from events.reading.places import place
+from events.reading.text import text
+
+_RESULT_KEYS: Final = frozenset({"trackingNumberInfo", "scanEvents", "latestStatusDetail"})
+_ERROR_KEYS: Final = frozenset({"errors", "error", "alerts"})
+_ESTIMATE: Final = "ESTIMATED_DELIVERY"
+
+
+def read_json_message(value: object, received_at: datetime) -> Normalized:
+    """Raises UnreadableMessageError (`unknown_format`) for JSON that is none of FedEx's formats."""
+    readings: list[Reading] = []
+    rejections: list[Rejection] = []
+    for pointer, result in _results(value, "", rejections):
+        readings += _read_result(result, pointer, rejections, received_at)
+    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _results(value: object, pointer: str, rejections: list[Rejection]) -> list[tuple[str, JsonObject]]:
+    """The results for single shipments, wherever in the envelopes that FedEx uses they lie."""
+    if type(value) is list:
+        return [found for at, member in objects(value, pointer, rejections) for found in _results(member, f"{pointer}/{at}", rejections)]
+    if type(value) is not dict:
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "no track result of FedEx")
+    for envelope in ("output", "completeTrackResults", "trackResults"):
+        if envelope in value:
+            inside = value[envelope]
+            return _results(as_list(inside) if envelope != "output" else inside or {}, f"{pointer}/{envelope}", rejections)
+    if _RESULT_KEYS & value.keys():
+        return [(pointer, value)]
+    if not value or _ERROR_KEYS & value.keys():
+        return []
+    raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "no track result of FedEx")
+
+
+def _read_result(result: JsonObject, pointer: str, rejections: list[Rejection], received_at: datetime) -> list[Reading]:
+    info = child(result, "trackingNumberInfo")
+    number, unique_id = text(info.get("trackingNumber")), text(info.get("trackingNumberUniqueId"))
+    readings: list[Reading] = []
+    for index, event in objects(result.get("scanEvents"), f"{pointer}/scanEvents", rejections):
+        read = read_scan(_scan(event, number, unique_id), received_at)
+        if isinstance(read, str):
+            rejections.append(Rejection(pointer=f"{pointer}/scanEvents/{index}", why=read))
+        else:
+            readings.append(read)
+    if not result.get("scanEvents") and "error" not in result:
+        read = read_scan(_rollup(child(result, "latestStatusDetail"), number, unique_id), received_at)
+        readings += [] if isinstance(read, str) else [read]
+    delivery = child(result, "deliveryDetails")
+    return with_shipment_facts(
+        readings,
+        received_by=text(delivery.get("receivedByName")) or text(delivery.get("signedByName")),
+        estimate=_estimate(result),
+    )
+
+
+def _scan(event: JsonObject, number: str | None, unique_id: str | None) -> Scan:
+    return Scan(
+        number=number,
+        unique_id=unique_id,
+        code=text(event.get("eventType")),
+        exception=text(event.get("exceptionCode")),
+        text=text(event.get("eventDescription")),
+        exception_text=text(event.get("exceptionDescription")),
+        time=text(event.get("date")),
+        place=_place(event),
+    )
+
+
+def _rollup(status: JsonObject, number: str | None, unique_id: str | None) -> Scan:
+    """The current status, which counts only where there are no scans at all."""
+    code = text(status.get("code"))
+    return Scan(
+        number=number,
+        unique_id=unique_id,
+        code=code,
+        exception=None,
+        text=text(status.get("description")) if code else None,
+        exception_text=None,
+        time=None,
+        place=_place(status),
+    )
+
+
+def _place(event: JsonObject) -> Place:
+    address = child(event, "scanLocation")
+    return place(
+        city=address.get("city"),
+        region=address.get("stateOrProvinceCode"),
+        postal_code=address.get("postalCode"),
+        country=address.get("countryCode"),
+        facility=event.get("locationId"),
+    )
+
+
+def _estimate(result: JsonObject) -> str | None:
+    for printed in as_list(result.get("dateAndTimes")):
+        if type(printed) is dict and printed.get("type") == _ESTIMATE:
+            return text(printed.get("dateTime"))
+    return text(child(result, "estimatedDeliveryTimeWindow", "window").get("ends"))

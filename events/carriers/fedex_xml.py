@@ -1,0 +1,91 @@
+"""FedEx in XML: the track replies of its web services, any version, with or without SOAP envelope."""
+
+from datetime import datetime
+from typing import Final
+
+from lxml import etree
+
+from events.carriers.fedex_scan import Scan, read_scan, with_shipment_facts
+from events.errors import Cause, UnreadableMessageError
+from events.event import Normalized, Place, Reading, Rejection
+from events.reading.places import place
+from events.reading.xml import Document, body_of, elements, text_at
+
+_ESTIMATE: Final = "ESTIMATED_DELIVERY"
+
+
+def read_xml_message(document: Document, received_at: datetime) -> Normalized:
+    """Raises UnreadableMessageError (`unknown_format`) for XML that is none of FedEx's formats. A SOAP fault holds no events."""
+    reply = body_of(document)
+    if reply is None or reply.tag == "Fault":
+        return Normalized()
+    if reply.tag != "TrackReply":
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "no track reply of FedEx")
+    readings: list[Reading] = []
+    rejections: list[Rejection] = []
+    for path in ("CompletedTrackDetails/TrackDetails", "TrackDetails"):
+        for index, details in elements(reply, path):
+            readings += _read_details(details, f"/TrackReply/{path}/{index}", rejections, received_at)
+    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _read_details(details: etree._Element, pointer: str, rejections: list[Rejection], received_at: datetime) -> list[Reading]:
+    number, unique_id = text_at(details, "TrackingNumber"), text_at(details, "TrackingNumberUniqueIdentifier")
+    readings: list[Reading] = []
+    for index, event in elements(details, "Events"):
+        read = read_scan(_scan(event, number, unique_id), received_at)
+        if isinstance(read, str):
+            rejections.append(Rejection(pointer=f"{pointer}/Events/{index}", why=read))
+        else:
+            readings.append(read)
+    status = details.find("StatusDetail")
+    if status is not None and details.find("Events") is None and text_at(status, "Code"):
+        read = read_scan(_rollup(status, number, unique_id), received_at)
+        readings += [] if isinstance(read, str) else [read]
+    return with_shipment_facts(readings, received_by=text_at(details, "DeliverySignatureName"), estimate=_estimate(details))
+
+
+def _scan(event: etree._Element, number: str | None, unique_id: str | None) -> Scan:
+    return Scan(
+        number=number,
+        unique_id=unique_id,
+        code=text_at(event, "EventType"),
+        exception=text_at(event, "StatusExceptionCode"),
+        text=text_at(event, "EventDescription"),
+        exception_text=text_at(event, "StatusExceptionDescription"),
+        time=text_at(event, "Timestamp"),
+        place=_place(event.find("Address"), facility=event.findtext("StationId")),
+    )
+
+
+def _rollup(status: etree._Element, number: str | None, unique_id: str | None) -> Scan:
+    """The current status, which counts only where there are no scans at all."""
+    return Scan(
+        number=number,
+        unique_id=unique_id,
+        code=text_at(status, "Code"),
+        exception=None,
+        text=text_at(status, "Description"),
+        exception_text=None,
+        time=text_at(status, "CreationTime"),
+        place=_place(status.find("Location")),
+    )
+
+
+def _place(address: etree._Element | None, facility: str | None = None) -> Place:
+    if address is None:
+        return place(facility=facility)
+    return place(
+        city=address.findtext("City"),
+        region=address.findtext("StateOrProvinceCode"),
+        postal_code=address.findtext("PostalCode"),
+        country=address.findtext("CountryCode"),
+        facility=facility,
+    )
+
+
+def _estimate(details: etree._Element) -> str | None:
+    for printed in details.iterfind("DatesOrTimes"):
+        if text_at(printed, "Type") == _ESTIMATE:
+            return text_at(printed, "DateOrTimestamp")
+    return text_at(details, "EstimatedDeliveryTimestamp")

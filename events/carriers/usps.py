@@ -1,0 +1,259 @@
+"""USPS: Tracking API v3 (JSON), Web Tools TrackResponse (XML) and the view of its reseller Stamps.com (SOAP).
+
+A scan has an EventCode, or in older answers only its text, which is then the code: it is matched whole, never in part ("Delivered, To
+Agent" is no delivery to the consignee). Times are local to the place; those of v3 come with their time in GMT.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from lxml.etree import _Element
+
+from events.carriers.carrier import Carrier, Hmac, UrlToken
+from events.errors import Cause, UnreadableMessageError
+from events.event import Moment, Normalized, Place, Raw, Reading, Rejection
+from events.reading.enrichment import estimate, with_estimate
+from events.reading.formats import TimeFormats
+from events.reading.json import read_json
+from events.reading.lists import JsonObject, as_list, objects
+from events.reading.meanings import UNMAPPED, meanings
+from events.reading.places import place
+from events.reading.text import signer, text, text_unless, without_markup
+from events.reading.times import Clock
+from events.reading.xml import Document, body_of, is_xml, read_xml, text_at
+from events.vocabulary import Status
+
+CODES: Final = meanings("usps_codes.csv")
+"""(code, text): text alone where the format has no codes; both where one code means several things; in lower case."""
+
+FORMATS: Final = TimeFormats(
+    "%Y-%m-%dT%H:%M:%S[%f][%z]",
+    "%Y-%m-%dT%H:%M[%z]",
+    "%Y-%m-%d[ %H:%M:%S[%f]]",
+    "%b %-d, %Y[ %-I:%M[ ]%p]",
+    "%-m/%-d/%Y[ %-I:%M[ ]%p]",
+)
+DOMESTIC: Final = Clock(formats=FORMATS, default_zone="America/Chicago")
+"""A place in the United States that tells no zone is taken for the middle of them."""
+DOMESTIC_WITH_FALSE_Z: Final = Clock(formats=FORMATS, default_zone="America/Chicago", trust_offset=False)
+FOREIGN: Final = Clock(formats=FORMATS)
+
+PLACEHOLDER: Final = frozenset({"string"})
+ESTIMATES: Final = (
+    "predictedDeliveryTimeStamp",
+    "predictedDeliveryDate",
+    "expectedDeliveryTimeStamp",
+    "expectedDeliveryDate",
+    "PredictedDeliveryDate",
+    "ExpectedDeliveryDate",
+)
+_LISTS: Final = ("trackSummary", "trackingEvents", "trackDetail", "trackDetails")
+_WRAPPERS: Final = ("payload", "data", "trackingDetails", "trackInfo")
+_FACILITY: Final = re.compile(r"(?P<city>.+) (?P<state>[A-Z]{2}) (?:NETWORK |INTERNATIONAL )?DISTRIBUTION CENTER(?: ANNEX)?")
+_SENTENCE_DATE: Final = re.compile(r"\b(?P<date>(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]* \d{1,2}, \d{4})")
+_SENTENCE_TIME: Final = re.compile(r"\b(?P<time>\d{1,2}:\d{2} ?[ap]m)\b", re.IGNORECASE)
+
+
+class Scan(NamedTuple):
+    """One scan, from any of the formats. `where` is its pointer in the message; `at` is its local time as printed."""
+
+    where: str
+    code: str | None
+    words: str | None
+    at: str | None
+    gmt: str | None = None
+    offset: str | None = None
+    city: str | None = None
+    state: str | None = None
+    postal_code: str | None = None
+    country: str | None = None
+    signer: str | None = None
+    is_sentence: bool = False
+
+
+class Item(NamedTuple):
+    """One mail piece, from any of the formats."""
+
+    number: str | None
+    scans: tuple[Scan, ...]
+    estimate: str | None
+
+
+def normalize(body: bytes, received_at: datetime) -> Normalized:
+    """Events of one push or answer."""
+    rejections: list[Rejection] = []
+    items = _from_xml(read_xml(body)) if is_xml(body) else _from_json(read_json(body), rejections)
+    readings: list[Reading] = []
+    for item in items:
+        found = (_reading(scan, item.number, received_at, rejections) for scan in item.scans)
+        readings += with_estimate([reading for reading in found if reading is not None], item.estimate)
+    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _reading(scan: Scan, number: str | None, received_at: datetime, rejections: list[Rejection]) -> Reading | None:
+    if scan.code is None and scan.words is None:
+        rejections.append(Rejection(pointer=scan.where, why="neither a code nor a text"))
+        return None
+    where = _place(scan)
+    time = _time(scan, where, received_at)
+    if time is None:
+        rejections.append(Rejection(pointer=scan.where, why="a time in no known format"))
+        return None
+    words = (scan.words or "").casefold()
+    meaning = CODES.get((scan.code or "", words)) or CODES.get((scan.code or "", ""), UNMAPPED)
+    return Reading(
+        tracking_number=number,
+        kind=meaning.kind,
+        status=meaning.status,
+        reason=meaning.reason,
+        raw=Raw(code=scan.code or (None if scan.is_sentence else scan.words)),
+        time=time,
+        place=where,
+        description=scan.words,
+        signed_by=signer(scan.signer) if meaning.status is Status.DELIVERED else None,
+    )
+
+
+def _place(scan: Scan) -> Place:
+    """USPS prints no country for its own."""
+    country = scan.country or ("US" if scan.state or scan.postal_code else None)
+    return place(city=scan.city, region=scan.state, postal_code=scan.postal_code, country=country)
+
+
+def _time(scan: Scan, where: Place, received_at: datetime) -> Moment | None:
+    if where.country is None and scan.city and (facility := _FACILITY.fullmatch(scan.city)):
+        where = Place(city=facility["city"], region=facility["state"], country="US")
+    clock = FOREIGN if where.country not in (None, "US") else DOMESTIC
+    if scan.at is not None and scan.at.endswith("Z"):
+        clock = DOMESTIC_WITH_FALSE_Z
+    if scan.gmt is not None and scan.at is None:
+        return FOREIGN.read(scan.gmt, where, received_at=received_at)
+    if scan.gmt is not None:
+        return clock.read_pair(scan.at, scan.gmt, where, received_at=received_at)
+    if scan.offset is not None:
+        return clock.read_beside(scan.at, scan.offset, where, received_at=received_at)
+    return clock.read(scan.at, where, received_at=received_at)
+
+
+def _from_json(body: object, rejections: list[Rejection]) -> Iterator[Item]:
+    if body in ({}, []):
+        return
+    if type(body) not in (dict, list):
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but neither an object nor a list")
+    for where, item in _json_items(body, "", rejections):
+        scans = tuple({scan[1:]: scan for scan in _json_scans(item, where, rejections)}.values())
+        if not any(as_list(item.get(name)) for name in _LISTS) and (rollup := text(item.get("status"))):
+            scans = (Scan(where=f"{where}/status", code=None, words=rollup, at=None),)
+        printed = next((found for name in ESTIMATES if (found := text(item.get(name)))), None)
+        yield Item(text(item.get("trackingNumber")), scans, estimate(printed, FORMATS))
+
+
+def _json_items(body: object, where: str, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+    """The mail pieces with their pointers: a list of them, one by itself, or in the envelope of a notification."""
+    if type(body) is list:
+        for index, member in objects(body, where, rejections):
+            yield from _json_items(member, f"{where}/{index}", rejections)
+    elif type(body) is dict:
+        wrapper = next((name for name in _WRAPPERS if type(body.get(name)) in (dict, list)), None)
+        if any(name in body for name in _LISTS) or ("trackingNumber" in body and "status" in body):
+            yield where, body
+        elif wrapper is not None:
+            yield from _json_items(body[wrapper], f"{where}/{wrapper}", rejections)
+        elif "error" not in body and "errors" not in body:
+            raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking of USPS")
+
+
+def _json_scans(item: JsonObject, where: str, rejections: list[Rejection]) -> Iterator[Scan]:
+    for name in _LISTS:
+        pointer = f"{where}/{name}"
+        for index, event in objects(item.get(name), pointer, rejections):
+            date, time = text(event.get("eventDate")), text(event.get("eventTime"))
+            yield Scan(
+                where=f"{pointer}/{index}",
+                code=text_unless(event.get("eventCode"), PLACEHOLDER),
+                words=without_markup(text(event.get("eventType")) or text(event.get("event"))),
+                at=text(event.get("eventTimestamp")) or _joined(date, time),
+                gmt=text(event.get("GMTTimestamp")),
+                offset=text(event.get("GMTOffset")),
+                city=text(event.get("eventCity")),
+                state=text(event.get("eventState")),
+                postal_code=text(event.get("eventZIP")) or text(event.get("eventZIPCode")),
+                country=text(event.get("eventCountry")),
+                signer=text(event.get("name")),
+            )
+
+
+def _from_xml(document: Document) -> Iterator[Item]:
+    answer = body_of(document)
+    if answer is None or answer.tag in ("Error", "Fault"):
+        return
+    if answer.tag == "TrackResponse":
+        for index, info in enumerate(answer.iterfind("TrackInfo"), start=1):
+            printed = next((found for name in ESTIMATES if (found := text_at(info, name))), None)
+            yield Item(text(info.get("ID")), tuple(_xml_scans(info, f"TrackInfo[{index}]")), estimate(printed, FORMATS))
+    elif answer.tag == "TrackShipmentResponse":
+        yield Item(text_at(answer, "TrackingNumber"), tuple(_stamps_scans(answer.iterfind("TrackingEvents/TrackingEvent"))), None)
+    else:
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no TrackResponse of USPS")
+
+
+def _xml_scans(info: _Element, where: str) -> Iterator[Scan]:
+    events = (*info.iterfind("TrackSummary"), *info.iterfind("TrackDetail"))
+    rollup = text_at(info, "Status")
+    if not events and rollup is not None:
+        yield Scan(where=f"{where}/Status", code=None, words=without_markup(rollup), at=None)
+    for index, event in enumerate(events, start=1):
+        pointer = f"{where}/{event.tag}[{index}]"
+        if len(event) == 0:
+            yield from _sentence(text_at(event, "."), pointer)
+            continue
+        yield Scan(
+            where=pointer,
+            code=text_at(event, "EventCode"),
+            words=without_markup(text_at(event, "Event")),
+            at=_joined(text_at(event, "EventDate"), text_at(event, "EventTime")),
+            city=text_at(event, "EventCity"),
+            state=text_at(event, "EventState"),
+            postal_code=text_at(event, "EventZIPCode"),
+            country=text_at(event, "EventCountry"),
+            signer=text_at(event, "Name"),
+        )
+
+
+def _sentence(words: str | None, where: str) -> Iterator[Scan]:
+    """A scan told as one sentence, by requests without fields. A sentence without a date is a notice ("There is no record of ...")."""
+    if words is None or (date := _SENTENCE_DATE.search(words)) is None:
+        return
+    time = _SENTENCE_TIME.search(words)
+    yield Scan(where=where, code=None, words=words, at=_joined(date["date"], time["time"] if time else None), is_sentence=True)
+
+
+def _stamps_scans(events: Iterable[_Element]) -> Iterator[Scan]:
+    for index, event in enumerate(events, start=1):
+        yield Scan(
+            where=f"TrackingEvents/TrackingEvent[{index}]",
+            code=text_at(event, "TrackingEventType"),
+            words=text_at(event, "Event"),
+            at=text_at(event, "Timestamp"),
+            city=text_at(event, "City"),
+            state=text_at(event, "State"),
+            postal_code=text_at(event, "Zip"),
+            country=text_at(event, "Country"),
+            signer=text_at(event, "SignedBy"),
+        )
+
+
+def _joined(date: str | None, time: str | None) -> str | None:
+    return f"{date} {time}" if date and time else date
+
+
+CARRIER: Final = Carrier(
+    carrier_id="usps",
+    name="USPS",
+    normalizers={"1": normalize},
+    stable="1",
+    formats=("Tracking API v3 JSON", "Web Tools TrackResponse XML", "Stamps.com TrackShipmentResponse SOAP"),
+    authentication=(Hmac(header="X-HMAC"), Hmac(header="X-HMAC", encoding="base64"), UrlToken()),
+)

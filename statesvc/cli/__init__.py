@@ -1,0 +1,77 @@
+"""The command line: a dispatch table of one module per group of commands, imported only when its command is called.
+
+A command module has `configure(parser)` and `run(options) -> int`. Exit codes: 0 done, 1 the check failed, 2 wrong use.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Final, Protocol, cast
+
+
+class CommandModule(Protocol):
+    """What each module of the table offers."""
+
+    configure: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """Where a command lives, and one line about it."""
+
+    module: str
+    summary: str
+
+
+COMMANDS: Final[Mapping[str, Command]] = {
+    "up": Command("statesvc.cli.up", "all roles, supervised; with its own PostgreSQL unless DATABASE_URL is set"),
+    "api": Command("statesvc.cli.role", "one process that takes webhooks and answers the API"),
+    "worker": Command("statesvc.cli.role", "one process that turns messages into events and state"),
+    "notifier": Command("statesvc.cli.role", "one process that tells subscribers"),
+    "migrate": Command("statesvc.cli.migrate", "bring the database's schema up to date"),
+    "doctor": Command("statesvc.cli.doctor", "what is wrong with this installation, in plain words"),
+    "keys": Command("statesvc.cli.keys", "make, list and revoke API keys"),
+    "carriers": Command("statesvc.cli.carriers", "carriers, versions, formats, authentication; unknown codes"),
+    "normalize": Command("statesvc.cli.normalize", "print the events of a payload, without a database"),
+    "dead-letters": Command("statesvc.cli.dead_letters", "what waits for a human"),
+    "rollout": Command("statesvc.cli.rollout", "the dial of each carrier, and the kill switch"),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    parser = argparse.ArgumentParser(prog="statesvc", description="Event-sourced shipment state on PostgreSQL.")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    called = next((argument for argument in given if not argument.startswith("-")), None)
+    module: CommandModule | None = None
+    for name, command in COMMANDS.items():
+        subparser = commands.add_parser(name, help=command.summary, description=command.summary)
+        if name == called:
+            module = cast("CommandModule", import_module(command.module))
+            module.configure(subparser)
+    options = parser.parse_args(given)
+    if module is None:
+        parser.error("name a command")
+    return _guarded(module, options)
+
+
+def _guarded(module: CommandModule, options: argparse.Namespace) -> int:
+    try:
+        return module.run(options)
+    except KeyboardInterrupt:
+        return 1
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 1
+    except Exception as error:
+        from statesvc.cli.failure import explain  # noqa: PLC0415 - loads the database driver, which --help and most runs do not need
+
+        told = explain(error)
+        if told is None:
+            raise
+        sys.stderr.write(f"statesvc: {told.text}\n")
+        return told.exit_code

@@ -1,0 +1,59 @@
+-- name: server_version
+-- The server's version number, such as 180004.
+SELECT current_setting('server_version_num')::int AS version;
+
+-- name: owned_log
+-- Whether the role that asks could change the log: it owns its tables or is a superuser.
+SELECT pg_has_role(current_user, c.relowner, 'MEMBER') OR (SELECT r.rolsuper FROM pg_roles r WHERE r.rolname = current_user) AS owned
+FROM pg_class c WHERE c.oid = to_regclass('statesvc.event');
+
+-- name: mutable_log
+-- Log tables and partitions that the role that asks may change in spite of everything.
+SELECT c.relname
+FROM statesvc.partitioned p
+JOIN pg_inherits i ON i.inhparent = to_regclass('statesvc.' || p.table_name)
+JOIN pg_class c ON c.oid = i.inhrelid
+WHERE p.append_only AND (has_table_privilege(c.oid, 'UPDATE') OR has_table_privilege(c.oid, 'DELETE') OR has_table_privilege(c.oid, 'TRUNCATE'))
+ORDER BY c.relname LIMIT 5;
+
+-- name: clock_definition
+-- How `statesvc.clock()` is defined, and how far it is from the server's own clock.
+SELECT pg_get_functiondef(to_regprocedure('statesvc.clock()')) AS definition,
+    abs(extract(epoch FROM statesvc.clock() - clock_timestamp())) AS seconds_off;
+
+-- name: partition_horizon
+-- The days from now to the end of the last partition, of the table where that is nearest.
+SELECT p.table_name,
+    min(date_part('day', (substring(pg_get_expr(c.relpartbound, c.oid) FROM 'TO \(''([^'']+)''\)'))::timestamptz - statesvc.clock())) AS days
+FROM statesvc.partitioned p
+JOIN LATERAL (
+    SELECT k.oid, k.relpartbound FROM pg_inherits i JOIN pg_class k ON k.oid = i.inhrelid
+    WHERE i.inhparent = to_regclass('statesvc.' || p.table_name)
+    ORDER BY (substring(pg_get_expr(k.relpartbound, k.oid) FROM 'TO \(''([^'']+)''\)'))::timestamptz DESC LIMIT 1
+) c ON true
+GROUP BY p.table_name ORDER BY days LIMIT 1;
+
+-- name: durable
+-- Settings that would lose an acknowledged webhook.
+SELECT s.name, s.setting FROM pg_settings s WHERE s.name IN ('fsync', 'full_page_writes', 'synchronous_commit') AND s.setting = 'off';
+
+-- name: service_keys
+-- How many of the service's own keys exist; none before its first start.
+SELECT count(*) FROM statesvc.service_key;
+
+-- name: waiting
+-- What waits for a human, and which kill switches are on.
+SELECT (SELECT count(*) FROM statesvc.dead_letter d WHERE d.resolved_at IS NULL) AS dead_letters,
+    (SELECT coalesce(array_agg(r.carrier_id ORDER BY r.carrier_id), '{}') FROM statesvc.rollout r WHERE r.hold) AS held;
+
+-- name: backend
+-- The server process behind this connection.
+SELECT pg_backend_pid() AS pid;
+
+-- name: temporary_setting
+-- Sets something that only this session sees.
+SELECT set_config('statesvc.doctor', %(value)s, false);
+
+-- name: read_setting
+-- Reads it back; empty where another server connection answers.
+SELECT current_setting('statesvc.doctor', true) AS value;

@@ -1,0 +1,112 @@
+"""`statesvc normalize CARRIER FILE`: what a payload says, one canonical event per line, personal fields included.
+
+Needs no database. So there is no digest key of an installation: of a scan without any code, which is told apart by its text, the
+event id printed here is not the one that the log would give.
+"""
+
+import argparse
+import hmac
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from events.carriers import CARRIERS
+from events.errors import UnreadableMessageError
+from events.event import Event
+from events.identity import identify
+from statesvc.cli.refusal import CommandError
+
+_KEY: Final = b"statesvc normalize"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
+    parser.add_argument("carrier", help="a carrier id, as `statesvc carriers` lists them")
+    parser.add_argument("file", help="the raw body, or - for standard input")
+    parser.add_argument("--version", help="the normalizer's version (default: the one that reads messages now)")
+    parser.add_argument("--received-at", type=_moment, help="when the body came, RFC 3339 (default: now)")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints the events; 1 and the cause on standard error for a body that cannot be read."""
+    carrier = CARRIERS.get(options.carrier)
+    if carrier is None:
+        raise CommandError(f"no carrier {options.carrier!r}: `statesvc carriers` lists {len(CARRIERS)}", exit_code=2)
+    normalizer = carrier.normalizers.get(options.version or carrier.stable)
+    if normalizer is None:
+        raise CommandError(f"{options.carrier} has no version {options.version!r}, but {', '.join(carrier.normalizers)}", exit_code=2)
+    body = _read(options.file)
+    try:
+        normalized = normalizer(body, options.received_at or datetime.now(UTC))
+        events = [
+            identify(reading, carrier_id=carrier.carrier_id, digest=_digest, allow_unnumbered=True) for reading in normalized.readings
+        ]
+    except UnreadableMessageError as error:
+        sys.stderr.write(f"{error.cause.value}: {error.detail}\n")
+        return 1
+    for event in events:
+        sys.stdout.buffer.write(orjson.dumps(document(event)) + b"\n")
+    sys.stdout.buffer.flush()
+    for rejection in normalized.rejections:
+        sys.stderr.write(f"rejected {rejection.pointer}: {rejection.why}\n")
+    return 0
+
+
+def document(event: Event) -> dict[str, Any]:
+    """The event as the contract prints it, with its personal fields. `tracking_number` is None where the message names none."""
+    place = event.location
+    return {
+        "carrier_id": event.carrier_id,
+        "event_id": event.event_id,
+        "tracking_number": event.tracking_number or None,
+        "discriminator": event.discriminator,
+        "kind": event.kind.value,
+        "occurred_at": event.occurred_at.isoformat(),
+        "occurred_at_raw": event.occurred_at_raw,
+        "tz_source": event.tz_source.value,
+        "time_precision": event.time_precision.value,
+        "status": event.status.value if event.status else None,
+        "reason": event.reason.value if event.reason else None,
+        "carrier_code": event.carrier_code,
+        "by_category": event.by_category,
+        "description": event.personal.description,
+        "location": {
+            "city": place.city,
+            "region": place.region,
+            "postal_code": place.postal_code,
+            "country": place.country,
+            "facility": place.facility,
+        },
+        "piece": event.piece,
+        "estimated_delivery": event.estimated_delivery,
+        "signed_by": event.personal.signed_by,
+        "delivery_address": event.personal.delivery_address,
+        "corrects": event.corrects,
+        "anchor": event.anchor,
+    }
+
+
+def _read(file: str) -> bytes:
+    if file == "-":
+        return sys.stdin.buffer.read()
+    try:
+        return Path(file).read_bytes()
+    except OSError as error:
+        raise CommandError(f"{file}: {error.strerror}", exit_code=2) from error
+
+
+def _digest(data: bytes) -> bytes:
+    return hmac.digest(_KEY, data, "sha256")
+
+
+def _moment(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError("not a time in RFC 3339") from None
+    if moment.tzinfo is None:
+        raise argparse.ArgumentTypeError("needs an offset, such as Z")
+    return moment

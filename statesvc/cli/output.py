@@ -1,0 +1,25 @@
+"""Writing results: aligned columns for people, JSON for scripts."""
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import orjson
+
+
+def write_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Columns as wide as their widest cell; None is a dash."""
+    cells = [list(headings), *(["-" if value is None else str(value) for value in row] for row in rows)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(headings))]
+    for row in cells:
+        sys.stdout.write("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() + "\n")
+
+
+def write_json(value: Mapping[str, Any] | Sequence[Any]) -> None:
+    """One JSON document, indented."""
+    sys.stdout.write(orjson.dumps(value, option=orjson.OPT_INDENT_2, default=str).decode() + "\n")
+
+
+def write_line(text: str) -> None:
+    """One line."""
+    sys.stdout.write(text + "\n")

@@ -1,0 +1,9 @@
+"""The error that a command raises to end with a sentence instead of a traceback."""
+
+
+class CommandError(Exception):
+    """Its text is printed for the person at the terminal. `exit_code`: 1 the check failed, 2 wrong use."""
+
+    def __init__(self, text: str, *, exit_code: int = 1) -> None:
+        super().__init__(text)
+        self.exit_code = exit_code

@@ -1,0 +1,60 @@
+"""A connection for a command that does one thing: to DATABASE_URL, to the running embedded server, or to one started for it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from psycopg import AsyncConnection
+
+from statesvc.cli.refusal import CommandError
+from statesvc.database.dsns import Dsns
+from statesvc.database.embedded import EmbeddedServer, attach
+from statesvc.database.migrate import applied_versions, migrate
+from statesvc.database.migrations import compare, read_migrations
+from statesvc.database.pool import CONNECT_TIMEOUT_SECONDS, KEEPALIVE
+from statesvc.roles.master_key import ensure_master_key
+from statesvc.settings import Settings
+
+
+@asynccontextmanager
+async def running_database(settings: Settings, *, migrated: bool = True) -> AsyncIterator[Dsns]:
+    """The addresses, for the time of the block.
+
+    An embedded server that nobody runs is started, and with `migrated` brought up to date, as `up` would do it.
+    """
+    found = Dsns.from_settings(settings.database) or attach(settings.database.data_dir)
+    if found is not None:
+        yield found
+        return
+    server = EmbeddedServer(settings.database.data_dir, tcp_port=settings.database.embedded_port)
+    try:
+        dsns = await asyncio.to_thread(server.start)
+        ensure_master_key(settings.database.data_dir)
+        if migrated:
+            await migrate(dsns.owner, dsns.listen)
+        yield dsns
+    finally:
+        await asyncio.to_thread(server.stop)
+
+
+@asynccontextmanager
+async def service_connection(settings: Settings) -> AsyncIterator[AsyncConnection[Any]]:
+    """An autocommit connection as the service's role, on a schema that is up to date."""
+    async with running_database(settings) as dsns, await connect(dsns.service) as connection:
+        pending = compare(read_migrations(), await applied_versions(connection)).pending
+        if pending:
+            raise CommandError(f"migrations are pending ({', '.join(each.label for each in pending)}): run `statesvc migrate`")
+        yield connection
+
+
+async def connect(dsn: str) -> AsyncConnection[Any]:
+    """A plain connection of a command."""
+    return await AsyncConnection.connect(
+        dsn,
+        autocommit=True,
+        application_name="statesvc command",
+        connect_timeout=CONNECT_TIMEOUT_SECONDS,
+        prepare_threshold=None,
+        **KEEPALIVE,
+    )

@@ -1,0 +1,37 @@
+"""`statesvc up`."""
+
+import argparse
+import asyncio
+
+from statesvc.cli.refusal import CommandError
+from statesvc.cli.role import add_address
+from statesvc.roles.launch import log_format
+from statesvc.settings import load_settings
+from statesvc.supervisor.plan import ROLES, Plan
+from statesvc.supervisor.ports import PortTakenError, choose
+from statesvc.supervisor.up import up
+from statesvc.telemetry.logs import configure_logging
+
+DEMO_RATE = 20.0
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
+    add_address(parser)
+    parser.add_argument("--demo", action="store_true", help="sample carriers push, a sample subscriber listens")
+    parser.add_argument("--demo-rate", type=float, default=DEMO_RATE, metavar="N", help="their pushes a second (default %(default)g)")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs everything until told to stop."""
+    settings = load_settings()
+    host = options.host or settings.http.host
+    port = settings.http.port if options.port is None else options.port
+    if options.demo and not 0 < options.demo_rate <= 10_000:
+        raise CommandError("--demo-rate must lie between 0 and 10000", exit_code=2)
+    configure_logging(process="up", output_format=log_format(settings.telemetry), level=settings.telemetry.log_level)
+    try:
+        ports = choose(host, port, ROLES)
+    except PortTakenError as error:
+        raise CommandError(str(error)) from error
+    return asyncio.run(up(Plan(host=host, ports=ports, settings=settings, demo_rate=options.demo_rate if options.demo else None)))

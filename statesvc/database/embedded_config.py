@@ -1,0 +1,62 @@
+"""How the embedded server is configured: durable, for a small machine, and silent about the values in statements.
+
+Written to `statesvc.conf` in the data folder at every start; `postgresql.conf` includes it.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+FILE_NAME: Final = "statesvc.conf"
+DEFAULT_PORT: Final = 5432
+"""Names the socket where no TCP port is asked for."""
+
+_DURABILITY: Final = MappingProxyType({"fsync": "on", "full_page_writes": "on", "synchronous_commit": "on"})
+_SIZE: Final = MappingProxyType(
+    {
+        "max_connections": "100",
+        "shared_buffers": "256MB",
+        "effective_cache_size": "2GB",
+        "work_mem": "8MB",
+        "maintenance_work_mem": "128MB",
+        "wal_buffers": "16MB",
+        "min_wal_size": "256MB",
+        "max_wal_size": "2GB",
+        "checkpoint_timeout": "15min",
+        "random_page_cost": "1.1",
+        "autovacuum_naptime": "10s",
+        "jit": "off",
+        "track_io_timing": "on",
+        "timezone": "UTC",
+    }
+)
+# An error's DETAIL quotes row values and its STATEMENT may hold them: neither is logged, for they can be personal data.
+_LOG: Final = MappingProxyType(
+    {
+        "logging_collector": "on",
+        "log_directory": "log",
+        "log_filename": "postgresql-%a.log",
+        "log_truncate_on_rotation": "on",
+        "log_rotation_age": "1d",
+        "log_rotation_size": "0",
+        "log_timezone": "UTC",
+        "log_line_prefix": "%m [%p] %q%a ",
+        "log_error_verbosity": "terse",
+        "log_min_error_statement": "panic",
+        "log_lock_waits": "on",
+    }
+)
+
+
+def configuration(*, socket_dir: Path, tcp_port: int, overrides: Mapping[str, str]) -> str:
+    """The file's text. Without a `tcp_port` the server listens on its socket alone."""
+    reach = {
+        "unix_socket_directories": str(socket_dir),
+        "unix_socket_permissions": "0700",
+        "listen_addresses": "127.0.0.1" if tcp_port else "",
+        "port": str(tcp_port or DEFAULT_PORT),
+    }
+    settings = {**_DURABILITY, **_SIZE, **_LOG, **reach, **overrides}
+    lines = [f"{name} = '{value.replace(chr(39), chr(39) * 2)}'" for name, value in settings.items()]
+    return "\n".join(["# Written by statesvc at every start; put own settings into postgresql.auto.conf (ALTER SYSTEM).", *lines, ""])

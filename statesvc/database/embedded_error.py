@@ -1,0 +1,14 @@
+"""What keeps the embedded server from running, told to the person who starts it."""
+
+
+class EmbeddedServerError(RuntimeError):
+    """The embedded server can't be used; the message says why and what to do."""
+
+
+class DataInUseError(EmbeddedServerError):
+    """Another process serves the same data. `pid` is None where it could not be read."""
+
+    def __init__(self, data_dir: str, pid: int | None) -> None:
+        holder = f"process {pid}" if pid else "another process"
+        super().__init__(f"{data_dir} is in use by {holder}: stop that one first, or set STATESVC_DATA_DIR to another folder")
+        self.pid = pid

@@ -1,0 +1,15 @@
+-- Run by psql as superuser at every start of the embedded server: makes what is missing, sets the passwords.
+-- The service logs in as a role that owns nothing; migrations run as the owner.
+\getenv owner_password STATESVC_OWNER_PASSWORD
+\getenv service_password STATESVC_SERVICE_PASSWORD
+
+SELECT format('CREATE ROLE %I LOGIN', name)
+FROM unnest(ARRAY['statesvc_owner', 'statesvc_service']) AS name
+WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = name) \gexec
+ALTER ROLE statesvc_owner PASSWORD :'owner_password';
+ALTER ROLE statesvc_service PASSWORD :'service_password';
+
+SELECT 'CREATE DATABASE statesvc OWNER statesvc_owner'
+WHERE NOT EXISTS (SELECT FROM pg_database WHERE datname = 'statesvc') \gexec
+REVOKE ALL ON DATABASE statesvc FROM PUBLIC;
+GRANT CONNECT ON DATABASE statesvc TO statesvc_service;

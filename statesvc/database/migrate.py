@@ -1,0 +1,209 @@
+"""Applying migrations: forward only, one migrator at a time, never waiting long for a lock that serving traffic holds.
+
+A file is one transaction, unless its first line is `-- migrate: no-transaction`: then its statements run one by one and must
+bear repetition. Afterwards the service's privileges are granted and the partitions made ahead; both bear repetition too.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import Any, Final, LiteralString
+
+import psycopg
+import structlog
+from psycopg import AsyncConnection, sql
+
+from events.sql.queries import queries
+from statesvc.database.errors import Failure, failure
+from statesvc.database.migrations import Migration, MigrationError, Standing, Step, compare, read_migrations
+from statesvc.database.pool import CONNECT_TIMEOUT_SECONDS, KEEPALIVE
+
+LOCK_WAIT_SECONDS: Final = 300.0
+"""How long a migrator waits for another one to finish."""
+_LOCK_POLL_SECONDS: Final = 0.25
+_TRIES: Final = 20
+_PAUSE_SECONDS: Final = 1.0
+_PRIVILEGES: Final = "privileges.sql"
+
+_SQL = queries("statesvc.database", "migrate")
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationReport:
+    """Labels of the files that were applied and of those that still wait; versions that a later release applied."""
+
+    applied: tuple[str, ...]
+    pending: tuple[str, ...]
+    newer: tuple[int, ...]
+
+
+async def migrate(
+    owner_dsn: str,
+    service_dsn: str,
+    *,
+    check_only: bool = False,
+    folder: Traversable | None = None,
+    lock_wait_seconds: float = LOCK_WAIT_SECONDS,
+) -> MigrationReport:
+    """Brings the schema to this release; `check_only` just looks. The owner's address leads past any pooler. Raises `MigrationError`."""
+    folder = folder or files("migrations")
+    migrations = read_migrations(folder)
+    async with await _connect(owner_dsn) as connection:
+        standing = compare(migrations, await applied_versions(connection))
+        if not check_only:
+            async with _alone(connection, lock_wait_seconds):
+                standing = await _apply_all(connection, migrations)
+                await _grant(connection, service_dsn, folder)
+                await _make_partitions(connection)
+    if standing.newer:
+        _log.warning("schema_is_newer", versions=list(standing.newer))
+    labels = tuple(migration.label for migration in standing.pending)
+    return MigrationReport(applied=() if check_only else labels, pending=labels if check_only else (), newer=standing.newer)
+
+
+async def applied_versions(connection: AsyncConnection[Any]) -> dict[int, str]:
+    """Version -> checksum; empty for a database without schema. Any role of the service may ask."""
+    if not await _value(connection, _SQL["has_ledger"]):
+        return {}
+    cursor = await connection.execute(_SQL["applied"])
+    return {version: sha256 async for version, sha256 in cursor}
+
+
+async def _apply_all(connection: AsyncConnection[Any], migrations: tuple[Migration, ...]) -> Standing:
+    if not await _value(connection, _SQL["has_ledger"]):
+        await _patiently("schema statesvc", partial(_make_ledger, connection))
+    standing = compare(migrations, await applied_versions(connection))
+    for migration in standing.pending:
+        begun = time.monotonic()
+        if migration.in_transaction:
+            await _patiently(migration.label, partial(_apply_whole, connection, migration, begun))
+        else:
+            for step in migration.steps():
+                await _patiently(migration.label, partial(_apply_step, connection, step))
+            await _record(connection, migration, begun)
+        _log.info("migration_applied", migration=migration.label, duration_ms=_milliseconds_since(begun))
+    return standing
+
+
+async def _make_ledger(connection: AsyncConnection[Any]) -> None:
+    async with connection.transaction():
+        await connection.execute(_SQL["make_schema"])
+        await connection.execute(_SQL["make_ledger"])
+
+
+async def _apply_whole(connection: AsyncConnection[Any], migration: Migration, begun: float) -> None:
+    async with connection.transaction():
+        await connection.execute(migration.text.encode())
+        await _record(connection, migration, begun)
+
+
+async def _apply_step(connection: AsyncConnection[Any], step: Step) -> None:
+    if step.builds_index is None:
+        await connection.execute(step.statement.encode())
+        return
+    name = sql.Identifier(*step.builds_index.split("."))
+    # a concurrent build waits for every older transaction, blocking nobody meanwhile
+    await connection.execute(_SQL["wait_longer"])
+    if await _value(connection, _SQL["invalid_index"], {"name": step.builds_index}):
+        await connection.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(name))
+    await connection.execute(step.statement.encode())
+    await connection.execute(_SQL["wait_briefly"])
+
+
+async def _record(connection: AsyncConnection[Any], migration: Migration, begun: float) -> None:
+    await connection.execute(
+        _SQL["record"],
+        {
+            "version": migration.version,
+            "name": migration.name,
+            "sha256": migration.sha256,
+            "duration_ms": _milliseconds_since(begun),
+        },
+    )
+
+
+async def _grant(connection: AsyncConnection[Any], service_dsn: str, folder: Traversable) -> None:
+    """Gives the role that the service logs in as what it needs; an owner has it all."""
+    if not (folder / _PRIVILEGES).is_file():
+        return
+    async with await _connect(service_dsn) as service:
+        role = await _value(service, _SQL["who"])
+    if role == await _value(connection, _SQL["who"]):
+        return
+    grants = sql.SQL((folder / _PRIVILEGES).read_text("utf-8")).format(service_role=sql.Identifier(role)).as_bytes(connection)
+
+    async def grant() -> None:
+        async with connection.transaction():
+            await connection.execute(grants)
+
+    await _patiently(_PRIVILEGES, grant)
+
+
+async def _make_partitions(connection: AsyncConnection[Any]) -> None:
+    if await _value(connection, _SQL["can_partition"]):
+        await _patiently("statesvc.ensure_partitions()", partial(connection.execute, _SQL["make_partitions"]))
+
+
+async def _patiently(label: str, action: Callable[[], Awaitable[object]]) -> None:
+    """Gives way to traffic: a lock that does not come soon is asked for again later, so that nobody queues behind us for long."""
+    for attempt in range(1, _TRIES + 1):
+        try:
+            await action()
+        except psycopg.Error as error:
+            match failure(error):
+                case Failure.TRANSIENT if attempt < _TRIES:
+                    _log.info("migration_waits_for_a_lock", migration=label, attempt=attempt)
+                case Failure.FORBIDDEN:
+                    raise MigrationError(
+                        f"{label}: {_reason(error)}; STATESVC_OWNER_URL must log in as the role that owns the schema"
+                    ) from error
+                case _:
+                    raise MigrationError(f"{label} failed: {_reason(error)}") from error
+        else:
+            return
+        await asyncio.sleep(_PAUSE_SECONDS)
+
+
+@asynccontextmanager
+async def _alone(connection: AsyncConnection[Any], wait_seconds: float) -> AsyncIterator[None]:
+    deadline = time.monotonic() + wait_seconds
+    while not await _value(connection, _SQL["try_lock"]):
+        if time.monotonic() >= deadline:
+            raise MigrationError(f"another migration has been running for {wait_seconds:g} s; see pg_locks, locktype 'advisory'")
+        await asyncio.sleep(_LOCK_POLL_SECONDS)
+    try:
+        await connection.execute(_SQL["wait_briefly"])
+        yield
+    finally:
+        if not connection.closed:
+            await connection.execute(_SQL["unlock"])
+
+
+async def _connect(dsn: str) -> AsyncConnection[Any]:
+    return await AsyncConnection.connect(
+        dsn,
+        autocommit=True,
+        prepare_threshold=None,
+        application_name="statesvc migrate",
+        connect_timeout=CONNECT_TIMEOUT_SECONDS,
+        **KEEPALIVE,
+    )
+
+
+async def _value(connection: AsyncConnection[Any], query: LiteralString, parameters: dict[str, object] | None = None) -> Any:  # noqa: ANN401 - one column of any type
+    row = await (await connection.execute(query, parameters)).fetchone()
+    return None if row is None else row[0]
+
+
+def _reason(error: psycopg.Error) -> str:
+    return error.diag.message_primary or type(error).__name__
+
+
+def _milliseconds_since(begun: float) -> int:
+    return round((time.monotonic() - begun) * 1000)

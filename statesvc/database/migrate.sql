@@ -1,0 +1,58 @@
+-- name: has_ledger
+-- Was this database ever migrated?
+SELECT to_regclass('statesvc.schema_migrations') IS NOT NULL;
+
+-- name: applied
+-- What was applied, with checksums.
+SELECT version, sha256 FROM statesvc.schema_migrations ORDER BY version;
+
+-- name: try_lock
+-- One migrator at a time. Never the waiting form: its snapshot would deadlock with CREATE INDEX CONCURRENTLY.
+SELECT pg_try_advisory_lock(hashtextextended('statesvc.migrate', 0));
+
+-- name: unlock
+-- Lets the next migrator in.
+SELECT pg_advisory_unlock(hashtextextended('statesvc.migrate', 0));
+
+-- name: record
+-- Notes that a file was applied.
+INSERT INTO statesvc.schema_migrations (version, name, sha256, applied_at, duration_ms)
+VALUES (%(version)s, %(name)s, %(sha256)s, clock_timestamp(), %(duration_ms)s);
+
+-- name: invalid_index
+-- Is this index left over from a concurrent build that failed? Such a one still guards its key, but serves no query.
+SELECT EXISTS (SELECT FROM pg_index WHERE indexrelid = to_regclass(%(name)s) AND NOT indisvalid);
+
+-- name: who
+-- The role of this connection.
+SELECT current_user;
+
+-- name: can_partition
+-- Does this schema make its partitions itself?
+SELECT to_regprocedure('statesvc.ensure_partitions()') IS NOT NULL;
+
+-- name: make_schema
+-- Where everything of ours lives.
+CREATE SCHEMA IF NOT EXISTS statesvc;
+
+-- name: make_ledger
+-- What was applied, and when.
+CREATE TABLE IF NOT EXISTS statesvc.schema_migrations (
+    version int PRIMARY KEY,
+    name text NOT NULL,
+    sha256 text NOT NULL,
+    applied_at timestamptz NOT NULL,
+    duration_ms int NOT NULL
+);
+
+-- name: make_partitions
+-- Opens the partitions that the coming weeks need.
+SELECT count(*) FROM statesvc.ensure_partitions();
+
+-- name: wait_briefly
+-- For statements that would make traffic queue behind them. How long they work is not limited.
+SELECT set_config('lock_timeout', '3s', false), set_config('statement_timeout', '0', false);
+
+-- name: wait_longer
+-- For statements that block nobody while they wait.
+SELECT set_config('lock_timeout', '10min', false);

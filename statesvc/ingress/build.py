@@ -1,0 +1,52 @@
+"""Puts ingress together for the composition root."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from events.carriers.carrier import Carrier
+from events.keyring import Keyring
+from statesvc.database.pool import Pool
+from statesvc.http.keys import Keys
+from statesvc.http.operation import Route
+from statesvc.ingress.bounds import DiskRoom, MemoryBound
+from statesvc.ingress.door import build_doors
+from statesvc.ingress.group_commit import GroupCommit
+from statesvc.ingress.webhooks import Wakes, Webhooks
+from statesvc.settings import Settings
+from statesvc.telemetry.metrics import Telemetry
+
+
+@dataclass(frozen=True, slots=True)
+class Ingress:
+    """Start `group_commit` before the server listens; stop it after the server has stopped."""
+
+    group_commit: GroupCommit
+    routes: Sequence[Route]
+
+
+def build_ingress(
+    settings: Settings,
+    *,
+    carriers: Iterable[Carrier],
+    pool: Pool,
+    keyring: Keyring,
+    keys: Keys,
+    waker: Wakes,
+    telemetry: Telemetry,
+    local_data: Path | None,
+) -> Ingress:
+    """`pool` has the ingress limits (500 ms to acquire, 1 s a statement); `local_data`: the embedded server's folder, None otherwise."""
+    memory = MemoryBound(settings.ingress.memory_bytes_max)
+    group_commit = GroupCommit(pool, memory=memory)
+    webhooks = Webhooks(
+        doors=build_doors(carriers, settings),
+        keys=keys,
+        keyring=keyring,
+        group_commit=group_commit,
+        memory=memory,
+        disk=DiskRoom(local_data, free_bytes_min=settings.ingress.disk_free_bytes_min),
+        waker=waker,
+        telemetry=telemetry,
+    )
+    return Ingress(group_commit, webhooks.routes())

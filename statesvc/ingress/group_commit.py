@@ -1,0 +1,214 @@
+"""Group commit: messages that arrive together share one round trip and one flush to disk.
+
+    put -> waiting -> a free lane takes what is there (bounded in rows and bytes) -> one transaction -> all are answered
+
+Nothing waits for a group to fill: a message alone goes out at once, and while all lanes are busy the next group grows by
+itself. A row that the database refuses is searched by halving the group, so that it fails alone. Whoever stops waiting
+takes only itself away: its message stays in the group. An outcome that nobody knows is answered as not stored, and the
+carrier's retry finds out by its digest.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+import psycopg
+import structlog
+
+from statesvc.database.errors import Failure, failure
+from statesvc.database.pool import Pool
+from statesvc.ingress.bounds import MemoryBound
+from statesvc.ingress.breaker import Breaker
+from statesvc.ingress.put import Stored, put
+from statesvc.ingress.sealed_message import SealedMessage
+
+_log = structlog.get_logger()
+
+ROW_BYTES: Final = 2048
+"""What a waiting message takes in memory beside its body."""
+
+
+class Refusal(StrEnum):
+    """Why a message was not stored, or is not known to be."""
+
+    DATABASE_AWAY = "database_away"
+    """No connection, or lost before the answer: it may be stored."""
+    TOO_SLOW = "too_slow"
+    """No answer within the deadline: it may be stored."""
+    OVERLOADED = "overloaded"
+    """Too many bytes wait already."""
+    ROW_REFUSED = "row_refused"
+    """The database does not take this row."""
+    NOT_STORED = "not_stored"
+    """The transaction failed and was rolled back."""
+    STOPPING = "stopping"
+    """The process stops."""
+
+
+Outcome = Stored | Refusal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Bounds of groups and of waiting."""
+
+    lanes: int = 3
+    group_rows_max: int = 256
+    group_bytes_max: int = 4 * 1024 * 1024
+    deadline_seconds: float = 2.0
+
+
+@dataclass(slots=True)
+class _Waiting:
+    message: SealedMessage
+    answer: asyncio.Future[Outcome]
+
+    def resolve(self, outcome: Outcome) -> None:
+        if not self.answer.done():
+            self.answer.set_result(outcome)
+
+
+class GroupCommit:
+    """Stores messages through a few lanes. `put` may be called from any number of tasks of the same loop."""
+
+    def __init__(self, pool: Pool, *, memory: MemoryBound, limits: Limits | None = None, breaker: Breaker | None = None) -> None:
+        self._pool = pool
+        self._memory = memory
+        self._limits = Limits() if limits is None else limits
+        self._breaker = Breaker() if breaker is None else breaker
+        self._waiting: deque[_Waiting] = deque()
+        self._idle: deque[asyncio.Future[None]] = deque()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._stopping = False
+
+    @property
+    def tasks(self) -> Sequence[asyncio.Task[None]]:
+        """The lanes' tasks, for whoever watches that they live."""
+        return self._tasks
+
+    async def start(self) -> None:
+        """Starts the lanes; each takes a connection of the pool for as long as a group needs."""
+        if not self._tasks:
+            self._tasks = [asyncio.create_task(self._run(), name=f"ingress-lane-{number}") for number in range(self._limits.lanes)]
+
+    async def stop(self, *, grace_seconds: float) -> None:
+        """Takes nothing new, stores what waits within the grace, then closes. Safe to call twice, and before `start`."""
+        self._stopping = True
+        while self._idle:
+            self._wake_one()
+        tasks, self._tasks = self._tasks, []
+        if tasks:
+            _, late = await asyncio.wait(tasks, timeout=grace_seconds)
+            for task in late:
+                task.cancel()
+            if late:
+                await asyncio.wait(late)
+        self._refuse_waiting(Refusal.STOPPING)
+
+    async def put(self, message: SealedMessage) -> Outcome:
+        """Returns once the message is durable, or with the reason why that is not known."""
+        loop = asyncio.get_running_loop()
+        if self._stopping:
+            return Refusal.STOPPING
+        if not self._memory.take(message.body_bytes + ROW_BYTES):
+            return Refusal.OVERLOADED
+        if not self._breaker.lets_through(loop.time()):
+            self._memory.give_back(message.body_bytes + ROW_BYTES)
+            return Refusal.DATABASE_AWAY
+        answer: asyncio.Future[Outcome] = loop.create_future()
+        self._waiting.append(_Waiting(message, answer))
+        self._wake_one()
+        try:
+            async with asyncio.timeout(self._limits.deadline_seconds):
+                return await answer
+        except TimeoutError:
+            self._breaker.failed(loop.time())
+            return Refusal.TOO_SLOW
+
+    def _wake_one(self) -> None:
+        while self._idle:
+            idle = self._idle.popleft()
+            if not idle.done():
+                idle.set_result(None)
+                return
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            if self._waiting:
+                await self._store_group(self._take_group())
+            elif self._stopping:
+                return
+            else:
+                idle = loop.create_future()
+                self._idle.append(idle)
+                await idle
+
+    def _take_group(self) -> list[_Waiting]:
+        group: list[_Waiting] = []
+        bytes_left = self._limits.group_bytes_max
+        while self._waiting and len(group) < self._limits.group_rows_max:
+            size = self._waiting[0].message.body_bytes
+            if group and size > bytes_left:
+                break
+            bytes_left -= size
+            group.append(self._waiting.popleft())
+        return group
+
+    async def _store_group(self, group: list[_Waiting]) -> None:
+        try:
+            await self._store(group)
+        finally:
+            for waiting in group:
+                # a lane that was cancelled leaves nobody waiting
+                waiting.resolve(Refusal.STOPPING)
+                self._memory.give_back(waiting.message.body_bytes + ROW_BYTES)
+
+    async def _store(self, group: Sequence[_Waiting]) -> None:
+        try:
+            async with self._pool.connection() as connection:
+                answers = await put(connection, [waiting.message for waiting in group])
+        except (psycopg.Error, OSError) as error:
+            await self._failed(group, error)
+        else:
+            self._breaker.succeeded()
+            for waiting, stored in zip(group, answers, strict=True):
+                waiting.resolve(stored)
+
+    async def _failed(self, group: Sequence[_Waiting], error: psycopg.Error | OSError) -> None:
+        kind = failure(error)
+        if _is_about_a_row(kind, error) and len(group) > 1:
+            middle = len(group) // 2
+            await self._store(group[:middle])
+            await self._store(group[middle:])
+            return
+        _log.warning("ingress_not_stored", failure=kind.value, error_type=type(error).__name__, rows=len(group))
+        if kind is not Failure.UNAVAILABLE:
+            self._breaker.succeeded()
+            _resolve_all(group, Refusal.ROW_REFUSED if _is_about_a_row(kind, error) else Refusal.NOT_STORED)
+            return
+        self._breaker.failed(asyncio.get_running_loop().time())
+        _resolve_all(group, Refusal.DATABASE_AWAY)
+        # who came later would only wait for the same answer
+        self._refuse_waiting(Refusal.DATABASE_AWAY)
+
+    def _refuse_waiting(self, refusal: Refusal) -> None:
+        while self._waiting:
+            waiting = self._waiting.popleft()
+            waiting.resolve(refusal)
+            self._memory.give_back(waiting.message.body_bytes + ROW_BYTES)
+
+
+def _is_about_a_row(kind: Failure, error: psycopg.Error | OSError) -> bool:
+    """A value or a constraint. A missing partition has the code of a constraint but no constraint: every row would fail."""
+    if isinstance(error, psycopg.errors.CheckViolation) and error.diag.constraint_name is None:
+        return False
+    return kind in {Failure.REFUSED_DATA, Failure.DUPLICATE}
+
+
+def _resolve_all(group: Sequence[_Waiting], refusal: Refusal) -> None:
+    for waiting in group:
+        waiting.resolve(refusal)

@@ -1,0 +1,40 @@
+"""Writing a group of messages: one statement, one round trip."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from psycopg import AsyncConnection
+
+from events.sql.queries import queries
+from statesvc.ingress.sealed_message import SealedMessage
+
+_SQL = queries("statesvc.ingress", "put")
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The message is durable. Of a byte-identical retry: the first message's id."""
+
+    message_id: UUID
+    duplicate: bool
+
+
+async def put(connection: AsyncConnection[Any], messages: Sequence[SealedMessage]) -> list[Stored]:
+    """Stores them in one transaction, all or none; answers in their order. On a connection in autocommit they are durable then."""
+    cursor = await connection.execute(
+        _SQL["put"],
+        {
+            "message_ids": [message.message_id for message in messages],
+            "carrier_ids": [message.carrier_id for message in messages],
+            "digests": [message.digest for message in messages],
+            "sealed": [message.sealed for message in messages],
+            "sealed_keys": [message.sealed_key for message in messages],
+            "commitments": [message.commitment for message in messages],
+            "headers": [message.headers for message in messages],
+            "body_bytes": [message.body_bytes for message in messages],
+        },
+        binary=True,
+    )
+    return [Stored(message_id, duplicate) for _, message_id, duplicate in await cursor.fetchall()]

@@ -1,0 +1,61 @@
+"""The role `api`: takes webhooks and answers every call."""
+
+from contextlib import AsyncExitStack
+
+from events.carriers import CARRIERS
+from statesvc import __version__
+from statesvc.api.routes import routes as api_routes
+from statesvc.http.app import documentation_routes
+from statesvc.http.health import health_routes
+from statesvc.http.keys import Keys
+from statesvc.ingress.build import build_ingress
+from statesvc.notifier.sending import Sender
+from statesvc.roles.foundation import Launch, UnusableSettingError, foundation, pool_of
+from statesvc.roles.lifetime import live
+from statesvc.roles.limits import api_limits, ingress_limits
+from statesvc.roles.serving import as_part, serve
+from statesvc.subscriptions.routes import routes as subscription_routes
+
+
+async def run(launch: Launch) -> int:
+    """Runs until told to stop; returns the exit code."""
+    settings = launch.settings
+    grace_seconds = settings.http.grace_seconds
+    bootstrap = settings.keys.bootstrap_key
+    allowed = settings.notifier.subscriber_allow
+    async with foundation(launch, api_limits(settings)) as base, AsyncExitStack() as stack:
+        ingress_pool = await stack.enter_async_context(pool_of(launch, base.dsns, name="statesvc ingress", limits=ingress_limits(settings)))
+        base.telemetry.observe_pools({"api": base.pool, "ingress": ingress_pool})
+        sender = await stack.enter_async_context(Sender(allowed=allowed))
+        try:
+            keys = Keys(base.pool, bootstrap_key=bootstrap.get_secret_value() if bootstrap else None)
+        except ValueError as error:
+            raise UnusableSettingError(str(error)) from error
+        ingress = build_ingress(
+            settings,
+            carriers=CARRIERS.values(),
+            pool=ingress_pool,
+            keyring=base.keyring,
+            keys=keys,
+            waker=base.waker,
+            telemetry=base.telemetry,
+            local_data=settings.database.data_dir if settings.database.database_url is None else None,
+        )
+        await ingress.group_commit.start()
+        stack.push_async_callback(ingress.group_commit.stop, grace_seconds=grace_seconds)
+        calls = [
+            *ingress.routes,
+            *api_routes(pool=base.pool, keyring=base.keyring, waker=base.waker),
+            *subscription_routes(pool=base.pool, keyring=base.keyring, waker=base.waker, sender=sender, allowed=allowed),
+        ]
+        health = health_routes(base.readiness, base.telemetry.exposition)
+        documentation = documentation_routes([*calls, *health], version=__version__)
+        server = await serve(launch, base, keys=keys, routes=[*calls, *documentation])
+        stack.push_async_callback(server.stop)
+        return await live(
+            [as_part(server)],
+            helpers=[task for task in (base.waker.task, *ingress.group_commit.tasks) if task is not None],
+            signals=base.signals,
+            drain=base.readiness.drain,
+            grace_seconds=grace_seconds,
+        )

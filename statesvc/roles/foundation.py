@@ -1,0 +1,134 @@
+"""What every role stands on: telemetry, the database, the keyring, wake-ups, readiness. Taken down in the reverse order."""
+
+import asyncio
+import os
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import psycopg
+import structlog
+
+from events.keyring import Keyring
+from events.sealing import MasterKeys
+from statesvc.database.dsns import Dsns
+from statesvc.database.pool import Pool, PoolLimits, make_pool
+from statesvc.http.health import Readiness, shipped_migrations
+from statesvc.keys import load_keyring
+from statesvc.roles.databases import find_database
+from statesvc.roles.master_key import master_keys
+from statesvc.roles.signals import StopSignals
+from statesvc.settings import Settings
+from statesvc.telemetry.metrics import Telemetry
+from statesvc.telemetry.tracing import build_provider
+from statesvc.wakeup.waker import Waker
+
+Role = Literal["api", "worker", "notifier"]
+
+AGAIN_SECONDS: Final = 1.0
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """Which role to run, and where it listens. `port` 0: a free one."""
+
+    role: Role
+    host: str
+    port: int
+    settings: Settings
+
+    @property
+    def worker_id(self) -> str:
+        """Names this process in leases, batches and transitions."""
+        return f"{socket.gethostname()}-{self.role}-{os.getpid()}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Foundation:
+    """Everything open and running; `keyring` proves that the database answered once."""
+
+    signals: StopSignals
+    telemetry: Telemetry
+    dsns: Dsns
+    pool: Pool
+    keyring: Keyring
+    waker: Waker
+    readiness: Readiness
+
+
+class UnusableSettingError(RuntimeError):
+    """A setting that is well-formed, but that the role cannot work with; the message names it."""
+
+
+class StoppedEarlyError(Exception):
+    """Told to stop before the database answered: nothing was begun."""
+
+
+@asynccontextmanager
+async def foundation(launch: Launch, limits: PoolLimits) -> AsyncIterator[Foundation]:
+    """Builds it for the time of the block."""
+    signals = StopSignals()
+    signals.listen()
+    settings = launch.settings
+    master = master_keys(settings)
+    dsns = find_database(settings.database)
+    tracing = build_provider(role=launch.role, endpoint=settings.telemetry.otlp_endpoint, sample_ratio=settings.telemetry.trace_ratio)
+    tracer = tracing.get_tracer("statesvc") if tracing is not None else None
+    telemetry = Telemetry(role=launch.role, instance=launch.worker_id, tracer=tracer)
+    try:
+        async with pool_of(launch, dsns, name=f"statesvc {launch.role}", limits=limits) as pool:
+            keyring = await _keyring(pool, master, signals)
+            waker = Waker(dsns.listen)
+            await waker.start()
+            try:
+                yield Foundation(
+                    signals=signals,
+                    telemetry=telemetry,
+                    dsns=dsns,
+                    pool=pool,
+                    keyring=keyring,
+                    waker=waker,
+                    readiness=Readiness(pool, migrations=shipped_migrations()),
+                )
+            finally:
+                await waker.stop()
+    finally:
+        telemetry.close()
+        if tracing is not None:
+            await asyncio.to_thread(tracing.shutdown)
+
+
+@asynccontextmanager
+async def pool_of(launch: Launch, dsns: Dsns, *, name: str, limits: PoolLimits) -> AsyncIterator[Pool]:
+    """An open pool. Another address for LISTEN means that a pooler stands before the server."""
+    pool = make_pool(
+        dsns.service,
+        name=name,
+        limits=limits,
+        prepared_statements=launch.settings.database.prepared_statements,
+        direct=dsns.listen == dsns.service,
+    )
+    await pool.open()
+    try:
+        yield pool
+    finally:
+        await pool.close()
+
+
+async def _keyring(pool: Pool, master: MasterKeys, signals: StopSignals) -> Keyring:
+    """Waits for the database and its schema as long as it takes."""
+    while not signals.stopping.is_set():
+        try:
+            async with pool.connection() as connection:
+                return await load_keyring(connection, master)
+        except psycopg.errors.UndefinedTable:
+            log.warning("schema_missing", why="run statesvc migrate", delay_seconds=AGAIN_SECONDS)
+        except psycopg.OperationalError as error:
+            log.warning("database_unavailable", exc_info=error, delay_seconds=AGAIN_SECONDS)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(signals.stopping.wait(), AGAIN_SECONDS)
+    raise StoppedEarlyError

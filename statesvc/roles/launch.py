@@ -1,0 +1,49 @@
+"""Starts one role in this process and gives its exit code."""
+
+import asyncio
+import sys
+from collections.abc import Callable, Coroutine
+from typing import Any, assert_never
+
+import uvloop
+
+from statesvc.roles.foundation import Launch, Role, StoppedEarlyError
+from statesvc.settings import TelemetrySettings
+from statesvc.telemetry.logs import Format, configure_logging
+
+
+def run_role(launch: Launch) -> int:
+    """Blocks until the role has ended."""
+    configure_logging(process=launch.role, output_format=log_format(launch.settings.telemetry), level=launch.settings.telemetry.log_level)
+    main = _main_of(launch.role)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        try:
+            return runner.run(main(launch))
+        except StoppedEarlyError:
+            return 0
+
+
+def log_format(settings: TelemetrySettings) -> Format:
+    """`auto` settled for the standard error of this process."""
+    if settings.log_format == "auto":
+        return "console" if sys.stderr.isatty() else "json"
+    return settings.log_format
+
+
+def _main_of(role: Role) -> Callable[[Launch], Coroutine[Any, Any, int]]:
+    """Each role loads only what it needs."""
+    match role:
+        case "api":
+            from statesvc.roles import api  # noqa: PLC0415
+
+            return api.run
+        case "worker":
+            from statesvc.roles import worker  # noqa: PLC0415
+
+            return worker.run
+        case "notifier":
+            from statesvc.roles import notifier  # noqa: PLC0415
+
+            return notifier.run
+        case _:
+            assert_never(role)

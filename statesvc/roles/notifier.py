@@ -1,0 +1,45 @@
+"""The role `notifier`: tells subscribers what changed."""
+
+from contextlib import AsyncExitStack
+
+from statesvc.http.keys import Keys
+from statesvc.notifier.loop import Limits, Notifier, Surroundings
+from statesvc.notifier.sending import Sender
+from statesvc.roles.foundation import Launch, foundation
+from statesvc.roles.lifetime import Part, live
+from statesvc.roles.limits import worker_limits
+from statesvc.roles.serving import serve
+from statesvc.telemetry import names
+from statesvc.wakeup.channels import OUTBOX
+from statesvc.wakeup.listener import Listener
+
+
+async def run(launch: Launch) -> int:
+    """Runs until told to stop; returns the exit code."""
+    settings = launch.settings
+    async with foundation(launch, worker_limits(settings)) as base, AsyncExitStack() as stack:
+        base.telemetry.observe_pools({"notifier": base.pool})
+        listener = Listener(base.dsns.listen, [OUTBOX])
+        await listener.start()
+        stack.push_async_callback(listener.stop)
+        base.telemetry.observe(names.LISTENER_UP, lambda: [(float(listener.is_up), {})])
+        sender = await stack.enter_async_context(Sender(allowed=settings.notifier.subscriber_allow))
+        notifier = Notifier(
+            Surroundings(pool=base.pool, keyring=base.keyring, listener=listener, telemetry=base.telemetry, sender=sender),
+            worker=launch.worker_id,
+            limits=Limits(
+                in_flight_max=settings.notifier.in_flight_max,
+                lease_seconds=settings.notifier.lease_seconds,
+                sweep_seconds=settings.notifier.sweep_seconds,
+                grace_seconds=settings.http.grace_seconds,
+            ),
+        )
+        server = await serve(launch, base, keys=Keys(base.pool))
+        stack.push_async_callback(server.stop)
+        return await live(
+            [Part(name="notifier", run=notifier.run, stop=notifier.stop)],
+            helpers=[task for task in (base.waker.task, listener.task) if task is not None],
+            signals=base.signals,
+            drain=base.readiness.drain,
+            grace_seconds=settings.http.grace_seconds,
+        )

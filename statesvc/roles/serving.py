@@ -1,0 +1,35 @@
+"""The HTTP server of a role: of `api` it is the work itself, of the others only the health calls."""
+
+import asyncio
+from collections.abc import Sequence
+
+import structlog
+
+from statesvc.http.app import Server, build_app
+from statesvc.http.health import health_routes
+from statesvc.http.keys import Keys
+from statesvc.http.operation import Route
+from statesvc.roles.foundation import Foundation, Launch
+from statesvc.roles.lifetime import Part
+
+log = structlog.get_logger()
+
+
+async def serve(launch: Launch, base: Foundation, *, keys: Keys, routes: Sequence[Route] = ()) -> Server:
+    """Listens, with livez, readyz and metrics beside `routes`."""
+    calls = [*routes, *health_routes(base.readiness, base.telemetry.exposition)]
+    server = Server(build_app(calls, keys=keys), host=launch.host, port=launch.port, grace_seconds=launch.settings.http.grace_seconds)
+    port = await server.start()
+    log.info("listening", role=launch.role, host=launch.host, port=port)
+    return server
+
+
+def as_part(server: Server) -> Part:
+    """A listening server as a part: when told to stop it lets the running requests end."""
+    stopping = asyncio.Event()
+
+    async def run() -> None:
+        await stopping.wait()
+        await server.stop()
+
+    return Part(name="http", run=run, stop=stopping.set)

@@ -1,0 +1,141 @@
+"""What the calls about subscriptions take and answer."""
+
+from typing import Annotated, Literal
+from uuid import UUID
+
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
+
+from events.carriers import CARRIERS
+from events.vocabulary import Status
+from statesvc.http.paging import PageParameters
+from statesvc.notifier.outcome import Outcome
+from statesvc.subscriptions.secret import ROTATION_GRACE_HOURS_MAX
+from statesvc.subscriptions.url import URL_CHARS_MAX
+
+FILTER_MAX = 200
+
+
+def _known(carrier_id: str) -> str:
+    if carrier_id not in CARRIERS:
+        raise ValueError("no such carrier_id; `statesvc carriers` lists them")
+    return carrier_id
+
+
+NotificationType = Literal["shipment.status_changed", "shipment.updated"]
+CarrierId = Annotated[str, Field(max_length=64), AfterValidator(_known)]
+Url = Annotated[
+    str,
+    Field(
+        max_length=URL_CHARS_MAX,
+        description="https; plain http only for hosts in the networks of STATESVC_SUBSCRIBER_ALLOW. No user name or password.",
+    ),
+]
+Carriers = Annotated[
+    list[CarrierId] | None, Field(min_length=1, max_length=FILTER_MAX, description="Only of these carriers; null: of all.")
+]
+Statuses = Annotated[list[Status] | None, Field(min_length=1, max_length=FILTER_MAX, description="Only changes to these; null: to any.")]
+Types = Annotated[list[NotificationType] | None, Field(min_length=1, max_length=FILTER_MAX, description="Only these; null: all.")]
+
+
+class SubscriptionWish(BaseModel):
+    """Where to tell, and what."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    url: Url
+    carriers: Carriers = None
+    statuses: Statuses = None
+    types: Types = None
+    payload: Annotated[Literal["thin"], Field(description="What a notification holds: the change alone.")] = "thin"
+
+
+class SubscriptionChange(BaseModel):
+    """What to change; members that are left out stay."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    url: Url = ""
+    carriers: Carriers = None
+    statuses: Statuses = None
+    types: Types = None
+    payload: Literal["thin"] = "thin"
+
+
+class SubscriptionParameters(BaseModel):
+    """One subscription."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    subscription_id: UUID
+
+
+class RotationParameters(SubscriptionParameters):
+    """One subscription, and how long its former secret stays good."""
+
+    grace_hours: Annotated[
+        float,
+        Field(ge=0, le=ROTATION_GRACE_HOURS_MAX, allow_inf_nan=False, description="So long both secrets sign. 0: the former ends now."),
+    ] = 24
+
+
+class AttemptsParameters(PageParameters):
+    """A page of what was tried for one subscription, the newest first."""
+
+    subscription_id: UUID
+
+
+class SubscriptionShown(BaseModel):
+    """A subscription. Its secret is shown when it is made, never again."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: UUID
+    url: str
+    carriers: list[str] | None
+    statuses: list[str] | None
+    types: list[str] | None
+    payload: Literal["thin", "full"]
+    state: Annotated[
+        Literal["active", "paused", "disabled"],
+        Field(description="paused: notifications collect; disabled: the receiver answered 410 Gone, nothing collects. `resume` ends both."),
+    ]
+    created_at: AwareDatetime
+    created_by: str
+    paused_at: AwareDatetime | None
+    disabled_at: AwareDatetime | None
+    disabled_why: str | None
+
+
+class SubscriptionMade(SubscriptionShown):
+    """A subscription that was just made, or whose secret was."""
+
+    secret: Annotated[str, Field(description="`whsec_` and base64, as Standard Webhooks libraries take it. Shown once.")]
+
+
+class AttemptShown(BaseModel):
+    """One try at one notification."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    webhook_id: str
+    type: NotificationType
+    carrier_id: str
+    tracking_number: str
+    sequence: int
+    number: Annotated[int, Field(description="1 for the first try.")]
+    outcome: Outcome
+    status_code: int | None
+    duration_ms: int
+    started_at: AwareDatetime
+    recorded_at: AwareDatetime
+
+
+class TrialShown(BaseModel):
+    """What came of a test."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    webhook_id: str
+    outcome: Outcome
+    status_code: int | None
+    duration_ms: int

@@ -1,0 +1,245 @@
+"""`/v1/subscriptions`: who wants to know, for scope `subscriptions`."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, Protocol
+from uuid import UUID
+
+from aiohttp import web
+
+from events.keyring import Keyring
+from statesvc.http.answer import answer
+from statesvc.http.keys import Connections, caller_of
+from statesvc.http.operation import Operation, Route, body, operation, parameters
+from statesvc.http.paging import Page, PageParameters, decode_cursor, encode_cursor
+from statesvc.http.problem import CREATED, NO_CONTENT, Code, Flaw, Problem
+from statesvc.notifier.addresses import Network
+from statesvc.notifier.sending import TOTAL_SECONDS, Sender
+from statesvc.subscriptions import store
+from statesvc.subscriptions.models import (
+    AttemptShown,
+    AttemptsParameters,
+    RotationParameters,
+    SubscriptionChange,
+    SubscriptionMade,
+    SubscriptionParameters,
+    SubscriptionShown,
+    SubscriptionWish,
+    TrialShown,
+)
+from statesvc.subscriptions.store import Subscription, Switch, Wish
+from statesvc.subscriptions.trial import try_out
+from statesvc.subscriptions.url import UrlRefusedError, checked_url
+from statesvc.wakeup.channels import OUTBOX
+
+PATH: Final = "/v1/subscriptions"
+ONE: Final = PATH + "/{subscription_id}"
+
+
+class Wakes(Protocol):
+    """What of a waker is needed."""
+
+    def wake(self, channel: str) -> None:
+        """Wakes whoever sleeps on the channel."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subscriptions:
+    """The handlers. `sender` is open while they serve; `allowed` are the networks that it allows."""
+
+    pool: Connections
+    keyring: Keyring
+    waker: Wakes
+    sender: Sender
+    allowed: Sequence[Network]
+
+    async def create(self, request: web.Request) -> web.StreamResponse:
+        """Makes one; answers its secret, once."""
+        asked = body(request, SubscriptionWish)
+        wish = Wish(
+            url=await self._checked_url(asked.url),
+            carriers=asked.carriers,
+            statuses=None if asked.statuses is None else [status.value for status in asked.statuses],
+            types=asked.types,
+            payload=asked.payload,
+        )
+        async with self.pool.connection() as connection:
+            subscription_id, secret = await store.create(connection, self.keyring, wish, actor=caller_of(request).actor)
+            made = await store.find(connection, subscription_id)
+        location = {"Location": f"{PATH}/{subscription_id}"}
+        return answer({**_shown(_there(made, subscription_id)), "secret": secret.shown}, status=CREATED, headers=location)
+
+    async def list(self, request: web.Request) -> web.StreamResponse:
+        """A page, oldest first."""
+        asked = parameters(request, PageParameters)
+        bound_to = {"list": "subscriptions"}
+        after = None
+        if asked.cursor is not None:
+            created_at, last_id = decode_cursor(asked.cursor, bound_to, fields=2)
+            after = datetime.fromisoformat(created_at), UUID(last_id)
+        async with self.pool.connection() as connection:
+            found = await store.page(connection, after=after, limit=asked.limit + 1)
+        shown, more = found[: asked.limit], len(found) > asked.limit
+        cursor = encode_cursor([shown[-1].created_at.isoformat(), str(shown[-1].subscription_id)], bound_to) if more else None
+        return answer({"items": [_shown(one) for one in shown], "next_cursor": cursor})
+
+    async def show(self, request: web.Request) -> web.StreamResponse:
+        """One."""
+        return answer(_shown(await self._find(_id(request))))
+
+    async def change(self, request: web.Request) -> web.StreamResponse:
+        """Sets the members that the body has; the rest stays."""
+        subscription_id, asked = _id(request), body(request, SubscriptionChange)
+        changes: dict[str, Any] = asked.model_dump(mode="json", include=asked.model_fields_set - {"payload"})
+        if "url" in changes:
+            changes["url"] = await self._checked_url(asked.url)
+        async with self.pool.connection() as connection:
+            if changes:
+                await store.change(connection, subscription_id, changes, actor=caller_of(request).actor)
+            return answer(_shown(_there(await store.find(connection, subscription_id), subscription_id)))
+
+    async def delete(self, request: web.Request) -> web.StreamResponse:
+        """Ends it. What still waits for it is forgotten."""
+        await self._turn(request, "delete")
+        return web.Response(status=NO_CONTENT)
+
+    async def pause(self, request: web.Request) -> web.StreamResponse:
+        """Sends nothing until `resume`; notifications collect."""
+        return answer(_shown(await self._find(await self._turn(request, "pause"))))
+
+    async def resume(self, request: web.Request) -> web.StreamResponse:
+        """Sends again, what collected first."""
+        subscription_id = await self._turn(request, "resume")
+        self.waker.wake(OUTBOX)
+        return answer(_shown(await self._find(subscription_id)))
+
+    async def rotate_secret(self, request: web.Request) -> web.StreamResponse:
+        """A new secret; the former one signs beside it until the grace is over."""
+        asked = parameters(request, RotationParameters)
+        grace = timedelta(hours=asked.grace_hours)
+        async with self.pool.connection() as connection:
+            secret = await store.rotate(connection, self.keyring, asked.subscription_id, grace=grace, actor=caller_of(request).actor)
+            found = _there(await store.find(connection, asked.subscription_id), asked.subscription_id)
+        if secret is None:
+            raise _absent(asked.subscription_id)
+        return answer({**_shown(found), "secret": secret.shown})
+
+    async def test(self, request: web.Request) -> web.StreamResponse:
+        """Sends one `subscription.test`, also while paused or disabled."""
+        subscription_id = _id(request)
+        async with self.pool.connection() as connection:
+            found = _there(await store.find(connection, subscription_id), subscription_id)
+            keys = await store.live_secrets(connection, self.keyring, subscription_id)
+        webhook_id, came = await try_out(self.sender, subscription_id=subscription_id, url=found.url, keys=keys, now=datetime.now(UTC))
+        return answer(
+            {
+                "webhook_id": webhook_id,
+                "outcome": came.outcome,
+                "status_code": came.status_code,
+                "duration_ms": round(came.duration_seconds * 1000),
+            }
+        )
+
+    async def attempts(self, request: web.Request) -> web.StreamResponse:
+        """A page of what was tried, newest first."""
+        asked = parameters(request, AttemptsParameters)
+        bound_to = {"list": "attempts", "of": str(asked.subscription_id)}
+        before = None
+        if asked.cursor is not None:
+            recorded_at, batch_id, ordinal = decode_cursor(asked.cursor, bound_to, fields=3)
+            before = datetime.fromisoformat(recorded_at), int(batch_id), int(ordinal)
+        await self._find(asked.subscription_id)
+        async with self.pool.connection() as connection:
+            found = await store.attempts(connection, asked.subscription_id, before=before, limit=asked.limit + 1)
+        shown, more = found[: asked.limit], len(found) > asked.limit
+        cursor = encode_cursor([shown[-1].recorded_at.isoformat(), shown[-1].batch_id, shown[-1].ordinal], bound_to) if more else None
+        items = [{name: value for name, value in asdict(one).items() if name in AttemptShown.model_fields} for one in shown]
+        return answer({"items": items, "next_cursor": cursor})
+
+    async def _checked_url(self, text: str) -> str:
+        try:
+            return await checked_url(text, self.allowed)
+        except UrlRefusedError as error:
+            raise Problem(Code.INVALID_REQUEST, "the body breaks the contract", flaws=[Flaw("/body/url", str(error))]) from None
+
+    async def _find(self, subscription_id: UUID) -> Subscription:
+        async with self.pool.connection() as connection:
+            return _there(await store.find(connection, subscription_id), subscription_id)
+
+    async def _turn(self, request: web.Request, switch: Switch) -> UUID:
+        subscription_id = _id(request)
+        async with self.pool.connection() as connection:
+            if not await store.turn(connection, subscription_id, switch, actor=caller_of(request).actor):
+                raise _absent(subscription_id)
+        return subscription_id
+
+
+def _id(request: web.Request) -> UUID:
+    return parameters(request, SubscriptionParameters).subscription_id
+
+
+def _absent(subscription_id: UUID) -> Problem:
+    return Problem(Code.NOT_FOUND, f"there is no subscription {subscription_id}")
+
+
+def _there(found: Subscription | None, subscription_id: UUID) -> Subscription:
+    if found is None:
+        raise _absent(subscription_id)
+    return found
+
+
+def _shown(one: Subscription) -> dict[str, Any]:
+    stored = {**asdict(one), "id": one.subscription_id, "state": one.state}
+    return {name: stored[name] for name in SubscriptionShown.model_fields}
+
+
+def _operation(summary: str, **rest: Any) -> Operation:  # noqa: ANN401 - the fields of an operation
+    return operation(**{"summary": summary, "scope": "subscriptions", "tag": "subscriptions", "parameters": SubscriptionParameters, **rest})
+
+
+def routes(*, pool: Connections, keyring: Keyring, waker: Wakes, sender: Sender, allowed: Sequence[Network]) -> Sequence[Route]:
+    """The calls about subscriptions, for the role `api`. The caller opens and closes the sender."""
+    calls = Subscriptions(pool=pool, keyring=keyring, waker=waker, sender=sender, allowed=allowed)
+    gone = {"problems": (Code.NOT_FOUND,)}
+    shown = {"response": SubscriptionShown, **gone}
+    made = {"response": SubscriptionMade}
+    return [
+        Route(
+            "POST",
+            PATH,
+            calls.create,
+            _operation("Subscribe", parameters=None, request=SubscriptionWish, statuses={CREATED: "made; `secret` is shown once"}, **made),
+        ),
+        Route(
+            "GET",
+            PATH,
+            calls.list,
+            _operation("List subscriptions", parameters=PageParameters, response=Page[SubscriptionShown], problems=(Code.INVALID_CURSOR,)),
+        ),
+        Route("GET", ONE, calls.show, _operation("Show a subscription", **shown)),
+        Route("PATCH", ONE, calls.change, _operation("Change a subscription", request=SubscriptionChange, **shown)),
+        Route("DELETE", ONE, calls.delete, _operation("Unsubscribe", statuses={NO_CONTENT: "ended"}, **gone)),
+        Route("POST", ONE + "/pause", calls.pause, _operation("Send nothing for now", **shown)),
+        Route("POST", ONE + "/resume", calls.resume, _operation("Send again", **shown)),
+        Route(
+            "POST",
+            ONE + "/rotate-secret",
+            calls.rotate_secret,
+            _operation("Make a new secret", parameters=RotationParameters, **made, **gone),
+        ),
+        Route(
+            "POST",
+            ONE + "/test",
+            calls.test,
+            _operation("Send a test once", response=TrialShown, deadline_seconds=TOTAL_SECONDS + 5, **gone),
+        ),
+        Route(
+            "GET",
+            ONE + "/attempts",
+            calls.attempts,
+            _operation(
+                "List attempts", parameters=AttemptsParameters, response=Page[AttemptShown], problems=(Code.NOT_FOUND, Code.INVALID_CURSOR)
+            ),
+        ),
+    ]

@@ -1,0 +1,68 @@
+-- name: insert
+-- Makes a subscription.
+INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, url, carriers, statuses, types, payload, sealed_secrets)
+VALUES (%(subscription_id)s, statesvc.clock(), %(created_by)s, %(url)s, %(carriers)s::text[], %(statuses)s::text[], %(types)s::text[],
+    %(payload)s, %(sealed_secrets)b::bytea[]);
+
+-- name: find
+-- One subscription that is not deleted.
+SELECT subscription_id, created_at, created_by, url, carriers, statuses, types, payload, paused_at, disabled_at, disabled_why
+FROM statesvc.subscription WHERE subscription_id = %(subscription_id)s AND deleted_at IS NULL;
+
+-- name: page
+-- Subscriptions that are not deleted, the oldest first, after a position.
+SELECT subscription_id, created_at, created_by, url, carriers, statuses, types, payload, paused_at, disabled_at, disabled_why
+FROM statesvc.subscription
+WHERE deleted_at IS NULL
+    AND (%(after_created_at)s::timestamptz IS NULL OR (created_at, subscription_id) > (%(after_created_at)s::timestamptz, %(after_id)s::uuid))
+ORDER BY created_at, subscription_id LIMIT %(limit)s;
+
+-- name: lock_secrets
+-- A subscription's sealed secrets and the time, for a rotation.
+SELECT sealed_secrets, statesvc.clock() FROM statesvc.subscription
+WHERE subscription_id = %(subscription_id)s AND deleted_at IS NULL FOR NO KEY UPDATE;
+
+-- name: read_secrets
+-- A subscription's sealed secrets and the time, for a test.
+SELECT sealed_secrets, statesvc.clock() FROM statesvc.subscription WHERE subscription_id = %(subscription_id)s AND deleted_at IS NULL;
+
+-- name: set_secrets
+-- Replaces the secrets.
+UPDATE statesvc.subscription SET sealed_secrets = %(sealed_secrets)b::bytea[] WHERE subscription_id = %(subscription_id)s;
+
+-- name: change
+-- Changes where and what; the named columns only.
+UPDATE statesvc.subscription SET
+    url = CASE WHEN 'url' = ANY (%(named)s::text[]) THEN %(url)s::text ELSE url END,
+    carriers = CASE WHEN 'carriers' = ANY (%(named)s::text[]) THEN %(carriers)s::text[] ELSE carriers END,
+    statuses = CASE WHEN 'statuses' = ANY (%(named)s::text[]) THEN %(statuses)s::text[] ELSE statuses END,
+    types = CASE WHEN 'types' = ANY (%(named)s::text[]) THEN %(types)s::text[] ELSE types END
+WHERE subscription_id = %(subscription_id)s AND deleted_at IS NULL;
+
+-- name: pause
+-- Notifications collect, nothing is sent.
+UPDATE statesvc.subscription SET paused_at = coalesce(paused_at, statesvc.clock())
+WHERE subscription_id = %(subscription_id)s AND deleted_at IS NULL;
+
+-- name: resume
+-- Sends again: ends a pause and a disablement.
+UPDATE statesvc.subscription SET paused_at = NULL, disabled_at = NULL, disabled_why = NULL
+WHERE subscription_id = %(subscription_id)s AND deleted_at IS NULL;
+
+-- name: delete
+-- Nothing is sent or collected any more; what was told stays in the log. Its secrets are forgotten.
+UPDATE statesvc.subscription SET deleted_at = statesvc.clock(), sealed_secrets = '{}'
+WHERE subscription_id = %(subscription_id)s AND deleted_at IS NULL;
+
+-- name: attempts
+-- What was tried for a subscription, the newest first, before a position.
+SELECT a.webhook_id, a.shipment_id, a.sequence, a.number, a.outcome, a.status_code, a.duration_ms, a.started_at, a.recorded_at,
+    n.type, n.carrier_id, n.tracking_number, a.batch_id, a.ordinal
+FROM statesvc.attempt a
+JOIN statesvc.notification n
+    ON n.shipment_id = a.shipment_id AND n.sequence = a.sequence AND n.subscription_id = a.subscription_id
+WHERE a.subscription_id = %(subscription_id)s
+    AND (%(before_recorded_at)s::timestamptz IS NULL OR a.recorded_at <= %(before_recorded_at)s::timestamptz)
+    AND (%(before_recorded_at)s::timestamptz IS NULL OR (a.recorded_at, a.batch_id, a.ordinal)
+        < (%(before_recorded_at)s::timestamptz, %(before_batch_id)s::bigint, %(before_ordinal)s::int))
+ORDER BY a.recorded_at DESC, a.batch_id DESC, a.ordinal DESC LIMIT %(limit)s;

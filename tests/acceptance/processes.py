@@ -1,0 +1,166 @@
+"""Real role processes on a test database: started, watched, killed."""
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Self
+
+import aiohttp
+import psycopg
+
+MASTER_KEY = "bWFzdGVyLWtleS1vZi10aGUtdGVzdHMtMzItYnl0ZXM="
+BOOTSTRAP_KEY = "a-bootstrap-key-for-the-acceptance-tests"
+UPS_SECRET = "ups-test-credential"
+START_SECONDS = 30
+
+
+def free_port() -> int:
+    """A TCP port that nobody uses at this moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class RoleProcess:
+    """One `statesvc ROLE` process."""
+
+    def __init__(self, role: str, process: asyncio.subprocess.Process, port: int, log: Path) -> None:
+        self.role = role
+        self.process = process
+        self.port = port
+        self.log = log
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def kill(self) -> None:
+        self.process.kill()
+
+    def send(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+    async def exit_code(self, timeout_seconds: float = 40) -> int:
+        return await asyncio.wait_for(self.process.wait(), timeout_seconds)
+
+
+class Service:
+    """The roles of one test, and a client of their API."""
+
+    def __init__(self, *, service_dsn: str, owner_dsn: str, folder: Path, settings: Mapping[str, str]) -> None:
+        self.service_dsn = service_dsn
+        self.owner_dsn = owner_dsn
+        self._folder = folder
+        self._environment = {
+            **os.environ,
+            "DATABASE_URL": service_dsn,
+            "STATESVC_OWNER_URL": owner_dsn,
+            "STATESVC_MASTER_KEY": MASTER_KEY,
+            "STATESVC_BOOTSTRAP_KEY": BOOTSTRAP_KEY,
+            "STATESVC_WEBHOOK_SECRET_UPS": UPS_SECRET,
+            "STATESVC_ALLOW_UNSIGNED_WEBHOOKS": "1",
+            "STATESVC_SUBSCRIBER_ALLOW": "127.0.0.0/8",
+            **settings,
+        }
+        self.roles: list[RoleProcess] = []
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        self._session = aiohttp.ClientSession(
+            headers={"Authorization": f"Bearer {BOOTSTRAP_KEY}"},
+            connector=aiohttp.TCPConnector(limit=0),
+            timeout=aiohttp.ClientTimeout(total=30),
+        )
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for role in self.roles:
+            if role.process.returncode is None:
+                role.process.kill()
+        for role in self.roles:
+            await role.process.wait()
+        await self.session.close()
+
+    @property
+    def session(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            raise RuntimeError("use the service as a context manager")
+        return self._session
+
+    @property
+    def api(self) -> RoleProcess:
+        return next(role for role in self.roles if role.role == "api" and role.process.returncode is None)
+
+    async def start(self, *names: str, **settings: str) -> list[RoleProcess]:
+        """Starts roles and waits until they are ready."""
+        started = [await self._spawn(name, settings) for name in names]
+        await asyncio.gather(*(self._ready(role) for role in started))
+        return started
+
+    async def _spawn(self, name: str, settings: Mapping[str, str]) -> RoleProcess:
+        port = free_port()
+        log = self._folder / f"{name}-{len(self.roles)}.log"
+        with log.open("wb") as output:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "statesvc", name, "--port", str(port)),
+                env={**self._environment, **settings},
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+            )
+        role = RoleProcess(name, process, port, log)
+        self.roles.append(role)
+        return role
+
+    async def _ready(self, role: RoleProcess) -> None:
+        async with asyncio.timeout(START_SECONDS):
+            while True:
+                if role.process.returncode is not None:
+                    raise AssertionError(f"{role.role} ended with {role.process.returncode}:\n{role.log.read_text()[-4000:]}")
+                try:
+                    async with self.session.get(f"{role.url}/readyz") as answer:
+                        if answer.status == 200:
+                            return
+                except aiohttp.ClientError:
+                    pass
+                await asyncio.sleep(0.05)
+
+    async def get(self, path: str, **parameters: str) -> tuple[int, Any]:
+        async with self.session.get(f"{self.api.url}{path}", params=parameters) as answer:
+            return answer.status, await answer.json()
+
+    async def post(self, path: str, body: bytes | str, **headers: str) -> tuple[int, Any]:
+        async with self.session.post(f"{self.api.url}{path}", data=body, headers=headers) as answer:
+            text = await answer.read()
+            return answer.status, (await answer.json() if text and "json" in answer.content_type else text)
+
+    async def webhook(self, carrier_id: str, body: bytes) -> tuple[int, Any]:
+        return await self.post(f"/v1/webhooks/{carrier_id}", body, **{"Content-Type": "application/octet-stream"})
+
+    async def rows(self, query: str, *parameters: object) -> list[tuple[Any, ...]]:
+        """Asks the database as its owner."""
+        async with await psycopg.AsyncConnection.connect(self.owner_dsn, autocommit=True) as connection:
+            return await (await connection.execute(query.encode(), parameters)).fetchall()
+
+    async def value(self, query: str, *parameters: object) -> Any:
+        return (await self.rows(query, *parameters))[0][0]
+
+    async def drained(self, timeout_seconds: float = 60) -> None:
+        """Waits until nothing is left in the inbox."""
+        async with asyncio.timeout(timeout_seconds):
+            while await self.value("SELECT EXISTS (SELECT FROM statesvc.inbox)"):
+                await asyncio.sleep(0.05)
+
+
+@asynccontextmanager
+async def running(service: Service, *roles: str) -> AsyncIterator[Service]:
+    """A service with these roles up."""
+    async with service:
+        await service.start(*roles)
+        yield service

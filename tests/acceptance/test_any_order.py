@@ -1,0 +1,90 @@
+"""The same messages in any order, any number of times, by any number of clients, end in the same state."""
+
+import asyncio
+import os
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from acceptance.processes import Service, running
+from acceptance.stories import Message, messages
+
+ORDERS = int(os.environ.get("STATESVC_TEST_ORDERS", "4"))
+MESSAGES = 500
+CLIENTS = 8
+VOLATILE = ("version", "recorded_at", "sealed_at", "log_index")
+
+ServiceMaker = Callable[..., Any]
+
+
+async def _post_all(service: Service, batch: list[Message]) -> None:
+    queue = list(batch)
+
+    async def client() -> None:
+        while queue:
+            message = queue.pop()
+            status, _ = await service.webhook(message.carrier_id, message.body)
+            assert status == 200
+
+    await asyncio.gather(*(client() for _ in range(CLIENTS)))
+    await service.drained()
+
+
+async def _outcome(service: Service) -> dict[tuple[str, str], Any]:
+    """State and scans of every shipment, without what depends on the order of arrival."""
+    found = {}
+    for carrier_id, number in await service.rows("SELECT carrier_id, number FROM statesvc.shipment"):
+        _, shipment = await service.get(f"/v1/shipments/{carrier_id}/{number}")
+        _, history = await service.get(f"/v1/shipments/{carrier_id}/{number}/history", limit="200")
+        scans = [{k: v for k, v in item.items() if k not in VOLATILE} for item in history["items"] if item["kind"] != "info"]
+        for scan in scans:
+            scan.pop("signed_by", None)  # a signer may have come with its scan or after it; the shipment's is compared
+            scan.pop("estimated_delivery", None)
+        found[carrier_id, number] = ({k: v for k, v in shipment.items() if k not in VOLATILE}, scans)
+    return found
+
+
+async def _assert_told_once(service: Service) -> None:
+    """Transitions form one chain a shipment, and each change is told exactly once to each subscription."""
+    assert await service.value("SELECT count(*) FROM (SELECT shipment_id, event_id FROM statesvc.event GROUP BY 1, 2 HAVING count(*) > 1) d") == 0
+    broken = """
+        SELECT count(*) FROM (SELECT from_status, lag(to_status, 1, 'unknown') OVER (PARTITION BY shipment_id ORDER BY sequence) AS before
+        FROM statesvc.transition) t WHERE from_status <> before"""
+    assert await service.value(broken) == 0
+    last = """
+        SELECT count(*) FROM statesvc.shipment s JOIN LATERAL (
+            SELECT to_status FROM statesvc.transition t WHERE t.shipment_id = s.shipment_id ORDER BY sequence DESC LIMIT 1) t ON true
+        WHERE t.to_status <> s.status"""
+    assert await service.value(last) == 0
+    missing = """
+        SELECT count(*) FROM statesvc.transition t FULL JOIN (
+            SELECT * FROM statesvc.notification WHERE type = 'shipment.status_changed') n USING (shipment_id, sequence)
+        WHERE t.event_id IS NULL OR n.webhook_id IS NULL"""
+    assert await service.value(missing) == 0
+
+
+@pytest.mark.parametrize("seed", [1])
+async def test_any_order_any_repetition_same_state(service_maker: ServiceMaker, seed: int, tmp_path: Path) -> None:
+    sent = messages(MESSAGES, seed)
+    expected: dict[tuple[str, str], Any] | None = None
+    for order in range(ORDERS):
+        chance = random.Random(1000 * seed + order)
+        batch = [message for message in sent for _ in range(chance.randint(1, 5) if order else 1)]
+        if order:
+            chance.shuffle(batch)
+        service = await service_maker(tmp_path / str(order))
+        async with running(service, "api", "worker", "worker", "worker"):
+            subscription = b'{"url": "https://subscriber.invalid/hook"}'
+            status, _ = await service.post("/v1/subscriptions", subscription, **{"Content-Type": "application/json"})
+            assert status == 201
+            await _post_all(service, batch)
+            outcome = await _outcome(service)
+            await _assert_told_once(service)
+            duplicates = await service.value("SELECT coalesce(sum(retries), 0) FROM statesvc.receipt")
+            assert duplicates == len(batch) - len(sent)
+        if expected is None:
+            expected = outcome
+        assert outcome == expected

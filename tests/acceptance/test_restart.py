@@ -1,0 +1,70 @@
+"""The database goes away under load and comes back: 503 meanwhile, nothing acknowledged is lost."""
+
+import asyncio
+import time
+from pathlib import Path
+
+import aiohttp
+from acceptance.processes import Service
+from acceptance.stories import Message, messages
+
+from statesvc.database.embedded import EmbeddedServer
+from statesvc.database.migrate import migrate
+
+
+async def test_a_restart_of_the_database_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+    server = EmbeddedServer(tmp_path / "data", overrides={"shared_buffers": "64MB"})
+    dsns = await asyncio.to_thread(server.start)
+    try:
+        await migrate(dsns.owner, dsns.service)
+        service = Service(service_dsn=dsns.service, owner_dsn=dsns.owner, folder=tmp_path, settings={})
+        async with service:
+            await service.start("api", "worker", "worker")
+            await _restart_under_load(service, server)
+    finally:
+        await asyncio.to_thread(server.stop)
+
+
+async def _restart_under_load(service: Service, server: EmbeddedServer) -> None:
+    waiting = messages(3000, seed=3)
+    acknowledged: set[str] = set()
+    refused: list[float] = []
+    stopping = asyncio.Event()
+
+    async def client() -> None:
+        while waiting and not stopping.is_set():
+            message = waiting.pop()
+            while not await _push(message):
+                await asyncio.sleep(0.05)
+            await asyncio.sleep(0.005)
+
+    async def _push(message: Message) -> bool:
+        started = time.perf_counter()
+        try:
+            status, answer = await service.webhook(message.carrier_id, message.body)
+        except aiohttp.ClientError:
+            return False
+        if status == 503:
+            refused.append(time.perf_counter() - started)
+            return False
+        assert status == 200
+        acknowledged.add(answer["message_id"])
+        return True
+
+    clients = [asyncio.create_task(client()) for _ in range(8)]
+    await asyncio.sleep(1.5)
+    await asyncio.to_thread(server.stop)
+    await asyncio.sleep(1.5)
+    status, problem = await service.get("/v1/shipments/ups/1Z0")
+    assert (status, problem["code"]) == (503, "database_unavailable")
+    await asyncio.to_thread(server.start)
+    await asyncio.sleep(1)
+    await asyncio.to_thread(server.restart, immediate=True)
+    await asyncio.gather(*clients)
+    assert refused
+    assert max(refused) < 3
+    await service.drained(90)
+    settled = {str(row[0]) for row in await service.rows("SELECT message_id FROM statesvc.message")}
+    assert acknowledged <= settled
+    twice = "SELECT count(*) FROM (SELECT carrier_id, event_id FROM statesvc.event GROUP BY 1, 2 HAVING count(*) > 1) d"
+    assert await service.value(twice) == 0

@@ -1,0 +1,71 @@
+"""Fixtures on a real database: each test gets its own, copied from a migrated template, with a clock that it can move."""
+
+import os
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import hypothesis
+import pytest
+from acceptance.service_maker import service_maker as service_maker  # noqa: PLC0414 - a fixture of this suite
+from psycopg import AsyncConnection
+
+from tests import postgres
+
+hypothesis.settings.register_profile("default", deadline=None)
+hypothesis.settings.register_profile("fuzz", deadline=None, max_examples=20_000)
+hypothesis.settings.load_profile(os.environ.get("STATESVC_HYPOTHESIS", "default"))
+
+
+@dataclass(frozen=True)
+class Clock:
+    """The clock that `statesvc.clock()` reads in this database."""
+
+    owner_dsn: str
+
+    async def advance(self, seconds: float) -> None:
+        """Moves the clock, and opens the partitions that the new time needs."""
+        async with await AsyncConnection.connect(self.owner_dsn, autocommit=True) as connection:
+            await connection.execute("UPDATE statesvc.test_clock SET shift = shift + %s", (timedelta(seconds=seconds),))
+            await connection.execute("SELECT count(*) FROM statesvc.ensure_partitions()")
+
+    async def now(self) -> datetime:
+        async with await AsyncConnection.connect(self.owner_dsn, autocommit=True) as connection:
+            row = await (await connection.execute("SELECT statesvc.clock()")).fetchone()
+        assert row is not None
+        moment: datetime = row[0]
+        return moment
+
+
+@dataclass(frozen=True)
+class Database:
+    """A migrated database of one test's own, as each role sees it."""
+
+    service_dsn: str
+    owner_dsn: str
+    superuser_dsn: str
+    clock: Clock
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        postgres.claim_folder()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        postgres.release_folder()
+
+
+@pytest.fixture(scope="session")
+def server() -> postgres.Server:
+    """The run's PostgreSQL server."""
+    return postgres.running_server()
+
+
+@pytest.fixture
+async def database(server: postgres.Server) -> AsyncIterator[Database]:
+    name = await postgres.create_database(server)
+    mine = server.on(name)
+    yield Database(service_dsn=mine.service_dsn, owner_dsn=mine.owner_dsn, superuser_dsn=mine.superuser_dsn, clock=Clock(mine.owner_dsn))
+    await postgres.drop_database(server, name)

@@ -1,0 +1,126 @@
+"""Every registered carrier against the corpus of real payloads, which lies outside the repository."""
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from events.carriers import CARRIERS
+from events.errors import UnreadableMessageError
+from events.event import Normalized, Reading
+from events.identity import carrier_code, identify, normalize_number
+from events.vocabulary import Kind
+
+RECEIVED_AT: Final = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
+CORPUS: Final = Path(os.environ.get("STATESVC_CORPUS") or Path(__file__).parents[4] / "shared" / "corpus")
+NO_CORPUS: Final = "the corpus is absent: set STATESVC_CORPUS to its folder"
+
+
+def expectations() -> Iterator[Any]:
+    index = CORPUS / "expected.json"
+    if not index.is_file():
+        yield pytest.param(None, marks=pytest.mark.skip(reason=NO_CORPUS))
+        return
+    for document in json.loads(index.read_text("utf-8")):
+        if document["carrier"] in CARRIERS:
+            yield pytest.param(document, id=document["path"])
+
+
+def hostile_bodies() -> Iterator[Any]:
+    folder = CORPUS / "_synthetic_malformed"
+    if not folder.is_dir():
+        yield pytest.param(None, marks=pytest.mark.skip(reason=NO_CORPUS))
+        return
+    for path in sorted(folder.iterdir()):
+        yield pytest.param(path, id=path.name)
+
+
+def read(carrier_id: str, body: bytes) -> Normalized:
+    carrier = CARRIERS[carrier_id]
+    return carrier.normalizers[carrier.stable](body, RECEIVED_AT)
+
+
+def digits(printed: str) -> str:
+    return "".join(character for character in printed if character.isdigit())
+
+
+def times_as_printed(expected: str) -> set[str]:
+    """`20240423 091519 local; 20240423 131519 GMT` prints two times; a `local-05:00` names the offset that the other half implies."""
+    parts = (part.split(" local")[0].split(" [")[0].split(" (")[0] for part in expected.split(";"))
+    return {digits(part) for part in parts}
+
+
+def stated(reading: Reading, expected: dict[str, Any]) -> dict[str, object]:
+    """What the reading says about everything that the expectation asserts, in the expectation's words."""
+    found: dict[str, object] = {
+        "tracking_number": None if reading.tracking_number is None else normalize_number(reading.tracking_number),
+        "discriminator": reading.discriminator if "discriminator" in expected else None,
+        "piece": reading.piece if "piece" in expected else None,
+        "signed_by": reading.signed_by if "signed_by" in expected else None,
+    }
+    if expected["raw_code"] is not None:
+        found["raw_code"] = carrier_code(reading.raw)
+    if expected["status"] is not None:
+        found["status"] = reading.status.value if reading.kind is Kind.SCAN and reading.status is not None else reading.kind.value
+    return found
+
+
+def asserted(expected: dict[str, Any]) -> dict[str, object]:
+    number = None if expected.get("number_from_request") else expected["tracking_number"]
+    found = {
+        "tracking_number": None if number is None else normalize_number(number),
+        "discriminator": expected.get("discriminator"),
+        "piece": expected.get("piece"),
+        "signed_by": expected.get("signed_by"),
+    }
+    return found | {name: expected[name] for name in ("raw_code", "status") if expected[name] is not None}
+
+
+@pytest.mark.parametrize("document", list(expectations()))
+def test_a_real_payload_says_what_is_expected(document: dict[str, Any]) -> None:
+    try:
+        normalized = read(document["carrier"], (CORPUS / document["path"]).read_bytes())
+    except UnreadableMessageError:
+        assert document["events"] == [], "only a payload without events may be refused"
+        return
+    readings = normalized.readings
+    assert [stated(reading, expected) for reading, expected in zip(readings, document["events"], strict=False)] == [
+        asserted(expected) for expected in document["events"]
+    ]
+    assert len(readings) == len(document["events"])
+    assert normalized.rejections == ()
+    for reading, expected in zip(readings, document["events"], strict=True):
+        if expected["occurred_at_raw"] is not None:
+            assert digits(reading.time.printed) in times_as_printed(expected["occurred_at_raw"])
+
+
+@pytest.mark.parametrize("document", list(expectations()))
+def test_the_scans_of_a_payload_have_different_ids(document: dict[str, Any]) -> None:
+    try:
+        readings = read(document["carrier"], (CORPUS / document["path"]).read_bytes()).readings
+    except UnreadableMessageError:
+        readings = ()
+    ids = [identify(reading, carrier_id=document["carrier"], digest=bytes, allow_unnumbered=True).event_id for reading in readings]
+    statements = {
+        (reading.tracking_number, reading.discriminator, reading.raw, reading.time.printed, reading.place) for reading in readings
+    }
+    assert len(set(ids)) >= len(statements)
+
+
+@pytest.mark.parametrize("path", list(hostile_bodies()))
+def test_a_hostile_body_is_read_or_refused_in_bounded_time(path: Path) -> None:
+    body = path.read_bytes()
+    for carrier_id in CARRIERS:
+        started = time.perf_counter()
+        try:
+            normalized = read(carrier_id, body)
+        except UnreadableMessageError:
+            continue
+        finally:
+            assert time.perf_counter() - started < 2
+        assert isinstance(normalized, Normalized)

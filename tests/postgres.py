@@ -1,0 +1,149 @@
+"""The PostgreSQL server of a test run: one for all xdist workers, with a migrated template database whose clock can be moved."""
+
+import asyncio
+import fcntl
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from uuid import uuid4
+
+from psycopg import AsyncConnection, sql
+from psycopg.conninfo import make_conninfo
+
+from statesvc.database.embedded import EmbeddedServer
+from statesvc.database.migrate import migrate
+
+MAJOR = int(os.environ.get("STATESVC_TEST_PG", "18"))
+FOLDER_VARIABLE = "STATESVC_TEST_FOLDER"
+TEMPLATE = "statesvc_template"
+OVERRIDES = {"fsync": "off", "full_page_writes": "off", "shared_buffers": "128MB", "max_connections": "200", "checkpoint_timeout": "1h"}
+_PASSWORD = "for-tests-only"
+_MOVABLE_CLOCK = """
+CREATE TABLE statesvc.test_clock (shift interval NOT NULL);
+INSERT INTO statesvc.test_clock VALUES ('0');
+GRANT SELECT ON statesvc.test_clock TO PUBLIC;
+CREATE OR REPLACE FUNCTION statesvc.clock() RETURNS timestamptz LANGUAGE sql VOLATILE PARALLEL SAFE
+    RETURN clock_timestamp() + (SELECT t.shift FROM statesvc.test_clock AS t);
+"""
+
+
+@dataclass(frozen=True)
+class Server:
+    """Conninfos of the maintenance database as superuser, and of any database per role."""
+
+    superuser_dsn: str
+    owner_dsn: str
+    service_dsn: str
+
+    def on(self, database: str) -> "Server":
+        return Server(*(make_conninfo(dsn, dbname=database) for dsn in (self.superuser_dsn, self.owner_dsn, self.service_dsn)))
+
+
+def claim_folder() -> None:
+    """Called by the controller before it starts workers: they inherit where to find the server."""
+    _end_servers_of_dead_runs()
+    os.environ[FOLDER_VARIABLE] = tempfile.mkdtemp(prefix=f"statesvc-test-{os.getpid()}-")
+
+
+def release_folder() -> None:
+    folder = Path(os.environ.pop(FOLDER_VARIABLE))
+    _end(folder)
+
+
+def running_server() -> Server:
+    """The run's server; started by the first who asks."""
+    folder = Path(os.environ[FOLDER_VARIABLE])
+    with _locked(folder / "starting"):
+        told = folder / "server.json"
+        if not told.exists():
+            server = _external() or _embedded(folder)
+            asyncio.run(_make_template(server))
+            told.write_text(json.dumps(asdict(server)))
+        return Server(**json.loads(told.read_text()))
+
+
+async def create_database(server: Server) -> str:
+    name = f"test_{uuid4().hex}"
+    async with await AsyncConnection.connect(server.superuser_dsn, autocommit=True) as connection:
+        await connection.execute(
+            sql.SQL("CREATE DATABASE {} TEMPLATE {} OWNER statesvc_owner").format(sql.Identifier(name), sql.Identifier(TEMPLATE))
+        )
+    return name
+
+
+async def drop_database(server: Server, name: str) -> None:
+    async with await AsyncConnection.connect(server.superuser_dsn, autocommit=True) as connection:
+        await connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+def _external() -> Server | None:
+    dsn = os.environ.get("TEST_DATABASE_URL")
+    if not dsn:
+        return None
+    asyncio.run(_make_roles(dsn))
+    return Server(
+        superuser_dsn=dsn,
+        owner_dsn=make_conninfo(dsn, user="statesvc_owner", password=_PASSWORD),
+        service_dsn=make_conninfo(dsn, user="statesvc_service", password=_PASSWORD),
+    )
+
+
+def _embedded(folder: Path) -> Server:
+    dsns = EmbeddedServer(folder / "data", major=MAJOR, overrides=OVERRIDES).start()
+    assert dsns.superuser is not None
+    return Server(superuser_dsn=dsns.superuser, owner_dsn=dsns.owner, service_dsn=dsns.service).on("postgres")
+
+
+async def _make_roles(dsn: str) -> None:
+    async with await AsyncConnection.connect(dsn, autocommit=True) as connection:
+        for role in ("statesvc_owner", "statesvc_service"):
+            cursor = await connection.execute("SELECT FROM pg_roles WHERE rolname = %s", (role,))
+            verb = "ALTER" if await cursor.fetchone() else "CREATE"
+            await connection.execute(
+                sql.SQL("{} ROLE {} LOGIN PASSWORD {}").format(sql.SQL(verb), sql.Identifier(role), sql.Literal(_PASSWORD))
+            )
+
+
+async def _make_template(server: Server) -> None:
+    async with await AsyncConnection.connect(server.superuser_dsn, autocommit=True) as connection:
+        await connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(TEMPLATE)))
+        await connection.execute(sql.SQL("CREATE DATABASE {} OWNER statesvc_owner").format(sql.Identifier(TEMPLATE)))
+    template = server.on(TEMPLATE)
+    await migrate(template.owner_dsn, template.service_dsn)
+    async with await AsyncConnection.connect(template.owner_dsn, autocommit=True) as connection:
+        await connection.execute(_MOVABLE_CLOCK)
+
+
+def _end_servers_of_dead_runs() -> None:
+    for folder in Path(tempfile.gettempdir()).glob("statesvc-test-*-*"):
+        pid = folder.name.split("-")[2]
+        if pid.isdigit() and not _lives(int(pid)) and os.access(folder, os.W_OK):
+            _end(folder)
+
+
+def _end(folder: Path) -> None:
+    if (folder / "data").exists():
+        EmbeddedServer(folder / "data", major=MAJOR).stop()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

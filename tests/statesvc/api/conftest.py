@@ -1,0 +1,162 @@
+"""A served API on a real database, and a way to have carriers say things through the worker's own transaction."""
+
+import json
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+from aiohttp.web import Application
+from multidict import CIMultiDictProxy
+from psycopg import AsyncConnection
+
+from events.entry import Source
+from events.event import Moment, Place, Raw, Reading
+from events.identity import identify
+from events.keyring import Keyring
+from events.sealing import MasterKeys, SealingKey
+from events.vocabulary import Kind, Status, TimePrecision, TzSource
+from statesvc.api.routes import routes
+from statesvc.database.pool import PoolLimits, make_pool
+from statesvc.http.app import build_app
+from statesvc.http.key_store import create_key
+from statesvc.http.keys import Keys
+from statesvc.http.scope import Scope
+from statesvc.keys import load_keyring
+from statesvc.worker.apply import apply
+from statesvc.worker.reading import Read
+
+Statement = Callable[..., Reading]
+MORNING = datetime(2026, 3, 1, 8, 0, tzinfo=UTC)
+LIMITS = PoolLimits(connections_max=4, acquire_seconds=5, statement_seconds=5, lock_seconds=5, idle_in_transaction_seconds=5)
+
+
+def _scan(
+    number: str,
+    status: Status | None,
+    *,
+    minutes: int = 0,
+    code: str | None = "X1",
+    day_only: bool = False,
+    description: str | None = None,
+    **fields: Any,
+) -> Reading:
+    """A scan `minutes` after the morning."""
+    at = MORNING + timedelta(minutes=minutes)
+    raw_type = fields.pop("type", "T")
+    fields.setdefault("kind", Kind.SCAN)
+    fields.setdefault("place", Place(city="Springfield", region="IL", postal_code="62701", country="US"))
+    return Reading(
+        tracking_number=number,
+        status=status,
+        raw=Raw(type=raw_type, code=code),
+        time=Moment(
+            printed=at.strftime("%Y-%m-%d" if day_only else "%Y-%m-%d %H:%M"),
+            instant=at,
+            tz_source=TzSource.EXPLICIT,
+            precision=TimePrecision.DAY if day_only else TimePrecision.SECOND,
+            identity=at.strftime("%Y%m%d" if day_only else "%Y%m%dT%H%M"),
+        ),
+        description=description,
+        **fields,
+    )
+
+
+@dataclass
+class Carriers:
+    """Has carriers push messages, and applies them as a worker would."""
+
+    connection: AsyncConnection[Any]
+    keyring: Keyring
+
+    async def say(self, *readings: Reading, carrier_id: str = "ups") -> UUID:
+        message_id = uuid4()
+        events = tuple(identify(reading, carrier_id=carrier_id, digest=self.keyring.digest) for reading in readings)
+        source = Source(
+            message_id=message_id,
+            body_commitment=bytes(32),
+            received_at=datetime.now(UTC),
+            normalizer=carrier_id,
+            normalizer_version="1",
+        )
+        read = Read(source=source, carrier_id=carrier_id, events=events, rejections=(), body_key=SealingKey.fresh(), sealed_key=b"")
+        async with self.connection.transaction():
+            await apply(self.connection, self.keyring, [read], worker="worker-1")
+        return message_id
+
+    async def execute(self, query: str, parameters: Sequence[Any] = ()) -> None:
+        await self.connection.execute(query.encode(), parameters)
+
+
+@dataclass
+class Reply:
+    status: int
+    headers: CIMultiDictProxy[str]
+    body: Any
+
+
+@dataclass
+class Api:
+    """Calls the API with a key of the given scopes."""
+
+    client: TestClient[Any, Application]
+    connection: AsyncConnection[Any]
+    carriers: Carriers
+    keyring: Keyring
+    woken: list[str]
+    _keys: dict[str, str] = field(default_factory=dict)
+
+    async def key(self, scopes: str) -> str:
+        if scopes not in self._keys:
+            _, self._keys[scopes] = await create_key(self.connection, name="test", scopes=map(Scope, scopes.split()), created_by="test")
+        return self._keys[scopes]
+
+    async def call(self, method: str, path: str, *, scopes: str, headers: dict[str, str] | None = None, **arguments: Any) -> Reply:
+        authorization = {"Authorization": f"Bearer {await self.key(scopes)}"}
+        async with self.client.request(method, path, headers=authorization | (headers or {}), **arguments) as response:
+            text = await response.text()
+            return Reply(response.status, response.headers, json.loads(text) if text else None)
+
+    async def get(self, path: str, *, scopes: str = "read", **arguments: Any) -> Reply:
+        return await self.call("GET", path, scopes=scopes, **arguments)
+
+    async def pages(self, path: str, *, scopes: str = "read", **query: Any) -> list[list[Any]]:
+        pages, cursor = [], None
+        while True:
+            reply = await self.get(path, scopes=scopes, params=query | ({"cursor": cursor} if cursor else {}))
+            assert reply.status == 200, reply.body
+            pages.append(reply.body["items"])
+            cursor = reply.body["next_cursor"]
+            if cursor is None:
+                return pages
+
+
+class Waker:
+    def __init__(self) -> None:
+        self.woken: list[str] = []
+
+    def wake(self, channel: str) -> None:
+        self.woken.append(channel)
+
+
+@pytest.fixture
+async def api(database: Any) -> AsyncIterator[Api]:
+    pool = make_pool(database.service_dsn, name="api-test", limits=LIMITS)
+    await pool.open()
+    waker = Waker()
+    async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
+        await connection.execute("SET timezone = 'UTC'")
+        keyring = await load_keyring(connection, MasterKeys([bytes(range(32))]))
+        app = build_app(routes(pool=pool, keyring=keyring, waker=waker), keys=Keys(pool))
+        async with TestClient(TestServer(app)) as client:
+            yield Api(client, connection, Carriers(connection, keyring), keyring, waker.woken)
+    await pool.close()
+
+
+@pytest.fixture
+def scan() -> Statement:
+    """`scan(number, status, minutes=..., ...)`: a carrier's statement."""
+    return _scan

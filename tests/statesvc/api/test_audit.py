@@ -1,0 +1,113 @@
+from typing import Any
+
+import pytest
+
+from events.vocabulary import Status
+from statesvc.api.models import Audit
+
+SUBSCRIPTION = "0190b1de-0000-7000-8000-000000000001"
+
+
+async def audit(api: Any, number: str, *, scopes: str = "audit", **query: str) -> Any:
+    reply = await api.get(f"/v1/shipments/ups/{number}/audit", scopes=scopes, params=query)
+    assert reply.status == 200, reply.body
+    Audit.model_validate(reply.body)
+    return reply.body
+
+
+async def test_events_stand_in_recorded_order_with_message_normalizer_and_a_chain_of_hashes(api: Any, scan: Any) -> None:
+    first = await api.carriers.say(scan("1", Status.DELIVERED, minutes=60))
+    second = await api.carriers.say(scan("1", Status.PICKED_UP))
+    events = (await audit(api, "1"))["events"]
+    assert [(event["version"], event["message_id"], event["status"]) for event in events] == [
+        (1, str(first), "delivered"),
+        (2, str(second), "picked_up"),
+    ]
+    assert [event["previous_hash"] for event in events] == ["00" * 32, events[0]["leaf_hash"]]
+    assert {(event["normalizer"], event["normalizer_version"]) for event in events} == {("ups", "1")}
+    assert events[0]["recorded_at"] < events[1]["recorded_at"]
+
+
+async def test_transitions_say_what_moved_and_why(api: Any, scan: Any) -> None:
+    await api.carriers.say(scan("2", Status.PICKED_UP))
+    message_id = await api.carriers.say(scan("2", Status.DELIVERED, minutes=1))
+    record = await audit(api, "2")
+    moves = [(move["from"], move["to"], move["sequence"]) for move in record["transitions"]]
+    assert moves == [("unknown", "picked_up", 1), ("picked_up", "delivered", 2)]
+    last, event = record["transitions"][-1], record["events"][-1]
+    assert (last["event_id"], last["message_id"], last["worker"]) == (event["event_id"], str(message_id), "worker-1")
+    assert last["recorded_at"] == event["recorded_at"]
+
+
+async def test_a_contradiction_is_shown_once_with_its_count_on_both_shipments(api: Any, scan: Any) -> None:
+    await api.carriers.say(scan("3", Status.PICKED_UP, native_id="S1"), scan("4", Status.PICKED_UP))
+    for _ in range(3):
+        await api.carriers.say(scan("4", Status.DELIVERED, native_id="S1", signed_by="A. Person"))
+    for number in "34":
+        (conflict,) = (await audit(api, number))["conflicts"]
+        assert (conflict["event_id"], conflict["count"], conflict["tracking_number"]) == ("S1", 3, "4")
+        assert "signed_by" not in conflict
+    assert conflict["shipment_id"] == (await audit(api, "3"))["shipment"]["shipment_id"]
+    assert conflict["claimed_shipment_id"] == (await audit(api, "4"))["shipment"]["shipment_id"]
+    (opened,) = (await audit(api, "4", scopes="audit pii"))["conflicts"]
+    assert opened["signed_by"] == "A. Person"
+
+
+async def test_notifications_come_with_their_attempts(api: Any, scan: Any) -> None:
+    await api.carriers.execute(
+        "INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, url, sealed_secrets)"
+        " VALUES (%s, statesvc.clock(), 'test', 'https://example.test/hook', '{}')",
+        [SUBSCRIPTION],
+    )
+    await api.carriers.say(scan("5", Status.DELIVERED))
+    (waiting,) = (await audit(api, "5"))["notifications"]
+    assert (waiting["waiting"], waiting["attempts"], waiting["to"]) == (True, [], "delivered")
+    await api.carriers.execute(
+        """WITH bound AS (SELECT convert_to('{"body_commitment":"' || repeat('ab', 32) || '"}', 'UTF8') AS canonical)
+        INSERT INTO statesvc.attempt (shipment_id, sequence, subscription_id, number, recorded_at, started_at, batch_id, ordinal,
+            webhook_id, outcome, status_code, duration_ms, leaf_hash, canonical)
+        SELECT n.shipment_id, n.sequence, n.subscription_id, u.number, statesvc.clock(), statesvc.clock(), 900 + u.number, 0,
+            n.webhook_id, u.outcome, u.status_code, 12, sha256('\\x00'::bytea || b.canonical), b.canonical
+        FROM statesvc.notification n, bound b,
+            (VALUES (1, 'refused', 503), (2, 'delivered', 200)) AS u(number, outcome, status_code)"""
+    )
+    await api.carriers.execute("DELETE FROM statesvc.outbox")
+    (told,) = (await audit(api, "5"))["notifications"]
+    assert (told["waiting"], told["subscription_id"], told["webhook_id"]) == (False, SUBSCRIPTION, waiting["webhook_id"])
+    assert [(attempt["number"], attempt["status_code"]) for attempt in told["attempts"]] == [(1, 503), (2, 200)]
+
+
+async def test_a_very_long_audit_is_read_in_windows_that_lose_nothing(api: Any, scan: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for place, status in enumerate((Status.PICKED_UP, Status.IN_TRANSIT, Status.OUT_FOR_DELIVERY, Status.DELIVERED)):
+        await api.carriers.say(scan("6", status, minutes=place, native_id=f"W{place}"))
+        await api.carriers.say(scan("6", Status.LOST, minutes=50, native_id=f"W{place}"))
+    whole = await audit(api, "6")
+    assert whole["next_cursor"] is None
+    monkeypatch.setattr("statesvc.api.shipments.EVENTS_MAX", 2)
+    first = await audit(api, "6")
+    rest = await audit(api, "6", cursor=first["next_cursor"])
+    assert rest["next_cursor"] is None
+    assert [len(window["events"]) for window in (first, rest)] == [2, 2]
+    for part in ("events", "transitions", "conflicts"):
+        assert first[part] + rest[part] == whole[part]
+        assert len(whole[part]) == 4
+
+
+async def test_scope_audit_is_needed_and_scope_pii_opens_names(api: Any, scan: Any) -> None:
+    await api.carriers.say(scan("7", Status.DELIVERED, signed_by="A. Person", description="At the door"))
+    refused = await api.get("/v1/shipments/ups/7/audit", scopes="read pii")
+    assert (refused.status, refused.body["required_scope"]) == (403, "audit")
+    assert "A. Person" not in str(await audit(api, "7"))
+    opened = await audit(api, "7", scopes="audit pii")
+    assert opened["shipment"]["signed_by"] == opened["events"][0]["signed_by"] == "A. Person"
+    assert opened["events"][0]["description"] == "At the door"
+
+
+async def test_a_personal_part_that_does_not_open_is_never_shown_as_absent(api: Any, scan: Any) -> None:
+    await api.carriers.say(scan("8", Status.DELIVERED, signed_by="A. Person"), scan("9", Status.DELIVERED, signed_by="B. Person"))
+    await api.carriers.execute(
+        "UPDATE statesvc.stream s SET sealed_key = o.sealed_key FROM statesvc.stream o WHERE s.number = '8' AND o.number = '9'"
+    )
+    reply = await api.get("/v1/shipments/ups/8/audit", scopes="audit pii")
+    assert (reply.status, reply.body["code"]) == (500, "internal_error")
+    assert (await api.get("/v1/shipments/ups/8/audit", scopes="audit")).status == 200

@@ -1,0 +1,43 @@
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from events.sql.queries import queries
+from events.vocabulary import Status
+from statesvc.api.read.shipment import Found, find_shipment
+
+READ = "statesvc.api.read"
+WINDOW = {"after": 0, "upto": 9, "limit": 10}
+
+
+async def plan(api: Any, module: str, name: str, parameters: dict[str, Any]) -> str:
+    cursor = await api.connection.execute("EXPLAIN " + queries(READ, module)[name], parameters)
+    return "\n".join(row[0] for row in await cursor.fetchall())
+
+
+@pytest.mark.parametrize(("module", "name"), [("timeline", "events_of_shipment"), ("trail", "recorded_events"), ("trail", "transitions")])
+async def test_only_the_months_of_the_shipments_own_life_are_read(api: Any, scan: Any, module: str, name: str) -> None:
+    await api.carriers.say(scan("1", Status.IN_TRANSIT))
+    found = await find_shipment(api.connection, carrier_id="ups", number="1")
+    assert isinstance(found, Found)
+    recorded = found.shipment.recorded()
+    month = f"{recorded['since']:%Y%m}"
+    assert set(re.findall(r"_(\d{6})\b", await plan(api, module, name, recorded | WINDOW))) == {month}
+    longer = recorded | {"since": recorded["since"] - timedelta(days=31)}
+    assert len(set(re.findall(r"_(\d{6})\b", await plan(api, module, name, longer | WINDOW)))) == 2
+
+
+async def test_a_number_is_looked_up_by_its_index_and_a_shipments_events_by_theirs(api: Any) -> None:
+    await api.connection.execute("SET enable_seqscan = off")
+    asked = {"carrier_id": "ups", "number": "1", "shipment_id": None, "discriminator": None, "limit": 2}
+    assert "Index Scan using shipment_number" in await plan(api, "shipment", "shipments_of_number", asked)
+    life = {
+        "shipment_id": "0190b1de-0000-7000-8000-000000000001",
+        "since": datetime.now(UTC),
+        "until": datetime.now(UTC),
+        "event_id": "x",
+    }
+    for module, name in (("timeline", "events_of_shipment"), ("shipment", "sealed_part"), ("trail", "recorded_events")):
+        assert "Seq Scan" not in await plan(api, module, name, life | WINDOW)

@@ -1,0 +1,69 @@
+from typing import Any
+
+import orjson
+import pytest
+
+from statesvc.api.rollouts import RolloutShown
+
+
+async def turn(api: Any, carrier_id: str, **change: Any) -> Any:
+    reply = await api.call("PUT", f"/v1/rollouts/{carrier_id}", scopes="ops", json=change)
+    assert reply.status == 200, reply.body
+    RolloutShown.model_validate(reply.body)
+    return reply.body
+
+
+async def show(api: Any, carrier_id: str) -> Any:
+    return (await api.get(f"/v1/rollouts/{carrier_id}", scopes="ops")).body
+
+
+async def is_held(api: Any, carrier_id: str) -> bool:
+    return bool((await (await api.connection.execute("SELECT statesvc.held(%s)", [carrier_id])).fetchone())[0])
+
+
+async def test_an_untouched_carrier_runs(api: Any) -> None:
+    shown = await show(api, "ups")
+    RolloutShown.model_validate(shown)
+    assert (shown["hold"], shown["held"], shown["changed_at"], shown["percent"]) == (False, False, None, 0)
+
+
+async def test_hold_and_release_take_effect_and_stand_in_the_log(api: Any) -> None:
+    held = await turn(api, "ups", hold=True, why="they send garbage")
+    assert (held["hold"], held["held"], held["why"]) == (True, True, "they send garbage")
+    assert await is_held(api, "ups")
+    assert not await is_held(api, "fedex")
+    assert api.woken == []
+    released = await turn(api, "ups", hold=False, why="fixed")
+    assert not await is_held(api, "ups")
+    assert api.woken == ["statesvc_inbox"]
+    assert released["changed_by"].startswith("key:")
+
+    rows = await (await api.connection.execute("SELECT actor, verb, target, canonical FROM statesvc.action ORDER BY batch_id")).fetchall()
+    assert [row[:3] for row in rows[-2:]] == [(released["changed_by"], verb, "carrier ups") for verb in ("hold", "release")]
+    assert orjson.loads(rows[-2][3])["details"] == {"why": "they send garbage"}
+
+
+@pytest.mark.parametrize("name", ["all", "*"])
+async def test_all_carriers_are_held_at_once(api: Any, name: str) -> None:
+    held = await turn(api, name, hold=True)
+    assert (held["carrier_id"], held["held"]) == ("*", True)
+    other = await show(api, "fedex")
+    assert (other["hold"], other["held"]) == (False, True)
+    await turn(api, name, hold=False)
+    assert not await is_held(api, "fedex")
+
+
+@pytest.mark.parametrize("asked", [{"candidate": "2"}, {"percent": 10}, {"shadow": True}])
+async def test_a_candidate_is_refused_and_nothing_changes(api: Any, asked: dict[str, Any]) -> None:
+    reply = await api.call("PUT", "/v1/rollouts/ups", scopes="ops", json={"hold": True, **asked})
+    assert (reply.status, reply.body["code"]) == (422, "invalid_request")
+    assert "no candidate version" in reply.body["detail"]
+    assert [flaw["pointer"] for flaw in reply.body["errors"]] == [f"/body/{next(iter(asked))}"]
+    assert not await is_held(api, "ups")
+
+
+async def test_an_unknown_carrier_and_an_unknown_member_are_refused(api: Any) -> None:
+    unknown = await api.call("PUT", "/v1/rollouts/upps", scopes="ops", json={"hold": True})
+    assert (unknown.status, unknown.body["code"]) == (404, "unknown_carrier")
+    assert (await api.call("PUT", "/v1/rollouts/ups", scopes="ops", json={"held": True})).status == 422
+    assert (await api.call("PUT", "/v1/rollouts/ups", scopes="ops", json={})).status == 422

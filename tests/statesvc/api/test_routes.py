@@ -1,0 +1,32 @@
+from typing import Any, cast
+
+from openapi_spec_validator import OpenAPIV31SpecValidator
+
+from events.keyring import Keyring
+from statesvc.api.routes import routes
+from statesvc.http.keys import Connections
+from statesvc.http.openapi import build_document
+
+
+def test_the_calls_are_described_as_valid_openapi() -> None:
+    nothing = cast("Any", None)
+    described = build_document(routes(pool=cast("Connections", nothing), keyring=cast("Keyring", nothing), waker=nothing), version="1")
+    OpenAPIV31SpecValidator(described).validate()
+    scopes = {
+        f"{method.upper()} {path}": call["security"][0]["key"]
+        for path, calls in described["paths"].items()
+        for method, call in calls.items()
+    }
+    assert scopes == {
+        "GET /v1/shipments": ["read"],
+        "GET /v1/shipments/{carrier_id}/{tracking_number}": ["read"],
+        "GET /v1/shipments/{carrier_id}/{tracking_number}/history": ["read"],
+        "GET /v1/shipments/{carrier_id}/{tracking_number}/audit": ["audit"],
+        "GET /v1/queue": ["ops"],
+        "GET /v1/dead-letters": ["ops"],
+        "GET /v1/dead-letters/{id}": ["ops"],
+        "GET /v1/rollouts/{carrier_id}": ["ops"],
+        "PUT /v1/rollouts/{carrier_id}": ["ops"],
+    }
+    move = described["components"]["schemas"]["AuditTransition"]["properties"]
+    assert {"from", "to"} <= move.keys()

@@ -1,0 +1,155 @@
+from typing import Any
+
+import pytest
+
+from events.vocabulary import Kind, Status
+from statesvc.api.models import ListedShipment, Shipment
+
+
+async def erase(api: Any, shipment_id: str) -> None:
+    await api.carriers.execute(
+        "UPDATE statesvc.stream SET sealed_key = NULL, erased_at = statesvc.clock() WHERE shipment_id = %s", [shipment_id]
+    )
+
+
+async def test_answers_with_the_state_that_the_contract_describes(api: Any, scan: Any) -> None:
+    await api.carriers.say(
+        scan("1Z 999", Status.PICKED_UP, estimated_delivery="2026-03-02"),
+        scan("1Z 999", Status.DELIVERED, minutes=60, signed_by="A. Person"),
+    )
+    reply = await api.get("/v1/shipments/ups/1Z999")
+    assert reply.status == 200
+    Shipment.model_validate(reply.body)
+    wanted = {"carrier_id": "ups", "tracking_number": "1Z 999", "status": "delivered", "terminal": True, "version": 2, "others": []}
+    assert wanted.items() <= reply.body.items()
+    assert reply.body["delivered_at"] == "2026-03-01T09:00:00+00:00"
+    assert reply.body["estimated_delivery"] == "2026-03-02"
+
+
+@pytest.mark.parametrize("spelling", ["1z999aa10", "1Z-999-AA10", " 1Z 999 AA10 ", "１Ｚ999AA10", "1Z999\u200bAA10"])
+async def test_finds_a_number_in_any_spelling(api: Any, scan: Any, spelling: str) -> None:
+    await api.carriers.say(scan("1Z999AA10", Status.IN_TRANSIT))
+    assert (await api.get(f"/v1/shipments/ups/{spelling}")).status == 200
+
+
+async def test_an_unknown_number_and_an_unknown_carrier_are_problems_of_their_own(api: Any) -> None:
+    number = await api.get("/v1/shipments/ups/1ZUNHEARD")
+    assert (number.status, number.body["code"]) == (404, "not_found")
+    assert number.headers["Content-Type"].startswith("application/problem+json")
+    assert "1ZUNHEARD" not in str(number.body)
+    carrier = await api.get("/v1/shipments/nobody/1")
+    assert (carrier.status, carrier.body["code"]) == (404, "unknown_carrier")
+
+
+@pytest.mark.parametrize("query", [{"as_of": "2026-03-01T00:00:00Z"}, {"discriminater": "x"}, {"discriminator": "a\x00b"}])
+async def test_a_parameter_that_the_call_does_not_take_is_refused(api: Any, scan: Any, query: dict[str, str]) -> None:
+    await api.carriers.say(scan("7", Status.IN_TRANSIT))
+    reply = await api.get("/v1/shipments/ups/7", params=query)
+    assert (reply.status, reply.body["code"]) == (422, "invalid_request")
+
+
+async def test_a_number_used_twice_answers_with_the_latest_shipment_and_lists_the_other(api: Any, scan: Any) -> None:
+    await api.carriers.say(scan("8", Status.DELIVERED, minutes=500, discriminator="new"), carrier_id="fedex")
+    await api.carriers.say(scan("8", Status.DELIVERED, minutes=10, discriminator="old"), carrier_id="fedex")
+    latest = (await api.get("/v1/shipments/fedex/8")).body
+    assert latest["discriminator"] == "new"
+    assert [other["discriminator"] for other in latest["others"]] == ["old"]
+    older = (await api.get("/v1/shipments/fedex/8", params={"discriminator": "old"})).body
+    assert (older["discriminator"], [other["discriminator"] for other in older["others"]]) == ("old", ["new"])
+    neither = await api.get("/v1/shipments/fedex/8", params={"discriminator": "x"})
+    assert (neither.status, neither.body["code"]) == (404, "not_found")
+
+
+async def test_the_signer_is_shown_to_scope_pii_only_and_never_after_erasure(api: Any, scan: Any) -> None:
+    await api.carriers.say(scan("9", Status.DELIVERED, signed_by="A. Person"))
+    assert "signed_by" not in (await api.get("/v1/shipments/ups/9")).body
+    shown = (await api.get("/v1/shipments/ups/9", scopes="read pii")).body
+    assert (shown["signed_by"], shown["erased"]) == ("A. Person", False)
+    await erase(api, shown["shipment_id"])
+    erased = (await api.get("/v1/shipments/ups/9", scopes="read pii")).body
+    assert (erased["signed_by"], erased["erased"]) == (None, True)
+
+
+async def test_a_signer_that_came_later_is_found(api: Any, scan: Any) -> None:
+    await api.carriers.say(scan("10", Status.DELIVERED))
+    await api.carriers.say(scan("10", Status.DELIVERED, signed_by="B. Person"))
+    assert (await api.get("/v1/shipments/ups/10", scopes="read pii")).body["signed_by"] == "B. Person"
+
+
+async def test_scope_read_is_needed(api: Any, scan: Any) -> None:
+    await api.carriers.say(scan("11", Status.IN_TRANSIT))
+    reply = await api.get("/v1/shipments/ups/11", scopes="pii audit")
+    assert (reply.status, reply.body["required_scope"]) == (403, "read")
+    assert (await api.get("/v1/shipments/ups/11", scopes="admin")).status == 200
+
+
+async def test_an_unchanged_shipment_is_not_sent_again(api: Any, scan: Any) -> None:
+    await api.carriers.say(scan("12", Status.IN_TRANSIT))
+    first = await api.get("/v1/shipments/ups/12")
+    known = {"If-None-Match": first.headers["ETag"]}
+    again = await api.get("/v1/shipments/ups/12", headers=known)
+    assert (again.status, again.body, again.headers["ETag"]) == (304, None, first.headers["ETag"])
+
+    seen_by_pii = await api.get("/v1/shipments/ups/12", scopes="read pii", headers=known)
+    assert seen_by_pii.status == 200
+    await api.carriers.say(scan("12", Status.OUT_FOR_DELIVERY, minutes=5))
+    moved = await api.get("/v1/shipments/ups/12", headers=known)
+    assert moved.status == 200
+    await erase(api, moved.body["shipment_id"])
+    erased = await api.get("/v1/shipments/ups/12", headers={"If-None-Match": moved.headers["ETag"]})
+    assert (erased.status, erased.body["erased"]) == (200, True)
+
+
+async def test_the_list_is_paged_in_order_of_change_and_misses_none_that_changes_meanwhile(api: Any, scan: Any) -> None:
+    for number in range(5):
+        await api.carriers.say(scan(f"L{number}", Status.IN_TRANSIT))
+    first = (await api.get("/v1/shipments", params={"limit": "2"})).body
+    for item in first["items"]:
+        ListedShipment.model_validate(item)
+    await api.carriers.say(scan("L3", Status.DELIVERED, minutes=9), scan("L0", Status.DELIVERED, minutes=9))
+    rest = []
+    cursor = first["next_cursor"]
+    while cursor:
+        page = (await api.get("/v1/shipments", params={"limit": "2", "cursor": cursor})).body
+        rest += [(item["tracking_number"], item["status"]) for item in page["items"]]
+        cursor = page["next_cursor"]
+    assert [item["tracking_number"] for item in first["items"]] == ["L0", "L1"]
+    assert rest == [("L2", "in_transit"), ("L4", "in_transit"), ("L3", "delivered"), ("L0", "delivered")]
+
+
+async def test_the_list_is_filtered(api: Any, scan: Any) -> None:
+    await api.carriers.say(scan("F1", Status.IN_TRANSIT), scan("F2", Status.LOST))
+    await api.carriers.say(scan("F3", Status.LOST), carrier_id="fedex")
+
+    async def numbers(**query: str) -> list[str]:
+        return [item["tracking_number"] for (page,) in [await api.pages("/v1/shipments", **query)] for item in page]
+
+    everything = (await api.get("/v1/shipments")).body["items"]
+    assert sorted(await numbers(status="lost")) == ["F2", "F3"]
+    assert await numbers(status="lost", carrier_id="fedex") == ["F3"]
+    assert await numbers(updated_after=everything[1]["recorded_at"]) == [everything[2]["tracking_number"]]
+    assert (await api.get(f"/v1/shipments?updated_after={everything[2]['recorded_at']}")).body["items"] == []
+    assert (await api.get("/v1/shipments", params={"status": "arrived"})).status == 422
+    assert (await api.get("/v1/shipments", params={"updated_after": "2026-03-01T08:00:00"})).status == 422
+
+
+async def test_a_rare_status_is_found_beyond_the_rows_that_one_page_looks_at(api: Any, scan: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("statesvc.api.read.shipment.SCAN_MAX", 3)
+    for number in range(7):
+        await api.carriers.say(scan(f"R{number}", Status.LOST if number == 6 else Status.IN_TRANSIT))
+    pages = await api.pages("/v1/shipments", status="lost")
+    assert [[item["tracking_number"] for item in page] for page in pages] == [[], [], ["R6"]]
+
+
+async def test_a_cursor_of_another_filter_is_refused(api: Any, scan: Any) -> None:
+    await api.carriers.say(scan("C1", Status.IN_TRANSIT), scan("C2", Status.IN_TRANSIT))
+    cursor = (await api.get("/v1/shipments", params={"limit": "1"})).body["next_cursor"]
+    reply = await api.get("/v1/shipments", params={"limit": "1", "cursor": cursor, "carrier_id": "ups"})
+    assert (reply.status, reply.body["code"]) == (400, "invalid_cursor")
+
+
+async def test_a_shipment_with_only_unknown_codes_is_unknown(api: Any, scan: Any) -> None:
+    await api.carriers.say(scan("13", None, kind=Kind.UNMAPPED))
+    shown = (await api.get("/v1/shipments/ups/13")).body
+    Shipment.model_validate(shown)
+    assert (shown["status"], shown["version"], shown["status_since"]) == ("unknown", 1, None)

@@ -1,0 +1,66 @@
+"""Alive says nothing about the database; ready asks it, and ends when the process drains."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+from psycopg import AsyncConnection
+
+from statesvc.database.pool import Pool, PoolLimits, make_pool
+from statesvc.http.app import build_app
+from statesvc.http.health import REMEMBERED_SECONDS, Readiness, health_routes, shipped_migrations
+from statesvc.http.keys import Keys
+
+LIMITS = PoolLimits(connections_max=2, acquire_seconds=0.2, statement_seconds=5, lock_seconds=5, idle_in_transaction_seconds=5)
+
+
+class Clock:
+    seconds = 0.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+@pytest.fixture
+async def pool(database: Any) -> AsyncIterator[Pool]:
+    async with make_pool(database.service_dsn, name="test health", limits=LIMITS) as pool:
+        yield pool
+
+
+async def test_a_migrated_database_is_ready(pool: Pool) -> None:
+    assert await Readiness(pool, migrations=shipped_migrations()).reasons() == []
+
+
+async def test_a_pending_migration_is_named(pool: Pool) -> None:
+    (reason,) = await Readiness(pool, migrations=shipped_migrations() | {9999}).reasons()
+    assert "9999" in reason
+    assert "statesvc migrate" in reason
+
+
+async def test_an_answer_is_remembered_shortly(pool: Pool, database: Any) -> None:
+    clock = Clock()
+    readiness = Readiness(pool, migrations=shipped_migrations(), now=clock)
+    assert await readiness.reasons() == []
+    async with await AsyncConnection.connect(database.owner_dsn) as owner:
+        await owner.execute("DELETE FROM statesvc.schema_migrations")
+    assert await readiness.reasons() == []
+    clock.seconds += REMEMBERED_SECONDS
+    assert len(await readiness.reasons()) == 1
+
+
+async def test_draining_and_a_lost_database_are_not_ready_but_alive(pool: Pool) -> None:
+    readiness = Readiness(pool, migrations=())
+    routes = health_routes(readiness, lambda: b"statesvc_up 1\n")
+    async with TestClient(TestServer(build_app(routes, keys=Keys(pool)))) as client:
+        assert (await client.get("/readyz")).status == 200
+        await pool.close()
+        readiness.drain("the process is stopping")
+        answer = await client.get("/readyz")
+        problem = await answer.json(content_type=None)
+        assert (answer.status, problem["code"], problem["reasons"]) == (503, "not_ready", ["the process is stopping"])
+        assert (await client.get("/livez")).status == 200
+        metrics = await client.get("/metrics")
+        assert (metrics.headers["Content-Type"].split(";")[0], await metrics.read()) == ("text/plain", b"statesvc_up 1\n")
+    (reason,) = await Readiness(pool, migrations=()).reasons()
+    assert "does not answer" in reason

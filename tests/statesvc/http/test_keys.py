@@ -1,0 +1,146 @@
+"""Keys open what their scopes say, until they are revoked; nothing of a key is stored but its hash."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+from psycopg import AsyncConnection
+
+from statesvc.database.pool import Pool, PoolLimits, make_pool
+from statesvc.http.answer import answer
+from statesvc.http.app import build_app
+from statesvc.http.key_store import create_key, list_keys, revoke_key
+from statesvc.http.keys import BOOTSTRAP_CHARS_MIN, REMEMBERED_SECONDS, Keys, caller_of
+from statesvc.http.operation import Route, operation
+from statesvc.http.scope import Scope
+
+BOOTSTRAP = "b" * BOOTSTRAP_CHARS_MIN
+LIMITS = PoolLimits(connections_max=2, acquire_seconds=0.5, statement_seconds=5, lock_seconds=5, idle_in_transaction_seconds=5)
+Call = Callable[[str | None], Awaitable[tuple[int, dict[str, Any]]]]
+
+
+class Clock:
+    seconds = 0.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+@pytest.fixture
+async def pool(database: Any) -> AsyncIterator[Pool]:
+    async with make_pool(database.service_dsn, name="test keys", limits=LIMITS) as pool:
+        yield pool
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+async def call(pool: Pool, clock: Clock) -> AsyncIterator[Call]:
+    async def who(request: web.Request) -> web.StreamResponse:
+        return answer({"actor": caller_of(request).actor, "scopes": caller_of(request).scopes})
+
+    route = Route("GET", "/who", who, operation(summary="who am I", scope="audit"))
+    app = build_app([route], keys=Keys(pool, bootstrap_key=BOOTSTRAP, now=clock))
+    async with TestClient(TestServer(app)) as client:
+
+        async def call(authorization: str | None) -> tuple[int, dict[str, Any]]:
+            headers = {} if authorization is None else {"Authorization": authorization}
+            response = await client.get("/who", headers=headers)
+            return response.status, await response.json(content_type=None)
+
+        yield call
+
+
+async def make(pool: Pool, *scopes: Scope) -> tuple[str, str]:
+    async with pool.connection() as connection:
+        return await create_key(connection, name="test", scopes=scopes, created_by="operator:test")
+
+
+async def test_a_key_with_the_scope_opens(pool: Pool, call: Call) -> None:
+    key_id, key = await make(pool, Scope.AUDIT, Scope.READ)
+    assert await call(f"bearer {key}") == (200, {"actor": f"key:{key_id}", "scopes": ["audit", "read"]})
+
+
+async def test_admin_implies_all(pool: Pool, call: Call) -> None:
+    _, key = await make(pool, Scope.ADMIN)
+    status, body = await call(f"Bearer {key}")
+    assert (status, body["scopes"]) == (200, sorted(Scope))
+
+
+async def test_a_key_without_the_scope_is_told_which_it_lacks(pool: Pool, call: Call) -> None:
+    _, key = await make(pool, Scope.READ)
+    status, body = await call(f"Bearer {key}")
+    assert (status, body["code"], body["required_scope"]) == (403, "missing_scope", "audit")
+
+
+@pytest.mark.parametrize(
+    "authorization", [None, "", "Bearer", "Bearer x", "Basic eDp5", "Bearer ss_000000000000_" + "a" * 43, "Bearer \udcff"]
+)
+async def test_without_a_good_key_nothing_opens(call: Call, authorization: str | None) -> None:
+    status, body = await call(authorization)
+    assert (status, body["code"]) == (401, "unauthenticated")
+
+
+async def test_a_key_with_another_secret_is_none(pool: Pool, call: Call) -> None:
+    _, key = await make(pool, Scope.AUDIT)
+    forged = key[:-1] + ("a" if key[-1] != "a" else "b")
+    assert (await call(f"Bearer {forged}"))[0] == 401
+
+
+async def test_a_revoked_key_is_out_once_it_is_forgotten(pool: Pool, call: Call, clock: Clock) -> None:
+    key_id, key = await make(pool, Scope.AUDIT)
+    assert (await call(f"Bearer {key}"))[0] == 200
+    async with pool.connection() as connection:
+        assert await revoke_key(connection, key_id=key_id, revoked_by="operator:test")
+        assert not await revoke_key(connection, key_id=key_id, revoked_by="operator:test")
+    clock.seconds += REMEMBERED_SECONDS
+    assert (await call(f"Bearer {key}"))[0] == 401
+
+
+async def test_the_bootstrap_key_needs_no_row(call: Call) -> None:
+    status, body = await call(f"Bearer {BOOTSTRAP}")
+    assert (status, body["actor"]) == (200, "key:bootstrap")
+
+
+def test_a_short_bootstrap_key_is_refused() -> None:
+    with pytest.raises(ValueError, match=str(BOOTSTRAP_CHARS_MIN)):
+        Keys(None, bootstrap_key="short")  # type: ignore[arg-type]
+
+
+async def test_keys_are_listed_stored_hashed_and_logged(pool: Pool, database: Any) -> None:
+    key_id, key = await make(pool, Scope.OPS, Scope.READ)
+    async with pool.connection() as connection:
+        await revoke_key(connection, key_id=key_id, revoked_by="operator:test")
+        (listed,) = await list_keys(connection)
+    assert (listed.key_id, listed.scopes, listed.created_by) == (key_id, (Scope.OPS, Scope.READ), "operator:test")
+    assert listed.revoked_at is not None
+    async with await AsyncConnection.connect(database.owner_dsn) as owner:
+        stored = await (await owner.execute("SELECT api_key::text FROM statesvc.api_key")).fetchall()
+        actions = await (await owner.execute("SELECT verb, target, canonical FROM statesvc.action ORDER BY batch_id")).fetchall()
+    assert [(verb, target) for verb, target, _ in actions] == [("key.create", f"key:{key_id}"), ("key.revoke", f"key:{key_id}")]
+    assert key.rsplit("_", 1)[1] not in str(stored) + str(actions)
+
+
+async def test_a_key_needs_a_scope_and_a_name(pool: Pool) -> None:
+    async with pool.connection() as connection:
+        for name, scopes in (("test", ()), (" ", (Scope.READ,))):
+            with pytest.raises(ValueError, match="needs"):
+                await create_key(connection, name=name, scopes=scopes, created_by="operator:test")
+
+
+async def test_a_database_that_is_away_is_a_quick_503(clock: Clock) -> None:
+    limits = PoolLimits(connections_max=1, acquire_seconds=0.2, statement_seconds=1, lock_seconds=1, idle_in_transaction_seconds=1)
+    pool = make_pool("host=127.0.0.1 port=1 dbname=none", name="away", limits=limits)
+    await pool.open(wait=False)
+    try:
+        route = Route("GET", "/who", lambda _request: answer({}), operation(summary="", scope="read"))  # type: ignore[arg-type, return-value]
+        async with TestClient(TestServer(build_app([route], keys=Keys(pool, now=clock)))) as client:
+            response = await client.get("/who", headers={"Authorization": "Bearer ss_000000000000_" + "a" * 43})
+            assert (response.status, (await response.json(content_type=None))["code"]) == (503, "database_unavailable")
+    finally:
+        await pool.close()

@@ -1,0 +1,88 @@
+"""The document is valid OpenAPI 3.1 and says what is checked."""
+
+from typing import Annotated
+
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+from openapi_spec_validator import OpenAPIV31SpecValidator
+from pydantic import BaseModel, ConfigDict, Field
+
+from statesvc.http.answer import answer
+from statesvc.http.app import build_app, documentation_routes
+from statesvc.http.keys import Keys
+from statesvc.http.openapi import build_document
+from statesvc.http.operation import Route, operation
+from statesvc.http.paging import Page, PageParameters
+from statesvc.http.problem import CREATED, Code
+from statesvc.http.scope import Scope
+
+
+class Colour(BaseModel):
+    name: str
+
+
+class Paint(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    colour: Colour
+    litres: Annotated[int, Field(gt=0, description="How much.")]
+
+
+class Wanted(PageParameters):
+    colours: list[str] | None = None
+    since: Annotated[str | None, Field(alias="from")] = None
+
+
+async def nothing(_request: web.Request) -> web.StreamResponse:
+    return answer({})
+
+
+ROUTES = [
+    Route("GET", "/v1/paints/{shop}", nothing, operation(summary="List", scope="read", parameters=Wanted, response=Page[Paint])),
+    Route(
+        "POST",
+        "/v1/paints/{shop}",
+        nothing,
+        operation(
+            summary="Buy",
+            scope=Scope.OPS,
+            request=Paint,
+            response=Paint,
+            statuses={CREATED: "bought"},
+            problems=(Code.CONFLICT, Code.HELD, Code.NOT_READY),
+        ),
+    ),
+]
+
+
+def test_the_document_is_valid() -> None:
+    document = build_document(ROUTES, version="1")
+    OpenAPIV31SpecValidator(document).validate()
+    OpenAPIV31SpecValidator(build_document([], version="1")).validate()
+
+
+def test_the_document_says_what_is_checked() -> None:
+    document = build_document(ROUTES, version="1")
+    listing, buying = document["paths"]["/v1/paints/{shop}"]["get"], document["paths"]["/v1/paints/{shop}"]["post"]
+    assert {(given["name"], given["in"], given["required"]) for given in listing["parameters"]} == {
+        ("shop", "path", True),
+        ("limit", "query", False),
+        ("cursor", "query", False),
+        ("colours", "query", False),
+        ("from", "query", False),
+    }
+    assert (listing["security"], buying["security"]) == ([{"key": ["read"]}], [{"key": ["ops"]}])
+    assert set(buying["responses"]) == {"201", "401", "403", "409", "422", "503", "default"}
+    assert buying["requestBody"]["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/Paint"}
+    assert "held" in buying["responses"]["503"]["description"]
+    assert "not_ready" in buying["responses"]["503"]["description"]
+
+
+async def test_it_is_served_with_a_page_that_loads_nothing_from_elsewhere() -> None:
+    app = build_app([*ROUTES, *documentation_routes(ROUTES, version="1")], keys=Keys(None))  # type: ignore[arg-type]
+    async with TestClient(TestServer(app)) as client:
+        assert (await (await client.get("/openapi.json")).json()) == build_document(ROUTES, version="1")
+        page = await client.get("/docs")
+        text = await page.text()
+        assert page.headers["Content-Security-Policy"].startswith("default-src 'none'")
+        assert "://" not in text

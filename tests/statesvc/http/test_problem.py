@@ -1,0 +1,132 @@
+"""Every way out of the service is a problem of one shape."""
+
+import psycopg
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+from pydantic import BaseModel, ConfigDict, Field
+
+from statesvc.http.app import build_app
+from statesvc.http.keys import Keys
+from statesvc.http.operation import Handler, Route, body, operation, parameters
+from statesvc.http.problem import MEANINGS, OK, Code, Problem
+
+Client = TestClient[web.Request, web.Application]
+
+
+class NoPool:
+    def connection(self) -> None:  # type: ignore[override]
+        raise AssertionError("these calls take no key")
+
+
+class Wanted(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    size: int = Field(ge=1)
+    words: list[str] = []
+
+
+class Thing(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    name: str
+    count: int
+
+
+async def echo(request: web.Request) -> web.StreamResponse:
+    wanted = parameters(request, Wanted)
+    return web.json_response({"size": wanted.size, "words": wanted.words, "name": body(request, Thing).name})
+
+
+def failing(error: Exception) -> Handler:
+    async def handler(_request: web.Request) -> web.StreamResponse:
+        raise error
+
+    return handler
+
+
+async def slow(_request: web.Request) -> web.StreamResponse:
+    import asyncio
+
+    await asyncio.Event().wait()
+    raise AssertionError
+
+
+ROUTES = [
+    Route("POST", "/echo/{place}", echo, operation(summary="", scope=None, parameters=Wanted, request=Thing)),
+    Route("GET", "/plain", failing(Problem(Code.CONFLICT, "was sold")), operation(summary="", scope=None)),
+    Route("GET", "/defect", failing(RuntimeError("Mrs Miller lives there")), operation(summary="", scope=None)),
+    Route("GET", "/away", failing(psycopg.OperationalError("connection to Mrs Miller failed")), operation(summary="", scope=None)),
+    Route("GET", "/broken", failing(psycopg.errors.UndefinedTable("no table")), operation(summary="", scope=None)),
+    Route("GET", "/slow", slow, operation(summary="", scope=None, deadline_seconds=0.05)),
+]
+
+
+@pytest.fixture
+async def client(aiohttp_app: web.Application) -> object:
+    async with TestClient(TestServer(aiohttp_app)) as client:
+        yield client
+
+
+@pytest.fixture
+def aiohttp_app() -> web.Application:
+    return build_app(ROUTES, keys=Keys(NoPool()), body_bytes_max=1000)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "code"),
+    [
+        ("GET", "/nowhere", 404, "not_found"),
+        ("DELETE", "/plain", 405, "method_not_allowed"),
+        ("GET", "/plain", 409, "conflict"),
+        ("GET", "/plain?limit=3", 422, "invalid_request"),
+        ("GET", "/defect", 500, "internal_error"),
+        ("GET", "/broken", 500, "internal_error"),
+        ("GET", "/away", 503, "database_unavailable"),
+        ("GET", "/slow", 503, "timed_out"),
+    ],
+)
+async def test_each_error_is_a_problem_with_its_code(client: Client, method: str, path: str, status: int, code: str) -> None:
+    answer = await client.request(method, path)
+    problem = await answer.json(content_type="application/problem+json")
+    assert (answer.status, problem["status"], problem["code"]) == (status, status, code)
+    assert problem["title"] == MEANINGS[Code(code)].title
+    assert problem["type"] == f"/docs#problem-{code}"
+    assert "Miller" not in await answer.text()
+    assert ("Retry-After" in answer.headers) == (status == 503)
+    assert ("Allow" in answer.headers) == (status == 405)
+
+
+async def test_what_fits_the_contract_reaches_the_handler(client: Client) -> None:
+    answer = await client.post("/echo/x?size=2&words=a&words=b", json={"name": "n", "count": 1})
+    assert answer.status == OK
+    assert await answer.json() == {"size": 2, "words": ["a", "b"], "name": "n"}
+
+
+@pytest.mark.parametrize(
+    ("query", "pointer"),
+    [("size=0", "/query/size"), ("", "/query/size"), ("size=1&colour=red", "/query/colour"), ("size=1&size=2", "/query/size")],
+)
+async def test_a_parameter_outside_the_contract_is_named(client: Client, query: str, pointer: str) -> None:
+    answer = await client.post(f"/echo/x?{query}", json={"name": "n", "count": 1})
+    assert answer.status == 422
+    assert [error["pointer"] for error in (await answer.json(content_type=None))["errors"]] == [pointer]
+
+
+async def test_a_wrong_body_is_refused_without_quoting_it(client: Client) -> None:
+    answer = await client.post("/echo/x?size=1", json={"name": "n", "count": "Mrs Miller", "more": 1})
+    problem = await answer.json(content_type=None)
+    assert answer.status == 422
+    assert {error["pointer"] for error in problem["errors"]} == {"/body/count", "/body/more"}
+    assert "Miller" not in str(problem)
+
+
+async def test_a_body_that_is_no_json_or_too_large_is_refused(client: Client) -> None:
+    assert (await client.post("/echo/x?size=1", data=b"{", headers={"Content-Type": "application/json"})).status == 422
+    assert (await client.post("/echo/x?size=1", data=b"<a/>", headers={"Content-Type": "text/xml"})).status == 415
+    answer = await client.post("/echo/x?size=1", data=b" " * 1001, headers={"Content-Type": "application/json"})
+    assert (answer.status, (await answer.json(content_type=None))["code"]) == (413, "too_large")
+
+
+def test_every_code_has_a_meaning() -> None:
+    assert set(MEANINGS) == set(Code)

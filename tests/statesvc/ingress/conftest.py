@@ -1,0 +1,182 @@
+"""A real ingress on a real database, and a line to it that can be cut."""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import aiohttp
+import pytest
+from psycopg import AsyncConnection
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from events.carriers.carrier import Ack, Basic, Carrier, Hmac, SharedHeader, UrlToken
+from events.keyring import Keyring
+from events.sealing import MasterKeys, SealingKey
+from statesvc.database.pool import Pool, PoolLimits, make_pool
+from statesvc.http.app import Server, build_app
+from statesvc.http.keys import Keys
+from statesvc.ingress.build import build_ingress
+from statesvc.ingress.group_commit import GroupCommit
+from statesvc.settings import load_settings, read_webhook_secrets
+from statesvc.telemetry.metrics import Telemetry
+
+LIMITS = PoolLimits(connections_max=4, acquire_seconds=0.5, statement_seconds=1, lock_seconds=1, idle_in_transaction_seconds=5)
+BOOTSTRAP = "bootstrap-key-of-the-tests"
+SECRETS = {"STATESVC_WEBHOOK_SECRET_ACME": "old,new", "STATESVC_WEBHOOK_SECRET_SIGNED": "s"}
+
+
+def carrier(carrier_id: str, *authentication: Any, **more: Any) -> Carrier:
+    return Carrier(
+        carrier_id=carrier_id, name=carrier_id, normalizers={}, stable="1", formats=("json",), authentication=authentication, **more
+    )
+
+
+CARRIERS = (
+    carrier("acme", SharedHeader(header="credential"), Basic(), UrlToken(), body_bytes_max=100_000),
+    carrier("signed", Hmac(header="X-Sign"), ack=Ack(status=202, content_type="text/xml", body=b"<Head>OK</Head>")),
+    carrier("nosecret", SharedHeader(header="credential")),
+)
+
+
+class Wakes(list[str]):
+    def wake(self, channel: str) -> None:
+        self.append(channel)
+
+
+@dataclass
+class Site:
+    """A served ingress: post to it, read what it stored, look at what it told."""
+
+    session: aiohttp.ClientSession
+    port: int
+    dsn: str
+    keyring: Keyring
+    telemetry: Telemetry
+    group_commit: GroupCommit
+    wakes: Wakes = field(default_factory=Wakes)
+
+    async def post(
+        self, body: Any, carrier_id: str = "acme", headers: Mapping[str, str] | None = None, query: str = ""
+    ) -> tuple[int, Any, Any]:
+        named = {"credential": "new"} if headers is None else dict(headers)
+        url = f"http://127.0.0.1:{self.port}/v1/webhooks/{carrier_id}{query}"
+        async with self.session.post(url, data=body, headers=named) as answer:
+            is_json = answer.content_type in {"application/json", "application/problem+json"}
+            return answer.status, (await answer.json(content_type=None) if is_json else await answer.read()), answer.headers
+
+    async def rows(self, query: Any) -> list[Any]:
+        async with await AsyncConnection.connect(self.dsn) as connection:
+            return await (await connection.execute(query)).fetchall()
+
+
+Serve = Callable[..., Awaitable[Site]]
+
+
+@pytest.fixture
+def keyring() -> Keyring:
+    return Keyring(master=MasterKeys([secrets.token_bytes(32)]), digest_key=secrets.token_bytes(32), inbox=SealingKey.fresh())
+
+
+@pytest.fixture
+async def pool(database: Any) -> AsyncIterator[Pool]:
+    async with make_pool(database.service_dsn, name="test ingress", limits=LIMITS) as pool:
+        yield pool
+
+
+@pytest.fixture
+async def serve(database: Any, keyring: Keyring) -> AsyncIterator[Serve]:
+    async with AsyncExitStack() as stack:
+
+        async def serve(*, dsn: str | None = None, unsigned: tuple[str, ...] = (), **limits: int) -> Site:
+            loaded = load_settings()
+            ingress_settings = loaded.ingress.model_copy(update={"allow_unsigned_webhooks": frozenset(unsigned), **limits})
+            settings = replace(loaded, ingress=ingress_settings, webhook_secrets_by_carrier=read_webhook_secrets(SECRETS))
+            pool = make_pool(dsn or database.service_dsn, name="test ingress", limits=LIMITS)
+            await pool.open(wait=True)
+            stack.push_async_callback(pool.close)
+            telemetry, wakes = Telemetry(), Wakes()
+            stack.callback(telemetry.close)
+            keys = Keys(pool, bootstrap_key=BOOTSTRAP)
+            ingress = build_ingress(
+                settings, carriers=CARRIERS, pool=pool, keyring=keyring, keys=keys, waker=wakes, telemetry=telemetry, local_data=None
+            )
+            await ingress.group_commit.start()
+            stack.push_async_callback(ingress.group_commit.stop, grace_seconds=5)
+            server = Server(build_app(ingress.routes, keys=keys), host="127.0.0.1", port=0, grace_seconds=2)
+            port = await server.start()
+            stack.push_async_callback(server.stop)
+            session = await stack.enter_async_context(aiohttp.ClientSession())
+            return Site(session, port, database.service_dsn, keyring, telemetry, ingress.group_commit, wakes)
+
+        yield serve
+
+
+class Line:
+    """A TCP line to the database that can be cut (connections reset, new ones refused), frozen (silence), and mended."""
+
+    def __init__(self, dsn: str) -> None:
+        self._target = conninfo_to_dict(dsn)
+        self._server: asyncio.Server | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._flows = asyncio.Event()
+        self._flows.set()
+        self._port = 0
+        self.dsn = ""
+
+    async def mend(self) -> None:
+        self._flows.set()
+        if self._server is None:
+            self._server = await asyncio.start_server(self._connect, "127.0.0.1", self._port)
+            self._port = self._server.sockets[0].getsockname()[1]
+            parameters = {**self._target, "host": "127.0.0.1", "port": self._port, "sslmode": "disable", "gssencmode": "disable"}
+            self.dsn = make_conninfo("", **{key: value for key, value in parameters.items() if key != "hostaddr"})
+
+    def freeze(self) -> None:
+        self._flows.clear()
+
+    async def cut(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        for writer in self._writers:
+            writer.transport.abort()
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        self._writers.clear()
+
+    async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        host, port = str(self._target.get("host", "localhost")), int(self._target.get("port") or 5432)
+        if host.startswith("/"):
+            upstream_reader, upstream_writer = await asyncio.open_unix_connection(f"{host}/.s.PGSQL.{port}")
+        else:
+            upstream_reader, upstream_writer = await asyncio.open_connection(host, port)
+        for source, sink in ((reader, upstream_writer), (upstream_reader, writer)):
+            self._writers.add(sink)
+            task = asyncio.create_task(self._pump(source, sink))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _pump(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        try:
+            while data := await source.read(65536):
+                await self._flows.wait()
+                sink.write(data)
+                await sink.drain()
+        except OSError:
+            pass
+        finally:
+            sink.close()
+
+
+@pytest.fixture
+async def line(database: Any) -> AsyncIterator[Line]:
+    line = Line(database.service_dsn)
+    await line.mend()
+    yield line
+    await line.cut()

@@ -1,0 +1,108 @@
+"""Who may push: each scheme with each live secret, on the raw bytes, and nobody without."""
+
+import base64
+import hashlib
+import hmac
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from multidict import CIMultiDict
+
+from events.carriers.carrier import Authentication, Basic, Carrier, Hmac, SharedHeader, UrlToken
+from statesvc.ingress.authentication import Verifier, verify
+
+CORPUS = Path(os.environ.get("STATESVC_CORPUS", Path(__file__).parents[4] / "shared" / "corpus"))
+BODY = b'{"n": 1}\n'
+
+
+def carrier(*schemes: Authentication) -> Carrier:
+    return Carrier(carrier_id="acme", name="Acme", normalizers={}, stable="1", formats=("json",), authentication=schemes)
+
+
+def accepts(
+    *schemes: Authentication, secrets: tuple[str, ...] = ("old", "new"), body: bytes = BODY, query: Any = None, **headers: str
+) -> bool:
+    named = CIMultiDict({name.replace("_", "-"): value for name, value in headers.items()})
+    return verify(carrier(*schemes), secrets, headers=named, body=body, query=query or {})
+
+
+@pytest.mark.parametrize("secret", ["old", "new"])
+@pytest.mark.parametrize("algorithm", ["sha256", "sha1", "sha512"])
+def test_an_hmac_fits_with_either_secret(secret: str, algorithm: Any) -> None:
+    digest = hmac.new(secret.encode(), BODY, algorithm)
+    hexed, based = digest.hexdigest(), base64.b64encode(digest.digest()).decode()
+    assert accepts(Hmac(header="X-Sign", algorithm=algorithm), x_sign=hexed)
+    assert accepts(Hmac(header="X-Sign", algorithm=algorithm), x_sign=hexed.upper())
+    assert accepts(Hmac(header="X-Sign", algorithm=algorithm, prefix="v="), x_sign=f"v={hexed}")
+    assert accepts(Hmac(header="X-Sign", algorithm=algorithm, encoding="base64"), x_sign=based)
+
+
+@pytest.mark.parametrize(
+    "presented", ["", "v=", "zz", "é", "00" * 32, hashlib.sha256(BODY).hexdigest(), hmac.new(b"", BODY, "sha256").hexdigest()]
+)
+def test_another_hmac_does_not(presented: str) -> None:
+    assert not accepts(Hmac(header="X-Sign"), x_sign=presented)
+    assert not accepts(Hmac(header="X-Sign", encoding="base64"), x_sign=presented)
+    assert not accepts(Hmac(header="X-Sign", prefix="v="), x_sign=presented)
+
+
+def test_a_changed_byte_or_a_missing_header_does_not() -> None:
+    signed = hmac.new(b"new", BODY, "sha256").hexdigest()
+    assert not accepts(Hmac(header="X-Sign"), body=BODY.strip(), x_sign=signed)
+    assert not accepts(Hmac(header="X-Sign"), x_other=signed)
+
+
+def test_easypost_test_vector() -> None:
+    path = CORPUS / "easypost" / "webhook_tracker_updated_fedex_hmac_vector.json"
+    if not path.exists():
+        pytest.skip("the corpus is not here: set STATESVC_CORPUS")
+    scheme = Hmac(header="X-Hmac-Signature", prefix="hmac-sha256-hex=", nfkd=True)
+    signed = "hmac-sha256-hex=38f3f53c103713df81616a0a186d77141957323ec21d5fe9363db93840f527db"
+    body = path.read_bytes()
+    assert accepts(scheme, secrets=("s\N{LATIN SMALL LETTER E WITH ACUTE}cret",), body=body, x_hmac_signature=signed)
+    assert not accepts(scheme, secrets=("secret",), body=body, x_hmac_signature=signed)
+    assert not accepts(scheme, secrets=("s\N{LATIN SMALL LETTER E WITH ACUTE}cret",), body=body + b"\n", x_hmac_signature=signed)
+
+
+def test_a_shared_header_fits_whole() -> None:
+    assert accepts(SharedHeader(header="credential"), credential="new")
+    assert accepts(SharedHeader(header="Authorization", prefix="Bearer "), authorization="bearer old")
+    for wrong in ("", "ne", "newer", "Bearer new", "n\udce9w"):
+        assert not accepts(SharedHeader(header="credential"), credential=wrong)
+    assert not accepts(SharedHeader(header="Authorization", prefix="Bearer "), authorization="new")
+
+
+def test_basic_is_user_and_password() -> None:
+    fits = base64.b64encode(b"carrier:pass:word").decode()
+    assert accepts(Basic(), secrets=("carrier:pass:word",), authorization=f"Basic {fits}")
+    for wrong in (f"Bearer {fits}", "Basic ", "Basic !", "Basic " + base64.b64encode(b"carrier:").decode()):
+        assert not accepts(Basic(), secrets=("carrier:pass:word",), authorization=wrong)
+
+
+def test_a_url_token_stands_in_the_query() -> None:
+    assert accepts(UrlToken(parameter="key"), query={"key": "new"})
+    assert not accepts(UrlToken(parameter="key"), query={"token": "new"})
+
+
+def test_any_one_scheme_is_enough() -> None:
+    assert accepts(Hmac(header="X-Sign"), UrlToken(), query={"token": "old"})
+
+
+@given(st.text(max_size=8))
+def test_without_a_secret_nothing_fits(presented: str) -> None:
+    schemes = (Hmac(header="X-Sign"), SharedHeader(header="X-Key"), Basic(), UrlToken())
+    empty = hmac.new(b"", BODY, "sha256").hexdigest()
+    for secrets in ((), ("",)):
+        headers = CIMultiDict({"X-Sign": empty, "X-Key": "", "Authorization": f"Basic {presented}"})
+        assert not verify(carrier(*schemes), secrets, headers=headers, body=BODY, query={"token": ""})
+
+
+def test_a_body_is_wanted_only_where_a_signature_came() -> None:
+    verifier = Verifier((Hmac(header="X-Sign"), SharedHeader(header="X-Key")), ("s",))
+    assert verifier.may_be_signed(CIMultiDict({"x-sign": ""}))
+    assert not verifier.may_be_signed(CIMultiDict({"x-key": "s"}))
+    assert not Verifier((Hmac(header="X-Sign"),), ()).may_be_signed(CIMultiDict({"x-sign": ""}))

@@ -1,0 +1,146 @@
+"""Messages that share a transaction do not share each other's fate."""
+
+import asyncio
+import time
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from psycopg import AsyncConnection
+
+from events.keyring import Keyring
+from statesvc.database.pool import Pool
+from statesvc.ingress.bounds import MemoryBound
+from statesvc.ingress.group_commit import GroupCommit, Limits, Refusal
+from statesvc.ingress.put import Stored
+from statesvc.ingress.sealed_message import SealedMessage, seal_message
+
+
+@pytest.fixture
+def memory() -> MemoryBound:
+    return MemoryBound(1_000_000)
+
+
+def seal(keyring: Keyring, body: str) -> SealedMessage:
+    return seal_message(keyring, "acme", body.encode(), "{}")
+
+
+async def put_together(group_commit: GroupCommit, messages: list[SealedMessage]) -> list[Any]:
+    """All wait before the lanes start, so that one group takes them."""
+    tasks = [asyncio.create_task(group_commit.put(message)) for message in messages]
+    await asyncio.sleep(0)
+    await group_commit.start()
+    return await asyncio.gather(*tasks)
+
+
+async def count(database: Any, table: str) -> int:
+    async with await AsyncConnection.connect(database.owner_dsn) as connection:
+        row = await (await connection.execute(f"SELECT count(*) FROM statesvc.{table}")).fetchone()  # noqa: S608
+        assert row is not None
+        return int(row[0])
+
+
+async def test_retries_inside_one_group_are_one_message(pool: Pool, memory: MemoryBound, keyring: Keyring, database: Any) -> None:
+    group_commit = GroupCommit(pool, memory=memory, limits=Limits(lanes=1))
+    messages = [seal(keyring, body) for body in ("a", "b", "a", "a")]
+    outcomes = await put_together(group_commit, messages)
+    first, other = messages[0].message_id, messages[1].message_id
+    assert outcomes == [
+        Stored(first, duplicate=False),
+        Stored(other, duplicate=False),
+        Stored(first, duplicate=True),
+        Stored(first, duplicate=True),
+    ]
+    assert await group_commit.put(seal(keyring, "b")) == Stored(other, duplicate=True)
+    assert await count(database, "inbox") == await count(database, "body") == 2
+    assert memory.bytes_taken == 0
+    await group_commit.stop(grace_seconds=1)
+
+
+async def test_a_retry_after_48_hours_is_new(pool: Pool, memory: MemoryBound, keyring: Keyring, database: Any) -> None:
+    group_commit = GroupCommit(pool, memory=memory)
+    await group_commit.start()
+    assert await group_commit.put(seal(keyring, "a")) is not None
+    await database.clock.advance(48 * 3600 + 1)
+    again = seal(keyring, "a")
+    assert await group_commit.put(again) == Stored(again.message_id, duplicate=False)
+    await group_commit.stop(grace_seconds=1)
+
+
+async def test_a_bad_row_fails_alone(pool: Pool, memory: MemoryBound, keyring: Keyring, database: Any) -> None:
+    messages = [seal(keyring, str(number)) for number in range(9)]
+    messages[4] = replace(messages[4], commitment=b"too short")
+    messages[7] = replace(messages[7], headers="no json")
+    group_commit = GroupCommit(pool, memory=memory, limits=Limits(lanes=1))
+    outcomes = await put_together(group_commit, messages)
+    assert [number for number, outcome in enumerate(outcomes) if outcome is Refusal.ROW_REFUSED] == [4, 7]
+    assert sum(isinstance(outcome, Stored) for outcome in outcomes) == 7
+    assert await count(database, "inbox") == 7
+    assert memory.bytes_taken == 0
+    await group_commit.stop(grace_seconds=1)
+
+
+async def test_groups_are_bounded_and_lose_nothing(pool: Pool, memory: MemoryBound, keyring: Keyring, database: Any) -> None:
+    limits = Limits(lanes=2, group_rows_max=3, group_bytes_max=10)
+    group_commit = GroupCommit(pool, memory=memory, limits=limits)
+    outcomes = await put_together(group_commit, [seal(keyring, f"{number:06}" * (1 + number % 3)) for number in range(40)])
+    assert all(isinstance(outcome, Stored) and not outcome.duplicate for outcome in outcomes)
+    assert await count(database, "inbox") == 40
+    await group_commit.stop(grace_seconds=1)
+
+
+async def test_whoever_hangs_up_cancels_nobody(pool: Pool, memory: MemoryBound, keyring: Keyring, database: Any) -> None:
+    group_commit = GroupCommit(pool, memory=memory, limits=Limits(lanes=1))
+    await group_commit.start()
+    async with await AsyncConnection.connect(database.owner_dsn) as owner:
+        await owner.execute("LOCK TABLE statesvc.receipt")
+        tasks = [asyncio.create_task(group_commit.put(seal(keyring, body))) for body in ("first", "second", "third")]
+        await asyncio.sleep(0.05)
+        tasks[0].cancel()
+        tasks[1].cancel()
+        await asyncio.sleep(0.05)
+    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [asyncio.CancelledError, asyncio.CancelledError, Stored]
+    await group_commit.stop(grace_seconds=1)
+    assert await count(database, "inbox") == 3
+    assert memory.bytes_taken == 0
+
+
+async def test_a_locked_table_is_given_up_by_the_statement_timeout(
+    pool: Pool, memory: MemoryBound, keyring: Keyring, database: Any
+) -> None:
+    group_commit = GroupCommit(pool, memory=memory)
+    await group_commit.start()
+    async with await AsyncConnection.connect(database.owner_dsn) as owner:
+        await owner.execute("LOCK TABLE statesvc.receipt")
+        started = time.monotonic()
+        assert await group_commit.put(seal(keyring, "a")) is Refusal.NOT_STORED
+        assert time.monotonic() - started < 1.5
+    assert isinstance(await group_commit.put(seal(keyring, "a")), Stored)
+    await group_commit.stop(grace_seconds=1)
+
+
+async def test_a_missing_partition_is_no_ones_row(pool: Pool, memory: MemoryBound, keyring: Keyring, database: Any) -> None:
+    async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
+        partitions = await (
+            await owner.execute("SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'statesvc.body'::regclass")
+        ).fetchall()
+        for (partition,) in partitions:
+            await owner.execute(f"DROP TABLE {partition}")
+    group_commit = GroupCommit(pool, memory=memory, limits=Limits(lanes=1))
+    assert await put_together(group_commit, [seal(keyring, "a"), seal(keyring, "b")]) == [Refusal.NOT_STORED] * 2
+    await group_commit.stop(grace_seconds=1)
+
+
+async def test_stopping_stores_what_waits_and_takes_nothing_more(pool: Pool, memory: MemoryBound, keyring: Keyring, database: Any) -> None:
+    group_commit = GroupCommit(pool, memory=memory, limits=Limits(lanes=1, group_rows_max=2))
+    await GroupCommit(pool, memory=memory).stop(grace_seconds=1)
+    await group_commit.start()
+    tasks = [asyncio.create_task(group_commit.put(seal(keyring, str(number)))) for number in range(7)]
+    await asyncio.sleep(0)
+    await group_commit.stop(grace_seconds=5)
+    assert all(isinstance(outcome, Stored) for outcome in await asyncio.gather(*tasks))
+    assert await group_commit.put(seal(keyring, "late")) is Refusal.STOPPING
+    await group_commit.stop(grace_seconds=1)
+    assert await count(database, "inbox") == 7
+    assert memory.bytes_taken == 0

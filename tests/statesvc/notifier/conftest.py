@@ -1,0 +1,215 @@
+"""A subscriber on loopback, subscriptions, changes to tell, and notifiers."""
+
+import asyncio
+import contextlib
+import os
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import orjson
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+from psycopg import AsyncConnection
+from standardwebhooks.webhooks import Webhook
+
+from events.keyring import Keyring
+from events.sealing import MasterKeys, SealingKey
+from statesvc.database.pool import Pool, PoolLimits, make_pool
+from statesvc.keys import load_keyring
+from statesvc.notifier.addresses import parse_networks
+from statesvc.notifier.loop import Limits, Notifier, Surroundings
+from statesvc.notifier.outbox import Change, write_notifications
+from statesvc.notifier.sending import Sender
+from statesvc.subscriptions import store
+from statesvc.subscriptions.secret import Secret
+from statesvc.telemetry.metrics import Telemetry
+from statesvc.wakeup.channels import OUTBOX
+from statesvc.wakeup.listener import Listener
+
+LOOPBACK = parse_networks(["127.0.0.0/8"])
+
+
+@dataclass(frozen=True)
+class Received:
+    """One request as the subscriber got it."""
+
+    webhook_id: str
+    headers: dict[str, str]
+    body: bytes
+    path: str
+
+    @property
+    def data(self) -> dict[str, Any]:
+        return orjson.loads(self.body)["data"]
+
+    def verify(self, secret: Secret) -> None:
+        Webhook(secret.shown).verify(self.body, self.headers)
+
+
+@dataclass
+class Receiver:
+    """A subscriber that answers as told: `answer` decides for each request, 204 unless set."""
+
+    url: str = ""
+    received: list[Received] = field(default_factory=list)
+    answer: Callable[[Received], Awaitable[web.StreamResponse]] | None = None
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        got = Received(request.headers["webhook-id"], dict(request.headers), await request.read(), request.path)
+        self.received.append(got)
+        return web.Response(status=204) if self.answer is None else await self.answer(got)
+
+    def statuses(self, *statuses: int) -> None:
+        """The first answers in turn; the last one for ever."""
+        left = list(statuses)
+
+        async def answer(_got: Received) -> web.StreamResponse:
+            return web.Response(status=left.pop(0) if len(left) > 1 else left[0], text="said the subscriber")
+
+        self.answer = answer
+
+
+@pytest.fixture
+async def receiver() -> AsyncIterator[Receiver]:
+    receiver = Receiver()
+    app = web.Application()
+    app.router.add_post("/{tail:.*}", receiver.handle)
+    server = TestServer(app, host="127.0.0.1")
+    await server.start_server(shutdown_timeout=0.1)
+    receiver.url = f"http://127.0.0.1:{server.port}/hook"
+    yield receiver
+    await server.close()
+
+
+@pytest.fixture
+async def pool(database: Any) -> AsyncIterator[Pool]:
+    limits = PoolLimits(connections_max=4, acquire_seconds=2, statement_seconds=5, lock_seconds=2, idle_in_transaction_seconds=5)
+    pool = make_pool(database.service_dsn, name="notifier test", limits=limits)
+    await pool.open()
+    yield pool
+    await pool.close()
+
+
+@pytest.fixture
+async def connection(database: Any) -> AsyncIterator[AsyncConnection[Any]]:
+    async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture
+def master_key() -> bytes:
+    return os.urandom(32)
+
+
+@pytest.fixture
+async def keyring(connection: AsyncConnection[Any], master_key: bytes) -> Keyring:
+    return await load_keyring(connection, MasterKeys([master_key]))
+
+
+@dataclass
+class World:
+    """What a test does to the database, and what it looks up there."""
+
+    database: Any
+    connection: AsyncConnection[Any]
+    keyring: Keyring
+    pool: Pool
+    receiver: Receiver
+    secrets: dict[UUID, Secret] = field(default_factory=dict)
+
+    async def subscribe(self, **filters: Any) -> UUID:
+        wish = store.Wish(**{"url": self.receiver.url, **filters})
+        subscription_id, secret = await store.create(self.connection, self.keyring, wish, actor="key:test")
+        self.secrets[subscription_id] = secret
+        return subscription_id
+
+    async def shipment(self, *, erased: bool = False) -> tuple[UUID, SealingKey]:
+        shipment_id, key = uuid4(), SealingKey.fresh()
+        await self.connection.execute(
+            "INSERT INTO statesvc.stream VALUES (%s, 'ups', %s, '', 0, %s, statesvc.clock(), statesvc.clock(), %s, %s)",
+            (
+                shipment_id,
+                shipment_id.hex,
+                bytes(32),
+                None if erased else self.keyring.seal_shipment_key(key, shipment_id),
+                datetime.now(UTC) if erased else None,
+            ),
+        )
+        return shipment_id, key
+
+    def changes(self, shipment_id: UUID, *sequences: int) -> list[Change]:
+        return [
+            Change(
+                shipment_id=shipment_id,
+                sequence=sequence,
+                type="shipment.status_changed",
+                carrier_id="ups",
+                tracking_number="1ZINVENTED",
+                from_status="unknown",
+                to_status="in_transit",
+                occurred_at=datetime(2026, 3, 1, tzinfo=UTC) + timedelta(hours=sequence),
+            )
+            for sequence in sequences
+        ]
+
+    async def tell(self, shipment_id: UUID, *sequences: int) -> int:
+        async with self.connection.transaction():
+            return await (await write_notifications(self.connection, self.changes(shipment_id, *sequences))).rows()
+
+    async def rows(self, query: str, *parameters: Any) -> list[Any]:
+        return await (await self.connection.execute(query, parameters)).fetchall()
+
+    async def outbox(self) -> list[Any]:
+        return await self.rows("SELECT shipment_id, sequence, attempts, token IS NOT NULL FROM statesvc.outbox ORDER BY 1, 2")
+
+    async def attempts(self) -> list[Any]:
+        return await self.rows("SELECT outcome, status_code, number FROM statesvc.attempt ORDER BY recorded_at, batch_id, ordinal")
+
+    async def wake(self) -> None:
+        await self.connection.execute("SELECT pg_notify(%s, '')", (OUTBOX,))
+
+    async def advance(self, seconds: float) -> None:
+        """Moves the database's clock and tells the notifiers to look at it."""
+        await self.database.clock.advance(seconds)
+        await self.wake()
+
+    @contextlib.asynccontextmanager
+    async def notifier(self, *, grace_seconds: float = 5, **limits: Any) -> AsyncIterator[Notifier]:
+        """A running notifier, stopped at the end."""
+        listener, telemetry = Listener(self.database.service_dsn, [OUTBOX]), Telemetry()
+        await listener.start()
+        async with Sender(allowed=LOOPBACK, total_seconds=limits.pop("total_seconds", 15)) as sender:
+            around = Surroundings(pool=self.pool, keyring=self.keyring, listener=listener, telemetry=telemetry, sender=sender)
+            notifier = Notifier(around, worker="notifier-1", limits=Limits(grace_seconds=grace_seconds, **limits))
+            running = asyncio.create_task(notifier.run())
+            try:
+                yield notifier
+            finally:
+                notifier.stop()
+                await running
+                await listener.stop()
+                telemetry.close()
+
+
+@pytest.fixture
+async def world(database: Any, connection: AsyncConnection[Any], keyring: Keyring, pool: Pool, receiver: Receiver) -> World:
+    return World(database, connection, keyring, pool, receiver)
+
+
+@pytest.fixture
+def until() -> Callable[..., Awaitable[None]]:
+    async def until(condition: Callable[[], Any], seconds: float = 10) -> None:
+        deadline = time.monotonic() + seconds
+        while True:
+            held = condition()
+            if await held if asyncio.iscoroutine(held) else held:
+                return
+            assert time.monotonic() < deadline, "did not happen in time"
+            await asyncio.sleep(0.01)
+
+    return until

@@ -1,0 +1,30 @@
+"""A notifier as a process of its own, to be killed: `notifier_process.py DSN MASTER_KEY_HEX`."""
+
+import asyncio
+import sys
+
+from psycopg import AsyncConnection
+
+from events.sealing import MasterKeys
+from statesvc.database.pool import PoolLimits, make_pool
+from statesvc.keys import load_keyring
+from statesvc.notifier.addresses import parse_networks
+from statesvc.notifier.loop import Limits, Notifier, Surroundings
+from statesvc.notifier.sending import Sender
+from statesvc.telemetry.metrics import Telemetry
+from statesvc.wakeup.channels import OUTBOX
+from statesvc.wakeup.listener import Listener
+
+
+async def main(dsn: str, master_key: str) -> None:
+    limits = PoolLimits(connections_max=2, acquire_seconds=2, statement_seconds=5, lock_seconds=2, idle_in_transaction_seconds=5)
+    async with await AsyncConnection.connect(dsn, autocommit=True) as connection:
+        keyring = await load_keyring(connection, MasterKeys([bytes.fromhex(master_key)]))
+    listener = Listener(dsn, [OUTBOX])
+    await listener.start()
+    async with make_pool(dsn, name="notifier process", limits=limits) as pool, Sender(allowed=parse_networks(["127.0.0.0/8"])) as sender:
+        around = Surroundings(pool=pool, keyring=keyring, listener=listener, telemetry=Telemetry(), sender=sender)
+        await Notifier(around, worker="notifier-process", limits=Limits()).run()
+
+
+asyncio.run(main(*sys.argv[1:]))

@@ -1,0 +1,324 @@
+"""The notifier against a real database and a real subscriber on loopback."""
+
+import asyncio
+import hashlib
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import orjson
+import pytest
+from aiohttp import web
+
+from events.sealing import commitment, unsalted
+from statesvc.notifier.evidence import attempt_context
+from statesvc.notifier.schedule import ATTEMPTS_MAX, DELAYS_SECONDS
+from statesvc.subscriptions import store
+
+
+async def test_a_change_is_delivered_once_and_signed(world: Any, receiver: Any, until: Any) -> None:
+    subscription_id = await world.subscribe()
+    shipment_id, _ = await world.shipment()
+    async with world.notifier() as notifier:
+        await world.tell(shipment_id, 1)
+        await world.wake()
+        await until(lambda: receiver.received)
+        await until(lambda: notifier.in_flight == 0)
+        await world.wake()
+    (got,) = receiver.received
+    got.verify(world.secrets[subscription_id])
+    assert got.data["sequence"] == 1
+    assert got.webhook_id.startswith("n1-")
+    assert got.headers["Content-Type"] == "application/json"
+    assert await world.outbox() == []
+    assert await world.attempts() == [("delivered", 204, 1)]
+
+
+async def test_what_was_written_before_the_start_is_delivered_too(world: Any, receiver: Any, until: Any) -> None:
+    await world.subscribe()
+    shipment_id, _ = await world.shipment()
+    await world.tell(shipment_id, 1)
+    async with world.notifier():
+        await until(lambda: receiver.received)
+
+
+async def test_a_failure_is_retried_with_the_same_id_when_its_time_has_come(world: Any, receiver: Any, until: Any) -> None:
+    await world.subscribe()
+    shipment_id, _ = await world.shipment()
+    await world.tell(shipment_id, 1)
+    receiver.statuses(500, 503, 200)
+
+    async def attempted(count: int) -> bool:
+        return len(await world.attempts()) == count
+
+    async with world.notifier():
+        for count, delay in enumerate(DELAYS_SECONDS[:2], start=1):
+            await until(lambda count=count: attempted(count))
+            await world.advance(delay - 2)
+            await asyncio.sleep(0.1)
+            assert len(receiver.received) == count, "too early"
+            await world.advance(2 + delay * 0.2)
+        await until(lambda: attempted(3))
+    assert len({got.webhook_id for got in receiver.received}) == 1
+    assert len({got.body for got in receiver.received}) == 1
+    assert await world.attempts() == [("refused", 500, 1), ("refused", 503, 2), ("delivered", 200, 3)]
+    assert await world.outbox() == []
+
+
+async def test_the_next_due_time_is_kept_without_a_wake_up(world: Any, receiver: Any, until: Any) -> None:
+    await world.subscribe()
+    shipment_id, _ = await world.shipment()
+    await world.tell(shipment_id, 1)
+
+    async def once_more(_got: Any) -> web.StreamResponse:
+        return web.Response(status=429, headers={"Retry-After": "1"}) if len(receiver.received) == 1 else web.Response(status=200)
+
+    receiver.answer = once_more
+    async with world.notifier():
+        await until(lambda: len(receiver.received) == 2, 4)
+
+
+async def test_a_shipment_is_told_in_order_and_only_its_own_failure_blocks_it(world: Any, receiver: Any, until: Any) -> None:
+    await world.subscribe()
+    blocked, _ = await world.shipment()
+    free, _ = await world.shipment()
+    await world.tell(blocked, 1, 2, 3)
+    await world.tell(free, 4, 5, 6)
+
+    async def refuse_the_first(got: Any) -> web.StreamResponse:
+        refused = got.data["sequence"] == 1 and sum(r.data["sequence"] == 1 for r in receiver.received) == 1
+        return web.Response(status=500 if refused else 200)
+
+    receiver.answer = refuse_the_first
+    async with world.notifier():
+        await until(lambda: len(receiver.received) == 4)
+        await asyncio.sleep(0.1)
+        assert sorted(got.data["sequence"] for got in receiver.received) == [1, 4, 5, 6]
+        assert [got.data["sequence"] for got in receiver.received if got.data["sequence"] > 3] == [4, 5, 6]
+        await world.advance(7)
+        await until(lambda: len(receiver.received) == 7)
+    assert [got.data["sequence"] for got in receiver.received][4:] == [1, 2, 3]
+
+
+async def test_a_slow_subscriber_holds_at_most_a_quarter_and_delays_nobody(world: Any, receiver: Any, until: Any) -> None:
+    slow = await world.subscribe(url=receiver.url.replace("/hook", "/slow"))
+    hurried = asyncio.Event()
+
+    async def by_path(got: Any) -> web.StreamResponse:
+        if got.path == "/slow":
+            await hurried.wait()
+        return web.Response()
+
+    receiver.answer = by_path
+    for _ in range(20):
+        await world.tell((await world.shipment())[0], 1)
+    async with world.notifier(in_flight_max=16) as notifier:
+        await until(lambda: notifier.in_flight == 4)
+        await asyncio.sleep(0.1)
+        assert len(receiver.received) == 4
+        await store.turn(world.connection, slow, "pause", actor="key:test")
+        await world.subscribe(carriers=["ups"])
+        for _ in range(30):
+            await world.tell((await world.shipment())[0], 1)
+        await world.wake()
+        await until(lambda: sum(got.path == "/hook" for got in receiver.received) == 30)
+        assert sum(got.path == "/slow" for got in receiver.received) == 4
+        hurried.set()
+
+
+async def test_after_the_last_retry_there_is_a_dead_letter_and_the_next_one_goes_ahead(world: Any, receiver: Any, until: Any) -> None:
+    await world.subscribe()
+    shipment_id, _ = await world.shipment()
+    await world.tell(shipment_id, 1, 2)
+
+    async def refuse_the_first(got: Any) -> web.StreamResponse:
+        return web.Response(status=500 if got.data["sequence"] == 1 else 200)
+
+    receiver.answer = refuse_the_first
+
+    async def attempted(count: int) -> bool:
+        return len(await world.attempts()) >= count
+
+    async with world.notifier():
+        for count, delay in enumerate(DELAYS_SECONDS, start=1):
+            await until(lambda count=count: attempted(count))
+            await world.advance(delay * 1.2 + 1)
+        await until(lambda: attempted(ATTEMPTS_MAX + 1))
+    assert [got.data["sequence"] for got in receiver.received] == [1] * ATTEMPTS_MAX + [2]
+    assert await world.outbox() == []
+    assert await world.rows("SELECT kind, cause, carrier_id, webhook_id, attempts, detail FROM statesvc.dead_letter") == [
+        (
+            *("notification", "delivery_exhausted", "ups", receiver.received[0].webhook_id, ATTEMPTS_MAX),
+            "10 attempts, the last one: refused, status 500",
+        )
+    ]
+
+
+async def test_410_disables_the_subscription_at_once_and_resume_sends_what_waits(world: Any, receiver: Any, until: Any) -> None:
+    subscription_id = await world.subscribe()
+    shipment_id, _ = await world.shipment()
+    await world.tell(shipment_id, 1)
+    receiver.statuses(410, 200)
+
+    async def state() -> str:
+        found = await store.find(world.connection, subscription_id)
+        assert found is not None
+        return str(found.state)
+
+    async def disabled() -> bool:
+        return await state() == "disabled"
+
+    async with world.notifier():
+        await until(disabled)
+        assert await world.tell(shipment_id, 2) == 0
+        await world.advance(100_000)
+        await asyncio.sleep(0.1)
+        assert len(receiver.received) == 1
+        await store.turn(world.connection, subscription_id, "resume", actor="key:test")
+        await world.wake()
+        await until(lambda: len(receiver.received) == 2)
+    assert await state() == "active"
+
+
+async def test_a_paused_subscription_gets_nothing_until_it_resumes(world: Any, receiver: Any, until: Any) -> None:
+    subscription_id = await world.subscribe()
+    await store.turn(world.connection, subscription_id, "pause", actor="key:test")
+    shipment_id, _ = await world.shipment()
+    await world.tell(shipment_id, 1)
+    async with world.notifier():
+        await world.wake()
+        await asyncio.sleep(0.1)
+        assert receiver.received == []
+        await store.turn(world.connection, subscription_id, "resume", actor="key:test")
+        await world.wake()
+        await until(lambda: receiver.received)
+
+
+async def test_a_rotation_signs_with_both_secrets_until_the_grace_is_over(world: Any, receiver: Any, until: Any) -> None:
+    subscription_id = await world.subscribe()
+    old = world.secrets[subscription_id]
+    new = await store.rotate(world.connection, world.keyring, subscription_id, grace=timedelta(hours=24), actor="key:test")
+    shipment_id, _ = await world.shipment()
+    await world.tell(shipment_id, 1)
+    async with world.notifier():
+        await until(lambda: receiver.received)
+        receiver.received[0].verify(old)
+        receiver.received[0].verify(new)
+        await world.advance(24 * 3600 + 1)
+        await world.tell(shipment_id, 2)
+        await world.wake()
+        await until(lambda: len(receiver.received) == 2)
+        receiver.received[1].verify(new)
+        assert " " not in receiver.received[1].headers["webhook-signature"]
+
+
+async def test_an_attempt_is_an_entry_of_the_log_that_proves_what_was_sent(world: Any, receiver: Any, until: Any) -> None:
+    await world.subscribe()
+    shipment_id, key = await world.shipment()
+    receiver.statuses(200)
+    await world.tell(shipment_id, 1)
+    async with world.notifier() as notifier:
+        await until(lambda: receiver.received)
+        await until(lambda: notifier.in_flight == 0)
+    ((canonical, leaf_hash, sealed, batch_id, ordinal, recorded_at),) = await world.rows(
+        "SELECT canonical, leaf_hash, sealed_part, batch_id, ordinal, recorded_at FROM statesvc.attempt"
+    )
+    ((entries, leaf_hashes, writer, batch_recorded_at),) = await world.rows(
+        "SELECT entries, leaf_hashes, writer, recorded_at FROM statesvc.batch WHERE batch_id = %s", batch_id
+    )
+    assert (entries, leaf_hashes, writer, batch_recorded_at, ordinal) == (1, leaf_hash, "notifier-1", recorded_at, 0)
+    document = orjson.loads(canonical)
+    webhook_id = receiver.received[0].webhook_id
+    assert (document["webhook_id"], document["outcome"], document["status_code"], document["number"]) == (webhook_id, "delivered", 200, 1)
+    salted_part = key.open(sealed, attempt_context(shipment_id, webhook_id, 1))
+    assert commitment(salted_part).hex() == document["part_commitment"]
+    part = orjson.loads(unsalted(salted_part))
+    assert part["response"] == "said the subscriber"
+    assert hashlib.sha256(bytes.fromhex(part["body_salt"]) + receiver.received[0].body).hexdigest() == document["body_commitment"]
+
+
+async def test_of_an_erased_shipment_the_attempt_keeps_no_salt(world: Any, receiver: Any, until: Any) -> None:
+    await world.subscribe()
+    shipment_id, _ = await world.shipment(erased=True)
+    await world.tell(shipment_id, 1)
+    async with world.notifier() as notifier:
+        await until(lambda: receiver.received)
+        await until(lambda: notifier.in_flight == 0)
+    ((sealed, canonical),) = await world.rows("SELECT sealed_part, canonical FROM statesvc.attempt")
+    assert sealed is None
+    assert orjson.loads(canonical).get("part_commitment") is None
+
+
+async def test_two_notifiers_send_each_notification_once(world: Any, receiver: Any, until: Any) -> None:
+    await world.subscribe()
+    for _ in range(40):
+        await world.tell((await world.shipment())[0], 1, 2, 3)
+    async with world.notifier(), world.notifier():
+        await until(lambda: len(receiver.received) >= 120)
+        await asyncio.sleep(0.1)
+    assert len(receiver.received) == 120
+    assert len({got.webhook_id for got in receiver.received}) == 120
+    order: dict[tuple[str, str], list[int]] = {}
+    told = await world.rows("SELECT webhook_id, shipment_id FROM statesvc.notification")
+    of_shipment = {webhook_id: str(shipment_id) for webhook_id, shipment_id in told}
+    for got in receiver.received:
+        order.setdefault((got.path, of_shipment[got.webhook_id]), []).append(got.data["sequence"])
+    assert all(sequences == [1, 2, 3] for sequences in order.values())
+
+
+async def test_what_waits_for_a_deleted_subscription_is_forgotten(world: Any, receiver: Any, until: Any) -> None:
+    subscription_id = await world.subscribe()
+    await world.tell(uuid4(), 1)
+    await store.turn(world.connection, subscription_id, "delete", actor="key:test")
+
+    async def empty() -> bool:
+        return await world.outbox() == []
+
+    async with world.notifier():
+        await until(empty)
+    assert receiver.received == []
+
+
+async def test_a_stop_lets_what_is_in_flight_finish(world: Any, receiver: Any, until: Any) -> None:
+    await world.subscribe()
+    shipment_id, _ = await world.shipment()
+    await world.tell(shipment_id, 1, 2)
+
+    async def take_a_moment(_got: Any) -> web.StreamResponse:
+        await asyncio.sleep(0.2)
+        return web.Response()
+
+    receiver.answer = take_a_moment
+    async with world.notifier() as notifier:
+        await until(lambda: receiver.received)
+        notifier.stop()
+        notifier.stop()
+    assert len(receiver.received) == 1
+    assert await world.attempts() == [("delivered", 200, 1)]
+    assert await world.outbox() == [(shipment_id, 2, 0, False)]
+
+
+async def test_a_stop_gives_back_uncharged_what_takes_longer_than_the_grace(world: Any, receiver: Any, until: Any) -> None:
+    await world.subscribe()
+    shipment_id, _ = await world.shipment()
+    await world.tell(shipment_id, 1)
+    never = asyncio.Event()
+
+    async def hang(_got: Any) -> web.StreamResponse:
+        await never.wait()
+        return web.Response()
+
+    receiver.answer = hang
+    async with world.notifier(grace_seconds=0.1):
+        await until(lambda: receiver.received)
+    never.set()
+    assert await world.outbox() == [(shipment_id, 1, 0, False)]
+
+
+@pytest.mark.parametrize("stop_first", [True, False])
+async def test_a_notifier_that_is_stopped_before_it_runs_ends_at_once(world: Any, receiver: Any, stop_first: bool) -> None:  # noqa: FBT001
+    await world.subscribe()
+    async with world.notifier() as notifier:
+        if stop_first:
+            notifier.stop()
+    assert receiver.received == []

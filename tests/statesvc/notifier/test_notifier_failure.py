@@ -1,0 +1,155 @@
+"""What a notifier does when it, its database or its subscriber fails in the middle."""
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from aiohttp import web
+from psycopg import AsyncConnection
+
+from statesvc.notifier import loop
+from statesvc.notifier.schedule import ATTEMPTS_MAX
+
+PROGRAM = Path(__file__).with_name("notifier_process.py")
+LEASE_SECONDS = 46
+
+
+async def test_killed_between_send_and_settle_it_is_sent_again_with_the_same_id(
+    world: Any, receiver: Any, until: Any, master_key: bytes
+) -> None:
+    await world.subscribe()
+    shipment_id, _ = await world.shipment()
+    await world.tell(shipment_id, 1)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        str(PROGRAM),
+        world.database.service_dsn,
+        master_key.hex(),
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+
+    async def kill_the_sender(_got: Any) -> web.StreamResponse:
+        if process.returncode is None:
+            process.send_signal(signal.SIGKILL)
+            await process.wait()
+        return web.Response()
+
+    receiver.answer = kill_the_sender
+    await until(lambda: receiver.received, 20)
+    assert await process.wait() == -signal.SIGKILL
+    assert await world.attempts() == []
+    async with world.notifier() as notifier:
+        await asyncio.sleep(0.1)
+        assert len(receiver.received) == 1, "the dead process still holds the lease"
+        await world.advance(LEASE_SECONDS)
+        await until(lambda: len(receiver.received) == 2)
+        await until(lambda: notifier.in_flight == 0)
+    assert len({got.webhook_id for got in receiver.received}) == 1
+    assert await world.attempts() == [("delivered", 200, 2)], "the lost try is charged: it was counted when it was claimed"
+
+
+async def test_a_notification_that_kills_each_notifier_is_buried_unsent(world: Any, receiver: Any, until: Any) -> None:
+    await world.subscribe()
+    shipment_id, _ = await world.shipment()
+    await world.tell(shipment_id, 1, 2)
+    await world.connection.execute("UPDATE statesvc.outbox SET attempts = %s WHERE sequence = 1", (ATTEMPTS_MAX,))
+    async with world.notifier():
+        await until(lambda: receiver.received)
+    assert [got.data["sequence"] for got in receiver.received] == [2]
+    ((detail,),) = await world.rows("SELECT detail FROM statesvc.dead_letter")
+    assert detail == "10 attempts, the last ones ended without a verdict: the notifier died"
+
+
+async def test_what_is_sent_is_settled_once_when_the_connection_is_lost_meanwhile(world: Any, receiver: Any, until: Any) -> None:
+    await world.subscribe()
+    shipment_id, _ = await world.shipment()
+    await world.tell(shipment_id, 1)
+
+    async def drop_connections(_got: Any) -> web.StreamResponse:
+        async with await AsyncConnection.connect(world.database.service_dsn, autocommit=True) as connection:
+            await connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND application_name IN ('notifier test', 'statesvc listener')"
+            )
+        return web.Response()
+
+    receiver.answer = drop_connections
+    async with world.notifier() as notifier:
+        await until(lambda: receiver.received)
+        await until(lambda: notifier.in_flight == 0)
+        receiver.answer = None
+        await world.tell(shipment_id, 2)
+        await world.wake()
+        await until(lambda: len(receiver.received) == 2)
+        await until(lambda: notifier.in_flight == 0)
+    assert await world.attempts() == [("delivered", 200, 1), ("delivered", 204, 1)]
+
+
+async def test_an_unknown_commit_records_no_attempt_twice(world: Any, receiver: Any, until: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+
+    await world.subscribe()
+    shipment_id, _ = await world.shipment()
+    await world.tell(shipment_id, 1)
+    settle, calls = loop.settle, []
+
+    async def commit_then_fail(*args: Any, **kwargs: Any) -> Any:
+        calls.append(kwargs["again"])
+        settled = await settle(*args, **kwargs)
+        if len(calls) == 1:
+            raise psycopg.OperationalError("the connection broke during the commit")
+        return settled
+
+    monkeypatch.setattr(loop, "settle", commit_then_fail)
+    async with world.notifier() as notifier:
+        await until(lambda: receiver.received)
+        await until(lambda: len(calls) == 2)
+        await until(lambda: notifier.in_flight == 0)
+    assert calls == [False, True]
+    assert await world.attempts() == [("delivered", 204, 1)]
+
+
+async def test_an_attempt_whose_lease_ran_out_is_recorded_but_settles_nothing(world: Any, receiver: Any, until: Any) -> None:
+    await world.subscribe()
+    shipment_id, _ = await world.shipment()
+    await world.tell(shipment_id, 1)
+    go = asyncio.Event()
+
+    async def slow_at_first(_got: Any) -> web.StreamResponse:
+        if len(receiver.received) == 1:
+            await go.wait()
+            return web.Response(status=500)
+        return web.Response(status=200)
+
+    receiver.answer = slow_at_first
+    async with world.notifier() as frozen:
+        await until(lambda: receiver.received)
+        await world.database.clock.advance(LEASE_SECONDS)
+        async with world.notifier() as second:
+            await until(lambda: len(receiver.received) == 2)
+            await until(lambda: second.in_flight == 0)
+        assert await world.outbox() == []
+        go.set()
+        await until(lambda: frozen.in_flight == 0)
+    assert await world.attempts() == [("delivered", 200, 2), ("refused", 500, 1)]
+    assert await world.outbox() == []
+
+
+async def test_a_secret_that_does_not_open_sends_nothing_unsigned(world: Any, receiver: Any, until: Any) -> None:
+    subscription_id = await world.subscribe()
+    await world.connection.execute(
+        "UPDATE statesvc.subscription SET sealed_secrets = ARRAY['\\x00'::bytea] WHERE subscription_id = %s", (subscription_id,)
+    )
+    shipment_id, _ = await world.shipment()
+    await world.tell(shipment_id, 1)
+
+    async def attempted() -> bool:
+        return await world.attempts() == [("unsigned", None, 1)]
+
+    async with world.notifier():
+        await until(attempted)
+    assert receiver.received == []

@@ -1,0 +1,77 @@
+"""Writing notifications: which subscriptions get one, and that it stays one."""
+
+import hashlib
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from statesvc.notifier.outbox import write_notifications
+from statesvc.subscriptions import store
+
+
+async def notified(world: Any) -> list[Any]:
+    return await world.rows("SELECT subscription_id, shipment_id, sequence, webhook_id FROM statesvc.notification ORDER BY sequence")
+
+
+async def test_without_subscriptions_nothing_is_written(world: Any) -> None:
+    assert await world.tell(uuid4(), 1, 2) == 0
+    assert await notified(world) == []
+    assert await world.outbox() == []
+
+
+async def test_no_changes_are_no_notifications(world: Any) -> None:
+    await world.subscribe()
+    assert await world.tell(uuid4()) == 0
+
+
+async def test_each_change_is_written_once_however_often_it_is_told(world: Any) -> None:
+    await world.subscribe()
+    await world.subscribe()
+    shipment_id = uuid4()
+    assert await world.tell(shipment_id, 1, 2) == 4
+    assert await world.tell(shipment_id, 1, 2) == 0
+    assert len(await world.outbox()) == 4
+
+
+async def test_the_webhook_id_is_a_hash_of_subscription_shipment_and_sequence(world: Any) -> None:
+    subscription_id, shipment_id = await world.subscribe(), uuid4()
+    await world.tell(shipment_id, 7)
+    digest = hashlib.sha256(f"{subscription_id}\x1f{shipment_id}\x1f7".encode()).hexdigest()
+    assert await notified(world) == [(subscription_id, shipment_id, 7, f"n1-{digest[:32]}")]
+
+
+@pytest.mark.parametrize(
+    ("filters", "matches"),
+    [
+        ({}, True),
+        ({"carriers": ["ups", "fedex"]}, True),
+        ({"carriers": ["fedex"]}, False),
+        ({"statuses": ["in_transit"]}, True),
+        ({"statuses": ["delivered"]}, False),
+        ({"types": ["shipment.status_changed"]}, True),
+        ({"types": ["shipment.updated"]}, False),
+        ({"carriers": ["ups"], "statuses": ["delivered"]}, False),
+    ],
+)
+async def test_a_change_goes_to_whoever_asked_for_its_kind(world: Any, filters: dict[str, list[str]], matches: bool) -> None:  # noqa: FBT001
+    await world.subscribe(**filters)
+    assert await world.tell(uuid4(), 1) == int(matches)
+
+
+async def test_paused_subscriptions_collect_disabled_and_deleted_ones_do_not(world: Any) -> None:
+    ids: dict[str, UUID] = {name: await world.subscribe() for name in ("paused", "disabled", "deleted")}
+    await store.turn(world.connection, ids["paused"], "pause", actor="key:test")
+    await store.turn(world.connection, ids["deleted"], "delete", actor="key:test")
+    await world.connection.execute(
+        "UPDATE statesvc.subscription SET disabled_at = statesvc.clock() WHERE subscription_id = %s", (ids["disabled"],)
+    )
+    assert await world.tell(uuid4(), 1) == 1
+    assert [row[0] for row in await notified(world)] == [ids["paused"]]
+
+
+async def test_in_a_pipeline_the_answer_comes_later(world: Any) -> None:
+    await world.subscribe()
+    async with world.connection.pipeline(), world.connection.transaction():
+        pending = await write_notifications(world.connection, world.changes(uuid4(), 1))
+    assert await pending.rows() == 1

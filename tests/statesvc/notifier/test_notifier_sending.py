@@ -1,0 +1,164 @@
+"""One POST: what the sender refuses to do, and how each failure of the other side is named."""
+
+import asyncio
+import contextlib
+import socket
+import zlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+from aiohttp import web
+from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.test_utils import TestServer
+
+from statesvc.notifier.addresses import parse_networks
+from statesvc.notifier.outcome import Outcome
+from statesvc.notifier.sending import RESPONSE_BYTES_MAX, Answer, Sender
+
+LOOPBACK = parse_networks(["127.0.0.0/8"])
+HEADERS = {"webhook-id": "n1-00"}
+
+
+@contextlib.asynccontextmanager
+async def raw_server(handle: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]) -> AsyncIterator[str]:
+    """Answers connections as `handle` does; at the end all of them are closed. Yields host and port."""
+    tasks: set[asyncio.Task[None]] = set()
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await handle(reader, writer)
+        writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
+
+    server = await asyncio.start_server(lambda reader, writer: tasks.add(asyncio.create_task(connected(reader, writer))), "127.0.0.1", 0)
+    async with server:
+        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    await asyncio.gather(*tasks)
+
+
+async def send(url: str, *, allowed: Any = LOOPBACK, **limits: Any) -> Answer:
+    async with Sender(allowed=allowed, **limits) as sender:
+        return await sender.send(url, headers=HEADERS, body=b"{}")
+
+
+async def test_a_redirect_is_a_refusal_and_never_followed(receiver: Any) -> None:
+    async def redirect(_got: Any) -> web.StreamResponse:
+        return web.Response(status=307, headers={"Location": receiver.url + "/elsewhere"})
+
+    receiver.answer = redirect
+    answer = await send(receiver.url)
+    assert (answer.outcome, answer.status_code) == (Outcome.REFUSED, 307)
+    assert len(receiver.received) == 1
+
+
+@pytest.mark.parametrize(
+    ("host", "outcome"),
+    [
+        ("127.0.0.1", Outcome.ADDRESS_REFUSED),
+        ("localhost", Outcome.ADDRESS_REFUSED),
+        ("0x7f000001", Outcome.ADDRESS_REFUSED),
+        ("[::ffff:127.0.0.1]", Outcome.ADDRESS_REFUSED),
+        ("2130706433", Outcome.UNREACHABLE),
+        ("127.1", Outcome.UNREACHABLE),
+    ],
+)
+async def test_a_private_address_is_refused_however_it_is_written(receiver: Any, host: str, outcome: Outcome) -> None:
+    answer = await send(receiver.url.replace("127.0.0.1", host), allowed=())
+    assert answer.outcome is outcome
+    assert receiver.received == []
+
+
+async def test_a_name_that_changes_its_answer_after_the_check_is_still_refused(receiver: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Rebinding(AbstractResolver):
+        async def resolve(self, host: str, port: int = 0, family: int = socket.AF_INET) -> list[ResolveResult]:
+            return [ResolveResult(hostname=host, host="127.0.0.1", port=port, family=family, proto=0, flags=0)]
+
+        async def close(self) -> None:
+            return
+
+    async with Sender() as sender:
+        assert sender._session is not None  # noqa: SLF001 - the resolver is what an attacker controls
+        monkeypatch.setattr(sender._session.connector, "_resolver", Rebinding())  # noqa: SLF001
+        answer = await sender.send(receiver.url.replace("127.0.0.1", "rebinding.invalid"), headers=HEADERS, body=b"{}")
+    assert answer.outcome is Outcome.ADDRESS_REFUSED
+    assert receiver.received == []
+
+
+async def test_nobody_there_is_unreachable() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    assert (await send(f"http://127.0.0.1:{port}/")).outcome is Outcome.UNREACHABLE
+    assert (await send("http://no-such-host.invalid/")).outcome is Outcome.UNREACHABLE
+
+
+async def test_an_answer_that_does_not_come_is_timed_out(receiver: Any) -> None:
+    async def hang(_got: Any) -> web.StreamResponse:
+        await asyncio.sleep(5)
+        return web.Response()
+
+    receiver.answer = hang
+    answer = await send(receiver.url, total_seconds=0.2)
+    assert (answer.outcome, answer.status_code) == (Outcome.TIMED_OUT, None)
+    assert 0.15 < answer.duration_seconds < 2
+
+
+async def test_a_peer_that_hangs_up_or_talks_no_http_is_unreachable() -> None:
+    async def babble(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"220 mail.invalid ESMTP\r\n")
+
+    async with raw_server(babble) as host:
+        assert (await send(f"http://{host}/")).outcome is Outcome.UNREACHABLE
+        assert (await send(f"https://{host}/")).outcome is Outcome.UNREACHABLE, "nor TLS"
+
+
+async def test_of_an_endless_answer_20_kb_are_read() -> None:
+    async def endless(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        with contextlib.suppress(ConnectionError):
+            while True:
+                await response.write(b"x" * 10_000)
+        return response
+
+    app = web.Application()
+    app.router.add_post("/", endless)
+
+    async with TestServer(app, host="127.0.0.1") as server:
+        answer = await send(f"http://127.0.0.1:{server.port}/", total_seconds=3)
+        assert (answer.outcome, len(answer.response)) == (Outcome.DELIVERED, RESPONSE_BYTES_MAX)
+        assert answer.duration_seconds < 2
+
+
+async def test_the_status_counts_even_if_the_body_stalls() -> None:
+    async def stall(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"{}")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nbegun")
+        await reader.read()
+
+    async with raw_server(stall) as host:
+        answer = await send(f"http://{host}/", total_seconds=0.3)
+    assert (answer.outcome, answer.response) == (Outcome.DELIVERED, b"begun")
+
+
+async def test_a_compressed_answer_is_not_inflated(receiver: Any) -> None:
+    bomb = zlib.compress(b"\0" * 1_000_000)
+
+    async def compressed(_got: Any) -> web.StreamResponse:
+        return web.Response(body=bomb, headers={"Content-Encoding": "deflate"})
+
+    receiver.answer = compressed
+    answer = await send(receiver.url)
+    assert answer.response == bomb
+
+
+async def test_retry_after_is_handed_on_and_cookies_are_not_kept(receiver: Any) -> None:
+    async def busy(_got: Any) -> web.StreamResponse:
+        return web.Response(status=429, headers={"Retry-After": "17", "Set-Cookie": "track=1"})
+
+    receiver.answer = busy
+    async with Sender(allowed=LOOPBACK) as sender:
+        answer = await sender.send(receiver.url, headers=HEADERS, body=b"{}")
+        await sender.send(receiver.url, headers=HEADERS, body=b"{}")
+    assert answer.retry_after_seconds == 17
+    assert "Cookie" not in receiver.received[1].headers
