@@ -14,6 +14,7 @@ from uuid import UUID
 
 from events.errors import Cause, UnreadableMessageError
 from events.event import NOT_PERSONAL, Event, Personal, Place, Raw, Reading
+from events.reading.times import SHIFTED
 from events.vocabulary import TzSource
 
 Digest = Callable[[bytes], bytes]
@@ -22,7 +23,6 @@ Digest = Callable[[bytes], bytes]
 NAMES_BYTES_MAX: Final = 2000
 """Of number, discriminator, native id, codes and place together: they become keys in the database, which bounds its keys."""
 
-SHIFTED: Final = "shifted"
 _SEPARATOR: Final = "\x1f"
 _ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz234567"
 _PAIRS: Final = tuple(first + second for first in _ALPHABET for second in _ALPHABET)
@@ -35,7 +35,8 @@ def normalize_number(printed: str) -> str:
     """A tracking number as it is compared: NFKC, upper case, without white space, zero-width characters and hyphens."""
     if printed.isascii() and printed.isalnum():
         return printed.upper()
-    return _IGNORED.sub("", unicodedata.normalize("NFKC", printed).upper())
+    number = _IGNORED.sub("", unicodedata.normalize("NFKC", printed).upper())
+    return number if number == printed else normalize_number(number)
 
 
 @lru_cache(maxsize=4096)

@@ -59,6 +59,7 @@ CREATE TABLE statesvc.event (
     kind text NOT NULL CHECK (kind IN ('scan', 'info', 'correction', 'unmapped')),
     status text CHECK (status <> 'unknown'),
     carrier_code text,
+    by_category boolean NOT NULL,
     normalizer text NOT NULL,
     leaf_hash bytea NOT NULL,
     canonical bytea NOT NULL,
@@ -66,7 +67,9 @@ CREATE TABLE statesvc.event (
     PRIMARY KEY (shipment_id, version, recorded_at),
     CHECK (leaf_hash = sha256('\x00'::bytea || canonical))
 ) PARTITION BY RANGE (recorded_at);
-CREATE INDEX event_unmapped ON statesvc.event (carrier_id, carrier_code) WHERE kind = 'unmapped';
+-- Codes that a human should look at: unknown ones, and those read only by the category that the carrier gives beside them.
+-- Pattern ops, because a code may have a reason appended and is then counted by its prefix.
+CREATE INDEX event_unmapped ON statesvc.event (carrier_id, carrier_code text_pattern_ops) WHERE kind = 'unmapped' OR by_category;
 
 -- The same carrier_id + event_id with other carrier-stated facts. `shipment_id` is the holder of the event.
 CREATE TABLE statesvc.conflict (

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -65,7 +66,25 @@ def server() -> postgres.Server:
 
 @pytest.fixture
 async def database(server: postgres.Server) -> AsyncIterator[Database]:
-    name = await postgres.create_database(server)
+    """As a release finds it: migrated, with its privileges, empty."""
+    async with _temporary(server, postgres.TEMPLATE) as mine:
+        yield mine
+
+
+@pytest.fixture
+async def bare_database(server: postgres.Server) -> AsyncIterator[Database]:
+    """Without any schema, before the first migration."""
+    async with _temporary(server, "template1") as mine:
+        yield mine
+
+
+@asynccontextmanager
+async def _temporary(server: postgres.Server, template: str) -> AsyncIterator[Database]:
+    name = await postgres.create_database(server, template)
     mine = server.on(name)
-    yield Database(service_dsn=mine.service_dsn, owner_dsn=mine.owner_dsn, superuser_dsn=mine.superuser_dsn, clock=Clock(mine.owner_dsn))
-    await postgres.drop_database(server, name)
+    try:
+        yield Database(
+            service_dsn=mine.service_dsn, owner_dsn=mine.owner_dsn, superuser_dsn=mine.superuser_dsn, clock=Clock(mine.owner_dsn)
+        )
+    finally:
+        await postgres.drop_database(server, name)

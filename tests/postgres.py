@@ -67,11 +67,11 @@ def running_server() -> Server:
         return Server(**json.loads(told.read_text()))
 
 
-async def create_database(server: Server) -> str:
+async def create_database(server: Server, template: str = TEMPLATE) -> str:
     name = f"test_{uuid4().hex}"
     async with await AsyncConnection.connect(server.superuser_dsn, autocommit=True) as connection:
         await connection.execute(
-            sql.SQL("CREATE DATABASE {} TEMPLATE {} OWNER statesvc_owner").format(sql.Identifier(name), sql.Identifier(TEMPLATE))
+            sql.SQL("CREATE DATABASE {} TEMPLATE {} OWNER statesvc_owner").format(sql.Identifier(name), sql.Identifier(template))
         )
     return name
 

@@ -21,7 +21,7 @@ from events.reading.meanings import UNMAPPED, meanings
 from events.reading.places import country_code, place
 from events.reading.text import collapse, signer, text, text_unless
 from events.reading.times import Clock
-from events.reading.xml import Document, body_of, is_xml, read_xml, text_at
+from events.reading.xml import Document, body_of, is_xml, read_xml, text_at, texts
 from events.vocabulary import Status
 
 CODES: Final = meanings("dhl_express_codes.csv")
@@ -157,15 +157,17 @@ def _from_xml(document: Document) -> Iterator[Waybill]:
         return
     if not answer.tag.endswith(_ANSWERS) and answer.find(".//AWBInfo") is None:
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of DHL Express")
-    for index, info in enumerate(element for element in answer.iter() if element.find("AWBNumber") is not None and len(element) > 1):
+    numbers = (number.getparent() for number in answer.iter("AWBNumber"))
+    for index, info in enumerate(parent for parent in numbers if parent is not None and parent.tag != "PieceDetails"):
         where = f"AWBInfo[{index + 1}]"
-        pieces = (element for element in info.iter() if element.find("PieceDetails") is not None)
+        pieces = (details.getparent() for details in info.iter("PieceDetails"))
         yield Waybill(
             number=text_at(info, "AWBNumber"),
             scans=tuple(_xml_scans(info, "ShipmentEvent", where)),
             pieces=tuple(
                 Piece(text_at(piece, "PieceDetails/LicensePlate"), str(ordinal), tuple(_xml_scans(piece, "PieceEvent", where)))
                 for ordinal, piece in enumerate(pieces, start=1)
+                if piece is not None
             ),
             estimate=estimate(text_at(info, "ShipmentInfo/EstDlvyDate"), ESTIMATES),
         )
@@ -175,17 +177,21 @@ def _xml_scans(parent: _Element, name: str, where: str) -> Iterator[Scan]:
     """The scans under `name`, as XML-PI prints them or, as SOAP does, each in an array item of its own."""
     scans = (element for event in parent.iter(name) for element in (event.findall(f"ArrayOf{name}Item") or [event]))
     for index, scan in enumerate(scans):
-        description = text_at(scan, "ServiceEvent/Description")
+        fields = texts(scan)
+        event, area = scan.find("ServiceEvent"), scan.find("ServiceArea")
+        service = {} if event is None else texts(event)
+        place_of = {} if area is None else texts(area)
+        description = service.get("Description")
         yield Scan(
             where=f"{where}/{name}[{index + 1}]",
-            code=text_at(scan, "ServiceEvent/EventCode"),
+            code=service.get("EventCode"),
             description=collapse(description) if description else None,
-            date=text_at(scan, "Date"),
-            time=text_at(scan, "Time"),
+            date=fields.get("Date"),
+            time=fields.get("Time"),
             offset=None,
-            area=text_at(scan, "ServiceArea/ServiceAreaCode"),
-            area_name=text_at(scan, "ServiceArea/Description"),
-            signatory=text_at(scan, "Signatory"),
+            area=place_of.get("ServiceAreaCode"),
+            area_name=place_of.get("Description"),
+            signatory=fields.get("Signatory"),
         )
 
 

@@ -3,12 +3,14 @@
 from datetime import datetime
 from typing import Final
 
-from events.carriers.fedex_scan import Scan, read_scan, with_shipment_facts
+from events.carriers.fedex_scan import Scan, read_scan
 from events.errors import Cause, UnreadableMessageError
 from events.event import Normalized, Place, Reading, Rejection
+from events.reading.enrichment import estimate, with_estimate, with_signer
+from events.reading.formats import ISO
 from events.reading.lists import JsonObject, as_list, child, objects
 from events.reading.places import place
-from events.reading.text import text
+from events.reading.text import signer, text
 
 _RESULT_KEYS: Final = frozenset({"trackingNumberInfo", "scanEvents", "latestStatusDetail"})
 _ERROR_KEYS: Final = frozenset({"errors", "error", "alerts"})
@@ -55,11 +57,8 @@ def _read_result(result: JsonObject, pointer: str, rejections: list[Rejection], 
         read = read_scan(_rollup(child(result, "latestStatusDetail"), number, unique_id), received_at)
         readings += [] if isinstance(read, str) else [read]
     delivery = child(result, "deliveryDetails")
-    return with_shipment_facts(
-        readings,
-        received_by=text(delivery.get("receivedByName")) or text(delivery.get("signedByName")),
-        estimate=_estimate(result),
-    )
+    signed = with_signer(readings, signer(delivery.get("receivedByName")) or signer(delivery.get("signedByName")))
+    return with_estimate(signed, estimate(_printed_estimate(result), ISO))
 
 
 def _scan(event: JsonObject, number: str | None, unique_id: str | None) -> Scan:
@@ -101,7 +100,7 @@ def _place(event: JsonObject) -> Place:
     )
 
 
-def _estimate(result: JsonObject) -> str | None:
+def _printed_estimate(result: JsonObject) -> str | None:
     for printed in as_list(result.get("dateAndTimes")):
         if type(printed) is dict and printed.get("type") == _ESTIMATE:
             return text(printed.get("dateTime"))

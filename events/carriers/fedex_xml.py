@@ -5,10 +5,13 @@ from typing import Final
 
 from lxml import etree
 
-from events.carriers.fedex_scan import Scan, read_scan, with_shipment_facts
+from events.carriers.fedex_scan import Scan, read_scan
 from events.errors import Cause, UnreadableMessageError
 from events.event import Normalized, Place, Reading, Rejection
+from events.reading.enrichment import estimate, with_estimate, with_signer
+from events.reading.formats import ISO
 from events.reading.places import place
+from events.reading.text import signer
 from events.reading.xml import Document, body_of, elements, text_at
 
 _ESTIMATE: Final = "ESTIMATED_DELIVERY"
@@ -42,7 +45,8 @@ def _read_details(details: etree._Element, pointer: str, rejections: list[Reject
     if status is not None and details.find("Events") is None and text_at(status, "Code"):
         read = read_scan(_rollup(status, number, unique_id), received_at)
         readings += [] if isinstance(read, str) else [read]
-    return with_shipment_facts(readings, received_by=text_at(details, "DeliverySignatureName"), estimate=_estimate(details))
+    signed = with_signer(readings, signer(text_at(details, "DeliverySignatureName")))
+    return with_estimate(signed, estimate(_printed_estimate(details), ISO))
 
 
 def _scan(event: etree._Element, number: str | None, unique_id: str | None) -> Scan:
@@ -84,7 +88,7 @@ def _place(address: etree._Element | None, facility: str | None = None) -> Place
     )
 
 
-def _estimate(details: etree._Element) -> str | None:
+def _printed_estimate(details: etree._Element) -> str | None:
     for printed in details.iterfind("DatesOrTimes"):
         if text_at(printed, "Type") == _ESTIMATE:
             return text_at(printed, "DateOrTimestamp")

@@ -1,8 +1,8 @@
-"""One UPS activity, whatever format printed it, and what a package's activities say together."""
+"""One UPS activity, whatever format printed it."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Final
 
 from events.carriers.ups_codes import meaning
@@ -36,6 +36,8 @@ class Activity:
     gmt_time: str | None = None
     gmt_offset: str | None = None
     signer: object = None
+    estimate: str | None = None
+    """When delivery is expected, as an ISO date, where the activity itself prints it."""
 
 
 def read_activity(activity: Activity, received_at: datetime) -> Reading | str:
@@ -45,7 +47,7 @@ def read_activity(activity: Activity, received_at: datetime) -> Reading | str:
     time = _time(activity, received_at)
     if time is None:
         return UNREADABLE_TIME
-    kind, status, reason, by_category = meaning(activity.type, activity.code, activity.text)
+    (kind, status, reason), by_category = meaning(activity.type, activity.code, activity.text)
     return Reading(
         tracking_number=activity.number,
         kind=kind,
@@ -57,29 +59,11 @@ def read_activity(activity: Activity, received_at: datetime) -> Reading | str:
         by_category=by_category,
         description=activity.text,
         signed_by=signer(activity.signer) if status is Status.DELIVERED else None,
+        estimated_delivery=activity.estimate if kind is Kind.SCAN and status is not Status.DELIVERED else None,
     )
 
 
-def with_package_facts(readings: Sequence[Reading], *, received_by: object = None, estimate: str | None = None) -> list[Reading]:
-    """The readings of one package with what UPS prints beside them.
-
-    Who received it goes on the last delivered scan, unless that names somebody. While it is not delivered, when it is expected
-    (`estimate`, an ISO date) goes on the newest scan.
-    """
-    found = list(readings)
-    scans = [index for index, reading in enumerate(found) if reading.kind is Kind.SCAN]
-    delivered = [index for index in scans if found[index].status is Status.DELIVERED]
-    name = signer(received_by)
-    if delivered and name is not None:
-        last = max(delivered, key=lambda index: found[index].time.instant)
-        if found[last].signed_by is None:
-            found[last] = replace(found[last], signed_by=name)
-    if estimate is not None and scans and not delivered:
-        newest = max(scans, key=lambda index: found[index].time.instant)
-        found[newest] = replace(found[newest], estimated_delivery=estimate)
-    return found
-
-
+@lru_cache(maxsize=1024)
 def iso_date(printed: str | None) -> str | None:
     """`20260301` as `2026-03-01`; None for anything that is no date."""
     wall = CLOCK.formats.read(printed) if printed else None

@@ -3,12 +3,13 @@
 from datetime import datetime
 from typing import Final
 
-from events.carriers.ups_activity import PLACEHOLDERS, Activity, iso_date, read_activity, with_package_facts
+from events.carriers.ups_activity import PLACEHOLDERS, Activity, iso_date, read_activity
 from events.errors import Cause, UnreadableMessageError
 from events.event import NOWHERE, Normalized, Place, Reading, Rejection
+from events.reading.enrichment import with_estimate, with_signer
 from events.reading.lists import JsonObject, as_list, child, objects
 from events.reading.places import place
-from events.reading.text import text, text_unless
+from events.reading.text import signer, text, text_unless
 
 _ALERT_KEYS: Final = frozenset({"activityStatus", "localActivityDate", "activityLocation"})
 _ERROR_KEYS: Final = frozenset({"response", "errors", "Fault", "fault", "Error"})
@@ -39,10 +40,7 @@ def _read_alerts(alerts: list[object], pointer: str, received_at: datetime) -> N
     for index, alert in objects(alerts, pointer, rejections):
         if not _ALERT_KEYS & alert.keys():
             raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "a list of something else than track alerts of UPS")
-        single: list[Reading] = []
-        _keep(read_activity(_alert(alert), received_at), f"{pointer}/{index}", single, rejections)
-        estimate = None if alert.get("actualDeliveryDate") else iso_date(text(alert.get("scheduledDeliveryDate")))
-        readings += with_package_facts(single, estimate=estimate)
+        _keep(read_activity(_alert(alert), received_at), f"{pointer}/{index}", readings, rejections)
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
@@ -62,6 +60,7 @@ def _alert(alert: JsonObject) -> Activity:
         gmt_time=text(alert.get("gmtActivityTime")),
         gmt_offset=text(alert.get("gmtOffset")),
         signer=alert.get("receivedBy"),
+        estimate=None if alert.get("actualDeliveryDate") else iso_date(text(alert.get("scheduledDeliveryDate"))),
     )
 
 
@@ -87,11 +86,8 @@ def _read_package(
     for index, activity in objects(package.get(key), f"{pointer}/{key}", rejections):
         read = _activity(activity, number) if key == "activity" else _capital_activity(activity, number)
         _keep(read_activity(read, received_at), f"{pointer}/{key}/{index}", readings, rejections)
-    return with_package_facts(
-        readings,
-        received_by=child(package, "deliveryInformation").get("receivedBy"),
-        estimate=_estimate(package.get("deliveryDate")),
-    )
+    signed = with_signer(readings, signer(child(package, "deliveryInformation").get("receivedBy")))
+    return with_estimate(signed, _estimate(package.get("deliveryDate")))
 
 
 def _activity(activity: JsonObject, number: str | None) -> Activity:

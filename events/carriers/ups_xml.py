@@ -4,9 +4,10 @@ from datetime import datetime
 
 from lxml import etree
 
-from events.carriers.ups_activity import Activity, iso_date, read_activity, with_package_facts
+from events.carriers.ups_activity import Activity, iso_date, read_activity
 from events.errors import Cause, UnreadableMessageError
 from events.event import Normalized, Place, Reading, Rejection
+from events.reading.enrichment import with_estimate
 from events.reading.places import place
 from events.reading.xml import Document, body_of, elements, text_at
 
@@ -24,7 +25,7 @@ def read_xml_message(document: Document, received_at: datetime) -> Normalized:
         inquired = text_at(shipment, "InquiryNumber/Value", "ShipmentIdentificationNumber", "InquiryNumber")
         for index, package in elements(shipment, "Package"):
             activities, rejected = _read_activities(package, f"/TrackResponse/Shipment/{at}/Package/{index}", inquired, received_at)
-            readings += with_package_facts(activities, estimate=_estimate(shipment, package))
+            readings += with_estimate(activities, _estimate(shipment, package))
             rejections += rejected
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 

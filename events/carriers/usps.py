@@ -22,7 +22,7 @@ from events.reading.meanings import UNMAPPED, meanings
 from events.reading.places import place
 from events.reading.text import signer, text, text_unless, without_markup
 from events.reading.times import Clock
-from events.reading.xml import Document, body_of, is_xml, read_xml, text_at
+from events.reading.xml import Document, body_of, is_xml, read_xml, text_at, texts
 from events.vocabulary import Status
 
 CODES: Final = meanings("usps_codes.csv")
@@ -209,16 +209,17 @@ def _xml_scans(info: _Element, where: str) -> Iterator[Scan]:
         if len(event) == 0:
             yield from _sentence(text_at(event, "."), pointer)
             continue
+        fields = texts(event)
         yield Scan(
             where=pointer,
-            code=text_at(event, "EventCode"),
-            words=without_markup(text_at(event, "Event")),
-            at=_joined(text_at(event, "EventDate"), text_at(event, "EventTime")),
-            city=text_at(event, "EventCity"),
-            state=text_at(event, "EventState"),
-            postal_code=text_at(event, "EventZIPCode"),
-            country=text_at(event, "EventCountry"),
-            signer=text_at(event, "Name"),
+            code=fields.get("EventCode"),
+            words=without_markup(fields.get("Event")),
+            at=_joined(fields.get("EventDate"), fields.get("EventTime")),
+            city=fields.get("EventCity"),
+            state=fields.get("EventState"),
+            postal_code=fields.get("EventZIPCode"),
+            country=fields.get("EventCountry"),
+            signer=fields.get("Name"),
         )
 
 
@@ -232,16 +233,17 @@ def _sentence(words: str | None, where: str) -> Iterator[Scan]:
 
 def _stamps_scans(events: Iterable[_Element]) -> Iterator[Scan]:
     for index, event in enumerate(events, start=1):
+        fields = texts(event)
         yield Scan(
             where=f"TrackingEvents/TrackingEvent[{index}]",
-            code=text_at(event, "TrackingEventType"),
-            words=text_at(event, "Event"),
-            at=text_at(event, "Timestamp"),
-            city=text_at(event, "City"),
-            state=text_at(event, "State"),
-            postal_code=text_at(event, "Zip"),
-            country=text_at(event, "Country"),
-            signer=text_at(event, "SignedBy"),
+            code=fields.get("TrackingEventType"),
+            words=fields.get("Event"),
+            at=fields.get("Timestamp"),
+            city=fields.get("City"),
+            state=fields.get("State"),
+            postal_code=fields.get("Zip"),
+            country=fields.get("Country"),
+            signer=fields.get("SignedBy"),
         )
 
 

@@ -47,15 +47,15 @@ RETURNING c.carrier_id, c.event_id, c.facts_digest, c.seen;
 -- Appends events.
 INSERT INTO statesvc.event
     (shipment_id, version, recorded_at, received_at, occurred_at, message_id, batch_id, ordinal, carrier_id, event_id, kind, status,
-     carrier_code, normalizer, leaf_hash, canonical, sealed_part)
+     carrier_code, by_category, normalizer, leaf_hash, canonical, sealed_part)
 SELECT u.shipment_id, u.version, u.recorded_at, u.received_at, u.occurred_at, u.message_id, %(batch_id)s, u.ordinal - 1, u.carrier_id,
-    u.event_id, u.kind, u.status, u.carrier_code, u.normalizer, u.leaf_hash, u.canonical, u.sealed_part
+    u.event_id, u.kind, u.status, u.carrier_code, u.by_category, u.normalizer, u.leaf_hash, u.canonical, u.sealed_part
 FROM unnest(%(shipment_ids)b::uuid[], %(versions)b::int[], %(recorded_ats)b::timestamptz[], %(received_ats)b::timestamptz[],
     %(occurred_ats)b::timestamptz[], %(message_ids)b::uuid[], %(carrier_ids)b::text[], %(event_ids)b::text[], %(kinds)b::text[],
-    %(statuses)b::text[], %(carrier_codes)b::text[], %(normalizers)b::text[], %(leaf_hashes)b::bytea[], %(canonicals)b::bytea[],
-    %(sealed_parts)b::bytea[])
+    %(statuses)b::text[], %(carrier_codes)b::text[], %(by_categories)b::bool[], %(normalizers)b::text[], %(leaf_hashes)b::bytea[],
+    %(canonicals)b::bytea[], %(sealed_parts)b::bytea[])
     WITH ORDINALITY AS u(shipment_id, version, recorded_at, received_at, occurred_at, message_id, carrier_id, event_id, kind, status,
-        carrier_code, normalizer, leaf_hash, canonical, sealed_part, ordinal);
+        carrier_code, by_category, normalizer, leaf_hash, canonical, sealed_part, ordinal);
 
 -- name: insert_conflicts
 -- Appends conflicts, after `before` other entries of the batch.

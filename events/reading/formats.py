@@ -1,7 +1,7 @@
 """Time formats as explicit lists: what is not printed exactly as one of them is unreadable, never guessed."""
 
 import re
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Final, NamedTuple
 
 from events.vocabulary import TimePrecision
@@ -29,7 +29,7 @@ _DIRECTIVES: Final = {
 _PART: Final = re.compile(r"%-?[A-Za-z]|\[|\]| +|.", re.DOTALL)
 _OFFSET: Final = re.compile(r"(?:UTC|GMT)?\s*([+-]?)(\d{1,2})(?:[:.]?(\d{2}))?", re.ASCII)
 _OFFSET_MAX: Final = timedelta(hours=14)
-_OUT_OF_USE: Final = frozenset({"0001-01-01", "1900-01-01", "1970-01-01", "2079-01-01", "9999-12-31"})
+_OUT_OF_USE: Final = frozenset({date(1, 1, 1), date(1900, 1, 1), date(1970, 1, 1), date(2079, 1, 1), date(9999, 12, 31)})
 
 
 class Wall(NamedTuple):
@@ -44,7 +44,7 @@ class Wall(NamedTuple):
     @property
     def is_sentinel(self) -> bool:
         """Whether the date is one that systems print for `no date`."""
-        return self.local.date().isoformat() in _OUT_OF_USE
+        return self.local.date() in _OUT_OF_USE
 
 
 class TimeFormats:
@@ -98,20 +98,21 @@ def _wall(parts: dict[str, str | None]) -> Wall | None:
     if zone is not None and offset is None:
         return None
     year = int(parts.get("Y") or 2000 + int(parts.get("y") or 0))
-    month = _month(parts)
-    day = int(parts.get("d") or 0)
-    hour, has_hour = _hour(parts)
-    minute, second, fraction = int(parts.get("M") or 0), int(parts.get("S") or 0), parts.get("f")
-    microsecond = 0 if fraction is None else int(fraction[:6].ljust(6, "0"))
+    month = _month(parts) if "b" in parts else int(parts["m"] or 0)
+    day = int(parts["d"] or 0)
+    hour = minute = second = microsecond = 0
     identity = f"{year:04}{month:02}{day:02}"
     precision = TimePrecision.DAY
-    if has_hour:
+    if "M" in parts and parts["M"] is not None:
+        hour, minute = _hour(parts) if "I" in parts else int(parts["H"] or 0), int(parts["M"])
         identity += f"T{hour:02}{minute:02}"
         precision = TimePrecision.MINUTE
-        if parts.get("S") is not None:
-            identity += f"{second:02}"
+        if (seconds := parts.get("S")) is not None:
+            second = int(seconds)
+            identity += seconds
             precision = TimePrecision.SECOND
-            if fraction is not None:
+            if (fraction := parts.get("f")) is not None:
+                microsecond = int(fraction[:6].ljust(6, "0"))
                 identity += f".{microsecond:06}"
     carry = timedelta()
     if hour == 24 and minute == second == 0:
@@ -126,24 +127,17 @@ def _wall(parts: dict[str, str | None]) -> Wall | None:
 
 
 def _month(parts: dict[str, str | None]) -> int:
-    name = parts.get("b")
-    if name is None:
-        return int(parts.get("m") or 0)
-    short = name[:3].lower()
+    """The number of a month from its name; 0, which no year has, for another word."""
+    short = (parts["b"] or "")[:3].lower()
     return _MONTHS.index(short) + 1 if short in _MONTHS else 0
 
 
-def _hour(parts: dict[str, str | None]) -> tuple[int, bool]:
-    """The hour of the day (99, which no day has, where the halves of the day are used wrongly) and whether one was printed."""
-    half = parts.get("I")
-    if half is None:
-        printed = parts.get("H")
-        return int(printed or 0), printed is not None
-    hour = int(half)
+def _hour(parts: dict[str, str | None]) -> int:
+    """The hour of the day from the hour of its half; 99, which no day has, where that is used wrongly."""
+    hour = int(parts["I"] or 0)
     if not 1 <= hour <= 12:
-        return 99, True
-    afternoon = (parts.get("p") or "").lower() == "p"
-    return hour % 12 + (12 if afternoon else 0), True
+        return 99
+    return hour % 12 + (12 if (parts.get("p") or "").lower() == "p" else 0)
 
 
 ISO: Final = TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d")

@@ -82,6 +82,16 @@ def text_at(element: etree._Element, *paths: str) -> str | None:
     return None
 
 
+def texts(element: etree._Element) -> dict[str, str]:
+    """Trimmed texts of the children that have any, by name; the first of a name counts. Faster than many `text_at`."""
+    found: dict[str, str] = {}
+    for child in element:
+        text = child.text
+        if text and (text := text.strip()):
+            found.setdefault(child.tag, text)
+    return found
+
+
 def body_of(document: Document) -> etree._Element | None:
     """The first element inside a SOAP body, or the root of a document without envelope; None for an empty body."""
     if document.root.tag != "Envelope":

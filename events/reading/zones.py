@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 
 from events.event import Place
 
-_PREFIX_LENGTH: Final = {"US": 3, "ES": 2, "PT": 2}
+_PREFIX_LENGTH: Final = {"CA": 1, "ES": 2, "PT": 2, "US": 3}
 
 
 class LocalZone(NamedTuple):

@@ -88,7 +88,11 @@ class DeadLetters:
         asked = parameters(request, DeadLettersParameters)
         wanted = Filter(kind=asked.kind, carrier_id=asked.carrier_id, cause=asked.cause, is_open=asked.open)
         bound_to: dict[str, Any] = {"list": "dead-letters", **asdict(wanted)}
-        (before,) = (NEWEST,) if asked.cursor is None else decode_cursor(asked.cursor, bound_to, fields=1)
+        before = NEWEST
+        if asked.cursor is not None:
+            (before,) = decode_cursor(asked.cursor, bound_to, fields=1)
+            if not isinstance(before, int) or not 0 < before <= NEWEST:
+                raise Problem(Code.INVALID_CURSOR, "the cursor names nothing that is here; start again without one")
         async with self.pool.connection() as connection:
             letters, next_before = await list_dead_letters(connection, wanted, before=before, limit=asked.limit)
         cursor = None if next_before is None else encode_cursor([next_before], bound_to)

@@ -9,7 +9,7 @@ from events.errors import Cause
 from statesvc.cli.output import write_json, write_line, write_table
 from statesvc.cli.refusal import CommandError
 from statesvc.cli.session import service_connection
-from statesvc.dead_letters.listing import DeadLetterKind, Filter, list_dead_letters, show_dead_letter
+from statesvc.dead_letters.listing import DeadLetter, DeadLetterKind, Filter, list_dead_letters, show_dead_letter
 from statesvc.settings import load_settings
 
 
@@ -48,13 +48,19 @@ async def _list(options: argparse.Namespace) -> int:
     write_table(
         ("ID", "SINCE", "CARRIER", "KIND", "CAUSE", "DETAIL"),
         [
-            (letter.dead_letter_id, f"{letter.created_at:%Y-%m-%d %H:%M}", letter.carrier_id, letter.kind, letter.cause, letter.detail)
+            (letter.dead_letter_id, f"{letter.created_at:%Y-%m-%d %H:%M}", letter.carrier_id, letter.kind, letter.cause, about(letter))
             for letter in letters
         ],
     )
     if more is not None:
         write_line(f"... there are more: --limit {options.limit * 4}")
     return 0
+
+
+def about(letter: DeadLetter) -> str:
+    """What a human sees first: the code that is unknown, or the place that could not be read."""
+    code = "/".join(part for part in (letter.raw_type, letter.raw_code) if part)
+    return ": ".join(part for part in (code, letter.detail) if part)
 
 
 async def _show(options: argparse.Namespace) -> int:

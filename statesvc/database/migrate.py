@@ -104,14 +104,13 @@ async def _apply_whole(connection: AsyncConnection[Any], migration: Migration, b
 
 
 async def _apply_step(connection: AsyncConnection[Any], step: Step) -> None:
-    if step.builds_index is None:
+    if step.index is None:
         await connection.execute(step.statement.encode())
         return
-    name = sql.Identifier(*step.builds_index.split("."))
     # a concurrent build waits for every older transaction, blocking nobody meanwhile
     await connection.execute(_SQL["wait_longer"])
-    if await _value(connection, _SQL["invalid_index"], {"name": step.builds_index}):
-        await connection.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(name))
+    if await _value(connection, _SQL["is_invalid_index"], step.index._asdict()):
+        await connection.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(sql.Identifier(*step.index)))
     await connection.execute(step.statement.encode())
     await connection.execute(_SQL["wait_briefly"])
 

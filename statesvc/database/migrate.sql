@@ -19,9 +19,12 @@ SELECT pg_advisory_unlock(hashtextextended('statesvc.migrate', 0));
 INSERT INTO statesvc.schema_migrations (version, name, sha256, applied_at, duration_ms)
 VALUES (%(version)s, %(name)s, %(sha256)s, clock_timestamp(), %(duration_ms)s);
 
--- name: invalid_index
+-- name: is_invalid_index
 -- Is this index left over from a concurrent build that failed? Such a one still guards its key, but serves no query.
-SELECT EXISTS (SELECT FROM pg_index WHERE indexrelid = to_regclass(%(name)s) AND NOT indisvalid);
+SELECT EXISTS (
+    SELECT FROM pg_index
+    WHERE indexrelid = to_regclass(format('%%I.%%I', %(schema)s::text, %(name)s::text)) AND NOT indisvalid
+);
 
 -- name: who
 -- The role of this connection.

@@ -6,14 +6,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import Final
+from typing import Final, NamedTuple
 
 from statesvc.database.statements import split_statements
 
 NO_TRANSACTION: Final = "-- migrate: no-transaction"
 _FILE: Final = re.compile(r"(\d{4})_(\w+)\.sql")
-_CONCURRENT_INDEX: Final = re.compile(
-    r"\bCREATE\s+(?:UNIQUE\s+)?INDEX\s+CONCURRENTLY\s+(?P<guarded>IF\s+NOT\s+EXISTS\s+)?(?P<name>[\w.]+)", re.IGNORECASE
+_CONCURRENT_INDEX: Final = re.compile(r"\bCREATE\s+(?:UNIQUE\s+)?INDEX\s+CONCURRENTLY\b", re.IGNORECASE)
+_REPEATABLE_INDEX: Final = re.compile(
+    _CONCURRENT_INDEX.pattern + r"\s+IF\s+NOT\s+EXISTS\s+(?P<name>\w+)\s+ON\s+(?:ONLY\s+)?(?P<schema>\w+)\.\w", re.IGNORECASE
 )
 
 
@@ -49,22 +50,31 @@ class Migration:
         return [Step.of(statement, self.label) for statement in split_statements(self.text)]
 
 
+class ConcurrentIndex(NamedTuple):
+    """An index that is built while traffic goes on. It lives in its table's schema."""
+
+    schema: str
+    name: str
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One statement outside a transaction. `builds_index` is the index that it makes concurrently."""
+    """One statement outside a transaction, and the index that it builds concurrently."""
 
     statement: str
-    builds_index: str | None
+    index: ConcurrentIndex | None
 
     @classmethod
     def of(cls, statement: str, label: str) -> "Step":
-        """Raises `MigrationError` for a step that could not be repeated after a crash."""
-        found = _CONCURRENT_INDEX.search(statement)
-        if found is not None and found["guarded"] is None:
+        """Raises `MigrationError` for an index that could not be built again after a crash."""
+        if _CONCURRENT_INDEX.search(statement) is None:
+            return cls(statement, None)
+        found = _REPEATABLE_INDEX.search(statement)
+        if found is None:
             raise MigrationError(
-                f"{label}: write CREATE INDEX CONCURRENTLY IF NOT EXISTS {found['name']}, so that the file can be run again"
+                f"{label}: write CREATE INDEX CONCURRENTLY IF NOT EXISTS name ON schema.table, so that the file can run again"
             )
-        return cls(statement, found["name"] if found is not None else None)
+        return cls(statement, ConcurrentIndex(found["schema"], found["name"]))
 
 
 @dataclass(frozen=True, slots=True)

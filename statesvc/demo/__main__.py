@@ -1,13 +1,13 @@
 """`python -m statesvc.demo --url http://127.0.0.1:8080 --rate 20`: sample carriers against a service that is already running.
 
-With a key of scope `subscriptions` in STATESVC_DEMO_KEY the sample subscriber listens too.
+With an API key in STATESVC_DEMO_KEY the carriers push with it (scope `ingest`), so that none needs a secret, and the sample subscriber
+listens too (scope `subscriptions`). Without, webhooks must be let in unsigned.
 """
 
 import argparse
 import asyncio
 import os
 import random
-import signal
 import sys
 import time
 from contextlib import suppress
@@ -21,6 +21,8 @@ from statesvc.demo.sender import Sender
 from statesvc.demo.subscriber import Subscriber
 from statesvc.demo.tally import Tally
 from statesvc.demo.traffic import pushes
+from statesvc.roles.signals import StopSignals
+from statesvc.telemetry.logs import configure_logging
 
 READY_WITHIN_SECONDS: Final = 60.0
 KEY_VARIABLE: Final = "STATESVC_DEMO_KEY"
@@ -32,7 +34,6 @@ def main() -> int:
     parser.add_argument("--url", default="http://127.0.0.1:8080", help="base address of the service (default %(default)s)")
     parser.add_argument("--rate", type=_rate, default=20.0, help="pushes a second (default %(default)s)")
     parser.add_argument("--seed", type=int, default=None, help="the same seed invents the same parcels")
-    parser.add_argument("--with-key", action="store_true", help="push with the key, where unsigned webhooks are refused")
     options = parser.parse_args()
     return asyncio.run(_run(options, os.environ.get(KEY_VARIABLE)))
 
@@ -46,10 +47,10 @@ def _rate(text: str) -> float:
 
 async def _run(options: argparse.Namespace, key: str | None) -> int:
     url = options.url.rstrip("/")
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+    configure_logging(process="demo", level="warning")
+    signals = StopSignals()
+    signals.listen()
+    stop = signals.stopping
     screen, tally = Screen(), Tally()
     timeout = aiohttp.ClientTimeout(total=10)
     async with aiohttp.ClientSession(timeout=timeout, connector=aiohttp.TCPConnector(limit=128)) as session:
@@ -60,7 +61,7 @@ async def _run(options: argparse.Namespace, key: str | None) -> int:
             return 1
         subscriber = await _subscribe(session, url, key, tally, screen)
         traffic = pushes(random.Random(options.seed), lambda: datetime.now(UTC))  # noqa: S311 - invented parcels need no secrets
-        sender = Sender(session=session, url=url, rate=options.rate, tally=tally, key=key if options.with_key else None)
+        sender = Sender(session=session, url=url, rate=options.rate, tally=tally, key=key)
         sending = asyncio.create_task(sender.run(traffic), name="demo-sender")
         stopping = asyncio.create_task(stop.wait(), name="demo-stop")
         while not sending.done() and not stopping.done():

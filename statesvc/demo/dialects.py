@@ -23,11 +23,11 @@ UPS_CODES: Final[Mapping[Step, tuple[str, str, str]]] = {
     Step.PICKUP: ("P", "PU", "Pickup Scan"),
     Step.DEPART: ("I", "DP", "Departed from Facility"),
     Step.ARRIVE: ("I", "AR", "Arrived at Facility"),
-    Step.DELAY: ("X", "WX", "Severe weather conditions have delayed delivery"),
+    Step.DELAY: ("X", "1E", "Severe weather conditions have delayed delivery"),
     Step.OUT: ("I", "OT", "Out For Delivery"),
     Step.ATTEMPT: ("X", "48", "The receiver was not available for delivery"),
     Step.DELIVERED: ("D", "FS", "Delivered"),
-    Step.RETURN: ("X", "RS", "The package is being returned to the sender"),
+    Step.RETURN: ("X", "8H", "The receiver refused the package, it is being returned to the sender"),
     Step.STRANGE: ("X", "ZQ7", "Rerouted by the night crew"),
 }
 FEDEX_CODES: Final[Words] = {

@@ -10,6 +10,7 @@ settled: while the database is away nothing is claimed and nothing piles up in m
 """
 
 import asyncio
+import contextlib
 import random
 import time
 from dataclasses import dataclass
@@ -36,6 +37,7 @@ from statesvc.subscriptions.secret import live
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.telemetry.names import Stage
 from statesvc.telemetry.tracing import span
+from statesvc.wakeup.cancellation import cancel_fully
 from statesvc.wakeup.channels import OUTBOX
 from statesvc.wakeup.direct import reconnect_delays
 from statesvc.wakeup.listener import Listener
@@ -103,7 +105,7 @@ class Notifier:
                 settling = group.create_task(self._settle_forever(), name="notifier settling")
                 await self._claim_until_stopped(group)
                 await self._drain()
-                settling.cancel()
+                await cancel_fully(settling)
         finally:
             await self._release()
 
@@ -211,7 +213,8 @@ class Notifier:
             for task in sending:
                 task.cancel()
         try:
-            await asyncio.wait_for(self._finished.join(), max(0.1, deadline - time.monotonic()))
+            async with asyncio.timeout(max(0.1, deadline - time.monotonic())):
+                await self._finished.join()
         except TimeoutError:
             _log.warning("deliveries_left_unsettled", count=self._finished.qsize())
 
@@ -238,10 +241,9 @@ class Notifier:
         return self._jitter.uniform(*_DEAF_SWEEP_SECONDS)
 
     async def _sleep(self, seconds: float) -> None:
-        try:
-            await asyncio.wait_for(self._wake.wait(), seconds)
-        except TimeoutError:
-            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
 
 
 def _fill(found: int, *, full: bool) -> str:

@@ -14,6 +14,7 @@ from statesvc.roles.foundation import Launch, UnusableSettingError, foundation, 
 from statesvc.roles.lifetime import live
 from statesvc.roles.limits import api_limits, ingress_limits
 from statesvc.roles.serving import as_part, serve
+from statesvc.submission.routes import routes as submission_routes
 from statesvc.subscriptions.routes import routes as subscription_routes
 
 
@@ -45,6 +46,7 @@ async def run(launch: Launch) -> int:
         stack.push_async_callback(ingress.group_commit.stop, grace_seconds=grace_seconds)
         calls = [
             *ingress.routes,
+            *submission_routes(pool=base.pool, keyring=base.keyring, waker=base.waker, writer=launch.worker_id),
             *api_routes(pool=base.pool, keyring=base.keyring, waker=base.waker),
             *subscription_routes(pool=base.pool, keyring=base.keyring, waker=base.waker, sender=sender, allowed=allowed),
         ]

@@ -64,8 +64,6 @@ def programs(plan: Plan, environment: Mapping[str, str]) -> list[Program]:
     ]
     if plan.demo_rate is not None:
         command = [sys.executable, "-m", "statesvc.demo", "--url", plan.url, "--rate", str(plan.demo_rate)]
-        if not is_loopback(plan.host):
-            command.append("--with-key")
         told = {**environment, "STATESVC_DEMO_KEY": environment["STATESVC_BOOTSTRAP_KEY"]}
         listed.append(Program(name=DEMO, command=command, environment=told, restart=False))
     return listed

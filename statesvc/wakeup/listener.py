@@ -15,6 +15,7 @@ import structlog
 from psycopg import AsyncConnection, sql
 
 from events.sql.queries import queries
+from statesvc.wakeup.cancellation import cancel_fully
 from statesvc.wakeup.direct import connect_direct, reconnect_delays
 
 PING_SECONDS: Final = 10.0
@@ -58,8 +59,7 @@ class Listener:
         """Ends listening. Safe to call twice, and before `start`."""
         task, self._task = self._task, None
         if task is not None:
-            task.cancel()
-            await asyncio.wait([task])
+            await cancel_fully(task)
 
     async def _run(self) -> None:
         delays = reconnect_delays(self._jitter)
@@ -87,7 +87,8 @@ class Listener:
         while True:
             async for notification in connection.notifies(timeout=self._ping_seconds):
                 self._events[notification.channel].set()
-            await asyncio.wait_for(connection.execute(_SQL["ping"]), _PING_TIMEOUT_SECONDS)
+            async with asyncio.timeout(_PING_TIMEOUT_SECONDS):
+                await connection.execute(_SQL["ping"])
 
     def _mark_down(self) -> None:
         if self._is_up:

@@ -13,6 +13,7 @@ import structlog
 from psycopg import AsyncConnection
 
 from events.sql.queries import queries
+from statesvc.wakeup.cancellation import cancel_fully
 from statesvc.wakeup.direct import connect_direct, reconnect_delays
 
 DEFAULT_INTERVAL_SECONDS: Final = 0.015
@@ -53,11 +54,11 @@ class Waker:
         """Sends what is still wished for if that takes no second, then closes. Safe to call twice, and before `start`."""
         task, self._task = self._task, None
         if task is not None:
-            task.cancel()
-            await asyncio.wait([task])
+            await cancel_fully(task)
         try:
             if self._wanted and self._connection is not None:
-                await asyncio.wait_for(self._send(self._connection), _FLUSH_SECONDS)
+                async with asyncio.timeout(_FLUSH_SECONDS):
+                    await self._send(self._connection)
         except (psycopg.Error, TimeoutError):
             _log.info("wakeup_not_flushed")
         await self._close()

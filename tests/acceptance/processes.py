@@ -146,7 +146,7 @@ class Service:
     async def rows(self, query: str, *parameters: object) -> list[tuple[Any, ...]]:
         """Asks the database as its owner."""
         async with await psycopg.AsyncConnection.connect(self.owner_dsn, autocommit=True) as connection:
-            return await (await connection.execute(query.encode(), parameters)).fetchall()
+            return await (await connection.execute(query.encode(), parameters or None)).fetchall()
 
     async def value(self, query: str, *parameters: object) -> Any:
         return (await self.rows(query, *parameters))[0][0]

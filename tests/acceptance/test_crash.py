@@ -95,4 +95,7 @@ async def test_hold_keeps_messages_and_takes_effect_at_the_next_claim(service_ma
             assert answer.status == 200
         await service.drained()
         await _assert_each_took_effect_once(service, acknowledged)
-        assert await service.value("SELECT count(*) FROM statesvc.action WHERE verb LIKE '%hold%' OR verb LIKE '%rollout%' OR verb LIKE '%release%'") == 2
+        assert await service.rows("SELECT verb, target FROM statesvc.action ORDER BY recorded_at") == [
+            ("hold", "carrier ups"),
+            ("release", "carrier ups"),
+        ]

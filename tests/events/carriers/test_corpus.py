@@ -1,7 +1,9 @@
 """Every registered carrier against the corpus of real payloads, which lies outside the repository."""
 
+import importlib
 import json
 import os
+import pkgutil
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -10,6 +12,7 @@ from typing import Any, Final
 
 import pytest
 
+from events import carriers
 from events.carriers import CARRIERS
 from events.errors import UnreadableMessageError
 from events.event import Normalized, Reading
@@ -124,3 +127,9 @@ def test_a_hostile_body_is_read_or_refused_in_bounded_time(path: Path) -> None:
         finally:
             assert time.perf_counter() - started < 2
         assert isinstance(normalized, Normalized)
+
+
+def test_every_carrier_module_is_registered() -> None:
+    modules = [importlib.import_module(f"events.carriers.{module.name}") for module in pkgutil.iter_modules(carriers.__path__)]
+    declared = {module.CARRIER.carrier_id for module in modules if hasattr(module, "CARRIER")}
+    assert declared == set(CARRIERS)

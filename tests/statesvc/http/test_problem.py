@@ -1,5 +1,7 @@
 """Every way out of the service is a problem of one shape."""
 
+import asyncio
+
 import psycopg
 import pytest
 from aiohttp import web
@@ -15,7 +17,7 @@ Client = TestClient[web.Request, web.Application]
 
 
 class NoPool:
-    def connection(self) -> None:  # type: ignore[override]
+    def connection(self) -> None:
         raise AssertionError("these calls take no key")
 
 
@@ -46,8 +48,6 @@ def failing(error: Exception) -> Handler:
 
 
 async def slow(_request: web.Request) -> web.StreamResponse:
-    import asyncio
-
     await asyncio.Event().wait()
     raise AssertionError
 

@@ -35,7 +35,7 @@ async def put_together(group_commit: GroupCommit, messages: list[SealedMessage])
 
 async def count(database: Any, table: str) -> int:
     async with await AsyncConnection.connect(database.owner_dsn) as connection:
-        row = await (await connection.execute(f"SELECT count(*) FROM statesvc.{table}")).fetchone()  # noqa: S608
+        row = await (await connection.execute(f"SELECT count(*) FROM statesvc.{table}")).fetchone()
         assert row is not None
         return int(row[0])
 
@@ -104,6 +104,31 @@ async def test_whoever_hangs_up_cancels_nobody(pool: Pool, memory: MemoryBound, 
     await group_commit.stop(grace_seconds=1)
     assert await count(database, "inbox") == 3
     assert memory.bytes_taken == 0
+
+
+async def test_a_further_lane_opens_only_for_a_group_worth_it(pool: Pool, memory: MemoryBound, keyring: Keyring, database: Any) -> None:
+    def lanes_in_use() -> int:
+        sizes = pool.get_stats()
+        return sizes["pool_size"] - sizes["pool_available"]
+
+    group_commit = GroupCommit(pool, memory=memory, limits=Limits(lanes=3, further_lane_rows_min=4))
+    await group_commit.start()
+    tasks: list[asyncio.Task[Any]] = []
+
+    async def more(number: int) -> None:
+        tasks.extend(asyncio.create_task(group_commit.put(seal(keyring, f"{len(tasks)} {item}"))) for item in range(number))
+        await asyncio.sleep(0.05)
+
+    await asyncio.sleep(0)
+    async with await AsyncConnection.connect(database.owner_dsn) as owner:
+        await owner.execute("LOCK TABLE statesvc.receipt")
+        await more(2)
+        await more(3)
+        assert lanes_in_use() == 1
+        await more(1)
+        assert lanes_in_use() == 2
+    assert all(isinstance(outcome, Stored) for outcome in await asyncio.gather(*tasks))
+    await group_commit.stop(grace_seconds=1)
 
 
 async def test_a_locked_table_is_given_up_by_the_statement_timeout(

@@ -1,0 +1,211 @@
+"""`statesvc up` on an empty folder: real processes, its own PostgreSQL, one webhook in, its history out, an orderly end."""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import aiohttp
+import pytest
+
+from statesvc.demo.dialects import ups
+from statesvc.demo.parcels import Step, invent
+
+SECRET = "up-test-credential"
+START_SECONDS = 60
+STOP_SECONDS = 40
+
+
+class Running:
+    """One `statesvc up` and what it printed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("STATESVC_", "DATABASE_URL"))}
+        self.environment = {**kept, "STATESVC_DATA_DIR": str(folder / "data"), "STATESVC_WEBHOOK_SECRET_UPS": SECRET}
+
+    async def up(self, *arguments: str) -> asyncio.subprocess.Process:
+        with self.folder.joinpath("out").open("ab") as out, self.folder.joinpath("err").open("ab") as err:
+            return await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "statesvc", "up", "--port", str(self.port), *arguments),
+                env=self.environment,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+            )
+
+    async def command(self, *arguments: str) -> tuple[int, str]:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "statesvc", *arguments),
+            env=self.environment,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        printed, _ = await process.communicate()
+        return process.returncode or 0, printed.decode()
+
+    async def ready(self, process: asyncio.subprocess.Process, port: int) -> None:
+        async with asyncio.timeout(START_SECONDS), aiohttp.ClientSession() as session:
+            while True:
+                assert process.returncode is None, self.log()
+                try:
+                    async with session.get(f"http://127.0.0.1:{port}/readyz") as answer:
+                        if answer.status == 200:
+                            return
+                except aiohttp.ClientError:
+                    pass
+                await asyncio.sleep(0.05)
+
+    def out(self) -> str:
+        return self.folder.joinpath("out").read_text()
+
+    def log(self) -> str:
+        return self.folder.joinpath("err").read_text()[-6000:]
+
+    def lines(self, event: str) -> list[dict[str, Any]]:
+        told = [json.loads(line) for line in self.folder.joinpath("err").read_text().splitlines() if line.startswith("{")]
+        return [line for line in told if line["event"] == event]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Running:
+    return Running(tmp_path)
+
+
+async def until(happened: Callable[[], bool]) -> None:
+    async with asyncio.timeout(START_SECONDS):
+        while not happened():  # noqa: ASYNC110 - other processes make it happen
+            await asyncio.sleep(0.1)
+
+
+async def end(process: asyncio.subprocess.Process) -> int:
+    if process.returncode is None:
+        process.send_signal(signal.SIGTERM)
+    return await asyncio.wait_for(process.wait(), STOP_SECONDS)
+
+
+async def test_a_webhook_goes_in_its_history_comes_out_and_sigterm_ends_everything(running: Running) -> None:
+    parcel = next(
+        parcel
+        for parcel in (invent(Random(seed), "ups", datetime.now(UTC)) for seed in range(99))
+        if parcel.scans[-1].step is Step.DELIVERED
+    )
+    process = await running.up()
+    try:
+        await running.ready(process, running.port)
+        code, printed = await running.command("keys", "create", "--name", "test", "--scopes", "read,audit")
+        assert code == 0, printed
+        headers = {"Authorization": f"Bearer {printed.strip()}"}
+        async with aiohttp.ClientSession(running.url, headers=headers) as session:
+            await refuses_an_unsigned_webhook(session)
+            for count in range(1, len(parcel.scans) + 1):
+                body = ups(parcel, parcel.scans[:count])
+                async with session.post("/v1/webhooks/ups", data=body, headers={"credential": SECRET}) as answer:
+                    assert answer.status == 200
+                    assert (await answer.json())["duplicate"] is False
+            shipment = await until_delivered(session, parcel.number)
+            assert shipment["version"] == len(parcel.scans)
+            async with session.get(f"/v1/shipments/ups/{parcel.number}/history") as answer:
+                history = (await answer.json())["items"]
+        assert [datetime.fromisoformat(event["occurred_at"]) for event in history] == [scan.at for scan in parcel.scans]
+        assert parcel.number not in running.log()
+        refused, told = await running.command("up", "--port", str(free_port()))
+        assert refused == 1
+        assert str(process.pid) in told
+    finally:
+        code = await end(process)
+    assert code == 0, running.log()
+    assert running.lines("child_died") == []
+    assert running.lines("child_killed") == []
+    assert "statesvc is running" in running.out()
+    await is_gone(running)
+
+
+async def test_a_role_that_dies_is_started_again_and_said_loudly(running: Running) -> None:
+    process = await running.up()
+    try:
+        await running.ready(process, running.port)
+        (worker,) = [line["pid"] for line in running.lines("child_started") if line["role"] == "worker"]
+        os.kill(worker, signal.SIGKILL)
+        await until(lambda: len([line for line in running.lines("listening") if line["role"] == "worker"]) == 2)
+        (death,) = running.lines("child_died")
+        assert (death["role"], death["pid"], death["level"]) == ("worker", worker, "error")
+    finally:
+        assert await end(process) == 0, running.log()
+
+
+async def test_roles_stop_when_their_supervisor_is_killed_and_the_data_outlives_it(running: Running) -> None:
+    process = await running.up()
+    try:
+        await running.ready(process, running.port)
+        code, key = await running.command("keys", "create", "--name", "test", "--scopes", "read")
+        assert code == 0
+        roles = [line["pid"] for line in running.lines("child_started")]
+        process.kill()
+        await process.wait()
+        await until(lambda: not any(is_running(pid) for pid in roles))
+        process = await running.up()
+        await running.ready(process, running.port)
+        async with (
+            aiohttp.ClientSession(running.url, headers={"Authorization": f"Bearer {key.strip()}"}) as session,
+            session.get("/v1/shipments") as answer,
+        ):
+            assert answer.status == 200
+    finally:
+        assert await end(process) == 0, running.log()
+
+
+async def test_the_demo_pushes_and_its_subscriber_hears(running: Running) -> None:
+    process = await running.up("--demo", "--demo-rate", "40")
+    try:
+        await until(lambda: "notifications, signature right" in running.out() and "-> in_transit" in running.out())
+    finally:
+        assert await end(process) == 0, running.log()
+    printed = running.out()
+    assert "refused" not in printed
+    assert "wrong signature" not in printed
+
+
+async def refuses_an_unsigned_webhook(session: aiohttp.ClientSession) -> None:
+    async with session.post("/v1/webhooks/ups", data=b"{}", headers={"credential": "wrong", "Authorization": "none"}) as answer:
+        assert answer.status == 401
+
+
+async def until_delivered(session: aiohttp.ClientSession, number: str) -> dict[str, Any]:
+    async with asyncio.timeout(20):
+        while True:
+            async with session.get(f"/v1/shipments/ups/{number}") as answer:
+                shipment: dict[str, Any] = await answer.json()
+            if shipment.get("status") == "delivered":
+                return shipment
+            await asyncio.sleep(0.05)
+
+
+async def is_gone(running: Running) -> None:
+    code, told = await running.command("doctor")
+    assert code == 0, told
+    assert "not running" in told
+
+
+def is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True

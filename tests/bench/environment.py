@@ -1,0 +1,78 @@
+"""Where the numbers come from: the machine, its load, its disk, and how the server is set."""
+
+import os
+import platform
+import time
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final
+
+from psycopg import AsyncConnection
+
+from tests.bench.report import percentile
+
+SETTINGS: Final = (
+    "server_version",
+    "fsync",
+    "synchronous_commit",
+    "full_page_writes",
+    "wal_level",
+    "wal_sync_method",
+    "shared_buffers",
+    "max_wal_size",
+    "checkpoint_timeout",
+    "commit_delay",
+    "commit_siblings",
+    "jit",
+    "data_checksums",
+)
+_FLUSHES: Final = 200
+
+
+def machine(folder: Path) -> list[str]:
+    """One line a fact."""
+    flushes = _flushes(folder)
+    packages = ", ".join(f"{name} {version(name)}" for name in ("psycopg", "aiohttp", "uvloop", "cryptography", "orjson"))
+    return [
+        f"CPU: {_cpu()}, {os.cpu_count()} cores; load average at the start {load()}",
+        f"Python {platform.python_version()}, {packages}; {platform.system()} {platform.release()}",
+        f"Disk: fdatasync of 8 kB p50 {percentile(flushes, 0.5) * 1e3:.2f} ms, p99 {percentile(flushes, 0.99) * 1e3:.2f} ms",
+    ]
+
+
+async def server_settings(superuser_dsn: str) -> str:
+    """The settings that decide what durable means and what it costs."""
+    async with await AsyncConnection.connect(superuser_dsn, autocommit=True) as connection:
+        cursor = await connection.execute(
+            "SELECT name, current_setting(name) FROM pg_settings WHERE name = ANY (%s) ORDER BY name", (list(SETTINGS),)
+        )
+        return "PostgreSQL: " + ", ".join(f"{name} {value}" for name, value in await cursor.fetchall())
+
+
+def load() -> str:
+    """The load averages, as `uptime` prints them."""
+    return ", ".join(f"{average:.2f}" for average in os.getloadavg())
+
+
+def _cpu() -> str:
+    information = Path("/proc/cpuinfo")
+    if information.exists():
+        for line in information.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def _flushes(folder: Path) -> list[float]:
+    path = folder / "flushes"
+    seconds = []
+    sync = getattr(os, "fdatasync", os.fsync)
+    with path.open("wb", buffering=0) as file:
+        for _ in range(_FLUSHES):
+            file.seek(0)
+            file.write(bytes(8192))
+            started = time.perf_counter()
+            sync(file.fileno())
+            seconds.append(time.perf_counter() - started)
+    path.unlink()
+    return sorted(seconds)

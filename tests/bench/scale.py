@@ -1,0 +1,38 @@
+"""How much is measured: a full run for the record, a quick one to see that nothing broke."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """`runs`: each figure is the median of so many."""
+
+    runs: int = 3
+    ack_rate: int = 2_000
+    ack_seconds: int = 60
+    closed_seconds: float = 10
+    alerts: int = 50_000
+    histories: int = 6_000
+    peer_messages: int = 20_000
+    visible_rate: int = 1_000
+    visible_seconds: int = 30
+    storm_messages: int = 15_000
+    """Five minutes at 50 a second; each is pushed ten times."""
+    dead_rows: int = 240_000
+    waiting_rows: int = 500_000
+    normalize_seconds: float = 1.0
+
+
+QUICK = Scale(
+    runs=1,
+    ack_seconds=10,
+    closed_seconds=3,
+    alerts=12_000,
+    histories=1_500,
+    peer_messages=2_000,
+    visible_seconds=8,
+    storm_messages=1_500,
+    dead_rows=60_000,
+    waiting_rows=100_000,
+    normalize_seconds=0.3,
+)

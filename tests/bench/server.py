@@ -1,0 +1,102 @@
+"""The PostgreSQL server of a bench: the embedded one as it is shipped (fsync on), with databases copied from templates.
+
+A filled template is copied for every run and every peer, so that all start from the same bytes.
+"""
+
+import shutil
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from psycopg import AsyncConnection, sql
+
+from statesvc.database.embedded import EmbeddedServer
+from statesvc.database.migrate import migrate
+
+TEMPLATE: Final = "bench_template"
+SLOW_DISK_MICROSECONDS: Final = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One database, as each role sees it."""
+
+    service: str
+    owner: str
+    superuser: str
+
+    def on(self, name: str) -> "Place":
+        """Another database of the same server. URLs, because not every driver reads libpq's key=value form."""
+        return Place(*(urlsplit(dsn)._replace(path=f"/{name}").geturl() for dsn in (self.service, self.owner, self.superuser)))
+
+    async def execute(self, *statements: Any) -> None:
+        """Runs statements as superuser, each on its own."""
+        async with await AsyncConnection.connect(self.superuser, autocommit=True) as connection:
+            for statement in statements:
+                await connection.execute(statement)
+
+    async def value(self, query: Any) -> Any:
+        """The one value of a query."""
+        async with await AsyncConnection.connect(self.superuser, autocommit=True) as connection:
+            row = await (await connection.execute(query)).fetchone()
+        return None if row is None else row[0]
+
+
+class BenchServer:
+    """Started with `start`; everything goes away with `stop`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._embedded = EmbeddedServer(folder / "data")
+        self._numbers = count(1)
+        self._filled: set[str] = set()
+        self.root = Place("", "", "")
+
+    async def start(self) -> None:
+        dsns = self._embedded.start()
+        assert dsns.superuser is not None
+        self.root = Place(dsns.service, dsns.owner, dsns.superuser).on("postgres")
+        await self.root.execute(sql.SQL("CREATE DATABASE {} OWNER statesvc_owner").format(sql.Identifier(TEMPLATE)))
+        template = self.root.on(TEMPLATE)
+        await migrate(template.owner, template.service)
+
+    def stop(self) -> None:
+        self._embedded.stop()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    async def filled(self, name: str, fill: Callable[[Place], Awaitable[None]]) -> str:
+        """The template of this name; made by `fill` when it is asked for first."""
+        if name not in self._filled:
+            await self._copy(TEMPLATE, name)
+            place = self.root.on(name)
+            await fill(place)
+            await place.execute("VACUUM ANALYZE", "CHECKPOINT")
+            self._filled.add(name)
+        return name
+
+    @asynccontextmanager
+    async def database(self, template: str = TEMPLATE, *, slow_disk: bool = False) -> AsyncIterator[Place]:
+        """A copy for one run. `slow_disk`: every commit waits 2 ms before it flushes, as on a disk that takes so long."""
+        name = f"bench_{next(self._numbers)}"
+        await self._copy(template, name)
+        if slow_disk:
+            await self.root.execute(
+                sql.SQL("ALTER DATABASE {} SET commit_delay = {}").format(sql.Identifier(name), sql.Literal(SLOW_DISK_MICROSECONDS)),
+                sql.SQL("ALTER DATABASE {} SET commit_siblings = 0").format(sql.Identifier(name)),
+            )
+        await self.root.execute("CHECKPOINT")
+        try:
+            yield self.root.on(name)
+        finally:
+            await self.root.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+    async def _copy(self, template: str, name: str) -> None:
+        await self.root.execute(
+            sql.SQL("CREATE DATABASE {} TEMPLATE {} OWNER statesvc_owner STRATEGY file_copy").format(
+                sql.Identifier(name), sql.Identifier(template)
+            )
+        )

@@ -1,0 +1,149 @@
+import asyncio
+import base64
+import json
+from typing import Any
+
+import pytest
+from psycopg import AsyncConnection
+
+from statesvc.cli import main
+from tests.conftest import Database
+
+MASTER_KEY = base64.b64encode(bytes(32)).decode()
+
+
+class Shell:
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+
+    async def __call__(self, *arguments: str, exit_code: int = 0) -> str:
+        self._capsys.readouterr()
+        ended = await asyncio.to_thread(main, arguments)
+        printed = self._capsys.readouterr()
+        assert ended == exit_code, printed.out + printed.err
+        return printed.out if ended == 0 else printed.out + printed.err
+
+    async def json(self, *arguments: str, exit_code: int = 0) -> Any:
+        return json.loads(await self(*arguments, "--json", exit_code=exit_code))
+
+
+@pytest.fixture
+def shell(capsys: pytest.CaptureFixture[str]) -> Shell:
+    return Shell(capsys)
+
+
+def use(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", database.service_dsn)
+    monkeypatch.setenv("STATESVC_OWNER_URL", database.owner_dsn)
+    monkeypatch.setenv("STATESVC_MASTER_KEY", MASTER_KEY)
+
+
+async def test_a_key_is_made_listed_and_revoked(database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    use(database, monkeypatch)
+    key = (await shell("keys", "create", "--name", "night shift", "--scopes", "read,audit")).strip()
+    assert key.startswith("ss_")
+    (listed,) = await shell.json("keys", "list")
+    assert (listed["name"], listed["scopes"], listed["revoked_at"]) == ("night shift", ["audit", "read"], None)
+    assert key not in json.dumps(listed)
+    await shell("keys", "revoke", listed["id"])
+    (listed,) = await shell.json("keys", "list")
+    assert listed["revoked_at"] is not None
+    assert "no live key" in await shell("keys", "revoke", listed["id"], exit_code=1)
+
+
+async def test_the_kill_switch_is_turned_and_told_in_the_log(database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    use(database, monkeypatch)
+    await shell("rollout", "hold", "ups", "--why", "codes look wrong")
+    (dial,) = await shell.json("rollout", "show")
+    assert (dial["carrier"], dial["hold"], dial["why"]) == ("ups", True, "codes look wrong")
+    await shell("rollout", "release", "ups")
+    (dial,) = await shell.json("rollout", "show")
+    assert dial["hold"] is False
+    assert "no carrier" in await shell("rollout", "hold", "nobody", exit_code=2)
+    async with await AsyncConnection.connect(database.service_dsn) as connection:
+        actions = await (await connection.execute("SELECT verb, target FROM statesvc.action ORDER BY recorded_at")).fetchall()
+    assert actions == [("hold", "carrier ups"), ("release", "carrier ups")]
+
+
+async def test_dead_letters_are_listed_and_shown(database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    use(database, monkeypatch)
+    assert await shell.json("dead-letters", "list") == []
+    async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
+        await connection.execute(
+            "INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at, raw_type, raw_code)"
+            " VALUES ('code', 'unknown_code', 'ups', statesvc.clock(), 'X', 'ZQ7')"
+        )
+    (letter,) = await shell.json("dead-letters", "list", "--cause", "unknown_code")
+    shown = await shell.json("dead-letters", "show", str(letter["dead_letter_id"]))
+    assert (shown["raw_code"], shown["events"]) == ("ZQ7", 0)
+    (unmapped,) = await shell.json("carriers", "unmapped")
+    assert (unmapped["carrier_id"], unmapped["code"]) == ("ups", "X/ZQ7")
+    assert await shell.json("dead-letters", "list", "--carrier", "fedex") == []
+    assert "no dead letter" in await shell("dead-letters", "show", "999", exit_code=1)
+
+
+async def test_migrations_are_checked_then_applied(bare_database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    use(bare_database, monkeypatch)
+    assert "pending  0001_foundation" in await shell("migrate", "--check", exit_code=1)
+    assert "run `statesvc migrate`" in await shell("keys", "list", exit_code=1)
+    assert "applied  0001_foundation" in await shell("migrate")
+    assert "up to date" in await shell("migrate", "--check")
+    # the tests' server runs without fsync, which is a finding of its own
+    found = {(each["about"], each["severity"]) for each in await shell.json("doctor", exit_code=1)}
+    assert {
+        ("migrations", "good"),
+        ("log", "good"),
+        ("clock", "good"),
+        ("partitions", "good"),
+        ("wake-ups", "good"),
+        ("durability", "bad"),
+    } <= found
+
+
+async def test_doctor_sees_a_clock_that_was_redefined(database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    use(database, monkeypatch)
+    assert "clock() was redefined" in await shell("doctor", exit_code=1)
+
+
+async def test_doctor_sees_one_url_that_owns_the_tables(bare_database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    use(bare_database, monkeypatch)
+    monkeypatch.setenv("DATABASE_URL", bare_database.owner_dsn)
+    await shell("migrate")
+    assert "logs in as the owner of the tables" in await shell("doctor", exit_code=1)
+
+
+async def test_doctor_sees_a_missing_and_a_foreign_master_key(
+    bare_database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use(bare_database, monkeypatch)
+    await shell("migrate")
+    monkeypatch.delenv("STATESVC_MASTER_KEY")
+    assert "STATESVC_MASTER_KEY is not set" in await shell("doctor", exit_code=1)
+
+
+async def test_doctor_sees_unsigned_carriers_and_misspelt_settings(
+    bare_database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use(bare_database, monkeypatch)
+    await shell("migrate")
+    monkeypatch.setenv("STATESVC_ALLOW_UNSIGNED_WEBHOOKS", "fedex")
+    monkeypatch.setenv("STATESVC_LEASE", "30")
+    told = await shell("doctor", exit_code=1)
+    assert "anybody may push as fedex" in told
+    assert "STATESVC_LEASE is no setting" in told
+
+
+async def test_doctor_says_when_the_database_is_away(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://nobody:pa55word@127.0.0.1:1/none")
+    monkeypatch.setenv("STATESVC_MASTER_KEY", MASTER_KEY)
+    told = await shell("doctor", exit_code=1)
+    assert "does not answer" in told
+    assert "pa55word" not in told
+
+
+def test_every_setting_is_listed_without_its_value(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STATESVC_MASTER_KEY", MASTER_KEY)
+    assert main(["doctor", "--settings"]) == 0
+    printed = capsys.readouterr().out
+    assert "STATESVC_MASTER_KEY  (set)" in printed
+    assert MASTER_KEY not in printed

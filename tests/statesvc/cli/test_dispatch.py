@@ -1,0 +1,42 @@
+import subprocess
+import sys
+
+import pytest
+
+from statesvc.cli import COMMANDS, main
+
+
+def test_each_command_has_its_help(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in COMMANDS:
+        with pytest.raises(SystemExit) as ended:
+            main([name, "--help"])
+        assert ended.value.code == 0
+        assert name in capsys.readouterr().out
+
+
+def test_a_command_that_does_not_exist_is_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["frobnicate"])
+    assert ended.value.code == 2
+    assert "frobnicate" in capsys.readouterr().err
+
+
+def test_help_loads_neither_the_database_driver_nor_the_settings() -> None:
+    code = (
+        "import sys, contextlib, io\n"
+        "from statesvc.cli import main\n"
+        "with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()): main(['--help'])\n"
+        "print(sorted({'psycopg', 'pydantic', 'aiohttp', 'lxml', 'structlog'} & set(sys.modules)))"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout.strip() == "[]"
+
+
+def test_a_broken_setting_is_told_by_its_name_and_not_by_its_value(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STATESVC_POOL_CONNECTIONS", "plenty")
+    assert main(["carriers"]) == 2
+    told = capsys.readouterr().err
+    assert "pool_connections" in told
+    assert "plenty" not in told

@@ -1,0 +1,82 @@
+import asyncio
+
+import pytest
+
+from statesvc.roles.lifetime import Part, live
+from statesvc.roles.signals import StopSignals
+
+
+class Steady:
+    def __init__(self, name: str, order: list[str], *, deaf: bool = False) -> None:
+        self.part = Part(name=name, run=self._run, stop=self._stop)
+        self._name = name
+        self._order = order
+        self._deaf = deaf
+        self._stopping = asyncio.Event()
+
+    async def _run(self) -> None:
+        try:
+            await self._stopping.wait()
+            if self._deaf:
+                await asyncio.Event().wait()
+        finally:
+            self._order.append(f"{self._name} ended")
+
+    def _stop(self) -> None:
+        self._order.append(f"{self._name} told")
+        self._stopping.set()
+
+
+async def run(parts: list[Part], signals: StopSignals, order: list[str], *, helpers: list[asyncio.Task[None]] | None = None) -> int:
+    def drain() -> None:
+        order.append("drained")
+
+    return await asyncio.wait_for(live(parts, helpers=helpers or [], signals=signals, drain=drain, grace_seconds=0.3), 5)
+
+
+async def test_readiness_fails_before_any_part_is_told_to_stop() -> None:
+    order: list[str] = []
+    signals = StopSignals()
+    signals.ask("sigterm")
+    assert await run([Steady("worker", order).part], signals, order) == 0
+    assert order == ["drained", "worker told", "worker ended"]
+
+
+@pytest.mark.parametrize("death", ["raises", "returns"])
+async def test_a_part_that_ends_by_itself_stops_the_process_loudly(death: str) -> None:
+    async def die() -> None:
+        if death == "raises":
+            raise ValueError("gone")
+
+    order: list[str] = []
+    dying = Part(name="dying", run=die, stop=lambda: None)
+    assert await run([dying, Steady("worker", order).part], StopSignals(), order) == 1
+    assert order[-1] == "worker ended"
+
+
+async def test_a_helper_that_dies_stops_the_process_too() -> None:
+    async def die() -> None:
+        raise OSError
+
+    order: list[str] = []
+    helper = asyncio.create_task(die(), name="listener")
+    assert await run([Steady("worker", order).part], StopSignals(), order, helpers=[helper]) == 1
+    assert order[-1] == "worker ended"
+
+
+async def test_a_part_that_does_not_stop_is_cancelled_after_the_grace() -> None:
+    order: list[str] = []
+    signals = StopSignals()
+    signals.ask("sigterm")
+    await run([Steady("worker", order, deaf=True).part], signals, order)
+    assert order == ["drained", "worker told", "worker ended"]
+
+
+async def test_a_second_signal_cuts_the_grace_short() -> None:
+    order: list[str] = []
+    signals = StopSignals()
+    signals.ask("sigint")
+    signals.ask("sigint")
+    started = asyncio.get_running_loop().time()
+    assert await run([Steady("worker", order, deaf=True).part], signals, order) == 1
+    assert asyncio.get_running_loop().time() - started < 0.25

@@ -1,0 +1,123 @@
+import asyncio
+import signal
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+from statesvc.settings import load_settings
+from statesvc.supervisor.banner import banner, without_password
+from statesvc.supervisor.child import LONGEST_PAUSE_SECONDS, Child, Program, pause_after
+from statesvc.supervisor.plan import DEMO, Plan, environment_of, programs
+from statesvc.supervisor.ports import PortTakenError, any_free, choose, is_free
+
+LOOPBACK = "127.0.0.1"
+
+
+def plan(host: str = LOOPBACK, demo_rate: float | None = None) -> Plan:
+    return Plan(host=host, ports={"api": 8080, "worker": 8081, "notifier": 8082}, settings=load_settings(), demo_rate=demo_rate)
+
+
+def read_lines(path: Path) -> list[str]:
+    return path.read_text().splitlines() if path.exists() else []
+
+
+async def until(path: Path, lines: int) -> list[str]:
+    async with asyncio.timeout(10):
+        while len(read_lines(path)) < lines:  # noqa: ASYNC110 - another process writes it
+            await asyncio.sleep(0.02)
+    return read_lines(path)
+
+
+def test_a_taken_port_is_refused_for_the_api_and_passed_over_for_the_others() -> None:
+    port = next(port for port in iter(lambda: any_free(LOOPBACK), None) if is_free(LOOPBACK, port - 1))
+    with socket.socket() as taken:
+        taken.bind((LOOPBACK, port))
+        taken.listen()
+        with pytest.raises(PortTakenError, match=str(port)):
+            choose(LOOPBACK, port, ["api", "worker"])
+        ports = choose(LOOPBACK, port - 1, ["api", "worker"])
+        assert ports["api"] == port - 1
+        assert ports["worker"] not in {port, port - 1}
+
+
+def test_pauses_grow_and_are_bounded() -> None:
+    pauses = [pause_after(deaths) for deaths in range(1, 40)]
+    assert pauses == sorted(pauses)
+    assert (pauses[0], pauses[-1]) == (0.5, LONGEST_PAUSE_SECONDS)
+
+
+def test_the_demo_opens_doors_on_the_loopback_only() -> None:
+    opened = environment_of(plan(demo_rate=20), {})
+    assert opened["STATESVC_ALLOW_UNSIGNED_WEBHOOKS"] == "1"
+    assert "127.0.0.0/8" in opened["STATESVC_SUBSCRIBER_ALLOW"]
+    public = environment_of(plan("0.0.0.0", demo_rate=20), {})  # noqa: S104 - the case under test
+    assert "STATESVC_ALLOW_UNSIGNED_WEBHOOKS" not in public
+    assert "STATESVC_SUBSCRIBER_ALLOW" not in public
+    assert set(environment_of(plan(), {})) == {"STATESVC_DATA_DIR"}
+
+
+def test_the_demo_leaves_settings_that_are_set_alone() -> None:
+    given = {"STATESVC_ALLOW_UNSIGNED_WEBHOOKS": "ups", "STATESVC_BOOTSTRAP_KEY": "mine-and-long-enough-for-a-key"}
+    environment = environment_of(plan(demo_rate=20), given)
+    assert given.items() <= environment.items()
+
+
+def test_each_role_gets_its_port_and_the_demo_the_key() -> None:
+    environment = environment_of(plan(demo_rate=20), {})
+    listed = {program.name: program for program in programs(plan(demo_rate=20), environment)}
+    assert list(listed["worker"].command[-2:]) == ["--port", "8081"]
+    assert listed[DEMO].environment["STATESVC_DEMO_KEY"] == environment["STATESVC_BOOTSTRAP_KEY"]
+    assert not listed[DEMO].restart
+
+
+@pytest.mark.parametrize("dsn", ["postgresql://someone:hush@db:5432/statesvc", "host=db user=someone password=hush dbname=statesvc"])
+def test_the_banner_shows_no_password(dsn: str) -> None:
+    text = banner(plan(), service_dsn=dsn, environment={"STATESVC_BOOTSTRAP_KEY": "hush"}, new_key_file=None)
+    assert "hush" not in text
+    assert "user=someone" in text
+    assert "hush" not in without_password(dsn)
+
+
+async def test_a_child_that_dies_is_started_again_until_it_is_stopped(tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    code = (
+        "import os\n"
+        f"open({str(told)!r}, 'a').write(f'{{os.getpid()}}\\n')\n"
+        f"os.kill(os.getpid(), 9) if len(open({str(told)!r}).readlines()) < 2 else input()"
+    )
+    child = Child(Program(name="worker", command=[sys.executable, "-c", code], environment={}))
+    running = asyncio.create_task(child.run())
+    pids = await until(told, 2)
+    assert len(set(pids)) == 2
+    assert child.pid == int(pids[1])
+    child.stop()
+    await asyncio.wait_for(running, 5)
+    assert child.pid is None
+
+
+async def test_a_child_notices_that_its_supervisor_died(tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    program = tmp_path / "child.py"
+    program.write_text(
+        "import asyncio, sys\n"
+        "from statesvc.roles.signals import StopSignals\n"
+        "async def main():\n"
+        "    signals = StopSignals(); signals.listen()\n"
+        f"    open({str(told)!r}, 'a').write('up\\n')\n"
+        "    await signals.stopping.wait()\n"
+        f"    open({str(told)!r}, 'a').write('stopped\\n')\n"
+        "asyncio.run(main())\n"
+    )
+    code = (
+        "import asyncio, os, sys\n"
+        "from statesvc.supervisor.child import Child, Program\n"
+        f"asyncio.run(Child(Program(name='worker', command=[sys.executable, {str(program)!r}], environment=dict(os.environ))).run())\n"
+    )
+    root = str(Path(__file__).parents[3])
+    supervisor = await asyncio.create_subprocess_exec(sys.executable, "-c", code, cwd=root, env={"PYTHONPATH": root})
+    await until(told, 1)
+    supervisor.send_signal(signal.SIGKILL)
+    await supervisor.wait()
+    assert await until(told, 2) == ["up", "stopped"]

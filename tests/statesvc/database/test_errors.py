@@ -1,0 +1,44 @@
+"""What the database says is sorted by what to do about it."""
+
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import AsyncConnection
+
+from statesvc.database.errors import Failure, failure
+
+PARCEL = "CREATE TEMP TABLE parcel (number int PRIMARY KEY CHECK (number > 0)); INSERT INTO parcel VALUES (1);"
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("UPDATE statesvc.event SET carrier_id = 'x'", Failure.IMMUTABLE),
+        ("TRUNCATE statesvc.transition", Failure.IMMUTABLE),
+        (f"{PARCEL} INSERT INTO parcel VALUES (1)", Failure.DUPLICATE),
+        (f"{PARCEL} INSERT INTO parcel VALUES (-1)", Failure.REFUSED_DATA),
+        ("SELECT 'x'::int", Failure.REFUSED_DATA),
+        ("SET statement_timeout = 1; SELECT pg_sleep(1)", Failure.TRANSIENT),
+        ("SELECT pg_terminate_backend(pg_backend_pid())", Failure.UNAVAILABLE),
+        ("SELECT nonsense", Failure.DEFECT),
+    ],
+)
+async def test_an_error_of_the_server_has_its_meaning(database: Any, statement: str, expected: Failure) -> None:
+    async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as connection:
+        with pytest.raises(psycopg.Error) as raised:
+            await connection.execute(statement)
+    assert failure(raised.value) is expected
+
+
+async def test_the_service_may_not_change_the_log(database: Any) -> None:
+    async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
+        with pytest.raises(psycopg.Error) as raised:
+            await connection.execute("DELETE FROM statesvc.event")
+    assert failure(raised.value) is Failure.FORBIDDEN
+
+
+async def test_no_server_is_unavailable() -> None:
+    with pytest.raises(psycopg.OperationalError) as raised:
+        await AsyncConnection.connect("host=/nowhere")
+    assert failure(raised.value) is Failure.UNAVAILABLE

@@ -1,0 +1,138 @@
+"""Migrations: once, in order, whole, and never in the way of traffic."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+import structlog
+from psycopg import AsyncConnection
+
+from statesvc.database.migrate import MigrationReport, migrate
+from statesvc.database.migrations import MigrationError
+
+FIRST = "CREATE TABLE statesvc.parcel (number int NOT NULL);"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "0001_parcel.sql").write_text(FIRST)
+    return tmp_path
+
+
+async def run(database: Any, folder: Path, **options: Any) -> MigrationReport:
+    return await migrate(database.owner_dsn, database.service_dsn, folder=folder, **options)
+
+
+async def rows(dsn: str, statement: str) -> list[Any]:
+    async with await AsyncConnection.connect(dsn, autocommit=True) as connection:
+        cursor = await connection.execute(statement)
+        return await cursor.fetchall() if cursor.description else []
+
+
+async def test_files_are_applied_once_and_in_order(bare_database: Any, folder: Path) -> None:
+    (folder / "0002_weight.sql").write_text("ALTER TABLE statesvc.parcel ADD weight int;\nINSERT INTO statesvc.parcel VALUES (1, 2);")
+    assert (await run(bare_database, folder)).applied == ("0001_parcel", "0002_weight")
+    assert (await run(bare_database, folder)).applied == ()
+    assert await rows(bare_database.owner_dsn, "SELECT number, weight FROM statesvc.parcel") == [(1, 2)]
+    assert await rows(bare_database.owner_dsn, "SELECT version, name FROM statesvc.schema_migrations") == [(1, "parcel"), (2, "weight")]
+
+
+async def test_a_check_names_what_is_pending_and_changes_nothing(bare_database: Any, folder: Path) -> None:
+    assert (await run(bare_database, folder, check_only=True)).pending == ("0001_parcel",)
+    assert await rows(bare_database.owner_dsn, "SELECT to_regnamespace('statesvc') IS NULL") == [(True,)]
+    await run(bare_database, folder)
+    assert (await run(bare_database, folder, check_only=True)).pending == ()
+
+
+async def test_a_file_that_fails_leaves_nothing_behind(bare_database: Any, folder: Path) -> None:
+    (folder / "0002_half.sql").write_text("CREATE TABLE statesvc.half (); SELECT 1/0;")
+    with pytest.raises(MigrationError, match="0002_half failed: division by zero"):
+        await run(bare_database, folder)
+    assert await rows(bare_database.owner_dsn, "SELECT version, to_regclass('statesvc.half') FROM statesvc.schema_migrations") == [
+        (1, None)
+    ]
+
+
+async def test_a_file_changed_after_it_was_applied_is_refused(bare_database: Any, folder: Path) -> None:
+    await run(bare_database, folder)
+    (folder / "0001_parcel.sql").write_text(FIRST + "-- more")
+    with pytest.raises(MigrationError, match="0001_parcel was changed"):
+        await run(bare_database, folder)
+
+
+async def test_a_number_below_what_was_applied_is_refused(bare_database: Any, folder: Path) -> None:
+    (folder / "0003_third.sql").write_text("SELECT 3;")
+    await run(bare_database, folder)
+    (folder / "0002_late.sql").write_text("SELECT 2;")
+    with pytest.raises(MigrationError, match="0002_late"):
+        await run(bare_database, folder)
+
+
+async def test_the_schema_of_a_later_release_is_tolerated_and_told(bare_database: Any, folder: Path) -> None:
+    (folder / "0002_later.sql").write_text("SELECT 2;")
+    await run(bare_database, folder)
+    (folder / "0002_later.sql").unlink()
+    report = await run(bare_database, folder)
+    assert (report.applied, report.newer) == ((), (2,))
+
+
+async def test_of_many_migrators_one_does_the_work(bare_database: Any, folder: Path) -> None:
+    reports = await asyncio.gather(*(run(bare_database, folder) for _ in range(4)))
+    assert sorted(len(report.applied) for report in reports) == [0, 0, 0, 1]
+
+
+async def test_a_migrator_does_not_wait_for_ever_for_another(bare_database: Any, folder: Path) -> None:
+    async with await AsyncConnection.connect(bare_database.owner_dsn, autocommit=True) as other:
+        await other.execute("SELECT pg_advisory_lock(hashtextextended('statesvc.migrate', 0))")
+        with pytest.raises(MigrationError, match="another migration"):
+            await run(bare_database, folder, lock_wait_seconds=0.1)
+
+
+async def test_a_lock_that_traffic_holds_is_asked_for_again_later(bare_database: Any, folder: Path) -> None:
+    await run(bare_database, folder)
+    (folder / "0002_weight.sql").write_text("ALTER TABLE statesvc.parcel ADD weight int;")
+    async with await AsyncConnection.connect(bare_database.owner_dsn) as traffic:
+        await traffic.execute("SELECT FROM statesvc.parcel")
+        with structlog.testing.capture_logs() as logs:
+            migration = asyncio.create_task(run(bare_database, folder))
+            while not any(line["event"] == "migration_waits_for_a_lock" for line in logs):  # noqa: ASYNC110 - a log line sets no event
+                await asyncio.sleep(0.05)
+            await traffic.rollback()
+            assert (await migration).applied == ("0002_weight",)
+
+
+async def test_an_index_left_invalid_by_a_crash_is_built_again(bare_database: Any, folder: Path) -> None:
+    await run(bare_database, folder)
+    build = "CREATE UNIQUE INDEX CONCURRENTLY IF NOT EXISTS parcel_number ON statesvc.parcel (number);"
+    (folder / "0002_index.sql").write_text(f"-- migrate: no-transaction\n{build}")
+    await rows(bare_database.owner_dsn, "INSERT INTO statesvc.parcel VALUES (1), (1)")
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        await rows(bare_database.owner_dsn, build)
+    await rows(bare_database.owner_dsn, "DELETE FROM statesvc.parcel")
+    assert (await run(bare_database, folder)).applied == ("0002_index",)
+    valid = "SELECT indisvalid FROM pg_index WHERE indexrelid = 'statesvc.parcel_number'::regclass"
+    assert await rows(bare_database.owner_dsn, valid) == [(True,)]
+
+
+async def test_the_service_gets_its_privileges_and_no_more(bare_database: Any, folder: Path) -> None:
+    (folder / "privileges.sql").write_text(
+        "GRANT USAGE ON SCHEMA statesvc TO {service_role};\nGRANT SELECT ON ALL TABLES IN SCHEMA statesvc TO {service_role};"
+    )
+    await run(bare_database, folder)
+    assert await rows(bare_database.service_dsn, "SELECT FROM statesvc.parcel") == []
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        await rows(bare_database.service_dsn, "INSERT INTO statesvc.parcel VALUES (1)")
+
+
+async def test_migrating_as_the_service_role_says_which_setting_is_missing(bare_database: Any, folder: Path) -> None:
+    with pytest.raises(MigrationError, match="STATESVC_OWNER_URL"):
+        await migrate(bare_database.service_dsn, bare_database.service_dsn, folder=folder)
+
+
+async def test_the_real_migrations_apply_to_an_empty_database_and_again(bare_database: Any) -> None:
+    first = await migrate(bare_database.owner_dsn, bare_database.service_dsn)
+    again = await migrate(bare_database.owner_dsn, bare_database.service_dsn)
+    assert first.applied
+    assert (again.applied, again.pending) == ((), ())

@@ -1,0 +1,81 @@
+"""Connections have time limits, and a pool outlives its connections."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import AsyncConnection
+from psycopg_pool import PoolTimeout
+
+from statesvc.database.errors import Failure, failure
+from statesvc.database.pool import Pool, PoolLimits, make_pool
+
+LIMITS = PoolLimits(connections_max=3, acquire_seconds=5, statement_seconds=1.5, lock_seconds=0.75, idle_in_transaction_seconds=15)
+
+
+@pytest.fixture
+async def pool(database: Any) -> AsyncIterator[Pool]:
+    async with make_pool(database.service_dsn, name="statesvc test", limits=LIMITS) as opened:
+        yield opened
+
+
+async def one(connection: AsyncConnection[Any], statement: str) -> Any:
+    row = await (await connection.execute(statement)).fetchone()
+    assert row is not None
+    return row[0]
+
+
+async def test_each_connection_has_its_limits_and_its_name(pool: Pool) -> None:
+    async with pool.connection() as connection:
+        shown = {
+            name: await one(connection, f"SHOW {name}")
+            for name in ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout", "TimeZone", "application_name")
+        }
+    assert shown == {
+        "statement_timeout": "1500ms",
+        "lock_timeout": "750ms",
+        "idle_in_transaction_session_timeout": "15s",
+        "TimeZone": "UTC",
+        "application_name": "statesvc test",
+    }
+
+
+async def test_behind_a_pooler_no_limit_is_left_on_a_connection_that_others_use(database: Any) -> None:
+    async with (
+        make_pool(database.service_dsn, name="statesvc test", limits=LIMITS, prepared_statements=False, direct=False) as pool,
+        pool.connection() as connection,
+    ):
+        for _ in range(10):
+            assert await one(connection, "SHOW statement_timeout") == "0"
+        assert await one(connection, "SELECT count(*) FROM pg_prepared_statements") == 0
+
+
+async def test_connections_that_died_while_idle_reach_nobody(pool: Pool, database: Any) -> None:
+    connections = [await pool.getconn() for _ in range(3)]
+    for connection in connections:
+        await pool.putconn(connection)
+    async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as admin:
+        dead = "SELECT count(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity WHERE application_name = 'statesvc test'"
+        assert await one(admin, f"{dead} AND datname = current_database()") == 3
+    async with asyncio.timeout(1):
+        for _ in range(6):
+            async with pool.connection() as connection:
+                assert await one(connection, "SELECT 1") == 1
+
+
+async def test_who_gets_no_connection_in_time_is_told_that_the_database_is_unavailable(database: Any) -> None:
+    limits = replace(LIMITS, connections_max=1, acquire_seconds=0.05)
+    async with make_pool(database.service_dsn, name="statesvc test", limits=limits) as pool, pool.connection():
+        with pytest.raises(PoolTimeout) as refused:
+            async with pool.connection():
+                pass
+    assert failure(refused.value) is Failure.UNAVAILABLE
+
+
+async def test_a_transaction_exists_only_where_the_code_opens_one(pool: Pool) -> None:
+    async with pool.connection() as connection:
+        await one(connection, "SELECT 1")
+        assert connection.info.transaction_status is psycopg.pq.TransactionStatus.IDLE

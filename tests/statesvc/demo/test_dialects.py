@@ -1,0 +1,44 @@
+from datetime import UTC, datetime
+from random import Random
+
+import pytest
+
+from events.carriers import CARRIERS
+from events.vocabulary import Kind, Status
+from statesvc.demo.dialects import DIALECTS
+from statesvc.demo.parcels import Step, invent
+
+NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+EXPECTED = {
+    Step.LABEL: {Status.INFO_RECEIVED, Status.PICKED_UP},
+    Step.DEPART: {Status.IN_TRANSIT},
+    Step.ARRIVE: {Status.IN_TRANSIT},
+    Step.DELIVERED: {Status.DELIVERED},
+}
+
+
+@pytest.mark.parametrize("carrier_id", sorted(DIALECTS))
+def test_the_carriers_normalizer_reads_what_the_sample_carrier_writes(carrier_id: str) -> None:
+    carrier = CARRIERS[carrier_id]
+    for seed in range(40):
+        parcel = invent(Random(seed), carrier_id, NOW)
+        body = DIALECTS[carrier_id][1](parcel, parcel.scans)
+        normalized = carrier.normalizers[carrier.stable](body, NOW)
+        assert not normalized.rejections
+        said = {reading.time.instant.replace(second=0): reading for reading in normalized.readings}
+        scans = parcel.scans[-1:] if carrier_id == "ups" else parcel.scans
+        assert len(normalized.readings) == len(scans)
+        for scan in scans:
+            reading = said[scan.at.astimezone(UTC).replace(second=0)]
+            assert reading.tracking_number == parcel.number
+            assert reading.status in EXPECTED.get(scan.step, {reading.status})
+
+
+@pytest.mark.parametrize("carrier_id", ["ups", "fedex", "usps", "dhl_express"])
+def test_a_strange_code_is_unknown_to_the_normalizer(carrier_id: str) -> None:
+    parcels = [invent(Random(seed), carrier_id, NOW) for seed in range(200)]
+    parcel = next(parcel for parcel in parcels if any(scan.step is Step.STRANGE for scan in parcel.scans))
+    strange = [scan for scan in parcel.scans if scan.step is Step.STRANGE]
+    carrier = CARRIERS[carrier_id]
+    (reading,) = carrier.normalizers[carrier.stable](DIALECTS[carrier_id][1](parcel, strange), NOW).readings
+    assert reading.kind is Kind.UNMAPPED

@@ -1,0 +1,47 @@
+"""Settings come from the environment, say what they are, and keep their secrets to themselves."""
+
+import pytest
+from pydantic import ValidationError
+
+from statesvc.settings import documented_settings, load_settings, unknown_variables
+
+
+def test_webhook_secrets_are_found_by_carrier_two_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STATESVC_WEBHOOK_SECRET_DHL_UNIFIED", "new, old")
+    settings = load_settings()
+    assert settings.webhook_secrets("dhl_unified") == ("new", "old")
+    assert settings.webhook_secrets("ups") == ()
+
+
+@pytest.mark.parametrize(("value", "allowed"), [("1", {"ups", "fedex"}), ("ups,usps", {"ups"}), ("", set())])
+def test_unsigned_webhooks_are_allowed_for_all_or_for_those_named(monkeypatch: pytest.MonkeyPatch, value: str, allowed: set[str]) -> None:
+    monkeypatch.setenv("STATESVC_ALLOW_UNSIGNED_WEBHOOKS", value)
+    ingress = load_settings().ingress
+    assert {carrier for carrier in ("ups", "fedex") if ingress.allows_unsigned(carrier)} == allowed
+
+
+def test_secrets_show_neither_in_a_repr_nor_in_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("DATABASE_URL", "STATESVC_OWNER_URL", "STATESVC_MASTER_KEY", "STATESVC_BOOTSTRAP_KEY", "STATESVC_WEBHOOK_SECRET_UPS"):
+        monkeypatch.setenv(variable, "hush-hush")
+    assert "hush-hush" not in repr(load_settings())
+    monkeypatch.setenv("STATESVC_PORT", "hush-hush")
+    with pytest.raises(ValidationError) as refused:
+        load_settings()
+    assert "port" in str(refused.value)
+    assert "hush-hush" not in str(refused.value)
+
+
+def test_a_lease_that_a_frozen_worker_could_outlive_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STATESVC_WORKER_LEASE_SECONDS", "15")
+    with pytest.raises(ValidationError, match="STATESVC_WORKER_LEASE_SECONDS"):
+        load_settings()
+
+
+def test_every_setting_says_what_it_means() -> None:
+    silent = [setting.variable for setting in documented_settings() if not setting.meaning]
+    assert silent == []
+
+
+def test_a_misspelt_variable_is_noticed() -> None:
+    environment = {"STATESVC_PORT": "1", "STATESVC_PROT": "1", "STATESVC_WEBHOOK_SECRET_UPS": "x", "DATABASE_URL": "", "PATH": ""}
+    assert unknown_variables(environment) == ["STATESVC_PROT"]
