@@ -22,7 +22,7 @@ BEGIN
     INSERT INTO statesvc.lane (carrier_id)
         SELECT DISTINCT c FROM unnest(p_carrier_ids) c
         WHERE NOT EXISTS (SELECT FROM statesvc.lane l WHERE l.carrier_id = c)
-        ON CONFLICT DO NOTHING;
+        ORDER BY c ON CONFLICT DO NOTHING;
     RETURN QUERY
     WITH item AS (
         SELECT u.*, (row_number() OVER (PARTITION BY u.digest ORDER BY u.ordinal)) = 1 AS first

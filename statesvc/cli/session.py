@@ -15,6 +15,8 @@ from statesvc.database.migrations import compare, read_migrations
 from statesvc.database.pool import CONNECT_TIMEOUT_SECONDS, KEEPALIVE
 from statesvc.roles.master_key import ensure_master_key
 from statesvc.settings import Settings
+from statesvc.telemetry.format import log_format
+from statesvc.telemetry.logs import configure_logging
 
 
 @asynccontextmanager
@@ -23,6 +25,7 @@ async def running_database(settings: Settings, *, migrated: bool = True) -> Asyn
 
     An embedded server that nobody runs is started, and with `migrated` brought up to date, as `up` would do it.
     """
+    configure_logging(process="command", output_format=log_format(settings.telemetry), level="warning")
     found = Dsns.from_settings(settings.database) or attach(settings.database.data_dir)
     if found is not None:
         yield found

@@ -5,11 +5,11 @@ import asyncio
 
 from statesvc.cli.refusal import CommandError
 from statesvc.cli.role import add_address
-from statesvc.roles.launch import log_format
 from statesvc.settings import load_settings
 from statesvc.supervisor.plan import ROLES, Plan
 from statesvc.supervisor.ports import PortTakenError, choose
 from statesvc.supervisor.up import up
+from statesvc.telemetry.format import log_format
 from statesvc.telemetry.logs import configure_logging
 
 DEMO_RATE = 20.0

@@ -43,10 +43,13 @@ WHERE token = ANY (%(tokens)b::uuid[]);
 
 -- name: next_due
 -- Seconds until something becomes available that is not yet (backoff, end of a lease); NULL: nothing waits.
-SELECT extract(epoch FROM min(d.due) - statesvc.clock())::float8
+WITH tick AS MATERIALIZED (
+    SELECT statesvc.clock() AS at
+)
+SELECT extract(epoch FROM min(d.due) - (SELECT at FROM tick))::float8
 FROM statesvc.subscription s CROSS JOIN LATERAL (
     SELECT o.available_at AS due FROM statesvc.outbox o
-    WHERE o.subscription_id = s.subscription_id AND o.available_at > statesvc.clock()
+    WHERE o.subscription_id = s.subscription_id AND o.available_at > (SELECT at FROM tick)
     ORDER BY o.available_at LIMIT 1
 ) d
 WHERE s.deleted_at IS NULL AND s.disabled_at IS NULL AND s.paused_at IS NULL;

@@ -1,15 +1,14 @@
 """Starts one role in this process and gives its exit code."""
 
 import asyncio
-import sys
 from collections.abc import Callable, Coroutine
 from typing import Any, assert_never
 
 import uvloop
 
 from statesvc.roles.foundation import Launch, Role, StoppedEarlyError
-from statesvc.settings import TelemetrySettings
-from statesvc.telemetry.logs import Format, configure_logging
+from statesvc.telemetry.format import log_format
+from statesvc.telemetry.logs import configure_logging
 
 
 def run_role(launch: Launch) -> int:
@@ -21,13 +20,6 @@ def run_role(launch: Launch) -> int:
             return runner.run(main(launch))
         except StoppedEarlyError:
             return 0
-
-
-def log_format(settings: TelemetrySettings) -> Format:
-    """`auto` settled for the standard error of this process."""
-    if settings.log_format == "auto":
-        return "console" if sys.stderr.isatty() else "json"
-    return settings.log_format
 
 
 def _main_of(role: Role) -> Callable[[Launch], Coroutine[Any, Any, int]]:

@@ -5,6 +5,7 @@ because its supervisor restarts a dead one.
 """
 
 import asyncio
+import gc
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +30,9 @@ async def live(
     parts: Sequence[Part], *, helpers: Iterable[asyncio.Task[None]], signals: StopSignals, drain: Callable[[], None], grace_seconds: float
 ) -> int:
     """Runs until told to stop; returns the exit code. `helpers` are tasks started elsewhere that must not end before."""
+    # what was built so far lives as long as the process: no collection need look at it again
+    gc.collect()
+    gc.freeze()
     tasks = [asyncio.create_task(part.run(), name=part.name) for part in parts]
     asked = asyncio.create_task(signals.stopping.wait(), name="stop-signal")
     done, _ = await asyncio.wait({*tasks, *helpers, asked}, return_when=asyncio.FIRST_COMPLETED)

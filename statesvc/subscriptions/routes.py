@@ -1,9 +1,9 @@
 """`/v1/subscriptions`: who wants to know, for scope `subscriptions`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 from uuid import UUID
 
 from aiohttp import web
@@ -32,6 +32,8 @@ from statesvc.subscriptions.store import Subscription, Switch, Wish
 from statesvc.subscriptions.trial import try_out
 from statesvc.subscriptions.url import UrlRefusedError, checked_url
 from statesvc.wakeup.channels import OUTBOX
+
+T = TypeVar("T")
 
 PATH: Final = "/v1/subscriptions"
 ONE: Final = PATH + "/{subscription_id}"
@@ -74,10 +76,7 @@ class Subscriptions:
         """A page, oldest first."""
         asked = parameters(request, PageParameters)
         bound_to = {"list": "subscriptions"}
-        after = None
-        if asked.cursor is not None:
-            created_at, last_id = decode_cursor(asked.cursor, bound_to, fields=2)
-            after = datetime.fromisoformat(created_at), UUID(last_id)
+        after = _position(asked.cursor, bound_to, 2, lambda created_at, last_id: (datetime.fromisoformat(created_at), UUID(last_id)))
         async with self.pool.connection() as connection:
             found = await store.page(connection, after=after, limit=asked.limit + 1)
         shown, more = found[: asked.limit], len(found) > asked.limit
@@ -145,10 +144,9 @@ class Subscriptions:
         """A page of what was tried, newest first."""
         asked = parameters(request, AttemptsParameters)
         bound_to = {"list": "attempts", "of": str(asked.subscription_id)}
-        before = None
-        if asked.cursor is not None:
-            recorded_at, batch_id, ordinal = decode_cursor(asked.cursor, bound_to, fields=3)
-            before = datetime.fromisoformat(recorded_at), int(batch_id), int(ordinal)
+        before = _position(
+            asked.cursor, bound_to, 3, lambda at, batch_id, ordinal: (datetime.fromisoformat(at), int(batch_id), int(ordinal))
+        )
         await self._find(asked.subscription_id)
         async with self.pool.connection() as connection:
             found = await store.attempts(connection, asked.subscription_id, before=before, limit=asked.limit + 1)
@@ -173,6 +171,17 @@ class Subscriptions:
             if not await store.turn(connection, subscription_id, switch, actor=caller_of(request).actor):
                 raise _absent(subscription_id)
         return subscription_id
+
+
+def _position(cursor: str | None, bound_to: Mapping[str, Any], fields: int, read: Callable[..., T]) -> T | None:
+    """Where the page before ended; None for the first page. A forged position is refused like a foreign one."""
+    if cursor is None:
+        return None
+    position = decode_cursor(cursor, bound_to, fields=fields)
+    try:
+        return read(*position)
+    except (TypeError, ValueError):
+        raise Problem(Code.INVALID_CURSOR, "send `next_cursor` as it was given") from None
 
 
 def _id(request: web.Request) -> UUID:

@@ -49,6 +49,8 @@ async def up(plan: Plan) -> int:
         new_key_file = None if settings.keys.master_key else ensure_master_key(settings.database.data_dir)
         master_keys(settings)
         await _migrate(dsns, has_owner=True)
+        if signals.stopping.is_set():
+            return 0
         watch = asyncio.create_task(_keep_running(server, settings.database.data_dir), name="database-watch")
         try:
             return await _supervise(plan, dsns, signals, new_key_file=new_key_file)

@@ -1,7 +1,7 @@
 """Messages that wait before the clock starts, held back by the kill switch until it does."""
 
 from collections.abc import Awaitable, Callable, Iterable
-from itertools import batched
+from itertools import islice
 from typing import Any, Final
 
 from psycopg import AsyncConnection
@@ -14,3 +14,30 @@ from tests.acceptance.processes import MASTER_KEY
 from tests.bench.server import Place
 from tests.bench.traffic import Push
 
+_GROUP: Final = 1_000
+HOLD: Final = "INSERT INTO statesvc.rollout (carrier_id, hold, changed_at, changed_by) VALUES ('*', true, now(), 'bench')"
+RELEASE: Final = ("UPDATE statesvc.rollout SET hold = false", "NOTIFY statesvc_inbox")
+SUBSCRIBE: Final = (
+    "INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, url, sealed_secrets) "
+    "VALUES (gen_random_uuid(), now(), 'bench', 'https://subscriber.example', '{}')"
+)
+WAITS: Final = "SELECT EXISTS (SELECT FROM statesvc.inbox)"
+
+
+def waiting(pushes: Callable[[], Iterable[Push]]) -> Callable[[Place], Awaitable[None]]:
+    """Fills a database: these messages in the inbox, one subscription to everything, all carriers held."""
+
+    async def fill(place: Place) -> None:
+        await place.execute(HOLD, SUBSCRIBE)
+        async with await AsyncConnection.connect(place.service, autocommit=True) as connection:
+            keyring = await keyring_of(connection)
+            left = iter(pushes())
+            while group := list(islice(left, _GROUP)):
+                await put(connection, [seal_message(keyring, carrier_id, body, "{}") for carrier_id, body in group])
+
+    return fill
+
+
+async def keyring_of(connection: AsyncConnection[Any]) -> Keyring:
+    """The keys of a database of this bench."""
+    return await load_keyring(connection, parse_master_keys(MASTER_KEY))

@@ -26,7 +26,7 @@ _LIFE: Final = (
     *(Step.LABEL, Step.PICKUP, Step.DEPART, Step.ARRIVE, Step.DEPART, Step.ARRIVE, Step.DELAY, Step.DEPART, Step.OUT, Step.DELIVERED),
 )
 _ALERT: Final = (
-    b'{"trackingNumber":"1ZB%c%013d","localActivityDate":"%s","localActivityTime":"%s","activityLocation":{"city":"Chicago",'
+    b'{"trackingNumber":"1ZB%c%014d","localActivityDate":"%s","localActivityTime":"%s","activityLocation":{"city":"Chicago",'
     b'"stateProvince":"IL","postalCode":"60632","country":"US"},"activityStatus":{"type":"%s","code":"%s","description":"%s"},'
     b'"scheduledDeliveryDate":"20261122","gmtActivityDate":"%s","gmtActivityTime":"%s"}'
 )
@@ -45,7 +45,7 @@ def alert(shipment: int, step: int, *, series: int = 0) -> bytes:
 
 def alert_number(shipment: int, *, series: int = 0) -> str:
     """The tracking number in `alert`."""
-    return f"1ZB{chr(65 + series)}{shipment:013d}"
+    return f"1ZB{chr(65 + series)}{shipment:014d}"
 
 
 def alerts(count: int, *, series: int = 0) -> Iterator[Push]:

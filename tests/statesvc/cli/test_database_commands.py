@@ -7,6 +7,7 @@ import pytest
 from psycopg import AsyncConnection
 
 from statesvc.cli import main
+from statesvc.keys import load_keyring, parse_master_keys
 from tests.conftest import Database
 
 MASTER_KEY = base64.b64encode(bytes(32)).decode()
@@ -119,6 +120,12 @@ async def test_doctor_sees_a_missing_and_a_foreign_master_key(
     await shell("migrate")
     monkeypatch.delenv("STATESVC_MASTER_KEY")
     assert "STATESVC_MASTER_KEY is not set" in await shell("doctor", exit_code=1)
+    async with await AsyncConnection.connect(bare_database.service_dsn, autocommit=True) as connection:
+        await load_keyring(connection, parse_master_keys(MASTER_KEY))
+    monkeypatch.setenv("STATESVC_MASTER_KEY", MASTER_KEY)
+    assert "opens the keys of this database" in await shell("doctor", exit_code=1)
+    monkeypatch.setenv("STATESVC_MASTER_KEY", base64.b64encode(bytes(31) + b"x").decode())
+    assert "it is another installation's" in await shell("doctor", exit_code=1)
 
 
 async def test_doctor_sees_unsigned_carriers_and_misspelt_settings(

@@ -45,7 +45,8 @@ class Received:
 
     @property
     def data(self) -> dict[str, Any]:
-        return orjson.loads(self.body)["data"]
+        data: dict[str, Any] = orjson.loads(self.body)["data"]
+        return data
 
     def verify(self, secret: Secret) -> None:
         Webhook(secret.shown).verify(self.body, self.headers)

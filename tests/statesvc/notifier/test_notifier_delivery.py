@@ -272,7 +272,7 @@ async def test_what_waits_for_a_deleted_subscription_is_forgotten(world: Any, re
     await store.turn(world.connection, subscription_id, "delete", actor="key:test")
 
     async def empty() -> bool:
-        return await world.outbox() == []
+        return not await world.outbox()
 
     async with world.notifier():
         await until(empty)

@@ -12,8 +12,8 @@ import pytest
 from aiohttp import web
 from psycopg import AsyncConnection
 
-from statesvc.notifier import loop
 from statesvc.notifier.schedule import ATTEMPTS_MAX
+from statesvc.notifier.settle import settle
 
 PROGRAM = Path(__file__).with_name("notifier_process.py")
 LEASE_SECONDS = 46
@@ -95,7 +95,7 @@ async def test_an_unknown_commit_records_no_attempt_twice(world: Any, receiver: 
     await world.subscribe()
     shipment_id, _ = await world.shipment()
     await world.tell(shipment_id, 1)
-    settle, calls = loop.settle, []
+    calls: list[bool] = []
 
     async def commit_then_fail(*args: Any, **kwargs: Any) -> Any:
         calls.append(kwargs["again"])
@@ -104,7 +104,7 @@ async def test_an_unknown_commit_records_no_attempt_twice(world: Any, receiver: 
             raise psycopg.OperationalError("the connection broke during the commit")
         return settled
 
-    monkeypatch.setattr(loop, "settle", commit_then_fail)
+    monkeypatch.setattr("statesvc.notifier.loop.settle", commit_then_fail)
     async with world.notifier() as notifier:
         await until(lambda: receiver.received)
         await until(lambda: len(calls) == 2)
@@ -148,7 +148,7 @@ async def test_a_secret_that_does_not_open_sends_nothing_unsigned(world: Any, re
     await world.tell(shipment_id, 1)
 
     async def attempted() -> bool:
-        return await world.attempts() == [("unsigned", None, 1)]
+        return list(await world.attempts()) == [("unsigned", None, 1)]
 
     async with world.notifier():
         await until(attempted)

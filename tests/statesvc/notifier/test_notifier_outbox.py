@@ -11,7 +11,7 @@ from statesvc.subscriptions import store
 
 
 async def notified(world: Any) -> list[Any]:
-    return await world.rows("SELECT subscription_id, shipment_id, sequence, webhook_id FROM statesvc.notification ORDER BY sequence")
+    return list(await world.rows("SELECT subscription_id, shipment_id, sequence, webhook_id FROM statesvc.notification ORDER BY sequence"))
 
 
 async def test_without_subscriptions_nothing_is_written(world: Any) -> None:

@@ -1,0 +1,100 @@
+"""What our webhook is held against, a process of its own: `bare limit` or `bare peer URL`. Prints its port as JSON, ends with stdin.
+
+limit: our own handler, sealing included, with a store that answers at once: the most that aiohttp and our code allow.
+peer: a plain handler with one INSERT a request through a pool of eight, the usual way; it seals, dedupes and queues nothing.
+"""
+
+import asyncio
+import json
+import secrets
+import sys
+from uuid import uuid4
+
+import uvloop
+from aiohttp import web
+from psycopg_pool import AsyncConnectionPool
+
+from events.carriers import CARRIERS
+from events.keyring import Keyring
+from events.sealing import MasterKeys, SealingKey
+from statesvc.http.app import Server, build_app
+from statesvc.http.keys import Keys
+from statesvc.ingress.bounds import DiskRoom, MemoryBound
+from statesvc.ingress.door import build_doors
+from statesvc.ingress.group_commit import GroupCommit, Outcome
+from statesvc.ingress.put import Stored
+from statesvc.ingress.sealed_message import SealedMessage
+from statesvc.ingress.webhooks import Webhooks
+from statesvc.settings import load_settings
+from statesvc.telemetry.metrics import Telemetry
+
+POOL = 8
+TABLE = "CREATE TABLE IF NOT EXISTS pushed (id uuid PRIMARY KEY, carrier text NOT NULL, received_at timestamptz DEFAULT now(), body bytea)"
+INSERT = "INSERT INTO pushed (id, carrier, body) VALUES (%s, %s, %s)"
+
+
+class Nowhere(GroupCommit):
+    """Stores nothing, at once."""
+
+    async def put(self, message: SealedMessage) -> Outcome:
+        return Stored(message.message_id, duplicate=False)
+
+
+class Silence:
+    """Wakes nobody."""
+
+    def wake(self, channel: str) -> None:
+        del channel
+
+
+def limit(pool: AsyncConnectionPool) -> web.Application:
+    """Our application without a database."""
+    settings = load_settings()
+    memory = MemoryBound(settings.ingress.memory_bytes_max)
+    keys = Keys(pool)
+    webhooks = Webhooks(
+        doors=build_doors(CARRIERS.values(), settings),
+        keys=keys,
+        keyring=Keyring(master=MasterKeys([secrets.token_bytes(32)]), digest_key=secrets.token_bytes(32), inbox=SealingKey.fresh()),
+        group_commit=Nowhere(pool, memory=memory),
+        memory=memory,
+        disk=DiskRoom(None, free_bytes_min=0),
+        waker=Silence(),
+        telemetry=Telemetry(role="bench"),
+    )
+    return build_app(webhooks.routes(), keys=keys)
+
+
+def peer(pool: AsyncConnectionPool) -> web.Application:
+    """One INSERT a request."""
+
+    async def take(request: web.Request) -> web.Response:
+        body = await request.read()
+        message_id = uuid4()
+        async with pool.connection() as connection:
+            await connection.execute(INSERT, (message_id, request.match_info["carrier_id"], body))
+        return web.json_response({"message_id": str(message_id)})
+
+    application = web.Application()
+    application.router.add_post("/v1/webhooks/{carrier_id}", take)
+    return application
+
+
+async def main() -> None:
+    kind, url = sys.argv[1], sys.argv[2]
+    pool = AsyncConnectionPool(url, min_size=POOL, max_size=POOL, kwargs={"autocommit": True}, open=False)
+    if kind == "peer":
+        await pool.open(wait=True)
+        async with pool.connection() as connection:
+            await connection.execute(TABLE)
+    server = Server((limit if kind == "limit" else peer)(pool), host="127.0.0.1", port=0, grace_seconds=1)
+    sys.stdout.write(json.dumps({"port": await server.start()}) + "\n")
+    sys.stdout.flush()
+    await asyncio.to_thread(sys.stdin.read)
+    await server.stop()
+    if kind == "peer":
+        await pool.close()
+
+
+if __name__ == "__main__":
+    uvloop.run(main())

@@ -1,0 +1,299 @@
+"""`/v1/subscriptions` over HTTP, against a real database."""
+
+import os
+from collections.abc import AsyncIterator
+from typing import Any
+from uuid import uuid4
+
+import orjson
+import pytest
+from aiohttp import ClientResponse, web
+from aiohttp.test_utils import TestClient, TestServer
+from psycopg import AsyncConnection
+from standardwebhooks.webhooks import Webhook
+
+from events.sealing import MasterKeys
+from statesvc.database.pool import PoolLimits, make_pool
+from statesvc.http.app import build_app
+from statesvc.http.key_store import create_key
+from statesvc.http.keys import Keys
+from statesvc.http.openapi import build_document
+from statesvc.http.paging import encode_cursor
+from statesvc.http.scope import Scope
+from statesvc.keys import load_keyring
+from statesvc.notifier.addresses import parse_networks
+from statesvc.notifier.sending import Sender
+from statesvc.subscriptions.routes import routes
+from statesvc.subscriptions.url import UrlRefusedError, checked_url
+from statesvc.wakeup.channels import OUTBOX
+
+LOOPBACK = parse_networks(["127.0.0.0/8"])
+URL = "https://subscriber.invalid/hook"
+LIMITS = PoolLimits(connections_max=2, acquire_seconds=2, statement_seconds=5, lock_seconds=2, idle_in_transaction_seconds=5)
+
+
+class Wakes:
+    """Remembers which channels were woken."""
+
+    def __init__(self) -> None:
+        self.channels: list[str] = []
+
+    def wake(self, channel: str) -> None:
+        self.channels.append(channel)
+
+
+class Api:
+    """The calls, with a key of scope `subscriptions`."""
+
+    def __init__(self, client: TestClient[Any, Any], key: str, wakes: Wakes, connection: AsyncConnection[Any]) -> None:
+        self.client, self.key, self.wakes, self.connection = client, key, wakes, connection
+
+    async def __call__(self, method: str, path: str = "", body: Any = None, **query: Any) -> tuple[int, Any]:
+        response: ClientResponse = await self.client.request(
+            method,
+            f"/v1/subscriptions{path}",
+            json=body,
+            params=query,
+            headers={"Authorization": f"Bearer {self.key}"},
+        )
+        text = await response.read()
+        return response.status, orjson.loads(text) if text else None
+
+    async def make(self, **wish: Any) -> Any:
+        status, made = await self("POST", body={"url": URL, **wish})
+        assert status == 201, made
+        return made
+
+    async def rows(self, query: str) -> list[Any]:
+        return list(await (await self.connection.execute(query)).fetchall())
+
+
+@pytest.fixture
+async def api(database: Any) -> AsyncIterator[Api]:
+    async with (
+        await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection,
+        make_pool(database.service_dsn, name="subscriptions test", limits=LIMITS) as pool,
+        Sender(allowed=LOOPBACK, total_seconds=2) as sender,
+    ):
+        keyring = await load_keyring(connection, MasterKeys([os.urandom(32)]))
+        _, key = await create_key(connection, name="test", scopes=[Scope.SUBSCRIPTIONS], created_by="test")
+        wakes = Wakes()
+        calls = routes(pool=pool, keyring=keyring, waker=wakes, sender=sender, allowed=LOOPBACK)
+        async with TestClient(TestServer(build_app(calls, keys=Keys(pool)))) as client:
+            yield Api(client, key, wakes, connection)
+
+
+async def test_a_subscription_is_made_and_its_secret_shown_once(api: Api) -> None:
+    made = await api.make(carriers=["ups", "fedex", "ups"], statuses=["delivered"], types=["shipment.status_changed"], payload="thin")
+    assert made["secret"].startswith("whsec_")
+    assert made["carriers"] == ["fedex", "ups"]
+    assert (made["state"], made["payload"], made["url"]) == ("active", "thin", URL)
+    status, shown = await api("GET", f"/{made['id']}")
+    assert (status, shown) == (200, {name: value for name, value in made.items() if name != "secret"})
+    ((sealed,),) = await api.rows("SELECT sealed_secrets[1] FROM statesvc.subscription")
+    assert made["secret"].removeprefix("whsec_").encode() not in sealed
+
+
+@pytest.mark.parametrize(
+    ("wish", "pointer"),
+    [
+        ({"url": "http://subscriber.invalid/"}, "/body/url"),
+        ({"url": "ftp://subscriber.invalid/"}, "/body/url"),
+        ({"url": "https://user:password@subscriber.invalid/"}, "/body/url"),
+        ({"url": "https://10.0.0.1/hook"}, "/body/url"),
+        ({"url": "https://[::ffff:169.254.169.254]/"}, "/body/url"),
+        ({"url": "https:///hook"}, "/body/url"),
+        ({"url": "hook"}, "/body/url"),
+        ({"url": "https://subscriber.invalid/a b"}, "/body/url"),
+        ({"url": "https://subscriber.invalid:99999/"}, "/body/url"),
+        ({"url": "https://subscriber.invalid/" + "x" * 3000}, "/body/url"),
+        ({"carriers": ["ups", "pigeon"]}, "/body/carriers/1"),
+        ({"carriers": []}, "/body/carriers"),
+        ({"statuses": ["deliverd"]}, "/body/statuses/0"),
+        ({"types": ["shipment.lost"]}, "/body/types/0"),
+        ({"payload": "full"}, "/body/payload"),
+        ({"secret": "whsec_mine"}, "/body/secret"),
+    ],
+)
+async def test_a_wish_that_breaks_the_contract_names_the_place(api: Api, wish: dict[str, Any], pointer: str) -> None:
+    status, problem = await api("POST", body={"url": URL, **wish})
+    assert (status, problem["code"]) == (422, "invalid_request")
+    assert [error["pointer"] for error in problem["errors"]] == [pointer]
+    assert await api.rows("SELECT FROM statesvc.subscription") == []
+
+
+async def test_plain_http_is_for_allowed_networks_only() -> None:
+    for url in ("http://127.0.0.1:9000/hook", "http://localhost:9000/hook", "https://127.0.0.1/"):
+        assert await checked_url(url, parse_networks(["127.0.0.0/8", "::1/128"])) == url
+    for url in ("http://127.0.0.1/", "http://localhost/"):
+        with pytest.raises(UrlRefusedError):
+            await checked_url(url, ())
+    with pytest.raises(UrlRefusedError, match="https"):
+        await checked_url("http://8.8.8.8/", LOOPBACK)
+    assert await checked_url("https://8.8.8.8/hook#part", ()) == "https://8.8.8.8/hook"
+
+
+async def test_the_list_is_paged_oldest_first(api: Api) -> None:
+    made = [(await api.make())["id"] for _ in range(5)]
+    seen, cursor = [], None
+    while True:
+        _, page = await api("GET", limit=2, **({"cursor": cursor} if cursor else {}))
+        seen += [one["id"] for one in page["items"]]
+        cursor = page["next_cursor"]
+        if cursor is None:
+            break
+    assert seen == made
+
+
+async def test_a_forged_cursor_is_refused(api: Api) -> None:
+    made = await api.make()
+    forged = encode_cursor(["yesterday", "nobody"], {"list": "subscriptions"})
+    assert (await api("GET", cursor=forged))[1]["code"] == "invalid_cursor"
+    forged = encode_cursor(["yesterday", 1, 1], {"list": "attempts", "of": made["id"]})
+    assert (await api("GET", f"/{made['id']}/attempts", cursor=forged))[1]["code"] == "invalid_cursor"
+
+
+async def test_a_change_touches_only_the_members_that_it_names(api: Api) -> None:
+    made = await api.make(carriers=["ups"], statuses=["delivered"])
+    status, changed = await api("PATCH", f"/{made['id']}", {"carriers": None, "types": ["shipment.updated"]})
+    assert status == 200
+    assert (changed["carriers"], changed["statuses"], changed["types"], changed["url"]) == (None, ["delivered"], ["shipment.updated"], URL)
+    status, changed = await api("PATCH", f"/{made['id']}", {"url": "https://other.invalid/"})
+    assert (status, changed["url"], changed["statuses"]) == (200, "https://other.invalid/", ["delivered"])
+    for refused in ({"url": "http://other.invalid/"}, {"url": ""}, {"url": None}, {"statuses": ["nonsense"]}):
+        assert (await api("PATCH", f"/{made['id']}", refused))[0] == 422
+
+
+async def test_pause_and_resume_are_idempotent_and_resume_wakes_the_notifier(api: Api) -> None:
+    made = await api.make()
+    for _ in range(2):
+        status, shown = await api("POST", f"/{made['id']}/pause")
+        assert (status, shown["state"]) == (200, "paused")
+    assert api.wakes.channels == []
+    await api.connection.execute("UPDATE statesvc.subscription SET disabled_at = statesvc.clock(), disabled_why = 'gone'")
+    assert (await api("GET", f"/{made['id']}"))[1]["state"] == "disabled"
+    for _ in range(2):
+        status, shown = await api("POST", f"/{made['id']}/resume")
+        assert (status, shown["state"], shown["disabled_why"]) == (200, "active", None)
+    assert set(api.wakes.channels) == {OUTBOX}
+
+
+async def test_a_deleted_subscription_is_gone_and_its_secrets_forgotten(api: Api) -> None:
+    made = await api.make()
+    assert await api("DELETE", f"/{made['id']}") == (204, None)
+    for method, path in [
+        ("GET", ""),
+        ("DELETE", ""),
+        ("POST", "/pause"),
+        ("POST", "/rotate-secret"),
+        ("POST", "/test"),
+        ("GET", "/attempts"),
+    ]:
+        status, problem = await api(method, f"/{made['id']}{path}")
+        assert (status, problem["code"]) == (404, "not_found")
+    assert (await api("GET"))[1]["items"] == []
+    assert await api.rows("SELECT sealed_secrets FROM statesvc.subscription") == [([],)]
+
+
+async def test_unknown_ids_are_told_from_malformed_ones(api: Api) -> None:
+    assert (await api("GET", f"/{uuid4()}"))[0] == 404
+    assert (await api("GET", "/nonsense"))[0] == 422
+
+
+async def test_every_change_is_an_action_in_the_log_without_the_secret_or_the_path(api: Api) -> None:
+    made = await api.make(url="https://subscriber.invalid/token-in-the-path?key=1")
+    await api("PATCH", f"/{made['id']}", {"statuses": ["delivered"], "url": URL})
+    await api("POST", f"/{made['id']}/rotate-secret")
+    await api("POST", f"/{made['id']}/pause")
+    await api("POST", f"/{made['id']}/resume")
+    await api("DELETE", f"/{made['id']}")
+    actions = await api.rows("SELECT verb, canonical FROM statesvc.action WHERE target LIKE 'subscription %' ORDER BY batch_id")
+    assert [verb for verb, _ in actions] == [
+        *("subscription.create", "subscription.change", "subscription.rotate_secret"),
+        *("subscription.pause", "subscription.resume", "subscription.delete"),
+    ]
+    details = [orjson.loads(canonical).get("details") for _, canonical in actions]
+    assert details[:3] == [{"host": "subscriber.invalid"}, {"changed": "statuses url"}, {"grace_seconds": 86_400}]
+    assert not any(b"whsec" in canonical or b"token" in canonical for _, canonical in actions)
+
+
+@pytest.fixture
+async def heard() -> AsyncIterator[tuple[str, list[tuple[dict[str, str], bytes]]]]:
+    """A subscriber that answers 500: its URL, and what it got."""
+    got: list[tuple[dict[str, str], bytes]] = []
+
+    async def hook(request: web.Request) -> web.StreamResponse:
+        got.append((dict(request.headers), await request.read()))
+        return web.Response(status=500)
+
+    app = web.Application()
+    app.router.add_post("/hook", hook)
+    async with TestServer(app, host="127.0.0.1") as server:
+        yield f"http://127.0.0.1:{server.port}/hook", got
+
+
+async def test_a_test_is_sent_once_signed_with_both_secrets_and_leaves_no_trace(api: Api, heard: Any) -> None:
+    url, got = heard
+    made = await api.make(url=url)
+    _, rotated = await api("POST", f"/{made['id']}/rotate-secret")
+    status, result = await api("POST", f"/{made['id']}/test")
+    assert (status, result["outcome"], result["status_code"]) == (200, "refused", 500)
+    ((headers, body),) = got
+    for secret in (made["secret"], rotated["secret"]):
+        assert Webhook(secret).verify(body, headers)["type"] == "subscription.test"
+    assert headers["webhook-id"] == result["webhook_id"]
+    for table in ("notification", "outbox", "attempt", "dead_letter"):
+        assert await api.rows(f"SELECT FROM statesvc.{table}") == []
+    assert (await api("GET", f"/{made['id']}"))[1]["state"] == "active"
+
+
+async def test_a_rotation_without_grace_ends_the_former_secret_now(api: Api, heard: Any) -> None:
+    url, got = heard
+    made = await api.make(url=url)
+    status, rotated = await api("POST", f"/{made['id']}/rotate-secret", grace_hours=0)
+    assert (status, rotated["secret"] != made["secret"]) == (200, True)
+    await api("POST", f"/{made['id']}/test")
+    assert len(got[0][0]["webhook-signature"].split()) == 1
+    assert (await api("POST", f"/{made['id']}/rotate-secret", grace_hours=1000))[0] == 422
+
+
+async def test_attempts_are_listed_newest_first_and_paged(api: Api) -> None:
+    made = await api.make()
+    for number in range(1, 6):
+        await api.connection.execute(
+            "WITH n AS (INSERT INTO statesvc.notification SELECT gen_random_uuid(), 1, %(id)s, now(), now(), %(webhook)s,"
+            " 'shipment.updated', 'ups', '1ZINVENTED', 'in_transit', 'in_transit' RETURNING shipment_id)"
+            " INSERT INTO statesvc.attempt SELECT shipment_id, 1, %(id)s, %(number)s, statesvc.clock(), now(), %(number)s / 2, %(number)s,"
+            " %(webhook)s, 'refused', 500, 12, sha256('\\x00'::bytea || '{}'::bytea), '{}' FROM n",
+            {"id": made["id"], "number": number, "webhook": f"n1-{number}"},
+        )
+    _, first = await api("GET", f"/{made['id']}/attempts", limit=3)
+    _, second = await api("GET", f"/{made['id']}/attempts", limit=3, cursor=first["next_cursor"])
+    assert [one["number"] for one in first["items"] + second["items"]] == [5, 4, 3, 2, 1]
+    assert second["next_cursor"] is None
+    assert first["items"][0] | {"started_at": "", "recorded_at": ""} == {
+        "webhook_id": "n1-5",
+        "type": "shipment.updated",
+        "carrier_id": "ups",
+        "tracking_number": "1ZINVENTED",
+        "sequence": 1,
+        "number": 5,
+        "outcome": "refused",
+        "status_code": 500,
+        "duration_ms": 12,
+        "started_at": "",
+        "recorded_at": "",
+    }
+
+
+async def test_the_calls_take_the_scope_subscriptions(api: Api) -> None:
+    _, api.key = await create_key(api.connection, name="reader", scopes=[Scope.READ, Scope.OPS], created_by="test")
+    assert (await api("GET"))[0] == 403
+    api.key = "nonsense"
+    assert (await api("GET"))[0] == 401
+
+
+def test_the_calls_have_a_contract() -> None:
+    calls = routes(pool=None, keyring=None, waker=Wakes(), sender=None, allowed=())  # type: ignore[arg-type]
+    document = build_document(calls, version="0")
+    assert "/v1/subscriptions/{subscription_id}/rotate-secret" in document["paths"]
