@@ -30,8 +30,8 @@ check: $(READY) ## lint, format, types, import rules
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(READY) ## the numbers (tests marked bench), side by side with peers and limits
-	@$(BIN)/python -m pytest -m bench -s $(ARGS)
+bench: $(READY) ## the numbers, side by side with peers and limits; ARGS=--help says more
+	@exec $(BIN)/python -m tests.bench $(ARGS)
 
 soak: $(READY) ## long runs under load and failures (tests marked soak)
 	@$(BIN)/python -m pytest -m soak -s $(ARGS)
@@ -40,7 +40,7 @@ fuzz: $(READY) ## the property tests, each with 20,000 examples
 	@STATESVC_HYPOTHESIS=fuzz $(BIN)/python -m pytest -m hypothesis -n 2 $(ARGS)
 
 clean: ## removes the environment and caches, never data
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) .venv-bench .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 
 $(READY): pyproject.toml constraints.txt
 	@set -e; \

@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 
 import hypothesis
 import pytest
-from acceptance.service_maker import service_maker as service_maker  # noqa: PLC0414 - a fixture of this suite
 from psycopg import AsyncConnection
 
 from tests import postgres
+from tests.acceptance.service_maker import service_maker as service_maker  # noqa: PLC0414 - a fixture of this suite
 
 hypothesis.settings.register_profile("default", deadline=None)
 hypothesis.settings.register_profile("fuzz", deadline=None, max_examples=20_000)

@@ -8,6 +8,7 @@ other processes `attach` by it. A server that outlived its starter is ended and 
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Mapping
 from importlib.resources import as_file, files
 from importlib.util import find_spec
@@ -26,9 +27,12 @@ MAJOR: Final = 18
 _INSTALLATIONS: Final = {16: "pginstall", 18: "pginstall18"}
 _DATABASE: Final = "statesvc"
 _FOLDER: Final = "postgres"
+_STARTUP_LOG: Final = "startup.log"
 _START_SECONDS: Final = 300
 """Recovery after a crash takes its time."""
 _STOP_SECONDS: Final = 60
+_ORPHANS_SECONDS: Final = 10
+_ORPHANS_POLL_SECONDS: Final = 0.25
 
 
 class EmbeddedServer:
@@ -56,11 +60,12 @@ class EmbeddedServer:
             self._initialize(owner)
         self._check_major()
         user = self._user()
+        crashed = running_pid(self._folder) is None and recorded_pid(self._folder) is not None
         self._end(user)
         sockets = socket_dir(self._folder, user)
         text = configuration(socket_dir=sockets, tcp_port=self._tcp_port, overrides=self._overrides)
         write_private(self._folder / FILE_NAME, text, user)
-        self._control(user, "start", "-t", str(_START_SECONDS))
+        self._start(user, patience_seconds=_ORPHANS_SECONDS if crashed else 0)
         place = listening_at(self._folder)
         if place is None:
             raise EmbeddedServerError(f"PostgreSQL started but takes no connections; see {self._folder / 'log'}")
@@ -123,13 +128,28 @@ class EmbeddedServer:
         except EmbeddedServerError:
             self._control(user, "stop", "-m", "immediate", "-t", str(_STOP_SECONDS))
 
+    def _start(self, user: ServerUser, *, patience_seconds: float) -> None:
+        """The processes of a server that was killed need a moment to notice; until then PostgreSQL refuses to start beside them."""
+        deadline = time.monotonic() + patience_seconds
+        while True:
+            try:
+                self._control(user, "start", "-t", str(_START_SECONDS))
+            except EmbeddedServerError:
+                if time.monotonic() >= deadline:
+                    raise
+                time.sleep(_ORPHANS_POLL_SECONDS)
+            else:
+                return
+
     def _control(self, user: ServerUser, action: str, *arguments: str) -> None:
-        log = self._folder / "startup.log"
         command: list[str | Path] = [self._programs / "pg_ctl", action, "-D", self._folder, "-w", "-s", *arguments]
-        ended = user.run(command if action == "stop" else [*command, "-l", log])
+        ended = user.run(command if action == "stop" else [*command, "-l", self._folder / _STARTUP_LOG])
         if ended.returncode != 0:
-            last = log.read_text(errors="replace") if log.exists() else ""
-            raise EmbeddedServerError(f"PostgreSQL did not {action}:\n{_tail(ended.stdout)}\n{_tail(last)}")
+            raise EmbeddedServerError(f"PostgreSQL did not {action}:\n{_tail(ended.stdout)}\n{self._last_words()}")
+
+    def _last_words(self) -> str:
+        logs = sorted((self._folder / "log").glob("*.log"), key=lambda path: path.stat().st_mtime)[-1:]
+        return "\n".join(_tail(path.read_text(errors="replace")) for path in (self._folder / _STARTUP_LOG, *logs) if path.exists())
 
     def _make_roles(self, place: Listening, passwords: Mapping[str, str]) -> None:
         environment = {

@@ -23,7 +23,7 @@ VALUES (%(version)s, %(name)s, %(sha256)s, clock_timestamp(), %(duration_ms)s);
 -- Is this index left over from a concurrent build that failed? Such a one still guards its key, but serves no query.
 SELECT EXISTS (
     SELECT FROM pg_index
-    WHERE indexrelid = to_regclass(format('%%I.%%I', %(schema)s::text, %(name)s::text)) AND NOT indisvalid
+    WHERE indexrelid = to_regclass(quote_ident(%(schema)s) || '.' || quote_ident(%(name)s)) AND NOT indisvalid
 );
 
 -- name: who

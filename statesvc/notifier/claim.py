@@ -4,7 +4,7 @@ A claim is a lease under a fencing token: `outbox.available_at` is its end, so a
 counted at the claim, before anything is sent.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -18,7 +18,6 @@ from events.sealing import SealError
 from events.sql.pending import columns
 from events.sql.queries import queries
 from statesvc.notifier.body import Notification
-from statesvc.notifier.slots import Slots
 from statesvc.subscriptions.secret import Secret, open_secrets
 
 _SQL = queries("statesvc.notifier", "claim")
@@ -45,26 +44,26 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """What a notifier asks for."""
+    """What a notifier asks for. `busy`: what it has in flight by subscription, each at most `share`."""
 
     worker: str
     limit: int
     lease_seconds: float
-    slots: Slots
+    share: int
+    busy: Mapping[UUID, int]
 
 
 async def claim(connection: AsyncConnection[Any], keyring: Keyring, asked: Claim) -> list[Delivery]:
     """Leases deliveries, at most `limit`. The lease is durable when this returns."""
     token = uuid4()
-    busy = asked.slots.busy
     async with connection.transaction():
         cursor = await connection.execute(
             _SQL["claim"],
             {
                 "limit": asked.limit,
-                "share": asked.slots.share,
-                "busy_ids": list(busy),
-                "busy_counts": list(busy.values()),
+                "share": asked.share,
+                "busy_ids": list(asked.busy),
+                "busy_counts": list(asked.busy.values()),
                 "token": token,
                 "worker": asked.worker,
                 "lease_seconds": asked.lease_seconds,

@@ -13,6 +13,7 @@ import asyncio
 import contextlib
 import random
 import time
+from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -23,6 +24,7 @@ import structlog
 from psycopg import AsyncConnection
 
 from events.keyring import Keyring
+from events.sql.queries import queries
 from statesvc.database.pool import Pool
 from statesvc.notifier.body import body_of
 from statesvc.notifier.claim import Claim, Delivery, claim, purge, release, seconds_until_due
@@ -49,6 +51,7 @@ _SENDING_SHARE: Final = 0.8
 _RELEASE_SECONDS: Final = 2.0
 _DEAF_SWEEP_SECONDS: Final = (0.25, 1.0)
 
+_WAKE = queries("statesvc.wakeup", "wakeup")
 _log = structlog.get_logger()
 
 
@@ -130,10 +133,12 @@ class Notifier:
             return self._sweep_seconds()
         async with self._around.pool.connection() as connection:
             await self._purge_sometimes(connection)
-            asked = Claim(worker=self._worker, limit=limit, lease_seconds=self._limits.lease_seconds, slots=self._slots)
+            busy = self._slots.busy
+            asked = Claim(worker=self._worker, limit=limit, lease_seconds=self._limits.lease_seconds, share=self._slots.share, busy=busy)
             deliveries = await claim(connection, self._around.keyring, asked)
             self._start(group, deliveries)
-            full = len(deliveries) == limit
+            # what was settled during the claim may have made room that the claim did not know of
+            full = len(deliveries) == limit or self._slots.cut_short(Counter(d.subscription_id for d in deliveries), busy)
             self._around.telemetry.claims.add(1, {"queue": "outbox", "fill": _fill(len(deliveries), full=full)})
             if full:
                 return 0.0
@@ -227,6 +232,7 @@ class Notifier:
         try:
             async with asyncio.timeout(_RELEASE_SECONDS), self._around.pool.connection() as connection:
                 await release(connection, tokens)
+                await connection.execute(_WAKE["notify"], {"channels": [OUTBOX]})
         except (psycopg.Error, TimeoutError) as error:
             _log.warning("leases_not_released", error=error)
 

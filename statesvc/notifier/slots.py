@@ -4,6 +4,7 @@ A subscription never holds more than a quarter of the slots, so three that hang 
 """
 
 from collections import Counter
+from collections.abc import Mapping
 from uuid import UUID
 
 
@@ -31,6 +32,10 @@ class Slots:
     def exhausted(self) -> bool:
         """Whether a claim could have found more, had there been more slots."""
         return self.free <= 0 or any(count >= self.share for count in self._busy.values())
+
+    def cut_short(self, claimed: Counter[UUID], busy_before: Mapping[UUID, int]) -> bool:
+        """Whether a share, as it stood when the claim was sent, kept it from finding more of some subscription."""
+        return any(busy_before.get(subscription_id, 0) + count >= self.share for subscription_id, count in claimed.items())
 
     def take(self, subscription_id: UUID) -> None:
         """A delivery begins."""

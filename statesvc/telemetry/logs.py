@@ -8,6 +8,7 @@ import re
 import sys
 import threading
 from collections.abc import Mapping, MutableMapping
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final, Literal, TextIO
 
@@ -31,12 +32,12 @@ _PLACEHOLDER = re.compile(r"%(\(\w+\))?[-+ #0-9.*]*[a-zA-Z]")
 
 def configure_logging(*, process: str, output_format: Format = "json", level: Level = "info", stream: TextIO | None = None) -> None:
     """Sets up structlog, stdlib logging and the hooks for uncaught exceptions of this process. `process` names it in each line."""
-    target = stream if stream is not None else sys.stderr
+    target = Output(stream)
     processors = pipeline(process, output_format, colors=target.isatty())
     structlog.configure(
         processors=processors,
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
-        logger_factory=structlog.PrintLoggerFactory(target),
+        logger_factory=lambda *_: target,
         cache_logger_on_first_use=False,
     )
     logging.captureWarnings(capture=True)
@@ -46,6 +47,32 @@ def configure_logging(*, process: str, output_format: Format = "json", level: Le
     sys.excepthook = _uncaught
     threading.excepthook = _uncaught_in_thread
     sys.unraisablehook = _unraisable
+
+
+class Output:
+    """Where lines go: standard error as it is at that moment, unless a stream is given.
+
+    A pipe that broke or a full disk loses lines; it must never stop the work that they tell of.
+    """
+
+    def __init__(self, stream: TextIO | None) -> None:
+        self._stream = stream
+
+    def isatty(self) -> bool:
+        """Whether a person looks on."""
+        return self._target.isatty()
+
+    def msg(self, line: str) -> None:
+        """Writes one line. Also under the names of the levels, as structlog calls it."""
+        with suppress(OSError, ValueError):
+            self._target.write(f"{line}\n")
+            self._target.flush()
+
+    debug = info = warning = error = critical = exception = msg
+
+    @property
+    def _target(self) -> TextIO:
+        return self._stream if self._stream is not None else sys.stderr
 
 
 def pipeline(process: str, output_format: Format, *, colors: bool = False) -> list[Processor]:
@@ -92,13 +119,13 @@ class ForeignHandler(logging.Handler):
     Of its message only the template is kept, with numbers filled in and exceptions described; other arguments may be data.
     """
 
-    def __init__(self, processors: list[Processor], stream: TextIO) -> None:
+    def __init__(self, processors: list[Processor], output: Output) -> None:
         super().__init__()
         self._processors = processors
-        self._stream = stream
+        self._output = output
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Writes one line; a failure to write goes the way that stdlib logging gives it."""
+        """Writes one line; of a record that cannot be told, that there was one."""
         try:
             event_dict: MutableMapping[str, Any] = {"event": _template(record), "logger": record.name}
             if record.exc_info and record.exc_info[1] is not None:
@@ -106,10 +133,9 @@ class ForeignHandler(logging.Handler):
             line: Any = event_dict
             for processor in self._processors:
                 line = processor(None, record.levelname.lower(), line)
-            self._stream.write(f"{line}\n")
-            self._stream.flush()
         except Exception:  # noqa: BLE001 - a log line must never stop the work that it tells of
-            self._stream.write('{"event": "log_line_lost", "level": "error"}\n')
+            line = '{"level":"error","event":"log_line_lost"}'
+        self._output.msg(line)
 
 
 def _template(record: logging.LogRecord) -> str:

@@ -38,10 +38,15 @@ class Drained:
 
 async def drain(bench: Bench, template: str) -> Drained:
     """Runs the role `worker` on a copy of `template`."""
-    async with bench.server.database(template) as place, bench.service(place) as service:
+    async with bench.server.database(template) as place:
+        return await drain_in_place(bench, place)
+
+
+async def drain_in_place(bench: Bench, place: Place) -> Drained:
+    """Runs the role `worker` on a database whose messages are held."""
+    async with bench.service(place) as service:
         (worker,) = await service.start("worker")
         before = cpu_seconds(worker.process.pid)
-        await place.execute("CHECKPOINT")
         seconds = await until_empty(place)
         return Drained(
             seconds=seconds,

@@ -16,6 +16,7 @@ from tests.bench.traffic import Push
 
 _GROUP: Final = 1_000
 HOLD: Final = "INSERT INTO statesvc.rollout (carrier_id, hold, changed_at, changed_by) VALUES ('*', true, now(), 'bench')"
+HOLD_AGAIN: Final = "UPDATE statesvc.rollout SET hold = true"
 RELEASE: Final = ("UPDATE statesvc.rollout SET hold = false", "NOTIFY statesvc_inbox")
 SUBSCRIBE: Final = (
     "INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, url, sealed_secrets) "
@@ -29,13 +30,18 @@ def waiting(pushes: Callable[[], Iterable[Push]]) -> Callable[[Place], Awaitable
 
     async def fill(place: Place) -> None:
         await place.execute(HOLD, SUBSCRIBE)
-        async with await AsyncConnection.connect(place.service, autocommit=True) as connection:
-            keyring = await keyring_of(connection)
-            left = iter(pushes())
-            while group := list(islice(left, _GROUP)):
-                await put(connection, [seal_message(keyring, carrier_id, body, "{}") for carrier_id, body in group])
+        await put_all(place, pushes())
 
     return fill
+
+
+async def put_all(place: Place, pushes: Iterable[Push]) -> None:
+    """Seals and stores messages, as ingress does."""
+    async with await AsyncConnection.connect(place.service, autocommit=True) as connection:
+        keyring = await keyring_of(connection)
+        left = iter(pushes)
+        while group := list(islice(left, _GROUP)):
+            await put(connection, [seal_message(keyring, carrier_id, body, "{}") for carrier_id, body in group])
 
 
 async def keyring_of(connection: AsyncConnection[Any]) -> Keyring:

@@ -11,6 +11,7 @@ import json
 import sys
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
+from time import perf_counter
 from typing import Any
 
 import uvloop
@@ -61,17 +62,16 @@ class Tally:
 
 async def open_loop(ready: Sequence[bytes], *, port: int, rate: float, wires: int) -> dict[str, Any]:
     """At `rate` a second."""
-    loop = asyncio.get_running_loop()
     idle = [await connect(port) for _ in range(wires)]
     waiting: deque[tuple[bytes, float]] = deque()
     tally, all_done = Tally(), asyncio.Event()
 
     def fly(wire: Wire, request: bytes, due: float) -> None:
-        tally.late.append(loop.time() - due)
+        tally.late.append(perf_counter() - due)
         wire.send(request, lambda wire, status, _: landed(wire, status, due))
 
     def landed(wire: Wire, status: int, due: float) -> None:
-        tally.seconds.append(loop.time() - due)
+        tally.seconds.append(perf_counter() - due)
         tally.statuses[status] += 1
         if waiting and status:
             fly(wire, *waiting.popleft())
@@ -80,10 +80,10 @@ async def open_loop(ready: Sequence[bytes], *, port: int, rate: float, wires: in
         if len(tally.seconds) == len(ready):
             all_done.set()
 
-    started = loop.time() + 0.1
+    started = perf_counter() + 0.1
     for place, request in enumerate(ready):
         due = started + place / rate
-        if (early := due - loop.time()) > 0:
+        if (early := due - perf_counter()) > 0:
             await asyncio.sleep(early)
         if idle:
             fly(idle.pop(), request, due)
@@ -93,20 +93,19 @@ async def open_loop(ready: Sequence[bytes], *, port: int, rate: float, wires: in
         await all_done.wait()
     for wire in idle:
         wire.close()
-    return tally.document(loop.time() - started)
+    return tally.document(perf_counter() - started)
 
 
 async def closed_loop(source: Iterator[bytes], *, port: int, wires: int, seconds: float | None) -> dict[str, Any]:
     """As fast as the answers come."""
-    loop = asyncio.get_running_loop()
     tally, all_done = Tally(), asyncio.Event()
     flying = 0
-    started = loop.time()
+    started = perf_counter()
     ends = started + seconds if seconds else float("inf")
 
     def fly(wire: Wire) -> None:
         nonlocal flying
-        sent = loop.time()
+        sent = perf_counter()
         request = next(source, None) if sent < ends else None
         if request is not None:
             flying += 1
@@ -115,7 +114,7 @@ async def closed_loop(source: Iterator[bytes], *, port: int, wires: int, seconds
     def landed(wire: Wire, status: int, sent: float) -> None:
         nonlocal flying
         flying -= 1
-        tally.seconds.append(loop.time() - sent)
+        tally.seconds.append(perf_counter() - sent)
         tally.statuses[status] += 1
         if status:
             fly(wire)
@@ -126,7 +125,7 @@ async def closed_loop(source: Iterator[bytes], *, port: int, wires: int, seconds
     for wire in connections:
         fly(wire)
     await all_done.wait()
-    elapsed = loop.time() - started
+    elapsed = perf_counter() - started
     for wire in connections:
         wire.close()
     return tally.document(elapsed)

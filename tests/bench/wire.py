@@ -5,7 +5,7 @@ Answers must have a Content-Length, as all of ours do.
 
 import asyncio
 from collections.abc import Callable
-from typing import Final
+from typing import Final, cast
 
 Done = Callable[["Wire", int, bytes], None]
 """Called with the wire, which is free again, the status (0: the connection was lost) and the body."""
@@ -23,8 +23,8 @@ class Wire(asyncio.Protocol):
         self._done: Done | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # uvloop's is no subclass of asyncio's
+        self._transport = cast("asyncio.Transport", transport)
 
     def send(self, request: bytes, done: Done) -> None:
         """Sends; `done` is called once."""

@@ -20,10 +20,11 @@ async def until_done(url: str, working: Coroutine[Any, Any, object], *, is_open:
         started = time.perf_counter()
         worker = asyncio.create_task(working)
         while True:
+            has_ended = worker.done()
             row = await (await connection.execute(is_open)).fetchone()
             if row is not None and not row[0]:
                 break
-            if worker.done():
+            if has_ended:
                 worker.result()
                 raise RuntimeError("the peer ended before the work did")
             await asyncio.sleep(_LOOK_SECONDS)

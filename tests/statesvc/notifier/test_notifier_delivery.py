@@ -1,6 +1,7 @@
 """The notifier against a real database and a real subscriber on loopback."""
 
 import asyncio
+import contextlib
 import hashlib
 from datetime import timedelta
 from typing import Any
@@ -313,6 +314,26 @@ async def test_a_stop_gives_back_uncharged_what_takes_longer_than_the_grace(worl
         await until(lambda: receiver.received)
     never.set()
     assert await world.outbox() == [(shipment_id, 1, 0, False)]
+
+
+async def test_what_a_stopping_notifier_gives_back_another_takes_at_once(world: Any, receiver: Any, until: Any) -> None:
+    await world.subscribe()
+    shipment_id, _ = await world.shipment()
+    await world.tell(shipment_id, 1)
+    never = asyncio.Event()
+
+    async def hang_once(_got: Any) -> web.StreamResponse:
+        if len(receiver.received) == 1:
+            await never.wait()
+        return web.Response()
+
+    receiver.answer = hang_once
+    async with contextlib.AsyncExitStack() as second:
+        async with world.notifier(grace_seconds=0.1):
+            await until(lambda: receiver.received)
+            await second.enter_async_context(world.notifier())
+        await until(lambda: len(receiver.received) == 2, 5)
+    never.set()
 
 
 @pytest.mark.parametrize("stop_first", [True, False])

@@ -12,6 +12,7 @@ import pytest
 from aiohttp import web
 from psycopg import AsyncConnection
 
+from statesvc.notifier.claim import claim
 from statesvc.notifier.schedule import ATTEMPTS_MAX
 from statesvc.notifier.settle import settle
 
@@ -153,3 +154,25 @@ async def test_a_secret_that_does_not_open_sends_nothing_unsigned(world: Any, re
     async with world.notifier():
         await until(attempted)
     assert receiver.received == []
+
+
+async def test_slots_that_become_free_during_a_claim_are_not_forgotten(
+    world: Any, receiver: Any, until: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await world.subscribe()
+    for _ in range(40):
+        await world.tell((await world.shipment())[0], 1)
+
+    async def claim_slowly(*args: Any) -> Any:
+        deliveries = await claim(*args)
+        await asyncio.sleep(0.03)
+        return deliveries
+
+    async def answer_by_and_by(_got: Any) -> web.StreamResponse:
+        await asyncio.sleep(0.02 * (len(receiver.received) % 4))
+        return web.Response()
+
+    receiver.answer = answer_by_and_by
+    monkeypatch.setattr("statesvc.notifier.loop.claim", claim_slowly)
+    async with world.notifier(in_flight_max=16):
+        await until(lambda: len(receiver.received) == 40, 5)

@@ -1,5 +1,7 @@
 import io
 import logging
+import sys
+import threading
 from collections.abc import Iterator
 
 import orjson
@@ -18,13 +20,13 @@ BODY = (
 @pytest.fixture
 def stream() -> Iterator[io.StringIO]:
     root = logging.getLogger()
-    before = (root.handlers[:], root.level)
+    before = root.handlers[:], root.level, sys.excepthook, threading.excepthook, sys.unraisablehook
     target = io.StringIO()
     configure_logging(process="worker", stream=target)
     yield target
     logging.captureWarnings(capture=False)
     structlog.reset_defaults()
-    root.handlers[:], root.level = before[0], before[1]
+    root.handlers[:], root.level, sys.excepthook, threading.excepthook, sys.unraisablehook = before
 
 
 def fail(body: str) -> None:
@@ -113,14 +115,26 @@ def test_ids_and_times_stay_readable(stream: io.StringIO) -> None:
     assert str(line["timestamp"]).startswith("20")
 
 
-def test_the_console_form_is_redacted_too() -> None:
-    target = io.StringIO()
-    configure_logging(process="api", output_format="console", stream=target)
+def test_the_console_form_is_redacted_too(stream: io.StringIO) -> None:
+    configure_logging(process="api", output_format="console", stream=stream)
     try:
         fail(BODY)
     except ValueError:
         structlog.get_logger().exception("failed", note="Jane Doe", reason="call +1 (555) 010-9999")
-    structlog.reset_defaults()
-    logging.captureWarnings(capture=False)
-    assert_silent(target.getvalue())
-    assert "ValueError at" in target.getvalue()
+    assert_silent(stream.getvalue())
+    assert "ValueError at" in stream.getvalue()
+
+
+def test_an_exception_that_nobody_caught_is_told_without_its_text(stream: io.StringIO) -> None:
+    try:
+        fail(BODY)
+    except ValueError as error:
+        sys.excepthook(type(error), error, error.__traceback__)
+    assert_silent(stream.getvalue())
+    assert lines(stream)[0]["event"] == "uncaught_exception"
+
+
+def test_a_stream_that_broke_stops_nobody(stream: io.StringIO) -> None:
+    stream.close()
+    structlog.get_logger().error("failed")
+    logging.getLogger("aiohttp.server").error("failed")

@@ -1,0 +1,93 @@
+"""`make bench`: measures, prints what was measured beside its bar, and never fails for a bar that is missed."""
+
+import argparse
+import asyncio
+import sys
+import tempfile
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import uvloop
+
+from tests.bench import ack, claim, ingest, memory, normalize, storm, visible, worker
+from tests.bench.bench import ROOT, Bench
+from tests.bench.environment import load, machine, server_settings
+from tests.bench.report import Row, table
+from tests.bench.scale import QUICK, Scale
+from tests.bench.server import BenchServer
+
+PARTS: Final = {
+    "normalize": normalize.measure,
+    "worker": worker.measure,
+    "memory": memory.measure,
+    "claim": claim.measure,
+    "ingest": ingest.measure,
+    "ack": ack.measure,
+    "visible": visible.measure,
+    "storm": storm.measure,
+}
+PAGE: Final = ROOT / "docs" / "bench.md"
+_BEGIN: Final = "<!-- measured: written by `make bench ARGS=--write` -->"
+
+
+async def run(scale: Scale, parts: list[str], *, write: bool) -> int:
+    """Measures the parts; 1 where one of them broke, which says nothing about bars."""
+    folder = Path(tempfile.mkdtemp(prefix="statesvc-bench-"))
+    server = BenchServer(folder)
+    broken = 0
+    try:
+        await server.start()
+        facts = [*machine(folder), await server_settings(server.root.superuser)]
+        _print("\n".join(facts))
+        rows: list[Row] = []
+        for name in parts:
+            sys.stderr.write(f"{name} (load average {load()})\n")
+            try:
+                found = await PARTS[name](Bench(server=server, scale=scale, folder=folder))
+            except Exception as error:  # noqa: BLE001 - one part that breaks must not take the others' figures along
+                broken = 1
+                found = [Row(name, f"broken: {type(error).__name__}: {error}".replace("\n", " "))]
+            rows += found
+            _print("\n" + table(found))
+        facts.append(f"Load average at the end: {load()}; figures are medians of {scale.runs} runs")
+        if write:
+            _write(facts, rows)
+    finally:
+        server.stop()
+    return broken
+
+
+def _write(facts: list[str], rows: list[Row]) -> None:
+    """Replaces the measured half of the page; what stands above it is written by people."""
+    above = PAGE.read_text().partition(_BEGIN)[0].rstrip() if PAGE.exists() else "# Numbers"
+    when = f"Measured {datetime.now(UTC):%Y-%m-%d %H:%M} UTC on one machine, which made the load too."
+    body = "\n".join([when, "", *(f"- {fact}" for fact in facts), "", table(rows)])
+    PAGE.write_text(f"{above}\n\n{_BEGIN}\n\n{body}\n")
+
+
+def _print(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def main() -> int:
+    """Reads the command line."""
+    parser = argparse.ArgumentParser(prog="make bench ARGS=...", description=__doc__)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; default: all")
+    parser.add_argument("--runs", type=int, help="runs a figure is the median of (default 3, with --quick 1)")
+    parser.add_argument("--quick", action="store_true", help="short runs, to see that nothing broke")
+    parser.add_argument("--write", action="store_true", help="put the figures into docs/bench.md")
+    asked = parser.parse_args()
+    unknown = sorted(set(asked.parts) - set(PARTS))
+    if unknown:
+        parser.error(f"no such part: {', '.join(unknown)}")
+    scale = QUICK if asked.quick else Scale()
+    if asked.runs:
+        scale = replace(scale, runs=asked.runs)
+    return uvloop.run(run(scale, asked.parts or list(PARTS), write=asked.write))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

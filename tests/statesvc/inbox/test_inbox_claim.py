@@ -1,0 +1,127 @@
+"""What a claim takes: fairly, within its bounds, from the low-water marks on."""
+
+from collections import Counter
+from typing import Any
+
+from psycopg import AsyncConnection
+
+MIB = 1 << 20
+
+
+async def test_a_claim_takes_the_oldest_first_up_to_its_limit(inbox: Any) -> None:
+    put = [message_id for _ in range(5) for message_id, _ in await inbox.put("ups")]
+    assert [m.message_id for m in await inbox.claim(3)] == put[:3]
+    assert [m.message_id for m in await inbox.claim(3)] == put[3:]
+    assert await inbox.claim(3) == []
+
+
+async def test_a_quiet_carrier_is_served_beside_a_flood_and_the_flood_takes_what_is_left_over(inbox: Any) -> None:
+    await inbox.put(*["flood"] * 500)
+    await inbox.put("quiet", "quiet", "other")
+    assert Counter(m.carrier_id for m in await inbox.claim(64)) == {"flood": 61, "quiet": 2, "other": 1}
+    assert Counter(m.carrier_id for m in await inbox.claim(64)) == {"flood": 64}
+
+
+async def test_a_claim_stops_at_its_bound_in_bytes_but_takes_at_least_one_message(inbox: Any) -> None:
+    await inbox.put(*["ups"] * 5, body_bytes=MIB)
+    assert len(await inbox.claim(64, bytes_max=3 * MIB)) == 3
+    assert len(await inbox.claim(64, bytes_max=10)) == 1
+    assert len(await inbox.claim(64, bytes_max=10)) == 1
+
+
+async def test_the_bound_in_bytes_leaves_every_carrier_its_share(inbox: Any) -> None:
+    await inbox.put(*["heavy"] * 20, body_bytes=MIB)
+    await inbox.put("quiet")
+    assert Counter(m.carrier_id for m in await inbox.claim(64, bytes_max=4 * MIB)) == {"heavy": 3, "quiet": 1}
+
+
+async def test_more_carriers_than_places_are_all_served_in_their_turn_however_old_the_backlog(inbox: Any) -> None:
+    carriers = [f"c{n}" for n in range(12)]
+    await inbox.put(*carriers)
+    await inbox.advance(60)
+    served = [m.carrier_id for _ in range(6) for m in await inbox.claim(2)]
+    assert sorted(served) == sorted(carriers)
+
+
+async def test_a_held_carrier_is_left_out_from_the_next_claim_on_and_back_after_its_release(inbox: Any) -> None:
+    await inbox.put("ups", "fedex")
+    await inbox.hold("ups")
+    assert [m.carrier_id for m in await inbox.claim()] == ["fedex"]
+    await inbox.hold("*")
+    await inbox.put("fedex")
+    assert await inbox.claim(sweep=True) == []
+    await inbox.hold("*", on=False)
+    assert [m.carrier_id for m in await inbox.claim()] == ["fedex"]
+    await inbox.advance(3600)
+    await inbox.hold("ups", on=False)
+    assert "ups" in [m.carrier_id for _ in range(3) for m in await inbox.claim()]
+
+
+async def test_a_message_below_the_low_water_mark_is_found_by_the_sweep(inbox: Any) -> None:
+    await inbox.put("ups")
+    await inbox.claim()
+    await inbox.advance(5)
+    ((late, _),) = await inbox.put("ups")
+    await inbox.connection.execute("UPDATE statesvc.inbox SET available_at = available_at - interval '1 hour' WHERE token IS NULL")
+    assert await inbox.claim() == []
+    assert [m.message_id for m in await inbox.claim(sweep=True)] == [late]
+
+
+async def test_a_mark_never_passes_a_message_that_still_waits(inbox: Any) -> None:
+    put = await inbox.put(*["ups"] * 6)
+    found = []
+    for _ in range(6):
+        await inbox.advance(25)
+        found += await inbox.claim(1, lease=3600)
+    assert {m.message_id for m in found} == {message_id for message_id, _ in put}
+
+
+async def _pages(inbox: Any, *, sweep: bool) -> int:
+    """Buffers that one claim reads and writes."""
+    plan = "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT * FROM statesvc.claim('w', 64, interval '30 s', 'any', 4194304, %s)"
+    (found,) = await inbox.value(plan, sweep)
+    return int(found["Plan"]["Shared Hit Blocks"] + found["Plan"]["Shared Read Blocks"])
+
+
+async def test_a_claim_above_many_dead_rows_reads_few_pages(database: Any, inbox: Any) -> None:
+    await inbox.put("ups")
+    await inbox.claim()
+    await inbox.connection.execute("DELETE FROM statesvc.inbox")
+    async with await AsyncConnection.connect(database.owner_dsn) as pin:
+        await pin.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        await pin.execute("SELECT 1 FROM statesvc.inbox")
+        await inbox.connection.execute(
+            "INSERT INTO statesvc.inbox (message_id, received_at, available_at, body_bytes, carrier_id, sealed_key)"
+            " SELECT gen_random_uuid(), statesvc.clock(), statesvc.clock(), 100, 'ups', 'key' FROM generate_series(1, 20000)"
+        )
+        await inbox.connection.execute("UPDATE statesvc.inbox SET token = gen_random_uuid()")
+        await inbox.connection.execute("DELETE FROM statesvc.inbox")
+        await inbox.advance(60)
+        assert await inbox.claim() == []
+        await inbox.put("ups", "ups")
+        above_the_marks = await _pages(inbox, sweep=False)
+        assert above_the_marks < 150
+        assert await _pages(inbox, sweep=True) > 5 * above_the_marks, "the dead rows are there"
+
+
+async def test_next_due_is_the_end_of_the_earliest_lease_or_backoff_of_a_carrier_that_is_not_held(inbox: Any) -> None:
+    due = "SELECT extract(epoch FROM statesvc.next_due() - statesvc.clock())::float8"
+    assert await inbox.value(due) is None
+    await inbox.put("ups", "fedex")
+    assert await inbox.value(due) is None, "what is ready now is no reason to wait"
+    claimed = await inbox.claim(lease=100)
+    assert 99 < await inbox.value(due) <= 100
+    ups = next(m for m in claimed if m.carrier_id == "ups")
+    await inbox.retry(ups.token, ups.message_id, seconds=20)
+    assert 19 < await inbox.value(due) <= 20
+    await inbox.hold("ups")
+    assert 98 < await inbox.value(due) <= 100
+
+
+async def test_a_foreign_claim_does_not_hide_what_waits_to_be_appended(inbox: Any) -> None:
+    ((read, _),) = await inbox.put("ups")
+    (held,) = await inbox.claim(stage="raw")
+    await inbox.hand_over(held.token, read)
+    await inbox.advance(60)
+    assert await inbox.claim(stage="raw") == []
+    assert [m.message_id for m in await inbox.claim(stage="any")] == [read]

@@ -1,0 +1,297 @@
+"""The claim protocol against a model, on a real database whose clock stands still unless it is moved.
+
+Whatever clients do in whatever order, with tokens that are current or long lost, the inbox holds exactly what the model says.
+Two broken protocols show that the machine sees what it is there for.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID, uuid4
+
+import hypothesis.strategies as st
+import psycopg
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
+
+LEASE_SECONDS = 30
+DEATHS_MAX = 5
+CARRIERS = ("a", "b", "c")
+FROZEN_CLOCK = """
+CREATE TABLE statesvc.frozen_clock (at timestamptz NOT NULL);
+INSERT INTO statesvc.frozen_clock VALUES (date_trunc('second', now()));
+GRANT SELECT, UPDATE ON statesvc.frozen_clock TO PUBLIC;
+CREATE OR REPLACE FUNCTION statesvc.clock() RETURNS timestamptz LANGUAGE sql VOLATILE RETURN (SELECT at FROM statesvc.frozen_clock);
+"""
+EXAMPLES = settings(
+    max_examples=40, stateful_step_count=40, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck)
+)
+UNTIL_FOUND = settings(EXAMPLES, max_examples=300, phases=[Phase.generate], report_multiple_bugs=False, print_blob=False)
+
+
+@dataclass
+class Waiting:
+    """One message of the inbox; times in seconds since the start."""
+
+    carrier_id: str
+    available_at: int
+    token: UUID | None = None
+    attempts: int = 0
+    retries: int = 0
+    stage: str = "raw"
+    passed_while_held: bool = False
+    """Its lease ran out while its carrier was held, so its turn may only come with a sweep."""
+
+
+class Protocol(RuleBasedStateMachine):
+    connection: psycopg.Connection[Any]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 0
+        self.waiting: dict[UUID, Waiting] = {}
+        self.receipts: dict[bytes, UUID] = {}
+        self.buried: dict[UUID, str] = {}
+        self.settled: set[UUID] = set()
+        self.tokens: list[UUID] = []
+        self.held: set[str] = set()
+
+    @initialize()
+    def start(self) -> None:
+        self.run(
+            "WITH i AS (DELETE FROM statesvc.inbox), r AS (DELETE FROM statesvc.receipt), l AS (DELETE FROM statesvc.lane WHERE carrier_id <> '')"
+            " UPDATE statesvc.lane SET low_water = '-infinity'"
+        )
+        self.run("TRUNCATE statesvc.dead_letter, statesvc.rollout")
+        self.run("DELETE FROM statesvc.message")
+        self.start_at = self.run("SELECT statesvc.clock()")[0][0]
+
+    def run(self, query: str, *parameters: Any) -> list[Any]:
+        cursor = self.connection.execute(query.encode(), parameters or None)
+        return cursor.fetchall() if cursor.description else []
+
+    def count(self, query: str, *parameters: Any) -> int:
+        return int(self.run(query, *parameters)[0][0])
+
+    @rule(carrier_ids=st.lists(st.sampled_from(CARRIERS), min_size=1, max_size=4), digest=st.integers(0, 30))
+    def put(self, carrier_ids: list[str], digest: int) -> None:
+        ids = [uuid4() for _ in carrier_ids]
+        digests = [bytes([digest + n]) * 16 for n in range(len(ids))]
+        answers = self.run(
+            "SELECT message_id, duplicate FROM statesvc.put(%s::uuid[], %s::text[], %s::bytea[], %s::bytea[], %s::bytea[], %s::bytea[],"
+            " array_fill('{}'::jsonb, ARRAY[%s]), %s::int[]) ORDER BY ordinal",
+            *(ids, carrier_ids, digests, [b"b"] * len(ids), [b"k"] * len(ids), [bytes(32)] * len(ids), len(ids), [1] * len(ids)),
+        )
+        for message_id, carrier_id, name, answer in zip(ids, carrier_ids, digests, answers, strict=True):
+            assert answer == (self.receipts.get(name, message_id), name in self.receipts)
+            if name not in self.receipts:
+                self.receipts[name] = message_id
+                self.waiting[message_id] = Waiting(carrier_id, self.now)
+
+    @rule(limit=st.integers(len(CARRIERS), 6), sweep=st.booleans())
+    def claim(self, limit: int, *, sweep: bool) -> None:
+        claimed = self.run(
+            "SELECT message_id, token FROM statesvc.claim('w', %s, make_interval(secs => %s), 'any', 1000000, %s)", limit, LEASE_SECONDS, sweep
+        )
+        taken = {message_id for message_id, _ in claimed}
+        self.bury_the_dead(taken, sweep=sweep)
+        expired = self.expired(sweep=True)
+        suspects = taken & set(expired)
+        if suspects or self.expired(sweep=sweep):
+            assert len(taken) == 1, "a message whose worker died is claimed alone"
+            assert suspects, "and before all others"
+        else:
+            ready = self.ready()
+            assert taken <= set(ready)
+            assert len(taken) == min(limit, len(ready)), "work-conserving"
+            share = limit // len(CARRIERS)
+            for carrier_id in CARRIERS:
+                mine = [m for m in ready if self.waiting[m].carrier_id == carrier_id]
+                assert len(taken & set(mine)) >= min(share, len(mine)), "every carrier has its share"
+        for message_id, token in claimed:
+            message = self.waiting[message_id]
+            message.token, message.available_at, message.passed_while_held = token, self.now + LEASE_SECONDS, False
+            message.attempts += 1
+        self.tokens += {token for _, token in claimed}
+
+    def bury_the_dead(self, taken: set[UUID], *, sweep: bool) -> None:
+        """Suspects with too many deaths go until one is found that may live; which ties go first is free."""
+        gone = {m for (m,) in self.run("SELECT message_id FROM statesvc.dead_letter WHERE cause = 'worker_died'")} - set(self.buried)
+        for message_id in gone:
+            message = self.waiting.pop(message_id)
+            assert message.attempts - message.retries >= DEATHS_MAX
+            self.buried[message_id] = "worker_died"
+        for message_id in taken:
+            assert self.waiting[message_id].attempts - self.waiting[message_id].retries < DEATHS_MAX
+        if not taken:
+            assert not self.expired(sweep=sweep), "somebody waits for rescue"
+
+    def expired(self, *, sweep: bool) -> list[UUID]:
+        return [
+            m
+            for m, message in self.waiting.items()
+            if message.token and message.available_at <= self.now and message.carrier_id not in self.held and (sweep or not message.passed_while_held)
+        ]
+
+    def ready(self) -> list[UUID]:
+        return [
+            m
+            for m, message in self.waiting.items()
+            if not message.token and message.available_at <= self.now and message.carrier_id not in self.held
+        ]
+
+    def lease(self, token: UUID) -> list[UUID]:
+        return [m for m, message in self.waiting.items() if message.token == token]
+
+    def some(self, data: st.DataObject) -> tuple[UUID, list[UUID]]:
+        """A token, lost ones too, and messages that it may or may not hold."""
+        token = data.draw(st.sampled_from(self.tokens))
+        chosen = data.draw(st.lists(st.sampled_from(sorted(self.waiting)), unique=True, max_size=4)) if self.waiting else []
+        return token, [*chosen, *(m for m in self.lease(token) if m not in chosen and data.draw(st.booleans()))]
+
+    @precondition(lambda self: self.tokens)
+    @rule(data=st.data())
+    def settle(self, data: st.DataObject) -> None:
+        """As the workers that append do it: lock by token, then end what is still held."""
+        token, chosen = self.some(data)
+        with self.connection.transaction():
+            held = self.run("SELECT message_id FROM statesvc.inbox WHERE token = %s AND message_id = ANY (%s) FOR UPDATE", token, chosen)
+            mine = [message_id for (message_id,) in held]
+            self.run("DELETE FROM statesvc.inbox WHERE message_id = ANY (%s)", mine)
+        assert set(mine) == set(self.lease(token)) & set(chosen)
+        for message_id in mine:
+            del self.waiting[message_id]
+            self.settled.add(message_id)
+
+    @precondition(lambda self: self.tokens)
+    @rule(data=st.data())
+    def hand_over(self, data: st.DataObject) -> None:
+        token, chosen = self.some(data)
+        results = ",".join(f'{{"message_id": "{m}", "normalizer": "go@1", "events": "AA=="}}' for m in chosen)
+        mine = [m for m in chosen if m in self.lease(token) and self.waiting[m].stage == "raw"]
+        taken = self.count("SELECT statesvc.settle(%s, %s::jsonb)", token, f"[{results}]")
+        assert taken == len(mine)
+        for message_id in mine:
+            self.waiting[message_id] = Waiting(self.waiting[message_id].carrier_id, self.now, stage="normalized")
+
+    @precondition(lambda self: self.tokens)
+    @rule(data=st.data(), delay=st.integers(0, 60))
+    def retry(self, data: st.DataObject, delay: int) -> None:
+        token, chosen = self.some(data)
+        mine = [m for m in chosen if m in self.lease(token)]
+        query = (
+            "SELECT statesvc.retry(%s, %s::uuid[], (SELECT array_agg(make_interval(secs => %s)) FROM unnest(%s::uuid[])), "
+            "(SELECT array_agg('Lost'::text) FROM unnest(%s::uuid[])))"
+        )
+        assert self.count(query, token, chosen, delay, chosen, chosen) == len(mine)
+        for message_id in mine:
+            message = self.waiting[message_id]
+            message.token, message.available_at, message.retries = None, self.now + delay, message.retries + 1
+
+    @precondition(lambda self: self.tokens)
+    @rule(data=st.data())
+    def bury(self, data: st.DataObject) -> None:
+        token, chosen = self.some(data)
+        mine = [m for m in chosen if m in self.lease(token)]
+        query = (
+            "SELECT statesvc.bury(%s, %s::uuid[], (SELECT array_agg('unreadable'::text) FROM unnest(%s::uuid[])), "
+            "(SELECT array_agg(''::text) FROM unnest(%s::uuid[])))"
+        )
+        assert self.count(query, token, chosen, chosen, chosen) == len(mine)
+        for message_id in mine:
+            del self.waiting[message_id]
+            self.buried[message_id] = "unreadable"
+
+    @precondition(lambda self: self.tokens)
+    @rule(data=st.data(), seconds=st.integers(1, 60))
+    def extend(self, data: st.DataObject, seconds: int) -> None:
+        token = data.draw(st.sampled_from(self.tokens))
+        mine = self.lease(token)
+        assert self.count("SELECT statesvc.extend(%s, make_interval(secs => %s))", token, seconds) == len(mine)
+        for message_id in mine:
+            self.waiting[message_id].available_at = self.now + seconds
+            self.waiting[message_id].passed_while_held = False
+
+    @precondition(lambda self: self.tokens)
+    @rule(data=st.data())
+    def release(self, data: st.DataObject) -> None:
+        token = data.draw(st.sampled_from(self.tokens))
+        mine = self.lease(token)
+        assert self.count("SELECT statesvc.release(%s)", token) == len(mine)
+        for message_id in mine:
+            message = self.waiting[message_id]
+            message.token, message.available_at, message.attempts = None, self.now, message.attempts - 1
+
+    @rule(seconds=st.sampled_from([1, 11, LEASE_SECONDS, 2 * LEASE_SECONDS]))
+    def time_passes(self, seconds: int) -> None:
+        """Also how a crash looks from here: leases run out."""
+        self.now += seconds
+        self.run("UPDATE statesvc.frozen_clock SET at = at + make_interval(secs => %s)", seconds)
+        for message in self.waiting.values():
+            if message.token and message.available_at <= self.now and message.carrier_id in self.held:
+                message.passed_while_held = True
+
+    @rule(carrier_id=st.sampled_from(CARRIERS))
+    def hold_or_release_a_carrier(self, carrier_id: str) -> None:
+        self.held ^= {carrier_id}
+        self.run(
+            "INSERT INTO statesvc.rollout (carrier_id, hold, changed_at, changed_by) VALUES (%s, %s, now(), 'test')"
+            " ON CONFLICT (carrier_id) DO UPDATE SET hold = excluded.hold",
+            carrier_id,
+            carrier_id in self.held,
+        )
+        for message in self.waiting.values():
+            if message.token and message.available_at <= self.now and message.carrier_id in self.held:
+                message.passed_while_held = True
+
+    @invariant()
+    def the_inbox_holds_what_the_model_says(self) -> None:
+        if not hasattr(self, "start_at"):
+            return
+        found = self.run(
+            "SELECT message_id, carrier_id, extract(epoch FROM available_at - %s)::int, token, attempts, retries, stage FROM statesvc.inbox",
+            self.start_at,
+        )
+        assert {row[0]: tuple(row[1:]) for row in found} == {
+            m: (w.carrier_id, w.available_at, w.token, w.attempts, w.retries, w.stage) for m, w in self.waiting.items()
+        }
+        assert dict(self.run("SELECT message_id, cause FROM statesvc.dead_letter")) == self.buried
+        assert set(self.receipts.values()) == set(self.waiting) | set(self.buried) | self.settled, "nothing is lost, nothing is in two places"
+
+
+@contextmanager
+def machine(database: Any, *replaced: str) -> Iterator[type[Protocol]]:
+    with psycopg.connect(database.superuser_dsn, autocommit=True) as connection:
+        for statement in (FROZEN_CLOCK, *replaced):
+            connection.execute(statement.encode())
+        yield type("ProtocolOnThisDatabase", (Protocol,), {"connection": connection})
+
+
+async def _edited(database: Any, function: str, before: str, after: str) -> str:
+    async with await psycopg.AsyncConnection.connect(database.superuser_dsn) as connection:
+        cursor = await connection.execute("SELECT pg_get_functiondef(%s::regproc)", (f"statesvc.{function}",))
+        row = await cursor.fetchone()
+    assert row is not None
+    source: str = row[0]
+    assert before in source
+    return source.replace(before, after)
+
+
+async def test_the_protocol_keeps_to_its_model(database: Any) -> None:
+    with machine(database) as protocol:
+        run_state_machine_as_test(protocol, settings=EXAMPLES)  # type: ignore[no-untyped-call]
+
+
+@pytest.mark.parametrize("function", ["retry", "bury", "settle"])
+async def test_the_machine_notices_a_protocol_without_fencing(database: Any, function: str) -> None:
+    unfenced = await _edited(database, function, "q.token = p_token", "q.token IS NOT NULL")
+    with machine(database, unfenced) as protocol, pytest.raises(AssertionError):
+        run_state_machine_as_test(protocol, settings=UNTIL_FOUND)  # type: ignore[no-untyped-call]
+
+
+async def test_the_machine_notices_attempts_that_are_not_counted_at_the_claim(database: Any) -> None:
+    uncounted = await _edited(database, "claim", "attempts = q.attempts + 1", "attempts = q.attempts")
+    with machine(database, uncounted) as protocol, pytest.raises(AssertionError):
+        run_state_machine_as_test(protocol, settings=UNTIL_FOUND)  # type: ignore[no-untyped-call]
