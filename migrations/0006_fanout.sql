@@ -47,5 +47,5 @@ CREATE TABLE statesvc.outbox (
     PRIMARY KEY (subscription_id, shipment_id, sequence)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000,
         autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0.1);
-CREATE INDEX outbox_due ON statesvc.outbox (available_at, shipment_id, sequence);
+CREATE INDEX outbox_lane ON statesvc.outbox (subscription_id, available_at, shipment_id, sequence);
 CREATE INDEX outbox_token ON statesvc.outbox (token) WHERE token IS NOT NULL;

@@ -31,6 +31,14 @@ class Hmac:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Sha256Concat:
+    """Plain SHA-256 over the raw body, `separator` and the secret, as hex in a header (17TRACK's `sign`): no HMAC."""
+
+    header: str
+    separator: str = "/"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SharedHeader:
     """A static secret in a header (UPS `credential`, DHL's header of our choice); `prefix` such as `Bearer ` comes before it."""
 
@@ -50,7 +58,7 @@ class UrlToken:
     parameter: str = "token"
 
 
-Authentication = Hmac | SharedHeader | Basic | UrlToken
+Authentication = Hmac | SharedHeader | Basic | UrlToken | Sha256Concat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

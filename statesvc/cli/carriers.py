@@ -5,7 +5,7 @@ import asyncio
 from typing import Any, assert_never
 
 from events.carriers import CARRIERS
-from events.carriers.carrier import Authentication, Basic, Carrier, Hmac, SharedHeader, UrlToken
+from events.carriers.carrier import Authentication, Basic, Carrier, Hmac, Sha256Concat, SharedHeader, UrlToken
 from statesvc.cli.output import write_json, write_line, write_table
 from statesvc.cli.session import service_connection
 from statesvc.dead_letters.listing import NEWEST, DeadLetter, Filter, list_dead_letters, show_dead_letter
@@ -52,6 +52,8 @@ def described(method: Authentication) -> str:
     match method:
         case Hmac():
             return f"HMAC-{method.algorithm.upper()} in {method.header}"
+        case Sha256Concat():
+            return f"SHA-256 of body and secret in {method.header}"
         case SharedHeader():
             return f"secret in {method.header}"
         case Basic():

@@ -7,6 +7,7 @@ import os
 import secrets
 import stat
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -58,8 +59,7 @@ def socket_dir(folder: Path, user: ServerUser) -> Path:
     """The data folder itself; where its path is too long for a socket, a private folder under the system's temporary one."""
     if _fits(folder):
         return folder
-    name = "statesvc-" + hashlib.sha256(bytes(folder)).hexdigest()[:12]
-    short = next((place for place in (Path(tempfile.gettempdir()) / name, Path("/tmp") / name) if _fits(place)), None)  # noqa: S108 - checked below
+    short = _short_dir(folder)
     if short is None:
         raise EmbeddedServerError(
             f"no folder has a path short enough for a socket; set STATESVC_DATA_DIR to a shorter path than {folder.parent}"
@@ -70,6 +70,14 @@ def socket_dir(folder: Path, user: ServerUser) -> Path:
         raise EmbeddedServerError(f"{short} belongs to somebody else; remove it, or set STATESVC_DATA_DIR to a shorter path")
     user.give(short)
     return short
+
+
+def remove_socket_dir(folder: Path) -> None:
+    """Removes what `socket_dir` made, once the server has left it."""
+    short = None if _fits(folder) else _short_dir(folder)
+    if short is not None:
+        with suppress(OSError):
+            short.rmdir()
 
 
 def write_private(path: Path, text: str, user: ServerUser) -> None:
@@ -83,6 +91,12 @@ def write_private(path: Path, text: str, user: ServerUser) -> None:
         os.fsync(descriptor)
     user.give(unfinished)
     unfinished.rename(path)
+
+
+def _short_dir(folder: Path) -> Path | None:
+    name = "statesvc-" + hashlib.sha256(bytes(folder)).hexdigest()[:12]
+    places = (Path(tempfile.gettempdir()) / name, Path("/tmp") / name)  # noqa: S108 - its owner is checked
+    return next((place for place in places if _fits(place)), None)
 
 
 def _fits(folder: Path) -> bool:

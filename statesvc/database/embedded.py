@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from statesvc.database.data_dir import ROLES, make_passwords, read_passwords, socket_dir, take_lock, write_private
+from statesvc.database.data_dir import ROLES, make_passwords, read_passwords, remove_socket_dir, socket_dir, take_lock, write_private
 from statesvc.database.dsns import Dsns
 from statesvc.database.embedded_config import FILE_NAME, configuration
 from statesvc.database.embedded_error import EmbeddedServerError
@@ -77,6 +77,7 @@ class EmbeddedServer:
         """Disconnects everybody, ends the server cleanly and lets go of the data. Safe when it does not run."""
         if self._folder.exists():
             self._end(self._user())
+            remove_socket_dir(self._folder)
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None

@@ -6,12 +6,13 @@ empty secret or bad encoding is a plain no.
 
 import base64
 import binascii
+import hashlib
 import hmac
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, assert_never
 
-from events.carriers.carrier import Authentication, Basic, Carrier, Hmac, SharedHeader, UrlToken
+from events.carriers.carrier import Authentication, Basic, Carrier, Hmac, Sha256Concat, SharedHeader, UrlToken
 
 Strings = Mapping[str, str]
 """Headers (looked up without regard to case) or query parameters."""
@@ -51,6 +52,9 @@ class Verifier:
             case Hmac():
                 self._with_body.append(_hmac_check(scheme, secrets))
                 self._signature_headers.append(scheme.header)
+            case Sha256Concat():
+                self._with_body.append(_sha256_concat_check(scheme, secrets))
+                self._signature_headers.append(scheme.header)
             case SharedHeader():
                 self._without_body.append(_shared_header_check(scheme, secrets))
             case Basic():
@@ -80,6 +84,19 @@ def _hmac_check(scheme: Hmac, secrets: tuple[str, ...]) -> BodyCheck:
         except (UnicodeEncodeError, binascii.Error):
             return False
         return _equals_any(digest, [hmac.digest(key, body, scheme.algorithm) for key in keys])
+
+    return check
+
+
+def _sha256_concat_check(scheme: Sha256Concat, secrets: tuple[str, ...]) -> BodyCheck:
+    tails = [(scheme.separator + secret).encode() for secret in secrets]
+
+    def check(headers: Strings, body: bytes) -> bool:
+        try:
+            digest = binascii.unhexlify(headers.get(scheme.header, "").strip().encode("ascii"))
+        except (UnicodeEncodeError, binascii.Error):
+            return False
+        return _equals_any(digest, [hashlib.sha256(body + tail).digest() for tail in tails])
 
     return check
 

@@ -41,7 +41,8 @@ class Upkeep:
                 log.warning("upkeep_failed", exc_info=True)
                 pause = _AFTER_FAILURE_SECONDS
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), pause)
+                async with asyncio.timeout(pause):
+                    await self._stopping.wait()
 
 
 async def once(connection: AsyncConnection[Any]) -> None:

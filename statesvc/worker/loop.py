@@ -113,8 +113,10 @@ class Worker:
         return jittered if due is None else min(jittered, max(due, 0.0) + 0.001)
 
     async def _sleep(self, seconds: float) -> None:
+        # not wait_for: on Python 3.11 it may swallow a cancellation
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._woken.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._woken.wait()
 
     async def _start(self, messages: list[Message]) -> None:
         await self._slots.acquire()

@@ -139,10 +139,13 @@ def test_a_pid_file_left_by_a_crash_that_names_a_stranger_does_not_stop_it(make_
 
 def test_a_long_path_gets_a_short_socket(make_server: MakeServer, tmp_path: Path) -> None:
     data_dir = tmp_path / ("long" * 20) / ("long" * 20)
-    dsns = make_server(data_dir).start()
+    server = make_server(data_dir)
+    dsns = server.start()
     socket_dir = Path(str(conninfo_to_dict(dsns.service)["host"]))
     assert stat.S_IMODE(socket_dir.stat().st_mode) == 0o700
     assert ask(dsns.service, "SELECT 1") == 1
+    server.stop()
+    assert not socket_dir.exists()
 
 
 def test_postgresql_16_works_too_and_its_data_is_not_opened_by_another(make_server: MakeServer) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from multidict import CIMultiDict
 
-from events.carriers.carrier import Authentication, Basic, Carrier, Hmac, SharedHeader, UrlToken
+from events.carriers.carrier import Authentication, Basic, Carrier, Hmac, Sha256Concat, SharedHeader, UrlToken
 from statesvc.ingress.authentication import Verifier, verify
 
 CORPUS = Path(os.environ.get("STATESVC_CORPUS", Path(__file__).parents[4] / "shared" / "corpus"))
@@ -66,6 +66,19 @@ def test_easypost_test_vector() -> None:
     assert accepts(scheme, secrets=("s\N{LATIN SMALL LETTER E WITH ACUTE}cret",), body=body, x_hmac_signature=signed)
     assert not accepts(scheme, secrets=("secret",), body=body, x_hmac_signature=signed)
     assert not accepts(scheme, secrets=("s\N{LATIN SMALL LETTER E WITH ACUTE}cret",), body=body + b"\n", x_hmac_signature=signed)
+
+
+@pytest.mark.parametrize("secret", ["old", "new"])
+def test_a_plain_hash_over_body_and_secret_fits_with_either_secret(secret: str) -> None:
+    signed = hashlib.sha256(BODY + b"/" + secret.encode()).hexdigest()
+    assert accepts(Sha256Concat(header="sign"), sign=signed)
+    assert accepts(Sha256Concat(header="sign"), sign=signed.upper())
+    assert not accepts(Sha256Concat(header="sign"), body=BODY.strip(), sign=signed)
+
+
+@pytest.mark.parametrize("presented", ["", "zz", "é", hashlib.sha256(BODY).hexdigest(), hashlib.sha256(BODY + b"/").hexdigest()])
+def test_another_plain_hash_does_not(presented: str) -> None:
+    assert not accepts(Sha256Concat(header="sign"), sign=presented)
 
 
 def test_a_shared_header_fits_whole() -> None:

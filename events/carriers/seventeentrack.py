@@ -1,0 +1,193 @@
+"""17TRACK: pushes and answers of API v2 (words as codes) and of v1 (one-letter keys). Every push repeats the whole history.
+
+In v2 an event has a sub-status, else a stage; a sub-status that is not documented is read by the status before its `_`. In v1 only the
+package has a code (`e`): it is told of the newest event; the older ones are facts without a status. Times of v1 are wall clocks, whatever
+its epoch fields claim.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
+
+from events.carriers.carrier import Carrier, Sha256Concat, UrlToken
+from events.errors import Cause, UnreadableMessageError
+from events.event import Moment, Normalized, Place, Raw, Reading, Rejection
+from events.reading.enrichment import estimate, with_estimate
+from events.reading.formats import TimeFormats
+from events.reading.json import read_json
+from events.reading.lists import JsonObject, as_list, child, objects
+from events.reading.meanings import UNMAPPED, Meaning, meanings
+from events.reading.places import place
+from events.reading.scan import scan
+from events.reading.text import text
+from events.reading.times import Clock
+from events.vocabulary import Kind
+
+CODES: Final = meanings("seventeentrack_codes.csv")
+"""(field, code): `sub_status`, `stage` and `status` of v2, `e` of v1, and the texts of v1 that say more than their `e`, in lower case."""
+
+CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d[ %H:%M[:%S]]", "%Y-%m-%dT%H:%M[%z]"))
+
+UNTOLD: Final = Meaning(Kind.INFO)
+_V1_EVENTS: Final = ("z1", "z2", "z9")
+_NEWEST_ONLY: Final = "z0"
+
+
+def normalize(body: bytes, received_at: datetime) -> Normalized:
+    """Events of one push or answer. Notices (`TRACKING_STOPPED`) and rejected numbers say nothing about scans."""
+    rejections: list[Rejection] = []
+    readings: list[Reading] = []
+    for where, package in _packages(read_json(body), rejections):
+        if "track" in package:
+            readings += _package_v1(package, where, received_at, rejections)
+        else:
+            readings += _package(package, where, received_at, rejections)
+    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _packages(body: object, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+    if body in ({}, []):
+        return
+    if type(body) is not dict or not ("data" in body or "event" in body or "code" in body):
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "no push or answer of 17TRACK")
+    for index, data in objects(body.get("data"), "/data", rejections):
+        where = f"/data/{index}" if type(body["data"]) is list else "/data"
+        if "number" in data:
+            yield where, data
+        for at, package in objects(data.get("accepted"), f"{where}/accepted", rejections):
+            yield f"{where}/accepted/{at}", package
+
+
+def _package(package: JsonObject, where: str, received_at: datetime, rejections: list[Rejection]) -> list[Reading]:
+    info = child(package, "track_info")
+    number = text(package.get("number"))
+    newest = child(info, "latest_event")
+    readings: list[Reading] = []
+    pointer = f"{where}/track_info/tracking/providers"
+    for at, provider in objects(child(info, "tracking").get("providers"), pointer, rejections):
+        for index, event in objects(provider.get("events"), f"{pointer}/{at}/events", rejections):
+            readings += _event(event, newest, number, f"{pointer}/{at}/events/{index}", received_at, rejections)
+    if not readings and newest:
+        readings += _event(newest, newest, number, f"{where}/track_info/latest_event", received_at, rejections)
+    if not readings and not newest:
+        readings += _rollup(child(info, "latest_status"), number, where, received_at, rejections)
+    window = child(info, "time_metrics", "estimated_delivery_date")
+    return with_estimate(readings, estimate(text(window.get("to")) or text(window.get("from")), CLOCK.formats))
+
+
+def _event(
+    event: JsonObject, newest: JsonObject, number: str | None, pointer: str, received_at: datetime, rejections: list[Rejection]
+) -> tuple[Reading, ...]:
+    raw, meaning, by_category = _said(event)
+    where = _place(event)
+    return scan(
+        pointer=pointer,
+        rejections=rejections,
+        number=number,
+        raw=raw,
+        meaning=meaning,
+        by_category=by_category,
+        time=_time(event, _zone_place(event, newest), received_at),
+        place=where,
+        description=text(event.get("description")),
+    )
+
+
+def _said(event: JsonObject) -> tuple[Raw, Meaning, bool]:
+    sub_status, stage = text(event.get("sub_status")), text(event.get("stage"))
+    if sub_status is None:
+        return Raw(code=stage), CODES.get(("stage", stage or ""), UNMAPPED), False
+    known = CODES.get(("sub_status", sub_status))
+    if known is not None:
+        return Raw(code=sub_status), known, False
+    by_status = CODES.get(("status", sub_status.partition("_")[0]))
+    return Raw(code=sub_status), by_status or UNMAPPED, by_status is not None
+
+
+def _place(event: JsonObject) -> Place:
+    address = child(event, "address")
+    if any(address.get(name) for name in ("city", "state", "postal_code")):
+        return place(
+            city=address.get("city"), region=address.get("state"), postal_code=address.get("postal_code"), country=address.get("country")
+        )
+    return place(city=event.get("location"), country=address.get("country"))
+
+
+def _zone_place(event: JsonObject, newest: JsonObject) -> Place:
+    """The place that tells the zone: the newest event has an address more often than the same event in the list."""
+    same = all(event.get(name) == newest.get(name) for name in ("description", "location", "time_raw", "time_iso"))
+    return _place(newest if same else event)
+
+
+def _time(event: JsonObject, where: Place, received_at: datetime) -> Moment | None:
+    iso = text(event.get("time_iso"))
+    if iso is not None:
+        return CLOCK.read(iso, where, received_at=received_at)
+    printed = child(event, "time_raw")
+    date, time = text(printed.get("date")), text(printed.get("time"))
+    if date is None:
+        return CLOCK.read(text(event.get("time_utc")), where, received_at=received_at)
+    return CLOCK.read_beside(f"{date} {time}" if time else date, text(printed.get("timezone")), where, received_at=received_at)
+
+
+def _rollup(latest: JsonObject, number: str | None, where: str, received_at: datetime, rejections: list[Rejection]) -> tuple[Reading, ...]:
+    """A package without events as one scan without a time, where its status says something of the parcel."""
+    raw, meaning, by_category = _said({"sub_status": latest.get("sub_status") or latest.get("status")})
+    if meaning.kind is not Kind.SCAN:
+        return ()
+    return scan(
+        pointer=f"{where}/track_info/latest_status",
+        rejections=rejections,
+        number=number,
+        raw=raw,
+        meaning=meaning,
+        by_category=by_category,
+        time=CLOCK.read(None, received_at=received_at),
+    )
+
+
+def _package_v1(package: JsonObject, where: str, received_at: datetime, rejections: list[Rejection]) -> list[Reading]:
+    track = child(package, "track")
+    number, code = text(package.get("number")), text(track.get("e"))
+    found = [
+        (f"{where}/track/{name}/{index}", event)
+        for name in _V1_EVENTS
+        for index, event in objects(track.get(name), f"{where}/track/{name}", rejections)
+    ]
+    newest = child(track, _NEWEST_ONLY)
+    if not found and as_list(track.get(_NEWEST_ONLY)):
+        found = [(f"{where}/track/{_NEWEST_ONLY}", newest)]
+    readings: list[Reading] = []
+    for pointer, event in found:
+        description = text(event.get("z"))
+        is_newest = not newest or event == newest
+        meaning = CODES.get(("text", _headline(description)))
+        if meaning is None:
+            meaning = CODES.get(("e", code or ""), UNMAPPED) if is_newest else UNTOLD
+        at = place(city=text(event.get("d")) or event.get("c"))
+        readings += scan(
+            pointer=pointer,
+            rejections=rejections,
+            number=number,
+            raw=Raw(code=f"e={code}" if is_newest and code else None),
+            meaning=meaning,
+            time=CLOCK.read(text(event.get("a")), at, received_at=received_at),
+            place=at,
+            description=description,
+        )
+    return readings
+
+
+def _headline(description: str | None) -> str:
+    """`Shipping Label Created -> A shipping label has been ...`: the words before the arrow, in lower case."""
+    return (description or "").partition(" -> ")[0].strip().casefold()
+
+
+CARRIER: Final = Carrier(
+    carrier_id="17track",
+    name="17TRACK",
+    normalizers={"1": normalize},
+    stable="1",
+    formats=("API v2 push and answer", "API v1 push"),
+    authentication=(Sha256Concat(header="sign"), UrlToken()),
+)
