@@ -90,7 +90,7 @@ class MasterKeys:
         key_id = sealed[1 : 1 + _KEY_ID_BYTES]
         master = self._by_id.get(key_id)
         if master is None:
-            raise SealError(f"sealed under master key {key_id.hex()}, which STATESVC_MASTER_KEY does not hold: add it after the current one")
+            raise SealError(f"sealed under master key {key_id.hex()}: STATESVC_MASTER_KEY does not hold it, add it after the current one")
         return master.unwrap(sealed, context)
 
     def seal(self, plaintext: bytes, context: bytes) -> bytes:

@@ -2,12 +2,13 @@
 
 from typing import Final
 
-from events.carriers import canonical, dhl_express, dhl_unified, easypost, fedex, seventeentrack, ups, usps
+from events.carriers import aftership, canonical, dhl_express, dhl_unified, easypost, fedex, seventeentrack, ups, usps
 from events.carriers.carrier import Carrier
 
 CARRIERS: Final[dict[str, Carrier]] = {
     module.CARRIER.carrier_id: module.CARRIER
     for module in (
+        aftership,
         canonical,
         dhl_express,
         dhl_unified,

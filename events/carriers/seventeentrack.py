@@ -66,9 +66,23 @@ def _package(package: JsonObject, where: str, received_at: datetime, rejections:
     pointer = f"{where}/track_info/tracking/providers"
     for at, provider in objects(child(info, "tracking").get("providers"), pointer, rejections):
         for index, event in objects(provider.get("events"), f"{pointer}/{at}/events", rejections):
-            readings += _event(event, newest, number, f"{pointer}/{at}/events/{index}", received_at, rejections)
+            readings += _event(
+                event,
+                newest,
+                number=number,
+                pointer=f"{pointer}/{at}/events/{index}",
+                received_at=received_at,
+                rejections=rejections,
+            )
     if not readings and newest:
-        readings += _event(newest, newest, number, f"{where}/track_info/latest_event", received_at, rejections)
+        readings += _event(
+            newest,
+            newest,
+            number=number,
+            pointer=f"{where}/track_info/latest_event",
+            received_at=received_at,
+            rejections=rejections,
+        )
     if not readings and not newest:
         readings += _rollup(child(info, "latest_status"), number, where, received_at, rejections)
     window = child(info, "time_metrics", "estimated_delivery_date")
@@ -76,7 +90,7 @@ def _package(package: JsonObject, where: str, received_at: datetime, rejections:
 
 
 def _event(
-    event: JsonObject, newest: JsonObject, number: str | None, pointer: str, received_at: datetime, rejections: list[Rejection]
+    event: JsonObject, newest: JsonObject, *, number: str | None, pointer: str, received_at: datetime, rejections: list[Rejection]
 ) -> tuple[Reading, ...]:
     raw, meaning, by_category = _said(event)
     where = _place(event)

@@ -14,6 +14,12 @@ def _countries() -> dict[str, str]:
     return {name.casefold(): row["alpha_2"] for row in rows for name in (row["alpha_3"], row["name"]) if name}
 
 
+@cache
+def known_countries() -> frozenset[str]:
+    """The codes of ISO 3166-1 alpha-2."""
+    return frozenset(_countries().values())
+
+
 def country_code(value: object) -> str | None:
     """ISO 3166-1 alpha-2 for a code of two or three letters or an English name; other text as printed."""
     found = text(value)

@@ -37,7 +37,7 @@ class Upkeep:
             try:
                 async with self._pool.connection() as connection:
                     await once(connection)
-            except Exception:  # noqa: BLE001 - partitions are made weeks ahead, one failed round harms nobody
+            except Exception:
                 log.warning("upkeep_failed", exc_info=True)
                 pause = _AFTER_FAILURE_SECONDS
             with contextlib.suppress(TimeoutError):

@@ -5,7 +5,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -154,8 +154,13 @@ class Service:
     async def drained(self, timeout_seconds: float = 60) -> None:
         """Waits until nothing is left in the inbox."""
         async with asyncio.timeout(timeout_seconds):
-            while await self.value("SELECT EXISTS (SELECT FROM statesvc.inbox)"):
-                await asyncio.sleep(0.05)
+            await until_false(lambda: self.value("SELECT EXISTS (SELECT FROM statesvc.inbox)"))
+
+
+async def until_false(ask: Callable[[], Awaitable[bool]], *, pause_seconds: float = 0.05) -> None:
+    """Asks again and again; another process decides, so there is nothing to wait on."""
+    while await ask():  # noqa: ASYNC110 - see above
+        await asyncio.sleep(pause_seconds)
 
 
 @asynccontextmanager

@@ -3,10 +3,10 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
 
-import postgres
 import pytest
 
-from acceptance.processes import Service
+from tests import postgres
+from tests.acceptance.processes import Service
 
 ServiceMaker = Callable[..., Awaitable[Service]]
 
@@ -17,7 +17,7 @@ async def service_maker(server: postgres.Server) -> AsyncIterator[ServiceMaker]:
     names: list[str] = []
 
     async def make(folder: Path, settings: Mapping[str, str] | None = None) -> Service:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)  # noqa: ASYNC240 - a test waits for nothing else
         names.append(await postgres.create_database(server))
         mine = server.on(names[-1])
         return Service(service_dsn=mine.service_dsn, owner_dsn=mine.owner_dsn, folder=folder, settings=settings or {})

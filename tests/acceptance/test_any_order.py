@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from acceptance.processes import Service, running
-from acceptance.stories import Message, messages
+from tests.acceptance.processes import Service, running
+from tests.acceptance.stories import Message, messages
 
 ORDERS = int(os.environ.get("STATESVC_TEST_ORDERS", "4"))
 MESSAGES = 500
@@ -49,7 +49,8 @@ async def _outcome(service: Service) -> dict[tuple[str, str], Any]:
 
 async def _assert_told_once(service: Service) -> None:
     """Transitions form one chain a shipment, and each change is told exactly once to each subscription."""
-    assert await service.value("SELECT count(*) FROM (SELECT shipment_id, event_id FROM statesvc.event GROUP BY 1, 2 HAVING count(*) > 1) d") == 0
+    twice = "SELECT count(*) FROM (SELECT shipment_id, event_id FROM statesvc.event GROUP BY 1, 2 HAVING count(*) > 1) d"
+    assert await service.value(twice) == 0
     broken = """
         SELECT count(*) FROM (SELECT from_status, lag(to_status, 1, 'unknown') OVER (PARTITION BY shipment_id ORDER BY sequence) AS before
         FROM statesvc.transition) t WHERE from_status <> before"""

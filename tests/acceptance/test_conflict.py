@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from acceptance.stories import canonical
+from tests.acceptance.stories import canonical
 
 ServiceMaker = Callable[..., Any]
 JSON = {"Content-Type": "application/json"}

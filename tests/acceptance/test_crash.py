@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from acceptance.processes import Service
-from acceptance.stories import messages
+from tests.acceptance.processes import Service, until_false
+from tests.acceptance.stories import messages
 
 ServiceMaker = Callable[..., Any]
 LEASE_SECONDS = "3"
@@ -53,10 +53,9 @@ async def test_a_worker_killed_in_the_middle_of_a_batch_loses_and_doubles_nothin
         for _ in range(3):
             (worker,) = await service.start("worker")
             async with asyncio.timeout(20):
-                while not await service.value("SELECT EXISTS (SELECT FROM statesvc.inbox WHERE token IS NOT NULL)"):
-                    if not await service.value("SELECT EXISTS (SELECT FROM statesvc.inbox)"):
-                        break
-                    await asyncio.sleep(0.001)
+                # a lease, or nothing left to lease
+                idle = "SELECT EXISTS (SELECT FROM statesvc.inbox) AND NOT EXISTS (SELECT FROM statesvc.inbox WHERE token IS NOT NULL)"
+                await until_false(lambda: service.value(idle), pause_seconds=0.001)  # noqa: B023 - the same query each time
             worker.kill()
             await worker.exit_code()
         await service.start("worker")
@@ -86,8 +85,7 @@ async def test_hold_keeps_messages_and_takes_effect_at_the_next_claim(service_ma
             assert answer.status == 200
         acknowledged = await _push(service, 60)
         async with asyncio.timeout(20):
-            while await service.value("SELECT EXISTS (SELECT FROM statesvc.inbox WHERE carrier_id <> 'ups')"):
-                await asyncio.sleep(0.02)
+            await until_false(lambda: service.value("SELECT EXISTS (SELECT FROM statesvc.inbox WHERE carrier_id <> 'ups')"))
         held = await service.value("SELECT count(*) FROM statesvc.inbox")
         assert held > 0
         assert await service.value("SELECT count(*) FROM statesvc.event WHERE carrier_id = 'ups'") == 0

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import postgres
-from acceptance.processes import Service
-from acceptance.stories import ups_alert
 from psycopg import AsyncConnection, sql
+
+from tests import postgres
+from tests.acceptance.processes import Service
+from tests.acceptance.stories import ups_alert
 
 ServiceMaker = Callable[..., Any]
 STATEMENTS_A_MINUTE_MAX = 60
@@ -57,4 +58,5 @@ async def _log_statements(service: Service, server: postgres.Server) -> Path:
         cursor = await connection.execute("SELECT current_setting('data_directory'), pg_current_logfile()")
         row = await cursor.fetchone()
     assert row is not None
-    return Path(row[0]) / row[1]
+    folder, file = row
+    return Path(folder, file)

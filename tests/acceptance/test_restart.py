@@ -5,11 +5,11 @@ import time
 from pathlib import Path
 
 import aiohttp
-from acceptance.processes import Service
-from acceptance.stories import Message, messages
 
 from statesvc.database.embedded import EmbeddedServer
 from statesvc.database.migrate import migrate
+from tests.acceptance.processes import Service, until_false
+from tests.acceptance.stories import Message, messages
 
 
 async def test_a_restart_of_the_database_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
@@ -34,22 +34,21 @@ async def _restart_under_load(service: Service, server: EmbeddedServer) -> None:
     async def client() -> None:
         while waiting and not stopping.is_set():
             message = waiting.pop()
-            while not await _push(message):
-                await asyncio.sleep(0.05)
+            await until_false(lambda: _refused(message))  # noqa: B023 - awaited before the next message is taken
             await asyncio.sleep(0.005)
 
-    async def _push(message: Message) -> bool:
+    async def _refused(message: Message) -> bool:
         started = time.perf_counter()
         try:
             status, answer = await service.webhook(message.carrier_id, message.body)
         except aiohttp.ClientError:
-            return False
+            return True
         if status == 503:
             refused.append(time.perf_counter() - started)
-            return False
+            return True
         assert status == 200
         acknowledged.add(answer["message_id"])
-        return True
+        return False
 
     clients = [asyncio.create_task(client()) for _ in range(8)]
     await asyncio.sleep(1.5)

@@ -2,7 +2,8 @@
 
 import psycopg
 import pytest
-from conftest import Database
+
+from tests.conftest import Database
 
 LOG = ("batch", "event", "event_key", "conflict", "transition", "attempt", "action")
 CHANGES = ("UPDATE statesvc.{} SET {} = {}", "DELETE FROM statesvc.{}", "TRUNCATE statesvc.{}")

@@ -1,10 +1,10 @@
 import pytest
-from parcel_story import at, enrichment, note, reread, retraction, scan
 
 from events.vocabulary import Kind, Reason, Status
 from projections.fact import Fact
 from projections.fold import fold
 from projections.lifecycle import Flag
+from tests.projections.parcel_story import at, enrichment, note, reread, retraction, scan
 
 SIGNER = b"\x07"
 LABEL = scan("info_received", "01 08:00", code="MP")

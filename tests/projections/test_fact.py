@@ -4,12 +4,12 @@ from zoneinfo import ZoneInfo
 
 import orjson
 import pytest
-from parcel_story import enrichment, retraction, scan
 
 from events.entry import Source, event_document, leaf
 from events.event import Event, Place, Raw
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
 from projections.fact import FIRST_KEY, Fact, fact_from_canonical, fact_of
+from tests.projections.parcel_story import enrichment, retraction, scan
 
 
 def in_order(facts: list[Fact]) -> list[Fact]:

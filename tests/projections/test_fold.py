@@ -3,13 +3,13 @@
 from itertools import permutations
 
 import pytest
-from parcel_story import at, enrichment, note, scan
 
 from events.vocabulary import Kind, Reason, Status
 from projections.fact import Fact
 from projections.fold import fold
 from projections.lifecycle import Flag
 from projections.state import INITIAL
+from tests.projections.parcel_story import at, enrichment, note, scan
 
 GREGOIRE, HETU = b"\x01", b"\x02"
 

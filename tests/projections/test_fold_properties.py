@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from parcel_story import enrichment, scan
 
 from events.vocabulary import Kind, Reason, Status, TimePrecision
 from projections import fold as fold_module
@@ -18,6 +17,7 @@ from projections.fact import FIRST_KEY, Fact
 from projections.fold import advance, fold
 from projections.lifecycle import MOVES, Move
 from projections.state import INITIAL, ShipmentState
+from tests.projections.parcel_story import enrichment, scan
 
 Fold = Callable[[Iterable[Fact]], ShipmentState]
 Advance = Callable[[ShipmentState, Iterable[Fact]], ShipmentState | None]

@@ -1,10 +1,10 @@
 import pytest
-from parcel_story import enrichment, note, reread, scan
 
 from events.vocabulary import Kind, Status
 from projections.fact import Fact
 from projections.fold import fold
 from projections.outcome import Nothing, Outcome, Transition, Updated, outcome
+from tests.projections.parcel_story import enrichment, note, reread, scan
 
 OUT = scan("out_for_delivery", "01 08:00")
 DELIVERED = scan("delivered", "01 10:00", signer=b"\x01")

@@ -1,10 +1,10 @@
 import orjson
 import pytest
-from parcel_story import enrichment, reread, retraction, scan
 
 from projections.fact import Fact
 from projections.fold import advance, fold
 from projections.state import INITIAL, ShipmentState
+from tests.projections.parcel_story import enrichment, reread, retraction, scan
 
 DELIVERED = scan("delivered", "01 10:00", signer=b"\x01", eta="2026-03-01")
 STORIES = [

@@ -28,7 +28,7 @@ CREATE OR REPLACE FUNCTION statesvc.clock() RETURNS timestamptz LANGUAGE sql VOL
 PLACES = st.integers(0, 1000)
 MASKS = st.integers(0, 2**12 - 1)
 EXAMPLES = settings(
-    max_examples=40, stateful_step_count=40, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck)
+    max_examples=100, stateful_step_count=50, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck)
 )
 UNTIL_FOUND = settings(EXAMPLES, max_examples=300, phases=[Phase.generate], report_multiple_bugs=False, print_blob=False)
 
@@ -97,6 +97,9 @@ class Protocol(RuleBasedStateMachine):
 
     @rule(limit=st.integers(len(CARRIERS), 6), sweep=st.booleans())
     def claim(self, limit: int, *, sweep: bool) -> None:
+        self.take(limit, sweep=sweep)
+
+    def take(self, limit: int, *, sweep: bool) -> None:
         claimed = self.run(
             "SELECT message_id, token FROM statesvc.claim('w', %s, make_interval(secs => %s), 'any', 1000000, %s)", limit, LEASE_SECONDS, sweep
         )
@@ -231,12 +234,20 @@ class Protocol(RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from([1, 11, LEASE_SECONDS, 2 * LEASE_SECONDS]))
     def time_passes(self, seconds: int) -> None:
-        """Also how a crash looks from here: leases run out."""
+        self.pass_time(seconds)
+
+    def pass_time(self, seconds: int) -> None:
         self.now += seconds
         self.run("UPDATE statesvc.frozen_clock SET at = at + make_interval(secs => %s)", seconds)
         for message in self.waiting.values():
             if message.token and message.available_at <= self.now and message.carrier_id in self.held:
                 message.passed_while_held = True
+
+    @rule(times=st.integers(1, 6), limit=st.integers(len(CARRIERS), 6))
+    def workers_die(self, times: int, limit: int) -> None:
+        for _ in range(times):
+            self.take(limit, sweep=False)
+            self.pass_time(LEASE_SECONDS)
 
     @rule(carrier_id=st.sampled_from(CARRIERS))
     def hold_or_release_a_carrier(self, carrier_id: str) -> None:

@@ -1,0 +1,147 @@
+"""AfterShip: tracking webhooks (`msg`) and API answers (one tracking, a page of them, the last checkpoint). Every push repeats the history.
+
+A checkpoint's code is AfterShip's subtag, then the operating carrier's own code (`raw_tag`, which one carrier uses for several things). A
+subtag that is not known leaves its tag standing (`by_category`). Some senders print nulls and booleans as text.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any, Final
+
+from events.carriers.carrier import Carrier, Hmac
+from events.errors import Cause, UnreadableMessageError
+from events.event import Normalized, Place, Raw, Reading, Rejection
+from events.reading.enrichment import estimate, with_estimate, with_signer
+from events.reading.formats import TimeFormats
+from events.reading.json import read_json
+from events.reading.lists import JsonObject, as_list, child, objects
+from events.reading.meanings import UNMAPPED, Meaning, meanings
+from events.reading.places import place
+from events.reading.scan import scan
+from events.reading.text import signer, text_unless
+from events.reading.times import Clock
+from events.vocabulary import Kind
+
+CODES: Final = meanings("aftership_codes.csv")
+"""(level, code): `subtag` or `tag`."""
+
+CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d[ %H:%M:%S]"))
+
+NULLS: Final = frozenset({"null", "none", "undefined"})
+_ESTIMATES: Final = (
+    ("latest_estimated_delivery", "datetime"),
+    ("courier_estimated_delivery_date", "estimated_delivery_date"),
+    ("aftership_estimated_delivery_date", "estimated_delivery_date"),
+)
+
+
+def normalize(body: bytes, received_at: datetime) -> Normalized:
+    """Events of one webhook or answer."""
+    rejections: list[Rejection] = []
+    readings: list[Reading] = []
+    for where, tracking in _trackings(read_json(body), rejections):
+        readings += _tracking(tracking, where, received_at, rejections)
+    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _trackings(body: object, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+    if body in ({}, []):
+        return
+    if type(body) is not dict:
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "neither a webhook nor an answer of AfterShip")
+    wrapper = next((name for name in ("msg", "data") if type(body.get(name)) is dict), None)
+    if wrapper is not None:
+        yield from _unwrapped(body[wrapper], f"/{wrapper}", rejections)
+    elif _is_tracking(body):
+        yield "", body
+    elif not {"meta", "event", "msg", "data"} & body.keys():
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "neither a webhook nor an answer of AfterShip")
+
+
+def _unwrapped(data: JsonObject, where: str, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+    if _is_tracking(data):
+        yield where, data
+    for name in ("tracking", "trackings"):
+        many = type(data.get(name)) is list
+        for index, tracking in objects(data.get(name), f"{where}/{name}", rejections):
+            yield f"{where}/{name}/{index}" if many else f"{where}/{name}", tracking
+
+
+def _is_tracking(value: JsonObject) -> bool:
+    return "tracking_number" in value or "checkpoints" in value or "checkpoint" in value
+
+
+def _tracking(tracking: JsonObject, where: str, received_at: datetime, rejections: list[Rejection]) -> list[Reading]:
+    number = _text(tracking.get("tracking_number"))
+    name = "checkpoints" if "checkpoints" in tracking else "checkpoint"
+    pointer = f"{where}/{name}"
+    found = [(f"{pointer}/{index}", checkpoint) for index, checkpoint in objects(tracking.get(name), pointer, rejections)]
+    if not as_list(tracking.get(name)):
+        found = list(_rollup(tracking, where))
+    readings: list[Reading] = []
+    for at, checkpoint in found:
+        raw, meaning, by_category = _said(checkpoint)
+        somewhere = _place(checkpoint)
+        readings += scan(
+            pointer=at,
+            rejections=rejections,
+            number=number,
+            raw=raw,
+            meaning=meaning,
+            by_category=by_category,
+            time=CLOCK.read(_text(checkpoint.get("checkpoint_time")), somewhere, received_at=received_at),
+            place=somewhere,
+            description=_text(checkpoint.get("message")) or _text(checkpoint.get("subtag_message")),
+        )
+    readings = with_signer(readings, signer(_text(tracking.get("signed_by"))))
+    return with_estimate(readings, estimate(_estimate(tracking), CLOCK.formats), stamp=_text(tracking.get("updated_at")) or "")
+
+
+def _rollup(tracking: JsonObject, where: str) -> Iterator[tuple[str, JsonObject]]:
+    """A tracking without checkpoints as one scan at its own time, where its tag says something of the parcel."""
+    meaning = _said(tracking)[1]
+    if meaning.kind is Kind.SCAN:
+        yield where, {"tag": tracking.get("tag"), "subtag": tracking.get("subtag"), "checkpoint_time": tracking.get("updated_at")}
+
+
+def _said(checkpoint: JsonObject) -> tuple[Raw, Meaning, bool]:
+    tag, subtag, raw_tag = (_text(checkpoint.get(name)) for name in ("tag", "subtag", "raw_tag"))
+    raw = Raw(code=subtag or tag, reason=raw_tag)
+    known = CODES.get(("subtag", subtag or ""))
+    if known is not None:
+        return raw, known, False
+    by_tag = CODES.get(("tag", tag or (subtag or "").partition("_")[0]))
+    return raw, by_tag or UNMAPPED, by_tag is not None and subtag is not None
+
+
+def _place(checkpoint: JsonObject) -> Place:
+    city = _text(checkpoint.get("city")) or _text(checkpoint.get("location"))
+    country = _text(checkpoint.get("country_iso3")) or _text(checkpoint.get("country_region")) or _text(checkpoint.get("country_name"))
+    return place(city=city, region=_text(checkpoint.get("state")), postal_code=_text(_zip(checkpoint)), country=country)
+
+
+def _zip(checkpoint: JsonObject) -> Any:  # noqa: ANN401 - whatever is printed
+    return checkpoint.get("zip") or checkpoint.get("postal_code")
+
+
+def _estimate(tracking: JsonObject) -> str | None:
+    """What the carrier expects, else AfterShip."""
+    expected = _text(tracking.get("expected_delivery"))
+    return expected or next((found for name, field in _ESTIMATES if (found := _text(child(tracking, name).get(field)))), None)
+
+
+def _text(value: object) -> str | None:
+    return text_unless(value, NULLS)
+
+
+CARRIER: Final = Carrier(
+    carrier_id="aftership",
+    name="AfterShip",
+    normalizers={"1": normalize},
+    stable="1",
+    formats=("Tracking webhook", "Tracking API JSON"),
+    authentication=(
+        Hmac(header="aftership-hmac-sha256", encoding="base64"),
+        Hmac(header="as-signature-hmac-sha256", encoding="base64"),
+    ),
+)
