@@ -2,7 +2,20 @@
 
 from typing import Final
 
-from events.carriers import aftership, canonical, dhl_express, dhl_unified, easypost, fedex, seventeentrack, ups, usps
+from events.carriers import (
+    aftership,
+    canonical,
+    dhl_express,
+    dhl_unified,
+    easypost,
+    fedex,
+    hermes,
+    ics_courier,
+    landmark,
+    seventeentrack,
+    ups,
+    usps,
+)
 from events.carriers.carrier import Carrier
 
 CARRIERS: Final[dict[str, Carrier]] = {
@@ -14,6 +27,9 @@ CARRIERS: Final[dict[str, Carrier]] = {
         dhl_unified,
         easypost,
         fedex,
+        hermes,
+        ics_courier,
+        landmark,
         seventeentrack,
         ups,
         usps,

@@ -4,6 +4,7 @@ Lock order inside a transaction: messages (the caller's), streams by shipment id
 keys of enrichments need no insert of their own under lock: they embed the shipment, whose stream is locked.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -93,12 +94,17 @@ async def insert_keys(connection: AsyncConnection[Any], appends: Iterable[Propos
 
 async def count_conflicts(connection: AsyncConnection[Any], conflicts: Sequence[Conflict]) -> list[Conflict]:
     """Counts each contradiction, and returns those that were never seen before."""
-    distinct = {(*c.proposal.key, c.proposal.facts_digest): c for c in conflicts}
+    first: dict[tuple[str, str, bytes], Conflict] = {}
+    times: Counter[tuple[str, str, bytes]] = Counter()
+    for conflict in conflicts:
+        statement = (*conflict.proposal.key, conflict.proposal.facts_digest)
+        first.setdefault(statement, conflict)
+        times[statement] += 1
     pending = await send(
         connection,
         _SQL["count_conflicts"],
-        columns(list(distinct), ("carrier_ids", "event_ids", "facts_digests")),
-        lambda rows: [distinct[(carrier_id, event_id, digest)] for carrier_id, event_id, digest, seen in rows if seen == 1],
+        columns([(*statement, count) for statement, count in times.items()], ("carrier_ids", "event_ids", "facts_digests", "times")),
+        lambda rows: [first[c, e, digest] for c, e, digest, seen in rows if seen == times[c, e, digest]],
     )
     return await pending.rows()
 

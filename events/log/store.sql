@@ -35,12 +35,13 @@ RETURNING carrier_id, event_id;
 SELECT statesvc.clock(), nextval('statesvc.batch_id_seq');
 
 -- name: count_conflicts
--- Counts each contradiction; `seen` 1 means that it is new and gets its entry.
-INSERT INTO statesvc.conflict_key AS c (carrier_id, event_id, facts_digest, last_seen_at)
-SELECT u.carrier_id, u.event_id, u.facts_digest, statesvc.clock()
-FROM unnest(%(carrier_ids)b::text[], %(event_ids)b::text[], %(facts_digests)b::bytea[]) AS u(carrier_id, event_id, facts_digest)
+-- Counts each contradiction as often as this batch has it; `seen` above that means that it has its entry already.
+INSERT INTO statesvc.conflict_key AS c (carrier_id, event_id, facts_digest, seen, last_seen_at)
+SELECT u.carrier_id, u.event_id, u.facts_digest, u.times, statesvc.clock()
+FROM unnest(%(carrier_ids)b::text[], %(event_ids)b::text[], %(facts_digests)b::bytea[], %(times)b::int[])
+    AS u(carrier_id, event_id, facts_digest, times)
 ORDER BY u.carrier_id, u.event_id, u.facts_digest
-ON CONFLICT (carrier_id, event_id, facts_digest) DO UPDATE SET seen = c.seen + 1, last_seen_at = excluded.last_seen_at
+ON CONFLICT (carrier_id, event_id, facts_digest) DO UPDATE SET seen = c.seen + excluded.seen, last_seen_at = excluded.last_seen_at
 RETURNING c.carrier_id, c.event_id, c.facts_digest, c.seen;
 
 -- name: insert_events

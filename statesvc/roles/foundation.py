@@ -2,10 +2,11 @@
 
 import asyncio
 import os
+import secrets
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 import psycopg
@@ -40,11 +41,13 @@ class Launch:
     host: str
     port: int
     settings: Settings
+    start: str = field(default_factory=lambda: secrets.token_hex(4))
+    """Tells this start from any other: hosts and process numbers come again (every container is process 1)."""
 
     @property
     def worker_id(self) -> str:
         """Names this process in leases, batches and transitions."""
-        return f"{socket.gethostname()}-{self.role}-{os.getpid()}"
+        return f"{socket.gethostname()}-{self.role}-{os.getpid()}-{self.start}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,5 +133,6 @@ async def _keyring(pool: Pool, master: MasterKeys, signals: StopSignals) -> Keyr
         except psycopg.OperationalError as error:
             log.warning("database_unavailable", exc_info=error, delay_seconds=AGAIN_SECONDS)
         with suppress(TimeoutError):
-            await asyncio.wait_for(signals.stopping.wait(), AGAIN_SECONDS)
+            async with asyncio.timeout(AGAIN_SECONDS):
+                await signals.stopping.wait()
     raise StoppedEarlyError

@@ -5,7 +5,7 @@ from typing import Final
 from statesvc.database.pool import PoolLimits
 from statesvc.settings import Settings
 
-API_ACQUIRE_SECONDS: Final = 1.0
+API_ACQUIRE_SECONDS: Final = 0.5
 API_STATEMENT_SECONDS: Final = 5.0
 API_LOCK_SECONDS: Final = 2.0
 API_IDLE_SECONDS: Final = 5.0

@@ -32,7 +32,8 @@ async def run(launch: Launch) -> int:
             bytes_max=settings.worker.claim_bytes_max,
             lease_seconds=settings.worker.lease_seconds,
             sweep_seconds=settings.worker.sweep_seconds,
-            grace_seconds=settings.http.grace_seconds,
+            # the rest of the grace is for giving leases back
+            grace_seconds=settings.http.grace_seconds * 0.8,
         )
         worker = Worker(workshop, listener=listener, woken=listener.event(INBOX), waker=base.waker, pace=pace)
         upkeep = Upkeep(base.pool)

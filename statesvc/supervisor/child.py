@@ -70,7 +70,8 @@ class Child:
             pause = pause_after(deaths)
             log.error("child_died", role=name, pid=process.pid, exit_code=exit_code, attempt=deaths, delay_seconds=pause)
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), pause)
+                async with asyncio.timeout(pause):
+                    await self._stopping.wait()
 
     def stop(self) -> None:
         """Asks it to stop, and starts it no more; idempotent."""

@@ -1,0 +1,79 @@
+"""Hermes Germany: the shipment information of its tracking API, one shipment or a list of them.
+
+Codes have four digits (two of the main step, two of its detail); zeros in front belong to them. `result` in place of `status` says that
+nothing is known. Steps that take back the last status are corrections.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
+
+from events.carriers.carrier import Carrier, SharedHeader, UrlToken
+from events.errors import Cause, UnreadableMessageError
+from events.event import Normalized, Raw, Reading, Rejection
+from events.reading.enrichment import estimate, with_estimate
+from events.reading.formats import TimeFormats
+from events.reading.json import read_json
+from events.reading.lists import JsonObject, child, objects
+from events.reading.meanings import UNMAPPED, meanings
+from events.reading.places import place
+from events.reading.scans import Scan, readings_of
+from events.reading.text import text
+from events.reading.times import Clock
+
+CODES: Final = meanings("hermes_codes.csv")
+
+FORMATS: Final = TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d[ %H:%M:%S]")
+CLOCK: Final = Clock(formats=FORMATS, default_zone="Europe/Berlin")
+
+_LIST: Final = "shipmentinfo"
+_ERROR_FIELDS: Final = frozenset({"error", "errors", "code", "message", "listOfResultCodes", "result"})
+
+
+def normalize(body: bytes, received_at: datetime) -> Normalized:
+    """Events of one push or answer."""
+    rejections: list[Rejection] = []
+    readings: list[Reading] = []
+    for where, shipment in _shipments(read_json(body), rejections):
+        found = readings_of(_scans(shipment, where, received_at, rejections), text(shipment.get("shipmentID")), rejections)
+        readings += with_estimate(found, estimate(text(child(shipment, "deliveryForecast").get("date")), FORMATS))
+    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _shipments(body: object, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+    if body in ({}, []):
+        return
+    if type(body) is list:
+        for index, member in objects(body, "", rejections):
+            yield from ((f"/{index}{where}", shipment) for where, shipment in _shipments(member, rejections))
+    elif type(body) is dict and _LIST in body:
+        yield from ((f"/{_LIST}/{index}", member) for index, member in objects(body[_LIST], f"/{_LIST}", rejections))
+    elif type(body) is dict and "shipmentID" in body:
+        yield "", body
+    elif type(body) is not dict or not _ERROR_FIELDS & body.keys():
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no shipment information of Hermes")
+
+
+def _scans(shipment: JsonObject, where: str, received_at: datetime, rejections: list[Rejection]) -> Iterator[Scan]:
+    for index, status in objects(shipment.get("status"), f"{where}/status", rejections):
+        unit = child(status, "scanningUnit")
+        where_at = place(city=unit.get("city"), postal_code=unit.get("zipCode"), country=unit.get("countryCode"))
+        code = text(status.get("code"))
+        yield Scan(
+            where=f"{where}/status/{index}",
+            raw=Raw(code=code),
+            meaning=CODES.get((code or "",), UNMAPPED),
+            time=CLOCK.read(text(status.get("timestamp")), where_at, received_at=received_at),
+            place=where_at,
+            description=text(status.get("description")),
+        )
+
+
+CARRIER: Final = Carrier(
+    carrier_id="hermes",
+    name="Hermes Germany",
+    normalizers={"1": normalize},
+    stable="1",
+    formats=("Shipment information JSON",),
+    authentication=(SharedHeader(header="X-Webhook-Secret"), UrlToken()),
+)

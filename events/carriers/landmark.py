@@ -1,0 +1,72 @@
+"""Landmark Global: the XML answer of its Track API, with one or many packages.
+
+A package has two numbers: Landmark's own is the number, that of the end carrier is left out where both are told. Times are local to the
+place of the scan and printed in two ways.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
+
+from lxml.etree import _Element
+
+from events.carriers.carrier import Carrier, SharedHeader, UrlToken
+from events.errors import Cause, UnreadableMessageError
+from events.event import Normalized, Raw, Reading, Rejection
+from events.reading.enrichment import estimate, with_estimate
+from events.reading.formats import TimeFormats
+from events.reading.lines import place_in_line
+from events.reading.meanings import UNMAPPED, meanings
+from events.reading.scans import Scan, readings_of
+from events.reading.text import collapse
+from events.reading.times import Clock
+from events.reading.xml import body_of, read_xml, text_at, texts
+
+CODES: Final = meanings("landmark_codes.csv")
+
+FORMATS: Final = TimeFormats("%-m/%-d/%Y[ %-I:%M[:%S] %p]", "%Y-%m-%d[ %H:%M[:%S][%f]]", "%Y-%m-%dT%H:%M:%S[%f][%z]")
+CLOCK: Final = Clock(formats=FORMATS)
+
+_ROOT: Final = "TrackResponse"
+_ERRORS: Final = frozenset({"ErrorResponse", "Errors", "Error", "Fault"})
+
+
+def normalize(body: bytes, received_at: datetime) -> Normalized:
+    """Events of one answer."""
+    answer = body_of(read_xml(body))
+    if answer is None or answer.tag in _ERRORS:
+        return Normalized()
+    if answer.tag != _ROOT:
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no TrackResponse of Landmark")
+    rejections: list[Rejection] = []
+    readings: list[Reading] = []
+    for index, package in enumerate(answer.iter("Package"), start=1):
+        number = text_at(package, "LandmarkTrackingNumber", "TrackingNumber")
+        found = readings_of(_scans(package, f"Package[{index}]", received_at), number, rejections)
+        readings += with_estimate(found, estimate(text_at(package, "ExpectedDelivery", "ExpectedDeliveryDate"), FORMATS))
+    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _scans(package: _Element, where: str, received_at: datetime) -> Iterator[Scan]:
+    for index, event in enumerate(package.iterfind("Events/Event"), start=1):
+        fields = texts(event)
+        code, words = fields.get("EventCode"), fields.get("Status")
+        where_at = place_in_line(fields.get("Location"))
+        yield Scan(
+            where=f"{where}/Event[{index}]",
+            raw=Raw(code=code),
+            meaning=CODES.get((code or "",), UNMAPPED),
+            time=CLOCK.read(fields.get("DateTime"), where_at, received_at=received_at),
+            place=where_at,
+            description=collapse(words) if words else None,
+        )
+
+
+CARRIER: Final = Carrier(
+    carrier_id="landmark",
+    name="Landmark Global",
+    normalizers={"1": normalize},
+    stable="1",
+    formats=("TrackResponse XML",),
+    authentication=(SharedHeader(header="X-Webhook-Secret"), UrlToken()),
+)
