@@ -24,11 +24,13 @@ demo: $(READY) ## the service, with sample carriers posting and a sample subscri
 test: $(READY) ## all tests; ARGS="-n 0 -k name" for a few
 	@$(BIN)/python -m pytest -n 2 $(ARGS)
 
-check: $(READY) ## lint, format, types, import rules
+check: $(READY) ## lint, format, types, import rules, the schema only grew
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.schema_check
+	$(BIN)/python -m pytest -n 0 tests/events/test_schema.py
 
 bench: $(READY) ## the numbers, side by side with peers and limits; ARGS=--help says more
 	@exec $(BIN)/python -m tests.bench $(ARGS)
@@ -36,8 +38,9 @@ bench: $(READY) ## the numbers, side by side with peers and limits; ARGS=--help 
 soak: $(READY) ## long runs under load and failures (tests marked soak)
 	@$(BIN)/python -m pytest -m soak -s $(ARGS)
 
-fuzz: $(READY) ## the property tests, each with 20,000 examples
-	@STATESVC_HYPOTHESIS=fuzz $(BIN)/python -m pytest -m hypothesis -n 2 $(ARGS)
+fuzz: $(READY) ## 60 s of mutated messages for each carrier, then the property tests; ARGS="ups --seconds 10" for one
+	@$(BIN)/python -m tests.fuzz $(ARGS)
+	@[ -n "$(ARGS)" ] || STATESVC_HYPOTHESIS=fuzz $(BIN)/python -m pytest -m hypothesis -n 2
 
 clean: ## removes the environment and caches, never data
 	rm -rf $(VENV) .venv-bench .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

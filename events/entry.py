@@ -6,19 +6,18 @@ What was said (event, conflict), what we concluded (transition), what we told (a
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID
 
 from events.canonical_json import canonical_bytes
-from events.event import Event, Personal, Place, Raw
+from events.event import Event, Personal, Place, Raw, value
 
 FORMAT: Final = 1
 NO_PREVIOUS: Final = bytes(32)
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Leaf:
     """One entry as the tree sees it."""
 
@@ -32,7 +31,7 @@ def leaf(document: Mapping[str, Any]) -> Leaf:
     return Leaf(canonical, hashlib.sha256(b"\x00" + canonical).digest())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(frozen=True, slots=True, kw_only=True)
 class Source:
     """Where an event comes from: the message, and the code that read it."""
 

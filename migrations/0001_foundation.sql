@@ -58,7 +58,8 @@ BEGIN
             CONTINUE WHEN to_regclass(format('statesvc.%I', partition_name)) IS NOT NULL;
             -- two workers may look at once: the second waits for the first and then finds it made
             PERFORM pg_advisory_xact_lock(hashtextextended('statesvc.ensure_partitions', 0));
-            CONTINUE WHEN to_regclass(format('statesvc.%I', partition_name)) IS NOT NULL;
+            -- not to_regclass: it would answer from the cache that the first look filled
+            CONTINUE WHEN EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = 'statesvc'::regnamespace AND c.relname = partition_name);
             EXECUTE format('CREATE TABLE statesvc.%I (LIKE statesvc.%I INCLUDING ALL)', partition_name, p.table_name);
             IF p.append_only THEN
                 PERFORM statesvc.make_append_only(format('statesvc.%I', partition_name)::regclass);

@@ -95,6 +95,8 @@ DECLARE
     v_bytes bigint;
     v_suspect record;
     v_marks jsonb;
+    v_taken uuid[];
+    v_ids uuid[] := '{}';
 BEGIN
     -- A message whose worker died or froze: alone, so that a killer charges nobody else.
     LOOP
@@ -113,6 +115,7 @@ BEGIN
         END IF;
         UPDATE statesvc.inbox q SET token = v_token, worker = p_worker, available_at = v_now + p_lease, attempts = q.attempts + 1
         WHERE q.message_id = v_suspect.message_id;
+        v_ids := ARRAY[v_suspect.message_id];
         v_left := 0;
         EXIT;
     END LOOP;
@@ -127,40 +130,45 @@ BEGIN
             FROM statesvc.lane l WHERE l.carrier_id <> '' AND NOT statesvc.held(l.carrier_id) ORDER BY random()
         ), pick AS MATERIALIZED (
             SELECT j.message_id, j.carrier_id, j.available_at,
-                sum(j.body_bytes) OVER (ORDER BY j.available_at, j.message_id) - j.body_bytes AS bytes_before, j.body_bytes
+                -- by turns, so that one carrier's large bodies do not take the bytes of all
+                sum(j.body_bytes) OVER (ORDER BY j.turn, j.available_at, j.message_id) - j.body_bytes AS bytes_before, j.body_bytes
             FROM (
-                SELECT q.* FROM open_lane l CROSS JOIN LATERAL (
+                SELECT q.*, row_number() OVER (PARTITION BY q.carrier_id ORDER BY q.available_at, q.message_id) AS turn
+                FROM (SELECT q.* FROM open_lane l CROSS JOIN LATERAL (
                     SELECT i.message_id, i.carrier_id, i.available_at, i.body_bytes FROM statesvc.inbox i
                     WHERE i.carrier_id = l.carrier_id AND i.token IS NULL AND i.available_at >= l.low_water AND i.available_at <= v_now
                         AND (p_stage = 'any' OR i.stage = p_stage)
                     ORDER BY i.available_at, i.message_id LIMIT v_share FOR UPDATE SKIP LOCKED
-                ) q LIMIT v_left
+                ) q LIMIT v_left) q
             ) j
         ), taken AS (
             -- = ANY(ARRAY(..)), not a join: the planner overestimates `pick` and would scan the whole inbox
             UPDATE statesvc.inbox q SET token = v_token, worker = p_worker, available_at = v_now + p_lease, attempts = q.attempts + 1
             WHERE q.message_id = ANY (ARRAY(
                 SELECT p.message_id FROM pick p WHERE p.bytes_before + p.body_bytes <= v_bytes_left OR (p.bytes_before = 0 AND v_left = p_limit)))
-            RETURNING q.body_bytes
+            RETURNING q.message_id, q.body_bytes
         )
-        SELECT (SELECT count(*) FROM taken), (SELECT coalesce(sum(t.body_bytes), 0) FROM taken t),
+        SELECT (SELECT count(*) FROM taken), (SELECT coalesce(sum(t.body_bytes), 0) FROM taken t), ARRAY(SELECT t.message_id FROM taken t),
             coalesce(v_marks, (SELECT jsonb_object_agg(m.carrier_id, m.mark) FROM (
                 SELECT l.carrier_id, least(v_now, min(p.available_at)) - v_margin AS mark
                 FROM open_lane l LEFT JOIN pick p ON p.carrier_id = l.carrier_id GROUP BY l.carrier_id, l.low_water
-                HAVING least(v_now, min(p.available_at)) - v_margin > l.low_water + v_margin) m))
-        INTO v_got, v_bytes, v_marks;
+                HAVING least(v_now, min(p.available_at)) - v_margin > l.low_water + v_margin
+                    -- a full pick may not have reached this lane: what waits there is not known
+                    AND (count(p.message_id) > 0 OR (SELECT count(*) FROM pick) < v_left)) m))
+        INTO v_got, v_bytes, v_taken, v_marks;
+        v_ids := v_ids || v_taken;
         v_left := v_left - v_got;
         v_bytes_left := v_bytes_left - v_bytes;
         EXIT WHEN v_got = 0 OR v_bytes_left <= 0 OR v_share >= p_limit;
         v_share := p_limit;
     END LOOP;
 
-    -- Marks move at most every 10 s a lane, and never wait for another claim.
+    -- Marks move at most every 10 s a lane, and never wait for another claim. A claim of one stage has not seen the others.
     UPDATE statesvc.lane l SET low_water = (v_marks ->> l.carrier_id)::timestamptz
-    WHERE l.carrier_id IN (
+    WHERE p_stage = 'any' AND l.carrier_id IN (
         SELECT s.carrier_id FROM statesvc.lane s
         WHERE v_marks ? s.carrier_id AND s.low_water < (v_marks ->> s.carrier_id)::timestamptz FOR UPDATE SKIP LOCKED);
-    IF v_suspect IS NULL THEN
+    IF v_suspect IS NULL AND p_stage = 'any' THEN
         UPDATE statesvc.lane l SET low_water = v_now - v_margin
         WHERE l.carrier_id IN (SELECT s.carrier_id FROM statesvc.lane s
             WHERE s.carrier_id = '' AND s.low_water < v_now - 2 * v_margin FOR UPDATE SKIP LOCKED);
@@ -174,7 +182,7 @@ BEGIN
     JOIN statesvc.body b ON b.message_id = q.message_id AND b.received_at = q.received_at
     LEFT JOIN statesvc.rollout r ON r.carrier_id = q.carrier_id
     LEFT JOIN statesvc.normalized n ON n.message_id = q.message_id
-    WHERE q.token = v_token
+    WHERE q.message_id = ANY (v_ids)
     ORDER BY q.received_at, q.message_id;
 END
 $$;

@@ -7,11 +7,11 @@ takes back "the previous event" must find that event before it.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime, timezone
 from typing import Any, Final
 
-from events.event import Event
+from events.event import Event, value
 from events.vocabulary import RANK, Kind, Reason, Status, TimePrecision
 
 SortKey = tuple[int, int, str, str, str]
@@ -31,7 +31,7 @@ _REASONS: Final[dict[str | None, Reason]] = {reason.value: reason for reason in 
 _PRECISIONS: Final[dict[str, TimePrecision]] = {precision.value: precision for precision in TimePrecision}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(frozen=True, slots=True, kw_only=True)
 class Fact:
     """One event. `instant` has a fixed offset, so its wall clock is the carrier's local time and survives the log unchanged.
 

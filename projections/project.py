@@ -12,6 +12,7 @@ from uuid import UUID
 
 import orjson
 
+from events.event import value
 from events.log.assemble import EventRow
 from projections.fact import Fact, fact_from_canonical, fact_of
 from projections.fold import advance, fold
@@ -19,7 +20,7 @@ from projections.outcome import Nothing, Transition, Updated, outcome
 from projections.state import INITIAL, ShipmentState
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(frozen=True, slots=True, kw_only=True)
 class Change:
     """One thing to tell: a transition, or (`from_status` equals `to_status`) an update that keeps the status."""
 
@@ -39,7 +40,7 @@ class Change:
         return self.from_status != self.to_status
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(frozen=True, slots=True, kw_only=True)
 class Projected:
     """What one shipment means after the batch."""
 
@@ -78,7 +79,7 @@ def project(rows: Sequence[EventRow], states: Mapping[UUID, ShipmentState], hist
         history = histories.get(shipment_id) if shipment_id in states else ()
         if not _project_shipment(result, shipment_id, states.get(shipment_id, INITIAL), history, by_message):
             result.missing.add(shipment_id)
-    result.changes.sort(key=lambda change: (change.row.proposal.message, change.shipment_id))
+    result.changes.sort(key=lambda change: (change.row.proposal.message, change.shipment_id.int))
     return result
 
 
@@ -101,7 +102,7 @@ def _project_shipment(
             if history is None:
                 return False
             after = fold([*history, *so_far])
-        last = max(appended, key=lambda row: row.version)
+        last = appended[-1]
         match outcome(before, after):
             case Transition(from_status, to_status):
                 changes.append(Change(row=last, from_status=from_status.value, to_status=to_status.value))

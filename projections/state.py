@@ -5,12 +5,12 @@ and digests, no personal data. `_FORMAT` grows when the meaning of what is remem
 from the log when its next event comes.
 """
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, NamedTuple, Self
 
 import orjson
 
+from events.event import value
 from events.vocabulary import Reason, Status
 from projections.fact import FIRST_KEY, SortKey
 from projections.lifecycle import TERMINAL, Flag
@@ -39,7 +39,7 @@ class Signature(NamedTuple):
     anchor: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(frozen=True, slots=True, kw_only=True)
 class ShipmentState:
     """The fold over a shipment's events.
 

@@ -2,38 +2,42 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any
+from operator import attrgetter
+from typing import Any, Final
 from uuid import UUID
 
 from psycopg import AsyncConnection
 
-from events.sql.pending import Pending, columns, send
+from events.log.assemble import Head
+from events.sql.arrays import Columns, bools, byteas, encoded, ints, texts, timestamps, uuids
+from events.sql.pending import Pending, send
 from events.sql.queries import queries
 from projections.project import Projected
 from projections.state import ShipmentState
 
 _SQL = queries("projections", "shipment")
-_COLUMNS = (
-    "shipment_ids",
-    "versions",
-    "recorded_ats",
-    "first_recorded_ats",
-    "last_event_ats",
-    "status_sinces",
-    "delivered_ats",
-    "attempts",
-    "terminals",
-    "carrier_ids",
-    "numbers",
-    "tracking_numbers",
-    "discriminators",
-    "statuses",
-    "reasons",
-    "flags",
-    "estimated_deliveries",
-    "signed_by_event_ids",
-    "states",
-)
+_SHIPMENTS: Final[Columns] = {
+    "shipment_ids": uuids,
+    "versions": ints,
+    "recorded_ats": timestamps,
+    "first_recorded_ats": timestamps,
+    "last_event_ats": timestamps,
+    "status_sinces": timestamps,
+    "delivered_ats": timestamps,
+    "attempts": ints,
+    "terminals": bools,
+    "carrier_ids": texts,
+    "numbers": texts,
+    "tracking_numbers": texts,
+    "discriminators": texts,
+    "statuses": texts,
+    "reasons": texts,
+    "flags": texts,
+    "estimated_deliveries": texts,
+    "signed_by_event_ids": texts,
+    "states": byteas,
+}
+_BY_INT: Final = attrgetter("int")
 
 
 async def read_states(connection: AsyncConnection[Any], shipment_ids: Iterable[UUID]) -> Pending[dict[UUID, ShipmentState]]:
@@ -41,17 +45,18 @@ async def read_states(connection: AsyncConnection[Any], shipment_ids: Iterable[U
     return await send(
         connection,
         _SQL["read_states"],
-        {"shipment_ids": sorted(shipment_ids)},
+        {"shipment_ids": uuids(list(shipment_ids))},
         lambda rows: {shipment_id: ShipmentState.from_json(state) for shipment_id, state in rows},
     )
 
 
-async def save_shipments(
-    connection: AsyncConnection[Any], shipments: Mapping[UUID, Projected], first_recorded_ats: Mapping[UUID, datetime]
-) -> None:
+async def save_shipments(connection: AsyncConnection[Any], shipments: Mapping[UUID, Projected], heads: Mapping[UUID, Head]) -> None:
     """Writes the states of locked shipments."""
-    rows = [_columns(shipment_id, shipments[shipment_id], first_recorded_ats[shipment_id]) for shipment_id in sorted(shipments)]
-    await connection.execute(_SQL["save_shipments"], columns(rows, _COLUMNS))
+    rows = [
+        _columns(shipment_id, shipments[shipment_id], heads[shipment_id].first_recorded_at)
+        for shipment_id in sorted(shipments, key=_BY_INT)
+    ]
+    await connection.execute(_SQL["save_shipments"], encoded(rows, _SHIPMENTS))
 
 
 def _columns(shipment_id: UUID, projected: Projected, first_recorded_at: datetime) -> tuple[Any, ...]:

@@ -39,6 +39,28 @@ class Sha256Concat:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TimestampedHmac:
+    """HMAC-SHA256 over a timestamp, a dot and the raw body; the header holds both (`t=1700000000,v1=<hex>`, Shippo).
+
+    No window on the timestamp: a body that is sent again takes no effect again.
+    """
+
+    header: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RsaSha256:
+    """RSA PKCS#1 v1.5 with SHA-256 over a timestamp, a dot and the raw body, in base64 (ShipEngine).
+
+    The secret is the carrier's public key: the base64 of its DER, with or without the lines of PEM around it. It is no secret, so no
+    scheme that compares secrets may stand beside this one.
+    """
+
+    signature_header: str
+    timestamp_header: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SharedHeader:
     """A static secret in a header (UPS `credential`, DHL's header of our choice); `prefix` such as `Bearer ` comes before it."""
 
@@ -58,7 +80,7 @@ class UrlToken:
     parameter: str = "token"
 
 
-Authentication = Hmac | SharedHeader | Basic | UrlToken | Sha256Concat
+Authentication = Hmac | SharedHeader | Basic | UrlToken | Sha256Concat | TimestampedHmac | RsaSha256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

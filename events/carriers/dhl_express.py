@@ -157,20 +157,25 @@ def _from_xml(document: Document) -> Iterator[Waybill]:
         return
     if not answer.tag.endswith(_ANSWERS) and answer.find(".//AWBInfo") is None:
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of DHL Express")
-    numbers = (number.getparent() for number in answer.iter("AWBNumber"))
-    for index, info in enumerate(parent for parent in numbers if parent is not None and parent.tag != "PieceDetails"):
+    for index, info in enumerate(info for info in _holders(answer, "AWBNumber") if info.tag != "PieceDetails"):
         where = f"AWBInfo[{index + 1}]"
-        pieces = (details.getparent() for details in info.iter("PieceDetails"))
         yield Waybill(
             number=text_at(info, "AWBNumber"),
             scans=tuple(_xml_scans(info, "ShipmentEvent", where)),
             pieces=tuple(
                 Piece(text_at(piece, "PieceDetails/LicensePlate"), str(ordinal), tuple(_xml_scans(piece, "PieceEvent", where)))
-                for ordinal, piece in enumerate(pieces, start=1)
-                if piece is not None
+                for ordinal, piece in enumerate(_holders(info, "PieceDetails"), start=1)
             ),
             estimate=estimate(text_at(info, "ShipmentInfo/EstDlvyDate"), ESTIMATES),
         )
+
+
+def _holders(parent: _Element, name: str) -> Iterator[_Element]:
+    """The elements under `parent` that have a child `name`, each once however many of it they have."""
+    for child_element in parent.iter(name):
+        holder = child_element.getparent()
+        if holder is not None and holder.find(name) is child_element:
+            yield holder
 
 
 def _xml_scans(parent: _Element, name: str, where: str) -> Iterator[Scan]:

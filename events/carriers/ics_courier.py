@@ -17,8 +17,7 @@ from events.event import NOWHERE, Normalized, Place, Raw, Reading, Rejection
 from events.reading.formats import TimeFormats
 from events.reading.lines import place_in_line
 from events.reading.meanings import UNMAPPED, meanings
-from events.reading.scans import Scan, readings_of
-from events.reading.text import text_unless
+from events.reading.scan import scan
 from events.reading.times import Clock
 from events.reading.xml import Document, body_of, read_xml, texts
 
@@ -30,11 +29,10 @@ CLOCK: Final = Clock(
     default_zone="America/Toronto",
 )
 
-PLACEHOLDER: Final = frozenset({"string", "datetime"})
-"""What stands in place of values in the empty answer of the documentation."""
+PLACEHOLDER: Final = "string"
+"""What stands in place of a number in the empty answer of the documentation."""
 
 _BRANCH: Final = re.compile(r"(?P<head>(?:at|arrived at|departed) ics branch) (?P<branch>.+?)(?P<tail> for processing)?", re.IGNORECASE)
-_DELIVERED: Final = re.compile(r"delivered at:.*", re.IGNORECASE | re.DOTALL)
 
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:
@@ -43,21 +41,21 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
     readings: list[Reading] = []
     for index, info in enumerate(_infos(read_xml(body)), start=1):
         fields = texts(info)
-        number = text_unless(fields.get("TrackingNum"), PLACEHOLDER)
-        words = text_unless(fields.get("Status"), PLACEHOLDER)
-        if number is None and words is None:
+        number, words = fields.get("TrackingNum"), fields.get("Status")
+        if number == PLACEHOLDER or number is words is None:
             continue
         shape, where_at = _shape(words or "")
-        scan = Scan(
-            where=f"TrackingInfo[{index}]",
+        readings += scan(
+            pointer=f"TrackingInfo[{index}]",
+            rejections=rejections,
+            number=number,
             raw=Raw(),
             meaning=CODES.get((shape,), UNMAPPED),
-            time=CLOCK.read(text_unless(fields.get("StatusDate"), PLACEHOLDER), where_at, received_at=received_at),
+            time=CLOCK.read(fields.get("StatusDate"), where_at, received_at=received_at),
             place=where_at,
             description=words,
-            signed_by=fields.get("Signby"),
+            signatory=fields.get("Signby"),
         )
-        readings += readings_of((scan,), number, rejections)
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
@@ -68,17 +66,19 @@ def _infos(document: Document) -> Iterator[_Element]:
     if not answer.tag.startswith("TracePack"):
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no answer of ICS Courier")
     for info in answer.iter("TrackingInfo"):
-        if info.find("TrackingInfo") is None and len(info) > 0:
+        if len(info) > 0 and info[0].tag != "TrackingInfo":
             yield info
 
 
 def _shape(words: str) -> tuple[str, Place]:
     """A status text without its place, and the place where it is a branch (an address is nobody's business here)."""
-    if _DELIVERED.fullmatch(words):
+    shape = words.lower()
+    if shape.startswith("delivered at:"):
         return "delivered at: *", NOWHERE
-    if branch := _BRANCH.fullmatch(words):
+    branch = _BRANCH.fullmatch(words) if "ics branch" in shape else None
+    if branch is not None:
         return f"{branch['head']} *{branch['tail'] or ''}".lower(), place_in_line(branch["branch"], country="CA")
-    return words.lower(), NOWHERE
+    return shape, NOWHERE
 
 
 CARRIER: Final = Carrier(

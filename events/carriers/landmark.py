@@ -51,7 +51,7 @@ def _scans(package: _Element, where: str, received_at: datetime) -> Iterator[Sca
     for index, event in enumerate(package.iterfind("Events/Event"), start=1):
         fields = texts(event)
         code, words = fields.get("EventCode"), fields.get("Status")
-        where_at = place_in_line(fields.get("Location"))
+        where_at = place_in_line(fields.get("Location"), two_letters="country")
         yield Scan(
             where=f"{where}/Event[{index}]",
             raw=Raw(code=code),

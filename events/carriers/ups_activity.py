@@ -1,12 +1,11 @@
 """One UPS activity, whatever format printed it."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from typing import Final
 
 from events.carriers.ups_codes import meaning
-from events.event import Moment, Place, Raw, Reading
+from events.event import Moment, Place, Raw, Reading, value
 from events.reading.formats import TimeFormats
 from events.reading.text import signer
 from events.reading.times import Clock
@@ -20,7 +19,7 @@ PLACEHOLDERS: Final = frozenset({"string"})
 """What UPS's own samples print where a value belongs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(frozen=True, slots=True, kw_only=True)
 class Activity:
     """The fields of an activity as printed. Dates and times are apart, as UPS prints them."""
 

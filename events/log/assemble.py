@@ -11,7 +11,7 @@ from typing import Final
 from uuid import UUID
 
 from events.entry import Leaf, conflict_document, event_document, leaf, part_bytes
-from events.event import Event
+from events.event import Event, value
 from events.keyring import part_context
 from events.log.proposal import Conflict, Proposal
 from events.sealing import SealingKey, commitment, salted
@@ -28,9 +28,10 @@ class Head:
     recorded_at: datetime
     first_recorded_at: datetime
     key: SealingKey | None
+    moved: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(frozen=True, slots=True, kw_only=True)
 class EventRow:
     """One event as it is written."""
 
@@ -41,7 +42,7 @@ class EventRow:
     sealed_part: bytes | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(frozen=True, slots=True, kw_only=True)
 class ConflictRow:
     """One conflict as it is written."""
 
@@ -73,7 +74,7 @@ def assemble_events(appends: Sequence[Proposal], heads: Mapping[UUID, Head], *, 
         )
         if head.version == 0:
             head.first_recorded_at = recorded_at
-        head.version, head.head_hash, head.recorded_at = version, row_leaf.leaf_hash, recorded_at
+        head.version, head.head_hash, head.recorded_at, head.moved = version, row_leaf.leaf_hash, recorded_at, True
         rows.append(EventRow(proposal=proposal, version=version, recorded_at=recorded_at, leaf=row_leaf, sealed_part=sealed_part))
     return rows
 

@@ -11,14 +11,14 @@ from typing import Literal
 from uuid import UUID
 
 from events.entry import Source
-from events.event import Event, Personal
+from events.event import Event, Personal, value
 from events.vocabulary import Kind, Verdict
 
 Key = tuple[str, str]
 """(carrier_id, event_id)"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(frozen=True, slots=True, kw_only=True)
 class Enrichment:
     """One value that a scan carries beside its facts, with the event id that it would have on its own."""
 
@@ -26,7 +26,7 @@ class Enrichment:
     field: Literal["signed_by", "estimated_delivery"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(frozen=True, slots=True, kw_only=True)
 class Proposal:
     """One event of one message, ready to be appended. `message` is the place of its message in the batch, in inbox order."""
 
@@ -51,7 +51,7 @@ class Proposal:
             yield (self.event.carrier_id, enrichment.event_id)
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Known:
     """What the log holds under a dedupe key."""
 
@@ -59,7 +59,7 @@ class Known:
     facts_digest: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Conflict:
     """A statement whose id another statement holds."""
 

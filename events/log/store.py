@@ -5,9 +5,9 @@ keys of enrichments need no insert of their own under lock: they embed the shipm
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from psycopg import AsyncConnection
@@ -17,10 +17,73 @@ from events.keyring import Keyring
 from events.log.assemble import ConflictRow, EventRow, Head
 from events.log.proposal import Conflict, Key, Known, Proposal
 from events.sealing import SealingKey
+from events.sql.arrays import Columns, bools, byteas, encoded, ints, texts, timestamps, uuids
 from events.sql.pending import Pending, columns, send
 from events.sql.queries import queries
 
 _SQL = queries("events.log", "store")
+_STREAMS: Final[Columns] = {
+    "shipment_ids": uuids,
+    "carrier_ids": texts,
+    "numbers": texts,
+    "discriminators": texts,
+    "sealed_keys": byteas,
+}
+_KEYS: Final[Columns] = {"carrier_ids": texts, "event_ids": texts, "shipment_ids": uuids, "facts_digests": byteas}
+_EVENTS: Final[Columns] = {
+    "shipment_ids": uuids,
+    "versions": ints,
+    "recorded_ats": timestamps,
+    "received_ats": timestamps,
+    "occurred_ats": timestamps,
+    "message_ids": uuids,
+    "carrier_ids": texts,
+    "event_ids": texts,
+    "kinds": texts,
+    "statuses": texts,
+    "carrier_codes": texts,
+    "by_categories": bools,
+    "normalizers": texts,
+    "leaf_hashes": byteas,
+    "canonicals": byteas,
+    "sealed_parts": byteas,
+}
+_HEADS: Final[Columns] = {
+    "shipment_ids": uuids,
+    "versions": ints,
+    "head_hashes": byteas,
+    "recorded_ats": timestamps,
+    "first_recorded_ats": timestamps,
+}
+_CONFLICTS: Final[Columns] = {
+    "shipment_ids": uuids,
+    "claimed_shipment_ids": uuids,
+    "message_ids": uuids,
+    "carrier_ids": texts,
+    "event_ids": texts,
+    "facts_digests": byteas,
+    "leaf_hashes": byteas,
+    "canonicals": byteas,
+    "sealed_parts": byteas,
+}
+_TRANSITIONS: Final[Columns] = {
+    "shipment_ids": uuids,
+    "sequences": ints,
+    "recorded_ats": timestamps,
+    "message_ids": uuids,
+    "from_statuses": texts,
+    "to_statuses": texts,
+    "event_ids": texts,
+    "leaf_hashes": byteas,
+    "canonicals": byteas,
+}
+
+
+class Stream(NamedTuple):
+    """What a look at a stream told. `key` None: erased."""
+
+    version: int
+    key: SealingKey | None
 
 
 async def known_keys(connection: AsyncConnection[Any], keys: Iterable[Key]) -> Pending[dict[Key, Known]]:
@@ -28,34 +91,32 @@ async def known_keys(connection: AsyncConnection[Any], keys: Iterable[Key]) -> P
     return await send(
         connection,
         _SQL["known_keys"],
-        columns(list(dict.fromkeys(keys)), ("carrier_ids", "event_ids")),
+        encoded(dict.fromkeys(keys), {"carrier_ids": texts, "event_ids": texts}),
         lambda rows: {(carrier_id, event_id): Known(shipment_id, digest) for carrier_id, event_id, shipment_id, digest in rows},
     )
 
 
-async def stream_keys(
-    connection: AsyncConnection[Any], keyring: Keyring, shipment_ids: Iterable[UUID]
-) -> Pending[dict[UUID, SealingKey | None]]:
-    """The keys of those shipments that exist; None: erased."""
+async def look_at_streams(connection: AsyncConnection[Any], keyring: Keyring, shipment_ids: Iterable[UUID]) -> Pending[dict[UUID, Stream]]:
+    """The streams of those shipments that exist, unlocked."""
     return await send(
         connection,
-        _SQL["stream_keys"],
-        {"shipment_ids": sorted(set(shipment_ids))},
+        _SQL["look_at_streams"],
+        {"shipment_ids": uuids(list(set(shipment_ids)))},
         lambda rows: {
-            shipment_id: None if sealed is None else keyring.open_shipment_key(sealed, shipment_id) for shipment_id, sealed in rows
+            shipment_id: Stream(version, None if sealed is None else keyring.open_shipment_key(sealed, shipment_id))
+            for shipment_id, version, sealed in rows
         },
     )
 
 
 async def lock_streams(
-    connection: AsyncConnection[Any], keyring: Keyring, proposals: Iterable[Proposal], known: Mapping[UUID, SealingKey | None]
+    connection: AsyncConnection[Any], keyring: Keyring, proposals: Iterable[Proposal], known: Mapping[UUID, Stream]
 ) -> Pending[dict[UUID, Head]]:
-    """Locks the streams that `proposals` grow, makes the new ones with a fresh key. `known`: keys of those that exist, read before."""
+    """Locks the streams that `proposals` grow, makes the new ones with a fresh key. `known`: those that existed before."""
     first = {proposal.shipment_id: proposal for proposal in proposals}
     fresh: dict[UUID, tuple[bytes, SealingKey]] = {}
     rows: list[tuple[Any, ...]] = []
-    for shipment_id in sorted(first):
-        proposal = first[shipment_id]
+    for shipment_id, proposal in first.items():
         sealed = b""
         if shipment_id not in known:
             key = SealingKey.fresh()
@@ -66,7 +127,8 @@ async def lock_streams(
     def read(answer: list[Any]) -> dict[UUID, Head]:
         heads = {}
         for shipment_id, version, head_hash, recorded_at, first_recorded_at, sealed in answer:
-            sent, key = fresh.get(shipment_id, (None, known.get(shipment_id)))
+            stream = known.get(shipment_id)
+            sent, key = (None, stream.key) if stream is not None else fresh[shipment_id]
             if sealed is None:
                 key = None
             elif sent is not None and sent != sealed:
@@ -78,18 +140,26 @@ async def lock_streams(
     return await send(
         connection,
         _SQL["lock_streams"],
-        columns(rows, ("shipment_ids", "carrier_ids", "numbers", "discriminators", "sealed_keys")),
+        encoded(rows, _STREAMS),
         read,
     )
 
 
-_KEY_COLUMNS = ("carrier_ids", "event_ids", "shipment_ids", "facts_digests")
+def untouched(free: Sized, appends: Iterable[Proposal], heads: Mapping[UUID, Head], known: Mapping[UUID, Stream]) -> bool:
+    """Whether nobody wrote between a first look and the locks, so that the keys read in between still tell everything.
+
+    Scans' keys were `free`; an enrichment's key belongs to one stream, and taking it moves that stream's version on. This needs the
+    streams to be looked at (`known`) before the keys.
+    """
+    return len(free) == sum(proposal.event.anchor is None for proposal in appends) and all(
+        head.version == (stream.version if (stream := known.get(shipment_id)) is not None else 0) for shipment_id, head in heads.items()
+    )
 
 
 async def insert_keys(connection: AsyncConnection[Any], appends: Iterable[Proposal]) -> Pending[set[Key]]:
     """Takes the dedupe keys of `appends`; answers which of them were free. Verdicts on the others need a second statement."""
     rows = [(p.event.carrier_id, p.event.event_id, p.shipment_id, p.facts_digest) for p in appends if p.event.anchor is None]
-    return await send(connection, _SQL["insert_keys"], columns(rows, _KEY_COLUMNS), lambda answer: {(c, e) for c, e in answer})
+    return await send(connection, _SQL["insert_keys"], encoded(rows, _KEYS), lambda answer: {(c, e) for c, e in answer})
 
 
 async def count_conflicts(connection: AsyncConnection[Any], conflicts: Sequence[Conflict]) -> list[Conflict]:
@@ -122,39 +192,18 @@ async def write_events(
         _SQL["insert_events"],
         {
             "batch_id": batch_id,
-            **columns(
-                [_event_columns(row) for row in rows],
-                (
-                    "shipment_ids",
-                    "versions",
-                    "recorded_ats",
-                    "received_ats",
-                    "occurred_ats",
-                    "message_ids",
-                    "carrier_ids",
-                    "event_ids",
-                    "kinds",
-                    "statuses",
-                    "carrier_codes",
-                    "by_categories",
-                    "normalizers",
-                    "leaf_hashes",
-                    "canonicals",
-                    "sealed_parts",
-                ),
-            ),
+            **encoded(map(_event_columns, rows), _EVENTS),
         },
     )
     enrichments = [(*key, proposal.shipment_id, proposal.facts_digest) for key, proposal in reserved]
     enrichments += [(*r.proposal.key, r.proposal.shipment_id, r.proposal.facts_digest) for r in rows if r.proposal.event.anchor is not None]
     if enrichments:
-        await connection.execute(_SQL["insert_keys"], columns(enrichments, _KEY_COLUMNS))
-    moved = sorted({row.proposal.shipment_id for row in rows})
+        await connection.execute(_SQL["insert_keys"], encoded(enrichments, _KEYS))
     await connection.execute(
         _SQL["move_heads"],
-        columns(
-            [(s, heads[s].version, heads[s].head_hash, heads[s].recorded_at, heads[s].first_recorded_at) for s in moved],
-            ("shipment_ids", "versions", "head_hashes", "recorded_ats", "first_recorded_ats"),
+        encoded(
+            [(s, h.version, h.head_hash, h.recorded_at, h.first_recorded_at) for s, h in heads.items() if h.moved],
+            _HEADS,
         ),
     )
 
@@ -192,7 +241,7 @@ async def write_conflicts(
             "batch_id": batch_id,
             "before": before,
             "recorded_at": recorded_at,
-            **columns(
+            **encoded(
                 [
                     (
                         row.conflict.holder,
@@ -206,17 +255,7 @@ async def write_conflicts(
                     )
                     for row in rows
                 ],
-                (
-                    "shipment_ids",
-                    "claimed_shipment_ids",
-                    "message_ids",
-                    "carrier_ids",
-                    "event_ids",
-                    "facts_digests",
-                    "leaf_hashes",
-                    "canonicals",
-                    "sealed_parts",
-                ),
+                _CONFLICTS,
             ),
         },
     )
@@ -245,18 +284,9 @@ async def write_transitions(
         )
         for row, from_status, to_status, entry in transitions
     ]
-    names = (
-        "shipment_ids",
-        "sequences",
-        "recorded_ats",
-        "message_ids",
-        "from_statuses",
-        "to_statuses",
-        "event_ids",
-        "leaf_hashes",
-        "canonicals",
+    await connection.execute(
+        _SQL["insert_transitions"], {"batch_id": batch_id, "before": before, "worker": worker, **encoded(rows, _TRANSITIONS)}
     )
-    await connection.execute(_SQL["insert_transitions"], {"batch_id": batch_id, "before": before, "worker": worker, **columns(rows, names)})
 
 
 async def send_tick(connection: AsyncConnection[Any]) -> Pending[tuple[datetime, int]]:
@@ -269,6 +299,6 @@ async def read_events(connection: AsyncConnection[Any], since: Mapping[UUID, dat
     return await send(
         connection,
         _SQL["read_events"],
-        {"shipment_ids": sorted(since), "since": min(since.values())},
+        {"shipment_ids": uuids(list(since)), "since": min(since.values())},
         lambda rows: [(shipment_id, bytes(canonical)) for shipment_id, canonical in rows],
     )

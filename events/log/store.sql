@@ -4,9 +4,9 @@ SELECT k.carrier_id, k.event_id, k.shipment_id, k.facts_digest
 FROM unnest(%(carrier_ids)b::text[], %(event_ids)b::text[]) AS u(carrier_id, event_id)
 JOIN statesvc.event_key k ON k.carrier_id = u.carrier_id AND k.event_id = u.event_id;
 
--- name: stream_keys
--- The sealed keys of these shipments, as far as they exist.
-SELECT shipment_id, sealed_key FROM statesvc.stream WHERE shipment_id = ANY (%(shipment_ids)b::uuid[]);
+-- name: look_at_streams
+-- Version and sealed key of these shipments, as far as they exist.
+SELECT shipment_id, version, sealed_key FROM statesvc.stream WHERE shipment_id = ANY (%(shipment_ids)b::uuid[]);
 
 -- name: lock_streams
 -- Locks the heads of these shipments in their order, and makes those that are new. An upsert, because a distributed table

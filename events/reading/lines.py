@@ -1,11 +1,11 @@
 """Places that are printed as one line of text ("Los Angeles, CA, US"), taken apart only as far as the line leaves no doubt.
 
-Two letters at the end may name a state or a country (CA, DE, IN); which of both a carrier means is for its module to say.
+Two letters at the end may name a state or a country (CA, DE, IL); which of both a carrier means is for its module to say.
 """
 
 import re
 from functools import lru_cache
-from typing import Final
+from typing import Final, Literal
 
 from events.event import NOWHERE, Place
 from events.reading.places import country_code, known_countries
@@ -17,26 +17,26 @@ _WITH_STATES: Final = ("US", "CA")
 
 
 @lru_cache(maxsize=4096)
-def place_in_line(line: str | None, *, states_first: bool = False, country: str | None = None) -> Place:
+def place_in_line(line: str | None, *, two_letters: Literal["country", "state"] | None = None, country: str | None = None) -> Place:
     """City, region, postal code and country of a line with commas between them; a line of another form is the city.
 
-    `states_first`: two letters that name both a country and a state of the United States or Canada mean the state, where only the
-    city stands before them. `country` holds where the line names none, and then the last two letters are a state of it.
+    `two_letters`: what those mean that stand behind the city alone and name a country as well as a state of the United States or
+    Canada; None leaves them a region of no country. `country` holds where the line names none, and its states are states.
     """
     parts = [part.strip() for part in (line or "").split(",") if part.strip()]
     if not parts:
         return NOWHERE if country is None else Place(country=country)
-    last = parts[-1]
-    if (zipped := _STATE_AND_ZIP.fullmatch(last)) and len(parts) > 1:
-        return Place(city=", ".join(parts[:-1]), region=zipped["state"], postal_code=zipped["zip"], country="US")
+    last, before = parts[-1], ", ".join(parts[:-1])
     named = _country(last)
-    if len(parts) == 1:
+    if not before:
         return Place(country=named) if named else Place(city=last, country=country)
-    state_of = next((code for code in _WITH_STATES if len(last) == 2 and zone_at(code, last, None)), None)
-    if country in _WITH_STATES and len(last) == 2 and zone_at(country, last, None) is not None:
-        return Place(city=", ".join(parts[:-1]), region=last, country=country)
-    if named is None or (states_first and state_of and len(parts) == 2):
-        return Place(city=", ".join(parts[:-1]), region=last, country=country or state_of)
+    if zipped := _STATE_AND_ZIP.fullmatch(last):
+        return Place(city=before, region=zipped["state"], postal_code=zipped["zip"], country="US")
+    states_of = [code for code in _WITH_STATES if len(last) == 2 and zone_at(code, last, None) is not None]
+    is_state = bool(states_of) and (country in states_of or (len(parts) == 2 and two_letters != "country"))
+    if named is None or is_state:
+        in_states = named is None or two_letters == "state"
+        return Place(city=before, region=last, country=country or (states_of[0] if states_of and in_states else None))
     return Place(city=parts[0], region=", ".join(parts[1:-1]) or None, country=named)
 
 

@@ -1,16 +1,11 @@
-"""From the scans of one shipment, as a format's module finds them, to readings.
-
-What holds for every carrier stands here once: a scan needs a code or a text and a time that can be read, else it is a rejection; who
-signed is told by a delivery only.
-"""
+"""The scans of one shipment, as a format's module finds them, on their way to readings (`events.reading.scan` says what a scan needs)."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from events.event import NOWHERE, Moment, Place, Raw, Reading, Rejection
 from events.reading.meanings import Meaning
-from events.reading.text import signer
-from events.vocabulary import Status
+from events.reading.scan import scan
 
 
 class Scan(NamedTuple):
@@ -33,31 +28,22 @@ class Scan(NamedTuple):
 
 def readings_of(scans: Iterable[Scan], number: str | None, rejections: list[Rejection]) -> list[Reading]:
     """The readings of the shipment `number` in their order; scans that are none are added to `rejections`."""
-    found = []
-    for scan in scans:
-        raw, time, meaning = scan.raw, scan.time, scan.meaning
-        if raw.code is None and raw.type is None and scan.description is None:
-            rejections.append(Rejection(pointer=scan.where, why="neither a code nor a text"))
-            continue
-        if time is None:
-            rejections.append(Rejection(pointer=scan.where, why="a time in no known format"))
-            continue
-        found.append(
-            Reading(
-                tracking_number=number,
-                kind=meaning.kind,
-                status=meaning.status,
-                reason=meaning.reason,
-                by_category=scan.by_category,
-                raw=raw,
-                time=time,
-                place=scan.place,
-                discriminator=scan.discriminator,
-                piece=scan.piece,
-                native_id=scan.native_id,
-                native_id_per_number=scan.native_id_per_number,
-                description=scan.description,
-                signed_by=signer(scan.signed_by) if meaning.status is Status.DELIVERED else None,
-            )
+    found: list[Reading] = []
+    for one in scans:
+        found += scan(
+            pointer=one.where,
+            rejections=rejections,
+            number=number,
+            raw=one.raw,
+            meaning=one.meaning,
+            time=one.time,
+            place=one.place,
+            description=one.description,
+            signatory=one.signed_by,
+            by_category=one.by_category,
+            discriminator=one.discriminator,
+            piece=one.piece,
+            native_id=one.native_id,
+            native_id_per_number=one.native_id_per_number,
         )
     return found

@@ -56,14 +56,8 @@ class Clock:
 
     def read_pair(self, printed: str | None, utc: str | None, place: Place = NOWHERE, *, received_at: datetime) -> Moment | None:
         """A local time printed beside the same time in UTC; as `read` where the second is absent or contradicts the first."""
-        local_wall = self.formats.read(printed) if printed else None
-        utc_wall = self.formats.read(utc) if utc else None
-        if printed is None or local_wall is None or utc_wall is None or local_wall.is_sentinel or utc_wall.is_sentinel:
-            return self.read(printed, place, received_at=received_at)
-        offset = _offset_between(local_wall.local, utc_wall.local)
-        if offset is None:
-            return self.read(printed, place, received_at=received_at)
-        return _moment(printed, local_wall, _fixed(local_wall.local, offset), TzSource.PAIR)
+        moment = _read_pair(self, printed, utc) if printed and utc else None
+        return self.read(printed, place, received_at=received_at) if moment is None else moment
 
     def read_beside(self, printed: str | None, zone: str | None, place: Place = NOWHERE, *, received_at: datetime) -> Moment | None:
         """A local time with its offset (`+8`, `-04.00`) or IANA zone in a field of its own; as `read` where that is neither."""
@@ -114,6 +108,15 @@ def _read(clock: Clock, printed: str, local_zone: LocalZone | None) -> Moment | 
     if default is not None:
         return _in_zone(printed, wall, LocalZone(default, certain=True), TzSource.CARRIER_DEFAULT)
     return _moment(printed, wall, wall.local.replace(tzinfo=UTC), TzSource.ASSUMED_UTC)
+
+
+@lru_cache(maxsize=8192)
+def _read_pair(clock: Clock, printed: str, utc: str) -> Moment | None:
+    local_wall, utc_wall = clock.formats.read(printed), clock.formats.read(utc)
+    if local_wall is None or utc_wall is None or local_wall.is_sentinel or utc_wall.is_sentinel:
+        return None
+    offset = _offset_between(local_wall.local, utc_wall.local)
+    return None if offset is None else _moment(printed, local_wall, _fixed(local_wall.local, offset), TzSource.PAIR)
 
 
 def _in_zone(printed: str, wall: Wall, local_zone: LocalZone, source: TzSource) -> Moment:

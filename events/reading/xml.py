@@ -19,6 +19,7 @@ ATTRIBUTES_MAX: Final = 256
 XINCLUDE: Final = "http://www.w3.org/2001/XInclude"
 
 _PROLOG_WITH_DOCTYPE: Final = re.compile(rb"(?:\xef\xbb\xbf)?(?:\s++|<\?.*?\?>|<!--.*?-->)*+<!DOCTYPE", re.DOTALL | re.IGNORECASE)
+_WRAPPERS: Final = frozenset({"wrapper", "Envelope", "Body"})
 _START: Final = re.compile(rb"(?:\xef\xbb\xbf|\xff\xfe|\xfe\xff)?[\x00\s]*<")
 
 
@@ -98,6 +99,17 @@ def body_of(document: Document) -> etree._Element | None:
         return document.root
     body = document.root.find("Body")
     return None if body is None else next(iter(body), None)
+
+
+def answers(document: Document) -> Iterator[etree._Element]:
+    """The elements inside SOAP bodies and bare `wrapper`s (which print several answers as one document), or the root."""
+    waiting = [document.root]
+    while waiting:
+        element = waiting.pop(0)
+        if element.tag in _WRAPPERS:
+            waiting.extend(child for child in element if child.tag != "Header")
+        else:
+            yield element
 
 
 def elements(element: etree._Element, path: str) -> Iterator[tuple[int, etree._Element]]:

@@ -1,30 +1,55 @@
-"""`statesvc carriers` and `statesvc carriers unmapped`."""
+"""`statesvc carriers`, `statesvc carriers unmapped`, and `statesvc carriers map | unmap CARRIER`: what the codes mean."""
 
 import argparse
 import asyncio
-from typing import Any, assert_never
+from typing import Any, Final, assert_never
+
+from psycopg import AsyncConnection
 
 from events.carriers import CARRIERS
-from events.carriers.carrier import Authentication, Basic, Carrier, Hmac, Sha256Concat, SharedHeader, UrlToken
+from events.carriers.carrier import Authentication, Basic, Carrier, Hmac, RsaSha256, Sha256Concat, SharedHeader, TimestampedHmac, UrlToken
+from events.reading.meanings import Meaning
+from events.vocabulary import Kind, Reason, Status
+from statesvc.cli.operator import actor
 from statesvc.cli.output import write_json, write_line, write_table
+from statesvc.cli.refusal import CommandError
 from statesvc.cli.session import service_connection
-from statesvc.dead_letters.listing import NEWEST, DeadLetter, Filter, list_dead_letters, show_dead_letter
+from statesvc.dead_letters.listing import NEWEST, Filter, list_dead_letters, show_dead_letter
+from statesvc.rollouts.categories import COUNT_MAX, codes_by_category
+from statesvc.rollouts.mapping import Code, Mapping, add_mapping, standing_mappings
 from statesvc.settings import Settings, load_settings
 
 PAGE = 200
+_EXAMPLES_SHOWN: Final = 2
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
-    parser.add_argument("what", nargs="?", choices=["unmapped"], help="list the codes that no mapping knows yet")
+    """What the commands take."""
     parser.add_argument("--json", action="store_true", help="for scripts")
+    commands = parser.add_subparsers(dest="what", metavar="unmapped | map | unmap")
+    unmapped = commands.add_parser("unmapped", help="codes that no mapping knows yet, and codes read by their category only")
+    unmapped.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="for scripts")
+    for name, summary in (("map", "say what a code means"), ("unmap", "read a code as the normalizer says, again")):
+        command = commands.add_parser(name, help=f"{summary}; in effect at the next claim, without a deploy")
+        command.add_argument("carrier", help="a carrier id")
+        command.add_argument("--type", help="the type as the carrier prints it, where it prints one")
+        command.add_argument("--code", help="the code as the carrier prints it")
+        command.add_argument("--why", default="", help="stands in the log")
+        if name == "map":
+            meaning = command.add_mutually_exclusive_group(required=True)
+            statuses = [status.value for status in Status if status is not Status.UNKNOWN]
+            meaning.add_argument("--status", choices=statuses, metavar="STATUS", help=f"it is a scan: {', '.join(statuses)}")
+            meaning.add_argument("--info", action="store_true", help="it tells something and never moves the status")
+            command.add_argument("--reason", choices=[reason.value for reason in Reason], metavar="REASON", help="why, of a scan")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the table of carriers, or the unknown codes."""
+    """Prints the table of carriers or the unknown codes, or maps one."""
     settings = load_settings()
     if options.what == "unmapped":
         return asyncio.run(_unmapped(settings, as_json=options.json))
+    if options.what is not None:
+        return asyncio.run(_map(settings, options))
     carriers = [_described(carrier, settings) for _, carrier in sorted(CARRIERS.items())]
     if options.json:
         write_json(carriers)
@@ -51,17 +76,22 @@ def described(method: Authentication) -> str:
     """How a carrier proves who it is, in words."""
     match method:
         case Hmac():
-            return f"HMAC-{method.algorithm.upper()} in {method.header}"
+            words = f"HMAC-{method.algorithm.upper()} in {method.header}"
         case Sha256Concat():
-            return f"SHA-256 of body and secret in {method.header}"
+            words = f"SHA-256 of body and secret in {method.header}"
+        case TimestampedHmac():
+            words = f"HMAC-SHA256 with timestamp in {method.header}"
+        case RsaSha256():
+            words = f"RSA-SHA256 in {method.signature_header}"
         case SharedHeader():
-            return f"secret in {method.header}"
+            words = f"secret in {method.header}"
         case Basic():
-            return "basic authentication"
+            words = "basic authentication"
         case UrlToken():
-            return f"?{method.parameter}="
+            words = f"?{method.parameter}="
         case _:
             assert_never(method)
+    return words
 
 
 def _described(carrier: Carrier, settings: Settings) -> dict[str, Any]:
@@ -78,35 +108,87 @@ def _described(carrier: Carrier, settings: Settings) -> dict[str, Any]:
     }
 
 
-async def _unmapped(settings: Settings, *, as_json: bool) -> int:
-    found: list[dict[str, Any]] = []
+async def _map(settings: Settings, options: argparse.Namespace) -> int:
+    if options.carrier not in CARRIERS:
+        raise CommandError(f"no carrier {options.carrier!r}: `statesvc carriers` lists them", exit_code=2)
+    if options.type is None and options.code is None:
+        raise CommandError("name the code: --code, --type or both, as `statesvc carriers unmapped` prints them", exit_code=2)
+    meaning = None
+    if options.what == "map":
+        if options.info and options.reason:
+            raise CommandError("--reason belongs to a scan: name its --status", exit_code=2)
+        kind = Kind.INFO if options.info else Kind.SCAN
+        meaning = Meaning(kind, Status(options.status) if options.status else None, Reason(options.reason) if options.reason else None)
     async with service_connection(settings) as connection:
-        before: int | None = NEWEST
-        while before is not None:
-            letters, before = await list_dead_letters(connection, Filter(kind="code", is_open=True), before=before, limit=PAGE)
-            for letter in letters:
-                shown = await show_dead_letter(connection, letter.dead_letter_id)
-                statements = shown[1] if shown is not None else None
-                found.append(
-                    {
-                        "dead_letter_id": letter.dead_letter_id,
-                        "carrier_id": letter.carrier_id,
-                        "code": _code(letter),
-                        "events": statements.events if statements else 0,
-                        "shipments": statements.shipments if statements else 0,
-                        "counts_capped": statements.counts_capped if statements else False,
-                        "since": letter.created_at.isoformat(timespec="seconds"),
-                    }
-                )
+        revision = await add_mapping(connection, (options.carrier, options.type, options.code), meaning, why=options.why, actor=actor())
+    write_line(f"revision {revision}; in effect at the next claim. What was read before: statesvc renormalize --carrier {options.carrier}")
+    return 0
+
+
+async def _unmapped(settings: Settings, *, as_json: bool) -> int:
+    async with service_connection(settings) as connection:
+        mapped: dict[Code, Mapping] = {
+            (row.carrier_id, row.raw_type, row.raw_code): row for row in await standing_mappings(connection) if row.kind is not None
+        }
+        found = [*await _unknown(connection, mapped), *await _by_category(connection)]
     if as_json:
         write_json(found)
     elif found:
-        columns = ("carrier_id", "code", "events", "shipments", "since", "dead_letter_id")
-        write_table([column.upper() for column in columns], [[row[column] for column in columns] for row in found])
+        columns = ("carrier_id", "code", "read", "events", "shipments", "since", "dead_letter_id", "mapped")
+        rows = [[*(row[column] for column in columns), " ".join(map(str, row["examples"][:_EXAMPLES_SHOWN]))] for row in found]
+        write_table([*(column.upper() for column in columns), "EXAMPLES"], rows)
     else:
         write_line("every code that was pushed is mapped")
     return 0
 
 
-def _code(letter: DeadLetter) -> str:
-    return "/".join(part for part in (letter.raw_type, letter.raw_code) if part) or "(no code)"
+async def _unknown(connection: AsyncConnection[Any], mapped: dict[Code, Mapping]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    before: int | None = NEWEST
+    while before is not None:
+        letters, before = await list_dead_letters(connection, Filter(kind="code", is_open=True), before=before, limit=PAGE)
+        for letter in letters:
+            shown = await show_dead_letter(connection, letter.dead_letter_id)
+            statements = shown[1] if shown is not None else None
+            mapping = mapped.get((letter.carrier_id, letter.raw_type, letter.raw_code))
+            found.append(
+                {
+                    "dead_letter_id": letter.dead_letter_id,
+                    "carrier_id": letter.carrier_id,
+                    "type": letter.raw_type,
+                    "code": _code(letter.raw_type, letter.raw_code),
+                    "read": "not at all",
+                    "events": statements.events if statements else 0,
+                    "shipments": statements.shipments if statements else 0,
+                    "counts_capped": statements.counts_capped if statements else False,
+                    "since": letter.created_at.isoformat(timespec="seconds"),
+                    "mapped": f"{mapping.status or mapping.kind}: renormalize" if mapping else None,
+                    "examples": statements.message_ids if statements else [],
+                }
+            )
+    return found
+
+
+async def _by_category(connection: AsyncConnection[Any]) -> list[dict[str, Any]]:
+    found = await codes_by_category(connection)
+    capped = sum(each.events for each in found) >= COUNT_MAX
+    return [
+        {
+            "dead_letter_id": None,
+            "carrier_id": each.carrier_id,
+            "type": each.raw_type,
+            "code": _code(each.raw_type, each.raw_code),
+            "read": "by category",
+            "events": each.events,
+            "shipments": each.shipments,
+            "counts_capped": capped,
+            "since": each.since.isoformat(timespec="seconds"),
+            "mapped": None,
+            "examples": each.message_ids,
+        }
+        for each in found
+    ]
+
+
+def _code(raw_type: str | None, raw_code: str | None) -> str:
+    return "/".join(part for part in (raw_type, raw_code) if part) or "(no code)"

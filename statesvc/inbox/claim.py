@@ -3,19 +3,29 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from psycopg import AsyncConnection
 
 from events.errors import Cause
+from events.event import value
+from events.sql.arrays import Columns, bools, byteas, encoded, ints, texts, uuids
 from events.sql.pending import Pending, columns, send
 from events.sql.queries import queries
 
 SQL = queries("statesvc.inbox", "inbox")
+_SETTLEMENTS: Final[Columns] = {
+    "message_ids": uuids,
+    "events": ints,
+    "empties": bools,
+    "normalizers": texts,
+    "shipments": texts,
+    "sealed_keys": byteas,
+}
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Message:
     """One leased message. At stage `normalized` a foreign worker has read it: `normalized` holds its events, sealed like the body."""
 
@@ -67,11 +77,14 @@ async def claim(connection: AsyncConnection[Any], asked: Claim) -> list[Message]
 async def hold(connection: AsyncConnection[Any], token: UUID, message_ids: Iterable[UUID]) -> Pending[set[UUID]]:
     """Locks the messages for this transaction; answers those that the token still holds. The rest belongs to another worker now."""
     return await send(
-        connection, SQL["hold"], {"token": token, "message_ids": list(message_ids)}, lambda rows: {message_id for (message_id,) in rows}
+        connection,
+        SQL["hold"],
+        {"token": token, "message_ids": uuids(list(message_ids))},
+        lambda rows: {message_id for (message_id,) in rows},
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(frozen=True, slots=True, kw_only=True)
 class Settlement:
     """The verdict on one message. `shipments` in the order in which their keys wrap the body's key, innermost first."""
 
@@ -85,10 +98,13 @@ class Settlement:
 
 async def settle(connection: AsyncConnection[Any], settlements: Sequence[Settlement], *, worker: str) -> None:
     """Ends messages whose rows this transaction holds."""
-    rows = [(s.message_id, s.events, s.empty, s.normalizer, ",".join(map(str, s.shipments)), s.sealed_key) for s in settlements]
+    rows = [
+        (s.message_id, s.events, s.empty, s.normalizer, ",".join([shipment_id.hex for shipment_id in s.shipments]), s.sealed_key)
+        for s in settlements
+    ]
     await connection.execute(
         SQL["settle"],
-        {"worker": worker, **columns(rows, ("message_ids", "events", "empties", "normalizers", "shipments", "sealed_keys"))},
+        {"worker": worker, **encoded(rows, _SETTLEMENTS)},
     )
 
 

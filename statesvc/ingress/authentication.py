@@ -12,7 +12,23 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, assert_never
 
-from events.carriers.carrier import Authentication, Basic, Carrier, Hmac, Sha256Concat, SharedHeader, UrlToken
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import load_der_public_key
+
+from events.carriers.carrier import (
+    Authentication,
+    Basic,
+    Carrier,
+    Hmac,
+    RsaSha256,
+    Sha256Concat,
+    SharedHeader,
+    TimestampedHmac,
+    UrlToken,
+)
 
 Strings = Mapping[str, str]
 """Headers (looked up without regard to case) or query parameters."""
@@ -55,6 +71,12 @@ class Verifier:
             case Sha256Concat():
                 self._with_body.append(_sha256_concat_check(scheme, secrets))
                 self._signature_headers.append(scheme.header)
+            case TimestampedHmac():
+                self._with_body.append(_timestamped_hmac_check(scheme, secrets))
+                self._signature_headers.append(scheme.header)
+            case RsaSha256():
+                self._with_body.append(_rsa_sha256_check(scheme, secrets))
+                self._signature_headers.append(scheme.signature_header)
             case SharedHeader():
                 self._without_body.append(_shared_header_check(scheme, secrets))
             case Basic():
@@ -99,6 +121,55 @@ def _sha256_concat_check(scheme: Sha256Concat, secrets: tuple[str, ...]) -> Body
         return _equals_any(digest, [hashlib.sha256(body + tail).digest() for tail in tails])
 
     return check
+
+
+def _timestamped_hmac_check(scheme: TimestampedHmac, secrets: tuple[str, ...]) -> BodyCheck:
+    keys = [secret.encode() for secret in secrets]
+
+    def check(headers: Strings, body: bytes) -> bool:
+        fields = dict(part.strip().partition("=")[::2] for part in headers.get(scheme.header, "").split(","))
+        timestamp = fields.get("t", "")
+        try:
+            digest = binascii.unhexlify(_bytes(fields.get("v1", "")))
+        except binascii.Error:
+            return False
+        signed = _bytes(timestamp) + b"." + body
+        return timestamp != "" and _equals_any(digest, [hmac.digest(key, signed, "sha256") for key in keys])
+
+    return check
+
+
+def _rsa_sha256_check(scheme: RsaSha256, secrets: tuple[str, ...]) -> BodyCheck:
+    keys = [key for secret in secrets if (key := _public_key(secret)) is not None]
+
+    def check(headers: Strings, body: bytes) -> bool:
+        timestamp = headers.get(scheme.timestamp_header, "").strip()
+        try:
+            signature = base64.b64decode(_bytes(headers.get(scheme.signature_header, "").strip()), validate=True)
+        except binascii.Error:
+            return False
+        signed = _bytes(timestamp) + b"." + body
+        return timestamp != "" and any(_is_signed_by(key, signature, signed) for key in keys)
+
+    return check
+
+
+def _public_key(secret: str) -> RSAPublicKey | None:
+    """The RSA key that the text is; None for another text, which then fits nothing."""
+    lines = (line.strip() for line in secret.strip().splitlines())
+    try:
+        key = load_der_public_key(base64.b64decode(_bytes("".join(line for line in lines if not line.startswith("-----")))))
+    except (ValueError, UnsupportedAlgorithm):
+        return None
+    return key if isinstance(key, RSAPublicKey) else None
+
+
+def _is_signed_by(key: RSAPublicKey, signature: bytes, signed: bytes) -> bool:
+    try:
+        key.verify(signature, signed, PKCS1v15(), SHA256())
+    except InvalidSignature:
+        return False
+    return True
 
 
 def _shared_header_check(scheme: SharedHeader, secrets: tuple[str, ...]) -> HeaderCheck:

@@ -1,4 +1,7 @@
-"""Reading the dials, and turning the kill switch. Turning it is an operator action and stands in the log."""
+"""Reading the dials, and turning them: the kill switch, and a candidate's share. Each turn is an operator action and stands in the log.
+
+The claim reads the dial, so a turn is in effect at the next claim of every process. What was claimed before finishes as it began.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -7,13 +10,16 @@ from typing import Any, Final
 from psycopg import AsyncConnection
 from psycopg.rows import class_row
 
+from events.carriers.carrier import Carrier
 from events.log.actions import record_action
 from events.sql.queries import queries
 
 _SQL = queries("statesvc.rollouts", "dial")
+_EVIDENCE = queries("statesvc.rollouts", "evidence")
 
 ALL: Final = "*"
 """Stands for all carriers."""
+PERCENT_MAX: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +34,66 @@ class Rollout:
     changed_at: datetime | None = None
     changed_by: str | None = None
     why: str = ""
+    turned_at: datetime | None = None
+    guard_messages: int | None = None
+    guard_errors_percent: float | None = None
+    guard_differences_percent: float | None = None
+
+    @property
+    def guard(self) -> "Guard | None":
+        """The bounds, None: nobody watches."""
+        if self.guard_messages is None:
+            return None
+        return Guard(
+            messages=self.guard_messages, errors_percent=self.guard_errors_percent, differences_percent=self.guard_differences_percent
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guard:
+    """The share falls to 0 when more than so many percent of the last `messages` trials failed, or were read differently."""
+
+    messages: int
+    errors_percent: float | None = None
+    differences_percent: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dial:
+    """How a candidate is rolled out. Without a candidate, percent is 0 and nothing is tried."""
+
+    candidate: str | None
+    percent: int = 0
+    shadow: bool = False
+    guard: Guard | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A dial that cannot be: which member, and why."""
+
+    member: str
+    why: str
+
+
+def refusals(dial: Dial, carrier: Carrier | None) -> list[Refused]:
+    """What is wrong with it; nothing: it may be turned so. `carrier` None stands for all carriers."""
+    if carrier is None:
+        return [Refused("candidate", "a candidate belongs to one carrier: name it instead of all")] if dial != Dial(candidate=None) else []
+    found = []
+    if dial.candidate is None:
+        found += [Refused("percent", "there is no candidate version to give it to")] if dial.percent else []
+        found += [Refused("shadow", "there is no candidate version to give it to")] if dial.shadow else []
+        found += [Refused("guard", "there is no candidate version to watch")] if dial.guard else []
+    elif dial.candidate not in carrier.normalizers:
+        found.append(Refused("candidate", f"no candidate version of this name: {carrier.carrier_id} has {', '.join(carrier.normalizers)}"))
+    elif dial.candidate == carrier.stable:
+        found.append(Refused("candidate", "no candidate version: it is the stable one, which reads every message already"))
+    if not 0 <= dial.percent <= PERCENT_MAX:
+        found.append(Refused("percent", "must be 0 to 100"))
+    if dial.guard is not None and dial.guard.differences_percent is not None and not dial.shadow:
+        found.append(Refused("guard", "differences are found by the shadow only: turn it on too"))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,3 +129,32 @@ async def set_hold(connection: AsyncConnection[Any], *, carrier_id: str, hold: b
         await record_action(
             connection, actor=actor, verb="hold" if hold else "release", target=f"carrier {carrier_id}", details={"why": why}
         )
+
+
+async def set_dial(connection: AsyncConnection[Any], carrier_id: str, dial: Dial, *, why: str, actor: str) -> None:
+    """Turns a candidate's share; in effect at the next claim. The caller has asked `refusals`."""
+    guard = dial.guard
+    async with connection.transaction():
+        standing = await (await connection.execute(_SQL["lock_dial"], {"carrier_id": carrier_id})).fetchone()
+        if standing is None or standing[0] != dial.candidate:
+            await connection.execute(_EVIDENCE["forget_counts"], {"carrier_id": carrier_id})
+        await connection.execute(
+            _SQL["set_dial"],
+            {
+                "carrier_id": carrier_id,
+                "candidate": dial.candidate,
+                "percent": dial.percent,
+                "shadow": dial.shadow,
+                "guard_messages": guard and guard.messages,
+                "guard_errors_percent": guard and guard.errors_percent,
+                "guard_differences_percent": guard and guard.differences_percent,
+                "changed_by": actor,
+                "why": why,
+            },
+        )
+        details: dict[str, Any] = {"why": why, "percent": dial.percent, "shadow": dial.shadow}
+        if dial.candidate is not None:
+            details["candidate"] = dial.candidate
+        if guard is not None:
+            details["guard"] = f"{guard.messages} messages, errors {guard.errors_percent} %, differences {guard.differences_percent} %"
+        await record_action(connection, actor=actor, verb="rollout", target=f"carrier {carrier_id}", details=details)

@@ -1,12 +1,14 @@
 -- name: rollout
 -- The dial of one carrier, and the kill switch of all ('*').
-SELECT r.carrier_id, r.candidate, r.percent, r.shadow, r.hold, r.changed_at, r.changed_by, r.why
+SELECT r.carrier_id, r.candidate, r.percent, r.shadow, r.hold, r.changed_at, r.changed_by, r.why, r.turned_at, r.guard_messages,
+    r.guard_errors_percent, r.guard_differences_percent
 FROM statesvc.rollout r
 WHERE r.carrier_id IN (%(carrier_id)s, '*');
 
 -- name: rollouts
 -- Every dial that was ever touched; a row a carrier at most.
-SELECT r.carrier_id, r.candidate, r.percent, r.shadow, r.hold, r.changed_at, r.changed_by, r.why
+SELECT r.carrier_id, r.candidate, r.percent, r.shadow, r.hold, r.changed_at, r.changed_by, r.why, r.turned_at, r.guard_messages,
+    r.guard_errors_percent, r.guard_differences_percent
 FROM statesvc.rollout r
 ORDER BY r.carrier_id;
 
@@ -16,3 +18,19 @@ INSERT INTO statesvc.rollout AS r (carrier_id, hold, changed_at, changed_by, why
 VALUES (%(carrier_id)s, %(hold)s, statesvc.clock(), %(changed_by)s, %(why)s)
 ON CONFLICT (carrier_id) DO UPDATE SET hold = excluded.hold, changed_at = excluded.changed_at, changed_by = excluded.changed_by,
     why = excluded.why;
+
+-- name: set_dial
+-- Turns the share; leaves the kill switch as it is.
+INSERT INTO statesvc.rollout AS r
+    (carrier_id, candidate, percent, shadow, guard_messages, guard_errors_percent, guard_differences_percent, turned_at, changed_at,
+     changed_by, why)
+VALUES (%(carrier_id)s, %(candidate)s, %(percent)s, %(shadow)s, %(guard_messages)s, %(guard_errors_percent)s,
+    %(guard_differences_percent)s, statesvc.clock(), statesvc.clock(), %(changed_by)s, %(why)s)
+ON CONFLICT (carrier_id) DO UPDATE SET
+    candidate = excluded.candidate, percent = excluded.percent, shadow = excluded.shadow, guard_messages = excluded.guard_messages,
+    guard_errors_percent = excluded.guard_errors_percent, guard_differences_percent = excluded.guard_differences_percent,
+    turned_at = excluded.turned_at, changed_at = excluded.changed_at, changed_by = excluded.changed_by, why = excluded.why;
+
+-- name: lock_dial
+-- The candidate that stands; whoever turns the dial next waits.
+SELECT r.candidate FROM statesvc.rollout r WHERE r.carrier_id = %(carrier_id)s FOR UPDATE;

@@ -19,13 +19,15 @@ from events.log.assemble import ConflictRow, EventRow, Head, assemble_conflicts,
 from events.log.batch import write_batch
 from events.log.proposal import Decision, Key, Known, Proposal, decide
 from events.log.store import (
+    Stream,
     count_conflicts,
     insert_keys,
     known_keys,
     lock_streams,
+    look_at_streams,
     read_events,
     send_tick,
-    stream_keys,
+    untouched,
     write_conflicts,
     write_events,
     write_transitions,
@@ -74,12 +76,13 @@ async def apply(connection: Connection, keyring: Keyring, reads: Sequence[Read],
     proposals = propose(reads, keyring)
     keys: dict[UUID, SealingKey | None] = {}
     if proposals:
+        asked_streams = await look_at_streams(connection, keyring, (proposal.shipment_id for proposal in proposals))
         asked_known = await known_keys(connection, (key for proposal in proposals for key in proposal.dedupe_keys()))
-        asked_keys = await stream_keys(connection, keyring, (proposal.shipment_id for proposal in proposals))
-        known, keys = await asked_known.rows(), await asked_keys.rows()
+        streams, known = await asked_streams.rows(), await asked_known.rows()
+        keys = {shipment_id: stream.key for shipment_id, stream in streams.items()}
         decision = decide(proposals, known)
         if decision.appends or decision.conflicts:
-            decision, applied.changes = await _append(connection, _Batch(keyring, proposals, known, keys, worker), decision)
+            decision, applied.changes = await _append(connection, _Batch(keyring, proposals, known, streams, keys, worker), decision)
         applied.verdicts = decision.verdicts
         applied.wrote = bool(decision.appends or decision.conflicts)
         applied.carriers.update((p.event.carrier_id, verdict) for p, verdict in zip(proposals, decision.verdicts, strict=True))
@@ -93,6 +96,7 @@ class _Batch:
     keyring: Keyring
     proposals: Sequence[Proposal]
     known: Mapping[Key, Known]
+    streams: Mapping[UUID, Stream]
     keys: dict[UUID, SealingKey | None]
     worker: str
 
@@ -100,22 +104,26 @@ class _Batch:
 async def _append(connection: Connection, batch: _Batch, first: Decision) -> tuple[Decision, list[Change]]:
     """Locks, takes the keys, decides again with what others took meanwhile, and writes. Returns the final decision and the changes."""
     keyring, proposals = batch.keyring, batch.proposals
-    asked_heads = await lock_streams(connection, keyring, first.appends, batch.keys)
+    asked_heads = await lock_streams(connection, keyring, first.appends, batch.streams)
     asked_free = await insert_keys(connection, first.appends)
-    asked_taken = await known_keys(connection, (key for p in proposals for key in p.dedupe_keys() if key not in batch.known))
     asked_states = await read_states(connection, first.shipments())
     asked_tick = await send_tick(connection)
-    heads, free, taken = await asked_heads.rows(), await asked_free.rows(), await asked_taken.rows()
+    heads, free = await asked_heads.rows(), await asked_free.rows()
     states, (clock, batch_id) = await asked_states.rows(), await asked_tick.rows()
     batch.keys.update({shipment_id: head.key for shipment_id, head in heads.items()})
-    decision = decide(proposals, {**batch.known, **{key: value for key, value in taken.items() if key not in free}})
+    decision = first
+    if not untouched(free, first.appends, heads, batch.streams):
+        asked_taken = await known_keys(connection, (key for p in proposals for key in p.dedupe_keys() if key not in batch.known))
+        taken = await asked_taken.rows()
+        decision = decide(proposals, {**batch.known, **{key: value for key, value in taken.items() if key not in free}})
 
     conflicts = await _new_conflicts(connection, keyring, decision, batch.keys, clock)
-    first_recorded = {shipment_id: head.first_recorded_at for shipment_id, head in heads.items()}
     rows = assemble_events(decision.appends, heads, clock=clock)
     projection = project(rows, states, {})
     if projection.missing:
-        asked_history = await read_events(connection, {shipment_id: first_recorded[shipment_id] for shipment_id in projection.missing})
+        asked_history = await read_events(
+            connection, {shipment_id: heads[shipment_id].first_recorded_at for shipment_id in projection.missing}
+        )
         projection = project(rows, states, facts_from_log(await asked_history.rows()))
     await _write(connection, _Writing(decision, rows, conflicts, heads, projection, batch_id, clock), worker=batch.worker)
     return decision, projection.changes
@@ -127,8 +135,8 @@ async def _new_conflicts(
     if not decision.conflicts:
         return []
     unseen = await count_conflicts(connection, decision.conflicts)
-    asked = await stream_keys(connection, keyring, (conflict.holder for conflict in decision.conflicts))
-    keys.update(await asked.rows())
+    asked = await look_at_streams(connection, keyring, (conflict.holder for conflict in decision.conflicts))
+    keys.update({shipment_id: stream.key for shipment_id, stream in (await asked.rows()).items()})
     return assemble_conflicts(unseen, keys, clock=clock)
 
 
@@ -148,8 +156,7 @@ async def _write(connection: Connection, writing: _Writing, *, worker: str) -> N
     transitions = [(change, _transition_leaf(change, worker)) for change in writing.projection.changes if change.is_transition]
     if rows:
         await write_events(connection, rows, reserved=writing.decision.reserved, heads=writing.heads, batch_id=batch_id)
-        first_recorded = {shipment_id: head.first_recorded_at for shipment_id, head in writing.heads.items()}
-        await save_shipments(connection, writing.projection.shipments, first_recorded)
+        await save_shipments(connection, writing.projection.shipments, writing.heads)
     if conflicts:
         await write_conflicts(connection, conflicts, batch_id=batch_id, before=len(rows), recorded_at=writing.clock)
     if transitions:

@@ -2,9 +2,9 @@
 
 import asyncio
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -17,11 +17,14 @@ from events.carriers.carrier import Carrier
 from events.errors import Cause
 from events.keyring import Keyring
 from statesvc.inbox.claim import Burial, Message, bury, retry
+from statesvc.rollouts.evidence import Evidence, record_evidence
+from statesvc.rollouts.mapping import Mappings
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.telemetry.names import Stage
 from statesvc.worker.apply import Applied, apply_claimed
 from statesvc.worker.failures import Failure, again_seconds, classify, retry_seconds
-from statesvc.worker.reading import Read, read_message
+from statesvc.worker.reading import Read
+from statesvc.worker.versions import Trial, Tried, compare, read_chosen
 
 log = structlog.get_logger()
 
@@ -38,16 +41,21 @@ class Workshop:
     carriers: Mapping[str, Carrier]
     telemetry: Telemetry
     worker: str
+    mappings: Mappings = field(default_factory=Mappings)
 
 
 async def process(workshop: Workshop, messages: Sequence[Message], *, lease_ends: float) -> int:
     """Reads, applies and settles `messages` (all of one token). `lease_ends` on the monotonic clock. Returns how many changes to tell."""
     token = messages[0].token
+    await _refresh_mappings(workshop, lease_ends=lease_ends)
     with workshop.telemetry.stage(Stage.NORMALIZE, messages=len(messages)):
         reads: list[Read] = []
         burials: list[tuple[Message, Burial]] = []
+        trials: list[Trial] = []
         for place, message in enumerate(messages):
-            outcome = read_message(message, keyring=workshop.keyring, carriers=workshop.carriers)
+            outcome, trial = read_chosen(message, keyring=workshop.keyring, carriers=workshop.carriers, mappings=workshop.mappings)
+            if trial is not None:
+                trials.append(trial)
             if isinstance(outcome, Burial):
                 burials.append((message, outcome))
             else:
@@ -58,7 +66,54 @@ async def process(workshop: Workshop, messages: Sequence[Message], *, lease_ends
     if burials:
         await _bury(workshop, token, burials, lease_ends=lease_ends)
     retries = {message.message_id: message.retries for message in messages}
-    return await _apply(workshop, token, reads, retries, lease_ends=lease_ends)
+    told = await _apply(workshop, token, reads, retries, lease_ends=lease_ends)
+    if trials:
+        await _judge(workshop, trials)
+    return told
+
+
+async def _refresh_mappings(workshop: Workshop, *, lease_ends: float) -> None:
+    attempt = 0
+    while True:
+        try:
+            async with workshop.pool.connection() as connection:
+                await workshop.mappings.refresh(connection)
+        except Exception as error:
+            if classify(error) is Failure.PERMANENT or time.monotonic() + again_seconds(attempt) >= lease_ends:
+                raise
+            await asyncio.sleep(again_seconds(attempt))
+            attempt += 1
+        else:
+            return
+
+
+async def _judge(workshop: Workshop, trials: Sequence[Trial]) -> None:
+    """Compares and counts what the candidates did. Best effort: the messages have taken effect, and evidence is no event."""
+    tried: dict[tuple[str, str, str], list[Tried]] = defaultdict(list)
+    for place, trial in enumerate(trials):
+        tried[trial.message.carrier_id, trial.stable, trial.candidate].append(
+            compare(trial, keyring=workshop.keyring, carriers=workshop.carriers, mappings=workshop.mappings)
+        )
+        if place % _READ_AT_ONCE == 0:
+            await asyncio.sleep(0)
+    for (carrier_id, stable, candidate), results in tried.items():
+        evidence = Evidence(
+            carrier_id=carrier_id,
+            stable=stable,
+            candidate=candidate,
+            messages=len(results),
+            errors=sum(result.failed for result in results),
+            differing=sum(bool(result.differences) for result in results),
+            found=[(result.trial.message.message_id, found) for result in results for found in result.differences],
+        )
+        try:
+            async with workshop.pool.connection() as connection:
+                turned_back = await record_evidence(connection, evidence, worker=workshop.worker)
+        except Exception:
+            log.warning("evidence_lost", carrier=carrier_id, messages=len(results), exc_info=True)
+            continue
+        if turned_back:
+            log.error("rollout_turned_back", carrier=carrier_id)
 
 
 async def _apply(workshop: Workshop, token: UUID, reads: list[Read], retries: Mapping[UUID, int], *, lease_ends: float) -> int:

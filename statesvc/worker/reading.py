@@ -4,20 +4,22 @@ Whatever a body holds, the answer is a value: what was read, or why a human must
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from uuid import UUID
 
 from events.carriers.carrier import Carrier
 from events.entry import Source
 from events.errors import Cause, UnreadableMessageError
-from events.event import Event, Normalized, Rejection
+from events.event import Event, Normalized, Rejection, value
 from events.identity import identify
 from events.keyring import Keyring, body_context
 from events.sealing import SealError, SealingKey, commitment, unsalted
 from statesvc.inbox.claim import Burial, Message
+from statesvc.rollouts.mapping import Mappings
+from statesvc.worker.handover import NORMALIZED, Handover, taken_over
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value(frozen=True, slots=True, kw_only=True)
 class Read:
     """A message that was read: its events with their identity, and the key of its body."""
 
@@ -40,8 +42,10 @@ class Read:
         return not self.events and not self.rejections
 
 
-def read_message(message: Message, *, keyring: Keyring, carriers: Mapping[str, Carrier]) -> Read | Burial:
-    """Opens and normalizes one message."""
+def read_message(
+    message: Message, *, keyring: Keyring, carriers: Mapping[str, Carrier], mappings: Mappings | None = None, version: str | None = None
+) -> Read | Burial:
+    """Opens and normalizes one message, with `version` of its carrier's code (default: the stable one) and the operators' mappings."""
     carrier = carriers.get(message.carrier_id)
     if carrier is None:
         return Burial(message_id=message.message_id, cause=Cause.UNKNOWN_FORMAT, detail="no carrier of this id is registered any more")
@@ -54,7 +58,9 @@ def read_message(message: Message, *, keyring: Keyring, carriers: Mapping[str, C
     if commitment(salted_body) != message.commitment:
         return Burial(message_id=message.message_id, cause=Cause.UNREADABLE, detail="the stored body is not the one that was committed to")
     try:
-        normalized = carrier.normalizers[carrier.stable](unsalted(salted_body), message.received_at)
+        normalized, normalizer, read_by = _read(message, carrier, version or carrier.stable, body_key, salted_body)
+        if mappings is not None and (mapped := mappings.read(normalized, carrier.carrier_id)) is not normalized:
+            normalized, read_by = mapped, mappings.version(read_by)
         events, rejections = _identify(normalized, carrier.carrier_id, keyring)
     except UnreadableMessageError as error:
         return Burial(message_id=message.message_id, cause=error.cause, detail=error.detail)
@@ -65,8 +71,8 @@ def read_message(message: Message, *, keyring: Keyring, carriers: Mapping[str, C
             message_id=message.message_id,
             body_commitment=message.commitment,
             received_at=message.received_at,
-            normalizer=carrier.carrier_id,
-            normalizer_version=carrier.stable,
+            normalizer=normalizer,
+            normalizer_version=read_by,
         ),
         carrier_id=carrier.carrier_id,
         events=events,
@@ -74,6 +80,12 @@ def read_message(message: Message, *, keyring: Keyring, carriers: Mapping[str, C
         body_key=body_key,
         sealed_key=message.sealed_key,
     )
+
+
+def _read(message: Message, carrier: Carrier, version: str, body_key: SealingKey, salted_body: bytes) -> Handover:
+    if message.stage == NORMALIZED:
+        return taken_over(message, body_key)
+    return Handover(carrier.normalizers[version](unsalted(salted_body), message.received_at), carrier.carrier_id, version)
 
 
 def _identify(normalized: Normalized, carrier_id: str, keyring: Keyring) -> tuple[tuple[Event, ...], tuple[Rejection, ...]]:

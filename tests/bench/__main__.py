@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import signal
 import sys
 import tempfile
 from dataclasses import replace
@@ -34,6 +35,10 @@ _BEGIN: Final = "<!-- measured: written by `make bench ARGS=--write` -->"
 
 async def run(scale: Scale, parts: list[str], *, write: bool) -> int:
     """Measures the parts; 1 where one of them broke, which says nothing about bars."""
+    this = asyncio.current_task()
+    assert this is not None
+    # told to end, the server and its data still go away
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, this.cancel)
     folder = Path(tempfile.mkdtemp(prefix="statesvc-bench-"))
     server = BenchServer(folder)
     broken = 0

@@ -12,7 +12,7 @@ from psycopg import AsyncConnection
 
 from statesvc.inbox.claim import Claim, claim
 from tests.bench.bench import Bench
-from tests.bench.drain import drain_in_place
+from tests.bench.drain import drain_in_place, until_empty
 from tests.bench.inbox import HOLD_AGAIN, put_all, waiting
 from tests.bench.report import Row, milliseconds
 from tests.bench.server import Place
@@ -63,7 +63,8 @@ async def _dead_rows(bench: Bench) -> list[Row]:
             drain_claim = Claim(worker="bench", limit=512, lease_seconds=600, bytes_max=4 * 1024 * 1024)
             while messages := await claim(connection, drain_claim):
                 await connection.execute("DELETE FROM statesvc.inbox WHERE token = %s", (messages[0].token,))
-            await connection.execute(_FILL.encode(), {"rows": 20_000, "span": 1, "carrier": "c001"})
+            # two thousand a second, as in `ack`
+            await connection.execute(_FILL.encode(), {"rows": 20_000, "span": 10, "carrier": "c001"})
             times, short = await _claims(connection)
     bench.say(f"claim beside {rows:,} dead rows: {milliseconds(times)}")
     what = f"claim of 64 beside {rows:,} settled messages under a pinned xmin"
@@ -122,7 +123,9 @@ async def _whole_tables(bench: Bench) -> list[Row]:
     template = await bench.server.filled("bench_filled", fill)
     async with bench.server.database(template) as place:
         await place.execute("SELECT pg_stat_reset()")
-        await drain_in_place(bench, place)
+        async with bench.service(place) as service:
+            await service.start("worker")
+            await until_empty(place)
         async with _connect(place) as connection:
             found = await (await connection.execute(_SEQUENTIAL)).fetchall()
     whole = [f"{table} ({scans} scans, {tuples:,} rows)" for table, scans, tuples in found]

@@ -13,6 +13,7 @@ from tests.bench.server import Place
 
 _LOOK_SECONDS = 0.02
 _LONGEST_SECONDS = 900.0
+_EVENTS = "SELECT count(*) FROM statesvc.event"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,12 +47,14 @@ async def drain_in_place(bench: Bench, place: Place) -> Drained:
     """Runs the role `worker` on a database whose messages are held."""
     async with bench.service(place) as service:
         (worker,) = await service.start("worker")
+        messages = await place.value("SELECT count(*) FROM statesvc.inbox")
+        known = await place.value(_EVENTS)
         before = cpu_seconds(worker.process.pid)
         seconds = await until_empty(place)
         return Drained(
             seconds=seconds,
-            messages=await place.value("SELECT count(*) FROM statesvc.message"),
-            events=await place.value("SELECT count(*) FROM statesvc.event"),
+            messages=messages,
+            events=await place.value(_EVENTS) - known,
             told=await place.value("SELECT count(*) FROM statesvc.outbox"),
             undone=await place.value("SELECT count(*) FROM statesvc.dead_letter WHERE kind = 'message'"),
             peak_rss_bytes=peak_rss_bytes(worker.process.pid),

@@ -11,9 +11,9 @@ from psycopg_pool import AsyncConnectionPool
 
 from events.carriers import CARRIERS
 from events.keyring import Keyring
-from statesvc.inbox.claim import Message
+from statesvc.inbox.claim import Burial, Message
 from statesvc.worker.apply import apply
-from statesvc.worker.reading import Read, read_message
+from statesvc.worker.reading import read_message
 from tests.bench.inbox import keyring_of
 
 CONNECTIONS = 8
@@ -39,11 +39,12 @@ class SameWork:
             row = await (await connection.execute(_FIND, (message_id,), binary=True)).fetchone()
             if row is None:
                 raise LookupError(message_id)
-            read = read_message(Message(*row), keyring=self._keyring, carriers=CARRIERS)
-            if not isinstance(read, Read):
-                raise ValueError(read.detail)
-            async with connection.pipeline(), connection.transaction():
-                await apply(connection, self._keyring, [read], worker="bench")
+            match read_message(Message(*row), keyring=self._keyring, carriers=CARRIERS):
+                case Burial(detail=detail):
+                    raise RuntimeError(detail)
+                case read:
+                    async with connection.pipeline(), connection.transaction():
+                        await apply(connection, self._keyring, [read], worker="bench")
 
 
 async def same_work(url: str) -> tuple[SameWork, AsyncConnectionPool[AsyncConnection[Any]]]:

@@ -21,6 +21,9 @@ from events.vocabulary import Kind
 
 RECEIVED_AT: Final = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 CORPUS: Final = Path(os.environ.get("STATESVC_CORPUS") or Path(__file__).parents[4] / "shared" / "corpus")
+WRONG: Final = {"epcis/xml_hash_id_1_with_doctype.xml": "a DOCTYPE is refused whatever it declares (facts, section 8)"}
+"""Payloads whose expectation is wrong, and why."""
+
 NO_CORPUS: Final = "the corpus is absent: set STATESVC_CORPUS to its folder"
 
 
@@ -31,7 +34,15 @@ def expectations() -> Iterator[Any]:
         return
     for document in json.loads(index.read_text("utf-8")):
         if document["carrier"] in CARRIERS:
+            document["events"] = [one for event in document["events"] for one in one_per_number(event)]
             yield pytest.param(document, id=document["path"])
+
+
+def one_per_number(event: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """An event of several shipments is told of each. An absent part of a code is printed as `None` by some expectations."""
+    code = event["raw_code"] and event["raw_code"].removesuffix("/None")
+    for number in (event["tracking_number"], *event.get("also_numbers", ())):
+        yield event | {"tracking_number": number, "raw_code": code}
 
 
 def hostile_bodies() -> Iterator[Any]:
@@ -53,19 +64,21 @@ def digits(printed: str) -> str:
 
 
 def times_as_printed(expected: str) -> set[str]:
-    """`20240423 091519 local; 20240423 131519 GMT` prints two times; a `local-05:00` names the offset that the other half implies."""
-    parts = (part.split(" local")[0].split(" [")[0].split(" (")[0] for part in expected.split(";"))
+    """`20240423 091519 local; 20240423 131519 GMT` prints two times; a `local-05:00` names the offset that the other half implies; what
+    stands after `off` is an offset in a field of its own."""
+    parts = (part.split(" local")[0].split(" off ")[0].split(" [")[0].split(" (")[0] for part in expected.split(";"))
     return {digits(part) for part in parts}
 
 
 def stated(reading: Reading, expected: dict[str, Any]) -> dict[str, object]:
     """What the reading says about everything that the expectation asserts, in the expectation's words."""
     found: dict[str, object] = {
-        "tracking_number": None if reading.tracking_number is None else normalize_number(reading.tracking_number),
         "discriminator": reading.discriminator if "discriminator" in expected else None,
         "piece": reading.piece if "piece" in expected else None,
         "signed_by": reading.signed_by if "signed_by" in expected else None,
     }
+    if expected["tracking_number"] is not None or expected.get("number_from_request"):
+        found["tracking_number"] = None if reading.tracking_number is None else normalize_number(reading.tracking_number)
     if expected["raw_code"] is not None:
         found["raw_code"] = carrier_code(reading.raw)
     if expected["status"] is not None:
@@ -75,12 +88,13 @@ def stated(reading: Reading, expected: dict[str, Any]) -> dict[str, object]:
 
 def asserted(expected: dict[str, Any]) -> dict[str, object]:
     number = None if expected.get("number_from_request") else expected["tracking_number"]
-    found = {
-        "tracking_number": None if number is None else normalize_number(number),
+    found: dict[str, object] = {
         "discriminator": expected.get("discriminator"),
         "piece": expected.get("piece"),
         "signed_by": expected.get("signed_by"),
     }
+    if number is not None or expected.get("number_from_request"):
+        found["tracking_number"] = None if number is None else normalize_number(number)
     return found | {name: expected[name] for name in ("raw_code", "status") if expected[name] is not None}
 
 
@@ -89,7 +103,7 @@ def test_a_real_payload_says_what_is_expected(document: dict[str, Any]) -> None:
     try:
         normalized = read(document["carrier"], (CORPUS / document["path"]).read_bytes())
     except UnreadableMessageError:
-        assert document["events"] == [], "only a payload without events may be refused"
+        assert document["events"] == [] or document["path"] in WRONG, "only a payload without events may be refused"
         return
     readings = normalized.readings
     assert [stated(reading, expected) for reading, expected in zip(readings, document["events"], strict=False)] == [
@@ -110,7 +124,7 @@ def test_the_scans_of_a_payload_have_different_ids(document: dict[str, Any]) -> 
         readings = ()
     ids = [identify(reading, carrier_id=document["carrier"], digest=bytes, allow_unnumbered=True).event_id for reading in readings]
     statements = {
-        (reading.tracking_number, reading.discriminator, reading.raw, reading.time.printed, reading.place) for reading in readings
+        (reading.tracking_number, reading.discriminator, reading.raw, reading.time.identity, reading.place) for reading in readings
     }
     assert len(set(ids)) >= len(statements)
 

@@ -48,10 +48,18 @@ class Inbox:
         )
 
     async def claim(
-        self, limit: int = 64, *, worker: str = "w", stage: str = "any", bytes_max: int = 4 << 20, sweep: bool = False, lease: float = LEASE_SECONDS
+        self,
+        limit: int = 64,
+        *,
+        worker: str = "w",
+        stage: str = "any",
+        bytes_max: int = 4 << 20,
+        sweep: bool = False,
+        lease: float = LEASE_SECONDS,
     ) -> list[Claimed]:
         found = await self.rows(
-            "SELECT message_id, carrier_id, token, attempts, retries, stage FROM statesvc.claim(%s, %s, make_interval(secs => %s), %s, %s, %s)",
+            "SELECT message_id, carrier_id, token, attempts, retries, stage"
+            " FROM statesvc.claim(%s, %s, make_interval(secs => %s), %s, %s, %s)",
             worker,
             limit,
             lease,
@@ -64,28 +72,29 @@ class Inbox:
     async def retry(self, token: UUID, *message_ids: UUID, seconds: float = 5) -> int:
         count = len(message_ids)
         delays = f"array_fill(make_interval(secs => {seconds}), ARRAY[{count}])"
-        return await self.value(
+        return await self.count(
             f"SELECT statesvc.retry(%s, %s::uuid[], {delays}, array_fill('Lost'::text, ARRAY[{count}]))", token, list(message_ids)
         )
 
     async def bury(self, token: UUID, *message_ids: UUID) -> int:
         count = len(message_ids)
-        return await self.value(
-            f"SELECT statesvc.bury(%s, %s::uuid[], array_fill('unreadable'::text, ARRAY[{count}]), array_fill('why'::text, ARRAY[{count}]))",
+        return await self.count(
+            f"SELECT statesvc.bury(%s, %s::uuid[], array_fill('unreadable'::text, ARRAY[{count}]),"
+            f" array_fill('why'::text, ARRAY[{count}]))",
             token,
             list(message_ids),
         )
 
     async def extend(self, token: UUID, seconds: float = LEASE_SECONDS) -> int:
-        return await self.value("SELECT statesvc.extend(%s, make_interval(secs => %s))", token, seconds)
+        return await self.count("SELECT statesvc.extend(%s, make_interval(secs => %s))", token, seconds)
 
     async def release(self, token: UUID) -> int:
-        return await self.value("SELECT statesvc.release(%s)", token)
+        return await self.count("SELECT statesvc.release(%s)", token)
 
     async def hand_over(self, token: UUID, *message_ids: UUID) -> int:
         """A foreign worker's `settle`."""
         results = ",".join(f'{{"message_id": "{m}", "normalizer": "go@1", "events": "AAEC"}}' for m in message_ids)
-        return await self.value("SELECT statesvc.settle(%s, %s::jsonb)", token, f"[{results}]")
+        return await self.count("SELECT statesvc.settle(%s, %s::jsonb)", token, f"[{results}]")
 
     async def hold(self, carrier_id: str, *, on: bool = True) -> None:
         await self.connection.execute(
@@ -105,6 +114,9 @@ class Inbox:
 
     async def rows(self, query: str, *parameters: Any) -> list[Any]:
         return await (await self.connection.execute(query.encode(), parameters or None)).fetchall()
+
+    async def count(self, query: str, *parameters: Any) -> int:
+        return int(await self.value(query, *parameters))
 
     async def value(self, query: str, *parameters: Any) -> Any:
         return (await self.rows(query, *parameters))[0][0]

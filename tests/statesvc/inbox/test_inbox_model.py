@@ -28,7 +28,7 @@ CREATE OR REPLACE FUNCTION statesvc.clock() RETURNS timestamptz LANGUAGE sql VOL
 PLACES = st.integers(0, 1000)
 MASKS = st.integers(0, 2**12 - 1)
 EXAMPLES = settings(
-    max_examples=100, stateful_step_count=50, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck)
+    max_examples=60, stateful_step_count=50, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck)
 )
 UNTIL_FOUND = settings(EXAMPLES, max_examples=300, phases=[Phase.generate], report_multiple_bugs=False, print_blob=False)
 
@@ -64,8 +64,8 @@ class Protocol(RuleBasedStateMachine):
     @initialize()
     def start(self) -> None:
         self.run(
-            "WITH i AS (DELETE FROM statesvc.inbox), r AS (DELETE FROM statesvc.receipt), l AS (DELETE FROM statesvc.lane WHERE carrier_id <> '')"
-            " UPDATE statesvc.lane SET low_water = '-infinity'"
+            "WITH i AS (DELETE FROM statesvc.inbox), r AS (DELETE FROM statesvc.receipt),"
+            " l AS (DELETE FROM statesvc.lane WHERE carrier_id <> '') UPDATE statesvc.lane SET low_water = '-infinity'"
         )
         self.run("TRUNCATE statesvc.dead_letter, statesvc.rollout")
         self.run("DELETE FROM statesvc.body")
@@ -101,7 +101,10 @@ class Protocol(RuleBasedStateMachine):
 
     def take(self, limit: int, *, sweep: bool) -> None:
         claimed = self.run(
-            "SELECT message_id, token FROM statesvc.claim('w', %s, make_interval(secs => %s), 'any', 1000000, %s)", limit, LEASE_SECONDS, sweep
+            "SELECT message_id, token FROM statesvc.claim('w', %s, make_interval(secs => %s), 'any', 1000000, %s)",
+            limit,
+            LEASE_SECONDS,
+            sweep,
         )
         taken = {message_id for message_id, _ in claimed}
         self.bury_the_dead(taken, sweep=sweep)
@@ -140,7 +143,10 @@ class Protocol(RuleBasedStateMachine):
         return [
             m
             for m, message in self.waiting.items()
-            if message.token and message.available_at <= self.now and message.carrier_id not in self.held and (sweep or not message.passed_while_held)
+            if message.token
+            and message.available_at <= self.now
+            and message.carrier_id not in self.held
+            and (sweep or not message.passed_while_held)
         ]
 
     def ready(self) -> list[UUID]:
@@ -267,14 +273,17 @@ class Protocol(RuleBasedStateMachine):
         if not hasattr(self, "start_at"):
             return
         found = self.run(
-            "SELECT message_id, carrier_id, extract(epoch FROM available_at - %s)::int, token, attempts, retries, stage FROM statesvc.inbox",
+            "SELECT message_id, carrier_id, extract(epoch FROM available_at - %s)::int, token, attempts, retries, stage"
+            " FROM statesvc.inbox",
             self.start_at,
         )
         assert {row[0]: tuple(row[1:]) for row in found} == {
             m: (w.carrier_id, w.available_at, w.token, w.attempts, w.retries, w.stage) for m, w in self.waiting.items()
         }
         assert dict(self.run("SELECT message_id, cause FROM statesvc.dead_letter")) == self.buried
-        assert set(self.receipts.values()) == set(self.waiting) | set(self.buried) | self.settled, "nothing is lost, nothing is in two places"
+        assert set(self.receipts.values()) == set(self.waiting) | set(self.buried) | self.settled, (
+            "nothing is lost, nothing is in two places"
+        )
 
 
 @contextmanager
@@ -297,17 +306,17 @@ async def _edited(database: Any, function: str, before: str, after: str) -> str:
 
 async def test_the_protocol_keeps_to_its_model(database: Any) -> None:
     with machine(database) as protocol:
-        run_state_machine_as_test(protocol, settings=EXAMPLES)  # type: ignore[no-untyped-call]
+        run_state_machine_as_test(protocol, settings=EXAMPLES)
 
 
 @pytest.mark.parametrize("function", ["retry", "bury", "settle"])
 async def test_the_machine_notices_a_protocol_without_fencing(database: Any, function: str) -> None:
     unfenced = await _edited(database, function, "q.token = p_token", "q.token IS NOT NULL")
     with machine(database, unfenced) as protocol, pytest.raises(AssertionError):
-        run_state_machine_as_test(protocol, settings=UNTIL_FOUND)  # type: ignore[no-untyped-call]
+        run_state_machine_as_test(protocol, settings=UNTIL_FOUND)
 
 
 async def test_the_machine_notices_attempts_that_are_not_counted_at_the_claim(database: Any) -> None:
     uncounted = await _edited(database, "claim", "attempts = q.attempts + 1", "attempts = q.attempts")
     with machine(database, uncounted) as protocol, pytest.raises(AssertionError):
-        run_state_machine_as_test(protocol, settings=UNTIL_FOUND)  # type: ignore[no-untyped-call]
+        run_state_machine_as_test(protocol, settings=UNTIL_FOUND)

@@ -8,11 +8,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from hypothesis import given
 from hypothesis import strategies as st
 from multidict import CIMultiDict
 
-from events.carriers.carrier import Authentication, Basic, Carrier, Hmac, Sha256Concat, SharedHeader, UrlToken
+from events.carriers.carrier import (
+    Authentication,
+    Basic,
+    Carrier,
+    Hmac,
+    RsaSha256,
+    Sha256Concat,
+    SharedHeader,
+    TimestampedHmac,
+    UrlToken,
+)
 from statesvc.ingress.authentication import Verifier, verify
 
 CORPUS = Path(os.environ.get("STATESVC_CORPUS", Path(__file__).parents[4] / "shared" / "corpus"))
@@ -79,6 +93,37 @@ def test_a_plain_hash_over_body_and_secret_fits_with_either_secret(secret: str) 
 @pytest.mark.parametrize("presented", ["", "zz", "é", hashlib.sha256(BODY).hexdigest(), hashlib.sha256(BODY + b"/").hexdigest()])
 def test_another_plain_hash_does_not(presented: str) -> None:
     assert not accepts(Sha256Concat(header="sign"), sign=presented)
+
+
+@pytest.mark.parametrize("secret", ["old", "new"])
+def test_an_hmac_over_timestamp_and_body_fits_with_either_secret(secret: str) -> None:
+    digest = hmac.new(secret.encode(), b"1700000000." + BODY, "sha256").hexdigest()
+    scheme = TimestampedHmac(header="X-Sign")
+    assert accepts(scheme, x_sign=f"t=1700000000,v1={digest}")
+    assert accepts(scheme, x_sign=f"v1={digest.upper()}, t=1700000000")
+    for wrong in (digest, f"t=1700000001,v1={digest}", f"v1={digest}", "t=1700000000", "t=1700000000,v1=zz", "t=1700000000,v1=é", ""):
+        assert not accepts(scheme, x_sign=wrong)
+    assert not accepts(scheme, body=BODY.strip(), x_sign=f"t=1700000000,v1={digest}")
+
+
+def test_an_rsa_signature_over_timestamp_and_body_fits_the_public_key() -> None:
+    private = generate_private_key(public_exponent=65537, key_size=2048)
+    pem = private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+    one_line = base64.b64encode(private.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).decode()
+    signature = base64.b64encode(private.sign(b"2026-03-01T00:00:00Z." + BODY, PKCS1v15(), SHA256())).decode()
+    scheme = RsaSha256(signature_header="X-Sign", timestamp_header="X-Time")
+
+    for secrets in ((pem,), ("no key", one_line)):
+        assert accepts(scheme, secrets=secrets, x_sign=signature, x_time="2026-03-01T00:00:00Z")
+    for time, signed, body in (
+        ("2026-03-01T00:00:01Z", signature, BODY),
+        ("", signature, BODY),
+        ("2026-03-01T00:00:00Z", "", BODY),
+        ("2026-03-01T00:00:00Z", "é", BODY),
+        ("2026-03-01T00:00:00Z", signature, BODY.strip()),
+    ):
+        assert not accepts(scheme, secrets=(pem,), body=body, x_sign=signed, x_time=time)
+    assert not accepts(scheme, secrets=("no key",), x_sign=signature, x_time="2026-03-01T00:00:00Z")
 
 
 def test_a_shared_header_fits_whole() -> None:

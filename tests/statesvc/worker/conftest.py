@@ -1,137 +1,31 @@
-"""A worker's workshop on a real database, and an invented carrier whose pushes say exactly what a test wants."""
+"""The worker's tests: a shop each, and what its workers log."""
 
-import json
-import time
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+import io
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
-from uuid import UUID
 
 import pytest
+import structlog
 from psycopg import AsyncConnection
 
-from events.carriers.carrier import Carrier
-from events.errors import Cause, UnreadableMessageError
-from events.event import Moment, Normalized, Place, Raw, Reading, Rejection
-from events.identity import normalize_number, shipment_id
-from events.keyring import Keyring
 from events.sealing import MasterKeys
-from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
 from statesvc.database.pool import Pool, PoolLimits, make_pool
-from statesvc.inbox.claim import Claim, Message, claim
-from statesvc.ingress.put import put
-from statesvc.ingress.sealed_message import seal_message
 from statesvc.keys import load_keyring
+from statesvc.telemetry.logs import pipeline
 from statesvc.telemetry.metrics import Telemetry
-from statesvc.worker.batch import Workshop, process
+from statesvc.worker.batch import Workshop
+from tests.statesvc.worker.shop import ACME, CARRIER_ID, Shop
 
-MORNING = datetime(2026, 3, 1, 8, 0, tzinfo=UTC)
 LIMITS = PoolLimits(connections_max=8, acquire_seconds=5, statement_seconds=10, lock_seconds=5, idle_in_transaction_seconds=10)
-CARRIER_ID = "acme"
 
 
-def normalize(body: bytes, _received_at: datetime) -> Normalized:
-    """`{"events": [...], "rejected": n}`, `unreadable`, or `defect`."""
-    if body.startswith(b"unreadable"):
-        raise UnreadableMessageError(Cause.UNREADABLE, "not JSON")
-    if body.startswith(b"defect"):
-        raise KeyError("a value of the body")
-    document = json.loads(body)
-    rejections = tuple(Rejection(pointer=f"/events/{n}", why="no code and no time") for n in range(document.get("rejected", 0)))
-    return Normalized(readings=tuple(map(_reading, document["events"])), rejections=rejections)
-
-
-def _reading(stated: dict[str, Any]) -> Reading:
-    at = MORNING + timedelta(minutes=stated.pop("minute", 0))
-    status, reason = stated.pop("status", None), stated.pop("reason", None)
-    return Reading(
-        tracking_number=stated.pop("number"),
-        kind=Kind(stated.pop("kind", "scan")),
-        raw=Raw(type=stated.pop("type", "T"), code=stated.pop("code", "X1")),
-        time=Moment(
-            printed=f"{at:%Y%m%d %H%M}", instant=at, tz_source=TzSource.EXPLICIT, precision=TimePrecision.MINUTE, identity=f"{at:%Y%m%dT%H%M}"
-        ),
-        place=Place(city=stated.pop("city", "Springfield"), country="US"),
-        status=Status(status) if status else None,
-        reason=Reason(reason) if reason else None,
-        **stated,
-    )
-
-
-def says(*events: dict[str, Any], envelope: int = 0, rejected: int = 0) -> bytes:
-    """A push; another `envelope` makes other bytes of the same statements."""
-    return json.dumps({"events": events, "rejected": rejected, "envelope": envelope}).encode()
-
-
-ACME = Carrier(carrier_id=CARRIER_ID, name="Acme", normalizers={"1": normalize}, stable="1", formats=("json",), authentication=())
-
-
-@dataclass
-class Shop:
-    """Pushes go in, batches are worked on one claim at a time, and the log is looked at."""
-
-    workshop: Workshop
-    connection: AsyncConnection[Any]
-    database: Any
-    keyring: Keyring
-    pushed: list[UUID] = field(default_factory=list)
-
-    async def push(self, *bodies: bytes, carrier_id: str = CARRIER_ID) -> list[UUID]:
-        stored = await put(self.connection, [seal_message(self.keyring, carrier_id, body, "{}") for body in bodies])
-        return [message.message_id for message in stored]
-
-    async def claim(self, limit: int = 64, *, lease_seconds: float = 30) -> list[Message]:
-        asked = Claim(worker=self.workshop.worker, limit=limit, lease_seconds=lease_seconds, bytes_max=4 << 20, sweep=True)
-        return await claim(self.connection, asked)
-
-    async def process(self, messages: list[Message], *, lease_seconds: float = 30) -> int:
-        return await process(self.workshop, messages, lease_ends=time.monotonic() + lease_seconds)
-
-    async def work(self, limit: int = 64) -> int:
-        """Until nothing is ready. Answers how many changes there are to tell."""
-        told = 0
-        while messages := await self.claim(limit):
-            told += await self.process(messages)
-        return told
-
-    async def say(self, *events: dict[str, Any], **more: Any) -> UUID:
-        """One push, worked on."""
-        (message_id,) = await self.push(says(*events, **more))
-        await self.work()
-        return message_id
-
-    async def rows(self, query: str, *parameters: Any) -> list[Any]:
-        return await (await self.connection.execute(query.encode(), parameters or None)).fetchall()
-
-    async def value(self, query: str, *parameters: Any) -> Any:
-        return (await self.rows(query, *parameters))[0][0]
-
-    async def as_owner(self, statement: str) -> None:
-        async with await AsyncConnection.connect(self.database.owner_dsn, autocommit=True) as connection:
-            await connection.execute(statement.encode())
-
-    async def events(self, number: str) -> list[dict[str, Any]]:
-        found = await self.rows("SELECT canonical FROM statesvc.event WHERE shipment_id = %s ORDER BY version", shipment(number))
-        return [json.loads(canonical) for (canonical,) in found]
-
-    async def transitions(self, number: str) -> list[tuple[str, str, int]]:
-        return await self.rows(
-            "SELECT from_status, to_status, sequence FROM statesvc.transition WHERE shipment_id = %s ORDER BY sequence", shipment(number)
-        )
-
-    async def verdicts(self) -> dict[str, float]:
-        """Counted by the workers of this shop."""
-        found = {}
-        for metric in self.workshop.telemetry.registry.collect():
-            for sample in metric.samples:
-                if "verdict" in sample.labels:
-                    found[sample.labels["verdict"]] = sample.value
-        return found
-
-
-def shipment(number: str) -> UUID:
-    return shipment_id(CARRIER_ID, normalize_number(number), "")
+@pytest.fixture(autouse=True)
+def log() -> Iterator[io.StringIO]:
+    """What the workers log, as they would in production."""
+    lines = io.StringIO()
+    structlog.configure(processors=pipeline("worker", "json"), logger_factory=structlog.PrintLoggerFactory(lines))
+    yield lines
+    structlog.reset_defaults()
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from typing import Any
 from uuid import UUID
 
-from tests.statesvc.worker.conftest import Shop, says, shipment
+from tests.statesvc.worker.shop import Shop, says, shipment
 
 SHIPMENT = """
     SELECT status, reason, flags, delivered_at, attempts, terminal, estimated_delivery, signed_by_event_id, last_event_at, status_since
@@ -171,7 +171,9 @@ async def test_one_notification_for_each_change_and_subscription(shop: Shop) -> 
     )
     await shop.say(PICKED_UP, MOVING)
     await shop.say(PICKED_UP, MOVING, DELIVERED, envelope=1)
-    told = await shop.rows("SELECT sequence, type, from_status, to_status, count(*) FROM statesvc.notification GROUP BY 1, 2, 3, 4 ORDER BY 1")
+    told = await shop.rows(
+        "SELECT sequence, type, from_status, to_status, count(*) FROM statesvc.notification GROUP BY 1, 2, 3, 4 ORDER BY 1"
+    )
     assert told == [
         (2, "shipment.status_changed", "unknown", "in_transit", 2),
         (3, "shipment.status_changed", "in_transit", "delivered", 2),

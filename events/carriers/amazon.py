@@ -1,0 +1,151 @@
+"""Amazon: Shipping (API v1 and v2, by event codes) and SP-API tracking milestones (API answer or notification, also as SQS, SNS wrap it).
+
+`Delivered` on the leg `RETURNS` means that the sender has it. An order that Amazon fulfils has Amazon's own number (`aftn`), other
+shipments the carrier's. Promised dates are estimates, never events.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
+
+from events.carriers.carrier import Carrier, SharedHeader, UrlToken
+from events.errors import Cause, UnreadableMessageError
+from events.event import Normalized, Place, Raw, Reading, Rejection
+from events.reading.enrichment import estimate, with_estimate, with_signer
+from events.reading.formats import TimeFormats
+from events.reading.json import read_json
+from events.reading.lists import JsonObject, as_list, child, objects
+from events.reading.meanings import UNMAPPED, meanings
+from events.reading.places import place
+from events.reading.scan import scan
+from events.reading.text import signer, text_unless
+from events.reading.times import Clock
+from events.vocabulary import Kind
+
+CODES: Final = meanings("amazon_codes.csv")
+"""(leg, code): the leg only where it makes a difference."""
+
+CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d"))
+NULLS: Final = frozenset({"null", "none"})
+WRAPPERS: Final = (
+    "payload",
+    "Payload",
+    "detail",
+    "shipmentTrackingMilestoneChangedNotification",
+    "ShipmentTrackingMilestoneChangedNotification",
+    "trackingDetail",
+    "trackingDetails",
+)
+
+
+def normalize(body: bytes, received_at: datetime) -> Normalized:
+    """Events of one notification or answer."""
+    rejections: list[Rejection] = []
+    readings: list[Reading] = []
+    for where, shipment in _shipments(read_json(body), "", rejections):
+        if "eventHistory" in shipment or "trackingId" in shipment:
+            readings += _shipping(shipment, where, received_at, rejections)
+        else:
+            readings += _milestones(shipment, where, received_at, rejections)
+    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _shipments(body: object, where: str, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+    """The shipments with their pointers, whatever wraps them; the message of an SNS envelope is JSON in a string."""
+    if body in ({}, []):
+        return
+    if type(body) is list:
+        for index, member in objects(body, where, rejections):
+            yield from _shipments(member, f"{where}/{index}", rejections)
+        return
+    if type(body) is not dict:
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "no tracking of Amazon")
+    wrapper = next((name for name in WRAPPERS if type(body.get(name)) in (dict, list)), None)
+    if {"eventHistory", "trackingId", "milestoneHistory", "latestMilestone"} & body.keys():
+        yield where, body
+    elif wrapper is not None:
+        yield from _shipments(body[wrapper], f"{where}/{wrapper}", rejections)
+    elif type(body.get("Message")) is str and not where:
+        yield from _shipments(read_json(body["Message"].encode("utf-8", "replace")), "/Message", rejections)
+    elif not {"errors", "notificationType"} & body.keys():
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "no tracking of Amazon")
+
+
+def _shipping(shipment: JsonObject, where: str, received_at: datetime, rejections: list[Rejection]) -> list[Reading]:
+    number, summary = _text(shipment.get("trackingId")), child(shipment, "summary")
+    pointer = f"{where}/eventHistory"
+    readings: list[Reading] = []
+    for index, event in objects(shipment.get("eventHistory"), pointer, rejections):
+        code, leg = _text(event.get("eventCode")), _text(event.get("shipmentType"))
+        at = _place(child(event, "location"))
+        readings += scan(
+            pointer=f"{pointer}/{index}",
+            rejections=rejections,
+            number=number,
+            raw=Raw(code=code, reason=leg),
+            meaning=CODES.get((leg or "", code or "")) or CODES.get(("", code or ""), UNMAPPED),
+            time=CLOCK.read(_text(event.get("eventTime")), at, received_at=received_at),
+            place=at,
+        )
+    status = _text(summary.get("status"))
+    rollup = CODES.get(("", status or ""))
+    if not as_list(shipment.get("eventHistory")) and rollup is not None and rollup.kind is Kind.SCAN:
+        readings += scan(
+            pointer=f"{where}/summary",
+            rejections=rejections,
+            number=number,
+            raw=Raw(code=status),
+            meaning=rollup,
+            time=CLOCK.read(None, received_at=received_at),
+        )
+    readings = with_signer(readings, signer(_text(child(summary, "proofOfDelivery").get("receivedBy"))))
+    return with_estimate(readings, estimate(_text(shipment.get("promisedDeliveryDate")), CLOCK.formats))
+
+
+def _milestones(shipment: JsonObject, where: str, received_at: datetime, rejections: list[Rejection]) -> list[Reading]:
+    identifier = child(shipment, "identifier")
+    number = _text(identifier.get("aftn")) or _text(child(identifier, "carrierTracking").get("trackingNumber"))
+    name = "milestoneHistory" if as_list(shipment.get("milestoneHistory")) else "latestMilestone"
+    readings: list[Reading] = []
+    for index, milestone in objects(shipment.get(name), f"{where}/{name}", rejections):
+        status = child(milestone, "status")
+        code = _text(status.get("code"))
+        at = _place(child(milestone, "location", "address"))
+        readings += scan(
+            pointer=f"{where}/{name}/{index}",
+            rejections=rejections,
+            number=number,
+            raw=Raw(code=code, reason=_text(status.get("subCode"))),
+            meaning=CODES.get(("", code or ""), UNMAPPED),
+            time=CLOCK.read(_text(milestone.get("occurredAt")), at, received_at=received_at),
+            place=at,
+            description=_text(status.get("description")),
+        )
+    for _, forecast in objects(shipment.get("trackingEstimates"), f"{where}/trackingEstimates", rejections):
+        if _text(forecast.get("type")) == "ESTIMATED_DELIVERY_DATE":
+            printed = estimate(_text(child(forecast, "estimatedInterval").get("endTime")), CLOCK.formats)
+            readings = with_estimate(readings, printed, stamp=_text(forecast.get("lastUpdatedTime")) or "")
+    return readings
+
+
+def _place(address: JsonObject) -> Place:
+    return place(
+        city=_text(address.get("city")),
+        region=_text(address.get("stateOrRegion")) or _text(address.get("region")),
+        postal_code=_text(address.get("postalCode")),
+        country=_text(address.get("countryCode")),
+    )
+
+
+def _text(value: object) -> str | None:
+    return text_unless(value, NULLS)
+
+
+CARRIER: Final = Carrier(
+    carrier_id="amazon",
+    name="Amazon",
+    normalizers={"1": normalize},
+    stable="1",
+    formats=("Shipping API JSON", "Tracking API milestones JSON", "SHIPMENT_TRACKING_MILESTONE_CHANGED notification"),
+    authentication=(UrlToken(), SharedHeader(header="Webhook-Token")),
+)

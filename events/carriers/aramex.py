@@ -1,0 +1,110 @@
+"""Aramex: answers of the tracking service (SOAP and its JSON twin). A scan's code is its update code, then the code of its problem.
+
+Times are local to the place, which is printed as `City, Country`; the JSON twin prints an epoch.
+"""
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from events.carriers.carrier import Carrier, SharedHeader, UrlToken
+from events.errors import Cause, UnreadableMessageError
+from events.event import Moment, Normalized, Place, Raw, Reading, Rejection
+from events.reading.formats import TimeFormats
+from events.reading.json import read_json
+from events.reading.lists import objects
+from events.reading.meanings import UNMAPPED, meanings
+from events.reading.places import country_code, place
+from events.reading.scan import scan
+from events.reading.text import text
+from events.reading.times import Clock, read_epoch
+from events.reading.xml import Document, body_of, is_xml, read_xml, texts
+
+CODES: Final = meanings("aramex_codes.csv")
+CLOCK: Final = Clock(
+    formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%-d/%-m/%Y %H:%M:%S"), default_zone="Asia/Dubai"
+)
+_EPOCH: Final = re.compile(r"/Date\((?P<milliseconds>-?\d{1,15})(?:[+-]\d{4})?\)/", re.ASCII)
+
+
+class Scan(NamedTuple):
+    """One update of a waybill, from either format."""
+
+    where: str
+    number: str | None
+    fields: dict[str, str]
+
+
+def normalize(body: bytes, received_at: datetime) -> Normalized:
+    """Events of one answer."""
+    rejections: list[Rejection] = []
+    readings: list[Reading] = []
+    for found in _from_xml(read_xml(body)) if is_xml(body) else _from_json(read_json(body), rejections):
+        fields, code = found.fields, found.fields.get("UpdateCode")
+        at = _place(fields.get("UpdateLocation"))
+        readings += scan(
+            pointer=found.where,
+            rejections=rejections,
+            number=fields.get("WaybillNumber") or found.number,
+            raw=Raw(code=code, reason=fields.get("ProblemCode")),
+            meaning=CODES.get((code or "",), UNMAPPED),
+            time=_time(fields.get("UpdateDateTime"), at, received_at),
+            place=at,
+            description=fields.get("UpdateDescription"),
+        )
+    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _time(printed: str | None, at: Place, received_at: datetime) -> Moment | None:
+    epoch = _EPOCH.fullmatch(printed or "")
+    if epoch is not None:
+        return read_epoch(int(epoch["milliseconds"]), milliseconds=True, received_at=received_at)
+    return CLOCK.read(printed, at, received_at=received_at)
+
+
+def _place(printed: str | None) -> Place:
+    city, comma, name = (printed or "").rpartition(",")
+    country = country_code(name.strip()) if comma else None
+    if country is None or len(country) != 2:
+        return place(city=printed)
+    return place(city=city, country=country)
+
+
+def _from_xml(document: Document) -> Iterator[Scan]:
+    answer = body_of(document)
+    if answer is None or answer.tag == "Fault":
+        return
+    if answer.tag != "ShipmentTrackingResponse":
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of Aramex")
+    results = (result for list_ in answer.iterfind("TrackingResults") for result in list_.iter("TrackingResult"))
+    for index, result in enumerate(results, start=1):
+        yield Scan(f"TrackingResults/TrackingResult[{index}]", None, texts(result))
+
+
+def _from_json(body: object, rejections: list[Rejection]) -> Iterator[Scan]:
+    if body in ({}, []):
+        return
+    if type(body) is not dict or not {"TrackingResults", "HasErrors", "Notifications"} & body.keys():
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Aramex")
+    for index, waybill in objects(body.get("TrackingResults"), "/TrackingResults", rejections):
+        pointer = f"/TrackingResults/{index}"
+        if "Value" in waybill:
+            for at, result in objects(waybill["Value"], f"{pointer}/Value", rejections):
+                yield Scan(f"{pointer}/Value/{at}", text(waybill.get("Key")), _texts(result))
+        else:
+            yield Scan(pointer, None, _texts(waybill))
+
+
+def _texts(result: dict[str, object]) -> dict[str, str]:
+    return {name: found for name, value in result.items() if (found := text(value)) is not None}
+
+
+CARRIER: Final = Carrier(
+    carrier_id="aramex",
+    name="Aramex",
+    normalizers={"1": normalize},
+    stable="1",
+    formats=("ShipmentTrackingResponse SOAP", "ShipmentTrackingResponse JSON"),
+    authentication=(UrlToken(), SharedHeader(header="Webhook-Token")),
+)

@@ -1,0 +1,102 @@
+"""Asendia: the Sync tracking API (Europe) and the milestones of Asendia USA.
+
+Sync numbers the events of a shipment (`id` 1, 2, 3), so the ordinal is an id only together with the number. The milestones of Asendia USA
+have none; its detail events repeat them in the words of the last mile and are read only where no milestones are.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
+
+from events.carriers.carrier import Carrier, SharedHeader, UrlToken
+from events.errors import Cause, UnreadableMessageError
+from events.event import Normalized, Raw, Reading, Rejection
+from events.reading.formats import TimeFormats
+from events.reading.json import read_json
+from events.reading.lists import JsonObject, as_list, objects
+from events.reading.meanings import UNMAPPED, meanings
+from events.reading.places import place
+from events.reading.scan import scan
+from events.reading.text import text
+from events.reading.times import Clock
+
+CODES: Final = meanings("asendia_codes.csv")
+CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d[ %H:%M[:%S]]", "%Y-%m-%dT%H:%M[%z]"))
+_MILESTONES: Final = ("trackingMilestoneEvents", "trackingDetailEvents")
+_ERROR_FIELDS: Final = frozenset({"error", "errors", "message", "detail", "responseStatus"})
+
+
+def normalize(body: bytes, received_at: datetime) -> Normalized:
+    """Events of one answer."""
+    rejections: list[Rejection] = []
+    readings: list[Reading] = []
+    for where, shipment in _shipments(read_json(body), rejections):
+        if "trackingEvents" in shipment:
+            readings += _sync(shipment, where, received_at, rejections)
+        else:
+            readings += _usa(shipment, where, received_at, rejections)
+    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _shipments(body: object, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+    if body in ({}, []):
+        return
+    if type(body) is list:
+        found = [(f"/{index}", member) for index, member in objects(body, "", rejections)]
+    elif type(body) is dict and type(body.get("data")) in (list, dict):
+        found = [(f"/data/{index}", member) for index, member in objects(body["data"], "/data", rejections)]
+    elif type(body) is dict:
+        found = [("", body)]
+    else:
+        found = []
+    known = [(where, shipment) for where, shipment in found if {"trackingEvents", *_MILESTONES} & shipment.keys()]
+    if not known and not (type(body) is dict and ("data" in body or _ERROR_FIELDS & body.keys())):
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking of Asendia")
+    yield from known
+
+
+def _sync(shipment: JsonObject, where: str, received_at: datetime, rejections: list[Rejection]) -> Iterator[Reading]:
+    pointer = f"{where}/trackingEvents"
+    for index, event in objects(shipment.get("trackingEvents"), pointer, rejections):
+        code = text(event.get("code"))
+        at = place(city=event.get("locationName"), country=event.get("locationCountry"))
+        yield from scan(
+            pointer=f"{pointer}/{index}",
+            rejections=rejections,
+            number=text(shipment.get("trackingNumber")),
+            raw=Raw(code=code),
+            meaning=CODES.get((code or "",), UNMAPPED),
+            time=CLOCK.read(text(event.get("time")), at, received_at=received_at),
+            place=at,
+            description=text(event.get("carrierEventDescription")) or text(event.get("description")),
+            native_id=text(event.get("id")),
+            native_id_per_number=True,
+        )
+
+
+def _usa(shipment: JsonObject, where: str, received_at: datetime, rejections: list[Rejection]) -> Iterator[Reading]:
+    name = next((name for name in _MILESTONES if as_list(shipment.get(name))), _MILESTONES[0])
+    pointer = f"{where}/{name}"
+    for index, event in objects(shipment.get(name), pointer, rejections):
+        code = text(event.get("eventCode"))
+        at = place(city=event.get("eventLocation"))
+        yield from scan(
+            pointer=f"{pointer}/{index}",
+            rejections=rejections,
+            number=text(shipment.get("trackingNumberVendor")),
+            raw=Raw(code=code),
+            meaning=CODES.get((code or "",), UNMAPPED),
+            time=CLOCK.read(text(event.get("eventOn")), at, received_at=received_at),
+            place=at,
+            description=text(event.get("eventDescription")),
+        )
+
+
+CARRIER: Final = Carrier(
+    carrier_id="asendia",
+    name="Asendia",
+    normalizers={"1": normalize},
+    stable="1",
+    formats=("Sync tracking JSON", "Asendia USA milestones JSON"),
+    authentication=(UrlToken(), SharedHeader(header="Webhook-Token")),
+)

@@ -1,0 +1,117 @@
+"""Australia Post: answers of the tracking API. An event has no code: its whole text decides, never a part of it.
+
+An item of the list is an article with its events, or a consignment with the articles inside. The number is the one that was tracked;
+several articles of a consignment are shipments of their own.
+"""
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
+
+from events.carriers.carrier import Carrier, SharedHeader, UrlToken
+from events.errors import Cause, UnreadableMessageError
+from events.event import Normalized, Place, Raw, Reading, Rejection
+from events.reading.formats import ISO
+from events.reading.json import read_json
+from events.reading.lists import JsonObject, as_list, objects
+from events.reading.meanings import UNMAPPED, Meaning, meanings
+from events.reading.places import place
+from events.reading.scan import scan
+from events.reading.text import collapse, text
+from events.reading.times import Clock
+
+CODES: Final = meanings("australiapost_codes.csv")
+"""(level, text in lower case): of an `event` or of the rollup `status`. A text that ends in `*` has a place at its end."""
+
+CLOCK: Final = Clock(formats=ISO, default_zone="Australia/Sydney")
+_SENTENCES: Final = tuple(
+    (words.removesuffix("*"), meaning) for (level, words), meaning in CODES.items() if level == "event" and words.endswith("*")
+)
+_AUSTRALIAN: Final = re.compile(r"(?P<city>.+) (?P<state>ACT|NSW|NT|QLD|SA|TAS|VIC|WA)")
+_FOREIGN: Final = re.compile(r"(?P<city>.+) \((?P<country>[A-Z]{2})\)")
+
+
+def normalize(body: bytes, received_at: datetime) -> Normalized:
+    """Events of one answer; numbers with errors say nothing."""
+    rejections: list[Rejection] = []
+    readings: list[Reading] = []
+    for where, result in _results(read_json(body), rejections):
+        articles = list(_articles(result.get("trackable_items"), f"{where}/trackable_items", rejections))
+        tracked = text(result.get("tracking_id"))
+        for pointer, article in articles:
+            number = tracked if len(articles) == 1 and tracked else text(article.get("article_id")) or tracked
+            readings += _events(article, number, pointer, received_at, rejections)
+    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _results(body: object, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+    if body in ({}, []):
+        return
+    if type(body) is not dict or not {"tracking_results", "errors"} & body.keys():
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Australia Post")
+    for index, result in objects(body.get("tracking_results"), "/tracking_results", rejections):
+        yield f"/tracking_results/{index}", result
+
+
+def _articles(items: object, where: str, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+    for index, item in objects(items, where, rejections):
+        if "items" in item:
+            pointer = f"{where}/{index}/items"
+            yield from ((f"{pointer}/{at}", article) for at, article in objects(item["items"], pointer, rejections))
+        else:
+            yield f"{where}/{index}", item
+
+
+def _events(article: JsonObject, number: str | None, where: str, received_at: datetime, rejections: list[Rejection]) -> Iterator[Reading]:
+    for index, event in objects(article.get("events"), f"{where}/events", rejections):
+        description = text(event.get("description"))
+        at = _place(text(event.get("location")))
+        yield from scan(
+            pointer=f"{where}/events/{index}",
+            rejections=rejections,
+            number=number,
+            raw=Raw(),
+            meaning=_meaning(collapse(description or "").casefold()),
+            time=CLOCK.read(text(event.get("date")), at, received_at=received_at),
+            place=at,
+            description=description,
+        )
+    status = text(article.get("status"))
+    rollup = CODES.get(("status", (status or "").casefold()))
+    if not as_list(article.get("events")) and rollup is not None:
+        yield from scan(
+            pointer=f"{where}/status",
+            rejections=rejections,
+            number=number,
+            raw=Raw(),
+            meaning=rollup,
+            time=CLOCK.read(None, received_at=received_at),
+            description=status,
+        )
+
+
+def _meaning(words: str) -> Meaning:
+    known = CODES.get(("event", words))
+    return known or next((meaning for start, meaning in _SENTENCES if words.startswith(start)), UNMAPPED)
+
+
+def _place(printed: str | None) -> Place:
+    """`CHULLORA NSW`, `CHICAGO (US)`, or whatever else is printed as a city."""
+    if printed is None:
+        return place()
+    if domestic := _AUSTRALIAN.fullmatch(printed):
+        return place(city=domestic["city"], region=domestic["state"], country="AU")
+    if foreign := _FOREIGN.fullmatch(printed):
+        return place(city=foreign["city"], country=foreign["country"])
+    return place(city=printed)
+
+
+CARRIER: Final = Carrier(
+    carrier_id="australiapost",
+    name="Australia Post",
+    normalizers={"1": normalize},
+    stable="1",
+    formats=("Tracking API JSON",),
+    authentication=(UrlToken(), SharedHeader(header="Webhook-Token")),
+)

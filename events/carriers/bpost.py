@@ -1,0 +1,58 @@
+"""bpost: the itemTracking document (XML). Each `stateInfo` is a scan; `deliveryTime` is the rollup of one of them."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
+
+from lxml.etree import _Element
+
+from events.carriers.carrier import Carrier, SharedHeader, UrlToken
+from events.errors import Cause, UnreadableMessageError
+from events.event import Normalized, Raw, Reading, Rejection
+from events.reading.formats import TimeFormats
+from events.reading.meanings import UNMAPPED, meanings
+from events.reading.scan import scan
+from events.reading.times import Clock
+from events.reading.xml import Document, answers, read_xml, text_at, texts
+
+CODES: Final = meanings("bpost_codes.csv")
+CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d[%z]"), default_zone="Europe/Brussels")
+
+
+def normalize(body: bytes, received_at: datetime) -> Normalized:
+    """Events of one or several items; exceptions of the service say nothing."""
+    rejections: list[Rejection] = []
+    readings: list[Reading] = []
+    for item in _items(read_xml(body)):
+        number = text_at(item, "itemCode")
+        for index, state in enumerate(item.iterfind("stateInfo"), start=1):
+            fields = texts(state)
+            code = fields.get("stateCode")
+            readings += scan(
+                pointer=f"stateInfo[{index}]",
+                rejections=rejections,
+                number=number,
+                raw=Raw(code=code),
+                meaning=CODES.get((code or "",), UNMAPPED),
+                time=CLOCK.read(fields.get("time"), received_at=received_at),
+                description=fields.get("stateDescription"),
+            )
+    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _items(document: Document) -> Iterator[_Element]:
+    for answer in answers(document):
+        items = (answer,) if answer.tag == "itemTracking" else tuple(answer.iter("itemTracking"))
+        if not items and not answer.tag.endswith(("Exception", "Selection", "Fault")):
+            raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no itemTracking of bpost")
+        yield from items
+
+
+CARRIER: Final = Carrier(
+    carrier_id="bpost",
+    name="bpost",
+    normalizers={"1": normalize},
+    stable="1",
+    formats=("itemTracking XML",),
+    authentication=(UrlToken(), SharedHeader(header="Webhook-Token")),
+)

@@ -1,0 +1,190 @@
+"""Canada Post: tracking detail (all events) and tracking summary (the newest one), as XML in English or French.
+
+The event identifier is a code with leading zeros, not an id. Times are local, with the zone's abbreviation beside them. Who signed is
+printed on the delivery or on an event of its own (20).
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from lxml.etree import _Element
+
+from events.carriers.carrier import Carrier, SharedHeader, UrlToken
+from events.errors import Cause, UnreadableMessageError
+from events.event import Moment, Normalized, Place, Raw, Reading, Rejection
+from events.reading.enrichment import estimate, with_estimate
+from events.reading.formats import TimeFormats
+from events.reading.meanings import UNMAPPED, Meaning, meanings
+from events.reading.places import place
+from events.reading.scan import scan
+from events.reading.text import collapse, signer
+from events.reading.times import EPOCH, Clock
+from events.reading.xml import Document, answers, read_xml, texts
+from events.vocabulary import Kind, TzSource
+
+CODES: Final = meanings("canadapost_codes.csv")
+"""(code, text in lower case): the text where one code means several things; text alone for identifiers that are not known."""
+
+CLOCK: Final = Clock(
+    formats=TimeFormats("%Y-%m-%d[ %H:%M[:%S]]", "%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y%m%d:%H%M%S", "%Y%m%d"), default_zone="America/Toronto"
+)
+ZONES: Final = {
+    "NST": "-03:30",
+    "HNT": "-03:30",
+    "NDT": "-02:30",
+    "HAT": "-02:30",
+    "AST": "-04:00",
+    "HNA": "-04:00",
+    "ADT": "-03:00",
+    "HAA": "-03:00",
+    "EST": "-05:00",
+    "HNE": "-05:00",
+    "EDT": "-04:00",
+    "HAE": "-04:00",
+    "CST": "-06:00",
+    "HNC": "-06:00",
+    "CDT": "-05:00",
+    "HAC": "-05:00",
+    "MST": "-07:00",
+    "HNR": "-07:00",
+    "MDT": "-06:00",
+    "HAR": "-06:00",
+    "PST": "-08:00",
+    "HNP": "-08:00",
+    "PDT": "-07:00",
+    "HAP": "-07:00",
+}
+"""What Canada Post abbreviates, in English and French."""
+
+PROVINCES: Final = frozenset({"AB", "BC", "MB", "NB", "NL", "NS", "NT", "NU", "ON", "PE", "QC", "SK", "YT"})
+_EMPTY: Final = frozenset({"messages", "Fault"})
+
+
+class Scan(NamedTuple):
+    """One event, from either format."""
+
+    where: str
+    code: str | None
+    words: str | None
+    at: str | None
+    zone: str | None
+    city: str | None
+    province: str | None
+    signatory: str | None
+
+
+class Item(NamedTuple):
+    """One mail piece, from either format."""
+
+    number: str | None
+    scans: tuple[Scan, ...]
+    estimate: str | None
+
+
+def normalize(body: bytes, received_at: datetime) -> Normalized:
+    """Events of one or several items."""
+    rejections: list[Rejection] = []
+    readings: list[Reading] = []
+    for item in _items(read_xml(body)):
+        found: list[Reading] = []
+        for event in item.scans:
+            found += _readings(event, item.number, received_at, rejections)
+        readings += with_estimate(found, estimate(item.estimate, CLOCK.formats))
+    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _readings(event: Scan, number: str | None, received_at: datetime, rejections: list[Rejection]) -> Iterator[Reading]:
+    at = place(city=event.city, region=event.province, country="CA" if event.province in PROVINCES else None)
+    meaning = _meaning(event)
+    for reading in scan(
+        pointer=event.where,
+        rejections=rejections,
+        number=number,
+        raw=Raw(code=event.code),
+        meaning=meaning,
+        time=_time(event, at, received_at),
+        place=at,
+        description=event.words,
+        signatory=event.signatory,
+    ):
+        signed = event.signatory is not None and meaning.kind is Kind.INFO
+        yield replace(reading, signed_by=signer(event.signatory)) if signed else reading
+
+
+def _meaning(event: Scan) -> Meaning:
+    words = collapse(event.words or "").casefold()
+    code = event.code or ""
+    return CODES.get((code, words)) or CODES.get((code, "")) or CODES.get(("", words), UNMAPPED)
+
+
+def _time(event: Scan, at: Place, received_at: datetime) -> Moment | None:
+    moment = _zoned(event.at, event.zone.upper()) if event.at and event.zone else None
+    return moment or CLOCK.read_beside(event.at, event.zone, at, received_at=received_at)
+
+
+@lru_cache(maxsize=8192)
+def _zoned(printed: str, zone: str) -> Moment | None:
+    """A time with a known abbreviation; every push prints those of all older events again."""
+    offset = ZONES.get(zone)
+    moment = None if offset is None else CLOCK.read_beside(printed, offset, received_at=EPOCH)
+    return replace(moment, zone=zone) if moment is not None and moment.tz_source is TzSource.EXPLICIT else None
+
+
+def _items(document: Document) -> Iterator[Item]:
+    for answer in answers(document):
+        details = (answer,) if answer.tag == "tracking-detail" else tuple(answer.iter("tracking-detail"))
+        summaries = tuple(answer.iter("pin-summary"))
+        if not details and not summaries and answer.tag not in _EMPTY and not answer.tag.startswith("tracking-"):
+            raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no tracking of Canada Post")
+        for detail in details:
+            fields = texts(detail)
+            expected = fields.get("changed-expected-date") or fields.get("expected-delivery-date")
+            yield Item(fields.get("pin"), tuple(_occurrences(detail)), expected)
+        for index, summary in enumerate(summaries, start=1):
+            fields = texts(summary)
+            expected = fields.get("changed-expected-date") or fields.get("expected-delivery-date")
+            yield Item(fields.get("pin"), tuple(_newest(fields, f"pin-summary[{index}]")), expected)
+
+
+def _occurrences(detail: _Element) -> Iterator[Scan]:
+    for index, occurrence in enumerate(detail.iterfind("significant-events/occurrence"), start=1):
+        fields = texts(occurrence)
+        date, time = fields.get("event-date"), fields.get("event-time")
+        yield Scan(
+            where=f"significant-events/occurrence[{index}]",
+            code=fields.get("event-identifier"),
+            words=fields.get("event-description"),
+            at=f"{date} {time}" if date and time else date,
+            zone=fields.get("event-time-zone"),
+            city=fields.get("event-site"),
+            province=fields.get("event-province"),
+            signatory=fields.get("signatory-name"),
+        )
+
+
+def _newest(fields: dict[str, str], where: str) -> Iterator[Scan]:
+    """The event of a summary; one without any says that there is none yet."""
+    if "event-type" in fields or "event-description" in fields:
+        yield Scan(
+            where=where,
+            code=fields.get("event-type"),
+            words=fields.get("event-description"),
+            at=fields.get("event-date-time"),
+            zone=None,
+            city=fields.get("event-location"),
+            province=None,
+            signatory=fields.get("signatory-name"),
+        )
+
+
+CARRIER: Final = Carrier(
+    carrier_id="canadapost",
+    name="Canada Post",
+    normalizers={"1": normalize},
+    stable="1",
+    formats=("tracking-detail XML", "tracking-summary XML"),
+    authentication=(UrlToken(), SharedHeader(header="Webhook-Token")),
+)

@@ -1,0 +1,78 @@
+"""Canpar: answers of its add-on service (SOAP). `delivered` and `estimated_delivery_date` of a result are rollups; its events are facts.
+
+Times are local to the address of the event; `time_shift` is not the offset and is left aside. The French texts arrive mis-encoded, the
+English ones are kept.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
+
+from lxml.etree import _Element
+
+from events.carriers.carrier import Carrier, SharedHeader, UrlToken
+from events.errors import Cause, UnreadableMessageError
+from events.event import Normalized, Place, Raw, Reading, Rejection
+from events.reading.enrichment import estimate, with_estimate, with_signer
+from events.reading.formats import TimeFormats
+from events.reading.meanings import UNMAPPED, meanings
+from events.reading.places import place
+from events.reading.scan import scan
+from events.reading.text import signer
+from events.reading.times import Clock
+from events.reading.xml import Document, answers, read_xml, texts
+
+CODES: Final = meanings("canpar_codes.csv")
+CLOCK: Final = Clock(formats=TimeFormats("%Y%m%d[ %H%M%S]", "%Y%m%d %H%M"), default_zone="America/Toronto")
+
+
+def normalize(body: bytes, received_at: datetime) -> Normalized:
+    """Events of one answer."""
+    rejections: list[Rejection] = []
+    readings: list[Reading] = []
+    for where, result in _results(read_xml(body)):
+        fields = texts(result)
+        found = with_signer(list(_events(result, fields.get("barcode"), where, received_at, rejections)), signer(fields.get("signed_by")))
+        readings += with_estimate(found, estimate(fields.get("estimated_delivery_date"), CLOCK.formats))
+    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _results(document: Document) -> Iterator[tuple[str, _Element]]:
+    for answer in answers(document):
+        if answer.tag != "Fault" and not answer.tag.startswith("track"):
+            raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of Canpar")
+        yield from ((f"return/result[{index}]", result) for index, result in enumerate(answer.iterfind("return/result"), start=1))
+
+
+def _events(result: _Element, number: str | None, where: str, received_at: datetime, rejections: list[Rejection]) -> Iterator[Reading]:
+    for index, event in enumerate(result.iterfind("events"), start=1):
+        fields = texts(event)
+        code = fields.get("code")
+        at = _place(event.find("address"))
+        yield from scan(
+            pointer=f"{where}/events[{index}]",
+            rejections=rejections,
+            number=number,
+            raw=Raw(code=code),
+            meaning=CODES.get((code or "",), UNMAPPED),
+            time=CLOCK.read(fields.get("local_date_time"), at, received_at=received_at),
+            place=at,
+            description=fields.get("code_description_en") or fields.get("comment"),
+        )
+
+
+def _place(address: _Element | None) -> Place:
+    fields = {} if address is None else texts(address)
+    return place(
+        city=fields.get("city"), region=fields.get("province"), postal_code=fields.get("postal_code"), country=fields.get("country")
+    )
+
+
+CARRIER: Final = Carrier(
+    carrier_id="canpar",
+    name="Canpar",
+    normalizers={"1": normalize},
+    stable="1",
+    formats=("CanparAddons SOAP",),
+    authentication=(UrlToken(), SharedHeader(header="Webhook-Token")),
+)

@@ -1,0 +1,74 @@
+"""Chronopost: answers of its tracking service (SOAP), one or several parcels. An event lists further facts, who received it among them."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
+
+from lxml.etree import _Element
+
+from events.carriers.carrier import Carrier, SharedHeader, UrlToken
+from events.errors import Cause, UnreadableMessageError
+from events.event import Normalized, Raw, Reading, Rejection
+from events.reading.formats import ISO
+from events.reading.meanings import UNMAPPED, meanings
+from events.reading.places import place
+from events.reading.scan import scan
+from events.reading.times import Clock
+from events.reading.xml import Document, answers, read_xml, text_at, texts
+
+CODES: Final = meanings("chronopost_codes.csv")
+CLOCK: Final = Clock(formats=ISO, default_zone="Europe/Paris")
+RECEIVERS: Final = frozenset({"consignee's name", "nom du destinataire", "nom du réceptionnaire"})
+"""Names of the fact that tells who received the parcel, in lower case."""
+
+_ANSWERS: Final = ("track", "search")
+
+
+def normalize(body: bytes, received_at: datetime) -> Normalized:
+    """Events of one answer."""
+    rejections: list[Rejection] = []
+    readings: list[Reading] = []
+    for parcel in _parcels(read_xml(body)):
+        number = text_at(parcel, "skybillNumber")
+        for index, event in enumerate(parcel.iterfind("events"), start=1):
+            fields = texts(event)
+            code = fields.get("code")
+            at = place(city=fields.get("officeLabel"), postal_code=fields.get("zipCode"))
+            readings += scan(
+                pointer=f"{parcel.tag}/events[{index}]",
+                rejections=rejections,
+                number=number,
+                raw=Raw(code=code),
+                meaning=CODES.get((code or "",), UNMAPPED),
+                time=CLOCK.read(fields.get("eventDate"), at, received_at=received_at),
+                place=at,
+                description=fields.get("eventLabel"),
+                signatory=_receiver(event),
+            )
+    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _parcels(document: Document) -> Iterator[_Element]:
+    """Whatever holds events: `listEventInfoComp`, `listEvents`, one of a `listParcel`."""
+    for answer in answers(document):
+        if answer.tag != "Fault" and not answer.tag.startswith(_ANSWERS):
+            raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of Chronopost")
+        parents = (event.getparent() for event in answer.iter("events"))
+        yield from dict.fromkeys(parent for parent in parents if parent is not None)
+
+
+def _receiver(event: _Element) -> str | None:
+    for fact in event.iterfind("infoCompList"):
+        if (text_at(fact, "name") or "").casefold() in RECEIVERS:
+            return text_at(fact, "value")
+    return None
+
+
+CARRIER: Final = Carrier(
+    carrier_id="chronopost",
+    name="Chronopost",
+    normalizers={"1": normalize},
+    stable="1",
+    formats=("trackSkybillV2 SOAP",),
+    authentication=(UrlToken(), SharedHeader(header="Webhook-Token")),
+)

@@ -1,0 +1,130 @@
+"""Delhivery: scan pushes and tracking answers. `Status` is the newest scan; `Scans` repeat it, or tell only the older ones.
+
+The code is the status type (UD forward, RT return, PU and PP reverse pickup, DL, CN) with the status word: one word means another thing
+on the way back. Times are Indian.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from events.carriers.carrier import Carrier, SharedHeader, UrlToken
+from events.errors import Cause, UnreadableMessageError
+from events.event import Normalized, Raw, Reading, Rejection
+from events.reading.enrichment import estimate, with_estimate
+from events.reading.formats import TimeFormats
+from events.reading.json import read_json
+from events.reading.lists import JsonObject, child, objects
+from events.reading.meanings import UNMAPPED, meanings
+from events.reading.places import place
+from events.reading.scan import scan
+from events.reading.text import text
+from events.reading.times import Clock
+
+CODES: Final = meanings("delhivery_codes.csv")
+"""(type, word in lower case); the word alone where it means the same on every way."""
+
+CLOCK: Final = Clock(
+    formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d[ %H:%M[:%S[%f]]]", "%-d/%-m/%Y[ %H:%M[:%S]]"), default_zone="Asia/Kolkata"
+)
+
+
+class Scan(NamedTuple):
+    """One scan, from the status or from the list."""
+
+    where: str
+    type: str | None
+    word: str | None
+    at: str | None
+    city: str | None
+    words: str | None
+    code: str | None
+    signatory: str | None
+
+
+def normalize(body: bytes, received_at: datetime) -> Normalized:
+    """Events of one push or answer."""
+    rejections: list[Rejection] = []
+    readings: list[Reading] = []
+    for where, shipment in _shipments(read_json(body), rejections):
+        number = text(shipment.get("AWB")) or text(shipment.get("Waybill"))
+        found: list[Reading] = []
+        for event in _scans(shipment, where, rejections):
+            word = (event.word or "").casefold()
+            known = CODES.get((event.type or "", word)) or CODES.get(("", word), UNMAPPED)
+            at = place(city=event.city)
+            found += scan(
+                pointer=event.where,
+                rejections=rejections,
+                number=number,
+                raw=Raw(type=event.type, code=event.word, further=(event.code,) if event.code else ()),
+                meaning=known,
+                time=CLOCK.read(event.at, received_at=received_at),
+                place=at,
+                description=event.words,
+                signatory=event.signatory,
+            )
+        expected = text(shipment.get("ExpectedDeliveryDate")) or text(shipment.get("PromisedDeliveryDate"))
+        readings += with_estimate(found, estimate(expected, CLOCK.formats))
+    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _shipments(body: object, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+    if body in ({}, []):
+        return
+    if type(body) is list:
+        found = [(f"/{index}", member) for index, member in objects(body, "", rejections)]
+    elif type(body) is dict and "ShipmentData" in body:
+        found = [(f"/ShipmentData/{index}", member) for index, member in objects(body["ShipmentData"], "/ShipmentData", rejections)]
+    else:
+        found = [("", body)] if type(body) is dict else []
+    shipments = [(f"{where}/Shipment", child(member, "Shipment")) for where, member in found if "Shipment" in member]
+    if found and not shipments and not (type(body) is dict and {"Error", "error", "rmk"} & body.keys()):
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no shipment of Delhivery")
+    if not found and type(body) is not dict:
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no shipment of Delhivery")
+    yield from shipments
+
+
+def _scans(shipment: JsonObject, where: str, rejections: list[Rejection]) -> list[Scan]:
+    """The status first, unless a scan of the list says the same."""
+    code = text(shipment.get("NSLCode"))
+    scans = []
+    for index, member in objects(shipment.get("Scans"), f"{where}/Scans", rejections):
+        detail = child(member, "ScanDetail") or member
+        scans.append(
+            Scan(
+                where=f"{where}/Scans/{index}",
+                type=text(detail.get("ScanType")),
+                word=text(detail.get("Scan")),
+                at=text(detail.get("ScanDateTime")) or text(detail.get("StatusDateTime")),
+                city=text(detail.get("ScannedLocation")),
+                words=text(detail.get("Instructions")),
+                code=text(detail.get("StatusCode")),
+                signatory=text(child(shipment, "Status").get("RecievedBy")),
+            )
+        )
+    status = child(shipment, "Status")
+    newest = Scan(
+        where=f"{where}/Status",
+        type=text(status.get("StatusType")),
+        word=text(status.get("Status")),
+        at=text(status.get("StatusDateTime")),
+        city=text(status.get("StatusLocation")),
+        words=text(status.get("Instructions")),
+        code=text(status.get("StatusCode")) or code,
+        signatory=text(status.get("RecievedBy")) or text(status.get("ReceivedBy")),
+    )
+    if not status or any((scan.word, scan.at) == (newest.word, newest.at) for scan in scans):
+        return scans
+    return [newest, *scans]
+
+
+CARRIER: Final = Carrier(
+    carrier_id="delhivery",
+    name="Delhivery",
+    normalizers={"1": normalize},
+    stable="1",
+    formats=("Scan push", "Tracking answer"),
+    authentication=(UrlToken(), SharedHeader(header="Webhook-Token")),
+)

@@ -1,0 +1,121 @@
+"""DHL Parcel Germany: the tracking answer whose elements are all called `data` and whose values are all attributes.
+
+An event is said by ICE (what), RIC (why) and the standard event code; what is loaded with `PO` goes out for delivery, while ICEs of
+trouble keep their meaning. An ICE that is not known is read by its standard event code where that says enough (`by_category`). On the way
+back (`ruecksendung`) movement is `returning` and a delivery `returned`. Times are German.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
+
+from lxml.etree import _Element
+
+from events.carriers.carrier import Carrier, SharedHeader, UrlToken
+from events.errors import Cause, UnreadableMessageError
+from events.event import Normalized, Raw, Reading, Rejection
+from events.reading.enrichment import with_signer
+from events.reading.formats import TimeFormats
+from events.reading.meanings import UNMAPPED, Meaning, meanings
+from events.reading.places import place
+from events.reading.scan import scan
+from events.reading.text import signer, text
+from events.reading.times import Clock
+from events.reading.xml import Document, answers, read_xml
+from events.vocabulary import Kind, Status
+
+CODES: Final = meanings("dhl_parcel_de_codes.csv")
+"""(ICE, RIC, standard event code), each blank where it makes no difference."""
+
+CLOCK: Final = Clock(formats=TimeFormats("%d.%m.%Y[ %H:%M[:%S]]", "%Y-%m-%dT%H:%M:%S[%f][%z]"), default_zone="Europe/Berlin")
+ON_THE_WAY: Final = frozenset({Status.PICKED_UP, Status.IN_TRANSIT, Status.OUT_FOR_DELIVERY, Status.AVAILABLE_FOR_PICKUP})
+COUNTRIES: Final = {
+    "belgien": "BE",
+    "dänemark": "DK",
+    "deutschland": "DE",
+    "frankreich": "FR",
+    "großbritannien": "GB",
+    "italien": "IT",
+    "luxemburg": "LU",
+    "niederlande": "NL",
+    "österreich": "AT",
+    "polen": "PL",
+    "schweiz": "CH",
+    "spanien": "ES",
+    "tschechische republik": "CZ",
+    "usa": "US",
+}
+"""Names that the German answer prints."""
+
+PIECES: Final = frozenset({"piece-shipment", "piece-status-public"})
+LISTS: Final = frozenset({"piece-shipment-list", "piece-status-public-list", "status-for-public-user", "piece-event-list"})
+
+
+def normalize(body: bytes, received_at: datetime) -> Normalized:
+    """Events of all pieces of one answer."""
+    rejections: list[Rejection] = []
+    readings: list[Reading] = []
+    for index, piece in enumerate(_pieces(read_xml(body)), start=1):
+        found: list[Reading] = []
+        for where, event in _events(piece, f"piece-shipment[{index}]"):
+            found += _reading(event, text(piece.get("piece-code")), where, received_at, rejections)
+        readings += with_signer(found, signer(piece.get("recipient-name")))
+    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _pieces(document: Document) -> Iterator[_Element]:
+    for answer in answers(document):
+        if answer.tag != "data" or answer.get("name") not in PIECES | LISTS:
+            raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of DHL Parcel Germany")
+        yield from (element for element in answer.iter("data") if element.get("name") in PIECES)
+
+
+def _events(piece: _Element, where: str) -> Iterator[tuple[str, _Element]]:
+    """The events of a piece; a piece without any tells its status as one, at the status' own time."""
+    events = [element for element in piece.iter("data") if element.get("name") == "piece-event"]
+    if not events and piece.get("ice"):
+        yield where, piece
+    yield from ((f"{where}/piece-event[{index}]", event) for index, event in enumerate(events, start=1))
+
+
+def _reading(event: _Element, number: str | None, where: str, received_at: datetime, rejections: list[Rejection]) -> tuple[Reading, ...]:
+    ice, ric, code = (text(event.get(name)) for name in ("ice", "ric", "standard-event-code"))
+    meaning, by_category = _said(ice or "", ric or "", code or "")
+    if event.get("ruecksendung") == "true":
+        meaning = _on_the_way_back(meaning)
+    country = text(event.get("event-country"))
+    return scan(
+        pointer=where,
+        rejections=rejections,
+        number=number,
+        raw=Raw(type=ice, code=ric, reason=code),
+        meaning=meaning,
+        by_category=by_category,
+        time=CLOCK.read(text(event.get("event-timestamp")) or text(event.get("status-timestamp")), received_at=received_at),
+        place=place(city=event.get("event-location"), country=COUNTRIES.get((country or "").casefold(), country)),
+        description=text(event.get("event-text")) or text(event.get("event-status")) or text(event.get("status")),
+    )
+
+
+def _said(ice: str, ric: str, code: str) -> tuple[Meaning, bool]:
+    for key in ((ice, ric, code), (ice, ric, ""), (ice, "", code), (ice, "", "")):
+        if ice and (known := CODES.get(key)):
+            return known, False
+    by_code = CODES.get(("", "", code))
+    return by_code or UNMAPPED, by_code is not None and bool(ice)
+
+
+def _on_the_way_back(meaning: Meaning) -> Meaning:
+    if meaning.status is Status.DELIVERED:
+        return Meaning(Kind.SCAN, Status.RETURNED)
+    return Meaning(Kind.SCAN, Status.RETURNING) if meaning.status in ON_THE_WAY else meaning
+
+
+CARRIER: Final = Carrier(
+    carrier_id="dhl_parcel_de",
+    name="DHL Parcel Germany",
+    normalizers={"1": normalize},
+    stable="1",
+    formats=("Sendungsverfolgung XML",),
+    authentication=(UrlToken(), SharedHeader(header="Webhook-Token")),
+)

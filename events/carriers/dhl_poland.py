@@ -1,0 +1,63 @@
+"""DHL24 Poland: getTrackAndTraceInfo (SOAP). Times are Polish; `receivedBy` of the shipment signed its delivery."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
+
+from lxml.etree import _Element
+
+from events.carriers.carrier import Carrier, SharedHeader, UrlToken
+from events.errors import Cause, UnreadableMessageError
+from events.event import Normalized, Raw, Reading, Rejection
+from events.reading.enrichment import with_signer
+from events.reading.formats import TimeFormats
+from events.reading.meanings import UNMAPPED, meanings
+from events.reading.places import place
+from events.reading.scan import scan
+from events.reading.text import signer
+from events.reading.times import Clock
+from events.reading.xml import Document, answers, read_xml, text_at, texts
+
+CODES: Final = meanings("dhl_poland_codes.csv")
+CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%d[ %H:%M[:%S]]", "%Y-%m-%dT%H:%M:%S[%f][%z]"), default_zone="Europe/Warsaw")
+
+
+def normalize(body: bytes, received_at: datetime) -> Normalized:
+    """Events of one answer."""
+    rejections: list[Rejection] = []
+    readings: list[Reading] = []
+    for result in _results(read_xml(body)):
+        number = text_at(result, "shipmentId")
+        found: list[Reading] = []
+        for index, item in enumerate(result.iterfind("events/item"), start=1):
+            fields = texts(item)
+            code = fields.get("status")
+            found += scan(
+                pointer=f"events/item[{index}]",
+                rejections=rejections,
+                number=number,
+                raw=Raw(code=code),
+                meaning=CODES.get((code or "",), UNMAPPED),
+                time=CLOCK.read(fields.get("timestamp"), received_at=received_at),
+                place=place(city=fields.get("terminal")),
+                description=fields.get("description"),
+            )
+        readings += with_signer(found, signer(text_at(result, "receivedBy")))
+    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _results(document: Document) -> Iterator[_Element]:
+    for answer in answers(document):
+        if answer.tag not in ("getTrackAndTraceInfoResponse", "Fault"):
+            raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of DHL24 Poland")
+        yield from answer.iterfind("getTrackAndTraceInfoResult")
+
+
+CARRIER: Final = Carrier(
+    carrier_id="dhl_poland",
+    name="DHL Parcel Poland",
+    normalizers={"1": normalize},
+    stable="1",
+    formats=("DHL24 getTrackAndTraceInfo SOAP",),
+    authentication=(UrlToken(), SharedHeader(header="Webhook-Token")),
+)

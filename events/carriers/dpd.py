@@ -1,0 +1,171 @@
+"""DPD: steps of the ParcelLifeCycle service (SOAP), traces of DPD France (SOAP) and the group's tracking JSON.
+
+A step of the life cycle counts only once it has been reached, and the answer names no parcel: the request did. `ReturningFromDelivery` is
+back to the depot, not to the sender. Group times are UTC, the others local.
+"""
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from lxml.etree import _Element
+
+from events.carriers.carrier import Carrier, SharedHeader, UrlToken
+from events.errors import Cause, UnreadableMessageError
+from events.event import Normalized, Place, Raw, Reading, Rejection
+from events.reading.enrichment import estimate, with_estimate
+from events.reading.formats import TimeFormats
+from events.reading.json import read_json
+from events.reading.lists import JsonObject, child, objects
+from events.reading.meanings import UNMAPPED, meanings
+from events.reading.places import place
+from events.reading.scan import scan
+from events.reading.text import text
+from events.reading.times import Clock
+from events.reading.xml import Document, answers, is_xml, read_xml, text_at, texts
+
+CODES: Final = meanings("dpd_codes.csv")
+"""(format, code): `steps` of the life cycle, `france`, `group`."""
+
+_TIMES: Final = TimeFormats(
+    "%Y-%m-%dT%H:%M:%S[%f][%z]",
+    "%-m/%-d/%Y %-I:%M[:%S] %p",
+    "%-d.%-m.%Y[,][ %-H:%M[:%S]]",
+    "%Y-%m-%d[ %H:%M[:%S]]",
+)
+STEPS: Final = Clock(formats=_TIMES, default_zone="Europe/Berlin")
+FRANCE: Final = Clock(formats=_TIMES, default_zone="Europe/Paris")
+GROUP: Final = Clock(formats=_TIMES)
+_DEPOT: Final = re.compile(r"(?P<city>.+) \((?P<country>[A-Z]{2})\)")
+_ERROR_FIELDS: Final = frozenset({"error", "errors", "message", "errorCode", "detail"})
+
+
+class Scan(NamedTuple):
+    """One scan, from any of the formats."""
+
+    where: str
+    format: str
+    code: str | None
+    words: str | None
+    at: str | None
+    place: Place
+    clock: Clock
+    signatory: str | None = None
+
+
+class Item(NamedTuple):
+    """One parcel, from any of the formats."""
+
+    number: str | None
+    scans: tuple[Scan, ...]
+    estimate: str | None = None
+
+
+def normalize(body: bytes, received_at: datetime) -> Normalized:
+    """Events of one answer."""
+    rejections: list[Rejection] = []
+    readings: list[Reading] = []
+    for item in _from_xml(read_xml(body)) if is_xml(body) else _from_json(read_json(body), rejections):
+        found: list[Reading] = []
+        for event in item.scans:
+            found += scan(
+                pointer=event.where,
+                rejections=rejections,
+                number=item.number,
+                raw=Raw(code=event.code),
+                meaning=CODES.get((event.format, event.code or ""), UNMAPPED),
+                time=event.clock.read(event.at, event.place, received_at=received_at),
+                place=event.place,
+                description=event.words,
+                signatory=event.signatory,
+            )
+        readings += with_estimate(found, estimate(item.estimate, _TIMES))
+    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _from_xml(document: Document) -> Iterator[Item]:
+    for answer in answers(document):
+        if answer.tag == "getTrackingDataResponse":
+            yield from (Item(None, tuple(_steps(result))) for result in answer.iterfind("trackingresult"))
+        elif answer.tag.startswith("GetShipmentTrace"):
+            for number in answer.iter("ShipmentNumber"):
+                result = number.getparent()
+                if result is not None:
+                    yield Item(text_at(number, "."), tuple(_traces(result)))
+        elif answer.tag != "Fault":
+            raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of DPD")
+
+
+def _steps(result: _Element) -> Iterator[Scan]:
+    for index, step in enumerate(result.iterfind("statusInfo"), start=1):
+        fields = texts(step)
+        if fields.get("statusHasBeenReached") != "true":
+            continue
+        printed = text_at(step, "location/content")
+        depot = _DEPOT.fullmatch(printed or "")
+        yield Scan(
+            where=f"statusInfo[{index}]",
+            format="steps",
+            code=fields.get("status"),
+            words=text_at(step, "description/content/content", "label/content"),
+            at=text_at(step, "date/content"),
+            place=place(city=depot["city"], country=depot["country"]) if depot else place(city=printed),
+            clock=STEPS,
+        )
+
+
+def _traces(result: _Element) -> Iterator[Scan]:
+    for index, trace in enumerate(result.iterfind("Traces/clsTrace"), start=1):
+        fields = texts(trace)
+        date, time = fields.get("ScanDate"), fields.get("ScanTime")
+        yield Scan(
+            where=f"Traces/clsTrace[{index}]",
+            format="france",
+            code=fields.get("StatusNumber"),
+            words=fields.get("StatusDescription"),
+            at=f"{date} {time}" if date and time else date,
+            place=place(city=fields.get("CenterName")),
+            clock=FRANCE,
+        )
+
+
+def _from_json(body: object, rejections: list[Rejection]) -> Iterator[Item]:
+    if body in ({}, []):
+        return
+    found = [("", body)] if type(body) is dict else [(f"/{at}", parcel) for at, parcel in objects(body, "", rejections)]
+    known = [(where, parcel) for where, parcel in found if {"events", "trackingNumber"} & parcel.keys()]
+    if not known and not any(_ERROR_FIELDS & parcel.keys() for _, parcel in found):
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking of DPD")
+    for where, parcel in known:
+        scans = tuple(_group(parcel, where, rejections))
+        yield Item(text(parcel.get("trackingNumber")), scans, text(parcel.get("estimatedDelivery")))
+
+
+def _group(parcel: JsonObject, where: str, rejections: list[Rejection]) -> Iterator[Scan]:
+    """The events of a parcel; one without any tells its status as one, without a time."""
+    events = objects(parcel.get("events"), f"{where}/events", rejections)
+    if not events and (status := text(parcel.get("status"))) and ("group", status) in CODES:
+        yield Scan(f"{where}/status", "group", status, text(parcel.get("statusDescription")), None, place(), GROUP)
+    for index, event in events:
+        location = child(event, "location")
+        yield Scan(
+            where=f"{where}/events/{index}",
+            format="group",
+            code=text(event.get("status")),
+            words=text(event.get("description")),
+            at=text(event.get("timestamp")),
+            place=place(city=location.get("city"), postal_code=location.get("postalCode"), country=location.get("country")),
+            clock=GROUP,
+            signatory=text(event.get("signedBy")),
+        )
+
+
+CARRIER: Final = Carrier(
+    carrier_id="dpd",
+    name="DPD",
+    normalizers={"1": normalize},
+    stable="1",
+    formats=("ParcelLifeCycle SOAP", "DPD France traces SOAP", "Group tracking JSON"),
+    authentication=(UrlToken(), SharedHeader(header="Webhook-Token")),
+)

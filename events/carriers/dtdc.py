@@ -1,0 +1,74 @@
+"""DTDC: tracking answers (`trackDetails`) and pushes (`shipmentStatus`). Dates are DDMMYYYY, times HHMM, both Indian."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
+
+from events.carriers.carrier import Carrier, SharedHeader, UrlToken
+from events.errors import Cause, UnreadableMessageError
+from events.event import Normalized, Raw, Reading, Rejection
+from events.reading.formats import TimeFormats
+from events.reading.json import read_json
+from events.reading.lists import JsonObject, child, objects
+from events.reading.meanings import UNMAPPED, meanings
+from events.reading.places import place
+from events.reading.scan import scan
+from events.reading.text import text
+from events.reading.times import Clock
+
+CODES: Final = meanings("dtdc_codes.csv")
+CLOCK: Final = Clock(
+    formats=TimeFormats("%d%m%Y[ %H%M[%S]]", "%d%m%Y %H:%M[:%S]", "%-d/%-m/%Y[ %H:%M[:%S]]", "%-d-%-m-%Y[ %H:%M[:%S]]"),
+    default_zone="Asia/Kolkata",
+)
+_LISTS: Final = ("trackDetails", "shipmentStatus")
+_HEADERS: Final = ("trackHeader", "shipment")
+
+
+def normalize(body: bytes, received_at: datetime) -> Normalized:
+    """Events of one push or answer."""
+    rejections: list[Rejection] = []
+    readings: list[Reading] = []
+    for where, answer in _answers(read_json(body), rejections):
+        number = next((found for name in _HEADERS if (found := text(child(answer, name).get("strShipmentNo")))), None)
+        for name in _LISTS:
+            pointer = f"{where}/{name}"
+            for index, event in objects(answer.get(name), pointer, rejections):
+                readings += _reading(event, number, f"{pointer}/{index}", received_at, rejections)
+    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _answers(body: object, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+    if body in ({}, []):
+        return
+    found = [("", body)] if type(body) is dict else [(f"/{at}", answer) for at, answer in objects(body, "", rejections)]
+    if not any({*_LISTS, *_HEADERS, "errorDetails", "statusFlag"} & answer.keys() for _, answer in found):
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking of DTDC")
+    yield from found
+
+
+def _reading(event: JsonObject, number: str | None, where: str, received_at: datetime, rejections: list[Rejection]) -> tuple[Reading, ...]:
+    """A push prints the code where an answer prints its words."""
+    pushed = text(event.get("strActionDesc"))
+    code = text(event.get("strCode")) or (text(event.get("strAction")) if pushed else None)
+    date, time, manifest = (text(event.get(name)) for name in ("strActionDate", "strActionTime", "strManifestNo"))
+    return scan(
+        pointer=where,
+        rejections=rejections,
+        number=number,
+        raw=Raw(code=code, further=(manifest,) if manifest else ()),
+        meaning=CODES.get((code or "",), UNMAPPED),
+        time=CLOCK.read(f"{date} {time}" if date and time else date, received_at=received_at),
+        place=place(city=event.get("strOrigin")),
+        description=pushed or text(event.get("strAction")),
+    )
+
+
+CARRIER: Final = Carrier(
+    carrier_id="dtdc",
+    name="DTDC",
+    normalizers={"1": normalize},
+    stable="1",
+    formats=("Tracking JSON", "Status push JSON"),
+    authentication=(UrlToken(), SharedHeader(header="Webhook-Token")),
+)

@@ -1,0 +1,81 @@
+"""Easyship: the webhook of a status change, which prints no time, and that of checkpoints. The words of a status are its code."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
+
+from events.carriers.carrier import Carrier, SharedHeader, UrlToken
+from events.errors import Cause, UnreadableMessageError
+from events.event import Normalized, Raw, Reading, Rejection
+from events.reading.formats import ISO
+from events.reading.json import read_json
+from events.reading.lists import JsonObject, as_list, child, objects
+from events.reading.meanings import UNMAPPED, meanings
+from events.reading.places import place
+from events.reading.scan import scan
+from events.reading.text import text
+from events.reading.times import Clock
+
+CODES: Final = meanings("easyship_codes.csv")
+"""Words of a status, in lower case with blanks."""
+
+CLOCK: Final = Clock(formats=ISO)
+_CHECKPOINT_WORDS: Final = ("primary_status", "status", "order_status")
+
+
+def normalize(body: bytes, received_at: datetime) -> Normalized:
+    """Events of one webhook; webhooks about labels and orders say nothing of the parcel's way."""
+    rejections: list[Rejection] = []
+    readings: list[Reading] = []
+    for where, shipment in _shipments(read_json(body), rejections):
+        number = text(shipment.get("tracking_number"))
+        for pointer, event in _events(shipment, where, rejections):
+            code = next((found for name in _CHECKPOINT_WORDS if (found := text(event.get(name)))), None)
+            at = place(
+                city=text(event.get("city")) or event.get("location"),
+                region=event.get("state"),
+                postal_code=event.get("postal_code"),
+                country=text(event.get("country_iso3")) or event.get("country_name"),
+            )
+            readings += scan(
+                pointer=pointer,
+                rejections=rejections,
+                number=number,
+                raw=Raw(code=code),
+                meaning=CODES.get(((code or "").replace("_", " ").casefold(),), UNMAPPED),
+                time=CLOCK.read(text(event.get("checkpoint_time")), at, received_at=received_at),
+                place=at,
+                description=text(event.get("message")),
+            )
+    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _shipments(body: object, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+    if body in ({}, []):
+        return
+    if type(body) is not dict or not {"event_type", "resource_type"} & body.keys():
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no webhook of Easyship")
+    if "tracking" in (text(body.get("event_type")) or "shipment.tracking"):
+        shipment = child(body, "data")
+        yield from (
+            (("/data", shipment),) if shipment else ((f"/data/{at}", one) for at, one in objects(body.get("data"), "/data", rejections))
+        )
+
+
+def _events(shipment: JsonObject, where: str, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+    """The checkpoints; without any the status itself."""
+    if as_list(shipment.get("checkpoints")):
+        pointer = f"{where}/checkpoints"
+        yield from ((f"{pointer}/{index}", event) for index, event in objects(shipment["checkpoints"], pointer, rejections))
+    elif "status" in shipment:
+        yield f"{where}/status", {"status": shipment["status"]}
+
+
+CARRIER: Final = Carrier(
+    carrier_id="easyship",
+    name="Easyship",
+    normalizers={"1": normalize},
+    stable="1",
+    formats=("shipment.tracking.status.changed webhook", "shipment.tracking.checkpoints.created webhook"),
+    authentication=(UrlToken(), SharedHeader(header="Webhook-Token")),
+)

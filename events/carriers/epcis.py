@@ -1,0 +1,223 @@
+"""GS1 EPCIS 2.0: events of a document, as JSON-LD or XML. An event names several things; it is told of each as a shipment of its own.
+
+A code is business step and disposition, each as a CBV word, URN or web URI. The step decides; a disposition of trouble outranks it, and
+any disposition speaks where the step says nothing of transport. `receiving` is a delivery only where the event's own destination is the
+place of reading. An `errorDeclaration` takes back the event of the same id; the taking back gets an id of its own.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from lxml.etree import _Element
+
+from events.carriers.carrier import Carrier, SharedHeader, UrlToken
+from events.errors import Cause, UnreadableMessageError
+from events.event import Moment, Normalized, Place, Raw, Reading, Rejection
+from events.identity import normalize_number
+from events.reading.formats import ISO
+from events.reading.json import read_json
+from events.reading.lists import JsonObject, as_list, child, objects
+from events.reading.meanings import UNMAPPED, Meaning, meanings
+from events.reading.places import place
+from events.reading.text import text
+from events.reading.times import Clock
+from events.reading.xml import Document, answers, is_xml, read_xml, text_at, texts
+from events.vocabulary import Kind, Status
+
+CODES: Final = meanings("epcis_codes.csv")
+"""(field, word): `bizStep` or `disposition`."""
+
+CLOCK: Final = Clock(formats=ISO)
+TALK: Final = Meaning(Kind.INFO)
+ERROR: Final = Meaning(Kind.CORRECTION)
+DELIVERED: Final = Meaning(Kind.SCAN, Status.DELIVERED)
+TROUBLE: Final = frozenset({"damaged", "destroyed", "disposed", "returned", "stolen"})
+"""Dispositions that outrank the step."""
+
+EVENTS: Final = ("ObjectEvent", "AggregationEvent", "TransactionEvent", "TransformationEvent", "AssociationEvent")
+DOCUMENTS: Final = frozenset({"EPCISDocument", "EPCISQueryDocument", "QueryResults"})
+_ERROR_SUFFIX: Final = "#error"
+_PREFIXES: Final = ("urn:epcglobal:cbv:bizstep:", "urn:epcglobal:cbv:disp:", "BizStep-", "Disp-")
+
+
+class Event(NamedTuple):
+    """One event, from either format. `numbers` are all that it could be about, the most definite list first."""
+
+    where: str
+    kind: str
+    event_id: str | None
+    at: str | None
+    offset: str | None
+    step: str | None
+    disposition: str | None
+    read_point: str | None
+    location: str | None
+    destinations: frozenset[str]
+    numbers: tuple[tuple[str, ...], ...]
+    is_error: bool
+
+
+def normalize(body: bytes, received_at: datetime) -> Normalized:
+    """Events of one document, query result or capture of a single event."""
+    rejections: list[Rejection] = []
+    readings: list[Reading] = []
+    for event in _from_xml(read_xml(body)) if is_xml(body) else _from_json(read_json(body), rejections):
+        time = CLOCK.read_beside(event.at, event.offset, received_at=received_at) if _is_naive(event) else None
+        time = time or CLOCK.read(event.at, received_at=received_at)
+        if time is None:
+            rejections.append(Rejection(pointer=event.where, why="a time in no known format"))
+            continue
+        readings += _readings(event, time)
+    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _is_naive(event: Event) -> bool:
+    wall = ISO.read(event.at) if event.at else None
+    return wall is not None and wall.offset is None
+
+
+def _readings(event: Event, time: Moment) -> Iterator[Reading]:
+    meaning = ERROR if event.is_error else _meaning(event)
+    somewhere: Place = place(facility=event.read_point or event.location)
+    numbers: tuple[str | None, ...] = next((found for found in event.numbers if found), (None,))
+    for number in numbers:
+        yield Reading(
+            tracking_number=number,
+            kind=meaning.kind,
+            status=meaning.status,
+            reason=meaning.reason,
+            raw=Raw(code=event.step, reason=event.disposition, further=(event.kind,)),
+            time=time,
+            place=somewhere,
+            native_id=f"{event.event_id}{_ERROR_SUFFIX}" if event.event_id and event.is_error else event.event_id,
+            native_id_per_number=True,
+            description=event.kind,
+            corrects=f"{event.event_id}@{normalize_number(number or '')}" if event.event_id and event.is_error else None,
+        )
+
+
+def _meaning(event: Event) -> Meaning:
+    step, disposition = _word(event.step), _word(event.disposition)
+    by_step, by_disposition = CODES.get(("bizStep", step)), CODES.get(("disposition", disposition))
+    if disposition in TROUBLE and by_disposition is not None:
+        return by_disposition
+    if step == "receiving" and {event.location, event.read_point} & event.destinations:
+        return DELIVERED
+    if by_step is not None:
+        return by_disposition if by_step.kind is Kind.INFO and by_disposition is not None else by_step
+    if event.step:
+        return UNMAPPED
+    return by_disposition or (UNMAPPED if event.disposition else TALK)
+
+
+def _word(printed: str | None) -> str:
+    """`shipping` out of `urn:epcglobal:cbv:bizstep:shipping` or `https://ref.gs1.org/cbv/BizStep-shipping`."""
+    for prefix in _PREFIXES:
+        _, found, word = (printed or "").rpartition(prefix)
+        if found:
+            return word
+    return printed or ""
+
+
+def _from_json(body: object, rejections: list[Rejection]) -> Iterator[Event]:
+    if body in ({}, []):
+        return
+    found = list(_listed(body, rejections))
+    known = type(body) is dict and (text(body.get("type")) in DOCUMENTS or "epcisBody" in body)
+    if not found and not known and not (type(body) is dict and {"title", "status", "detail"} & body.keys()):
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no events of EPCIS")
+    for where, event in found:
+        error = event.get("errorDeclaration")
+        yield Event(
+            where=where,
+            kind=text(event.get("type")) or text(event.get("isA")) or EVENTS[0],
+            event_id=text(event.get("eventID")),
+            at=text(event.get("eventTime")),
+            offset=text(event.get("eventTimeZoneOffset")),
+            step=text(event.get("bizStep")),
+            disposition=text(event.get("disposition")),
+            read_point=_id(event, "readPoint"),
+            location=_id(event, "bizLocation"),
+            destinations=frozenset(
+                name for member in _members(event, "destinationList") if (name := text(member.get("destination"))) is not None
+            ),
+            numbers=tuple(_names(event.get(name)) for name in ("parentID", "epcList", "outputEPCList", "inputEPCList", "childEPCs")),
+            is_error=type(error) is dict,
+        )
+
+
+def _listed(body: object, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+    if type(body) is list:
+        where, members = "", body
+    elif type(body) is dict and text(body.get("type")) in EVENTS:
+        where, members = "", [body]
+    elif type(body) is dict:
+        results = child(body, "epcisBody", "queryResults", "resultsBody")
+        inner = "/epcisBody/queryResults/resultsBody/eventList" if results else "/epcisBody/eventList"
+        where, members = inner, as_list(results.get("eventList") if results else child(body, "epcisBody").get("eventList"))
+        members = members or [event for event in as_list(child(body, "epcisBody").get("event")) if type(event) is dict]
+    else:
+        return
+    for index, event in objects(members, where, rejections):
+        if "eventTime" in event or text(event.get("type")) in EVENTS:
+            yield f"{where}/{index}", event
+
+
+def _id(event: JsonObject, name: str) -> str | None:
+    return text(child(event, name).get("id")) or text(event.get(name))
+
+
+def _members(event: JsonObject, name: str) -> list[JsonObject]:
+    return [member for member in as_list(event.get(name)) if type(member) is dict]
+
+
+def _names(value: object) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(found for member in as_list(value) if (found := text(member)) is not None))
+
+
+def _from_xml(document: Document) -> Iterator[Event]:
+    for answer in answers(document):
+        if answer.tag not in DOCUMENTS and answer.tag not in EVENTS and answer.tag != "Fault" and answer.find(".//EventList") is None:
+            raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no document of EPCIS")
+        for index, event in enumerate(answer.iter(*EVENTS), start=1):
+            yield _xml_event(event, f"EventList/{event.tag}[{index}]")
+
+
+def _xml_event(event: _Element, where: str) -> Event:
+    """Of EPCIS 1.2 too, where later fields lie in `extension` and `baseExtension`."""
+    fields = texts(event)
+    for name in ("baseExtension", "extension"):
+        inner = event.find(name)
+        if inner is not None:
+            fields = texts(inner) | fields
+    lists = ("epcList", "outputEPCList", "inputEPCList", "childEPCs")
+    parent = fields.get("parentID")
+    return Event(
+        where=where,
+        kind=event.tag,
+        event_id=fields.get("eventID"),
+        at=fields.get("eventTime"),
+        offset=fields.get("eventTimeZoneOffset"),
+        step=fields.get("bizStep"),
+        disposition=fields.get("disposition"),
+        read_point=text_at(event, "readPoint/id"),
+        location=text_at(event, "bizLocation/id"),
+        destinations=frozenset(found for member in event.iter("destination") if (found := text_at(member, ".")) is not None),
+        numbers=((parent,) if parent else (), *(_xml_names(event, name) for name in lists)),
+        is_error=next(event.iter("errorDeclaration"), None) is not None,
+    )
+
+
+def _xml_names(event: _Element, name: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(found for epc in event.iterfind(f"{name}/epc") if (found := text_at(epc, ".")) is not None))
+
+
+CARRIER: Final = Carrier(
+    carrier_id="epcis",
+    name="GS1 EPCIS",
+    normalizers={"1": normalize},
+    stable="1",
+    formats=("EPCIS 2.0 JSON-LD", "EPCIS 1.2 and 2.0 XML"),
+    authentication=(UrlToken(), SharedHeader(header="Webhook-Token")),
+)

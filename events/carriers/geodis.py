@@ -1,0 +1,70 @@
+"""Geodis: the shipment with its history (`listSuivis`). A code is situation and justification (`AAR/CFM`); `timeline` is a rollup.
+
+Only justification CFM (conform) says that a situation went as it should; other pairs are known one by one.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
+
+from events.carriers.carrier import Carrier, SharedHeader, UrlToken
+from events.errors import Cause, UnreadableMessageError
+from events.event import Normalized, Raw, Reading, Rejection
+from events.reading.enrichment import estimate, with_estimate
+from events.reading.formats import TimeFormats
+from events.reading.json import read_json
+from events.reading.lists import JsonObject, objects
+from events.reading.meanings import UNMAPPED, meanings
+from events.reading.places import place
+from events.reading.scan import scan
+from events.reading.text import text
+from events.reading.times import Clock
+
+CODES: Final = meanings("geodis_codes.csv")
+CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%d[ %H:%M[:%S]]", "%d/%m/%Y[ %H:%M[:%S]]"), default_zone="Europe/Paris")
+
+
+def normalize(body: bytes, received_at: datetime) -> Normalized:
+    """Events of one or several shipments."""
+    rejections: list[Rejection] = []
+    readings: list[Reading] = []
+    for where, shipment in _shipments(read_json(body), rejections):
+        pointer = f"{where}/listSuivis"
+        found: list[Reading] = []
+        for index, event in objects(shipment.get("listSuivis"), pointer, rejections):
+            code, date, time = (text(event.get(name)) for name in ("codeSituationJustification", "dateSuivi", "heureSuivi"))
+            found += scan(
+                pointer=f"{pointer}/{index}",
+                rejections=rejections,
+                number=text(shipment.get("noSuivi")),
+                raw=Raw(code=code),
+                meaning=CODES.get((code or "",), UNMAPPED),
+                time=CLOCK.read(f"{date} {time}" if date and time else date, received_at=received_at),
+                place=place(city=event.get("libelleCentre"), facility=event.get("codeSa")),
+                description=text(event.get("libelleSuivi")) or text(event.get("libelleCourtSuivi")),
+            )
+        readings += with_estimate(found, estimate(text(shipment.get("dateLivraisonPrevue")), CLOCK.formats))
+    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _shipments(body: object, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+    if body in ({}, []):
+        return
+    if type(body) is not dict or not {"contenu", "listSuivis", "ok", "codeErreur"} & body.keys():
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking of Geodis")
+    if "listSuivis" in body:
+        yield "", body
+        return
+    is_list = type(body.get("contenu")) is list
+    for index, shipment in objects(body.get("contenu"), "/contenu", rejections):
+        yield f"/contenu/{index}" if is_list else "/contenu", shipment
+
+
+CARRIER: Final = Carrier(
+    carrier_id="geodis",
+    name="Geodis",
+    normalizers={"1": normalize},
+    stable="1",
+    formats=("Recherche d'envoi JSON",),
+    authentication=(UrlToken(), SharedHeader(header="Webhook-Token")),
+)

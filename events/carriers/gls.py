@@ -1,0 +1,88 @@
+"""GLS: answers of the ECI track and trace API. One answer may hold parcels and errors side by side.
+
+A code is `GROUP.DETAIL`; where its detail is not known, the groups of hub scans still say enough (`by_category`). A parcel's status is a
+rollup and speaks only for a parcel without events.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
+
+from events.carriers.carrier import Carrier, SharedHeader, UrlToken
+from events.errors import Cause, UnreadableMessageError
+from events.event import Normalized, Raw, Reading, Rejection
+from events.reading.formats import ISO
+from events.reading.json import read_json
+from events.reading.lists import JsonObject, as_list, objects
+from events.reading.meanings import UNMAPPED, Meaning, meanings
+from events.reading.places import place
+from events.reading.scan import scan
+from events.reading.text import text
+from events.reading.times import Clock
+
+CODES: Final = meanings("gls_codes.csv")
+"""(level, code): of an `event`, of the `group` before its dot, of a parcel's `status`."""
+
+CLOCK: Final = Clock(formats=ISO, default_zone="Europe/Berlin")
+
+
+def normalize(body: bytes, received_at: datetime) -> Normalized:
+    """Events of one answer; parcels with errors say nothing."""
+    rejections: list[Rejection] = []
+    readings: list[Reading] = []
+    for where, parcel in _parcels(read_json(body), rejections):
+        number = text(parcel.get("unitno")) or text(parcel.get("requested"))
+        for pointer, event in _events(parcel, where, rejections):
+            code = text(event.get("code"))
+            meaning, by_category = _said(code or "")
+            at = place(city=event.get("city"), postal_code=event.get("postalCode"), country=event.get("country"))
+            readings += scan(
+                pointer=pointer,
+                rejections=rejections,
+                number=number,
+                raw=Raw(code=code),
+                meaning=meaning,
+                by_category=by_category,
+                time=CLOCK.read(text(event.get("eventDateTime")), at, received_at=received_at),
+                place=at,
+                description=text(event.get("description")),
+            )
+    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _parcels(body: object, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+    if body in ({}, []):
+        return
+    if type(body) is dict and "unitno" in body:
+        yield "", body
+    elif type(body) is dict and "parcels" in body:
+        yield from ((f"/parcels/{index}", parcel) for index, parcel in objects(body["parcels"], "/parcels", rejections))
+    elif not (type(body) is dict and {"errorCode", "errors", "error", "message"} & body.keys()):
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of GLS")
+
+
+def _events(parcel: JsonObject, where: str, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+    status = text(parcel.get("status"))
+    if as_list(parcel.get("events")):
+        pointer = f"{where}/events"
+        yield from ((f"{pointer}/{index}", event) for index, event in objects(parcel["events"], pointer, rejections))
+    elif status is not None and ("status", status) in CODES:
+        yield f"{where}/status", {"code": status, "eventDateTime": parcel.get("statusDateTime")}
+
+
+def _said(code: str) -> tuple[Meaning, bool]:
+    known = CODES.get(("event", code)) or CODES.get(("status", code))
+    if known is not None:
+        return known, False
+    by_group = CODES.get(("group", code.partition(".")[0]))
+    return by_group or UNMAPPED, by_group is not None
+
+
+CARRIER: Final = Carrier(
+    carrier_id="gls",
+    name="GLS",
+    normalizers={"1": normalize},
+    stable="1",
+    formats=("ECI track and trace JSON",),
+    authentication=(UrlToken(), SharedHeader(header="Webhook-Token")),
+)

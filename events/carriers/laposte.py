@@ -1,0 +1,77 @@
+"""La Poste and Colissimo: the answer of Suivi v2, one shipment or a list of them.
+
+`event` holds the scans; `timeline` shows the same history to people and is left out. Every member tells its own `returnCode`, so one
+answer may hold shipments and errors.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
+
+from events.carriers.carrier import Carrier, SharedHeader, UrlToken
+from events.errors import Cause, UnreadableMessageError
+from events.event import Normalized, Raw, Reading, Rejection
+from events.reading.enrichment import estimate, with_estimate
+from events.reading.formats import TimeFormats
+from events.reading.json import read_json
+from events.reading.lists import JsonObject, child, objects
+from events.reading.meanings import UNMAPPED, meanings
+from events.reading.places import place
+from events.reading.scans import Scan, readings_of
+from events.reading.text import text, without_markup
+from events.reading.times import Clock
+
+CODES: Final = meanings("laposte_codes.csv")
+
+FORMATS: Final = TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d")
+CLOCK: Final = Clock(formats=FORMATS, default_zone="Europe/Paris")
+
+_ERROR_FIELDS: Final = frozenset({"code", "error", "errors", "message", "returnCode", "returnMessage"})
+
+
+def normalize(body: bytes, received_at: datetime) -> Normalized:
+    """Events of one answer."""
+    rejections: list[Rejection] = []
+    readings: list[Reading] = []
+    for where, shipment in _shipments(read_json(body), rejections):
+        found = readings_of(_scans(shipment, where, received_at, rejections), text(shipment.get("idShip")), rejections)
+        readings += with_estimate(found, estimate(text(shipment.get("estimDate")), FORMATS))
+    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _shipments(body: object, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+    if body in ({}, []):
+        return
+    if type(body) is list:
+        for index, member in objects(body, "", rejections):
+            yield from ((f"/{index}{where}", shipment) for where, shipment in _shipments(member, rejections))
+    elif type(body) is dict and child(body, "shipment"):
+        yield "/shipment", child(body, "shipment")
+    elif type(body) is dict and "event" in body and "idShip" in body:
+        yield "", body
+    elif type(body) is not dict or not _ERROR_FIELDS & body.keys():
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no answer of La Poste")
+
+
+def _scans(shipment: JsonObject, where: str, received_at: datetime, rejections: list[Rejection]) -> Iterator[Scan]:
+    for index, event in objects(shipment.get("event"), f"{where}/event", rejections):
+        where_at = place(country=event.get("country"))
+        code = text(event.get("code"))
+        yield Scan(
+            where=f"{where}/event/{index}",
+            raw=Raw(code=code),
+            meaning=CODES.get((code or "",), UNMAPPED),
+            time=CLOCK.read(text(event.get("date")), where_at, received_at=received_at),
+            place=where_at,
+            description=without_markup(text(event.get("label"))),
+        )
+
+
+CARRIER: Final = Carrier(
+    carrier_id="laposte",
+    name="La Poste",
+    normalizers={"1": normalize},
+    stable="1",
+    formats=("Suivi v2 JSON",),
+    authentication=(SharedHeader(header="X-Webhook-Secret"), UrlToken()),
+)

@@ -1,0 +1,80 @@
+"""Groupe Morneau: the order tracking of its API, one order or a list of them.
+
+The ordinal of a scan is its identity within the order. A status has a code and a text in two languages. Times are local; a zone of
+the carrier's own names the place.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
+
+from events.carriers.carrier import Carrier, SharedHeader, UrlToken
+from events.errors import Cause, UnreadableMessageError
+from events.event import Normalized, Raw, Reading, Rejection
+from events.reading.formats import TimeFormats
+from events.reading.json import read_json
+from events.reading.lines import place_in_line
+from events.reading.lists import JsonObject, child, objects
+from events.reading.meanings import UNMAPPED, meanings
+from events.reading.scans import Scan, readings_of
+from events.reading.text import text
+from events.reading.times import Clock
+
+CODES: Final = meanings("morneau_codes.csv")
+
+CLOCK: Final = Clock(
+    formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d[ %H:%M[:%S][%f]]"),
+    default_zone="America/Toronto",
+)
+
+_ORDER: Final = "OrderTracking"
+_ERROR_FIELDS: Final = frozenset({"Message", "message", "error", "errors", "Code"})
+
+
+def normalize(body: bytes, received_at: datetime) -> Normalized:
+    """Events of one answer."""
+    rejections: list[Rejection] = []
+    readings: list[Reading] = []
+    for where, order in _orders(read_json(body), rejections):
+        readings += readings_of(_scans(order, where, received_at, rejections), text(order.get("BillId")), rejections)
+    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _orders(body: object, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+    if body in ({}, []):
+        return
+    if type(body) is list:
+        for index, member in objects(body, "", rejections):
+            yield from ((f"/{index}{where}", order) for where, order in _orders(member, rejections))
+    elif type(body) is dict and _ORDER in body:
+        yield f"/{_ORDER}", child(body, _ORDER)
+    elif type(body) is dict and "History" in body:
+        yield "", body
+    elif type(body) is not dict or not _ERROR_FIELDS & body.keys():
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no order tracking of Morneau")
+
+
+def _scans(order: JsonObject, where: str, received_at: datetime, rejections: list[Rejection]) -> Iterator[Scan]:
+    for index, status in objects(order.get("History"), f"{where}/History", rejections):
+        where_at = place_in_line(text(status.get("Zone")), country="CA")
+        code = text(status.get("StatusCode"))
+        yield Scan(
+            where=f"{where}/History/{index}",
+            raw=Raw(code=code, reason=text(status.get("StatusReasonCode"))),
+            meaning=CODES.get((code or "",), UNMAPPED),
+            time=CLOCK.read(text(status.get("DateTime")), where_at, received_at=received_at),
+            place=where_at,
+            description=text(status.get("Status")) or text(status.get("StatusDescription")),
+            native_id=text(status.get("Ordinal")),
+            native_id_per_number=True,
+        )
+
+
+CARRIER: Final = Carrier(
+    carrier_id="morneau",
+    name="Groupe Morneau",
+    normalizers={"1": normalize},
+    stable="1",
+    formats=("Order tracking JSON",),
+    authentication=(SharedHeader(header="X-Webhook-Secret"), UrlToken()),
+)

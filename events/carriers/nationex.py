@@ -1,0 +1,96 @@
+"""Nationex: one shipment with its parcels, or a list of shipments.
+
+The shipment and each parcel have a number and a history of their own, so each is a shipment of ours. A parcel's scan has an id of the
+carrier and the id of an exception as code; the shipment's scans have words. Photos stay in the message.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
+
+from events.carriers.carrier import Carrier, SharedHeader, UrlToken
+from events.errors import Cause, UnreadableMessageError
+from events.event import Normalized, Place, Raw, Reading, Rejection
+from events.reading.enrichment import estimate, with_estimate
+from events.reading.formats import TimeFormats
+from events.reading.json import read_json
+from events.reading.lists import JsonObject, objects
+from events.reading.meanings import UNMAPPED, meanings
+from events.reading.places import place
+from events.reading.scans import Scan, readings_of
+from events.reading.text import text
+from events.reading.times import Clock
+
+CODES: Final = meanings("nationex_codes.csv")
+"""(level, code): words of the `shipment`, ids of exceptions of a `parcel`."""
+
+FORMATS: Final = TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d[ %H:%M[:%S][%f]]")
+CLOCK: Final = Clock(formats=FORMATS, default_zone="America/Toronto")
+
+_ERROR_FIELDS: Final = frozenset({"code", "error", "errors", "message", "Message"})
+
+
+def normalize(body: bytes, received_at: datetime) -> Normalized:
+    """Events of one answer."""
+    rejections: list[Rejection] = []
+    readings: list[Reading] = []
+    for where, shipment in _shipments(read_json(body), rejections):
+        readings += readings_of(_shipment_scans(shipment, where, received_at, rejections), text(shipment.get("ShipmentId")), rejections)
+        for index, parcel in objects(shipment.get("Parcels"), f"{where}/Parcels", rejections):
+            scans = _parcel_scans(parcel, f"{where}/Parcels/{index}", received_at, rejections)
+            found = readings_of(scans, text(parcel.get("ParcelId")), rejections)
+            readings += with_estimate(found, estimate(text(parcel.get("EstimatedDeliveryDate")), FORMATS))
+    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _shipments(body: object, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+    if body in ({}, []):
+        return
+    if type(body) is list:
+        for index, member in objects(body, "", rejections):
+            yield from ((f"/{index}{where}", shipment) for where, shipment in _shipments(member, rejections))
+    elif type(body) is dict and ("StatusHistories" in body or "Parcels" in body):
+        yield "", body
+    elif type(body) is not dict or not (_ERROR_FIELDS & body.keys() or "ShipmentId" in body):
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no shipment of Nationex")
+
+
+def _shipment_scans(shipment: JsonObject, where: str, received_at: datetime, rejections: list[Rejection]) -> Iterator[Scan]:
+    for index, status in objects(shipment.get("StatusHistories"), f"{where}/StatusHistories", rejections):
+        code, where_at = text(status.get("ShipmentStatus")), _depot(status.get("LastLocation"))
+        yield Scan(
+            where=f"{where}/StatusHistories/{index}",
+            raw=Raw(code=code),
+            meaning=CODES.get(("shipment", code or ""), UNMAPPED),
+            time=CLOCK.read(text(status.get("StatusDate")), where_at, received_at=received_at),
+            place=where_at,
+            description=text(status.get("ShipmentStatusEn")) or text(status.get("ShipmentStatusFr")),
+        )
+
+
+def _parcel_scans(parcel: JsonObject, where: str, received_at: datetime, rejections: list[Rejection]) -> Iterator[Scan]:
+    for index, event in objects(parcel.get("History"), f"{where}/History", rejections):
+        exception, where_at = text(event.get("ExceptionId")), _depot(event.get("CityDepot"))
+        yield Scan(
+            where=f"{where}/History/{index}",
+            raw=Raw(code=f"ExceptionId {exception}" if exception else None),
+            meaning=CODES.get(("parcel", exception or ""), UNMAPPED),
+            time=CLOCK.read(text(event.get("ProcessedDate")), where_at, received_at=received_at),
+            place=where_at,
+            description=text(event.get("DescriptionEn")) or text(event.get("DescriptionFr")),
+            native_id=text(event.get("ParcelHistoryId")),
+        )
+
+
+def _depot(city: object) -> Place:
+    return place(city=city, country="CA" if text(city) else None)
+
+
+CARRIER: Final = Carrier(
+    carrier_id="nationex",
+    name="Nationex",
+    normalizers={"1": normalize},
+    stable="1",
+    formats=("Shipment JSON",),
+    authentication=(SharedHeader(header="X-Webhook-Secret"), UrlToken()),
+)

@@ -1,0 +1,148 @@
+"""PARCEL.ONE: the answers of three interfaces, SOAP getTrackings, REST tracking and TrackLMC.
+
+Two of them print status words or numbers; TrackLMC prints an event code and beside it a delivery status after the manner of AfterShip
+(`Tag_NNN`), whose tag is a category. PARCEL.ONE's own number is the number; that of the last mile only where it is the only one.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
+
+from lxml.etree import _Element
+
+from events.carriers.carrier import Carrier, SharedHeader, UrlToken
+from events.errors import Cause, UnreadableMessageError
+from events.event import Normalized, Raw, Reading, Rejection
+from events.reading.enrichment import estimate, with_estimate, with_signer
+from events.reading.formats import TimeFormats
+from events.reading.json import read_json
+from events.reading.lines import place_in_line
+from events.reading.lists import JsonObject, as_list, objects
+from events.reading.meanings import UNMAPPED, Meaning, meanings
+from events.reading.scans import Scan, readings_of
+from events.reading.text import signer, text, without_markup
+from events.reading.times import Clock
+from events.reading.xml import Document, body_of, is_xml, read_xml, text_at, texts
+
+CODES: Final = meanings("parcelone_codes.csv")
+"""(vocabulary, code): `status` words of SOAP and REST; `event` and `delivery` of TrackLMC, where the event says more."""
+
+FORMATS: Final = TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d[ %H:%M[:%S][%f]]")
+CLOCK: Final = Clock(formats=FORMATS, default_zone="Europe/Berlin")
+
+_NUMBERS: Final = ("TrackingID", "P1Trackno", "CarrierTrackingID")
+_ERROR_FIELDS: Final = frozenset({"error", "errors", "message", "success"})
+
+
+def normalize(body: bytes, received_at: datetime) -> Normalized:
+    """Events of one push or answer."""
+    rejections: list[Rejection] = []
+    if is_xml(body):
+        readings = list(_from_xml(read_xml(body), received_at, rejections))
+    else:
+        readings = list(_from_json(read_json(body), "", received_at, rejections))
+    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _from_json(body: object, where: str, received_at: datetime, rejections: list[Rejection]) -> Iterator[Reading]:
+    if body in ({}, []):
+        return
+    if type(body) is list:
+        for index, member in objects(body, where, rejections):
+            yield from _from_json(member, f"{where}/{index}", received_at, rejections)
+    elif type(body) is dict and "TrackingEvents" in body:
+        yield from readings_of(_last_mile_scans(body, where, received_at, rejections), text(body.get("P1Trackno")), rejections)
+    elif type(body) is dict and "results" in body:
+        for index, result in objects(body["results"], f"{where}/results", rejections):
+            pointer = f"{where}/results" + (f"/{index}" if type(body["results"]) is list else "")
+            yield from _result(result, pointer, received_at, rejections)
+    elif type(body) is dict and "Events" in body:
+        yield from _result(body, where, received_at, rejections)
+    elif type(body) is not dict or not _ERROR_FIELDS & body.keys():
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking of PARCEL.ONE")
+
+
+def _result(result: JsonObject, where: str, received_at: datetime, rejections: list[Rejection]) -> list[Reading]:
+    number = next((found for name in _NUMBERS if (found := text(result.get(name)))), None)
+    readings = readings_of(_scans(result, where, received_at, rejections), number, rejections)
+    readings = with_signer(readings, signer(result.get("SignedBy")))
+    return with_estimate(readings, estimate(text(result.get("EstimatedDelivery")), FORMATS))
+
+
+def _scans(result: JsonObject, where: str, received_at: datetime, rejections: list[Rejection]) -> Iterator[Scan]:
+    events = result.get("Events")
+    rollup = text(result.get("StatusCode"))
+    if not as_list(events) and ("status", rollup) in CODES:
+        events, where = {"StatusCode": rollup, "DateTime": result.get("DeliveryDate")}, f"{where}/StatusCode"
+    for index, event in objects(events, f"{where}/Events", rejections):
+        where_at = place_in_line(text(event.get("Location")))
+        code = text(event.get("StatusCode"))
+        yield Scan(
+            where=f"{where}/Events/{index}",
+            raw=Raw(code=code),
+            meaning=CODES.get(("status", code or ""), UNMAPPED),
+            time=CLOCK.read(text(event.get("DateTime")), where_at, received_at=received_at),
+            place=where_at,
+            description=without_markup(text(event.get("Description")) or text(event.get("Status"))),
+        )
+
+
+def _last_mile_scans(body: JsonObject, where: str, received_at: datetime, rejections: list[Rejection]) -> Iterator[Scan]:
+    for index, event in objects(body["TrackingEvents"], f"{where}/TrackingEvents", rejections):
+        country, _, city = (text(event.get("Location")) or "").partition(" ")
+        is_country = len(country) == 2 and country.isupper()
+        where_at = place_in_line(city if is_country else text(event.get("Location")), country=country if is_country else None)
+        code, delivery = text(event.get("Statuscode")), text(event.get("DeliveryStatus"))
+        meaning, by_category = _last_mile_meaning(code, delivery)
+        yield Scan(
+            where=f"{where}/TrackingEvents/{index}",
+            raw=Raw(code=code, reason=delivery),
+            meaning=meaning,
+            by_category=by_category,
+            time=CLOCK.read(text(event.get("EventdateCET")) or text(event.get("EventdateUTC")), where_at, received_at=received_at),
+            place=where_at,
+            description=without_markup(text(event.get("Status"))),
+        )
+
+
+def _last_mile_meaning(code: str | None, delivery: str | None) -> tuple[Meaning, bool]:
+    found = CODES.get(("event", code or "")) or CODES.get(("delivery", delivery or ""))
+    if found is not None:
+        return found, False
+    category = CODES.get(("delivery", (delivery or "").partition("_")[0]))
+    return (UNMAPPED, False) if category is None else (category, True)
+
+
+def _from_xml(document: Document, received_at: datetime, rejections: list[Rejection]) -> Iterator[Reading]:
+    answer = body_of(document)
+    if answer is None or answer.tag == "Fault":
+        return
+    if answer.tag != "getTrackingsResponse":
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no getTrackingsResponse of PARCEL.ONE")
+    for index, result in enumerate(answer.iter("ShipmentTrackingResult"), start=1):
+        number = text_at(result, "ActionResult/TrackingID", "TrackingID")
+        yield from readings_of(_xml_scans(result, f"ShipmentTrackingResult[{index}]", received_at), number, rejections)
+
+
+def _xml_scans(result: _Element, where: str, received_at: datetime) -> Iterator[Scan]:
+    for index, event in enumerate(result.iterfind("Trackings/TrackingResult"), start=1):
+        fields = texts(event)
+        code, where_at = fields.get("TrackingStatusCode"), place_in_line(fields.get("TrackingLocation"))
+        yield Scan(
+            where=f"{where}/TrackingResult[{index}]",
+            raw=Raw(code=code),
+            meaning=CODES.get(("status", code or ""), UNMAPPED),
+            time=CLOCK.read(fields.get("TrackingDateTime"), where_at, received_at=received_at),
+            place=where_at,
+            description=without_markup(fields.get("TrackingStatus")),
+        )
+
+
+CARRIER: Final = Carrier(
+    carrier_id="parcelone",
+    name="PARCEL.ONE",
+    normalizers={"1": normalize},
+    stable="1",
+    formats=("getTrackings SOAP", "REST tracking JSON", "TrackLMC JSON"),
+    authentication=(SharedHeader(header="X-Webhook-Secret"), UrlToken()),
+)

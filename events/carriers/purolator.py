@@ -1,0 +1,72 @@
+"""Purolator: the SOAP answer of its tracking service, by PIN or by reference.
+
+The type of a scan is its code. `Other` is most of them: there the text decides, matched whole. Times are local to the depot, whose name
+ends with its province.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
+
+from lxml.etree import _Element
+
+from events.carriers.carrier import Carrier, SharedHeader, UrlToken
+from events.errors import Cause, UnreadableMessageError
+from events.event import Normalized, Raw, Reading, Rejection
+from events.reading.formats import TimeFormats
+from events.reading.lines import place_in_line
+from events.reading.meanings import UNMAPPED, meanings
+from events.reading.scans import Scan, readings_of
+from events.reading.times import Clock
+from events.reading.xml import body_of, read_xml, text_at, texts
+
+CODES: Final = meanings("purolator_codes.csv")
+"""(type, text): the text in lower case without the dash at its end; empty where every text means the same."""
+
+CLOCK: Final = Clock(
+    formats=TimeFormats("%Y-%m-%d[ %H%M%S]", "%Y-%m-%d %H:%M[:%S]", "%Y-%m-%d %H%M", "%Y-%m-%dT%H:%M:%S[%f][%z]"),
+    default_zone="America/Toronto",
+)
+
+
+def normalize(body: bytes, received_at: datetime) -> Normalized:
+    """Events of one answer."""
+    answer = body_of(read_xml(body))
+    if answer is None or answer.tag == "Fault":
+        return Normalized()
+    if not answer.tag.startswith("TrackPackagesBy"):
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of Purolator")
+    rejections: list[Rejection] = []
+    readings: list[Reading] = []
+    for index, info in enumerate(answer.iter("TrackingInformation"), start=1):
+        scans = _scans(info, f"TrackingInformation[{index}]", received_at)
+        readings += readings_of(scans, text_at(info, "PIN/Value"), rejections)
+    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _scans(info: _Element, where: str, received_at: datetime) -> Iterator[Scan]:
+    for index, scan in enumerate(info.iterfind("Scans/Scan"), start=1):
+        fields = texts(scan)
+        code, words = fields.get("ScanType"), fields.get("Description")
+        where_at = place_in_line(text_at(scan, "Depot/Name"), country="CA")
+        date, time = fields.get("ScanDate"), fields.get("ScanTime")
+        shape = (words or "").rstrip(" -").lower()
+        yield Scan(
+            where=f"{where}/Scan[{index}]",
+            raw=Raw(code=code),
+            meaning=CODES.get((code or "", shape)) or CODES.get((code or "", ""), UNMAPPED),
+            time=CLOCK.read(f"{date} {time}" if date and time else date, where_at, received_at=received_at),
+            place=where_at,
+            description=words,
+            signed_by=text_at(scan, "ScanDetails/DeliverySignature"),
+        )
+
+
+CARRIER: Final = Carrier(
+    carrier_id="purolator",
+    name="Purolator",
+    normalizers={"1": normalize},
+    stable="1",
+    formats=("Tracking service SOAP",),
+    authentication=(SharedHeader(header="X-Webhook-Secret"), UrlToken()),
+)

@@ -1,0 +1,76 @@
+"""Roadie: its shipment object, by itself or in a list; every push repeats the whole history.
+
+Events have a name and a UTC time; a place is a pair of coordinates, which no parcel is found by, and is left out.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
+
+from events.carriers.carrier import Carrier, SharedHeader, UrlToken
+from events.errors import Cause, UnreadableMessageError
+from events.event import Normalized, Raw, Reading, Rejection
+from events.reading.enrichment import with_signer
+from events.reading.formats import ISO
+from events.reading.json import read_json
+from events.reading.lists import JsonObject, objects
+from events.reading.meanings import UNMAPPED, meanings
+from events.reading.scans import Scan, readings_of
+from events.reading.text import signer, text
+from events.reading.times import Clock
+
+CODES: Final = meanings("roadie_codes.csv")
+
+CLOCK: Final = Clock(formats=ISO)
+
+_WRAPPERS: Final = ("shipments", "shipment", "data")
+_ERROR_FIELDS: Final = frozenset({"error", "errors", "message"})
+
+
+def normalize(body: bytes, received_at: datetime) -> Normalized:
+    """Events of one push or answer."""
+    rejections: list[Rejection] = []
+    readings: list[Reading] = []
+    for where, shipment in _shipments(read_json(body), "", rejections):
+        found = readings_of(_scans(shipment, where, received_at, rejections), text(shipment.get("tracking_number")), rejections)
+        readings += with_signer(found, signer(shipment.get("signatory_name")))
+    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _shipments(body: object, where: str, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+    if body in ({}, []):
+        return
+    if type(body) is list:
+        for index, member in objects(body, where, rejections):
+            yield from _shipments(member, f"{where}/{index}", rejections)
+        return
+    if type(body) is not dict:
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no shipment of Roadie")
+    wrapper = next((name for name in _WRAPPERS if type(body.get(name)) in (dict, list)), None)
+    if "tracking_number" in body:
+        yield where, body
+    elif wrapper is not None:
+        yield from _shipments(body[wrapper], f"{where}/{wrapper}", rejections)
+    elif not _ERROR_FIELDS & body.keys():
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no shipment of Roadie")
+
+
+def _scans(shipment: JsonObject, where: str, received_at: datetime, rejections: list[Rejection]) -> Iterator[Scan]:
+    for index, event in objects(shipment.get("events"), f"{where}/events", rejections):
+        code = text(event.get("name"))
+        yield Scan(
+            where=f"{where}/events/{index}",
+            raw=Raw(code=code),
+            meaning=CODES.get((code or "",), UNMAPPED),
+            time=CLOCK.read(text(event.get("occurred_at")), received_at=received_at),
+        )
+
+
+CARRIER: Final = Carrier(
+    carrier_id="roadie",
+    name="Roadie",
+    normalizers={"1": normalize},
+    stable="1",
+    formats=("Shipment JSON",),
+    authentication=(SharedHeader(header="X-Webhook-Secret"), UrlToken()),
+)

@@ -1,0 +1,97 @@
+"""Royal Mail: the answers of Tracking API v2 (`mailPieces`: one piece as an object, or a list of pieces).
+
+The summary call has no events but tells the last one, which is a scan like any other. Beside it stands a category, which reads a last
+event whose code is not known (`by_category`). A signature is shown while the item is still on its way: it counts for a delivery only.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
+
+from events.carriers.carrier import Carrier, SharedHeader, UrlToken
+from events.errors import Cause, UnreadableMessageError
+from events.event import Normalized, Raw, Reading, Rejection
+from events.reading.enrichment import estimate, with_estimate, with_signer
+from events.reading.formats import ISO
+from events.reading.json import read_json
+from events.reading.lists import JsonObject, as_list, child, objects
+from events.reading.meanings import UNMAPPED, Meaning, meanings
+from events.reading.places import place
+from events.reading.scans import Scan, readings_of
+from events.reading.text import signer, text
+from events.reading.times import Clock
+
+CODES: Final = meanings("royalmail_codes.csv")
+"""(level, code): `event`, or the `category` of a piece's last event."""
+
+CLOCK: Final = Clock(formats=ISO, default_zone="Europe/London")
+
+_PIECES: Final = "mailPieces"
+_ERROR_FIELDS: Final = frozenset({"error", "errors", "httpCode", "httpMessage", "message"})
+
+
+def normalize(body: bytes, received_at: datetime) -> Normalized:
+    """Events of one answer."""
+    rejections: list[Rejection] = []
+    readings: list[Reading] = []
+    for where, piece in _pieces(read_json(body), rejections):
+        summary = child(piece, "summary")
+        number = text(summary.get("oneDBarcode")) or text(summary.get("uniqueItemId")) or text(piece.get("mailPieceId"))
+        found = readings_of(_scans(piece, where, received_at, rejections), number, rejections)
+        found = with_signer(found, signer(child(piece, "signature").get("recipientName")))
+        readings += with_estimate(found, estimate(text(child(piece, "estimatedDelivery").get("date")), ISO))
+    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _pieces(body: object, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+    if body in ({}, []):
+        return
+    if type(body) is not dict or not (_PIECES in body or _ERROR_FIELDS & body.keys()):
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no mail pieces of Royal Mail")
+    for index, piece in objects(body.get(_PIECES), f"/{_PIECES}", rejections):
+        yield f"/{_PIECES}/{index}", piece
+
+
+def _scans(piece: JsonObject, where: str, received_at: datetime, rejections: list[Rejection]) -> Iterator[Scan]:
+    summary = child(piece, "summary")
+    last = {
+        "eventCode": summary.get("lastEventCode"),
+        "eventName": summary.get("lastEventName"),
+        "eventDateTime": summary.get("lastEventDateTime"),
+        "locationName": summary.get("lastEventLocationName"),
+    }
+    events = piece.get("events")
+    if not as_list(events):
+        events = last if text(last["eventCode"]) else None
+    for index, event in objects(events, f"{where}/events", rejections):
+        is_last = (event.get("eventCode"), event.get("eventDateTime")) == (last["eventCode"], last["eventDateTime"])
+        code = text(event.get("eventCode"))
+        meaning, by_category = _meaning(code, text(summary.get("statusCategory")) if is_last else None)
+        where_at = place(city=event.get("locationName"))
+        yield Scan(
+            where=f"{where}/events/{index}",
+            raw=Raw(code=code),
+            meaning=meaning,
+            by_category=by_category,
+            time=CLOCK.read(text(event.get("eventDateTime")), where_at, received_at=received_at),
+            place=where_at,
+            description=text(event.get("eventName")),
+        )
+
+
+def _meaning(code: str | None, category: str | None) -> tuple[Meaning, bool]:
+    found = CODES.get(("event", code or ""))
+    if found is not None:
+        return found, False
+    by_category = CODES.get(("category", (category or "").upper()))
+    return (UNMAPPED, False) if by_category is None else (by_category, True)
+
+
+CARRIER: Final = Carrier(
+    carrier_id="royalmail",
+    name="Royal Mail",
+    normalizers={"1": normalize},
+    stable="1",
+    formats=("Tracking API v2 JSON",),
+    authentication=(SharedHeader(header="X-Webhook-Secret"), UrlToken()),
+)

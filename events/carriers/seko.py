@@ -1,0 +1,74 @@
+"""SEKO OmniParcel: consignments with their whole history, one or a list of them.
+
+The OmniCode is SEKO's and decides; beside it stands the code of the delivering carrier. Several events may carry the same second. Times
+are local to the place and print no zone.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
+
+from events.carriers.carrier import Carrier, SharedHeader, UrlToken
+from events.errors import Cause, UnreadableMessageError
+from events.event import Normalized, Raw, Reading, Rejection
+from events.reading.formats import TimeFormats
+from events.reading.json import read_json
+from events.reading.lines import place_in_line
+from events.reading.lists import JsonObject, objects
+from events.reading.meanings import UNMAPPED, meanings
+from events.reading.scans import Scan, readings_of
+from events.reading.text import text
+from events.reading.times import Clock
+
+CODES: Final = meanings("seko_codes.csv")
+
+CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d[ %H:%M[:%S][%f]]"))
+
+_NUMBER: Final = "ConsignmentNo"
+_ERROR_FIELDS: Final = frozenset({"Errors", "Error", "error", "errors", "Message", "message", "ValidationErrors", "StatusCode"})
+
+
+def normalize(body: bytes, received_at: datetime) -> Normalized:
+    """Events of one push or answer."""
+    rejections: list[Rejection] = []
+    readings: list[Reading] = []
+    for where, consignment in _consignments(read_json(body), rejections):
+        readings += readings_of(_scans(consignment, where, received_at, rejections), text(consignment.get(_NUMBER)), rejections)
+    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _consignments(body: object, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+    if body in ({}, []):
+        return
+    if type(body) is list:
+        for index, member in objects(body, "", rejections):
+            yield from ((f"/{index}{where}", consignment) for where, consignment in _consignments(member, rejections))
+    elif type(body) is dict and (_NUMBER in body or "Events" in body):
+        yield "", body
+    elif type(body) is not dict or not _ERROR_FIELDS & body.keys():
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no consignment of SEKO")
+
+
+def _scans(consignment: JsonObject, where: str, received_at: datetime, rejections: list[Rejection]) -> Iterator[Scan]:
+    for index, event in objects(consignment.get("Events"), f"{where}/Events", rejections):
+        code, own = text(event.get("OmniCode")), text(event.get("Code"))
+        where_at = place_in_line(text(event.get("Location")), two_letters="country")
+        yield Scan(
+            where=f"{where}/Events/{index}",
+            raw=Raw(code=code or own, reason=own if code else None),
+            meaning=CODES.get((code or "",), UNMAPPED),
+            time=CLOCK.read(text(event.get("EventDT")), where_at, received_at=received_at),
+            place=where_at,
+            description=text(event.get("Description")),
+            piece=text(event.get("Part")),
+        )
+
+
+CARRIER: Final = Carrier(
+    carrier_id="seko",
+    name="SEKO",
+    normalizers={"1": normalize},
+    stable="1",
+    formats=("OmniParcel tracking JSON",),
+    authentication=(SharedHeader(header="X-Webhook-Secret"), UrlToken()),
+)

@@ -1,0 +1,70 @@
+"""Sendcloud: webhooks that tell the present status of one parcel.
+
+There is no history, no place and no scan time: the status holds since the push, so that is its time. Missing values are printed as
+`false`. Parcels that have no tracking number yet, and webhooks that are not about a parcel's status, exist.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
+
+from events.carriers.carrier import Carrier, Hmac
+from events.errors import Cause, UnreadableMessageError
+from events.event import Moment, Normalized, Raw, Rejection
+from events.reading.json import read_json
+from events.reading.lists import JsonObject, child
+from events.reading.meanings import UNMAPPED, meanings
+from events.reading.scans import Scan, readings_of
+from events.reading.text import text
+from events.reading.times import read_epoch
+
+CODES: Final = meanings("sendcloud_codes.csv")
+
+SECONDS_MAX: Final = 10**11
+"""An epoch beyond it is in milliseconds."""
+
+_ENVELOPE: Final = frozenset({"action", "parcel", "timestamp", "error"})
+
+
+def normalize(body: bytes, received_at: datetime) -> Normalized:
+    """The event of one push."""
+    push = read_json(body)
+    if push in ({}, []):
+        return Normalized()
+    if type(push) is not dict or not _ENVELOPE & push.keys():
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no webhook of Sendcloud")
+    rejections: list[Rejection] = []
+    parcel = child(push, "parcel")
+    readings = readings_of(_scans(push, parcel, received_at), text(parcel.get("tracking_number")), rejections)
+    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _scans(push: JsonObject, parcel: JsonObject, received_at: datetime) -> Iterator[Scan]:
+    status = child(parcel, "status")
+    if not status:
+        return
+    code = text(status.get("id"))
+    yield Scan(
+        where="/parcel/status",
+        raw=Raw(code=code),
+        meaning=CODES.get((code or "",), UNMAPPED),
+        time=_time(text(push.get("timestamp")), received_at),
+        description=text(status.get("message")),
+    )
+
+
+def _time(printed: str | None, received_at: datetime) -> Moment | None:
+    if printed is not None and not (printed.isascii() and printed.isdigit()):
+        return None
+    value = None if printed is None else int(printed[:20])
+    return read_epoch(value, milliseconds=value is not None and value > SECONDS_MAX, received_at=received_at)
+
+
+CARRIER: Final = Carrier(
+    carrier_id="sendcloud",
+    name="Sendcloud",
+    normalizers={"1": normalize},
+    stable="1",
+    formats=("Parcel webhook JSON",),
+    authentication=(Hmac(header="Sendcloud-Signature"),),
+)

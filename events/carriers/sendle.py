@@ -1,0 +1,75 @@
+"""Sendle: the answer of its tracking API, which does not repeat the number that was asked for.
+
+An event's type is its code. `scan_time` is UTC; the local times beside it equal it where Sendle does not know the zone, so they are left
+out. Who signed is told by a sentence of its own, as `Info` after the delivery.
+"""
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
+
+from events.carriers.carrier import Carrier, SharedHeader, UrlToken
+from events.errors import Cause, UnreadableMessageError
+from events.event import Normalized, Raw, Rejection
+from events.reading.enrichment import estimate, with_estimate, with_signer
+from events.reading.formats import ISO, TimeFormats
+from events.reading.json import read_json
+from events.reading.lines import place_in_line
+from events.reading.lists import JsonObject, child, objects
+from events.reading.meanings import UNMAPPED, meanings
+from events.reading.scans import Scan, readings_of
+from events.reading.text import signer, text
+from events.reading.times import Clock
+
+CODES: Final = meanings("sendle_codes.csv")
+"""The type in lower case."""
+
+CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d[ %H:%M:%S]"))
+
+_EVENTS: Final = "tracking_events"
+_ERROR_FIELDS: Final = frozenset({"error", "error_description", "errors", "messages", "state"})
+_SIGNED: Final = re.compile(r"Your parcel was signed for by (?P<name>.+)")
+
+
+def normalize(body: bytes, received_at: datetime) -> Normalized:
+    """Events of one answer."""
+    order = read_json(body)
+    if order in ({}, []):
+        return Normalized()
+    if type(order) is not dict or not (_EVENTS in order or _ERROR_FIELDS & order.keys()):
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Sendle")
+    rejections: list[Rejection] = []
+    number = text(order.get("sendle_reference")) or text(order.get("tracking_id"))
+    readings = readings_of(_scans(order, received_at, rejections), number, rejections)
+    signed = (_SIGNED.fullmatch(reading.description or "") for reading in readings)
+    readings = with_signer(readings, next((signer(found["name"]) for found in signed if found), None))
+    readings = with_estimate(readings, estimate(text(child(order, "scheduling").get("estimated_delivery_date_maximum")), ISO))
+    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _scans(order: JsonObject, received_at: datetime, rejections: list[Rejection]) -> Iterator[Scan]:
+    origin, destination = (text(child(order, end).get("country")) for end in ("origin", "destination"))
+    country = origin if origin == destination else None
+    for index, event in objects(order.get(_EVENTS), f"/{_EVENTS}", rejections):
+        code, words, reason = text(event.get("event_type")), text(event.get("description")), text(event.get("reason"))
+        line = text(event.get("location")) or text(event.get("origin_location"))
+        where_at = place_in_line(line, country=country if line else None)
+        yield Scan(
+            where=f"/{_EVENTS}/{index}",
+            raw=Raw(code=code),
+            meaning=CODES.get(((code or "").lower(),), UNMAPPED),
+            time=CLOCK.read(text(event.get("scan_time")), where_at, received_at=received_at),
+            place=where_at,
+            description=f"{words} ({reason})" if words and reason else words or reason,
+        )
+
+
+CARRIER: Final = Carrier(
+    carrier_id="sendle",
+    name="Sendle",
+    normalizers={"1": normalize},
+    stable="1",
+    formats=("Tracking API JSON",),
+    authentication=(SharedHeader(header="X-Webhook-Secret"), UrlToken()),
+)

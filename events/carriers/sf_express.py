@@ -1,0 +1,127 @@
+"""SF Express: RoutePushService (XML or JSON, by itself or in the form field `content`) and the answers of its route queries.
+
+One push holds up to ten routes of any number of waybills. A route's id is unique within its waybill only. Times are those of China,
+wherever the parcel is. JSON inside JSON as text is SF's way to wrap an answer.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
+from urllib.parse import unquote_to_bytes
+
+from events.carriers.carrier import Ack, Carrier, SharedHeader, UrlToken
+from events.errors import Cause, UnreadableMessageError
+from events.event import Normalized, Raw, Reading, Rejection
+from events.reading.formats import TimeFormats
+from events.reading.json import read_json
+from events.reading.lists import JsonObject, child, objects
+from events.reading.meanings import UNMAPPED, meanings
+from events.reading.places import place
+from events.reading.scans import Scan, readings_of
+from events.reading.text import text
+from events.reading.times import Clock
+from events.reading.xml import Document, is_xml, read_xml
+
+CODES: Final = meanings("sf_express_codes.csv")
+
+CLOCK: Final = Clock(
+    formats=TimeFormats("%Y-%m-%d[ %H:%M[:%S][%f]]", "%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y/%-m/%-d %-H:%M[:%S]"),
+    default_zone="Asia/Shanghai",
+)
+
+_FIELD: Final = b"content="
+_ROUTES: Final = "WaybillRoute"
+_FIELDS: Final = ("id", "acceptTime", "acceptAddress", "opCode", "reasonCode", "remark")
+_WRAPPERS: Final = ("apiResultData", "msgData", "Body", "body")
+_WRAPPERS_MAX: Final = 8
+_ERROR_FIELDS: Final = frozenset({"apiErrorMsg", "apiResultCode", "errorCode", "errorMsg", "success"})
+
+
+def normalize(body: bytes, received_at: datetime) -> Normalized:
+    """Events of one push or answer."""
+    rejections: list[Rejection] = []
+    content = _content(body)
+    routes = _from_xml(read_xml(content)) if is_xml(content) else _from_json(read_json(content), "", rejections)
+    readings: list[Reading] = []
+    for where, number, route in routes:
+        readings += readings_of((_scan(route, where, received_at),), number, rejections)
+    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _content(body: bytes) -> bytes:
+    """The document, out of its form field where it is in one."""
+    if not body[:1].isalpha():
+        return body
+    field = next((part for part in body.split(b"&") if part.startswith(_FIELD)), None)
+    return body if field is None else unquote_to_bytes(field.removeprefix(_FIELD).replace(b"+", b" "))
+
+
+def _scan(route: JsonObject, where: str, received_at: datetime) -> Scan:
+    where_at = place(city=route.get("acceptAddress"))
+    code = text(route.get("opCode"))
+    return Scan(
+        where=where,
+        raw=Raw(code=code, reason=text(route.get("reasonCode"))),
+        meaning=CODES.get((code or "",), UNMAPPED),
+        time=CLOCK.read(text(route.get("acceptTime")), where_at, received_at=received_at),
+        place=where_at,
+        description=text(route.get("remark")),
+        native_id=text(route.get("id")),
+        native_id_per_number=True,
+    )
+
+
+def _from_xml(document: Document) -> Iterator[tuple[str, str | None, JsonObject]]:
+    root = document.root
+    if root.tag not in ("Request", "Response"):
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but neither a request nor an answer of SF Express")
+    for index, push in enumerate(root.iterfind(f"Body/{_ROUTES}"), start=1):
+        yield f"{_ROUTES}[{index}]", text(push.get("mailno")), {name: push.get(name) for name in _FIELDS}
+    for answer in root.iterfind("Body/RouteResponse"):
+        for index, route in enumerate(answer.iterfind("Route"), start=1):
+            fields = {
+                "acceptTime": route.get("accept_time"),
+                "acceptAddress": route.get("accept_address"),
+                "opCode": route.get("opcode"),
+                "remark": route.get("remark"),
+            }
+            yield f"RouteResponse/Route[{index}]", text(answer.get("mailno")), fields
+
+
+def _from_json(body: object, where: str, rejections: list[Rejection]) -> Iterator[tuple[str, str | None, JsonObject]]:
+    if body in ({}, []):
+        return
+    if type(body) is not dict:
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but neither a push nor an answer of SF Express")
+    wrapper = next((name for name in _WRAPPERS if body.get(name)), None)
+    if _ROUTES in body:
+        for index, route in objects(body[_ROUTES], f"{where}/{_ROUTES}", rejections):
+            yield f"{where}/{_ROUTES}/{index}", text(route.get("mailno")) or text(route.get("mailNo")), route
+    elif "routeResps" in body:
+        for index, answer in objects(body["routeResps"], f"{where}/routeResps", rejections):
+            pointer = f"{where}/routeResps/{index}/routes"
+            for at, route in objects(answer.get("routes"), pointer, rejections):
+                yield f"{pointer}/{at}", text(answer.get("mailNo")), route
+    elif wrapper is not None:
+        yield from _from_json(_unwrapped(body, wrapper, where), f"{where}/{wrapper}", rejections)
+    elif not _ERROR_FIELDS & body.keys():
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but neither a push nor an answer of SF Express")
+
+
+def _unwrapped(body: JsonObject, wrapper: str, where: str) -> object:
+    """What is in a wrapper, as an object or as the text of one."""
+    if where.count("/") >= _WRAPPERS_MAX:
+        raise UnreadableMessageError(Cause.TOO_COMPLEX, f"more than {_WRAPPERS_MAX} wrappers around the routes")
+    inner = body[wrapper]
+    return read_json(inner.encode()) if type(inner) is str else child(body, wrapper)
+
+
+CARRIER: Final = Carrier(
+    carrier_id="sf_express",
+    name="SF Express",
+    normalizers={"1": normalize},
+    stable="1",
+    formats=("RoutePushService XML", "RoutePushService JSON", "Route query JSON"),
+    authentication=(SharedHeader(header="X-Webhook-Secret"), UrlToken()),
+    ack=Ack(content_type="text/xml", body=b'<Response service="RoutePushService"><Head>OK</Head></Response>'),
+)

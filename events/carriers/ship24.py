@@ -1,0 +1,117 @@
+"""Ship24: webhooks and API answers, a list of trackings with their events; a resend repeats all of them.
+
+An event has an id of its own and, after a change of carrier, another number than its tracker. Many events have no code; then its
+milestone is the category (`by_category`). `occurrenceDatetime` is local to the event, with its offset in a field of its own where Ship24
+knows it; the `Z` of `datetime` is not true then.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+from events.carriers.carrier import Carrier, SharedHeader, UrlToken
+from events.errors import Cause, UnreadableMessageError
+from events.event import Moment, Normalized, Place, Raw, Reading, Rejection
+from events.reading.enrichment import estimate, with_estimate, with_signer
+from events.reading.formats import TimeFormats
+from events.reading.json import read_json
+from events.reading.lines import place_in_line
+from events.reading.lists import JsonObject, child, objects
+from events.reading.meanings import UNMAPPED, Meaning, meanings
+from events.reading.scans import Scan, readings_of
+from events.reading.text import signer, text
+from events.reading.times import Clock
+from events.vocabulary import TimePrecision
+
+CODES: Final = meanings("ship24_codes.csv")
+"""(level, code): `code`, or `milestone` where an event has no code that is known; an empty milestone says nothing."""
+
+FORMATS: Final = TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d[ %H:%M:%S]")
+CLOCK: Final = Clock(formats=FORMATS)
+CLOCK_WITH_FALSE_Z: Final = Clock(formats=FORMATS, trust_offset=False)
+
+_TRACKINGS: Final = "trackings"
+_ERROR_FIELDS: Final = frozenset({"error", "errors", "message"})
+
+
+def normalize(body: bytes, received_at: datetime) -> Normalized:
+    """Events of one webhook or answer; other topics say nothing about scans."""
+    rejections: list[Rejection] = []
+    readings: list[Reading] = []
+    for where, tracking in _trackings(read_json(body), "", rejections):
+        delivery = child(tracking, "shipment", "delivery")
+        found = with_signer(_readings(tracking, where, received_at, rejections), signer(delivery.get("signedBy")))
+        readings += with_estimate(found, estimate(text(delivery.get("estimatedDeliveryDate")), FORMATS))
+    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _trackings(body: object, where: str, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+    if body in ({}, []):
+        return
+    if type(body) is dict and _TRACKINGS in body:
+        for index, tracking in objects(body[_TRACKINGS], f"{where}/{_TRACKINGS}", rejections):
+            yield f"{where}/{_TRACKINGS}/{index}", tracking
+    elif type(body) is dict and "tracker" in body:
+        yield where, body
+    elif type(body) is dict and child(body, "data"):
+        yield from _trackings(child(body, "data"), f"{where}/data", rejections)
+    elif type(body) is not dict or not _ERROR_FIELDS & body.keys():
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no trackings of Ship24")
+
+
+def _readings(tracking: JsonObject, where: str, received_at: datetime, rejections: list[Rejection]) -> list[Reading]:
+    of_tracker = text(child(tracking, "tracker").get("trackingNumber"))
+    found = []
+    for index, event in objects(tracking.get("events"), f"{where}/events", rejections):
+        number = text(event.get("eventTrackingNumber")) or text(event.get("trackingNumber")) or of_tracker
+        found += readings_of((_scan(event, f"{where}/events/{index}", received_at),), number, rejections)
+    return found
+
+
+def _scan(event: JsonObject, where: str, received_at: datetime) -> Scan:
+    code = text(event.get("statusCode"))
+    meaning, by_category = _meaning(code, text(event.get("statusMilestone")))
+    is_american = (text(event.get("courierCode")) or "").startswith("us")
+    where_at = place_in_line(text(event.get("location")), two_letters="state" if is_american else None)
+    return Scan(
+        where=where,
+        raw=Raw(code=code),
+        meaning=meaning,
+        by_category=by_category,
+        time=_time(event, where_at, received_at),
+        place=where_at,
+        description=text(event.get("status")),
+        native_id=text(event.get("eventId")),
+    )
+
+
+def _meaning(code: str | None, milestone: str | None) -> tuple[Meaning, bool]:
+    found = CODES.get(("code", code or ""))
+    if found is not None:
+        return found, False
+    by_category = CODES.get(("milestone", milestone or ""), UNMAPPED)
+    if by_category.status is None:
+        return UNMAPPED if code else by_category, False
+    return by_category, True
+
+
+def _time(event: JsonObject, where: Place, received_at: datetime) -> Moment | None:
+    offset = text(event.get("utcOffset"))
+    printed = text(event.get("occurrenceDatetime"))
+    if printed is not None:
+        time = CLOCK.read_beside(printed, offset, where, received_at=received_at)
+    else:
+        clock = CLOCK_WITH_FALSE_Z if offset is None else CLOCK
+        time = clock.read(text(event.get("datetime")), where, received_at=received_at)
+    return replace(time, precision=TimePrecision.DAY) if time is not None and event.get("hasNoTime") is True else time
+
+
+CARRIER: Final = Carrier(
+    carrier_id="ship24",
+    name="Ship24",
+    normalizers={"1": normalize},
+    stable="1",
+    formats=("Webhook JSON", "Tracking API JSON"),
+    authentication=(SharedHeader(header="Authorization", prefix="Bearer "), UrlToken()),
+)

@@ -1,0 +1,137 @@
+"""ShipEngine: API_TRACK webhooks and tracking answers; every push repeats the whole history.
+
+An event has ShipEngine's `status_code`, or only the code of the operating carrier, or in older answers neither. The status of the
+shipment is that of its newest event, so it reads one that tells no status of its own. Its carrier code becomes that event's code only
+where the delivery ends the history: else the same scan would have a code in one push and none in the next. `occurred_at` is UTC.
+"""
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from events.carriers.carrier import Carrier, RsaSha256
+from events.errors import Cause, UnreadableMessageError
+from events.event import Moment, Normalized, Place, Raw, Rejection
+from events.reading.enrichment import estimate, with_estimate
+from events.reading.formats import TimeFormats
+from events.reading.json import read_json
+from events.reading.lists import JsonObject, child, objects
+from events.reading.meanings import UNMAPPED, Meaning, meanings
+from events.reading.places import place
+from events.reading.scans import Scan, readings_of
+from events.reading.text import text
+from events.reading.times import Clock
+from events.vocabulary import Kind, Status
+
+CODES: Final = meanings("shipengine_codes.csv")
+"""(level, code): ShipEngine's `status`; else the operating carrier, empty where all of them mean the same."""
+
+FORMATS: Final = TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d[ %H:%M:%S]")
+CLOCK: Final = Clock(formats=FORMATS)
+
+_CARRIER: Final = re.compile(r"carrier_code=(?P<query>\w+)|/tracking/(?P<path>\w+)/")
+_ALSO: Final = {"stamps_com": "usps", "endicia": "usps", "ups_walleted": "ups", "fedex_walleted": "fedex"}
+_ERROR_FIELDS: Final = frozenset({"errors", "error", "message", "resource_type"})
+
+
+class Rollup(NamedTuple):
+    """What is told of the shipment: its status and the carrier's code for it, and which carrier that is."""
+
+    status: str | None
+    carrier_status: str | None
+    carrier: str
+
+
+class Printed(NamedTuple):
+    """An event before its code is read."""
+
+    where: str
+    event: JsonObject
+    place: Place
+    time: Moment | None
+
+
+def normalize(body: bytes, received_at: datetime) -> Normalized:
+    """Events of one webhook or answer; other webhooks say nothing about scans."""
+    push = read_json(body)
+    if push in ({}, []):
+        return Normalized()
+    if type(push) is not dict:
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking of ShipEngine")
+    where, tracking = ("/data", child(push, "data")) if "data" in push else ("", push)
+    if not ("events" in tracking or "tracking_number" in tracking or _ERROR_FIELDS & push.keys()):
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking of ShipEngine")
+    rejections: list[Rejection] = []
+    number = text(tracking.get("tracking_number"))
+    readings = readings_of(_scans(tracking, where, _rollup(push, tracking), received_at, rejections), number, rejections)
+    readings = with_estimate(readings, estimate(text(tracking.get("estimated_delivery_date")), FORMATS))
+    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _rollup(push: JsonObject, tracking: JsonObject) -> Rollup:
+    named = _CARRIER.search(text(push.get("resource_url")) or "")
+    carrier = text(tracking.get("carrier_code")) or (named and (named["query"] or named["path"])) or ""
+    status = text(tracking.get("status_code"))
+    return Rollup(status and status.upper(), text(tracking.get("carrier_status_code")), _ALSO.get(carrier, carrier))
+
+
+def _scans(tracking: JsonObject, where: str, rollup: Rollup, received_at: datetime, rejections: list[Rejection]) -> Iterator[Scan]:
+    found = [
+        _printed(event, f"{where}/events/{at}", received_at) for at, event in objects(tracking.get("events"), f"{where}/events", rejections)
+    ]
+    newest = max((one.time.instant for one in found if one.time is not None), default=None)
+    for one in found:
+        is_newest = one.time is not None and one.time.instant == newest
+        raw, meaning, by_category = _said(one.event, rollup, is_newest=is_newest)
+        yield Scan(
+            where=one.where,
+            raw=raw,
+            meaning=meaning,
+            by_category=by_category,
+            time=one.time,
+            place=one.place,
+            description=text(one.event.get("description")) or text(one.event.get("event_description")),
+            signed_by=one.event.get("signer"),
+        )
+        if is_newest:
+            newest = None
+
+
+def _printed(event: JsonObject, where: str, received_at: datetime) -> Printed:
+    where_at = place(
+        city=event.get("city_locality"),
+        region=event.get("state_province"),
+        postal_code=event.get("postal_code"),
+        country=event.get("country_code"),
+    )
+    printed = next((at for name in ("occurred_at", "event_date", "carrier_occurred_at") if (at := text(event.get(name)))), None)
+    return Printed(where, event, where_at, CLOCK.read(printed, where_at, received_at=received_at))
+
+
+def _said(event: JsonObject, rollup: Rollup, *, is_newest: bool) -> tuple[Raw, Meaning, bool]:
+    """The code, its meaning, and whether that is the meaning of the shipment's status only."""
+    code, status = text(event.get("event_code")), text(event.get("status_code"))
+    own = CODES.get(("status", (status or "").upper()))
+    raw = Raw(code=code or status, further=(status,) if code and status else ())
+    if own is not None and own.kind is Kind.SCAN:
+        return raw, own, False
+    found = CODES.get((rollup.carrier, code or "")) or CODES.get(("", code or "")) or own
+    if found is not None:
+        return raw, found, False
+    of_shipment = CODES.get(("status", rollup.status or ""), UNMAPPED) if is_newest else UNMAPPED
+    if of_shipment.status is None:
+        return raw, UNMAPPED, False
+    if raw.code is None and of_shipment.status is Status.DELIVERED:
+        raw = Raw(code=rollup.carrier_status)
+    return raw, of_shipment, code is not None
+
+
+CARRIER: Final = Carrier(
+    carrier_id="shipengine",
+    name="ShipEngine",
+    normalizers={"1": normalize},
+    stable="1",
+    formats=("API_TRACK webhook JSON", "Tracking answer JSON"),
+    authentication=(RsaSha256(signature_header="x-shipengine-rsa-sha256-signature", timestamp_header="x-shipengine-timestamp"),),
+)

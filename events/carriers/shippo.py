@@ -1,0 +1,100 @@
+"""Shippo: the track object, by itself or as `data` of a track_updated webhook; every push repeats the history.
+
+The status decides. A substatus refines it, but never takes a delivery back; one that is not known leaves the status standing
+(`by_category`). `UNKNOWN` says nothing. Times are those of the operating carrier, local to the place and falsely labelled `Z`.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
+
+from events.carriers.carrier import Carrier, TimestampedHmac, UrlToken
+from events.errors import Cause, UnreadableMessageError
+from events.event import Normalized, Raw, Rejection
+from events.reading.enrichment import estimate, with_estimate
+from events.reading.formats import ISO
+from events.reading.json import read_json
+from events.reading.lists import JsonObject, as_list, child, objects
+from events.reading.meanings import UNMAPPED, Meaning, meanings
+from events.reading.places import place
+from events.reading.scans import Scan, readings_of
+from events.reading.text import text, text_unless
+from events.reading.times import Clock
+from events.vocabulary import Kind, Status
+
+CODES: Final = meanings("shippo_codes.csv")
+"""(level, code): `status`, `substatus`, and those substatuses that add nothing as `silent`."""
+
+CLOCK: Final = Clock(formats=ISO, trust_offset=False)
+
+PLACEHOLDER: Final = frozenset({"string"})
+DECISIVE: Final = frozenset({Status.DELIVERED})
+
+_HISTORY: Final = "tracking_history"
+_ERROR_FIELDS: Final = frozenset({"detail", "error", "errors", "event", "messages"})
+
+
+def normalize(body: bytes, received_at: datetime) -> Normalized:
+    """Events of one webhook or answer; other webhooks say nothing about scans."""
+    push = read_json(body)
+    if push in ({}, []):
+        return Normalized()
+    if type(push) is not dict:
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no track of Shippo")
+    where, track = ("/data", child(push, "data")) if "data" in push else ("", push)
+    if not (_HISTORY in track or "tracking_status" in track or _ERROR_FIELDS & push.keys()):
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no track of Shippo")
+    rejections: list[Rejection] = []
+    readings = readings_of(_scans(track, where, received_at, rejections), text(track.get("tracking_number")), rejections)
+    return Normalized(readings=tuple(with_estimate(readings, estimate(text(track.get("eta")), ISO))), rejections=tuple(rejections))
+
+
+def _scans(track: JsonObject, where: str, received_at: datetime, rejections: list[Rejection]) -> Iterator[Scan]:
+    history = track.get(_HISTORY)
+    for index, event in objects(history, f"{where}/{_HISTORY}", rejections):
+        yield _scan(event, f"{where}/{_HISTORY}/{index}", received_at, text_unless(event.get("object_id"), PLACEHOLDER))
+    rollup = child(track, "tracking_status")
+    if not as_list(history) and text(rollup.get("status")) not in (None, "UNKNOWN"):
+        yield _scan(rollup, f"{where}/tracking_status", received_at, None)
+
+
+def _scan(event: JsonObject, where: str, received_at: datetime, native_id: str | None) -> Scan:
+    location = child(event, "location")
+    where_at = place(
+        city=location.get("city"), region=location.get("state"), postal_code=location.get("zip"), country=location.get("country")
+    )
+    status = text(event.get("status"))
+    substatus = text(child(event, "substatus").get("code")) or text(event.get("substatus"))
+    meaning, by_category = _meaning(status, substatus)
+    return Scan(
+        where=where,
+        raw=Raw(code=status, reason=substatus),
+        meaning=meaning,
+        by_category=by_category,
+        time=CLOCK.read(text(event.get("status_date")), where_at, received_at=received_at),
+        place=where_at,
+        description=text(event.get("status_details")),
+        native_id=native_id,
+    )
+
+
+def _meaning(status: str | None, substatus: str | None) -> tuple[Meaning, bool]:
+    by_status = CODES.get(("status", status or ""))
+    if by_status is None:
+        return UNMAPPED, False
+    if substatus is None or by_status.status in DECISIVE or ("silent", substatus) in CODES:
+        return by_status, False
+    refined = CODES.get(("substatus", substatus))
+    if refined is None:
+        return by_status, by_status.kind is Kind.SCAN
+    return refined, False
+
+
+CARRIER: Final = Carrier(
+    carrier_id="shippo",
+    name="Shippo",
+    normalizers={"1": normalize},
+    stable="1",
+    formats=("track_updated webhook JSON", "Track JSON"),
+    authentication=(TimestampedHmac(header="Shippo-Auth-Signature"), UrlToken()),
+)

@@ -1,0 +1,87 @@
+"""Spring (PostNL): the TrackShipment answer, one shipment with its events.
+
+`Timestamp` is an epoch and `DateTime` the wall clock beside it: together they tell the offset. An answer with an error level holds no
+shipment. The numbers of the delivering carriers are left out: Spring's own is the number.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
+
+from events.carriers.carrier import Carrier, SharedHeader, UrlToken
+from events.errors import Cause, UnreadableMessageError
+from events.event import Moment, Normalized, Place, Raw, Reading, Rejection
+from events.reading.formats import TimeFormats
+from events.reading.json import read_json
+from events.reading.lists import JsonObject, child, objects
+from events.reading.meanings import UNMAPPED, meanings
+from events.reading.places import place
+from events.reading.scans import Scan, readings_of
+from events.reading.text import text
+from events.reading.times import Clock, read_epoch
+from events.vocabulary import TzSource
+
+CODES: Final = meanings("spring_codes.csv")
+
+CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%d[ %H:%M[:%S][%f]]", "%Y-%m-%dT%H:%M:%S[%f][%z]"))
+
+_SHIPMENT: Final = "Shipment"
+_ERROR_FIELDS: Final = frozenset({"Error", "ErrorLevel", "error", "errors"})
+
+
+def normalize(body: bytes, received_at: datetime) -> Normalized:
+    """Events of one push or answer."""
+    rejections: list[Rejection] = []
+    readings: list[Reading] = []
+    for where, shipment in _shipments(read_json(body), rejections):
+        readings += readings_of(_scans(shipment, where, received_at, rejections), text(shipment.get("TrackingNumber")), rejections)
+    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _shipments(body: object, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+    if body in ({}, []):
+        return
+    if type(body) is list:
+        for index, member in objects(body, "", rejections):
+            yield from ((f"/{index}{where}", shipment) for where, shipment in _shipments(member, rejections))
+    elif type(body) is dict and type(body.get(_SHIPMENT)) in (dict, list):
+        yield f"/{_SHIPMENT}", child(body, _SHIPMENT)
+    elif type(body) is dict and "Events" in body:
+        yield "", body
+    elif type(body) is not dict or not _ERROR_FIELDS & body.keys():
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no shipment of Spring")
+
+
+def _scans(shipment: JsonObject, where: str, received_at: datetime, rejections: list[Rejection]) -> Iterator[Scan]:
+    for index, event in objects(shipment.get("Events"), f"{where}/Events", rejections):
+        where_at = place(city=event.get("City"), region=event.get("State"), postal_code=event.get("Zip"), country=event.get("Country"))
+        code = text(event.get("Code"))
+        yield Scan(
+            where=f"{where}/Events/{index}",
+            raw=Raw(code=code),
+            meaning=CODES.get((code or "",), UNMAPPED),
+            time=_time(event, where_at, received_at),
+            place=where_at,
+            description=text(event.get("Description")),
+        )
+
+
+def _time(event: JsonObject, where: Place, received_at: datetime) -> Moment | None:
+    printed, seconds = text(event.get("DateTime")), text(event.get("Timestamp"))
+    is_epoch = seconds is not None and seconds.isascii() and seconds.isdigit() and len(seconds) <= 12
+    epoch = read_epoch(int(seconds), received_at=received_at) if seconds is not None and is_epoch else None
+    if epoch is None or epoch.tz_source is TzSource.RECEIVED:
+        return CLOCK.read(printed, where, received_at=received_at)
+    if printed is None:
+        return epoch
+    return CLOCK.read_pair(printed, f"{epoch.instant:%Y-%m-%d %H:%M:%S}", where, received_at=received_at)
+
+
+CARRIER: Final = Carrier(
+    carrier_id="spring",
+    name="Spring",
+    normalizers={"1": normalize},
+    stable="1",
+    formats=("TrackShipment JSON",),
+    authentication=(SharedHeader(header="X-Webhook-Secret"), UrlToken()),
+)

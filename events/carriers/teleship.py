@@ -1,0 +1,79 @@
+"""Teleship: shipment webhooks (`data`) and tracking answers; every push repeats the history.
+
+Codes are printed in capitals by webhooks and in small letters by the API, and mean the same. Times are UTC. The numbers of the first and
+the last mile are left out: Teleship's own is the number.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
+
+from events.carriers.carrier import Carrier, Hmac, UrlToken
+from events.errors import Cause, UnreadableMessageError
+from events.event import Normalized, Raw, Reading, Rejection
+from events.reading.enrichment import estimate, with_estimate
+from events.reading.formats import ISO
+from events.reading.json import read_json
+from events.reading.lines import place_in_line
+from events.reading.lists import JsonObject, objects
+from events.reading.meanings import UNMAPPED, meanings
+from events.reading.scans import Scan, readings_of
+from events.reading.text import text
+from events.reading.times import Clock
+
+CODES: Final = meanings("teleship_codes.csv")
+"""The code in lower case."""
+
+CLOCK: Final = Clock(formats=ISO)
+
+_ERROR_FIELDS: Final = frozenset({"error", "errors", "message", "messages", "statusCode", "eventName", "objectType"})
+
+
+def normalize(body: bytes, received_at: datetime) -> Normalized:
+    """Events of one webhook or answer; other webhooks say nothing about scans."""
+    rejections: list[Rejection] = []
+    readings: list[Reading] = []
+    for where, shipment in _shipments(read_json(body), "", rejections):
+        found = readings_of(_scans(shipment, where, received_at, rejections), text(shipment.get("trackingNumber")), rejections)
+        readings += with_estimate(found, estimate(text(shipment.get("estimatedDelivery")), ISO))
+    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _shipments(body: object, where: str, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+    if body in ({}, []):
+        return
+    if type(body) is list:
+        for index, member in objects(body, where, rejections):
+            yield from _shipments(member, f"{where}/{index}", rejections)
+    elif type(body) is dict and ("events" in body or "trackingNumber" in body):
+        yield where, body
+    elif type(body) is dict and type(body.get("data")) in (dict, list):
+        if "eventName" in body and not str(body["eventName"]).startswith("shipment."):
+            return
+        yield from _shipments(body["data"], f"{where}/data", rejections)
+    elif type(body) is not dict or not _ERROR_FIELDS & body.keys():
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no shipment of Teleship")
+
+
+def _scans(shipment: JsonObject, where: str, received_at: datetime, rejections: list[Rejection]) -> Iterator[Scan]:
+    for index, event in objects(shipment.get("events"), f"{where}/events", rejections):
+        where_at = place_in_line(text(event.get("location")))
+        code = text(event.get("code"))
+        yield Scan(
+            where=f"{where}/events/{index}",
+            raw=Raw(code=code),
+            meaning=CODES.get(((code or "").lower(),), UNMAPPED),
+            time=CLOCK.read(text(event.get("timestamp")), where_at, received_at=received_at),
+            place=where_at,
+            description=text(event.get("description")),
+        )
+
+
+CARRIER: Final = Carrier(
+    carrier_id="teleship",
+    name="Teleship",
+    normalizers={"1": normalize},
+    stable="1",
+    formats=("Shipment webhook JSON", "Tracking API JSON"),
+    authentication=(Hmac(header="x-teleship-signature"), UrlToken()),
+)

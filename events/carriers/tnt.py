@@ -1,0 +1,89 @@
+"""TNT: the ExpressConnect tracking answer, any number of consignments.
+
+One number may stand for several consignments, told apart by the customer's reference (the discriminator). Times are local to the depot,
+of which only code and name are known. A summary request tells no scans; then the summary code speaks.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
+
+from lxml.etree import _Element
+
+from events.carriers.carrier import Carrier, SharedHeader, UrlToken
+from events.errors import Cause, UnreadableMessageError
+from events.event import Normalized, Raw, Reading, Rejection
+from events.reading.enrichment import with_signer
+from events.reading.formats import TimeFormats
+from events.reading.meanings import UNMAPPED, Meaning, meanings
+from events.reading.places import place
+from events.reading.scans import Scan, readings_of
+from events.reading.text import signer
+from events.reading.times import Clock
+from events.reading.xml import body_of, read_xml, texts
+
+CODES: Final = meanings("tnt_codes.csv")
+"""(level, code): `status`, or the `summary` of a consignment."""
+
+CLOCK: Final = Clock(formats=TimeFormats("%Y%m%d[ %H%M[%S]]", "%Y-%m-%d[ %H:%M[:%S]]"))
+
+_ROOT: Final = "TrackResponse"
+_ERRORS: Final = frozenset({"Error", "Fault", "parse_error", "runtime_error"})
+
+
+def normalize(body: bytes, received_at: datetime) -> Normalized:
+    """Events of one answer."""
+    answer = body_of(read_xml(body))
+    if answer is None or answer.tag in _ERRORS:
+        return Normalized()
+    if answer.tag != _ROOT:
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no TrackResponse of TNT")
+    rejections: list[Rejection] = []
+    readings: list[Reading] = []
+    for index, consignment in enumerate(answer.iterfind("Consignment"), start=1):
+        fields = texts(consignment)
+        found = readings_of(_scans(consignment, fields, f"Consignment[{index}]", received_at), fields.get("ConsignmentNumber"), rejections)
+        readings += with_signer(found, signer(fields.get("Signatory")))
+    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _scans(consignment: _Element, of_all: dict[str, str], where: str, received_at: datetime) -> Iterator[Scan]:
+    reference = of_all.get("CustomerReference", "")
+    statuses = consignment.findall("StatusData")
+    for index, status in enumerate(statuses, start=1):
+        fields = texts(status)
+        code = fields.get("StatusCode")
+        where_at = place(city=fields.get("DepotName"), facility=fields.get("Depot"))
+        yield Scan(
+            where=f"{where}/StatusData[{index}]",
+            raw=Raw(code=code),
+            meaning=CODES.get(("status", code or ""), UNMAPPED),
+            time=CLOCK.read(_joined(fields.get("LocalEventDate"), fields.get("LocalEventTime")), where_at, received_at=received_at),
+            place=where_at,
+            description=fields.get("StatusDescription"),
+            discriminator=reference,
+        )
+    summary = of_all.get("SummaryCode")
+    meaning: Meaning | None = CODES.get(("summary", summary or ""))
+    if not statuses and meaning is not None:
+        yield Scan(
+            where=f"{where}/SummaryCode",
+            raw=Raw(code=summary),
+            meaning=meaning,
+            time=CLOCK.read(_joined(of_all.get("DeliveryDate"), of_all.get("DeliveryTime")), received_at=received_at),
+            discriminator=reference,
+        )
+
+
+def _joined(date: str | None, time: str | None) -> str | None:
+    return f"{date} {time}" if date and time else date
+
+
+CARRIER: Final = Carrier(
+    carrier_id="tnt",
+    name="TNT",
+    normalizers={"1": normalize},
+    stable="1",
+    formats=("ExpressConnect TrackResponse XML",),
+    authentication=(SharedHeader(header="X-Webhook-Secret"), UrlToken()),
+)

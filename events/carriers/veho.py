@@ -1,0 +1,79 @@
+"""Veho: tracking information of one or many packages, each with its history.
+
+Date and time are two fields without a zone, local to the place; Veho delivers in the United States only.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
+
+from events.carriers.carrier import Carrier, SharedHeader, UrlToken
+from events.errors import Cause, UnreadableMessageError
+from events.event import Normalized, Raw, Reading, Rejection
+from events.reading.enrichment import estimate, with_estimate
+from events.reading.formats import TimeFormats
+from events.reading.json import read_json
+from events.reading.lines import place_in_line
+from events.reading.lists import JsonObject, objects
+from events.reading.meanings import UNMAPPED, meanings
+from events.reading.scans import Scan, readings_of
+from events.reading.text import text
+from events.reading.times import Clock
+
+CODES: Final = meanings("veho_codes.csv")
+"""The code in lower case."""
+
+FORMATS: Final = TimeFormats("%Y-%m-%d[ %H:%M[:%S][%f][%z]]", "%Y-%m-%dT%H:%M:%S[%f][%z]")
+CLOCK: Final = Clock(formats=FORMATS, default_zone="America/Chicago")
+
+_INFO: Final = "trackingInfo"
+_ERROR_FIELDS: Final = frozenset({"error", "errors", "message"})
+
+
+def normalize(body: bytes, received_at: datetime) -> Normalized:
+    """Events of one push or answer."""
+    rejections: list[Rejection] = []
+    readings: list[Reading] = []
+    for where, package in _packages(read_json(body), rejections):
+        found = readings_of(_scans(package, where, received_at, rejections), text(package.get("trackingNumber")), rejections)
+        readings += with_estimate(found, estimate(text(package.get("estimatedDelivery")), FORMATS))
+    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _packages(body: object, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+    if body in ({}, []):
+        return
+    if type(body) is list:
+        for index, member in objects(body, "", rejections):
+            yield from ((f"/{index}{where}", package) for where, package in _packages(member, rejections))
+    elif type(body) is dict and _INFO in body:
+        yield from ((f"/{_INFO}/{index}", package) for index, package in objects(body[_INFO], f"/{_INFO}", rejections))
+    elif type(body) is dict and "trackingNumber" in body and "events" in body:
+        yield "", body
+    elif type(body) is not dict or not _ERROR_FIELDS & body.keys():
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking information of Veho")
+
+
+def _scans(package: JsonObject, where: str, received_at: datetime, rejections: list[Rejection]) -> Iterator[Scan]:
+    for index, event in objects(package.get("events"), f"{where}/events", rejections):
+        line = text(event.get("location"))
+        where_at = place_in_line(line, country="US" if line else None)
+        code, date, time = text(event.get("code")), text(event.get("date")), text(event.get("time"))
+        yield Scan(
+            where=f"{where}/events/{index}",
+            raw=Raw(code=code),
+            meaning=CODES.get(((code or "").lower(),), UNMAPPED),
+            time=CLOCK.read(f"{date} {time}" if date and time else date, where_at, received_at=received_at),
+            place=where_at,
+            description=text(event.get("description")),
+        )
+
+
+CARRIER: Final = Carrier(
+    carrier_id="veho",
+    name="Veho",
+    normalizers={"1": normalize},
+    stable="1",
+    formats=("Tracking information JSON",),
+    authentication=(SharedHeader(header="X-Webhook-Secret"), UrlToken()),
+)

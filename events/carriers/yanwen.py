@@ -1,0 +1,85 @@
+"""Yanwen: the answer of its tracking API, a list of numbers with their checkpoints.
+
+A number may be asked for by Yanwen's waybill or that of the last mile; Yanwen's own is the number where it is told. The offset stands
+in a field of its own, from `+8` to `+08:00`, and differs between checkpoints.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+from events.carriers.carrier import Carrier, SharedHeader, UrlToken
+from events.errors import Cause, UnreadableMessageError
+from events.event import Moment, Normalized, Place, Raw, Reading, Rejection
+from events.reading.formats import TimeFormats
+from events.reading.json import read_json
+from events.reading.lists import JsonObject, objects
+from events.reading.meanings import UNMAPPED, meanings
+from events.reading.places import place
+from events.reading.scans import Scan, readings_of
+from events.reading.text import text
+from events.reading.times import Clock
+
+CODES: Final = meanings("yanwen_codes.csv")
+
+CLOCK: Final = Clock(
+    formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d[ %H:%M[:%S][%f]]"),
+    default_zone="Asia/Shanghai",
+)
+
+_RESULT: Final = "result"
+_ERROR_FIELDS: Final = frozenset({"code", "message", "error", "errors"})
+
+
+def normalize(body: bytes, received_at: datetime) -> Normalized:
+    """Events of one push or answer."""
+    rejections: list[Rejection] = []
+    readings: list[Reading] = []
+    for where, item in _items(read_json(body), rejections):
+        number = text(item.get("waybill_number")) or text(item.get("tracking_number"))
+        readings += readings_of(_scans(item, where, received_at, rejections), number, rejections)
+    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _items(body: object, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+    if body in ({}, []):
+        return
+    if type(body) is list:
+        for index, member in objects(body, "", rejections):
+            yield from ((f"/{index}{where}", item) for where, item in _items(member, rejections))
+    elif type(body) is dict and _RESULT in body:
+        yield from ((f"/{_RESULT}/{index}", item) for index, item in objects(body[_RESULT], f"/{_RESULT}", rejections))
+    elif type(body) is dict and "checkpoints" in body:
+        yield "", body
+    elif type(body) is not dict or not _ERROR_FIELDS & body.keys():
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Yanwen")
+
+
+def _scans(item: JsonObject, where: str, received_at: datetime, rejections: list[Rejection]) -> Iterator[Scan]:
+    for index, checkpoint in objects(item.get("checkpoints"), f"{where}/checkpoints", rejections):
+        where_at = place(city=checkpoint.get("location"))
+        code = text(checkpoint.get("tracking_status"))
+        yield Scan(
+            where=f"{where}/checkpoints/{index}",
+            raw=Raw(code=code),
+            meaning=CODES.get((code or "",), UNMAPPED),
+            time=_time(text(checkpoint.get("time_stamp")), text(checkpoint.get("time_zone")), where_at, received_at),
+            place=where_at,
+            description=text(checkpoint.get("message")),
+        )
+
+
+def _time(printed: str | None, zone: str | None, where: Place, received_at: datetime) -> Moment | None:
+    time = CLOCK.read_beside(printed, zone, where, received_at=received_at)
+    return time if time is None or printed is None or zone is None else replace(time, printed=f"{printed} {zone}")
+
+
+CARRIER: Final = Carrier(
+    carrier_id="yanwen",
+    name="Yanwen",
+    normalizers={"1": normalize},
+    stable="1",
+    formats=("Tracking API JSON",),
+    authentication=(SharedHeader(header="X-Webhook-Secret"), UrlToken()),
+)

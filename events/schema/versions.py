@@ -1,0 +1,44 @@
+"""The committed versions of the schema: `1.json`, `2.json`, ... beside this module. A landed one never changes; a change is a new one.
+
+The newest is what the declaration says; each is the one before it, grown.
+"""
+
+import json
+from collections.abc import Mapping
+from importlib.resources import files
+from itertools import pairwise
+from typing import Any, Final
+
+from events.schema.growth import breaks
+
+FOLDER: Final = "events/schema"
+COMMAND: Final = "python -m tests.schema_check --write"
+
+
+def committed() -> dict[int, Any]:
+    """The versions in their order."""
+    found = {
+        int(number): json.loads(path.read_text("utf-8"))
+        for path in files("events.schema").iterdir()
+        if (number := path.name.removesuffix(".json")).isdecimal()
+    }
+    return dict(sorted(found.items()))
+
+
+def text_of(version: Mapping[str, Any]) -> str:
+    """A version as it is committed."""
+    return json.dumps(version, indent=1, ensure_ascii=False) + "\n"
+
+
+def faults(versions: Mapping[int, Any], declared: Mapping[str, Any]) -> list[str]:
+    """What is wrong with the versions and the declaration, one line each."""
+    if not versions:
+        return [f"no version of the schema is committed; `{COMMAND}` writes the first"]
+    found = []
+    for earlier, later in pairwise(versions):
+        found += [f"{later}.json against {earlier}.json: {line}" for line in breaks(versions[earlier], versions[later])]
+    newest = max(versions)
+    broken = [f"the declaration against {newest}.json: {line}" for line in breaks(versions[newest], declared)]
+    if not broken and versions[newest] != declared:
+        broken = [f"the declaration says more than {newest}.json; `{COMMAND}` writes it down"]
+    return found + broken

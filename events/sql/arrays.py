@@ -1,0 +1,107 @@
+"""Whole columns as arrays in PostgreSQL's binary form: the bytes that psycopg would send, at a third of its cost.
+
+psycopg dumps an array member by member, each through a dumper of its own; a worker sends eighty members an event. The type of
+an array is that of the query's own cast (`%(ids)b::uuid[]`), so the names here only say what the members are.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from struct import Struct, pack
+from typing import Any, Final
+from uuid import UUID
+
+import psycopg
+from psycopg.abc import Buffer
+from psycopg.adapt import Dumper
+from psycopg.pq import Format
+
+Encoder = Callable[[Sequence[Any]], "Array"]
+Columns = Mapping[str, Encoder]
+"""Parameter names and what their members are, in the order of a row's fields."""
+
+_EPOCH: Final = datetime(2000, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+_BOOL, _BYTEA, _INT4, _TEXT, _TIMESTAMPTZ, _UUID = (
+    psycopg.adapters.types[name].oid for name in ("bool", "bytea", "int4", "text", "timestamptz", "uuid")
+)
+_length: Final = Struct("!i").pack
+_NULL: Final = _length(-1)
+_TRUE: Final = _length(1) + b"\1"
+_FALSE: Final = _length(1) + b"\0"
+
+
+class Array(bytes):
+    """One column, ready to be sent."""
+
+    __slots__ = ()
+
+
+class _ArrayDumper(Dumper):
+    format = Format.BINARY
+
+    def dump(self, obj: Array) -> Buffer:
+        return obj
+
+
+psycopg.adapters.register_dumper(Array, _ArrayDumper)
+
+
+def encoded(rows: Iterable[Sequence[Any]], names: Columns) -> dict[str, Array]:
+    """Rows as one array a column, the form that `unnest` takes."""
+    members = list(zip(*rows, strict=True)) or [()] * len(names)
+    return {name: encode(column) for (name, encode), column in zip(names.items(), members, strict=True)}
+
+
+def uuids(members: Sequence[UUID]) -> Array:
+    """Of `uuid`; none of them NULL."""
+    size = _length(16)
+    return _array(_UUID, len(members), size + size.join([member.int.to_bytes(16) for member in members]))
+
+
+def texts(members: Sequence[str | None]) -> Array:
+    """Of `text`."""
+    sized = [_NULL if member is None else _length(len(text := member.encode())) + text for member in members]
+    return _array(_TEXT, len(members), b"".join(sized))
+
+
+def byteas(members: Sequence[bytes | None]) -> Array:
+    """Of `bytea`."""
+    parts: list[bytes] = []
+    for member in members:
+        if member is None:
+            parts.append(_NULL)
+        else:
+            parts.append(_length(len(member)))
+            parts.append(member)
+    return _array(_BYTEA, len(members), b"".join(parts))
+
+
+def ints(members: Sequence[int]) -> Array:
+    """Of `int`; none of them NULL."""
+    sized = [4] * (2 * len(members))
+    sized[1::2] = members
+    return _array(_INT4, len(members), pack(f"!{len(sized)}i", *sized))
+
+
+def bools(members: Sequence[bool]) -> Array:
+    """Of `bool`; none of them NULL."""
+    return _array(_BOOL, len(members), b"".join([_TRUE if member else _FALSE for member in members]))
+
+
+def timestamps(members: Sequence[datetime | None]) -> Array:
+    """Of `timestamptz`, from times with an offset."""
+    return _array(_TIMESTAMPTZ, len(members), b"".join([_NULL if member is None else _time(member) for member in members]))
+
+
+@lru_cache(maxsize=4096)
+def _time(moment: datetime) -> bytes:
+    """Cached, because an event's time stands in several columns and a batch's clock in every row."""
+    return pack("!iq", 8, (moment - _EPOCH) // _MICROSECOND)
+
+
+def _array(oid: int, count: int, members: bytes) -> Array:
+    """Dimensions, whether there may be NULLs, type, size and first index of the one dimension; then each member after its length."""
+    if not count:
+        return Array(pack("!iiI", 0, 0, oid))
+    return Array(pack("!iiIii", 1, 1, oid, count, 1) + members)

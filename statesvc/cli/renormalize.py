@@ -1,0 +1,115 @@
+"""`statesvc renormalize --carrier C [--since T] [--read-by VERSION] [--dry-run]`: read history again, append corrections."""
+
+import argparse
+import asyncio
+import os
+import socket
+import sys
+from dataclasses import asdict
+from datetime import datetime
+
+from events.carriers import CARRIERS
+from events.sql.queries import queries
+from statesvc.cli.operator import actor
+from statesvc.cli.output import write_json, write_line, write_table
+from statesvc.cli.refusal import CommandError
+from statesvc.cli.session import service_connection
+from statesvc.keys import load_keyring
+from statesvc.renormalize.plan import Report
+from statesvc.renormalize.run import Task, renormalize
+from statesvc.roles.master_key import master_keys
+from statesvc.settings import load_settings
+from statesvc.wakeup.channels import OUTBOX
+
+_WAKEUP = queries("statesvc.wakeup", "wakeup")
+_BAR = 40
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
+    parser.add_argument("--carrier", required=True, help="a carrier id")
+    parser.add_argument("--since", type=_moment, metavar="T", help="only messages received since then, RFC 3339 (default: all)")
+    parser.add_argument("--read-by", metavar="VERSION", help="only what this version read, as after a rollout that was turned back")
+    parser.add_argument("--rate", type=float, metavar="N", help="at most so many messages a second (default: as fast as it goes)")
+    parser.add_argument("--dry-run", action="store_true", help="report, change nothing")
+    parser.add_argument("--why", default="", help="stands in the log")
+    parser.add_argument("--json", action="store_true", help="for scripts")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Reads with the stable version and the mappings that stand."""
+    carrier = CARRIERS.get(options.carrier)
+    if carrier is None:
+        raise CommandError(f"no carrier {options.carrier!r}: `statesvc carriers` lists them", exit_code=2)
+    if options.read_by is not None and options.read_by not in carrier.normalizers:
+        raise CommandError(f"{options.carrier} has no version {options.read_by!r}, but {', '.join(carrier.normalizers)}", exit_code=2)
+    if options.rate is not None and options.rate <= 0:
+        raise CommandError("--rate must be above 0", exit_code=2)
+    report = asyncio.run(_run(options))
+    if options.json:
+        write_json(_document(report))
+    else:
+        _write(report, dry_run=options.dry_run)
+    return 0
+
+
+async def _run(options: argparse.Namespace) -> Report:
+    settings = load_settings()
+    async with service_connection(settings) as connection:
+        task = Task(
+            carrier=CARRIERS[options.carrier],
+            keyring=await load_keyring(connection, master_keys(settings)),
+            writer=f"{socket.gethostname()}-renormalize-{os.getpid()}",
+            actor=actor(),
+            since=options.since,
+            read_by=options.read_by,
+            dry_run=options.dry_run,
+            messages_per_second=options.rate,
+            why=options.why,
+        )
+        report = await renormalize(connection, task, _show_progress)
+        if report.transitions:
+            await connection.execute(_WAKEUP["notify"], {"channels": [OUTBOX]})
+        return report
+
+
+async def _show_progress(done: int, total: int) -> None:
+    if sys.stderr.isatty():
+        filled = _BAR * done // max(total, 1)
+        sys.stderr.write(f"\r[{'#' * filled}{'.' * (_BAR - filled)}] {done}/{total} messages{chr(10) if done >= total else ''}")
+        sys.stderr.flush()
+
+
+def _document(report: Report) -> dict[str, object]:
+    return {
+        **asdict(report),
+        "changes": [{"from": before, "to": now, "events": count} for (before, now), count in report.changes.most_common()],
+        "beyond": dict(+report.beyond),
+        "codes": sorted(map(list, report.codes), key=str),
+        "codes_left": sorted(map(list, report.codes_left), key=str),
+    }
+
+
+def _write(report: Report, *, dry_run: bool) -> None:
+    would = "would be " if dry_run else ""
+    write_line(f"{report.messages} messages with {report.events} events read again, {report.unchanged} as before")
+    write_line(f"{report.corrected} {would}corrected, {report.retracted} {would}taken back, {report.added} {would}added")
+    if report.changes:
+        write_table(("IN EFFECT", "NOW", "EVENTS"), [(before, now, count) for (before, now), count in report.changes.most_common()])
+    if report.unreadable:
+        write_line(
+            f"{report.unreadable} could not be read again: their message was erased or is kept no longer, its text would be needed, "
+            "and no mapping names their code. They stand as they were read."
+        )
+    for name, count in (+report.beyond).items():
+        write_line(f"{count} differ in {name}, which no correction can express: they stand as they were read")
+
+
+def _moment(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError("not a time in RFC 3339") from None
+    if moment.tzinfo is None:
+        raise argparse.ArgumentTypeError("needs an offset, such as Z")
+    return moment

@@ -1,0 +1,128 @@
+"""Events as the log holds them, and the reading that is in effect for each: the end of its chain of our own corrections. Pure."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+
+from events.canonical_json import canonical_bytes
+from events.event import Event, Place, Raw
+from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
+from projections.correction import OWN_PREFIX
+
+Document = Mapping[str, Any]
+ENRICHMENT_PREFIX: Final = "e1-"
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What of a reading a correction can change. `status` None: it moves nothing."""
+
+    status: str | None = None
+    reason: str | None = None
+    by_category: bool = False
+    estimated_delivery: str | None = None
+    signer_digest: str | None = None
+
+    @property
+    def text(self) -> str:
+        """Canonical, for the correction's id."""
+        stated = {
+            "status": self.status,
+            "reason": self.reason,
+            "by_category": self.by_category,
+            "estimated_delivery": self.estimated_delivery,
+            "signer_digest": self.signer_digest,
+        }
+        return canonical_bytes(stated).decode()
+
+
+def effect_of(document: Document) -> Effect:
+    """The effect of one logged event by itself."""
+    return Effect(
+        status=document.get("status"),
+        reason=document.get("reason"),
+        by_category=bool(document.get("by_category")),
+        estimated_delivery=document.get("estimated_delivery"),
+        signer_digest=document.get("signer_digest"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One event that a carrier's message caused, and the last of our corrections of it."""
+
+    root: Document
+    end: Document | None
+
+    @property
+    def effect(self) -> Effect:
+        """What is in effect. A signer and an estimate were said and stand, unless the correction says another."""
+        said = effect_of(self.root)
+        if self.end is None:
+            return said
+        now = effect_of(self.end)
+        return replace(
+            now,
+            estimated_delivery=now.estimated_delivery or said.estimated_delivery,
+            signer_digest=now.signer_digest or said.signer_digest,
+        )
+
+    @property
+    def is_enrichment(self) -> bool:
+        """A value that was told on its own."""
+        return bool(self.root["event_id"].startswith(ENRICHMENT_PREFIX))
+
+
+def standings(history: Iterable[Document]) -> list[Standing]:
+    """The events of one shipment that are not our own corrections."""
+    roots: list[Document] = []
+    successors: dict[str, list[Document]] = defaultdict(list)
+    for document in history:
+        if document["event_id"].startswith(OWN_PREFIX) and document["kind"] == Kind.CORRECTION.value:
+            successors[document.get("anchor") or document.get("corrects") or ""].append(document)
+        else:
+            roots.append(document)
+    return [Standing(root, _end(root, successors)) for root in roots]
+
+
+def _end(root: Document, successors: Mapping[str, Sequence[Document]]) -> Document | None:
+    """Under the shipment's lock a link has one successor only, so a chain never forks."""
+    end = None
+    following = successors.get(root["event_id"])
+    while following:
+        end = following[-1]
+        following = successors.get(end["event_id"])
+    return end
+
+
+def event_of(document: Document) -> Event:
+    """A logged event without its personal part."""
+    raw = document["raw"]
+    reason = document.get("reason")
+    status = document.get("status")
+    return Event(
+        carrier_id=document["carrier_id"],
+        event_id=document["event_id"],
+        tracking_number=document["tracking_number"],
+        discriminator=document.get("discriminator") or "",
+        kind=Kind(document["kind"]),
+        occurred_at=datetime.fromisoformat(document["occurred_at"]),
+        occurred_at_raw=raw.get("time") or "",
+        tz_source=TzSource(document["tz_source"]),
+        time_precision=TimePrecision(document["time_precision"]),
+        status=Status(status) if status else None,
+        reason=Reason(reason) if reason else None,
+        carrier_code=document.get("carrier_code"),
+        raw=Raw(type=raw.get("type"), code=raw.get("code"), reason=raw.get("reason"), further=tuple(raw.get("further") or ())),
+        raw_zone=raw.get("zone"),
+        location=Place(**(document.get("location") or {})),
+        piece=document.get("piece"),
+        by_category=bool(document.get("by_category")),
+        time_flag=document.get("time_flag"),
+        estimated_delivery=document.get("estimated_delivery"),
+        corrects=document.get("corrects"),
+        anchor=document.get("anchor"),
+        stamp=document.get("stamp") or "",
+    )

@@ -1,0 +1,37 @@
+-- name: count_messages
+-- How many messages there are to read again.
+SELECT count(*) FROM statesvc.message m
+WHERE m.carrier_id = %(carrier_id)s AND (%(since)s::timestamptz IS NULL OR m.received_at >= %(since)s)
+    AND (%(read_by)s::text IS NULL OR m.normalizer = %(read_by)s OR starts_with(m.normalizer, %(read_by)s || '+m'));
+
+-- name: next_messages
+-- The next messages in the order of their key, with their bodies as far as these are kept.
+SELECT m.message_id, m.received_at, m.shipments, m.sealed_key, b.commitment, b.sealed
+FROM statesvc.message m LEFT JOIN statesvc.body b ON b.message_id = m.message_id AND b.received_at = m.received_at
+WHERE m.carrier_id = %(carrier_id)s AND (%(since)s::timestamptz IS NULL OR m.received_at >= %(since)s)
+    AND (%(read_by)s::text IS NULL OR m.normalizer = %(read_by)s OR starts_with(m.normalizer, %(read_by)s || '+m'))
+    AND m.message_id > %(after)s
+ORDER BY m.message_id LIMIT %(limit)s;
+
+-- name: lock_shipments
+-- Locks the heads of those shipments that exist, in their order; as the append does it, so that neither waits for the other in a ring.
+INSERT INTO statesvc.stream AS s
+    (shipment_id, carrier_id, number, discriminator, version, head_hash, recorded_at, first_recorded_at, sealed_key, erased_at)
+SELECT o.shipment_id, o.carrier_id, o.number, o.discriminator, o.version, o.head_hash, o.recorded_at, o.first_recorded_at, o.sealed_key,
+    o.erased_at
+FROM statesvc.stream o WHERE o.shipment_id = ANY (%(shipment_ids)b::uuid[]) ORDER BY o.shipment_id
+ON CONFLICT (shipment_id) DO UPDATE SET version = s.version
+RETURNING s.shipment_id;
+
+-- name: histories
+-- All events of these shipments, oldest first.
+SELECT e.shipment_id, e.canonical FROM statesvc.event e
+WHERE e.shipment_id = ANY (%(shipment_ids)b::uuid[]) ORDER BY e.shipment_id, e.version;
+
+-- name: resolve_codes
+-- Codes whose events were all read again wait for nobody any more.
+UPDATE statesvc.dead_letter d
+SET resolved_at = statesvc.clock(), resolution = 'replayed', resolved_by = %(actor)s, why = %(why)s
+FROM unnest(%(raw_types)s::text[], %(raw_codes)s::text[]) AS u(raw_type, raw_code)
+WHERE d.kind = 'code' AND d.resolved_at IS NULL AND d.carrier_id = %(carrier_id)s
+    AND d.raw_type IS NOT DISTINCT FROM u.raw_type AND d.raw_code IS NOT DISTINCT FROM u.raw_code;

@@ -1,0 +1,227 @@
+"""Reads a carrier's messages again and appends what comes out differently, in batches: safe to stop, and to run again.
+
+What a batch changes commits as one append, under the locks of its shipments; a reading that equals the one in effect appends nothing.
+So a second run finds nothing, and one that was cut short is finished by the next.
+"""
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+import orjson
+from psycopg import AsyncConnection
+
+from events.carriers.carrier import Carrier
+from events.entry import Source
+from events.event import Event
+from events.keyring import Keyring
+from events.log.actions import record_action
+from events.log.proposal import Key, Known, Proposal
+from events.log.store import known_keys, stream_keys
+from events.sealing import SealingKey
+from events.sql.queries import queries
+from statesvc.inbox.claim import Burial
+from statesvc.renormalize.logged import Document, Standing, standings
+from statesvc.renormalize.plan import CodeKey, Report, plan_read, plan_unread
+from statesvc.renormalize.stored import Stored, read_again
+from statesvc.rollouts.mapping import Mappings
+from statesvc.worker.apply import apply
+from statesvc.worker.failures import Failure, again_seconds, classify
+from statesvc.worker.proposals import propose
+from statesvc.worker.reading import Read
+
+_SQL = queries("statesvc.renormalize", "renormalize")
+
+BATCH: Final = 50
+_TRIES: Final = 6
+_FIRST: Final = UUID(int=0)
+Connection = AsyncConnection[Any]
+Progress = Callable[[int, int], Awaitable[None]]
+"""`(done, all)`, in messages."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What to read again. `read_by`: only what this version of the carrier's code read."""
+
+    carrier: Carrier
+    keyring: Keyring
+    writer: str
+    actor: str
+    since: datetime | None = None
+    read_by: str | None = None
+    dry_run: bool = False
+    messages_per_second: float | None = None
+    why: str = ""
+
+    @property
+    def scope(self) -> dict[str, Any]:
+        """For the statements."""
+        name = self.carrier.carrier_id
+        return {"carrier_id": name, "since": self.since, "read_by": f"{name}@{self.read_by}" if self.read_by else None}
+
+
+async def renormalize(connection: Connection, task: Task, progress: Progress) -> Report:
+    """Runs to the end; `connection` in autocommit."""
+    (total,) = await (await connection.execute(_SQL["count_messages"], task.scope)).fetchone() or (0,)
+    mappings = Mappings()
+    await mappings.refresh(connection)
+    report = Report()
+    after, done, began = _FIRST, 0, time.monotonic()
+    while True:
+        cursor = await connection.execute(_SQL["next_messages"], {**task.scope, "after": after, "limit": BATCH}, binary=True)
+        batch = [Stored(*row) for row in await cursor.fetchall()]
+        if not batch:
+            break
+        report.add(await _batch(connection, task, batch, mappings))
+        after, done = batch[-1].message_id, done + len(batch)
+        await progress(done, max(total, done))
+        if task.messages_per_second is not None:
+            await asyncio.sleep(max(0.0, began + done / task.messages_per_second - time.monotonic()))
+    if not task.dry_run:
+        await _conclude(connection, task, report)
+    return report
+
+
+async def _batch(connection: Connection, task: Task, batch: Sequence[Stored], mappings: Mappings) -> Report:
+    for attempt in range(_TRIES):
+        try:
+            return await _try_batch(connection, task, batch, mappings)
+        except Exception as error:
+            if classify(error) is Failure.PERMANENT or connection.closed or attempt == _TRIES - 1:
+                raise
+            await asyncio.sleep(again_seconds(attempt))
+    raise AssertionError("the last try returns or raises")
+
+
+async def _try_batch(connection: Connection, task: Task, batch: Sequence[Stored], mappings: Mappings) -> Report:
+    report = Report(messages=len(batch))
+    pending = await stream_keys(connection, task.keyring, {shipment_id for stored in batch for shipment_id in stored.shipments})
+    keys = await pending.rows()
+    again = [read_again(stored, keys, carrier=task.carrier, keyring=task.keyring, mappings=mappings) for stored in batch]
+    said = [propose([read], task.keyring) if isinstance(read, Read) else [] for read in again]
+    shipments = {p.shipment_id for proposals in said for p in proposals} | {shipment for stored in batch for shipment in stored.shipments}
+    async with connection.transaction():
+        if not task.dry_run:
+            await connection.execute(_SQL["lock_shipments"], {"shipment_ids": sorted(shipments)})
+        caused = await _caused(connection, shipments, {stored.message_id for stored in batch})
+        asked = await known_keys(connection, (p.key for proposals in said for p in proposals))
+        reads = _plan(task, batch, again, said, _Logged(caused, await asked.rows(), mappings), report)
+        if reads and not task.dry_run:
+            applied = await apply(connection, task.keyring, reads, worker=task.writer)
+            report.transitions += sum(change.is_transition for change in applied.changes)
+    return report
+
+
+@dataclass(frozen=True, slots=True)
+class _Logged:
+    caused: Mapping[UUID, Sequence[Standing]]
+    known: Mapping[Key, Known]
+    mappings: Mappings
+
+
+def _plan(
+    task: Task,
+    batch: Sequence[Stored],
+    again: Sequence[Read | Burial | None],
+    said: Sequence[list[Proposal]],
+    logged: _Logged,
+    report: Report,
+) -> list[Read]:
+    """What to apply, the newest message first: its correction moves the status to where it ends, and those of older ones do not."""
+    carrier_id = task.carrier.carrier_id
+    by_code: dict[CodeKey, Any] = {
+        (raw_type, raw_code): meaning for (named, raw_type, raw_code), meaning in logged.mappings.table.items() if named == carrier_id
+    }
+    reads = []
+    added: set[str] = set()
+    for stored, read, proposals in sorted(zip(batch, again, said, strict=True), key=lambda each: each[0].received_at, reverse=True):
+        caused = logged.caused.get(stored.message_id, [])
+        if isinstance(read, Read):
+            events = [*_missing(proposals, logged.known, added), *plan_read(caused, proposals, report)]
+            report.added += sum(event.kind.value != "correction" or not event.event_id.startswith("c1-") for event in events)
+            if events:
+                reads.append(replace(read, events=tuple(events), rejections=()))
+        elif events := plan_unread(caused, by_code, report):
+            reads.append(_unread(task, stored, caused[0].root, events, logged.mappings))
+    return reads
+
+
+def _missing(proposals: Sequence[Proposal], known: Mapping[Key, Known], added: set[str]) -> list[Event]:
+    """What the first reading did not say at all."""
+    found = []
+    for proposal in proposals:
+        if proposal.key not in known and proposal.event.event_id not in added:
+            added.add(proposal.event.event_id)
+            found.append(proposal.event)
+    return found
+
+
+def _unread(task: Task, stored: Stored, root: Document, events: Sequence[Event], mappings: Mappings) -> Read:
+    """Corrections from raw fields: the source is the message all the same, by the commitment to its body."""
+    source = Source(
+        message_id=stored.message_id,
+        body_commitment=bytes.fromhex(root["body_commitment"]),
+        received_at=stored.received_at,
+        normalizer=task.carrier.carrier_id,
+        normalizer_version=mappings.version(task.carrier.stable),
+    )
+    return Read(
+        source=source,
+        carrier_id=task.carrier.carrier_id,
+        events=tuple(events),
+        rejections=(),
+        body_key=SealingKey.fresh(),
+        sealed_key=b"",
+    )
+
+
+async def _caused(connection: Connection, shipments: set[UUID], messages: set[UUID]) -> dict[UUID, list[Standing]]:
+    """The events of each message, with what is in effect for them."""
+    cursor = await connection.execute(_SQL["histories"], {"shipment_ids": sorted(shipments)}, binary=True)
+    histories: dict[UUID, list[Document]] = defaultdict(list)
+    for shipment_id, canonical in await cursor.fetchall():
+        histories[shipment_id].append(orjson.loads(canonical))
+    found: dict[UUID, list[Standing]] = defaultdict(list)
+    for history in histories.values():
+        for standing in standings(history):
+            message_id = UUID(standing.root["message_id"])
+            if message_id in messages:
+                found[message_id].append(standing)
+    return found
+
+
+async def _conclude(connection: Connection, task: Task, report: Report) -> None:
+    """Says in the log what was done, and settles the codes that are known now."""
+    details: dict[str, Any] = {
+        "why": task.why,
+        "version": task.carrier.stable,
+        "messages": report.messages,
+        "corrected": report.corrected,
+        "retracted": report.retracted,
+        "added": report.added,
+        "unreadable": report.unreadable,
+    }
+    if task.since is not None:
+        details["since"] = task.since.isoformat()
+    if task.read_by is not None:
+        details["read_by"] = task.read_by
+    learned = sorted(report.codes - report.codes_left, key=str) if task.since is None and task.read_by is None else []
+    async with connection.transaction():
+        if learned:
+            await connection.execute(
+                _SQL["resolve_codes"],
+                {
+                    "carrier_id": task.carrier.carrier_id,
+                    "raw_types": [raw_type for raw_type, _ in learned],
+                    "raw_codes": [raw_code for _, raw_code in learned],
+                    "actor": task.actor,
+                    "why": "read again",
+                },
+            )
+        await record_action(connection, actor=task.actor, verb="renormalize", target=f"carrier {task.carrier.carrier_id}", details=details)

@@ -1,0 +1,70 @@
+-- name: add_tally
+-- One batch of trials of one candidate.
+INSERT INTO statesvc.rollout_tally (recorded_at, carrier_id, candidate, messages, errors, differing)
+VALUES (statesvc.clock(), %(carrier_id)s, %(candidate)s, %(messages)s, %(errors)s, %(differing)s)
+RETURNING tally_id;
+
+-- name: add_counts
+-- Adds to this worker's totals; sorted, so that two batches of one worker wait for each other instead of deadlocking.
+INSERT INTO statesvc.rollout_count AS c (carrier_id, candidate, measure, worker, count)
+SELECT %(carrier_id)s, %(candidate)s, u.measure, %(worker)s, u.count
+FROM unnest(%(measures)s::text[], %(counts)s::bigint[]) AS u(measure, count) ORDER BY u.measure
+ON CONFLICT (carrier_id, candidate, measure, worker) DO UPDATE SET count = c.count + excluded.count;
+
+-- name: add_diffs
+-- The differences of one batch.
+INSERT INTO statesvc.rollout_diff
+    (recorded_at, message_id, carrier_id, stable, candidate, event_id, field, stable_value, candidate_value)
+SELECT statesvc.clock(), u.message_id, %(carrier_id)s, %(stable)s, %(candidate)s, u.event_id, u.field, u.stable_value, u.candidate_value
+FROM unnest(%(message_ids)s::uuid[], %(event_ids)s::text[], %(fields)s::text[], %(stable_values)s::text[], %(candidate_values)s::text[])
+    AS u(message_id, event_id, field, stable_value, candidate_value);
+
+-- name: prune_diffs
+-- Keeps the newest rows of a carrier.
+DELETE FROM statesvc.rollout_diff d
+WHERE d.carrier_id = %(carrier_id)s AND d.diff_id <= (
+    SELECT k.diff_id FROM statesvc.rollout_diff k WHERE k.carrier_id = %(carrier_id)s ORDER BY k.diff_id DESC OFFSET %(keep)s LIMIT 1);
+
+-- name: prune_tallies
+-- Keeps the newest rows of a carrier.
+DELETE FROM statesvc.rollout_tally t
+WHERE t.carrier_id = %(carrier_id)s AND t.tally_id <= (
+    SELECT k.tally_id FROM statesvc.rollout_tally k WHERE k.carrier_id = %(carrier_id)s ORDER BY k.tally_id DESC OFFSET %(keep)s LIMIT 1);
+
+-- name: guard
+-- Turns the dial to 0 where the newest trials pass a bound of the guard; answers what it saw. The shares are of `guard_messages`
+-- at least, so that one early failure is not 100 %%.
+WITH dial AS (
+    SELECT r.* FROM statesvc.rollout r
+    WHERE r.carrier_id = %(carrier_id)s AND r.candidate = %(candidate)s AND r.percent > 0 AND r.guard_messages IS NOT NULL
+), newest AS (
+    SELECT t.messages, t.errors, t.differing, sum(t.messages) OVER (ORDER BY t.tally_id DESC) - t.messages AS newer
+    FROM statesvc.rollout_tally t JOIN dial d ON t.carrier_id = d.carrier_id AND t.candidate = d.candidate AND t.recorded_at >= d.turned_at
+    ORDER BY t.tally_id DESC LIMIT (SELECT d.guard_messages FROM dial d)
+), seen AS (
+    SELECT greatest(sum(n.messages), d.guard_messages) AS messages, sum(n.errors) AS errors, sum(n.differing) AS differing
+    FROM newest n CROSS JOIN dial d WHERE n.newer < d.guard_messages GROUP BY d.guard_messages
+)
+UPDATE statesvc.rollout r
+SET percent = 0, turned_at = statesvc.clock(), changed_at = statesvc.clock(), changed_by = 'guard',
+    why = format('%%s of the last %%s messages failed, %%s were read differently', s.errors, s.messages, s.differing)
+FROM seen s
+WHERE r.carrier_id = %(carrier_id)s AND r.candidate = %(candidate)s AND r.percent > 0
+    AND (s.errors * 100.0 > s.messages * r.guard_errors_percent OR s.differing * 100.0 > s.messages * r.guard_differences_percent)
+RETURNING s.messages::bigint, s.errors::bigint, s.differing::bigint;
+
+-- name: totals
+-- What all workers counted of a candidate.
+SELECT c.measure, sum(c.count)::bigint FROM statesvc.rollout_count c
+WHERE c.carrier_id = %(carrier_id)s AND c.candidate = %(candidate)s GROUP BY c.measure ORDER BY c.measure;
+
+-- name: forget_counts
+-- The totals begin again when a candidate is named.
+DELETE FROM statesvc.rollout_count c WHERE c.carrier_id = %(carrier_id)s;
+
+-- name: list_diffs
+-- A page of differences, the newest first.
+SELECT d.diff_id, d.recorded_at, d.message_id, d.stable, d.candidate, d.event_id, d.field, d.stable_value, d.candidate_value
+FROM statesvc.rollout_diff d
+WHERE d.carrier_id = %(carrier_id)s AND d.diff_id < %(before)s::bigint AND (%(candidate)s::text IS NULL OR d.candidate = %(candidate)s)
+ORDER BY d.diff_id DESC LIMIT %(limit)s;

@@ -1,0 +1,386 @@
+"""Workers in another language beside ours, on one inbox: they read as ours do, and each message takes effect once."""
+
+import asyncio
+import copy
+import json
+import os
+import random
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, Self
+from uuid import UUID, uuid4
+
+import pytest
+from psycopg import AsyncConnection, errors
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from events.carriers import CARRIERS
+from events.entry import Source, event_document
+from events.identity import facts_digest, identify, normalize_number, shipment_id
+from events.keyring import DIGEST_BYTES, Keyring
+from events.normalized import load
+from statesvc.ingress.put import put
+from statesvc.ingress.sealed_message import seal_message
+from statesvc.keys import load_keyring, parse_master_keys
+from tests.acceptance.processes import MASTER_KEY, RoleProcess, Service
+from tests.acceptance.service_maker import ServiceMaker
+from tests.acceptance.stories import Message, messages
+from tests.acceptance.test_crash import SHORT_LEASE
+from tests.node.node_worker import missing, read_bodies, start_worker
+from tests.postgres import Server
+
+NODE_LEASE: Final = {"LEASE_SECONDS": "3", "SWEEP_SECONDS": "1"}
+GRANTS: Final = """
+    GRANT USAGE ON SCHEMA statesvc TO {role};
+    GRANT SELECT ON statesvc.inbox, statesvc.body, statesvc.lane, statesvc.rollout, statesvc.normalized TO {role};
+    GRANT UPDATE ON statesvc.inbox, statesvc.lane TO {role};
+    GRANT DELETE ON statesvc.inbox TO {role};
+    GRANT INSERT ON statesvc.normalized, statesvc.dead_letter TO {role};
+    GRANT SELECT ON statesvc.test_clock TO {role};
+"""
+"""What docs/claim-protocol.md says that a foreign worker's role needs, and the clock of the tests."""
+
+
+@pytest.fixture(autouse=True)
+def node() -> None:
+    reason = missing()
+    if reason is not None and os.environ.get("CI") == "true":
+        pytest.fail(reason)
+    if reason is not None:
+        pytest.skip(reason)
+
+
+ODD: Final[tuple[Any, ...]] = (
+    *(
+        None,
+        "",
+        " ",
+        0,
+        7,
+        -1,
+        1.5,
+        True,
+        [],
+        {},
+        [1],
+        {"a": 1},
+        "null",
+        "string",
+        "I",
+        "DS",
+        "D",
+        "FS",
+        "ZZ",
+        "M",
+        "U",
+        "48",
+        "ß",
+        "İ",
+        "ﬃ",
+    ),
+    *(
+        "20260230",
+        "19700101",
+        "00010101",
+        "99991231",
+        "240000",
+        "235960",
+        "080000",
+        "-05:00",
+        "+5",
+        "UTC+9",
+        "Z",
+        "+15",
+        "2026-03-01",
+        "us",
+    ),
+    *(
+        "USA",
+        "usa",
+        "Germany",
+        "DEUTSCHLAND",
+        "\u2003x\u2003",
+        "x\ufeff",
+        "\x1fx",
+        "a\x00b",
+        "\ud83d",
+        "😀",
+        "x" * 300,
+        "1" * 40,
+        10**17,
+        "é",
+    ),
+    *(
+        "Out For Delivery.",
+        "OUT FOR DELIVERY TODAY",
+        " . J. Doe ",
+        "Signature on file",
+        "2026-05-02T24:00:00Z",
+        "2026-05-02t10:00:00.1234567Z",
+    ),
+    *(
+        "2026-05-02T10:00:00.120+05:30",
+        "unknown",
+        "delivered",
+        "info",
+        "weather",
+        "pair",
+        "day",
+        "canonical",
+        "ups",
+        "1e5",
+        "-",
+        "toString",
+    ),
+)
+
+
+def _mutations(count: int, seed: int) -> Iterator[Message]:
+    chance = random.Random(seed)
+    for message in messages(count, seed):
+        value = json.loads(message.body)
+        for _ in range(chance.randrange(1, 3)):
+            _change(value, chance)
+        printed = json.dumps(value, ensure_ascii=chance.random() < 0.5, indent=chance.choice((None, 1)))
+        if chance.random() < 0.1:
+            printed = printed.replace('"', '"code": "OT", "', 1)
+        if chance.random() < 0.1:
+            printed = f"[{printed}]"
+        body = printed.encode("utf-8", "surrogatepass")
+        yield Message(message.carrier_id, body if chance.random() < 0.95 else body[: len(body) // 2])
+
+
+def _change(value: dict[str, Any], chance: random.Random) -> None:
+    name = chance.choice([*value, *("reason", "kind", "location", "gmtOffset", "receivedBy", "corrects", "signed_by", "piece")])
+    inner = value.get(name)
+    if isinstance(inner, dict) and inner and chance.random() < 0.8:
+        _change(inner, chance)
+    elif chance.random() < 0.2:
+        value.pop(name, None)
+    else:
+        value[name] = copy.deepcopy(chance.choice(ODD))
+
+
+async def test_whatever_the_node_worker_does_not_decline_it_reads_as_ours_does() -> None:
+    plain, odd = messages(300, seed=1), list(_mutations(3000, seed=2))
+    answers = await read_bodies((message.carrier_id, message.body) for message in (*plain, *odd))
+    assert None not in answers[: len(plain)]
+    assert len(odd) / 4 < sum(answer is not None for answer in answers[len(plain) :]) < len(odd)
+    received_at = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
+    for message, answer in zip((*plain, *odd), answers, strict=True):
+        if answer is not None:
+            carrier = CARRIERS[message.carrier_id]
+            assert load(answer) == carrier.normalizers[carrier.stable](message.body, received_at), message.body
+
+
+class Fleet:
+    """Python and Node.js workers on one inbox; a killed one is replaced at once."""
+
+    def __init__(self, service: Service, keyring: Keyring, reader_dsn: str, folder: Path) -> None:
+        self._service = service
+        self._keyring = keyring
+        self._reader_dsn = reader_dsn
+        self._log = folder / "node.log"
+        self.python: list[RoleProcess] = []
+        self.node: list[asyncio.subprocess.Process] = []
+        self.killed_at_work = {"python": 0, "node": 0}
+
+    async def __aenter__(self) -> Self:
+        for _ in range(2):
+            await self._start_node()
+        self.python += await self._service.start("worker", "worker")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for process in self.node:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+    async def _start_node(self) -> None:
+        self.node.append(await start_worker(self._reader_dsn, self._keyring.inbox.key, self._log, **NODE_LEASE))
+
+    async def kill_one(self, kind: str, chance: random.Random) -> None:
+        """Kills the first of a kind that is seen to hold a lease; where the work is done before, one without."""
+        processes = self.node if kind == "node" else [role.process for role in self.python]
+        victim = chance.choice(processes)
+        async with await AsyncConnection.connect(self._service.owner_dsn, autocommit=True) as connection:
+
+            async def at_work(process: asyncio.subprocess.Process) -> bool:
+                query = "SELECT FROM statesvc.inbox WHERE token IS NOT NULL AND worker ~ %s LIMIT 1"
+                return await (await connection.execute(query, (rf"\y{process.pid}\y",))).fetchone() is not None
+
+            while await (await connection.execute("SELECT FROM statesvc.inbox LIMIT 1")).fetchone() is not None:
+                if busy := [process for process in processes if await at_work(process)]:
+                    victim = busy[0]
+                    break
+                await asyncio.sleep(chance.uniform(0, 0.002))
+            victim.kill()
+            await victim.wait()
+            self.killed_at_work[kind] += await at_work(victim)
+        if kind == "node":
+            self.node.remove(victim)
+            await self._start_node()
+        else:
+            self.python = [role for role in self.python if role.process is not victim]
+            self.python += await self._service.start("worker")
+
+    async def stop_node(self) -> None:
+        """Asks them to go; each ends with 0."""
+        for process in self.node:
+            process.terminate()
+        assert [await asyncio.wait_for(process.wait(), 20) for process in self.node] == [0] * len(self.node)
+        self.node.clear()
+
+
+async def _put(service: Service, keyring: Keyring, pushed: list[Message]) -> set[UUID]:
+    """As the ingress does, without its HTTP."""
+    async with await AsyncConnection.connect(service.service_dsn, autocommit=True) as connection:
+        stored = await put(connection, [seal_message(keyring, message.carrier_id, message.body, "{}") for message in pushed])
+        await connection.execute("SELECT pg_notify('statesvc_inbox', '')")
+    assert not any(message.duplicate for message in stored)
+    return {message.message_id for message in stored}
+
+
+def _in_another_envelope(message: Message) -> Message:
+    return Message(message.carrier_id, message.body + b" ")
+
+
+STATEMENT: Final = frozenset(
+    {
+        *(
+            "shipment_id",
+            "carrier_id",
+            "event_id",
+            "tracking_number",
+            "discriminator",
+            "kind",
+            "occurred_at",
+            "tz_source",
+            "time_precision",
+        ),
+        *("status", "reason", "by_category", "carrier_code", "raw", "location", "estimated_delivery", "corrects", "stamp"),
+    }
+)
+Told = dict[tuple[str, str], tuple[bytes, dict[str, Any]]]
+"""(carrier_id, event_id) -> facts digest, statement"""
+
+
+def _statement(document: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in document.items() if name in STATEMENT and value is not None}
+
+
+def _as_ours_alone(pushed: list[Message], keyring: Keyring) -> Told:
+    told: Told = {}
+    now = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
+    for message in pushed:
+        carrier = CARRIERS[message.carrier_id]
+        source = Source(message_id=uuid4(), body_commitment=b"", received_at=now, normalizer="ups", normalizer_version="1")
+        for reading in carrier.normalizers[carrier.stable](message.body, now).readings:
+            event = identify(reading, carrier_id=message.carrier_id, digest=keyring.digest)
+            document = event_document(
+                event,
+                source=source,
+                shipment_id=shipment_id(event.carrier_id, normalize_number(event.tracking_number), event.discriminator),
+                version=1,
+                recorded_at=now,
+                previous_hash=b"",
+                part_commitment=None,
+                signer_digest=None,
+            )
+            told[event.carrier_id, event.event_id] = (facts_digest(event, keyring.digest)[:DIGEST_BYTES], _statement(document))
+    return told
+
+
+async def _as_logged(service: Service) -> Told:
+    query = """
+        SELECT k.carrier_id, k.event_id, k.facts_digest, e.canonical FROM statesvc.event e
+        JOIN statesvc.event_key k ON k.carrier_id = e.carrier_id AND k.event_id = e.event_id"""
+    rows = await service.rows(query)
+    told: Told = {(carrier, event): (digest, _statement(json.loads(canonical))) for carrier, event, digest, canonical in rows}
+    assert len(told) == len(rows), "an event stands twice in the log"
+    return told
+
+
+@asynccontextmanager
+async def _reader(server: Server, service: Service) -> AsyncIterator[str]:
+    """The DSN of a role that may do what a foreign worker does, and nothing else."""
+    role = f"reader_{uuid4().hex}"
+    superuser_dsn = make_conninfo(server.superuser_dsn, dbname=conninfo_to_dict(service.owner_dsn)["dbname"])
+    async with await AsyncConnection.connect(superuser_dsn, autocommit=True) as connection:
+        await connection.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'for-tests-only'".encode())
+        await connection.execute(GRANTS.format(role=role).encode())
+        try:
+            yield make_conninfo(service.service_dsn, user=role, password="for-tests-only")
+        finally:
+            await connection.execute(f"DROP OWNED BY {role}; DROP ROLE {role}".encode())
+
+
+async def _keyring(service: Service) -> Keyring:
+    async with await AsyncConnection.connect(service.service_dsn, autocommit=True) as connection:
+        return await load_keyring(connection, parse_master_keys(MASTER_KEY))
+
+
+async def _assert_as_ours_alone(service: Service, keyring: Keyring, pushed: list[Message]) -> None:
+    assert await service.rows("SELECT cause, detail FROM statesvc.dead_letter WHERE kind = 'message'") == []
+    assert await _as_logged(service) == _as_ours_alone(pushed, keyring)
+    assert await service.value("SELECT count(*) FROM statesvc.conflict") == 0
+
+
+async def test_a_role_of_its_own_may_do_what_the_protocol_says_and_nothing_else(
+    service_maker: ServiceMaker, server: Server, tmp_path: Path
+) -> None:
+    service = await service_maker(tmp_path, {})
+    await _put(service, await _keyring(service), messages(4, seed=5))
+    async with _reader(server, service) as dsn, await AsyncConnection.connect(dsn, autocommit=True) as connection:
+
+        async def says(query: str, *parameters: object) -> list[Any]:
+            return await (await connection.execute(query.encode(), parameters)).fetchall()
+
+        claimed = await says("SELECT token, message_id FROM statesvc.claim('reader', 4, '5 s', 'raw', 4194304, true)")
+        token, buried, declined, retried, released = (claimed[0][0], *([message_id] for _, message_id in claimed))
+        assert await says("SELECT statesvc.extend(%s, '30 s')", token) == [(4,)]
+        assert await says("SELECT statesvc.bury(%s, %s, ARRAY['unreadable'], ARRAY['why'])", token, buried) == [(1,)]
+        assert await says("SELECT statesvc.decline(%s, %s)", token, declined) == [(1,)]
+        assert await says("SELECT statesvc.retry(%s, %s, ARRAY['1 h'::interval], ARRAY['Lost'])", token, retried) == [(1,)]
+        assert (await says("SELECT statesvc.next_due() IS NOT NULL"))[0][0]
+        assert await says("SELECT statesvc.release(%s)", token) == [(1,)]
+        assert await says("SELECT message_id FROM statesvc.claim('reader', 4, '5 s', 'raw', 4194304, true)") == [(released[0],)]
+        for table in ("event", "shipment", "stream", "service_key", "dead_letter", "message", "api_key"):
+            with pytest.raises(errors.InsufficientPrivilege):
+                await says(f"SELECT FROM statesvc.{table}")
+
+
+@pytest.mark.parametrize(("count", "kills"), [(2_000, 8), pytest.param(10_000, 40, marks=pytest.mark.soak)])
+async def test_workers_of_both_kinds_killed_at_random_give_each_message_its_effect_once(
+    service_maker: ServiceMaker, server: Server, tmp_path: Path, count: int, kills: int
+) -> None:
+    chance = random.Random(count)
+    service = await service_maker(tmp_path, {**SHORT_LEASE, "STATESVC_WORKER_BATCH_MAX": "64"})
+    keyring = await _keyring(service)
+    again = count // 10
+    said = messages(count - again, seed=11)
+    pushed = [*said, *map(_in_another_envelope, chance.sample(said, again))]
+    chance.shuffle(pushed)
+    async with _reader(server, service) as reader_dsn, service, Fleet(service, keyring, reader_dsn, tmp_path) as fleet:
+        acknowledged = set()
+        for place in range(kills):
+            acknowledged |= await _put(service, keyring, pushed[place * count // kills : (place + 1) * count // kills])
+            await asyncio.sleep(chance.uniform(0, 0.05))
+            await fleet.kill_one(("node", "python")[place % 2], chance)
+        await service.drained(120)
+        settled = [message_id for (message_id,) in await service.rows("SELECT message_id FROM statesvc.message")]
+        assert (len(settled), set(settled)) == (count, acknowledged)
+        await _assert_as_ours_alone(service, keyring, pushed)
+        readers = dict(await service.rows("SELECT normalizer, count(*)::int FROM statesvc.message GROUP BY 1"))
+        print(f"{count} messages, read by {readers}; killed while they held a lease: {fleet.killed_at_work}")  # noqa: T201
+        assert readers.keys() == {"ups@1", "ups@node-1", "canonical@1", "canonical@node-1"}
+        assert min(fleet.killed_at_work.values()) > 0, "nobody was killed at work: this proved nothing"
+
+        await fleet.stop_node()
+        await _put(service, keyring, [Message(message.carrier_id, b"\n" + message.body) for message in said])
+        await service.drained(120)
+        assert await service.value("SELECT count(*) FROM statesvc.message") == count + len(said)
+        await _assert_as_ours_alone(service, keyring, pushed)

@@ -1,0 +1,119 @@
+"""`python -m tests.corpus_table [CARRIER ...]`: what each carrier's normalizer makes of the corpus, beside what is expected of it.
+
+An event is right where its number, code, status and the digits of its time are; what the corpus does not assert is not compared.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from events.carriers import CARRIERS
+from events.errors import UnreadableMessageError
+from events.event import Reading
+from tests.events.carriers.test_corpus import CORPUS, NO_CORPUS, asserted, digits, read, stated, times_as_printed
+
+MALFORMED: Final = "_synthetic_malformed"
+
+
+@dataclass(slots=True)
+class Row:
+    """What the payloads of one carrier came to. `wrong` says which event of which payload, and why."""
+
+    carrier_id: str
+    payloads: int = 0
+    events: int = 0
+    wrong: list[str] = field(default_factory=list)
+    note: str = ""
+
+
+def rows(documents: list[dict[str, Any]], chosen: set[str]) -> list[Row]:
+    """A row for each carrier of the corpus, in the order of their names."""
+    found: dict[str, Row] = {}
+    for document in documents:
+        carrier_id = document["carrier"]
+        if chosen and carrier_id not in chosen:
+            continue
+        row = found.setdefault(carrier_id, Row(carrier_id))
+        row.payloads += 1
+        row.events += len(document["events"])
+        if carrier_id in CARRIERS:
+            row.wrong += [f"{document['path']}{line}" for line in wrongs(document)]
+        else:
+            row.note = "no normalizer"
+            row.wrong += [f"{document['path']} event {number}: not read" for number, _ in enumerate(document["events"])]
+    return [row for _, row in sorted(found.items())]
+
+
+def wrongs(document: dict[str, Any]) -> Iterator[str]:
+    """What is wrong with the reading of a payload; one line per event that is, names of fields with what was said and expected."""
+    expectations = document["events"]
+    try:
+        normalized = read(document["carrier"], (CORPUS / document["path"]).read_bytes())
+    except UnreadableMessageError as error:
+        yield from (f" event {number}: not read, {error}" for number, _ in enumerate(expectations))
+        return
+    for number, expected in enumerate(expectations):
+        reading = normalized.readings[number] if number < len(normalized.readings) else None
+        if told := ["not read"] if reading is None else list(differences(reading, expected)):
+            yield f" event {number}: {'; '.join(told)}"
+    for number in range(len(expectations), len(normalized.readings)):
+        yield f" event {number}: read, but not expected"
+    yield from (f"{rejection.pointer}: rejected, {rejection.why}" for rejection in normalized.rejections)
+
+
+def differences(reading: Reading, expected: dict[str, Any]) -> Iterator[str]:
+    """Where a reading says something else than what is asserted."""
+    found, wanted = stated(reading, expected), asserted(expected)
+    yield from (f"{name} {found.get(name)!r}, expected {wanted[name]!r}" for name in wanted if found.get(name) != wanted[name])
+    printed = expected["occurred_at_raw"]
+    if printed is not None and digits(reading.time.printed) not in times_as_printed(printed):
+        yield f"time {reading.time.printed!r}, expected {printed!r}"
+
+
+def refusals() -> Iterator[tuple[str, str]]:
+    """Each hostile body, and what came of it when every carrier read it."""
+    for path in sorted((CORPUS / MALFORMED).iterdir()):
+        refused = broken = 0
+        for carrier_id in CARRIERS:
+            try:
+                read(carrier_id, path.read_bytes())
+            except UnreadableMessageError:
+                refused += 1
+            except Exception:  # noqa: BLE001 - counted
+                broken += 1
+        told = f"read by {len(CARRIERS) - refused - broken}, refused by {refused}"
+        yield path.name, told + (f", BROKE {broken}" if broken else "")
+
+
+def main() -> int:
+    """1 where anything is wrong."""
+    parser = argparse.ArgumentParser(prog="python -m tests.corpus_table", description="Every carrier against the corpus.")
+    parser.add_argument("carriers", nargs="*", metavar="CARRIER", help="default: all, and the hostile bodies")
+    chosen = set(parser.parse_args().carriers)
+    if not (CORPUS / "expected.json").is_file():
+        sys.stderr.write(f"{NO_CORPUS}\n")
+        return 2
+    table = rows(json.loads((CORPUS / "expected.json").read_text("utf-8")), chosen)
+    sys.stdout.write(f"{'carrier':<18}{'payloads':>9}{'events':>8}{'right':>8}{'wrong':>8}\n")
+    for row in table:
+        sys.stdout.write(line(row.carrier_id, row.payloads, row.events, len(row.wrong)) + (f"  {row.note}" if row.note else "") + "\n")
+        sys.stdout.writelines(f"    {told}\n" for told in row.wrong if not row.note)
+    sys.stdout.write(
+        line("all", *(sum(numbers) for numbers in zip(*((row.payloads, row.events, len(row.wrong)) for row in table), strict=True)))
+    )
+    sys.stdout.write("\n")
+    hostile = [] if chosen else list(refusals())
+    sys.stdout.writelines(f"{name:<42}{told}\n" for name, told in hostile)
+    return 1 if any(row.wrong for row in table) or any("BROKE" in told for _, told in hostile) else 0
+
+
+def line(name: str, payloads: int, events: int, wrong: int) -> str:
+    """One line of the table."""
+    return f"{name:<18}{payloads:>9,}{events:>8,}{max(0, events - wrong):>8,}{wrong:>8,}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,92 @@
+"""The event ids of the repository's own fixtures, as they landed: `golden_ids.json` beside this module.
+
+An id that changes has the carrier's whole history appended again, so no id ever changes once it has landed. `python -m
+tests.events.carriers.golden --write` adds those of new fixtures; it never changes a landed one.
+"""
+
+import hmac
+import json
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from events.carriers import CARRIERS
+from events.errors import UnreadableMessageError
+from events.identity import identify
+from tests.events.carriers.carrier_fixtures import FIXTURES, read
+from tests.schema_check import ROOT, base, git
+
+FILE: Final = Path(__file__).parent / "golden_ids.json"
+
+Ids = dict[str, dict[str, Any]]
+"""By carrier and name of the fixture: the ids in the order of its readings, or the cause why it is refused."""
+
+
+def current(carrier_id: str) -> dict[str, Any]:
+    """The ids that this code gives the fixtures of one carrier, under a digest key of the tests' own."""
+    folder = FIXTURES / carrier_id
+    names = sorted(path.name for path in folder.iterdir() if not path.name.endswith(".expected.json")) if folder.is_dir() else []
+    return {name: _ids(carrier_id, (folder / name).read_bytes()) for name in names}
+
+
+def _ids(carrier_id: str, body: bytes) -> Any:
+    carrier = CARRIERS[carrier_id]
+    try:
+        readings = read(carrier, body).readings
+    except UnreadableMessageError as error:
+        return error.cause.value
+    return [identify(reading, carrier_id=carrier_id, digest=_digest, allow_unnumbered=True).event_id for reading in readings]
+
+
+def _digest(data: bytes) -> bytes:
+    return hmac.digest(b"golden", data, "sha256")
+
+
+def golden() -> Ids:
+    """The committed ids."""
+    found: Ids = json.loads(FILE.read_text("utf-8")) if FILE.is_file() else {}
+    return found
+
+
+def landed() -> Ids:
+    """The ids of the last landed commit, as far as git knows one; the committed ones without git."""
+    commit = base()
+    if commit is None:
+        return golden()
+    found: Ids = json.loads(git("show", f"{commit}:{FILE.relative_to(ROOT)}") or "{}")
+    return found
+
+
+def changes(carrier_id: str, before: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    """Every id that is no longer what it was, one line each; fixtures that were added are no change."""
+    found = []
+    for name, ids in before.items():
+        where = f"{carrier_id}/{name}"
+        if name not in now:
+            found.append(f"{where}: the fixture is gone; ids that landed are watched for ever, so keep it")
+        elif isinstance(ids, str) or isinstance(now[name], str):
+            found += [f"{where}: was {ids}, is {now[name]}"] if ids != now[name] else []
+        else:
+            pairs = zip(ids, now[name], strict=False)
+            found += [
+                f"{where}: the id of event {number} was {was}, is {became}" for number, (was, became) in enumerate(pairs) if was != became
+            ]
+            found += [f"{where}: had {len(ids)} events, has {len(now[name])}"] if len(ids) != len(now[name]) else []
+    return found
+
+
+def write() -> int:
+    """The ids as they are now, where no landed one changed; else 1 and which did."""
+    now = {carrier_id: current(carrier_id) for carrier_id in sorted(CARRIERS)}
+    changed = [line for carrier_id, before in landed().items() for line in changes(carrier_id, before, now.get(carrier_id, {}))]
+    if changed:
+        sys.stderr.write("\n".join(["Event ids never change once they have landed:", *changed, ""]))
+        return 1
+    FILE.write_text(json.dumps(now, indent=1) + "\n", "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] != ["--write"]:
+        sys.exit("python -m tests.events.carriers.golden --write")
+    sys.exit(write())

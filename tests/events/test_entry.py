@@ -1,0 +1,129 @@
+"""The bytes of entries never change: a changed one could not be verified against the hashes that stand in the log."""
+
+from datetime import UTC, datetime, timedelta, timezone
+from uuid import UUID
+
+from events.entry import NO_PREVIOUS, Source, event_document, leaf, part_bytes, transition_document
+from events.event import Event, Personal, Place, Raw
+from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
+
+AT = datetime(2026, 3, 1, 14, 5, tzinfo=timezone(timedelta(hours=-5)))
+RECORDED = datetime(2026, 3, 1, 19, 6, 0, 123456, tzinfo=UTC)
+SHIPMENT = UUID("00112233-4455-6677-8899-aabbccddeeff")
+MESSAGE = UUID("ffeeddcc-bbaa-9988-7766-554433221100")
+SOURCE = Source(message_id=MESSAGE, body_commitment=bytes(range(32)), received_at=RECORDED, normalizer="ups", normalizer_version="1")
+FULL = Event(
+    carrier_id="ups",
+    event_id="d1-260301-abc",
+    tracking_number="1Z 999",
+    discriminator="2",
+    kind=Kind.SCAN,
+    occurred_at=AT,
+    occurred_at_raw="20260301 140500",
+    tz_source=TzSource.PAIR,
+    time_precision=TimePrecision.SECOND,
+    status=Status.EXCEPTION,
+    reason=Reason.WEATHER,
+    carrier_code="X/WX/9",
+    raw=Raw(type="X", code="WX", reason="9", further=("011",)),
+    raw_zone="-05:00",
+    location=Place(city="Übach", region="NW", postal_code="52531", country="DE", facility="7"),
+    piece="1",
+    by_category=True,
+    time_flag="ambiguous",
+    estimated_delivery="2026-03-05",
+    corrects="d1-260301-abd",
+    anchor="d1-260301-abe",
+    stamp="7",
+    personal=Personal(description='Said "so"', signed_by="A"),
+)
+BARE = Event(
+    carrier_id="ups",
+    event_id="d1-000000-abc",
+    tracking_number="1Z999",
+    discriminator="",
+    kind=Kind.UNMAPPED,
+    occurred_at=RECORDED,
+    occurred_at_raw="",
+    tz_source=TzSource.RECEIVED,
+    time_precision=TimePrecision.SECOND,
+    status=None,
+    reason=None,
+    carrier_code=None,
+    raw=Raw(),
+    raw_zone=None,
+    location=Place(),
+)
+
+GOLDEN_FULL = (
+    '{"anchor":"d1-260301-abe","body_commitment":"000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f","by_categ'
+    'ory":true,"carrier_code":"X/WX/9","carrier_id":"ups","corrects":"d1-260301-abd","discriminator":"2","entry":"event","est'
+    'imated_delivery":"2026-03-05","event_id":"d1-260301-abc","format":1,"kind":"scan","location":{"city":"Übach","country":"'
+    'DE","facility":"7","postal_code":"52531","region":"NW"},"message_id":"ffeeddcc-bbaa-9988-7766-554433221100","normalizer"'
+    ':"ups","normalizer_version":"1","occurred_at":"2026-03-01T14:05:00-05:00","part_commitment":"020202020202020202020202020'
+    '2020202020202020202020202020202020202","piece":"1","previous_hash":"0101010101010101010101010101010101010101010101010101'
+    '010101010101","raw":{"code":"WX","further":["011"],"reason":"9","time":"20260301 140500","type":"X","zone":"-05:00"},"re'
+    'ason":"weather","received_at":"2026-03-01T19:06:00.123456+00:00","recorded_at":"2026-03-01T19:06:00.123456+00:00","shipm'
+    'ent_id":"00112233-4455-6677-8899-aabbccddeeff","signer_digest":"03030303030303030303030303030303","stamp":"7","status":"'
+    'exception","time_flag":"ambiguous","time_precision":"second","tracking_number":"1Z 999","tz_source":"pair","version":3}'
+).encode()
+GOLDEN_BARE = (
+    b'{"body_commitment":"000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f","by_category":false,"carrier_id":"'
+    b'ups","discriminator":"","entry":"event","event_id":"d1-000000-abc","format":1,"kind":"unmapped","location":{},"message_i'
+    b'd":"ffeeddcc-bbaa-9988-7766-554433221100","normalizer":"ups","normalizer_version":"1","occurred_at":"2026-03-01T19:06:00'
+    b'.123456+00:00","previous_hash":"0000000000000000000000000000000000000000000000000000000000000000","raw":{"time":""},"rec'
+    b'eived_at":"2026-03-01T19:06:00.123456+00:00","recorded_at":"2026-03-01T19:06:00.123456+00:00","shipment_id":"00112233-44'
+    b'55-6677-8899-aabbccddeeff","stamp":"","time_precision":"second","tracking_number":"1Z999","tz_source":"received","versio'
+    b'n":3}'
+)
+GOLDEN_TRANSITION = (
+    b'{"entry":"transition","event_id":"d1-260301-abc","format":1,"from":"unknown","message_id":"ffeeddcc-bbaa-9988-7766-55443'
+    b'3221100","recorded_at":"2026-03-01T19:06:00.123456+00:00","sequence":3,"shipment_id":"00112233-4455-6677-8899-aabbccddee'
+    b'ff","to":"in_transit","worker":"worker-1"}'
+)
+
+
+def canonical(event: Event, *, previous_hash: bytes, part_commitment: bytes | None, signer_digest: bytes | None) -> bytes:
+    entry = leaf(
+        event_document(
+            event,
+            source=SOURCE,
+            shipment_id=SHIPMENT,
+            version=3,
+            recorded_at=RECORDED,
+            previous_hash=previous_hash,
+            part_commitment=part_commitment,
+            signer_digest=signer_digest,
+        )
+    )
+    return entry.canonical
+
+
+def test_an_event_with_every_field() -> None:
+    got = canonical(FULL, previous_hash=b"\x01" * 32, part_commitment=b"\x02" * 32, signer_digest=b"\x03" * 16)
+    assert got == GOLDEN_FULL
+
+
+def test_an_event_with_no_optional_field() -> None:
+    assert canonical(BARE, previous_hash=NO_PREVIOUS, part_commitment=None, signer_digest=None) == GOLDEN_BARE
+
+
+def test_a_transition_and_its_leaf_hash() -> None:
+    entry = leaf(
+        transition_document(
+            shipment_id=SHIPMENT,
+            sequence=3,
+            from_status="unknown",
+            to_status="in_transit",
+            event_id="d1-260301-abc",
+            worker="worker-1",
+            message_id=MESSAGE,
+            recorded_at=RECORDED,
+        )
+    )
+    assert entry.canonical == GOLDEN_TRANSITION
+    assert entry.leaf_hash.hex() == "b611fa860804aa94b2124742671b9f8444df79eed932d439c6fbc11b6b01fa9f"
+
+
+def test_the_personal_part() -> None:
+    assert part_bytes(FULL.personal) == b'{"delivery_address":null,"description":"Said \\"so\\"","signed_by":"A"}'

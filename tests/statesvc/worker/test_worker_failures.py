@@ -1,0 +1,163 @@
+"""What fails while a batch is applied harms nobody else, and is never applied twice."""
+
+import asyncio
+import itertools
+from typing import Any
+
+import pytest
+
+from statesvc.wakeup.channels import INBOX
+from statesvc.wakeup.listener import Listener
+from statesvc.wakeup.waker import Waker
+from statesvc.worker.loop import Pace, Worker
+from tests.statesvc.worker.log_check import check_log
+from tests.statesvc.worker.shop import Shop, says
+
+
+def _scan(number: str, code: str = "AR") -> bytes:
+    return says({"number": number, "status": "in_transit", "code": code})
+
+
+async def _at_event(shop: Shop, code: str, body: str) -> None:
+    """Has the database do something else when it is to insert an event with this code."""
+    await shop.as_owner(
+        f"CREATE SEQUENCE statesvc.test_times; GRANT USAGE ON SEQUENCE statesvc.test_times TO PUBLIC;"
+        f"CREATE FUNCTION statesvc.test_at_event() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        f" IF new.carrier_code = 'T/{code}' THEN {body} END IF; RETURN new; END $$;"
+        "CREATE TRIGGER test_at_event BEFORE INSERT ON statesvc.event FOR EACH ROW EXECUTE FUNCTION statesvc.test_at_event()"
+    )
+
+
+@pytest.mark.parametrize("place", [0, 4, 9])
+async def test_a_message_that_the_database_refuses_is_buried_alone(shop: Shop, place: int) -> None:
+    await _at_event(shop, "POISON", "RAISE EXCEPTION 'refused' USING ERRCODE = '22000';")
+    for n in range(10):
+        await shop.push(_scan(f"N{n}", "POISON" if n == place else "AR"))
+    await shop.process(await shop.claim())
+    letters = await shop.rows("SELECT d.cause, d.detail, d.attempts FROM statesvc.dead_letter d")
+    assert letters == [("normalizer_failed", "DataException (SQLSTATE 22000) while its events were applied", 1)]
+    assert await shop.value("SELECT count(*) FROM statesvc.message") == 9
+    assert await shop.value("SELECT count(*) FROM statesvc.inbox") == 0
+    assert await check_log(shop.connection, shop.keyring) == 18
+
+
+@pytest.mark.parametrize(
+    "failure",
+    ["PERFORM pg_terminate_backend(pg_backend_pid()); PERFORM pg_sleep(1);", "RAISE EXCEPTION 'x' USING ERRCODE = '40P01';"],
+    ids=["connection lost", "deadlock"],
+)
+async def test_a_passing_failure_is_tried_again_under_the_lease(shop: Shop, failure: str) -> None:
+    await _at_event(shop, "AR", f"IF nextval('statesvc.test_times') <= 2 THEN {failure} END IF;")
+    await shop.push(_scan("N1"), _scan("N2"))
+    assert await shop.process(await shop.claim()) == 2
+    assert await shop.rows("SELECT attempts FROM statesvc.message") == [(1,), (1,)]
+    assert await shop.value("SELECT count(*) FROM statesvc.dead_letter") == 0
+    assert await check_log(shop.connection, shop.keyring) == 4
+
+
+async def test_a_failure_that_does_not_pass_gives_the_messages_back_uncharged(shop: Shop) -> None:
+    await _at_event(shop, "AR", "RAISE EXCEPTION 'x' USING ERRCODE = '40001';")
+    await shop.push(_scan("N1"), _scan("N2"))
+    assert await shop.process(await shop.claim(), lease_seconds=1.2) == 0
+    waiting = await shop.rows(
+        "SELECT token, attempts - retries, last_error, extract(epoch FROM available_at - statesvc.clock())::float8 FROM statesvc.inbox"
+    )
+    assert [(token, deaths, error) for token, deaths, error, _ in waiting] == [(None, 0, "SerializationFailure")] * 2
+    assert all(3 < seconds < 6.5 for *_, seconds in waiting)
+    await shop.as_owner("DROP TRIGGER test_at_event ON statesvc.event")
+    await shop.database.clock.advance(7)
+    assert await shop.work() == 2
+
+
+async def test_a_lease_that_was_lost_meanwhile_drops_the_message(shop: Shop) -> None:
+    await shop.push(_scan("N1"), _scan("N2"))
+    late = await shop.claim()
+    await shop.database.clock.advance(31)
+    (rescued,) = await shop.claim()
+    assert await shop.process(late) == 1, "the other one is still ours"
+    assert await shop.rows("SELECT message_id FROM statesvc.inbox") == [(rescued.message_id,)]
+    assert await shop.process([rescued]) == 1
+    assert await shop.process(late) == 0
+    assert await check_log(shop.connection, shop.keyring) == 4
+
+
+async def test_a_lost_lease_buries_nothing(shop: Shop) -> None:
+    await shop.push(b"unreadable")
+    late = await shop.claim()
+    await shop.database.clock.advance(31)
+    await shop.claim()
+    await shop.process(late)
+    assert await shop.value("SELECT count(*) FROM statesvc.dead_letter") == 0
+    assert await shop.value("SELECT count(*) FROM statesvc.inbox") == 1
+
+
+TEXTS = ("\x00", "a\x00b", "\ud800", "x" * 100_000, "\u202e", "")
+FIELDS = ("number", "native_id", "type", "code", "city", "description", "signed_by", "estimated_delivery", "stamp", "discriminator")
+
+
+async def test_no_text_of_an_event_stops_the_worker(shop: Shop) -> None:
+    hostile = [
+        says({"number": f"BAD{place}", "status": "in_transit", "minute": place, field: text}, envelope=place)
+        for place, (field, text) in enumerate(itertools.product(FIELDS, TEXTS))
+    ]
+    for body in hostile:
+        await shop.push(body, _scan(f"GOOD{len(body)}"))
+    await shop.work()
+    assert await shop.value("SELECT count(*) FROM statesvc.inbox") == 0
+    lost = await shop.rows(
+        "SELECT r.message_id FROM statesvc.receipt r WHERE NOT EXISTS (SELECT FROM statesvc.message m WHERE m.message_id = r.message_id)"
+        " AND NOT EXISTS (SELECT FROM statesvc.dead_letter d WHERE d.message_id = r.message_id)"
+    )
+    assert lost == []
+    assert await shop.value("SELECT count(*) FROM statesvc.shipment WHERE number LIKE 'GOOD%'") == len({len(body) for body in hostile})
+    await check_log(shop.connection, shop.keyring)
+
+
+def _worker(shop: Shop, listener: Listener, waker: Waker, **pace: Any) -> Worker:
+    return Worker(shop.workshop, listener=listener, woken=listener.event(INBOX), waker=waker, pace=Pace(**pace))
+
+
+async def test_the_loop_works_when_woken_and_stops_without_a_lease(shop: Shop) -> None:
+    listener, waker = Listener(shop.database.service_dsn, [INBOX]), Waker(shop.database.service_dsn)
+    await listener.start()
+    worker = _worker(shop, listener, waker)
+    running = asyncio.create_task(worker.run())
+    async with asyncio.timeout(10):
+        listening = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'statesvc listener' AND datname = current_database()"
+        await shop.until(listening, 1)
+        await asyncio.sleep(0.1)
+        await shop.push(*(_scan(f"N{n}") for n in range(100)))
+        await shop.connection.execute("SELECT pg_notify(%s, '')", (INBOX,))
+        await shop.until("SELECT count(*) FROM statesvc.message", 100)
+        worker.stop()
+        worker.stop()
+        await running
+    await listener.stop()
+    await waker.stop()
+    assert await shop.value("SELECT count(*) FROM statesvc.inbox") == 0
+    assert await check_log(shop.connection, shop.keyring) == 200
+
+
+async def test_what_is_not_finished_within_the_grace_is_given_back_uncharged(shop: Shop) -> None:
+    await _at_event(shop, "AR", "PERFORM pg_sleep(8);")
+    listener, waker = Listener(shop.database.service_dsn, [INBOX]), Waker(shop.database.service_dsn)
+    await shop.push(_scan("N1"))
+    worker = _worker(shop, listener, waker, grace_seconds=0.2)
+    running = asyncio.create_task(worker.run())
+    async with asyncio.timeout(6):
+        await shop.until("SELECT count(token) FROM statesvc.inbox", 1)
+        await asyncio.sleep(0.2)
+        worker.stop()
+        await running
+    await waker.stop()
+    assert await shop.rows("SELECT token, attempts, retries FROM statesvc.inbox") == [(None, 0, 0)]
+    assert await shop.value("SELECT count(*) FROM statesvc.event") == 0
+
+
+async def test_a_worker_that_was_stopped_before_it_ran_claims_nothing(shop: Shop) -> None:
+    listener, waker = Listener(shop.database.service_dsn, [INBOX]), Waker(shop.database.service_dsn)
+    await shop.push(_scan("N1"))
+    worker = _worker(shop, listener, waker)
+    worker.stop()
+    await asyncio.wait_for(worker.run(), 5)
+    assert await shop.value("SELECT attempts FROM statesvc.inbox") == 0

@@ -1,0 +1,68 @@
+"""Workers on the same shipments at the same time."""
+
+import asyncio
+import random
+from dataclasses import replace
+from typing import Any
+
+from tests.statesvc.worker.log_check import check_log
+from tests.statesvc.worker.shop import Shop, says, shipment
+
+ROUNDS = 25
+STATUSES = ("picked_up", "in_transit", "exception", "out_for_delivery", "delivered")
+
+
+def _push(chance: random.Random, place: int) -> bytes:
+    """Scans of three shipments; often those of another push, sometimes with a signer, sometimes with other facts."""
+    scans: list[dict[str, Any]] = []
+    for _ in range(chance.randint(1, 6)):
+        number, minute = chance.choice("ABC"), chance.randrange(60)
+        scan: dict[str, Any] = {"number": number, "minute": minute, "status": STATUSES[minute % 5], "code": f"S{minute}"}
+        if chance.random() < 0.3:
+            scan["native_id"] = f"{number}-{minute}"
+            scan["city"] = chance.choice(("Springfield", "Shelbyville"))
+        if chance.random() < 0.3:
+            scan["signed_by"], scan["estimated_delivery"] = chance.choice("XY"), "2026-03-09"
+        scans.append(scan)
+    return says(*scans, envelope=place)
+
+
+async def test_two_workers_on_the_same_shipments_end_in_one_log_without_gaps_or_doubles(shop: Shop) -> None:
+    chance = random.Random(11)
+    other = replace(shop, workshop=replace(shop.workshop, worker="worker-2"))
+    for place in range(ROUNDS):
+        for n in range(6):
+            await shop.push(_push(chance, 10 * place + n))
+        mine, theirs = await shop.claim(3), await other.claim(3)
+        assert len(mine) == len(theirs) == 3
+        await asyncio.gather(shop.process(mine), other.process(theirs))
+    assert await shop.value("SELECT count(*) FROM statesvc.inbox") == 0
+    assert await shop.value("SELECT count(*) FROM statesvc.message") == 6 * ROUNDS
+    assert await check_log(shop.connection, shop.keyring) > 6 * ROUNDS
+    assert {worker for (worker,) in await shop.rows("SELECT DISTINCT writer FROM statesvc.batch")} == {"worker-1", "worker-2"}
+    assert await shop.value("SELECT count(*) - count(DISTINCT (carrier_id, event_id)) FROM statesvc.event") == 0
+    assert await shop.value("SELECT count(*) FROM statesvc.conflict") > 0
+    broken = """
+        SELECT count(*) FROM (SELECT from_status, lag(to_status, 1, 'unknown') OVER (PARTITION BY shipment_id ORDER BY sequence) AS before
+        FROM statesvc.transition) t WHERE from_status <> before"""
+    assert await shop.value(broken) == 0
+
+
+async def test_the_state_is_the_same_as_that_of_one_worker_which_reads_all_at_once(shop: Shop) -> None:
+    other = replace(shop, workshop=replace(shop.workshop, worker="worker-2"))
+    scans: list[dict[str, Any]] = [
+        {"minute": n, "status": STATUSES[n % 5], "code": f"S{n}", "signed_by": "X" if n % 3 == 0 else None} for n in range(40)
+    ]
+    chance = random.Random(5)
+    chance.shuffle(scans)
+    for n in range(0, 40, 4):
+        for _ in range(2):
+            await shop.push(says(*({"number": "A", **scan} for scan in scans[n : n + 4]), envelope=chance.randrange(10**9)))
+        mine, theirs = await shop.claim(1), await other.claim(1)
+        await asyncio.gather(shop.process(mine), other.process(theirs))
+    await shop.say(*({"number": "B", **scan} for scan in sorted(scans, key=lambda scan: scan["minute"])))
+    state = (
+        "SELECT status, reason, flags, delivered_at, attempts, status_since, last_event_at FROM statesvc.shipment WHERE shipment_id = %s"
+    )
+    assert await shop.rows(state, shipment("A")) == await shop.rows(state, shipment("B"))
+    assert await shop.value("SELECT count(*) FROM statesvc.event WHERE shipment_id = %s", shipment("A")) == 40
