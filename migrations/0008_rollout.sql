@@ -67,3 +67,17 @@ CREATE TABLE statesvc.code_mapping (
     CHECK (reason IS NULL OR status IS NOT NULL)
 );
 SELECT statesvc.make_append_only('statesvc.code_mapping');
+
+-- A message that was read again may name more shipments than at first: its body's key is then wrapped under theirs too, so that
+-- erasing any of them makes the body unreadable. As its owner, because the service may not change verdicts; adds names only, and
+-- never brings back a key that was erased.
+CREATE FUNCTION statesvc.name_shipments(p_message_id uuid, p_received_at timestamptz, p_shipments uuid[], p_sealed_key bytea) RETURNS boolean
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    UPDATE statesvc.message m SET shipments = p_shipments, sealed_key = p_sealed_key
+    WHERE m.message_id = p_message_id AND m.received_at = p_received_at AND m.shipments <@ p_shipments AND m.sealed_key IS NOT NULL;
+    RETURN FOUND;
+END
+$$;
+REVOKE EXECUTE ON FUNCTION statesvc.name_shipments(uuid, timestamptz, uuid[], bytea) FROM PUBLIC;

@@ -20,11 +20,15 @@ MALFORMED: Final = "_synthetic_malformed"
 
 @dataclass(slots=True)
 class Row:
-    """What the payloads of one carrier came to. `wrong` says which event of which payload, and why."""
+    """What the payloads of one carrier came to. `wrong` says which event of which payload, and why.
+
+    What was read beyond the expected events is wrong as well, so right and wrong may be more than the events.
+    """
 
     carrier_id: str
     payloads: int = 0
     events: int = 0
+    right: int = 0
     wrong: list[str] = field(default_factory=list)
     note: str = ""
 
@@ -40,28 +44,30 @@ def rows(documents: list[dict[str, Any]], chosen: set[str]) -> list[Row]:
         row.payloads += 1
         row.events += len(document["events"])
         if carrier_id in CARRIERS:
-            row.wrong += [f"{document['path']}{line}" for line in wrongs(document)]
+            told = list(wrongs(document))
+            row.right += len(document["events"]) - sum(is_expected for is_expected, _ in told)
+            row.wrong += [f"{document['path']}{line}" for _, line in told]
         else:
             row.note = "no normalizer"
             row.wrong += [f"{document['path']} event {number}: not read" for number, _ in enumerate(document["events"])]
     return [row for _, row in sorted(found.items())]
 
 
-def wrongs(document: dict[str, Any]) -> Iterator[str]:
-    """What is wrong with the reading of a payload; one line per event that is, names of fields with what was said and expected."""
+def wrongs(document: dict[str, Any]) -> Iterator[tuple[bool, str]]:
+    """What is wrong with the reading of a payload: whether it is about an expected event, and a line with what was said and expected."""
     expectations = document["events"]
     try:
         normalized = read(document["carrier"], (CORPUS / document["path"]).read_bytes())
     except UnreadableMessageError as error:
-        yield from (f" event {number}: not read, {error}" for number, _ in enumerate(expectations))
+        yield from ((True, f" event {number}: not read, {error}") for number, _ in enumerate(expectations))
         return
     for number, expected in enumerate(expectations):
         reading = normalized.readings[number] if number < len(normalized.readings) else None
         if told := ["not read"] if reading is None else list(differences(reading, expected)):
-            yield f" event {number}: {'; '.join(told)}"
+            yield True, f" event {number}: {'; '.join(told)}"
     for number in range(len(expectations), len(normalized.readings)):
-        yield f" event {number}: read, but not expected"
-    yield from (f"{rejection.pointer}: rejected, {rejection.why}" for rejection in normalized.rejections)
+        yield False, f" event {number}: read, but not expected"
+    yield from ((False, f"{rejection.pointer}: rejected, {rejection.why}") for rejection in normalized.rejections)
 
 
 def differences(reading: Reading, expected: dict[str, Any]) -> Iterator[str]:
@@ -99,20 +105,20 @@ def main() -> int:
     table = rows(json.loads((CORPUS / "expected.json").read_text("utf-8")), chosen)
     sys.stdout.write(f"{'carrier':<18}{'payloads':>9}{'events':>8}{'right':>8}{'wrong':>8}\n")
     for row in table:
-        sys.stdout.write(line(row.carrier_id, row.payloads, row.events, len(row.wrong)) + (f"  {row.note}" if row.note else "") + "\n")
+        sys.stdout.write(
+            line(row.carrier_id, row.payloads, row.events, row.right, len(row.wrong)) + (f"  {row.note}" if row.note else "") + "\n"
+        )
         sys.stdout.writelines(f"    {told}\n" for told in row.wrong if not row.note)
-    sys.stdout.write(
-        line("all", *(sum(numbers) for numbers in zip(*((row.payloads, row.events, len(row.wrong)) for row in table), strict=True)))
-    )
-    sys.stdout.write("\n")
+    totals = zip(*((row.payloads, row.events, row.right, len(row.wrong)) for row in table), strict=True)
+    sys.stdout.write(line("all", *map(sum, totals)) + "\n" if table else "no such carrier in the corpus\n")
     hostile = [] if chosen else list(refusals())
     sys.stdout.writelines(f"{name:<42}{told}\n" for name, told in hostile)
     return 1 if any(row.wrong for row in table) or any("BROKE" in told for _, told in hostile) else 0
 
 
-def line(name: str, payloads: int, events: int, wrong: int) -> str:
+def line(name: str, payloads: int, events: int, right: int, wrong: int) -> str:
     """One line of the table."""
-    return f"{name:<18}{payloads:>9,}{events:>8,}{max(0, events - wrong):>8,}{wrong:>8,}"
+    return f"{name:<18}{payloads:>9,}{events:>8,}{right:>8,}{wrong:>8,}"
 
 
 if __name__ == "__main__":

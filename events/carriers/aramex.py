@@ -19,7 +19,7 @@ from events.reading.places import country_code, place
 from events.reading.scan import scan
 from events.reading.text import text
 from events.reading.times import Clock, read_epoch
-from events.reading.xml import Document, body_of, is_xml, read_xml, texts
+from events.reading.xml import Document, answers, is_xml, read_xml, texts
 
 CODES: Final = meanings("aramex_codes.csv")
 CLOCK: Final = Clock(
@@ -72,14 +72,12 @@ def _place(printed: str | None) -> Place:
 
 
 def _from_xml(document: Document) -> Iterator[Scan]:
-    answer = body_of(document)
-    if answer is None or answer.tag == "Fault":
-        return
-    if answer.tag != "ShipmentTrackingResponse":
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of Aramex")
-    results = (result for list_ in answer.iterfind("TrackingResults") for result in list_.iter("TrackingResult"))
-    for index, result in enumerate(results, start=1):
-        yield Scan(f"TrackingResults/TrackingResult[{index}]", None, texts(result))
+    for answer in answers(document):
+        if answer.tag not in ("ShipmentTrackingResponse", "Fault"):
+            raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of Aramex")
+        results = (result for list_ in answer.iterfind("TrackingResults") for result in list_.iter("TrackingResult"))
+        for index, result in enumerate(results, start=1):
+            yield Scan(f"TrackingResults/TrackingResult[{index}]", None, texts(result))
 
 
 def _from_json(body: object, rejections: list[Rejection]) -> Iterator[Scan]:

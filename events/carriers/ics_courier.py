@@ -42,7 +42,7 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
     for index, info in enumerate(_infos(read_xml(body)), start=1):
         fields = texts(info)
         number, words = fields.get("TrackingNum"), fields.get("Status")
-        if number == PLACEHOLDER or number is words is None:
+        if number == PLACEHOLDER or (number is None and words is None):
             continue
         shape, where_at = _shape(words or "")
         readings += scan(

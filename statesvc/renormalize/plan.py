@@ -74,13 +74,12 @@ def plan_read(caused: Sequence[Standing], said: Iterable[Proposal], report: Repo
     for proposal in said:
         by_id.setdefault(proposal.event.event_id, proposal)
     implied = {enrichment.event_id for proposal in by_id.values() for enrichment in proposal.enrichments}
-    found = []
+    found: list[Event] = []
     for standing in caused:
         report.events += 1
         event_id = standing.root["event_id"]
-        proposal = by_id.get(event_id)
-        if proposal is not None:
-            _plan_event(standing, proposal, report, found)
+        if event_id in by_id:
+            _plan_event(standing, by_id[event_id], report, found)
         elif event_id in implied:
             report.unchanged += 1
         else:
@@ -90,7 +89,7 @@ def plan_read(caused: Sequence[Standing], said: Iterable[Proposal], report: Repo
 
 def plan_unread(caused: Sequence[Standing], mappings: Mapping[CodeKey, Meaning], report: Report) -> list[Event]:
     """Corrections of events whose message cannot be read, from their raw fields alone."""
-    found = []
+    found: list[Event] = []
     for standing in caused:
         report.events += 1
         code = _code(standing)

@@ -35,3 +35,7 @@ SET resolved_at = statesvc.clock(), resolution = 'replayed', resolved_by = %(act
 FROM unnest(%(raw_types)s::text[], %(raw_codes)s::text[]) AS u(raw_type, raw_code)
 WHERE d.kind = 'code' AND d.resolved_at IS NULL AND d.carrier_id = %(carrier_id)s
     AND d.raw_type IS NOT DISTINCT FROM u.raw_type AND d.raw_code IS NOT DISTINCT FROM u.raw_code;
+
+-- name: name_shipments
+-- Wraps the body of a message under the keys of all shipments that it names now.
+SELECT statesvc.name_shipments(%(message_id)s, %(received_at)s, %(shipments)b::uuid[], %(sealed_key)b);

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, Final
 from uuid import UUID
 
@@ -19,10 +20,10 @@ from psycopg import AsyncConnection
 from events.carriers.carrier import Carrier
 from events.entry import Source
 from events.event import Event
-from events.keyring import Keyring
+from events.keyring import Keyring, body_context
 from events.log.actions import record_action
 from events.log.proposal import Key, Known, Proposal
-from events.log.store import known_keys, stream_keys
+from events.log.store import known_keys, look_at_streams
 from events.sealing import SealingKey
 from events.sql.queries import queries
 from statesvc.inbox.claim import Burial
@@ -101,20 +102,24 @@ async def _batch(connection: Connection, task: Task, batch: Sequence[Stored], ma
 
 async def _try_batch(connection: Connection, task: Task, batch: Sequence[Stored], mappings: Mappings) -> Report:
     report = Report(messages=len(batch))
-    pending = await stream_keys(connection, task.keyring, {shipment_id for stored in batch for shipment_id in stored.shipments})
-    keys = await pending.rows()
-    again = [read_again(stored, keys, carrier=task.carrier, keyring=task.keyring, mappings=mappings) for stored in batch]
-    said = [propose([read], task.keyring) if isinstance(read, Read) else [] for read in again]
-    shipments = {p.shipment_id for proposals in said for p in proposals} | {shipment for stored in batch for shipment in stored.shipments}
+    named = {shipment_id for stored in batch for shipment_id in stored.shipments}
+    streams = await look_at_streams(connection, task.keyring, named)
+    keys = {shipment_id: stream.key for shipment_id, stream in (await streams.rows()).items()}
+    readings = [read_again(stored, keys, carrier=task.carrier, keyring=task.keyring, mappings=mappings) for stored in batch]
+    said = [propose([read], task.keyring) if isinstance(read, Read) else [] for read in readings]
+    shipments = named | {proposal.shipment_id for proposals in said for proposal in proposals}
     async with connection.transaction():
         if not task.dry_run:
             await connection.execute(_SQL["lock_shipments"], {"shipment_ids": sorted(shipments)})
         caused = await _caused(connection, shipments, {stored.message_id for stored in batch})
-        asked = await known_keys(connection, (p.key for proposals in said for p in proposals))
-        reads = _plan(task, batch, again, said, _Logged(caused, await asked.rows(), mappings), report)
+        asked = await known_keys(connection, (proposal.key for proposals in said for proposal in proposals))
+        again = [_Again(*each) for each in zip(batch, readings, said, strict=True)]
+        reads = _plan(task, again, _Logged(caused, await asked.rows(), mappings), report)
         if reads and not task.dry_run:
             applied = await apply(connection, task.keyring, reads, worker=task.writer)
             report.transitions += sum(change.is_transition for change in applied.changes)
+            for each in again:
+                await _name_shipments(connection, task.keyring, each)
     return report
 
 
@@ -125,14 +130,14 @@ class _Logged:
     mappings: Mappings
 
 
-def _plan(
-    task: Task,
-    batch: Sequence[Stored],
-    again: Sequence[Read | Burial | None],
-    said: Sequence[list[Proposal]],
-    logged: _Logged,
-    report: Report,
-) -> list[Read]:
+@dataclass(frozen=True, slots=True)
+class _Again:
+    stored: Stored
+    read: Read | Burial | None
+    proposals: list[Proposal]
+
+
+def _plan(task: Task, again: Sequence[_Again], logged: _Logged, report: Report) -> list[Read]:
     """What to apply, the newest message first: its correction moves the status to where it ends, and those of older ones do not."""
     carrier_id = task.carrier.carrier_id
     by_code: dict[CodeKey, Any] = {
@@ -140,16 +145,39 @@ def _plan(
     }
     reads = []
     added: set[str] = set()
-    for stored, read, proposals in sorted(zip(batch, again, said, strict=True), key=lambda each: each[0].received_at, reverse=True):
-        caused = logged.caused.get(stored.message_id, [])
-        if isinstance(read, Read):
-            events = [*_missing(proposals, logged.known, added), *plan_read(caused, proposals, report)]
-            report.added += sum(event.kind.value != "correction" or not event.event_id.startswith("c1-") for event in events)
+    for each in sorted(again, key=attrgetter("stored.received_at"), reverse=True):
+        caused = logged.caused.get(each.stored.message_id, [])
+        if isinstance(each.read, Read):
+            missing = _missing(each.proposals, logged.known, added)
+            report.added += len(missing)
+            events = [*missing, *plan_read(caused, each.proposals, report)]
             if events:
-                reads.append(replace(read, events=tuple(events), rejections=()))
+                reads.append(replace(each.read, events=tuple(events), rejections=()))
         elif events := plan_unread(caused, by_code, report):
-            reads.append(_unread(task, stored, caused[0].root, events, logged.mappings))
+            reads.append(_unread(task, each.stored, caused[0].root, events, logged.mappings))
     return reads
+
+
+async def _name_shipments(connection: Connection, keyring: Keyring, again: _Again) -> None:
+    """Where the message names a shipment that its first reading did not: erasing it must make the body unreadable too."""
+    stored, read = again.stored, again.read
+    shipments = sorted({*stored.shipments, *(proposal.shipment_id for proposal in again.proposals)})
+    if not isinstance(read, Read) or shipments == stored.shipments:
+        return
+    looked = await look_at_streams(connection, keyring, shipments)
+    streams = await looked.rows()
+    sealed: bytes | None = read.body_key.key
+    named = [shipment_id for shipment_id in shipments if shipment_id in streams]
+    for shipment_id in named:
+        key = streams[shipment_id].key
+        if key is None or sealed is None:
+            sealed = None
+            break
+        sealed = key.seal(sealed, body_context(stored.message_id))
+    await connection.execute(
+        _SQL["name_shipments"],
+        {"message_id": stored.message_id, "received_at": stored.received_at, "shipments": named, "sealed_key": sealed},
+    )
 
 
 def _missing(proposals: Sequence[Proposal], known: Mapping[Key, Known], added: set[str]) -> list[Event]:

@@ -36,10 +36,10 @@ _NETS: Final = (
 tracking numbers look."""
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_WORD = re.compile(r"[a-z*][a-z0-9_.:*-]{0,59}|")
+_WORD = re.compile(r"[a-z*][a-z0-9_.:*-]{0,59}|\d{1,2}[a-z_]{1,30}|")
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:/*-]{0,79}|")
 _ROUTE = re.compile(r"(/(v\d|[a-z_.-]+|\{[a-z_]+\}))+/?")
-_WORKER = re.compile(r"[A-Za-z0-9.-]{1,64}-(api|worker|notifier)-\d{1,7}")
+_WORKER = re.compile(r"[A-Za-z0-9.-]{1,64}-(api|worker|notifier)-\d{1,7}(-[0-9a-f]{8})?")
 _KEY_ID = re.compile(r"[A-Za-z0-9_-]{1,32}")
 _TRACKING_LIKE = re.compile(r"(?=(?:[0-9A-Za-z]*\d){6})[0-9A-Za-z]{10,}")
 _NUMBER_TEXT = re.compile(r"-?\d{1,15}(\.\d{1,9})?")

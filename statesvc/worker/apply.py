@@ -5,7 +5,7 @@ untouched, and a crash after it leaves nothing to do. Lock order: messages, stre
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -75,6 +75,7 @@ async def apply(connection: Connection, keyring: Keyring, reads: Sequence[Read],
     applied = Applied(held=list(reads))
     proposals = propose(reads, keyring)
     keys: dict[UUID, SealingKey | None] = {}
+    named = [(proposal.message, proposal.shipment_id) for proposal in proposals]
     if proposals:
         asked_streams = await look_at_streams(connection, keyring, (proposal.shipment_id for proposal in proposals))
         asked_known = await known_keys(connection, (key for proposal in proposals for key in proposal.dedupe_keys()))
@@ -83,11 +84,12 @@ async def apply(connection: Connection, keyring: Keyring, reads: Sequence[Read],
         decision = decide(proposals, known)
         if decision.appends or decision.conflicts:
             decision, applied.changes = await _append(connection, _Batch(keyring, proposals, known, streams, keys, worker), decision)
+        named += [(conflict.proposal.message, conflict.holder) for conflict in decision.conflicts]
         applied.verdicts = decision.verdicts
         applied.wrote = bool(decision.appends or decision.conflicts)
         applied.carriers.update((p.event.carrier_id, verdict) for p, verdict in zip(proposals, decision.verdicts, strict=True))
     await raise_rejections(connection, reads, worker=worker)
-    applied.settlements = _settlements(reads, proposals, keys)
+    applied.settlements = _settlements(reads, named, keys)
     return applied
 
 
@@ -207,12 +209,13 @@ def _told(change: Change) -> Told:
     )
 
 
-def _settlements(reads: Sequence[Read], proposals: Sequence[Proposal], keys: Mapping[UUID, SealingKey | None]) -> list[Settlement]:
-    named: list[set[UUID]] = [set() for _ in reads]
-    for proposal in proposals:
-        if proposal.shipment_id in keys:
-            named[proposal.message].add(proposal.shipment_id)
-    return [_settlement(read, sorted(shipments), keys) for read, shipments in zip(reads, named, strict=True)]
+def _settlements(reads: Sequence[Read], named: Iterable[tuple[int, UUID]], keys: Mapping[UUID, SealingKey | None]) -> list[Settlement]:
+    """`named`: the shipments that the messages (by their place) name; one without a stream has no key."""
+    shipments: list[set[UUID]] = [set() for _ in reads]
+    for place, shipment_id in named:
+        if shipment_id in keys:
+            shipments[place].add(shipment_id)
+    return [_settlement(read, sorted(its), keys) for read, its in zip(reads, shipments, strict=True)]
 
 
 def _settlement(read: Read, shipments: list[UUID], keys: Mapping[UUID, SealingKey | None]) -> Settlement:

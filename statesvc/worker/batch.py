@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final
@@ -22,13 +22,14 @@ from statesvc.rollouts.mapping import Mappings
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.telemetry.names import Stage
 from statesvc.worker.apply import Applied, apply_claimed
-from statesvc.worker.failures import Failure, again_seconds, classify, retry_seconds
+from statesvc.worker.failures import RETRIES_MAX, Failure, again_seconds, classify, retry_seconds
 from statesvc.worker.reading import Read
 from statesvc.worker.versions import Trial, Tried, compare, read_chosen
 
 log = structlog.get_logger()
 
 _READ_AT_ONCE: Final = 32
+_ALONE_AFTER_RETRIES: Final = 2
 Pool = AsyncConnectionPool[AsyncConnection[Any]]
 
 
@@ -50,14 +51,14 @@ async def process(workshop: Workshop, messages: Sequence[Message], *, lease_ends
     await _refresh_mappings(workshop, lease_ends=lease_ends)
     with workshop.telemetry.stage(Stage.NORMALIZE, messages=len(messages)):
         reads: list[Read] = []
-        burials: list[tuple[Message, Burial]] = []
+        burials: list[tuple[str, Burial]] = []
         trials: list[Trial] = []
         for place, message in enumerate(messages):
             outcome, trial = read_chosen(message, keyring=workshop.keyring, carriers=workshop.carriers, mappings=workshop.mappings)
             if trial is not None:
                 trials.append(trial)
             if isinstance(outcome, Burial):
-                burials.append((message, outcome))
+                burials.append((message.carrier_id, outcome))
             else:
                 reads.append(outcome)
             if place % _READ_AT_ONCE == 0:
@@ -66,7 +67,9 @@ async def process(workshop: Workshop, messages: Sequence[Message], *, lease_ends
     if burials:
         await _bury(workshop, token, burials, lease_ends=lease_ends)
     retries = {message.message_id: message.retries for message in messages}
-    told = await _apply(workshop, token, reads, retries, lease_ends=lease_ends)
+    told = 0
+    for together in _companies(reads, retries):
+        told += await _apply(workshop, token, together, retries, lease_ends=lease_ends)
     if trials:
         await _judge(workshop, trials)
     return told
@@ -116,6 +119,14 @@ async def _judge(workshop: Workshop, trials: Sequence[Trial]) -> None:
             log.error("rollout_turned_back", carrier=carrier_id)
 
 
+def _companies(reads: Sequence[Read], retries: Mapping[UUID, int]) -> Iterator[list[Read]]:
+    """Which messages share a transaction: all, but for those that were given back again and again; each of these stands alone."""
+    yield [read for read in reads if retries[read.message_id] < _ALONE_AFTER_RETRIES]
+    for read in reads:
+        if retries[read.message_id] >= _ALONE_AFTER_RETRIES:
+            yield [read]
+
+
 async def _apply(workshop: Workshop, token: UUID, reads: list[Read], retries: Mapping[UUID, int], *, lease_ends: float) -> int:
     attempt = 0
     while reads:
@@ -141,13 +152,13 @@ async def _apply(workshop: Workshop, token: UUID, reads: list[Read], retries: Ma
                     return first + await _apply(workshop, token, reads[half:], retries, lease_ends=lease_ends)
                 case Failure.PERMANENT:
                     log.exception("message_failed", message_id=str(reads[0].message_id), carrier=reads[0].carrier_id)
-                    await _bury_one(workshop, token, reads[0], error)
+                    await _bury(workshop, token, [(reads[0].carrier_id, _failed(reads[0], error))], lease_ends=lease_ends)
                     return 0
     return 0
 
 
-async def _bury(workshop: Workshop, token: UUID, burials: Sequence[tuple[Message, Burial]], *, lease_ends: float) -> None:
-    causes = Counter((message.carrier_id, burial.cause) for message, burial in burials)
+async def _bury(workshop: Workshop, token: UUID, burials: Sequence[tuple[str, Burial]], *, lease_ends: float) -> None:
+    """Moves messages (with their carriers) to the dead letters; where that can't be done, the end of the lease hands them on."""
     attempt = 0
     while True:
         try:
@@ -155,34 +166,48 @@ async def _bury(workshop: Workshop, token: UUID, burials: Sequence[tuple[Message
                 await bury(connection, token, [burial for _, burial in burials])
             break
         except Exception as error:
-            if classify(error) is Failure.PERMANENT or time.monotonic() >= lease_ends:
-                raise
-            await asyncio.sleep(again_seconds(attempt))
+            pause = again_seconds(attempt)
+            if classify(error) is Failure.PERMANENT or time.monotonic() + pause >= lease_ends:
+                log.exception("burial_failed", messages=len(burials))
+                return
+            await asyncio.sleep(pause)
             attempt += 1
-    for (carrier_id, cause), count in causes.items():
+    for (carrier_id, cause), count in Counter((carrier_id, burial.cause) for carrier_id, burial in burials).items():
         workshop.telemetry.normalize_failures.add(count, {"carrier": carrier_id, "cause": cause.value})
         workshop.telemetry.messages_buried.add(count, {"carrier": carrier_id, "cause": cause.value})
 
 
-async def _bury_one(workshop: Workshop, token: UUID, read: Read, error: BaseException) -> None:
+def _failed(read: Read, error: BaseException) -> Burial:
+    return Burial(message_id=read.message_id, cause=Cause.NORMALIZER_FAILED, detail=f"{_named(error)} while its events were applied")
+
+
+def _named(error: BaseException) -> str:
+    """An error by its type and SQLSTATE; its text may quote values."""
     sqlstate = getattr(error, "sqlstate", None)
-    detail = f"{type(error).__name__}{f' (SQLSTATE {sqlstate})' if sqlstate else ''} while its events were applied"
-    burial = Burial(message_id=read.message_id, cause=Cause.NORMALIZER_FAILED, detail=detail)
-    async with workshop.pool.connection() as connection:
-        await bury(connection, token, [burial])
-    workshop.telemetry.messages_buried.add(1, {"carrier": read.carrier_id, "cause": burial.cause.value})
+    return f"{type(error).__name__}{f' (SQLSTATE {sqlstate})' if sqlstate else ''}"
 
 
 async def _give_back(workshop: Workshop, token: UUID, reads: Sequence[Read], retries: Mapping[UUID, int], error: BaseException) -> None:
-    """Best effort: where the database is still away, the end of the lease does the same."""
-    delays = {read.message_id: timedelta(seconds=retry_seconds(retries[read.message_id])) for read in reads}
+    """Best effort: where the database is still away, the end of the lease does the same. A message beyond its budget is buried."""
+    spent = [read for read in reads if retries[read.message_id] >= RETRIES_MAX]
+    delays = {
+        read.message_id: timedelta(seconds=retry_seconds(retries[read.message_id]))
+        for read in reads
+        if retries[read.message_id] < RETRIES_MAX
+    }
+    detail = f"given back {RETRIES_MAX} times, the last time for {_named(error)}"
+    burials = [Burial(message_id=read.message_id, cause=Cause.ATTEMPTS_EXHAUSTED, detail=detail) for read in spent]
     try:
         async with workshop.pool.connection() as connection:
-            await retry(connection, token, delays, error=type(error).__name__)
+            if burials:
+                await bury(connection, token, burials)
+            await retry(connection, token, delays, error=_named(error))
     except Exception:
         log.warning("give_back_failed", messages=len(reads), exc_info=True)
         return
-    for carrier_id, count in Counter(read.carrier_id for read in reads).items():
+    for carrier_id, count in Counter(read.carrier_id for read in spent).items():
+        workshop.telemetry.messages_buried.add(count, {"carrier": carrier_id, "cause": Cause.ATTEMPTS_EXHAUSTED.value})
+    for carrier_id, count in Counter(read.carrier_id for read in reads if read.message_id in delays).items():
         workshop.telemetry.messages_retried.add(count, {"carrier": carrier_id})
 
 

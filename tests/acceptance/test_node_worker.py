@@ -1,15 +1,14 @@
 """Workers in another language beside ours, on one inbox: they read as ours do, and each message takes effect once."""
 
 import asyncio
-import copy
 import json
 import os
 import random
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final
 from uuid import UUID, uuid4
 
 import pytest
@@ -24,14 +23,15 @@ from events.normalized import load
 from statesvc.ingress.put import put
 from statesvc.ingress.sealed_message import seal_message
 from statesvc.keys import load_keyring, parse_master_keys
-from tests.acceptance.processes import MASTER_KEY, RoleProcess, Service
+from tests.acceptance.processes import MASTER_KEY, Service
 from tests.acceptance.service_maker import ServiceMaker
 from tests.acceptance.stories import Message, messages
 from tests.acceptance.test_crash import SHORT_LEASE
-from tests.node.node_worker import missing, read_bodies, start_worker
+from tests.node.fleet import Fleet
+from tests.node.node_worker import missing, read_bodies
+from tests.node.odd_bodies import mutations
 from tests.postgres import Server
 
-NODE_LEASE: Final = {"LEASE_SECONDS": "3", "SWEEP_SECONDS": "1"}
 GRANTS: Final = """
     GRANT USAGE ON SCHEMA statesvc TO {role};
     GRANT SELECT ON statesvc.inbox, statesvc.body, statesvc.lane, statesvc.rollout, statesvc.normalized TO {role};
@@ -52,119 +52,8 @@ def node() -> None:
         pytest.skip(reason)
 
 
-ODD: Final[tuple[Any, ...]] = (
-    *(
-        None,
-        "",
-        " ",
-        0,
-        7,
-        -1,
-        1.5,
-        True,
-        [],
-        {},
-        [1],
-        {"a": 1},
-        "null",
-        "string",
-        "I",
-        "DS",
-        "D",
-        "FS",
-        "ZZ",
-        "M",
-        "U",
-        "48",
-        "ß",
-        "İ",
-        "ﬃ",
-    ),
-    *(
-        "20260230",
-        "19700101",
-        "00010101",
-        "99991231",
-        "240000",
-        "235960",
-        "080000",
-        "-05:00",
-        "+5",
-        "UTC+9",
-        "Z",
-        "+15",
-        "2026-03-01",
-        "us",
-    ),
-    *(
-        "USA",
-        "usa",
-        "Germany",
-        "DEUTSCHLAND",
-        "\u2003x\u2003",
-        "x\ufeff",
-        "\x1fx",
-        "a\x00b",
-        "\ud83d",
-        "😀",
-        "x" * 300,
-        "1" * 40,
-        10**17,
-        "é",
-    ),
-    *(
-        "Out For Delivery.",
-        "OUT FOR DELIVERY TODAY",
-        " . J. Doe ",
-        "Signature on file",
-        "2026-05-02T24:00:00Z",
-        "2026-05-02t10:00:00.1234567Z",
-    ),
-    *(
-        "2026-05-02T10:00:00.120+05:30",
-        "unknown",
-        "delivered",
-        "info",
-        "weather",
-        "pair",
-        "day",
-        "canonical",
-        "ups",
-        "1e5",
-        "-",
-        "toString",
-    ),
-)
-
-
-def _mutations(count: int, seed: int) -> Iterator[Message]:
-    chance = random.Random(seed)
-    for message in messages(count, seed):
-        value = json.loads(message.body)
-        for _ in range(chance.randrange(1, 3)):
-            _change(value, chance)
-        printed = json.dumps(value, ensure_ascii=chance.random() < 0.5, indent=chance.choice((None, 1)))
-        if chance.random() < 0.1:
-            printed = printed.replace('"', '"code": "OT", "', 1)
-        if chance.random() < 0.1:
-            printed = f"[{printed}]"
-        body = printed.encode("utf-8", "surrogatepass")
-        yield Message(message.carrier_id, body if chance.random() < 0.95 else body[: len(body) // 2])
-
-
-def _change(value: dict[str, Any], chance: random.Random) -> None:
-    name = chance.choice([*value, *("reason", "kind", "location", "gmtOffset", "receivedBy", "corrects", "signed_by", "piece")])
-    inner = value.get(name)
-    if isinstance(inner, dict) and inner and chance.random() < 0.8:
-        _change(inner, chance)
-    elif chance.random() < 0.2:
-        value.pop(name, None)
-    else:
-        value[name] = copy.deepcopy(chance.choice(ODD))
-
-
 async def test_whatever_the_node_worker_does_not_decline_it_reads_as_ours_does() -> None:
-    plain, odd = messages(300, seed=1), list(_mutations(3000, seed=2))
+    plain, odd = messages(300, seed=1), list(mutations(3000, seed=2))
     answers = await read_bodies((message.carrier_id, message.body) for message in (*plain, *odd))
     assert None not in answers[: len(plain)]
     assert len(odd) / 4 < sum(answer is not None for answer in answers[len(plain) :]) < len(odd)
@@ -173,66 +62,6 @@ async def test_whatever_the_node_worker_does_not_decline_it_reads_as_ours_does()
         if answer is not None:
             carrier = CARRIERS[message.carrier_id]
             assert load(answer) == carrier.normalizers[carrier.stable](message.body, received_at), message.body
-
-
-class Fleet:
-    """Python and Node.js workers on one inbox; a killed one is replaced at once."""
-
-    def __init__(self, service: Service, keyring: Keyring, reader_dsn: str, folder: Path) -> None:
-        self._service = service
-        self._keyring = keyring
-        self._reader_dsn = reader_dsn
-        self._log = folder / "node.log"
-        self.python: list[RoleProcess] = []
-        self.node: list[asyncio.subprocess.Process] = []
-        self.killed_at_work = {"python": 0, "node": 0}
-
-    async def __aenter__(self) -> Self:
-        for _ in range(2):
-            await self._start_node()
-        self.python += await self._service.start("worker", "worker")
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        for process in self.node:
-            with suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
-
-    async def _start_node(self) -> None:
-        self.node.append(await start_worker(self._reader_dsn, self._keyring.inbox.key, self._log, **NODE_LEASE))
-
-    async def kill_one(self, kind: str, chance: random.Random) -> None:
-        """Kills the first of a kind that is seen to hold a lease; where the work is done before, one without."""
-        processes = self.node if kind == "node" else [role.process for role in self.python]
-        victim = chance.choice(processes)
-        async with await AsyncConnection.connect(self._service.owner_dsn, autocommit=True) as connection:
-
-            async def at_work(process: asyncio.subprocess.Process) -> bool:
-                query = "SELECT FROM statesvc.inbox WHERE token IS NOT NULL AND worker ~ %s LIMIT 1"
-                return await (await connection.execute(query, (rf"\y{process.pid}\y",))).fetchone() is not None
-
-            while await (await connection.execute("SELECT FROM statesvc.inbox LIMIT 1")).fetchone() is not None:
-                if busy := [process for process in processes if await at_work(process)]:
-                    victim = busy[0]
-                    break
-                await asyncio.sleep(chance.uniform(0, 0.002))
-            victim.kill()
-            await victim.wait()
-            self.killed_at_work[kind] += await at_work(victim)
-        if kind == "node":
-            self.node.remove(victim)
-            await self._start_node()
-        else:
-            self.python = [role for role in self.python if role.process is not victim]
-            self.python += await self._service.start("worker")
-
-    async def stop_node(self) -> None:
-        """Asks them to go; each ends with 0."""
-        for process in self.node:
-            process.terminate()
-        assert [await asyncio.wait_for(process.wait(), 20) for process in self.node] == [0] * len(self.node)
-        self.node.clear()
 
 
 async def _put(service: Service, keyring: Keyring, pushed: list[Message]) -> set[UUID]:

@@ -1,0 +1,141 @@
+"""Rolling out under load, with three worker processes: turned, held, turned back, and corrected by one command."""
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from statesvc.worker.versions import in_share
+from tests.acceptance.processes import RoleProcess, Service, free_port
+from tests.statesvc.rollouts.planted import MISREAD
+from tests.statesvc.worker.shop import CARRIER_ID, says
+
+ServiceMaker = Callable[..., Any]
+ROOT = Path(__file__).parents[2]
+LAUNCHER = (sys.executable, "-m", "tests.statesvc.rollouts.launcher")
+PARCELS = 300
+
+
+class PlantedService(Service):
+    """Roles and commands that know the planted carrier."""
+
+    async def _spawn(self, name: str, settings: Mapping[str, str]) -> RoleProcess:
+        port = free_port()
+        log = self._folder / f"{name}-{len(self.roles)}.log"
+        with log.open("wb") as output:
+            process = await asyncio.create_subprocess_exec(
+                *(*LAUNCHER, name, "--port", str(port)),
+                env={**self._environment, **settings},
+                cwd=ROOT,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+            )
+        role = RoleProcess(name, process, port, log)
+        self.roles.append(role)
+        return role
+
+    async def command(self, *arguments: str) -> str:
+        process = await asyncio.create_subprocess_exec(
+            *(*LAUNCHER, *arguments), env=self._environment, cwd=ROOT, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+        )
+        output, errors = await process.communicate()
+        assert process.returncode == 0, errors.decode()
+        return output.decode()
+
+    async def turn(self, **change: Any) -> None:
+        async with self.session.put(f"{self.api.url}/v1/rollouts/{CARRIER_ID}", json=change) as answer:
+            assert answer.status == 200, await answer.text()
+
+    async def push(self, minutes: range) -> set[str]:
+        """Each parcel says one scan a minute; every third scan is one that the candidate misreads."""
+        queue = [
+            says({"number": f"N{n}", "status": "in_transit", "code": MISREAD if (n + minute) % 3 == 0 else "OK", "minute": minute})
+            for minute in minutes
+            for n in range(PARCELS)
+        ]
+        acknowledged: set[str] = set()
+
+        async def client() -> None:
+            while queue:
+                status, answer = await self.webhook(CARRIER_ID, queue.pop())
+                assert status == 200
+                acknowledged.add(answer["message_id"])
+
+        await asyncio.gather(*(client() for _ in range(8)))
+        return acknowledged
+
+
+@asynccontextmanager
+async def three_workers(service_maker: ServiceMaker, folder: Path) -> AsyncIterator[PlantedService]:
+    made = await service_maker(folder)
+    service = PlantedService(service_dsn=made.service_dsn, owner_dsn=made.owner_dsn, folder=folder, settings={})
+    async with service:
+        await service.start("api", "worker", "worker", "worker")
+        yield service
+
+
+async def _assert_each_took_effect_once(service: Service, acknowledged: set[str]) -> None:
+    await service.drained(90)
+    settled = [str(message_id) for (message_id,) in await service.rows("SELECT message_id FROM statesvc.message")]
+    assert sorted(settled) == sorted(acknowledged)
+    assert await service.value("SELECT count(*) FROM statesvc.event") == len(acknowledged)
+    assert await service.value("SELECT count(*) FROM statesvc.dead_letter WHERE kind = 'message'") == 0
+
+
+async def test_hold_then_release_under_load_loses_and_doubles_nothing(service_maker: ServiceMaker, tmp_path: Path) -> None:
+    async with three_workers(service_maker, tmp_path) as service:
+        await service.turn(candidate="same", percent=50, shadow=True)
+        pushing = asyncio.create_task(service.push(range(4)))
+        for _ in range(3):
+            await asyncio.sleep(0.4)
+            await service.turn(hold=True, why="load test")
+            await asyncio.sleep(0.4)
+            await service.turn(hold=False, why="load test")
+        acknowledged = await pushing
+        await _assert_each_took_effect_once(service, acknowledged)
+        by_candidate = await service.rows("SELECT message_id FROM statesvc.event WHERE normalizer = 'acme@same'")
+        assert {message_id for (message_id,) in by_candidate} == {
+            UUID(message_id) for message_id in acknowledged if in_share(UUID(message_id), CARRIER_ID, 50)
+        }
+        async with service.session.get(f"{service.api.url}/v1/rollouts/{CARRIER_ID}/diffs") as answer:
+            shown = await answer.json()
+        assert shown["items"] == []
+
+
+async def test_turned_back_under_load_nothing_claimed_later_is_read_by_the_candidate_and_one_command_mends_the_rest(
+    service_maker: ServiceMaker, tmp_path: Path
+) -> None:
+    async with three_workers(service_maker, tmp_path) as service:
+        await service.turn(candidate="2", percent=50)
+        pushing = asyncio.create_task(service.push(range(5)))
+        await asyncio.sleep(1.5)
+        await service.command("rollout", "set", CARRIER_ID, "--percent", "0", "--why", "it reads deliveries that are none")
+        turned_at = await service.value("SELECT turned_at FROM statesvc.rollout")
+        looked = await service.rows("SELECT statesvc.clock(), ARRAY(SELECT message_id FROM statesvc.inbox WHERE token IS NOT NULL)")
+        acknowledged = await pushing
+        await _assert_each_took_effect_once(service, acknowledged)
+        # what was claimed before finishes as it began; nothing else is read by the candidate
+        ((looked_at, leased),) = looked
+        late = await service.rows("SELECT message_id FROM statesvc.event WHERE normalizer = 'acme@2' AND recorded_at > %s", looked_at)
+        assert {message_id for (message_id,) in late} <= set(leased)
+        received_later = "SELECT count(*) FROM statesvc.event WHERE normalizer = %s AND received_at > %s"
+        assert await service.value(received_later, "acme@2", turned_at) == 0
+        assert await service.value(received_later, "acme@1", turned_at) > 0, "the load went on"
+        misread = "SELECT count(*) FROM statesvc.shipment WHERE status <> 'in_transit'"
+        assert await service.value(misread) > 0, "the planted fault has an effect"
+
+        report = json.loads(await service.command("renormalize", "--carrier", CARRIER_ID, "--read-by", "2", "--json"))
+        assert report["corrected"] > 0
+        assert await service.value(misread) == 0
+        corrected = await service.value("SELECT count(*) FROM statesvc.event WHERE kind = 'correction'")
+        assert corrected == report["corrected"]
+        assert json.loads(await service.command("renormalize", "--carrier", CARRIER_ID, "--json"))["corrected"] == 0
+        status, audit = await service.get(f"/v1/shipments/{CARRIER_ID}/N0/audit")
+        assert status == 200
+        corrections = [event for event in audit["events"] if event["kind"] == "correction"]
+        assert {event["corrects"] for event in corrections} <= {event["event_id"] for event in audit["events"]}

@@ -1,0 +1,13 @@
+"""What fuzzing found once, so that it stays found."""
+
+from events.carriers import CARRIERS
+from tests.fuzz.examine import RECEIVED_AT
+
+DHL_EXPRESS = b"""<TrackingResponse><AWBInfo><AWBNumber>1</AWBNumber><AWBNumber>1</AWBNumber><ShipmentInfo><ShipmentEvent>
+<Date>2026-03-01</Date><Time>10:00:00</Time><ServiceEvent><EventCode>PU</EventCode></ServiceEvent>
+</ShipmentEvent></ShipmentInfo></AWBInfo></TrackingResponse>"""
+
+
+def test_a_waybill_that_prints_its_number_more_than_once_is_read_once() -> None:
+    carrier = CARRIERS["dhl_express"]
+    assert len(carrier.normalizers[carrier.stable](DHL_EXPRESS, RECEIVED_AT).readings) == 1
