@@ -62,7 +62,7 @@ async def test_a_failure_that_does_not_pass_gives_the_messages_back_uncharged(sh
     waiting = await shop.rows(
         "SELECT token, attempts - retries, last_error, extract(epoch FROM available_at - statesvc.clock())::float8 FROM statesvc.inbox"
     )
-    assert [(token, deaths, error) for token, deaths, error, _ in waiting] == [(None, 0, "SerializationFailure")] * 2
+    assert [(token, deaths, error) for token, deaths, error, _ in waiting] == [(None, 0, "SerializationFailure (SQLSTATE 40001)")] * 2
     assert all(3 < seconds < 6.5 for *_, seconds in waiting)
     await shop.as_owner("DROP TRIGGER test_at_event ON statesvc.event")
     await shop.database.clock.advance(7)
