@@ -6,6 +6,7 @@ What was said (event, conflict), what we concluded (transition), what we told (a
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import field
 from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID
@@ -33,13 +34,17 @@ def leaf(document: Mapping[str, Any]) -> Leaf:
 
 @value(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Where an event comes from: the message, and the code that read it."""
+    """Where an event comes from: the message, and the code that read it. `bound` is its part of an entry, made once a message."""
 
     message_id: UUID
     body_commitment: bytes
     received_at: datetime
     normalizer: str
     normalizer_version: str
+    bound: Mapping[str, str] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "bound", _source(self))
 
 
 def rfc3339(moment: datetime) -> str:
@@ -67,7 +72,7 @@ def event_document(
         "previous_hash": previous_hash.hex(),
         "recorded_at": rfc3339(recorded_at),
         **_statement(event),
-        **_source(source),
+        **source.bound,
         "part_commitment": part_commitment.hex() if part_commitment else None,
         "signer_digest": signer_digest.hex() if signer_digest else None,
     }
@@ -92,7 +97,7 @@ def conflict_document(
         "recorded_at": rfc3339(recorded_at),
         "facts_digest": facts_digest.hex(),
         **_statement(event),
-        **_source(source),
+        **source.bound,
         "part_commitment": part_commitment.hex() if part_commitment else None,
     }
 
@@ -122,7 +127,7 @@ def _statement(event: Event) -> dict[str, Any]:
     }
 
 
-def _source(source: Source) -> dict[str, Any]:
+def _source(source: Source) -> dict[str, str]:
     return {
         "message_id": str(source.message_id),
         "body_commitment": source.body_commitment.hex(),

@@ -4,9 +4,9 @@ The fold runs after each message in inbox order, so a first snapshot of ten scan
 behind everything known is applied to the stored state; any other makes the shipment fold its whole history again.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import assert_never
 from uuid import UUID
 
@@ -52,9 +52,11 @@ class Projected:
 class Projection:
     """The outcome of a batch. `missing`: shipments that must fold again and whose history was not given."""
 
-    shipments: dict[UUID, Projected]
-    changes: list[Change]
-    missing: set[UUID]
+    shipments: dict[UUID, Projected] = field(default_factory=dict)
+    changes: list[Change] = field(default_factory=list)
+    missing: set[UUID] = field(default_factory=set)
+    raised: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Flags that shipments got, by carrier: illegal, backward or surprising moves."""
 
 
 def facts_from_log(canonicals: Iterable[tuple[UUID, bytes]]) -> dict[UUID, list[Fact]]:
@@ -74,7 +76,7 @@ def project(rows: Sequence[EventRow], states: Mapping[UUID, ShipmentState], hist
     grown: dict[UUID, dict[int, list[EventRow]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         grown[row.proposal.shipment_id][row.proposal.message].append(row)
-    result = Projection({}, [], set())
+    result = Projection()
     for shipment_id, by_message in grown.items():
         history = histories.get(shipment_id) if shipment_id in states else ()
         if not _project_shipment(result, shipment_id, states.get(shipment_id, INITIAL), history, by_message):
@@ -91,6 +93,7 @@ def _project_shipment(
     by_message: Mapping[int, list[EventRow]],
 ) -> bool:
     """False where the history is needed and absent."""
+    first = before
     so_far: list[Fact] = []
     changes = []
     last = None
@@ -116,4 +119,6 @@ def _project_shipment(
     if last is not None:
         result.changes += changes
         result.shipments[shipment_id] = Projected(last=last, state=before)
+        for flag in before.flags - first.flags:
+            result.raised[last.proposal.event.carrier_id, flag] += 1
     return True

@@ -5,7 +5,8 @@ untouched, and a crash after it leaves nothing to do. Lock order: messages, stre
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -33,6 +34,7 @@ from events.log.store import (
     write_transitions,
 )
 from events.sealing import SealingKey
+from events.sql.pending import Pending
 from events.vocabulary import Kind, Verdict
 from projections.project import Change, Projection, facts_from_log, project
 from projections.store import read_states, save_shipments
@@ -40,10 +42,19 @@ from statesvc.inbox.claim import Settlement, hold, settle
 from statesvc.inbox.raising import raise_codes, raise_rejections
 from statesvc.notifier.outbox import Change as Told
 from statesvc.notifier.outbox import write_notifications
+from statesvc.telemetry.names import Stage
 from statesvc.worker.proposals import propose
 from statesvc.worker.reading import Read
 
 Connection = AsyncConnection[Any]
+
+
+Timer = Callable[[Stage], AbstractContextManager[None]]
+
+
+def untimed(_: Stage) -> AbstractContextManager[None]:
+    """A timer that measures nothing."""
+    return nullcontext()
 
 
 @dataclass(slots=True)
@@ -54,23 +65,35 @@ class Applied:
     verdicts: list[Verdict] = field(default_factory=list)
     carriers: Counter[tuple[str, Verdict]] = field(default_factory=Counter)
     changes: list[Change] = field(default_factory=list)
+    raised: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Flags that shipments got, by carrier."""
+    told: Pending[int] | None = None
+    notifications: int = 0
+    """How many were written to the outbox; known when the transaction has ended."""
     settlements: list[Settlement] = field(default_factory=list)
     wrote: bool = False
     """Whether the log grew, or a contradiction was counted."""
 
 
-async def apply_claimed(connection: Connection, keyring: Keyring, reads: Sequence[Read], *, token: UUID, worker: str) -> Applied:
-    """Applies leased messages and settles them; drops those that the token no longer holds."""
-    async with connection.pipeline(), connection.transaction():
-        held = await hold(connection, token, [read.message_id for read in reads])
-        kept = await held.rows()
-        applied = await apply(connection, keyring, [read for read in reads if read.message_id in kept], worker=worker)
-        if applied.settlements:
-            await settle(connection, applied.settlements, worker=worker)
+async def apply_claimed(
+    connection: Connection, keyring: Keyring, reads: Sequence[Read], *, token: UUID, worker: str, timed: Timer = untimed
+) -> Applied:
+    """Applies leased messages and settles them; drops those that the token no longer holds. `timed` measures the stages."""
+    with ExitStack() as settling:
+        async with connection.pipeline(), connection.transaction():
+            held = await hold(connection, token, [read.message_id for read in reads])
+            kept = await held.rows()
+            applied = await apply(connection, keyring, [read for read in reads if read.message_id in kept], worker=worker, timed=timed)
+            # until after the commit: the statements of the pipeline end with it
+            settling.enter_context(timed(Stage.SETTLE))
+            if applied.settlements:
+                await settle(connection, applied.settlements, worker=worker)
+        if applied.told is not None:
+            applied.notifications = await applied.told.rows()
     return applied
 
 
-async def apply(connection: Connection, keyring: Keyring, reads: Sequence[Read], *, worker: str) -> Applied:
+async def apply(connection: Connection, keyring: Keyring, reads: Sequence[Read], *, worker: str, timed: Timer = untimed) -> Applied:
     """Appends, projects and tells, inside the caller's transaction and pipeline; leaves settling to the caller."""
     applied = Applied(held=list(reads))
     proposals = propose(reads, keyring)
@@ -83,7 +106,10 @@ async def apply(connection: Connection, keyring: Keyring, reads: Sequence[Read],
         keys = {shipment_id: stream.key for shipment_id, stream in streams.items()}
         decision = decide(proposals, known)
         if decision.appends or decision.conflicts:
-            decision, applied.changes = await _append(connection, _Batch(keyring, proposals, known, streams, keys, worker), decision)
+            decision, projection, applied.told = await _append(
+                connection, _Batch(keyring, proposals, known, streams, keys, worker, timed), decision
+            )
+            applied.changes, applied.raised = projection.changes, projection.raised
         named += [(conflict.proposal.message, conflict.holder) for conflict in decision.conflicts]
         applied.verdicts = decision.verdicts
         applied.wrote = bool(decision.appends or decision.conflicts)
@@ -101,10 +127,14 @@ class _Batch:
     streams: Mapping[UUID, Stream]
     keys: dict[UUID, SealingKey | None]
     worker: str
+    timed: Timer
 
 
-async def _append(connection: Connection, batch: _Batch, first: Decision) -> tuple[Decision, list[Change]]:
-    """Locks, takes the keys, decides again with what others took meanwhile, and writes. Returns the final decision and the changes."""
+async def _append(connection: Connection, batch: _Batch, first: Decision) -> tuple[Decision, Projection, Pending[int] | None]:
+    """Locks, takes the keys, decides again with what others took meanwhile, and writes.
+
+    Returns the final decision, what it means, and how many are told.
+    """
     keyring, proposals = batch.keyring, batch.proposals
     asked_heads = await lock_streams(connection, keyring, first.appends, batch.streams)
     asked_free = await insert_keys(connection, first.appends)
@@ -121,14 +151,15 @@ async def _append(connection: Connection, batch: _Batch, first: Decision) -> tup
 
     conflicts = await _new_conflicts(connection, keyring, decision, batch.keys, clock)
     rows = assemble_events(decision.appends, heads, clock=clock)
-    projection = project(rows, states, {})
-    if projection.missing:
-        asked_history = await read_events(
-            connection, {shipment_id: heads[shipment_id].first_recorded_at for shipment_id in projection.missing}
-        )
-        projection = project(rows, states, facts_from_log(await asked_history.rows()))
-    await _write(connection, _Writing(decision, rows, conflicts, heads, projection, batch_id, clock), worker=batch.worker)
-    return decision, projection.changes
+    with batch.timed(Stage.PROJECT):
+        projection = project(rows, states, {})
+        if projection.missing:
+            asked_history = await read_events(
+                connection, {shipment_id: heads[shipment_id].first_recorded_at for shipment_id in projection.missing}
+            )
+            projection = project(rows, states, facts_from_log(await asked_history.rows()))
+    told = await _write(connection, _Writing(decision, rows, conflicts, heads, projection, batch_id, clock), worker=batch.worker)
+    return decision, projection, told
 
 
 async def _new_conflicts(
@@ -153,7 +184,8 @@ class _Writing:
     clock: datetime
 
 
-async def _write(connection: Connection, writing: _Writing, *, worker: str) -> None:
+async def _write(connection: Connection, writing: _Writing, *, worker: str) -> Pending[int] | None:
+    """Writes everything of the batch; answers how many notifications that made."""
     rows, conflicts, batch_id = writing.rows, writing.conflicts, writing.batch_id
     transitions = [(change, _transition_leaf(change, worker)) for change in writing.projection.changes if change.is_transition]
     if rows:
@@ -174,9 +206,11 @@ async def _write(connection: Connection, writing: _Writing, *, worker: str) -> N
         await write_batch(
             connection, batch_id=batch_id, recorded_at=writing.clock, leaf_hashes=[entry.leaf_hash for entry in leaves], writer=worker
         )
+    told = None
     if writing.projection.changes:
-        await write_notifications(connection, [_told(change) for change in writing.projection.changes])
+        told = await write_notifications(connection, [_told(change) for change in writing.projection.changes])
     await raise_codes(connection, [row.proposal for row in rows if row.proposal.event.kind is Kind.UNMAPPED], worker=worker)
+    return told
 
 
 def _transition_leaf(change: Change, worker: str) -> Leaf:

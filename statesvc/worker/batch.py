@@ -133,7 +133,9 @@ async def _apply(workshop: Workshop, token: UUID, reads: list[Read], retries: Ma
         try:
             with workshop.telemetry.stage(Stage.APPEND, messages=len(reads)):
                 async with workshop.pool.connection() as connection:
-                    applied = await apply_claimed(connection, workshop.keyring, reads, token=token, worker=workshop.worker)
+                    applied = await apply_claimed(
+                        connection, workshop.keyring, reads, token=token, worker=workshop.worker, timed=workshop.telemetry.stage
+                    )
             _count(workshop.telemetry, applied)
             return len(applied.changes)
         except Exception as error:
@@ -219,3 +221,7 @@ def _count(telemetry: Telemetry, applied: Applied) -> None:
     moves = Counter((c.row.proposal.event.carrier_id, c.to_status) for c in applied.changes if c.is_transition)
     for (carrier_id, status), count in moves.items():
         telemetry.transitions.add(count, {"carrier": carrier_id, "status": status})
+    for (carrier_id, flag), count in applied.raised.items():
+        telemetry.moves_contradicted.add(count, {"carrier": carrier_id, "flag": flag})
+    if applied.notifications:
+        telemetry.notifications_written.add(applied.notifications)

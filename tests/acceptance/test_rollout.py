@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from statesvc.worker.versions import in_share
-from tests.acceptance.processes import RoleProcess, Service, free_port
+from tests.acceptance.processes import RoleProcess, Service, free_port, until_false
 from tests.statesvc.rollouts.planted import MISREAD
 from tests.statesvc.worker.shop import CARRIER_ID, says
 
@@ -111,11 +111,11 @@ async def test_turned_back_under_load_nothing_claimed_later_is_read_by_the_candi
     service_maker: ServiceMaker, tmp_path: Path
 ) -> None:
     async with three_workers(service_maker, tmp_path) as service:
-        await service.turn(candidate="2", percent=50)
-        pushing = asyncio.create_task(service.push(range(5)))
-        await asyncio.sleep(1.5)
-        await service.command("rollout", "set", CARRIER_ID, "--percent", "0", "--why", "it reads deliveries that are none")
-        turned_at = await service.value("SELECT turned_at FROM statesvc.rollout")
+        await service.command("rollout", "set", CARRIER_ID, "--candidate", "2", "--percent", "50")
+        pushing = asyncio.create_task(service.push(range(8)))
+        async with asyncio.timeout(30):
+            await until_false(lambda: service.value("SELECT count(*) < 50 FROM statesvc.event WHERE normalizer = 'acme@2'"))
+        await service.turn(percent=0, why="it reads deliveries that are none")
         looked = await service.rows("SELECT statesvc.clock(), ARRAY(SELECT message_id FROM statesvc.inbox WHERE token IS NOT NULL)")
         acknowledged = await pushing
         await _assert_each_took_effect_once(service, acknowledged)
@@ -124,8 +124,8 @@ async def test_turned_back_under_load_nothing_claimed_later_is_read_by_the_candi
         late = await service.rows("SELECT message_id FROM statesvc.event WHERE normalizer = 'acme@2' AND recorded_at > %s", looked_at)
         assert {message_id for (message_id,) in late} <= set(leased)
         received_later = "SELECT count(*) FROM statesvc.event WHERE normalizer = %s AND received_at > %s"
-        assert await service.value(received_later, "acme@2", turned_at) == 0
-        assert await service.value(received_later, "acme@1", turned_at) > 0, "the load went on"
+        assert await service.value(received_later, "acme@2", looked_at) == 0
+        assert await service.value(received_later, "acme@1", looked_at) > 0, "the load went on"
         misread = "SELECT count(*) FROM statesvc.shipment WHERE status <> 'in_transit'"
         assert await service.value(misread) > 0, "the planted fault has an effect"
 
