@@ -1,8 +1,8 @@
 """Which addresses a subscriber may live at. Pure.
 
 A subscription's URL is chosen by its owner: without this check it could make the service call its own network (SSRF). What is
-judged is the address that is connected to, in whatever form it is written: an IPv4 address inside an IPv6 one (mapped, NAT64, 6to4)
-counts as the IPv4 address.
+judged is the address that is connected to, in whatever form it is written: an IPv4 address inside an IPv6 one (mapped, NAT64)
+counts as the IPv4 address. 6to4 is refused whatever is inside: nobody serves on it, and where it leads is up to a stranger's relay.
 """
 
 from collections.abc import Sequence
@@ -42,6 +42,7 @@ _REFUSED_IPV6: Final = tuple(
     for text in (
         "2001::/23",  # protocol assignments, Teredo among them
         "2001:db8::/32",  # documentation
+        "2002::/16",  # 6to4
         "3fff::/20",  # documentation
         "2620:4f:8000::/48",  # AS112
     )
@@ -72,6 +73,4 @@ def _meant(address: Address) -> Address:
         return plain.ipv4_mapped
     if plain in _NAT64:
         return IPv4Address(int(plain) & 0xFFFFFFFF)
-    if plain.sixtofour is not None:
-        return plain.sixtofour
     return plain

@@ -59,7 +59,12 @@ async def _history(service: Service, shipment: Shipment) -> list[dict[str, Any]]
 
 @needs_corpus
 async def test_every_payload_of_the_corpus_shows_its_events_in_the_history(service_maker: ServiceMaker, tmp_path: Path) -> None:
-    documents = [document for document in json.loads((CORPUS / "expected.json").read_text("utf-8")) if document["carrier"] in CARRIERS]
+    # epcis: one event names several shipments, so its events and the corpus' do not stand side by side; test_corpus compares them
+    documents = [
+        document
+        for document in json.loads((CORPUS / "expected.json").read_text("utf-8"))
+        if document["carrier"] in CARRIERS and document["carrier"] != "epcis"
+    ]
     service = await service_maker(tmp_path)
     async with running(service, "api", "worker"):
         keyring = await _keyring(service)
