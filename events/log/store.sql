@@ -1,8 +1,11 @@
 -- name: known_keys
--- What the log holds under these dedupe keys.
+-- What the log holds under these dedupe keys. One probe a key: joined freely, the planner reads a small table whole, and goes on
+-- with that plan while it grows.
 SELECT k.carrier_id, k.event_id, k.shipment_id, k.facts_digest
 FROM unnest(%(carrier_ids)b::text[], %(event_ids)b::text[]) AS u(carrier_id, event_id)
-JOIN statesvc.event_key k ON k.carrier_id = u.carrier_id AND k.event_id = u.event_id;
+CROSS JOIN LATERAL (
+    SELECT * FROM statesvc.event_key e WHERE e.carrier_id = u.carrier_id AND e.event_id = u.event_id LIMIT 1
+) k;
 
 -- name: look_at_streams
 -- Version and sealed key of these shipments, as far as they exist.
