@@ -13,7 +13,7 @@ from typing import Any, Final
 from events.carriers import CARRIERS
 from events.errors import UnreadableMessageError
 from events.event import Reading
-from tests.events.carriers.test_corpus import CORPUS, NO_CORPUS, asserted, digits, read, stated, times_as_printed
+from tests.events.carriers.test_corpus import CORPUS, NO_CORPUS, WRONG, asserted, digits, one_per_number, read, stated, times_as_printed
 
 MALFORMED: Final = "_synthetic_malformed"
 
@@ -42,6 +42,10 @@ def rows(documents: list[dict[str, Any]], chosen: set[str]) -> list[Row]:
             continue
         row = found.setdefault(carrier_id, Row(carrier_id))
         row.payloads += 1
+        if document["path"] in WRONG:
+            row.note = f"not counted, its expectation is wrong: {document['path']}, {WRONG[document['path']]}"
+            continue
+        document["events"] = [one for event in document["events"] for one in one_per_number(event)]
         row.events += len(document["events"])
         if carrier_id in CARRIERS:
             told = list(wrongs(document))
