@@ -12,7 +12,7 @@ import pytest
 from tests.acceptance.processes import Service, running
 from tests.acceptance.stories import Message, messages
 
-ORDERS = int(os.environ.get("STATESVC_TEST_ORDERS", "4"))
+ORDERS = int(os.environ.get("STATESVC_TEST_ORDERS", "20"))
 MESSAGES = 500
 CLIENTS = 8
 VOLATILE = ("version", "recorded_at", "sealed_at", "log_index")
