@@ -58,6 +58,8 @@ def failure(error: psycopg.Error | OSError | TimeoutError) -> Failure:
     match error:
         case PoolTimeout() | PoolClosed() | TooManyRequests():
             return Failure.UNAVAILABLE
+        case psycopg.errors.CheckViolation() if error.diag.constraint_name is None:
+            return Failure.DEFECT  # no partition for the row: the schema lacks it, the data is right
         case psycopg.Error(sqlstate=str(code)):
             return FAILURES.get(code) or FAILURES.get(code[:2], Failure.DEFECT)
         case psycopg.DataError():

@@ -32,7 +32,7 @@ from statesvc.renormalize.plan import CodeKey, Report, plan_read, plan_unread
 from statesvc.renormalize.stored import Stored, read_again
 from statesvc.rollouts.mapping import Mappings
 from statesvc.worker.apply import apply
-from statesvc.worker.failures import Failure, again_seconds, classify
+from statesvc.worker.failures import Fault, again_seconds, classify
 from statesvc.worker.proposals import propose
 from statesvc.worker.reading import Read
 
@@ -94,7 +94,7 @@ async def _batch(connection: Connection, task: Task, batch: Sequence[Stored], ma
         try:
             return await _try_batch(connection, task, batch, mappings)
         except Exception as error:
-            if classify(error) is Failure.PERMANENT or connection.closed or attempt == _TRIES - 1:
+            if classify(error) is Fault.PERMANENT or connection.closed or attempt == _TRIES - 1:
                 raise
             await asyncio.sleep(again_seconds(attempt))
     raise AssertionError("the last try returns or raises")

@@ -24,7 +24,7 @@ from events.vocabulary import Verdict
 from statesvc.inbox.claim import SQL
 from statesvc.ingress.sealed_message import SealedMessage, seal_message
 from statesvc.worker.apply import Applied, apply
-from statesvc.worker.failures import Failure, again_seconds, classify
+from statesvc.worker.failures import Fault, again_seconds, classify
 from statesvc.worker.reading import Read
 
 _SQL = queries("statesvc.submission", "submission")
@@ -57,7 +57,7 @@ async def submit(
             async with pool.connection() as connection:
                 return await _submit(connection, keyring, events, sealed, writer=writer)
         except Exception as error:
-            if classify(error) is Failure.PERMANENT or attempt == _TRIES - 1:
+            if classify(error) is Fault.PERMANENT or attempt == _TRIES - 1:
                 raise
             await asyncio.sleep(again_seconds(attempt))
     raise AssertionError("the last try returns or raises")

@@ -1,6 +1,6 @@
 """Direct connections to the server (past any pooler) for LISTEN and NOTIFY, and the delays between tries to get one.
 
-A silent peer is noticed: keepalives and `tcp_user_timeout` end a half-open socket within about 15 seconds.
+A silent peer is noticed by the keepalives of every connection.
 """
 
 import random
@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from psycopg import AsyncConnection
 
-CONNECT_TIMEOUT_SECONDS: Final = 5
+from statesvc.database.pool import CONNECT_TIMEOUT_SECONDS, KEEPALIVE
+
 _FIRST_DELAY_SECONDS: Final = 0.1
 _LAST_DELAY_SECONDS: Final = 5.0
 
@@ -22,11 +23,7 @@ async def connect_direct(dsn: str, *, application_name: str) -> AsyncConnection[
         prepare_threshold=None,
         application_name=application_name,
         connect_timeout=CONNECT_TIMEOUT_SECONDS,
-        keepalives=1,
-        keepalives_idle=5,
-        keepalives_interval=3,
-        keepalives_count=3,
-        tcp_user_timeout=15_000,
+        **KEEPALIVE,
     )
 
 

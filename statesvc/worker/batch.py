@@ -22,7 +22,7 @@ from statesvc.rollouts.mapping import Mappings
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.telemetry.names import Stage
 from statesvc.worker.apply import Applied, apply_claimed
-from statesvc.worker.failures import RETRIES_MAX, Failure, again_seconds, classify, retry_seconds
+from statesvc.worker.failures import RETRIES_MAX, Fault, again_seconds, classify, retry_seconds
 from statesvc.worker.reading import Read
 from statesvc.worker.versions import Trial, Tried, compare, read_chosen
 
@@ -82,7 +82,7 @@ async def _refresh_mappings(workshop: Workshop, *, lease_ends: float) -> None:
             async with workshop.pool.connection() as connection:
                 await workshop.mappings.refresh(connection)
         except Exception as error:
-            if classify(error) is Failure.PERMANENT or time.monotonic() + again_seconds(attempt) >= lease_ends:
+            if classify(error) is Fault.PERMANENT or time.monotonic() + again_seconds(attempt) >= lease_ends:
                 raise
             await asyncio.sleep(again_seconds(attempt))
             attempt += 1
@@ -140,19 +140,19 @@ async def _apply(workshop: Workshop, token: UUID, reads: list[Read], retries: Ma
             return len(applied.changes)
         except Exception as error:
             match classify(error):
-                case Failure.TRANSIENT if time.monotonic() + again_seconds(attempt) < lease_ends - 1:
+                case Fault.TRANSIENT if time.monotonic() + again_seconds(attempt) < lease_ends - 1:
                     log.warning("batch_failed_again", messages=len(reads), attempt=attempt, exc_info=True)
                     await asyncio.sleep(again_seconds(attempt))
                     attempt += 1
-                case Failure.TRANSIENT:
+                case Fault.TRANSIENT:
                     await _give_back(workshop, token, reads, retries, error)
                     return 0
-                case Failure.PERMANENT if len(reads) > 1:
+                case Fault.PERMANENT if len(reads) > 1:
                     log.warning("batch_taken_apart", messages=len(reads), exc_info=True)
                     half = len(reads) // 2
                     first = await _apply(workshop, token, reads[:half], retries, lease_ends=lease_ends)
                     return first + await _apply(workshop, token, reads[half:], retries, lease_ends=lease_ends)
-                case Failure.PERMANENT:
+                case Fault.PERMANENT:
                     log.exception("message_failed", message_id=str(reads[0].message_id), carrier=reads[0].carrier_id)
                     await _bury(workshop, token, [(reads[0].carrier_id, _failed(reads[0], error))], lease_ends=lease_ends)
                     return 0
@@ -169,7 +169,7 @@ async def _bury(workshop: Workshop, token: UUID, burials: Sequence[tuple[str, Bu
             break
         except Exception as error:
             pause = again_seconds(attempt)
-            if classify(error) is Failure.PERMANENT or time.monotonic() + pause >= lease_ends:
+            if classify(error) is Fault.PERMANENT or time.monotonic() + pause >= lease_ends:
                 log.exception("burial_failed", messages=len(burials))
                 return
             await asyncio.sleep(pause)

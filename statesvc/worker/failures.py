@@ -9,7 +9,8 @@ from enum import Enum
 from typing import Final
 
 import psycopg
-from psycopg import errors as pg
+
+from statesvc.database.errors import Failure, failure
 
 RETRY_FIRST_SECONDS: Final = 5.0
 RETRY_MAX_SECONDS: Final = 300.0
@@ -20,31 +21,21 @@ _AGAIN_FIRST_SECONDS: Final = 0.1
 _AGAIN_MAX_SECONDS: Final = 2.0
 
 
-class Failure(Enum):
+class Fault(Enum):
     """Whose fault it is."""
 
     TRANSIENT = "transient"
     PERMANENT = "permanent"
 
 
-_TRANSIENT_CLASSES: Final = (
-    "08",  # connection
-    "25P03",  # idle in transaction too long: this worker was frozen
-    "40",  # serialization, deadlock
-    "53",  # out of memory, disk, connections
-    "55",  # lock not available
-    "57",  # shutdown, crash, statement timeout
-    "58",  # system error
-)
+def classify(error: BaseException) -> Fault:
+    """Permanent: data that the database refuses, or a defect of ours in what a message led to. It would fail again.
 
-
-def classify(error: BaseException) -> Failure:
-    """Transient: the connection, the server's state, a lock, a resource. Everything else would fail again."""
-    if isinstance(error, psycopg.Error) and error.sqlstate is not None:
-        return Failure.TRANSIENT if error.sqlstate.startswith(_TRANSIENT_CLASSES) else Failure.PERMANENT
-    if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError | pg.ConnectionTimeout | OSError | TimeoutError):
-        return Failure.TRANSIENT
-    return Failure.PERMANENT
+    Transient: whatever is the database's state (its server, locks, privileges, schema), where every message would fail alike.
+    """
+    if isinstance(error, psycopg.Error | OSError | TimeoutError):
+        return Fault.PERMANENT if failure(error) is Failure.REFUSED_DATA else Fault.TRANSIENT
+    return Fault.PERMANENT
 
 
 def again_seconds(attempt: int) -> float:
