@@ -10,7 +10,7 @@ REVOKE UPDATE, DELETE, TRUNCATE ON
     statesvc.batch, statesvc.event, statesvc.event_key, statesvc.conflict, statesvc.transition, statesvc.attempt, statesvc.action
     FROM {service_role};
 GRANT INSERT, UPDATE, DELETE ON
-    statesvc.inbox, statesvc.normalized, statesvc.receipt, statesvc.lane, statesvc.outbox
+    statesvc.inbox, statesvc.normalized, statesvc.receipt, statesvc.lane, statesvc.outbox, statesvc.worker
     TO {service_role};
 GRANT INSERT, UPDATE ON
     statesvc.stream, statesvc.conflict_key, statesvc.rollout, statesvc.dead_letter, statesvc.shipment, statesvc.subscription,
@@ -20,3 +20,5 @@ GRANT INSERT ON statesvc.body, statesvc.message, statesvc.notification, statesvc
 GRANT INSERT ON statesvc.code_mapping TO {service_role};
 REVOKE UPDATE, DELETE, TRUNCATE ON statesvc.code_mapping FROM {service_role};
 GRANT INSERT, UPDATE, DELETE ON statesvc.rollout_tally, statesvc.rollout_count, statesvc.rollout_diff TO {service_role};
+GRANT INSERT, UPDATE ON statesvc.allotment TO {service_role};
+GRANT INSERT, DELETE ON statesvc.message_attempt TO {service_role};
