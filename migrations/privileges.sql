@@ -13,8 +13,8 @@ GRANT INSERT, UPDATE, DELETE ON
     statesvc.inbox, statesvc.normalized, statesvc.receipt, statesvc.lane, statesvc.outbox, statesvc.worker
     TO {service_role};
 GRANT INSERT, UPDATE ON
-    statesvc.stream, statesvc.conflict_key, statesvc.rollout, statesvc.dead_letter, statesvc.shipment, statesvc.subscription,
-    statesvc.api_key
+    statesvc.stream, statesvc.conflict_key, statesvc.rollout, statesvc.dead_letter, statesvc.shipment, statesvc.shipment_spare,
+    statesvc.subscription, statesvc.api_key
     TO {service_role};
 GRANT INSERT ON statesvc.body, statesvc.message, statesvc.notification, statesvc.service_key TO {service_role};
 GRANT INSERT ON statesvc.code_mapping TO {service_role};

@@ -13,10 +13,11 @@ from events.sql.arrays import Columns, bools, byteas, encoded, ints, texts, time
 from events.sql.pending import Pending, send
 from events.sql.queries import queries
 from projections.project import Projected
+from projections.row import ShipmentRow, shipment_row
 from projections.state import ShipmentState
 
 _SQL = queries("projections", "shipment")
-_SHIPMENTS: Final[Columns] = {
+SHIPMENT_COLUMNS: Final[Columns] = {
     "shipment_ids": uuids,
     "versions": ints,
     "recorded_ats": timestamps,
@@ -38,6 +39,7 @@ _SHIPMENTS: Final[Columns] = {
     "states": byteas,
 }
 _BY_INT: Final = attrgetter("int")
+_FLAGS: Final = ShipmentRow._fields.index("flags")
 
 
 async def read_states(connection: AsyncConnection[Any], shipment_ids: Iterable[UUID]) -> Pending[dict[UUID, ShipmentState]]:
@@ -56,30 +58,27 @@ async def save_shipments(connection: AsyncConnection[Any], shipments: Mapping[UU
         _columns(shipment_id, shipments[shipment_id], heads[shipment_id].first_recorded_at)
         for shipment_id in sorted(shipments, key=_BY_INT)
     ]
-    await connection.execute(_SQL["save_shipments"], encoded(rows, _SHIPMENTS))
+    await connection.execute(_SQL["save_shipments"], encoded(rows, SHIPMENT_COLUMNS))
 
 
 def _columns(shipment_id: UUID, projected: Projected, first_recorded_at: datetime) -> tuple[Any, ...]:
-    last, state = projected.last, projected.state
+    last = projected.last
     event = last.proposal.event
-    return (
-        shipment_id,
-        last.version,
-        last.recorded_at,
-        first_recorded_at,
-        state.last_event_at or event.occurred_at,
-        state.status_since,
-        state.delivered_at,
-        state.attempts,
-        state.terminal,
-        event.carrier_id,
-        last.proposal.number,
-        event.tracking_number,
-        event.discriminator,
-        state.status.value,
-        state.reason.value if state.reason else None,
-        ",".join(sorted(state.flags)),
-        state.estimated_delivery,
-        state.signed_by_event_id,
-        state.to_json(),
+    row = shipment_row(
+        projected.state,
+        shipment_id=shipment_id,
+        version=last.version,
+        recorded_at=last.recorded_at,
+        first_recorded_at=first_recorded_at,
+        occurred_at=event.occurred_at,
+        carrier_id=event.carrier_id,
+        number=last.proposal.number,
+        tracking_number=event.tracking_number,
+        discriminator=event.discriminator,
     )
+    return as_members(row)
+
+
+def as_members(row: ShipmentRow) -> tuple[Any, ...]:
+    """The row for `save_shipments`: an array of arrays can't be sent, so the flags are one text."""
+    return (*row[:_FLAGS], ",".join(row.flags), *row[_FLAGS + 1 :])

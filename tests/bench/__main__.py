@@ -12,7 +12,7 @@ from typing import Final
 
 import uvloop
 
-from tests.bench import ack, claim, ingest, memory, normalize, storm, visible, worker
+from tests.bench import ack, claim, ingest, memory, normalize, rebuild, storm, visible, worker
 from tests.bench.bench import ROOT, Bench
 from tests.bench.environment import load, machine, server_settings
 from tests.bench.report import Row, table
@@ -28,6 +28,7 @@ PARTS: Final = {
     "ack": ack.measure,
     "visible": visible.measure,
     "storm": storm.measure,
+    "rebuild": rebuild.measure,
 }
 PAGE: Final = ROOT / "docs" / "bench.md"
 _BEGIN: Final = "<!-- measured: written by `make bench ARGS=--write` -->"

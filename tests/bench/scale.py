@@ -21,6 +21,7 @@ class Scale:
     dead_rows: int = 240_000
     waiting_rows: int = 500_000
     normalize_seconds: float = 1.0
+    rebuild_events: int = 1_000_000
 
 
 QUICK = Scale(
@@ -35,4 +36,5 @@ QUICK = Scale(
     dead_rows=60_000,
     waiting_rows=100_000,
     normalize_seconds=0.3,
+    rebuild_events=150_000,
 )

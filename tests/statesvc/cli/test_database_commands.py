@@ -154,3 +154,13 @@ def test_every_setting_is_listed_without_its_value(capsys: pytest.CaptureFixture
     printed = capsys.readouterr().out
     assert "STATESVC_MASTER_KEY  (set)" in printed
     assert MASTER_KEY not in printed
+
+
+async def test_a_projection_is_compared_rebuilt_and_put_back(database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    use(database, monkeypatch)
+    assert await shell.json("rebuild", "shipment", "--compare") == {"events": 0, "drift": []}
+    assert "swapped in" in await shell("rebuild", "shipment", "--processes", "1")
+    assert "no drift" in await shell("rebuild", "shipment", "--compare")
+    await shell("rebuild", "shipment", "--rollback")
+    await shell("rebuild", "shipment", "--finish")
+    assert "nothing to go back to" in await shell("rebuild", "shipment", "--rollback", exit_code=1)

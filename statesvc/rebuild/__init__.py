@@ -1,0 +1,1 @@
+"""Building a projection again from the log, beside live traffic."""

@@ -1,0 +1,101 @@
+"""What a child process does: folds slices of the log, into the spare table or against the live one.
+
+A child holds one connection, as the owner, for its whole life; a slice is read in one statement, so under one snapshot.
+"""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+from uuid import UUID
+
+from psycopg import AsyncConnection, IsolationLevel
+
+from events.sql.arrays import encoded
+from events.sql.pending import send
+from events.sql.queries import queries
+from projections.row import ShipmentRow, rebuilt_row
+from projections.store import SHIPMENT_COLUMNS, as_members
+from statesvc.database.pool import CONNECT_TIMEOUT_SECONDS, KEEPALIVE
+from statesvc.rebuild.drift import Drift, drifts
+from statesvc.rebuild.keyspace import Slice
+
+_SQL = queries("statesvc.rebuild", "rebuild")
+_SHIPMENT = itemgetter(0)
+Connection = AsyncConnection[Any]
+
+
+class Child:
+    """This process's event loop and connection."""
+
+    def __init__(self, dsn: str) -> None:
+        self.runner = asyncio.Runner()
+        self.connection = self.runner.run(connect(dsn))
+
+
+_children: list[Child] = []
+
+
+def begin(dsn: str) -> None:
+    """Called once in each child, before its first slice."""
+    _children.append(Child(dsn))
+
+
+def fill_slice(piece: Slice) -> int:
+    """Adds the rebuilt rows of the slice to the spare table; how many events they are made of."""
+    (child,) = _children
+    return child.runner.run(_fill(child.connection, piece))
+
+
+def compare_slice(piece: Slice) -> tuple[int, list[Drift]]:
+    """How many events the slice has, and which of its live rows differ from what these add up to."""
+    (child,) = _children
+    return child.runner.run(_compare(child.connection, piece))
+
+
+async def connect(dsn: str) -> Connection:
+    """A connection of the rebuild, in autocommit."""
+    connection = await AsyncConnection.connect(
+        dsn, autocommit=True, application_name="statesvc rebuild", connect_timeout=CONNECT_TIMEOUT_SECONDS, **KEEPALIVE
+    )
+    await connection.execute(_SQL["wait_briefly"])
+    return connection
+
+
+async def add_rows(connection: Connection, histories: Iterable[tuple[UUID, bytes]]) -> None:
+    """Folds the histories (shipment by shipment, oldest event first) and adds their rows to the spare table."""
+    rows = [as_members(row) for row in rebuilt_rows(histories)]
+    if rows:
+        await connection.execute(_SQL["fill"], encoded(rows, SHIPMENT_COLUMNS))
+
+
+def rebuilt_rows(histories: Iterable[tuple[UUID, bytes]]) -> list[ShipmentRow]:
+    """One row a shipment."""
+    return [rebuilt_row(shipment_id, [canonical for _, canonical in history]) for shipment_id, history in groupby(histories, key=_SHIPMENT)]
+
+
+async def _fill(connection: Connection, piece: Slice) -> int:
+    histories = await _histories(connection, piece)
+    await add_rows(connection, histories)
+    return len(histories)
+
+
+async def _compare(connection: Connection, piece: Slice) -> tuple[int, list[Drift]]:
+    # an append and its projection commit together, so under one snapshot they agree
+    await connection.set_isolation_level(IsolationLevel.REPEATABLE_READ)
+    async with connection.transaction():
+        histories = await _histories(connection, piece)
+        asked = await send(
+            connection,
+            _SQL["slice_rows"],
+            {"first": piece.first, "last": piece.last},
+            lambda rows: {row[0]: ShipmentRow(*row) for row in rows},
+        )
+        live = await asked.rows()
+    return len(histories), list(drifts(live, rebuilt_rows(histories)))
+
+
+async def _histories(connection: Connection, piece: Slice) -> Sequence[tuple[UUID, bytes]]:
+    asked = await send(connection, _SQL["slice_histories"], {"first": piece.first, "last": piece.last}, list)
+    return await asked.rows()

@@ -1,0 +1,28 @@
+"""The shipments in slices of their key space: ids are hashes, so equal slices hold about equally many. Pure."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+from uuid import UUID
+
+_KEYS: Final = 2**128
+EVENT_BYTES: Final = 1500
+"""About what an event takes on disk."""
+SLICE_EVENTS: Final = 8_000
+"""Events of a slice, which a process holds in memory at once: about 10 MB."""
+SLICES_MAX: Final = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """All shipments from `first` to `last`, both included."""
+
+    first: UUID
+    last: UUID
+
+
+def slices(log_bytes: int) -> list[Slice]:
+    """The whole key space, in as many slices as a log of that size is worth."""
+    count = min(SLICES_MAX, max(1, log_bytes // (EVENT_BYTES * SLICE_EVENTS)))
+    bounds = [_KEYS * place // count for place in range(count + 1)]
+    return [Slice(UUID(int=first), UUID(int=after - 1)) for first, after in pairwise(bounds)]

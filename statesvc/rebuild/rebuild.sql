@@ -1,0 +1,103 @@
+-- name: try_lock
+-- One rebuild at a time.
+SELECT pg_try_advisory_lock(hashtextextended('statesvc.rebuild', 0));
+
+-- name: wait_briefly
+-- What traffic would queue behind gives up soon and tries again.
+SELECT set_config('lock_timeout', '1s', false), set_config('statement_timeout', '0', false);
+
+-- name: bytes_of_log
+-- How large the events are, for a guess at their number.
+SELECT coalesce(sum(pg_relation_size(t.relid)), 0)::bigint FROM pg_partition_tree('statesvc.event') t;
+
+-- name: watch
+-- From its commit on, every change of the live table is noted; it waits for those that are under way.
+CREATE OR REPLACE TRIGGER touched_by_insert AFTER INSERT ON statesvc.shipment
+    REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION statesvc.note_touched();
+CREATE OR REPLACE TRIGGER touched_by_update AFTER UPDATE ON statesvc.shipment
+    REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION statesvc.note_touched();
+
+-- name: unwatch
+-- Ends the notes on the live table.
+DROP TRIGGER IF EXISTS touched_by_insert ON statesvc.shipment;
+DROP TRIGGER IF EXISTS touched_by_update ON statesvc.shipment;
+
+-- name: unwatch_spare
+-- The notes follow the live table, not the one that was.
+DROP TRIGGER IF EXISTS touched_by_insert ON statesvc.shipment_spare;
+DROP TRIGGER IF EXISTS touched_by_update ON statesvc.shipment_spare;
+
+-- name: empty
+-- Forgets the spare table, with it the way back from an earlier swap, and the notes so far.
+TRUNCATE statesvc.shipment_spare, statesvc.shipment_touched;
+
+-- name: no_way_back
+-- There is nothing to roll back to.
+DELETE FROM statesvc.rebuild WHERE projection = 'shipment';
+
+-- name: slice_histories
+-- The events of a slice of the key space, shipment by shipment, oldest first.
+SELECT shipment_id, canonical FROM statesvc.event
+WHERE shipment_id BETWEEN %(first)s AND %(last)s ORDER BY shipment_id, version;
+
+-- name: slice_rows
+-- The live rows of a slice of the key space.
+SELECT shipment_id, version, recorded_at, first_recorded_at, last_event_at, status_since, delivered_at, attempts, terminal, carrier_id,
+    number, tracking_number, discriminator, status, reason, flags, estimated_delivery, signed_by_event_id, state
+FROM statesvc.shipment WHERE shipment_id BETWEEN %(first)s AND %(last)s ORDER BY shipment_id;
+
+-- name: fill
+-- Adds rows to the spare table.
+INSERT INTO statesvc.shipment_spare
+    (shipment_id, version, recorded_at, first_recorded_at, last_event_at, status_since, delivered_at, attempts, terminal, carrier_id, number,
+     tracking_number, discriminator, status, reason, flags, estimated_delivery, signed_by_event_id, state)
+SELECT u.shipment_id, u.version, u.recorded_at, u.first_recorded_at, u.last_event_at, u.status_since, u.delivered_at, u.attempts, u.terminal,
+    u.carrier_id, u.number, u.tracking_number, u.discriminator, u.status, u.reason,
+    CASE WHEN u.flags = '' THEN '{}' ELSE string_to_array(u.flags, ',') END, u.estimated_delivery, u.signed_by_event_id, u.state
+FROM unnest(%(shipment_ids)b::uuid[], %(versions)b::int[], %(recorded_ats)b::timestamptz[], %(first_recorded_ats)b::timestamptz[],
+    %(last_event_ats)b::timestamptz[], %(status_sinces)b::timestamptz[], %(delivered_ats)b::timestamptz[], %(attempts)b::int[],
+    %(terminals)b::bool[], %(carrier_ids)b::text[], %(numbers)b::text[], %(tracking_numbers)b::text[], %(discriminators)b::text[],
+    %(statuses)b::text[], %(reasons)b::text[], %(flags)b::text[], %(estimated_deliveries)b::text[], %(signed_by_event_ids)b::text[],
+    %(states)b::bytea[])
+    AS u(shipment_id, version, recorded_at, first_recorded_at, last_event_at, status_since, delivered_at, attempts, terminal, carrier_id,
+        number, tracking_number, discriminator, status, reason, flags, estimated_delivery, signed_by_event_id, state);
+
+-- name: take_notes
+-- Takes some notes away; who changes one of these shipments later leaves another.
+WITH taken AS (
+    DELETE FROM statesvc.shipment_touched WHERE ctid = ANY (ARRAY(SELECT t.ctid FROM statesvc.shipment_touched t LIMIT %(limit)s))
+    RETURNING shipment_id
+)
+SELECT DISTINCT shipment_id FROM taken;
+
+-- name: histories
+-- The events of these shipments, oldest first. Read after their notes were taken, so that it sees at least what they are about.
+SELECT shipment_id, canonical FROM statesvc.event
+WHERE shipment_id = ANY (%(shipment_ids)b::uuid[]) ORDER BY shipment_id, version;
+
+-- name: remove
+-- Makes room for rows that are folded again.
+DELETE FROM statesvc.shipment_spare WHERE shipment_id = ANY (%(shipment_ids)b::uuid[]);
+
+-- name: analyze
+-- So that the first queries after the swap are planned well.
+ANALYZE statesvc.shipment_spare;
+
+-- name: lock_live
+-- Nobody reads or writes the live table until the end of the transaction.
+LOCK TABLE statesvc.shipment IN ACCESS EXCLUSIVE MODE;
+
+-- name: swap
+-- The spare table becomes the live one, and the other way round.
+ALTER TABLE statesvc.shipment RENAME TO shipment_swapping;
+ALTER TABLE statesvc.shipment_spare RENAME TO shipment;
+ALTER TABLE statesvc.shipment_swapping RENAME TO shipment_spare;
+
+-- name: note_swap
+-- From here on there is a way back.
+INSERT INTO statesvc.rebuild (projection, swapped_at, swapped_by, events) VALUES ('shipment', statesvc.clock(), %(actor)s, %(events)s)
+ON CONFLICT (projection) DO UPDATE SET swapped_at = excluded.swapped_at, swapped_by = excluded.swapped_by, events = excluded.events;
+
+-- name: standing_swap
+-- When and by whom the projection was last swapped, while the old one is kept.
+SELECT swapped_at, swapped_by FROM statesvc.rebuild WHERE projection = 'shipment';
