@@ -121,21 +121,26 @@ def fact_of(event: Event, *, signer_digest: bytes | None, version: int = 0) -> F
 
 
 def fact_from_canonical(document: Mapping[str, Any]) -> Fact:
-    """The fact of an event in the log, from its parsed canonical bytes; equal to the one that `fact_of` gave when it was appended."""
+    """The fact of an event in the log, from its parsed canonical bytes; equal to the one that `fact_of` gave when it was appended.
+
+    An event with a word of a later version moves nothing: of a kind that is not known it is an `info` about nothing, a status that is
+    not known is none, a precision that is not known is to the second.
+    """
     digest = document.get("signer_digest")
     raw = document["raw"]
+    kind = _KINDS.get(document["kind"])
     return Fact(
         event_id=document["event_id"],
-        kind=_KINDS[document["kind"]],
+        kind=kind or Kind.INFO,
         instant=datetime.fromisoformat(document["occurred_at"]),
-        precision=_PRECISIONS[document["time_precision"]],
+        precision=_PRECISIONS.get(document["time_precision"], TimePrecision.SECOND),
         status=_STATUSES.get(document.get("status")),
         reason=_REASONS.get(document.get("reason")),
         corrects=document.get("corrects"),
-        anchor=document.get("anchor"),
+        anchor=document.get("anchor") if kind else None,
         stamp=document.get("stamp") or "",
-        estimated_delivery=document.get("estimated_delivery"),
-        signer_digest=bytes.fromhex(digest) if digest else None,
+        estimated_delivery=document.get("estimated_delivery") if kind else None,
+        signer_digest=bytes.fromhex(digest) if digest and kind else None,
         carrier_id=document["carrier_id"],
         raw_type=raw.get("type"),
         raw_code=raw.get("code"),

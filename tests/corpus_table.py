@@ -1,6 +1,7 @@
 """`python -m tests.corpus_table [CARRIER ...]`: what each carrier's normalizer makes of the corpus, beside what is expected of it.
 
 An event is right where its number, code, status and the digits of its time are; what the corpus does not assert is not compared.
+`reread` counts the events that can be read again without their message (renormalize).
 """
 
 import argparse
@@ -29,6 +30,8 @@ class Row:
     payloads: int = 0
     events: int = 0
     right: int = 0
+    reread: int = 0
+    """Events that their raw fields alone explain, without the message."""
     wrong: list[str] = field(default_factory=list)
     note: str = ""
 
@@ -49,6 +52,7 @@ def rows(documents: list[dict[str, Any]], chosen: set[str]) -> list[Row]:
         row.events += len(document["events"])
         if carrier_id in CARRIERS:
             told = list(wrongs(document))
+            row.reread += by_raw_fields(document)
             row.right += len(document["events"]) - sum(is_expected for is_expected, _ in told)
             row.wrong += [f"{document['path']}{line}" for _, line in told]
         else:
@@ -72,6 +76,15 @@ def wrongs(document: dict[str, Any]) -> Iterator[tuple[bool, str]]:
     for number in range(len(expectations), len(normalized.readings)):
         yield False, f" event {number}: read, but not expected"
     yield from ((False, f"{rejection.pointer}: rejected, {rejection.why}") for rejection in normalized.rejections)
+
+
+def by_raw_fields(document: dict[str, Any]) -> int:
+    """How many readings of a payload come out of their raw fields."""
+    try:
+        normalized = read(document["carrier"], (CORPUS / document["path"]).read_bytes())
+    except UnreadableMessageError:
+        return 0
+    return sum(CARRIERS[document["carrier"]].reread(reading.raw) is not None for reading in normalized.readings)
 
 
 def differences(reading: Reading, expected: dict[str, Any]) -> Iterator[str]:
@@ -107,22 +120,21 @@ def main() -> int:
         sys.stderr.write(f"{NO_CORPUS}\n")
         return 2
     table = rows(json.loads((CORPUS / "expected.json").read_text("utf-8")), chosen)
-    sys.stdout.write(f"{'carrier':<18}{'payloads':>9}{'events':>8}{'right':>8}{'wrong':>8}\n")
+    sys.stdout.write(f"{'carrier':<18}{'payloads':>9}{'events':>8}{'right':>8}{'wrong':>8}{'reread':>8}\n")
     for row in table:
-        sys.stdout.write(
-            line(row.carrier_id, row.payloads, row.events, row.right, len(row.wrong)) + (f"  {row.note}" if row.note else "") + "\n"
-        )
+        counts = line(row.carrier_id, row.payloads, row.events, row.right, len(row.wrong), row.reread)
+        sys.stdout.write(counts + (f"  {row.note}" if row.note else "") + "\n")
         sys.stdout.writelines(f"    {told}\n" for told in row.wrong if not row.note)
-    totals = zip(*((row.payloads, row.events, row.right, len(row.wrong)) for row in table), strict=True)
+    totals = zip(*((row.payloads, row.events, row.right, len(row.wrong), row.reread) for row in table), strict=True)
     sys.stdout.write(line("all", *map(sum, totals)) + "\n" if table else "no such carrier in the corpus\n")
     hostile = [] if chosen else list(refusals())
     sys.stdout.writelines(f"{name:<42}{told}\n" for name, told in hostile)
     return 1 if any(row.wrong for row in table) or any("BROKE" in told for _, told in hostile) else 0
 
 
-def line(name: str, payloads: int, events: int, right: int, wrong: int) -> str:
+def line(name: str, payloads: int, *events: int) -> str:
     """One line of the table."""
-    return f"{name:<18}{payloads:>9,}{events:>8,}{right:>8,}{wrong:>8,}"
+    return f"{name:<18}{payloads:>9,}" + "".join(f"{count:>8,}" for count in events)
 
 
 if __name__ == "__main__":

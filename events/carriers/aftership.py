@@ -10,14 +10,15 @@ from typing import Any, Final
 
 from events.carriers.carrier import Carrier, Hmac
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Place, Raw, Reading, Rejection
+from events.event import Normalized, Place, Raw, Reading
 from events.reading.enrichment import estimate, with_estimate, with_signer
 from events.reading.formats import TimeFormats
 from events.reading.json import read_json
 from events.reading.lists import JsonObject, as_list, child, objects
 from events.reading.meanings import UNMAPPED, Meaning, meanings
 from events.reading.places import place
-from events.reading.scan import scan
+from events.reading.rejections import Rejections
+from events.reading.scan import Scan, reading_of
 from events.reading.text import signer, text_unless
 from events.reading.times import Clock
 from events.vocabulary import Kind
@@ -37,14 +38,14 @@ _ESTIMATES: Final = (
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:
     """Events of one webhook or answer."""
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     readings: list[Reading] = []
     for where, tracking in _trackings(read_json(body), rejections):
         readings += _tracking(tracking, where, received_at, rejections)
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
-def _trackings(body: object, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+def _trackings(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     if body in ({}, []):
         return
     if type(body) is not dict:
@@ -58,7 +59,7 @@ def _trackings(body: object, rejections: list[Rejection]) -> Iterator[tuple[str,
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "neither a webhook nor an answer of AfterShip")
 
 
-def _unwrapped(data: JsonObject, where: str, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+def _unwrapped(data: JsonObject, where: str, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     if _is_tracking(data):
         yield where, data
     for name in ("tracking", "trackings"):
@@ -71,7 +72,7 @@ def _is_tracking(value: JsonObject) -> bool:
     return "tracking_number" in value or "checkpoints" in value or "checkpoint" in value
 
 
-def _tracking(tracking: JsonObject, where: str, received_at: datetime, rejections: list[Rejection]) -> list[Reading]:
+def _tracking(tracking: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> list[Reading]:
     number = _text(tracking.get("tracking_number"))
     name = "checkpoints" if "checkpoints" in tracking else "checkpoint"
     pointer = f"{where}/{name}"
@@ -80,18 +81,19 @@ def _tracking(tracking: JsonObject, where: str, received_at: datetime, rejection
         found = list(_rollup(tracking, where))
     readings: list[Reading] = []
     for at, checkpoint in found:
-        raw, meaning, by_category = _said(checkpoint)
+        raw, meaning = _said(checkpoint)
         somewhere = _place(checkpoint)
-        readings += scan(
-            pointer=at,
-            rejections=rejections,
-            number=number,
-            raw=raw,
-            meaning=meaning,
-            by_category=by_category,
-            time=CLOCK.read(_text(checkpoint.get("checkpoint_time")), somewhere, received_at=received_at),
-            place=somewhere,
-            description=_text(checkpoint.get("message")) or _text(checkpoint.get("subtag_message")),
+        readings += reading_of(
+            Scan(
+                where=at,
+                raw=raw,
+                meaning=meaning,
+                time=CLOCK.read(_text(checkpoint.get("checkpoint_time")), somewhere, received_at=received_at),
+                place=somewhere,
+                description=_text(checkpoint.get("message")) or _text(checkpoint.get("subtag_message")),
+            ),
+            number,
+            rejections,
         )
     readings = with_signer(readings, signer(_text(tracking.get("signed_by"))))
     return with_estimate(readings, estimate(_estimate(tracking), CLOCK.formats), stamp=_text(tracking.get("updated_at")) or "")
@@ -104,14 +106,19 @@ def _rollup(tracking: JsonObject, where: str) -> Iterator[tuple[str, JsonObject]
         yield where, {"tag": tracking.get("tag"), "subtag": tracking.get("subtag"), "checkpoint_time": tracking.get("updated_at")}
 
 
-def _said(checkpoint: JsonObject) -> tuple[Raw, Meaning, bool]:
+def _said(checkpoint: JsonObject) -> tuple[Raw, Meaning]:
     tag, subtag, raw_tag = (_text(checkpoint.get(name)) for name in ("tag", "subtag", "raw_tag"))
     raw = Raw(code=subtag or tag, reason=raw_tag)
-    known = CODES.get(("subtag", subtag or ""))
+    known = _reread(raw)
     if known is not None:
-        return raw, known, False
+        return raw, known
     by_tag = CODES.get(("tag", tag or (subtag or "").partition("_")[0]))
-    return raw, by_tag or UNMAPPED, by_tag is not None and subtag is not None
+    return raw, UNMAPPED if by_tag is None else by_tag.of_category()
+
+
+def _reread(raw: Raw) -> Meaning | None:
+    """A subtag that is not known is read by its tag, which the raw fields lack."""
+    return CODES.get(("subtag", raw.code or "")) or CODES.get(("tag", raw.code or ""))
 
 
 def _place(checkpoint: JsonObject) -> Place:
@@ -140,6 +147,7 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("Tracking webhook", "Tracking API JSON"),
+    reread=_reread,
     authentication=(
         Hmac(header="aftership-hmac-sha256", encoding="base64"),
         Hmac(header="as-signature-hmac-sha256", encoding="base64"),

@@ -10,14 +10,15 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Place, Raw, Reading, Rejection
+from events.event import Normalized, Place, Raw, Reading
 from events.reading.enrichment import estimate, with_estimate, with_signer
 from events.reading.formats import TimeFormats
 from events.reading.json import read_json
 from events.reading.lists import JsonObject, as_list, child, objects
-from events.reading.meanings import UNMAPPED, meanings
+from events.reading.meanings import UNMAPPED, Meaning, meanings
 from events.reading.places import place
-from events.reading.scan import scan
+from events.reading.rejections import Rejections
+from events.reading.scan import Scan, reading_of
 from events.reading.text import signer, text_unless
 from events.reading.times import Clock
 from events.vocabulary import Kind
@@ -40,7 +41,7 @@ WRAPPERS: Final = (
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:
     """Events of one notification or answer."""
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     readings: list[Reading] = []
     for where, shipment in _shipments(read_json(body), "", rejections):
         if "eventHistory" in shipment or "trackingId" in shipment:
@@ -50,7 +51,7 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
-def _shipments(body: object, where: str, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+def _shipments(body: object, where: str, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     """The shipments with their pointers, whatever wraps them; the message of an SNS envelope is JSON in a string."""
     if body in ({}, []):
         return
@@ -71,61 +72,66 @@ def _shipments(body: object, where: str, rejections: list[Rejection]) -> Iterato
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "no tracking of Amazon")
 
 
-def _shipping(shipment: JsonObject, where: str, received_at: datetime, rejections: list[Rejection]) -> list[Reading]:
+def _shipping(shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> list[Reading]:
     number, summary = _text(shipment.get("trackingId")), child(shipment, "summary")
     pointer = f"{where}/eventHistory"
     readings: list[Reading] = []
     for index, event in objects(shipment.get("eventHistory"), pointer, rejections):
-        code, leg = _text(event.get("eventCode")), _text(event.get("shipmentType"))
+        raw = Raw(code=_text(event.get("eventCode")), reason=_text(event.get("shipmentType")))
         at = _place(child(event, "location"))
-        readings += scan(
-            pointer=f"{pointer}/{index}",
-            rejections=rejections,
-            number=number,
-            raw=Raw(code=code, reason=leg),
-            meaning=CODES.get((leg or "", code or "")) or CODES.get(("", code or ""), UNMAPPED),
-            time=CLOCK.read(_text(event.get("eventTime")), at, received_at=received_at),
-            place=at,
+        readings += reading_of(
+            Scan(
+                where=f"{pointer}/{index}",
+                raw=raw,
+                meaning=_meaning(raw),
+                time=CLOCK.read(_text(event.get("eventTime")), at, received_at=received_at),
+                place=at,
+            ),
+            number,
+            rejections,
         )
     status = _text(summary.get("status"))
     rollup = CODES.get(("", status or ""))
     if not as_list(shipment.get("eventHistory")) and rollup is not None and rollup.kind is Kind.SCAN:
-        readings += scan(
-            pointer=f"{where}/summary",
-            rejections=rejections,
-            number=number,
-            raw=Raw(code=status),
-            meaning=rollup,
-            time=CLOCK.read(None, received_at=received_at),
+        readings += reading_of(
+            Scan(where=f"{where}/summary", raw=Raw(code=status), meaning=rollup, time=CLOCK.read(None, received_at=received_at)),
+            number,
+            rejections,
         )
     readings = with_signer(readings, signer(_text(child(summary, "proofOfDelivery").get("receivedBy"))))
     return with_estimate(readings, estimate(_text(shipment.get("promisedDeliveryDate")), CLOCK.formats))
 
 
-def _milestones(shipment: JsonObject, where: str, received_at: datetime, rejections: list[Rejection]) -> list[Reading]:
+def _milestones(shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> list[Reading]:
     identifier = child(shipment, "identifier")
     number = _text(identifier.get("aftn")) or _text(child(identifier, "carrierTracking").get("trackingNumber"))
     name = "milestoneHistory" if as_list(shipment.get("milestoneHistory")) else "latestMilestone"
     readings: list[Reading] = []
     for index, milestone in objects(shipment.get(name), f"{where}/{name}", rejections):
         status = child(milestone, "status")
-        code = _text(status.get("code"))
+        raw = Raw(code=_text(status.get("code")), reason=_text(status.get("subCode")))
         at = _place(child(milestone, "location", "address"))
-        readings += scan(
-            pointer=f"{where}/{name}/{index}",
-            rejections=rejections,
-            number=number,
-            raw=Raw(code=code, reason=_text(status.get("subCode"))),
-            meaning=CODES.get(("", code or ""), UNMAPPED),
-            time=CLOCK.read(_text(milestone.get("occurredAt")), at, received_at=received_at),
-            place=at,
-            description=_text(status.get("description")),
+        readings += reading_of(
+            Scan(
+                where=f"{where}/{name}/{index}",
+                raw=raw,
+                meaning=_meaning(raw),
+                time=CLOCK.read(_text(milestone.get("occurredAt")), at, received_at=received_at),
+                place=at,
+                description=_text(status.get("description")),
+            ),
+            number,
+            rejections,
         )
     for _, forecast in objects(shipment.get("trackingEstimates"), f"{where}/trackingEstimates", rejections):
         if _text(forecast.get("type")) == "ESTIMATED_DELIVERY_DATE":
             printed = estimate(_text(child(forecast, "estimatedInterval").get("endTime")), CLOCK.formats)
             readings = with_estimate(readings, printed, stamp=_text(forecast.get("lastUpdatedTime")) or "")
     return readings
+
+
+def _meaning(raw: Raw) -> Meaning:
+    return CODES.get((raw.reason or "", raw.code or "")) or CODES.get(("", raw.code or ""), UNMAPPED)
 
 
 def _place(address: JsonObject) -> Place:
@@ -147,5 +153,6 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("Shipping API JSON", "Tracking API milestones JSON", "SHIPMENT_TRACKING_MILESTONE_CHANGED notification"),
+    reread=_meaning,
     authentication=(UrlToken(), SharedHeader(header="Webhook-Token")),
 )

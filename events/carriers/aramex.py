@@ -10,25 +10,27 @@ from typing import Final, NamedTuple
 
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Moment, Normalized, Place, Raw, Reading, Rejection
+from events.event import Moment, Normalized, Place, Raw, Reading
 from events.reading.formats import TimeFormats
 from events.reading.json import read_json
 from events.reading.lists import objects
-from events.reading.meanings import UNMAPPED, meanings
+from events.reading.meanings import by_code, meanings
 from events.reading.places import country_code, place
-from events.reading.scan import scan
+from events.reading.rejections import Rejections
+from events.reading.scan import Scan, reading_of
 from events.reading.text import text
 from events.reading.times import Clock, read_epoch
 from events.reading.xml import Document, answers, is_xml, read_xml, texts
 
 CODES: Final = meanings("aramex_codes.csv")
+_meaning: Final = by_code(CODES)
 CLOCK: Final = Clock(
     formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%-d/%-m/%Y %H:%M:%S"), default_zone="Asia/Dubai"
 )
 _EPOCH: Final = re.compile(r"/Date\((?P<milliseconds>-?\d{1,15})(?:[+-]\d{4})?\)/", re.ASCII)
 
 
-class Scan(NamedTuple):
+class Update(NamedTuple):
     """One update of a waybill, from either format."""
 
     where: str
@@ -38,20 +40,23 @@ class Scan(NamedTuple):
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:
     """Events of one answer."""
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     readings: list[Reading] = []
     for found in _from_xml(read_xml(body)) if is_xml(body) else _from_json(read_json(body), rejections):
         fields, code = found.fields, found.fields.get("UpdateCode")
         at = _place(fields.get("UpdateLocation"))
-        readings += scan(
-            pointer=found.where,
-            rejections=rejections,
-            number=fields.get("WaybillNumber") or found.number,
-            raw=Raw(code=code, reason=fields.get("ProblemCode")),
-            meaning=CODES.get((code or "",), UNMAPPED),
-            time=_time(fields.get("UpdateDateTime"), at, received_at),
-            place=at,
-            description=fields.get("UpdateDescription"),
+        raw = Raw(code=code, reason=fields.get("ProblemCode"))
+        readings += reading_of(
+            Scan(
+                where=found.where,
+                raw=raw,
+                meaning=_meaning(raw),
+                time=_time(fields.get("UpdateDateTime"), at, received_at),
+                place=at,
+                description=fields.get("UpdateDescription"),
+            ),
+            fields.get("WaybillNumber") or found.number,
+            rejections,
         )
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
@@ -71,16 +76,16 @@ def _place(printed: str | None) -> Place:
     return place(city=city, country=country)
 
 
-def _from_xml(document: Document) -> Iterator[Scan]:
+def _from_xml(document: Document) -> Iterator[Update]:
     for answer in answers(document):
         if answer.tag not in ("ShipmentTrackingResponse", "Fault"):
             raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of Aramex")
         results = (result for list_ in answer.iterfind("TrackingResults") for result in list_.iter("TrackingResult"))
         for index, result in enumerate(results, start=1):
-            yield Scan(f"TrackingResults/TrackingResult[{index}]", None, texts(result))
+            yield Update(f"TrackingResults/TrackingResult[{index}]", None, texts(result))
 
 
-def _from_json(body: object, rejections: list[Rejection]) -> Iterator[Scan]:
+def _from_json(body: object, rejections: Rejections) -> Iterator[Update]:
     if body in ({}, []):
         return
     if type(body) is not dict or not {"TrackingResults", "HasErrors", "Notifications"} & body.keys():
@@ -89,9 +94,9 @@ def _from_json(body: object, rejections: list[Rejection]) -> Iterator[Scan]:
         pointer = f"/TrackingResults/{index}"
         if "Value" in waybill:
             for at, result in objects(waybill["Value"], f"{pointer}/Value", rejections):
-                yield Scan(f"{pointer}/Value/{at}", text(waybill.get("Key")), _texts(result))
+                yield Update(f"{pointer}/Value/{at}", text(waybill.get("Key")), _texts(result))
         else:
-            yield Scan(pointer, None, _texts(waybill))
+            yield Update(pointer, None, _texts(waybill))
 
 
 def _texts(result: dict[str, object]) -> dict[str, str]:
@@ -104,5 +109,6 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("ShipmentTrackingResponse SOAP", "ShipmentTrackingResponse JSON"),
+    reread=_meaning,
     authentication=(UrlToken(), SharedHeader(header="Webhook-Token")),
 )

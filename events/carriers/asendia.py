@@ -10,17 +10,19 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading, Rejection
+from events.event import Normalized, Raw, Reading
 from events.reading.formats import TimeFormats
 from events.reading.json import read_json
 from events.reading.lists import JsonObject, as_list, objects
-from events.reading.meanings import UNMAPPED, meanings
+from events.reading.meanings import by_code, meanings
 from events.reading.places import place
-from events.reading.scan import scan
+from events.reading.rejections import Rejections
+from events.reading.scan import Scan, reading_of
 from events.reading.text import text
 from events.reading.times import Clock
 
 CODES: Final = meanings("asendia_codes.csv")
+_meaning: Final = by_code(CODES)
 CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d[ %H:%M[:%S]]", "%Y-%m-%dT%H:%M[%z]"))
 _MILESTONES: Final = ("trackingMilestoneEvents", "trackingDetailEvents")
 _ERROR_FIELDS: Final = frozenset({"error", "errors", "message", "detail", "responseStatus"})
@@ -28,7 +30,7 @@ _ERROR_FIELDS: Final = frozenset({"error", "errors", "message", "detail", "respo
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:
     """Events of one answer."""
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     readings: list[Reading] = []
     for where, shipment in _shipments(read_json(body), rejections):
         if "trackingEvents" in shipment:
@@ -38,7 +40,7 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
-def _shipments(body: object, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     if body in ({}, []):
         return
     if type(body) is list:
@@ -55,40 +57,46 @@ def _shipments(body: object, rejections: list[Rejection]) -> Iterator[tuple[str,
     yield from known
 
 
-def _sync(shipment: JsonObject, where: str, received_at: datetime, rejections: list[Rejection]) -> Iterator[Reading]:
+def _sync(shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     pointer = f"{where}/trackingEvents"
     for index, event in objects(shipment.get("trackingEvents"), pointer, rejections):
         code = text(event.get("code"))
         at = place(city=event.get("locationName"), country=event.get("locationCountry"))
-        yield from scan(
-            pointer=f"{pointer}/{index}",
-            rejections=rejections,
-            number=text(shipment.get("trackingNumber")),
-            raw=Raw(code=code),
-            meaning=CODES.get((code or "",), UNMAPPED),
-            time=CLOCK.read(text(event.get("time")), at, received_at=received_at),
-            place=at,
-            description=text(event.get("carrierEventDescription")) or text(event.get("description")),
-            native_id=text(event.get("id")),
-            native_id_per_number=True,
+        raw = Raw(code=code)
+        yield from reading_of(
+            Scan(
+                where=f"{pointer}/{index}",
+                raw=raw,
+                meaning=_meaning(raw),
+                time=CLOCK.read(text(event.get("time")), at, received_at=received_at),
+                place=at,
+                description=text(event.get("carrierEventDescription")) or text(event.get("description")),
+                native_id=text(event.get("id")),
+                native_id_per_number=True,
+            ),
+            text(shipment.get("trackingNumber")),
+            rejections,
         )
 
 
-def _usa(shipment: JsonObject, where: str, received_at: datetime, rejections: list[Rejection]) -> Iterator[Reading]:
+def _usa(shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     name = next((name for name in _MILESTONES if as_list(shipment.get(name))), _MILESTONES[0])
     pointer = f"{where}/{name}"
     for index, event in objects(shipment.get(name), pointer, rejections):
         code = text(event.get("eventCode"))
         at = place(city=event.get("eventLocation"))
-        yield from scan(
-            pointer=f"{pointer}/{index}",
-            rejections=rejections,
-            number=text(shipment.get("trackingNumberVendor")),
-            raw=Raw(code=code),
-            meaning=CODES.get((code or "",), UNMAPPED),
-            time=CLOCK.read(text(event.get("eventOn")), at, received_at=received_at),
-            place=at,
-            description=text(event.get("eventDescription")),
+        raw = Raw(code=code)
+        yield from reading_of(
+            Scan(
+                where=f"{pointer}/{index}",
+                raw=raw,
+                meaning=_meaning(raw),
+                time=CLOCK.read(text(event.get("eventOn")), at, received_at=received_at),
+                place=at,
+                description=text(event.get("eventDescription")),
+            ),
+            text(shipment.get("trackingNumberVendor")),
+            rejections,
         )
 
 
@@ -98,5 +106,6 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("Sync tracking JSON", "Asendia USA milestones JSON"),
+    reread=_meaning,
     authentication=(UrlToken(), SharedHeader(header="Webhook-Token")),
 )

@@ -11,13 +11,14 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Place, Raw, Reading, Rejection
+from events.event import Normalized, Place, Raw, Reading
 from events.reading.formats import ISO
 from events.reading.json import read_json
 from events.reading.lists import JsonObject, as_list, objects
 from events.reading.meanings import UNMAPPED, Meaning, meanings
 from events.reading.places import place
-from events.reading.scan import scan
+from events.reading.rejections import Rejections
+from events.reading.scan import Scan, reading_of
 from events.reading.text import collapse, text
 from events.reading.times import Clock
 
@@ -34,7 +35,7 @@ _FOREIGN: Final = re.compile(r"(?P<city>.+) \((?P<country>[A-Z]{2})\)")
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:
     """Events of one answer; numbers with errors say nothing."""
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     readings: list[Reading] = []
     for where, result in _results(read_json(body), rejections):
         articles = list(_articles(result.get("trackable_items"), f"{where}/trackable_items", rejections))
@@ -45,7 +46,7 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
-def _results(body: object, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+def _results(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     if body in ({}, []):
         return
     if type(body) is not dict or not {"tracking_results", "errors"} & body.keys():
@@ -54,7 +55,7 @@ def _results(body: object, rejections: list[Rejection]) -> Iterator[tuple[str, J
         yield f"/tracking_results/{index}", result
 
 
-def _articles(items: object, where: str, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+def _articles(items: object, where: str, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     for index, item in objects(items, where, rejections):
         if "items" in item:
             pointer = f"{where}/{index}/items"
@@ -63,31 +64,29 @@ def _articles(items: object, where: str, rejections: list[Rejection]) -> Iterato
             yield f"{where}/{index}", item
 
 
-def _events(article: JsonObject, number: str | None, where: str, received_at: datetime, rejections: list[Rejection]) -> Iterator[Reading]:
+def _events(article: JsonObject, number: str | None, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     for index, event in objects(article.get("events"), f"{where}/events", rejections):
         description = text(event.get("description"))
         at = _place(text(event.get("location")))
-        yield from scan(
-            pointer=f"{where}/events/{index}",
-            rejections=rejections,
-            number=number,
-            raw=Raw(),
-            meaning=_meaning(collapse(description or "").casefold()),
-            time=CLOCK.read(text(event.get("date")), at, received_at=received_at),
-            place=at,
-            description=description,
+        yield from reading_of(
+            Scan(
+                where=f"{where}/events/{index}",
+                raw=Raw(),
+                meaning=_meaning(collapse(description or "").casefold()),
+                time=CLOCK.read(text(event.get("date")), at, received_at=received_at),
+                place=at,
+                description=description,
+            ),
+            number,
+            rejections,
         )
     status = text(article.get("status"))
     rollup = CODES.get(("status", (status or "").casefold()))
     if not as_list(article.get("events")) and rollup is not None:
-        yield from scan(
-            pointer=f"{where}/status",
-            rejections=rejections,
-            number=number,
-            raw=Raw(),
-            meaning=rollup,
-            time=CLOCK.read(None, received_at=received_at),
-            description=status,
+        yield from reading_of(
+            Scan(where=f"{where}/status", raw=Raw(), meaning=rollup, time=CLOCK.read(None, received_at=received_at), description=status),
+            number,
+            rejections,
         )
 
 

@@ -8,34 +8,39 @@ from lxml.etree import _Element
 
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading, Rejection
+from events.event import Normalized, Raw, Reading
 from events.reading.formats import TimeFormats
-from events.reading.meanings import UNMAPPED, meanings
-from events.reading.scan import scan
+from events.reading.meanings import by_code, meanings
+from events.reading.rejections import Rejections
+from events.reading.scan import Scan, reading_of
 from events.reading.times import Clock
 from events.reading.xml import Document, answers, read_xml, text_at, texts
 
 CODES: Final = meanings("bpost_codes.csv")
+_meaning: Final = by_code(CODES)
 CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d[%z]"), default_zone="Europe/Brussels")
 
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:
     """Events of one or several items; exceptions of the service say nothing."""
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     readings: list[Reading] = []
     for item in _items(read_xml(body)):
         number = text_at(item, "itemCode")
         for index, state in enumerate(item.iterfind("stateInfo"), start=1):
             fields = texts(state)
             code = fields.get("stateCode")
-            readings += scan(
-                pointer=f"stateInfo[{index}]",
-                rejections=rejections,
-                number=number,
-                raw=Raw(code=code),
-                meaning=CODES.get((code or "",), UNMAPPED),
-                time=CLOCK.read(fields.get("time"), received_at=received_at),
-                description=fields.get("stateDescription"),
+            raw = Raw(code=code)
+            readings += reading_of(
+                Scan(
+                    where=f"stateInfo[{index}]",
+                    raw=raw,
+                    meaning=_meaning(raw),
+                    time=CLOCK.read(fields.get("time"), received_at=received_at),
+                    description=fields.get("stateDescription"),
+                ),
+                number,
+                rejections,
             )
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
@@ -54,5 +59,6 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("itemTracking XML",),
+    reread=_meaning,
     authentication=(UrlToken(), SharedHeader(header="Webhook-Token")),
 )

@@ -14,12 +14,13 @@ from lxml.etree import _Element
 
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Moment, Normalized, Place, Raw, Reading, Rejection
+from events.event import Moment, Normalized, Place, Raw, Reading
 from events.reading.enrichment import estimate, with_estimate
 from events.reading.formats import TimeFormats
-from events.reading.meanings import UNMAPPED, Meaning, meanings
+from events.reading.meanings import UNMAPPED, Meaning, codes_without_text, meanings
 from events.reading.places import place
-from events.reading.scan import scan
+from events.reading.rejections import Rejections
+from events.reading.scan import Scan, reading_of
 from events.reading.text import collapse, signer
 from events.reading.times import EPOCH, Clock
 from events.reading.xml import Document, answers, read_xml, texts
@@ -27,6 +28,7 @@ from events.vocabulary import Kind, TzSource
 
 CODES: Final = meanings("canadapost_codes.csv")
 """(code, text in lower case): the text where one code means several things; text alone for identifiers that are not known."""
+_CLEAR: Final = codes_without_text(CODES)
 
 CLOCK: Final = Clock(
     formats=TimeFormats("%Y-%m-%d[ %H:%M[:%S]]", "%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y%m%d:%H%M%S", "%Y%m%d"), default_zone="America/Toronto"
@@ -63,7 +65,7 @@ PROVINCES: Final = frozenset({"AB", "BC", "MB", "NB", "NL", "NS", "NT", "NU", "O
 _EMPTY: Final = frozenset({"messages", "Fault"})
 
 
-class Scan(NamedTuple):
+class Occurrence(NamedTuple):
     """One event, from either format."""
 
     where: str
@@ -80,13 +82,13 @@ class Item(NamedTuple):
     """One mail piece, from either format."""
 
     number: str | None
-    scans: tuple[Scan, ...]
+    scans: tuple[Occurrence, ...]
     estimate: str | None
 
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:
     """Events of one or several items."""
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     readings: list[Reading] = []
     for item in _items(read_xml(body)):
         found: list[Reading] = []
@@ -96,31 +98,37 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
-def _readings(event: Scan, number: str | None, received_at: datetime, rejections: list[Rejection]) -> Iterator[Reading]:
+def _readings(event: Occurrence, number: str | None, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     at = place(city=event.city, region=event.province, country="CA" if event.province in PROVINCES else None)
     meaning = _meaning(event)
-    for reading in scan(
-        pointer=event.where,
-        rejections=rejections,
-        number=number,
-        raw=Raw(code=event.code),
-        meaning=meaning,
-        time=_time(event, at, received_at),
-        place=at,
-        description=event.words,
-        signatory=event.signatory,
+    for reading in reading_of(
+        Scan(
+            where=event.where,
+            raw=Raw(code=event.code),
+            meaning=meaning,
+            time=_time(event, at, received_at),
+            place=at,
+            description=event.words,
+            signed_by=event.signatory,
+        ),
+        number,
+        rejections,
     ):
         signed = event.signatory is not None and meaning.kind is Kind.INFO
         yield replace(reading, signed_by=signer(event.signatory)) if signed else reading
 
 
-def _meaning(event: Scan) -> Meaning:
+def _meaning(event: Occurrence) -> Meaning:
     words = collapse(event.words or "").casefold()
     code = event.code or ""
     return CODES.get((code, words)) or CODES.get((code, "")) or CODES.get(("", words), UNMAPPED)
 
 
-def _time(event: Scan, at: Place, received_at: datetime) -> Moment | None:
+def _reread(raw: Raw) -> Meaning | None:
+    return _CLEAR.get(raw.code or "")
+
+
+def _time(event: Occurrence, at: Place, received_at: datetime) -> Moment | None:
     moment = _zoned(event.at, event.zone.upper()) if event.at and event.zone else None
     return moment or CLOCK.read_beside(event.at, event.zone, at, received_at=received_at)
 
@@ -149,11 +157,11 @@ def _items(document: Document) -> Iterator[Item]:
             yield Item(fields.get("pin"), tuple(_newest(fields, f"pin-summary[{index}]")), expected)
 
 
-def _occurrences(detail: _Element) -> Iterator[Scan]:
+def _occurrences(detail: _Element) -> Iterator[Occurrence]:
     for index, occurrence in enumerate(detail.iterfind("significant-events/occurrence"), start=1):
         fields = texts(occurrence)
         date, time = fields.get("event-date"), fields.get("event-time")
-        yield Scan(
+        yield Occurrence(
             where=f"significant-events/occurrence[{index}]",
             code=fields.get("event-identifier"),
             words=fields.get("event-description"),
@@ -165,10 +173,10 @@ def _occurrences(detail: _Element) -> Iterator[Scan]:
         )
 
 
-def _newest(fields: dict[str, str], where: str) -> Iterator[Scan]:
+def _newest(fields: dict[str, str], where: str) -> Iterator[Occurrence]:
     """The event of a summary; one without any says that there is none yet."""
     if "event-type" in fields or "event-description" in fields:
-        yield Scan(
+        yield Occurrence(
             where=where,
             code=fields.get("event-type"),
             words=fields.get("event-description"),
@@ -186,5 +194,6 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("tracking-detail XML", "tracking-summary XML"),
+    reread=_reread,
     authentication=(UrlToken(), SharedHeader(header="Webhook-Token")),
 )

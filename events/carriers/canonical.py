@@ -15,10 +15,12 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from events.carriers.carrier import Carrier, Hmac
 from events.errors import Cause, UnreadableMessageError
-from events.event import Event, Moment, Normalized, Raw, Reading, Rejection
+from events.event import Event, Moment, Normalized, Raw, Reading
 from events.identity import identify, normalize_number
 from events.reading.json import read_json
+from events.reading.meanings import Meaning
 from events.reading.places import place
+from events.reading.rejections import Rejections
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
 
 CARRIER_ID: Final = "canonical"
@@ -172,14 +174,14 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:  # noqa: ARG001
     Raises UnreadableMessageError: `invalid_event` where nothing in it is an event.
     """
     readings: list[Reading] = []
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     for where, value in _members(body):
         try:
             readings.append(_reading(_stated_event(_of_canonical(value) if type(value) is not bytes else _of_canonical(_parsed(value)))))
         except InvalidEventError as error:
-            rejections += [Rejection(pointer=where + fault.pointer, why=fault.why) for fault in error.faults]
-    if rejections and not readings:
-        first = rejections[0]
+            for fault in error.faults:
+                rejections.add(where + fault.pointer, fault.why)
+    if not readings and (first := next(iter(rejections), None)):
         raise UnreadableMessageError(Cause.INVALID_EVENT, f"{first.pointer or 'the event'}: {first.why}")
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
@@ -253,6 +255,15 @@ def _reading(stated: CanonicalEvent) -> Reading:
     )
 
 
+def _reread(raw: Raw) -> Meaning | None:
+    """The sender's own words."""
+    try:
+        kind, status, reason, *_ = raw.further
+        return Meaning(Kind(kind), Status(status) if status else None, Reason(reason) if reason else None)
+    except ValueError:
+        return None
+
+
 def _no_digest(_: bytes) -> NoReturn:
     raise AssertionError("an event with an id of its own needs no digest")
 
@@ -263,5 +274,6 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("Canonical event JSON", "Canonical events as application/x-ndjson"),
+    reread=_reread,
     authentication=(Hmac(header="Statesvc-Signature", prefix="sha256="),),
 )

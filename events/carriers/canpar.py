@@ -12,23 +12,25 @@ from lxml.etree import _Element
 
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Place, Raw, Reading, Rejection
+from events.event import Normalized, Place, Raw, Reading
 from events.reading.enrichment import estimate, with_estimate, with_signer
 from events.reading.formats import TimeFormats
-from events.reading.meanings import UNMAPPED, meanings
+from events.reading.meanings import by_code, meanings
 from events.reading.places import place
-from events.reading.scan import scan
+from events.reading.rejections import Rejections
+from events.reading.scan import Scan, reading_of
 from events.reading.text import signer
 from events.reading.times import Clock
 from events.reading.xml import Document, answers, read_xml, texts
 
 CODES: Final = meanings("canpar_codes.csv")
+_meaning: Final = by_code(CODES)
 CLOCK: Final = Clock(formats=TimeFormats("%Y%m%d[ %H%M%S]", "%Y%m%d %H%M"), default_zone="America/Toronto")
 
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:
     """Events of one answer."""
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     readings: list[Reading] = []
     for where, result in _results(read_xml(body)):
         fields = texts(result)
@@ -44,20 +46,23 @@ def _results(document: Document) -> Iterator[tuple[str, _Element]]:
         yield from ((f"return/result[{index}]", result) for index, result in enumerate(answer.iterfind("return/result"), start=1))
 
 
-def _events(result: _Element, number: str | None, where: str, received_at: datetime, rejections: list[Rejection]) -> Iterator[Reading]:
+def _events(result: _Element, number: str | None, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     for index, event in enumerate(result.iterfind("events"), start=1):
         fields = texts(event)
         code = fields.get("code")
         at = _place(event.find("address"))
-        yield from scan(
-            pointer=f"{where}/events[{index}]",
-            rejections=rejections,
-            number=number,
-            raw=Raw(code=code),
-            meaning=CODES.get((code or "",), UNMAPPED),
-            time=CLOCK.read(fields.get("local_date_time"), at, received_at=received_at),
-            place=at,
-            description=fields.get("code_description_en") or fields.get("comment"),
+        raw = Raw(code=code)
+        yield from reading_of(
+            Scan(
+                where=f"{where}/events[{index}]",
+                raw=raw,
+                meaning=_meaning(raw),
+                time=CLOCK.read(fields.get("local_date_time"), at, received_at=received_at),
+                place=at,
+                description=fields.get("code_description_en") or fields.get("comment"),
+            ),
+            number,
+            rejections,
         )
 
 
@@ -74,5 +79,6 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("CanparAddons SOAP",),
+    reread=_meaning,
     authentication=(UrlToken(), SharedHeader(header="Webhook-Token")),
 )

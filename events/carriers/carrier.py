@@ -8,10 +8,19 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, Literal
 
-from events.event import Normalized
+from events.event import Normalized, Raw
+from events.reading.meanings import Meaning
 
 Normalizer = Callable[[bytes, datetime], Normalized]
 """`(body, received_at) -> Normalized`; pure; raises only `UnreadableMessageError`."""
+
+Reread = Callable[[Raw], Meaning | None]
+"""What the stable normalizer makes of a scan by its raw fields alone; None where they do not decide (a text, a rollup, a route did)."""
+
+
+def nothing_by_raw_fields(_raw: Raw) -> None:
+    """For a carrier that prints no codes: all that it says is text, which is sealed with the event."""
+
 
 MIB: Final = 1024 * 1024
 
@@ -103,5 +112,7 @@ class Carrier:
     stable: str
     formats: tuple[str, ...]
     authentication: tuple[Authentication, ...]
+    reread: Reread = nothing_by_raw_fields
+    """For events whose message no longer opens; never asked about a correction."""
     ack: Ack = field(default_factory=Ack)
     body_bytes_max: int = MIB

@@ -8,15 +8,17 @@ from lxml.etree import _Element
 
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading, Rejection
+from events.event import Normalized, Raw, Reading
 from events.reading.formats import ISO
-from events.reading.meanings import UNMAPPED, meanings
+from events.reading.meanings import by_code, meanings
 from events.reading.places import place
-from events.reading.scan import scan
+from events.reading.rejections import Rejections
+from events.reading.scan import Scan, reading_of
 from events.reading.times import Clock
 from events.reading.xml import Document, answers, read_xml, text_at, texts
 
 CODES: Final = meanings("chronopost_codes.csv")
+_meaning: Final = by_code(CODES)
 CLOCK: Final = Clock(formats=ISO, default_zone="Europe/Paris")
 RECEIVERS: Final = frozenset({"consignee's name", "nom du destinataire", "nom du réceptionnaire"})
 """Names of the fact that tells who received the parcel, in lower case."""
@@ -26,7 +28,7 @@ _ANSWERS: Final = ("track", "search")
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:
     """Events of one answer."""
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     readings: list[Reading] = []
     for parcel in _parcels(read_xml(body)):
         number = text_at(parcel, "skybillNumber")
@@ -34,16 +36,19 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
             fields = texts(event)
             code = fields.get("code")
             at = place(city=fields.get("officeLabel"), postal_code=fields.get("zipCode"))
-            readings += scan(
-                pointer=f"{parcel.tag}/events[{index}]",
-                rejections=rejections,
-                number=number,
-                raw=Raw(code=code),
-                meaning=CODES.get((code or "",), UNMAPPED),
-                time=CLOCK.read(fields.get("eventDate"), at, received_at=received_at),
-                place=at,
-                description=fields.get("eventLabel"),
-                signatory=_receiver(event),
+            raw = Raw(code=code)
+            readings += reading_of(
+                Scan(
+                    where=f"{parcel.tag}/events[{index}]",
+                    raw=raw,
+                    meaning=_meaning(raw),
+                    time=CLOCK.read(fields.get("eventDate"), at, received_at=received_at),
+                    place=at,
+                    description=fields.get("eventLabel"),
+                    signed_by=_receiver(event),
+                ),
+                number,
+                rejections,
             )
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
@@ -70,5 +75,6 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("trackSkybillV2 SOAP",),
+    reread=_meaning,
     authentication=(UrlToken(), SharedHeader(header="Webhook-Token")),
 )

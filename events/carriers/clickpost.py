@@ -9,18 +9,20 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading, Rejection
+from events.event import Normalized, Raw, Reading
 from events.reading.enrichment import estimate, with_estimate
 from events.reading.formats import TimeFormats
 from events.reading.json import read_json
 from events.reading.lists import JsonObject, child, objects
-from events.reading.meanings import UNMAPPED, meanings
+from events.reading.meanings import by_code, meanings
 from events.reading.places import place
-from events.reading.scan import scan
+from events.reading.rejections import Rejections
+from events.reading.scan import Scan, reading_of
 from events.reading.text import text
 from events.reading.times import Clock
 
 CODES: Final = meanings("clickpost_codes.csv")
+_meaning: Final = by_code(CODES)
 CLOCK: Final = Clock(
     formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d[ %H:%M[:%S[%f]]]", "%Y-%m-%dT%H:%M[%z]"),
     default_zone="Asia/Kolkata",
@@ -31,27 +33,30 @@ _KNOWN: Final = frozenset({"waybill", "clickpost_status_code"})
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:
     """Events of one webhook."""
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     readings: list[Reading] = []
     for where, push in _pushes(read_json(body), rejections):
         additional = child(push, "additional")
         code, courier = text(push.get("clickpost_status_code")), text(push.get("status"))
-        found = scan(
-            pointer=where,
-            rejections=rejections,
-            number=text(push.get("waybill")) or text(additional.get("forward_awb")),
-            raw=Raw(code=code, further=(courier,) if courier else ()),
-            meaning=CODES.get((code or "",), UNMAPPED),
-            time=CLOCK.read(text(push.get("timestamp")), received_at=received_at),
-            place=place(city=push.get("location")),
-            description=text(push.get("remark")) or text(push.get("clickpost_status_description")),
+        raw = Raw(code=code, further=(courier,) if courier else ())
+        found = reading_of(
+            Scan(
+                where=where,
+                raw=raw,
+                meaning=_meaning(raw),
+                time=CLOCK.read(text(push.get("timestamp")), received_at=received_at),
+                place=place(city=push.get("location")),
+                description=text(push.get("remark")) or text(push.get("clickpost_status_description")),
+            ),
+            text(push.get("waybill")) or text(additional.get("forward_awb")),
+            rejections,
         )
         expected = text(additional.get("courier_partner_edd"))
         readings += with_estimate(found, estimate(expected, CLOCK.formats))
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
-def _pushes(body: object, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+def _pushes(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     if body in ({}, []):
         return
     found = [("", body)] if type(body) is dict else [(f"/{at}", push) for at, push in objects(body, "", rejections)]
@@ -66,5 +71,6 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("Status webhook",),
+    reread=_meaning,
     authentication=(SharedHeader(header="Webhook-Token"), UrlToken()),
 )

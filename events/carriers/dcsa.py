@@ -12,14 +12,15 @@ from typing import Final, NamedTuple
 
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Place, Raw, Reading, Rejection
+from events.event import Normalized, Place, Raw, Reading
 from events.identity import normalize_number
 from events.reading.formats import TimeFormats
 from events.reading.json import read_json
 from events.reading.lists import JsonObject, child, objects
 from events.reading.meanings import UNMAPPED, Meaning, meanings
 from events.reading.places import place
-from events.reading.scan import scan
+from events.reading.rejections import Rejections
+from events.reading.scan import Scan, reading_of
 from events.reading.text import text, text_unless
 from events.reading.times import Clock
 from events.vocabulary import Kind
@@ -30,6 +31,8 @@ CLOCK: Final = Clock(
 )
 PLACEHOLDER: Final = frozenset({"string"})
 FACT: Final = "ACT"
+EMPTY: Final = "EMPTY"
+"""An indicator; no other code reads so."""
 TALK: Final = Meaning(Kind.INFO)
 RETRACTED: Final = Meaning(Kind.CORRECTION)
 _TYPE_CODES: Final = {
@@ -50,29 +53,31 @@ class Said(NamedTuple):
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:
     """Events of one push or answer."""
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     readings: list[Reading] = []
     for where, event in _events(read_json(body), rejections):
         said, at, event_id = _said(event), _place(event), text(event.get("eventID"))
         retracted = text(event.get("retractedEventID"))
         for number in _numbers(event):
-            found = scan(
-                pointer=where,
-                rejections=rejections,
-                number=number,
-                raw=said.raw,
-                meaning=said.meaning,
-                time=CLOCK.read(text(event.get("eventDateTime")), at, received_at=received_at),
-                place=at,
-                description=text(event.get("changeRemark")) or text(event.get("reason")),
-                native_id=event_id,
-                native_id_per_number=True,
+            found = reading_of(
+                Scan(
+                    where=where,
+                    raw=said.raw,
+                    meaning=said.meaning,
+                    time=CLOCK.read(text(event.get("eventDateTime")), at, received_at=received_at),
+                    place=at,
+                    description=text(event.get("changeRemark")) or text(event.get("reason")),
+                    native_id=event_id,
+                    native_id_per_number=True,
+                ),
+                number,
+                rejections,
             )
             readings += found if retracted is None else (_retraction(reading, retracted) for reading in found)
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
-def _events(body: object, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+def _events(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     if body in ({}, []):
         return
     if type(body) is dict and "events" in body:
@@ -89,11 +94,14 @@ def _said(event: JsonObject) -> Said:
     kind, classifier = text(event.get("eventType")), text(event.get("eventClassifierCode"))
     code = text(event.get(_TYPE_CODES.get(kind or "", "")))
     raw = Raw(type=kind, code=code, reason=classifier, further=_further(event))
-    meaning = CODES.get((kind or "", code or ""), UNMAPPED)
-    is_empty = text(event.get("emptyIndicatorCode")) == "EMPTY"
-    if meaning.kind is Kind.SCAN and (classifier != FACT or is_empty):
-        meaning = TALK
-    return Said(raw, meaning)
+    return Said(raw, _meaning(raw))
+
+
+def _meaning(raw: Raw) -> Meaning:
+    meaning = CODES.get((raw.type or "", raw.code or ""), UNMAPPED)
+    if meaning.kind is Kind.SCAN and (raw.reason != FACT or EMPTY in raw.further):
+        return TALK
+    return meaning
 
 
 def _further(event: JsonObject) -> tuple[str, ...]:
@@ -150,5 +158,6 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("Track & Trace 2.2 JSON",),
+    reread=_meaning,
     authentication=(UrlToken(), SharedHeader(header="Webhook-Token")),
 )

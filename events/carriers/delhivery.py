@@ -10,14 +10,15 @@ from typing import Final, NamedTuple
 
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading, Rejection
+from events.event import Normalized, Raw, Reading
 from events.reading.enrichment import estimate, with_estimate
 from events.reading.formats import TimeFormats
 from events.reading.json import read_json
 from events.reading.lists import JsonObject, child, objects
-from events.reading.meanings import UNMAPPED, meanings
+from events.reading.meanings import UNMAPPED, Meaning, meanings
 from events.reading.places import place
-from events.reading.scan import scan
+from events.reading.rejections import Rejections
+from events.reading.scan import Scan, reading_of
 from events.reading.text import text
 from events.reading.times import Clock
 
@@ -29,7 +30,7 @@ CLOCK: Final = Clock(
 )
 
 
-class Scan(NamedTuple):
+class Told(NamedTuple):
     """One scan, from the status or from the list."""
 
     where: str
@@ -44,32 +45,38 @@ class Scan(NamedTuple):
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:
     """Events of one push or answer."""
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     readings: list[Reading] = []
     for where, shipment in _shipments(read_json(body), rejections):
         number = text(shipment.get("AWB")) or text(shipment.get("Waybill"))
         found: list[Reading] = []
         for event in _scans(shipment, where, rejections):
-            word = (event.word or "").casefold()
-            known = CODES.get((event.type or "", word)) or CODES.get(("", word), UNMAPPED)
+            raw = Raw(type=event.type, code=event.word, further=(event.code,) if event.code else ())
             at = place(city=event.city)
-            found += scan(
-                pointer=event.where,
-                rejections=rejections,
-                number=number,
-                raw=Raw(type=event.type, code=event.word, further=(event.code,) if event.code else ()),
-                meaning=known,
-                time=CLOCK.read(event.at, received_at=received_at),
-                place=at,
-                description=event.words,
-                signatory=event.signatory,
+            found += reading_of(
+                Scan(
+                    where=event.where,
+                    raw=raw,
+                    meaning=_meaning(raw),
+                    time=CLOCK.read(event.at, received_at=received_at),
+                    place=at,
+                    description=event.words,
+                    signed_by=event.signatory,
+                ),
+                number,
+                rejections,
             )
         expected = text(shipment.get("ExpectedDeliveryDate")) or text(shipment.get("PromisedDeliveryDate"))
         readings += with_estimate(found, estimate(expected, CLOCK.formats))
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
-def _shipments(body: object, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+def _meaning(raw: Raw) -> Meaning:
+    word = (raw.code or "").casefold()
+    return CODES.get((raw.type or "", word)) or CODES.get(("", word), UNMAPPED)
+
+
+def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     if body in ({}, []):
         return
     if type(body) is list:
@@ -86,14 +93,14 @@ def _shipments(body: object, rejections: list[Rejection]) -> Iterator[tuple[str,
     yield from shipments
 
 
-def _scans(shipment: JsonObject, where: str, rejections: list[Rejection]) -> list[Scan]:
+def _scans(shipment: JsonObject, where: str, rejections: Rejections) -> list[Told]:
     """The status first, unless a scan of the list says the same."""
     code = text(shipment.get("NSLCode"))
     scans = []
     for index, member in objects(shipment.get("Scans"), f"{where}/Scans", rejections):
         detail = child(member, "ScanDetail") or member
         scans.append(
-            Scan(
+            Told(
                 where=f"{where}/Scans/{index}",
                 type=text(detail.get("ScanType")),
                 word=text(detail.get("Scan")),
@@ -105,7 +112,7 @@ def _scans(shipment: JsonObject, where: str, rejections: list[Rejection]) -> lis
             )
         )
     status = child(shipment, "Status")
-    newest = Scan(
+    newest = Told(
         where=f"{where}/Status",
         type=text(status.get("StatusType")),
         word=text(status.get("Status")),
@@ -125,6 +132,7 @@ CARRIER: Final = Carrier(
     name="Delhivery",
     normalizers={"1": normalize},
     stable="1",
-    formats=("Scan push", "Tracking answer"),
+    formats=("Told push", "Tracking answer"),
+    reread=_meaning,
     authentication=(UrlToken(), SharedHeader(header="Webhook-Token")),
 )

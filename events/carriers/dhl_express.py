@@ -12,19 +12,21 @@ from lxml.etree import _Element
 
 from events.carriers.carrier import Carrier, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Place, Raw, Reading, Rejection
+from events.event import Normalized, Place, Raw, Reading
 from events.reading.enrichment import estimate, with_estimate
 from events.reading.formats import TimeFormats, read_offset
 from events.reading.json import read_json
 from events.reading.lists import JsonObject, as_list, child, objects
-from events.reading.meanings import UNMAPPED, meanings
+from events.reading.meanings import by_code, meanings
 from events.reading.places import country_code, place
-from events.reading.text import collapse, signer, text, text_unless
+from events.reading.rejections import Rejections
+from events.reading.scan import Scan, readings_of
+from events.reading.text import collapse, text, text_unless
 from events.reading.times import Clock
 from events.reading.xml import Document, body_of, is_xml, read_xml, text_at, texts
-from events.vocabulary import Status
 
 CODES: Final = meanings("dhl_express_codes.csv")
+_meaning: Final = by_code(CODES)
 CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%d[ %-H:%M[:%S[%f]][ %z]]"))
 ESTIMATES: Final = TimeFormats("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d %H:%M:%S[ GMT%z]")
 
@@ -51,7 +53,7 @@ _ANSWERS: Final = ("TrackingResponse", "ErrorResponse", "trackShipmentRequestRes
 _ERROR_FIELDS: Final = frozenset({"title", "detail", "message", "error", "errors", "reasons"})
 
 
-class Scan(NamedTuple):
+class Checkpoint(NamedTuple):
     """One checkpoint, from either format. `where` is its pointer in the message."""
 
     where: str
@@ -70,21 +72,21 @@ class Piece(NamedTuple):
 
     number: str | None
     ordinal: str
-    scans: tuple[Scan, ...]
+    scans: tuple[Checkpoint, ...]
 
 
 class Waybill(NamedTuple):
     """One waybill, from either format."""
 
     number: str | None
-    scans: tuple[Scan, ...]
+    scans: tuple[Checkpoint, ...]
     pieces: tuple[Piece, ...]
     estimate: str | None
 
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:
     """Events of a tracking answer of XML-PI or MyDHL."""
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     waybills = _from_xml(read_xml(body)) if is_xml(body) else _from_json(read_json(body), rejections)
     readings: list[Reading] = []
     for waybill in waybills:
@@ -92,10 +94,10 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
-def _waybill(waybill: Waybill, received_at: datetime, rejections: list[Rejection]) -> Iterator[Reading]:
-    def read(scans: Iterable[Scan], number: str | None, piece: str | None = None) -> list[Reading]:
-        found = (_reading(scan, number, piece, received_at, rejections) for scan in scans)
-        return with_estimate([reading for reading in found if reading is not None], waybill.estimate)
+def _waybill(waybill: Waybill, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+    def read(scans: Iterable[Checkpoint], number: str | None, piece: str | None = None) -> list[Reading]:
+        found = readings_of((_scan(told, piece, received_at) for told in scans), number, rejections)
+        return with_estimate(found, waybill.estimate)
 
     told = {_identity(scan) for scan in waybill.scans}
     if len(waybill.pieces) == 1:
@@ -110,32 +112,22 @@ def _waybill(waybill: Waybill, received_at: datetime, rejections: list[Rejection
             yield from read((scan for scan in piece.scans if _identity(scan) not in told), waybill.number, piece.ordinal)
 
 
-def _identity(scan: Scan) -> tuple[str | None, ...]:
+def _identity(scan: Checkpoint) -> tuple[str | None, ...]:
     return scan.code, scan.date, scan.time, scan.area
 
 
-def _reading(scan: Scan, number: str | None, piece: str | None, received_at: datetime, rejections: list[Rejection]) -> Reading | None:
-    if scan.code is None and scan.description is None:
-        rejections.append(Rejection(pointer=scan.where, why="neither a code nor a text"))
-        return None
-    where = _place(scan.area, scan.area_name)
-    printed = " ".join(part for part in (scan.date, scan.time, scan.offset if scan.time else None) if part)
-    time = CLOCK.read(printed or None, where, received_at=received_at)
-    if time is None:
-        rejections.append(Rejection(pointer=scan.where, why="a time in no known format"))
-        return None
-    meaning = CODES.get((scan.code,), UNMAPPED) if scan.code else UNMAPPED
-    return Reading(
-        tracking_number=number,
-        kind=meaning.kind,
-        status=meaning.status,
-        reason=meaning.reason,
-        raw=Raw(code=scan.code),
-        time=time,
+def _scan(told: Checkpoint, piece: str | None, received_at: datetime) -> Scan:
+    raw, where = Raw(code=told.code), _place(told.area, told.area_name)
+    printed = " ".join(part for part in (told.date, told.time, told.offset if told.time else None) if part)
+    return Scan(
+        where=told.where,
+        raw=raw,
+        meaning=_meaning(raw),
+        time=CLOCK.read(printed or None, where, received_at=received_at),
         place=where,
         piece=piece,
-        description=scan.description,
-        signed_by=signer(scan.signatory) if meaning.status is Status.DELIVERED else None,
+        description=told.description,
+        signed_by=told.signatory,
     )
 
 
@@ -178,7 +170,7 @@ def _holders(parent: _Element, name: str) -> Iterator[_Element]:
             yield holder
 
 
-def _xml_scans(parent: _Element, name: str, where: str) -> Iterator[Scan]:
+def _xml_scans(parent: _Element, name: str, where: str) -> Iterator[Checkpoint]:
     """The scans under `name`, as XML-PI prints them or, as SOAP does, each in an array item of its own."""
     scans = (element for event in parent.iter(name) for element in (event.findall(f"ArrayOf{name}Item") or [event]))
     for index, scan in enumerate(scans):
@@ -187,7 +179,7 @@ def _xml_scans(parent: _Element, name: str, where: str) -> Iterator[Scan]:
         service = {} if event is None else texts(event)
         place_of = {} if area is None else texts(area)
         description = service.get("Description")
-        yield Scan(
+        yield Checkpoint(
             where=f"{where}/{name}[{index + 1}]",
             code=service.get("EventCode"),
             description=collapse(description) if description else None,
@@ -200,7 +192,7 @@ def _xml_scans(parent: _Element, name: str, where: str) -> Iterator[Scan]:
         )
 
 
-def _from_json(body: object, rejections: list[Rejection]) -> Iterator[Waybill]:
+def _from_json(body: object, rejections: Rejections) -> Iterator[Waybill]:
     if body in ({}, []):
         return
     if type(body) is not dict or ("shipments" not in body and not _ERROR_FIELDS & body.keys()):
@@ -222,13 +214,13 @@ def _from_json(body: object, rejections: list[Rejection]) -> Iterator[Waybill]:
         )
 
 
-def _json_scans(parent: JsonObject, where: str, rejections: list[Rejection]) -> Iterator[Scan]:
+def _json_scans(parent: JsonObject, where: str, rejections: Rejections) -> Iterator[Checkpoint]:
     for index, event in objects(parent.get("events"), f"{where}/events", rejections):
         if event.get("typeCode") == "string" and event.get("date") == "string":
             continue
         area = child({"serviceArea": as_list(event.get("serviceArea"))[:1]}, "serviceArea")
         offset = text(event.get("GMTOffset"))
-        yield Scan(
+        yield Checkpoint(
             where=f"{where}/events/{index}",
             code=text_unless(event.get("typeCode"), PLACEHOLDER),
             description=text_unless(event.get("description"), PLACEHOLDER),
@@ -247,5 +239,6 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("MyDHL API tracking JSON", "MyDHL API tracking SOAP", "XML-PI TrackingResponse"),
+    reread=_meaning,
     authentication=(UrlToken(),),
 )

@@ -13,12 +13,13 @@ from lxml.etree import _Element
 
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading, Rejection
+from events.event import Normalized, Raw, Reading
 from events.reading.enrichment import with_signer
 from events.reading.formats import TimeFormats
 from events.reading.meanings import UNMAPPED, Meaning, meanings
 from events.reading.places import place
-from events.reading.scan import scan
+from events.reading.rejections import Rejections
+from events.reading.scan import Scan, reading_of
 from events.reading.text import signer, text
 from events.reading.times import Clock
 from events.reading.xml import Document, answers, read_xml
@@ -47,13 +48,16 @@ COUNTRIES: Final = {
 }
 """Names that the German answer prints."""
 
+WAY: Final = "ruecksendung"
+BACK: Final = f"{WAY}=true"
+
 PIECES: Final = frozenset({"piece-shipment", "piece-status-public"})
 LISTS: Final = frozenset({"piece-shipment-list", "piece-status-public-list", "status-for-public-user", "piece-event-list"})
 
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:
     """Events of all pieces of one answer."""
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     readings: list[Reading] = []
     for index, piece in enumerate(_pieces(read_xml(body)), start=1):
         found: list[Reading] = []
@@ -78,31 +82,47 @@ def _events(piece: _Element, where: str) -> Iterator[tuple[str, _Element]]:
     yield from ((f"{where}/piece-event[{index}]", event) for index, event in enumerate(events, start=1))
 
 
-def _reading(event: _Element, number: str | None, where: str, received_at: datetime, rejections: list[Rejection]) -> tuple[Reading, ...]:
+def _reading(event: _Element, number: str | None, where: str, received_at: datetime, rejections: Rejections) -> tuple[Reading, ...]:
     ice, ric, code = (text(event.get(name)) for name in ("ice", "ric", "standard-event-code"))
-    meaning, by_category = _said(ice or "", ric or "", code or "")
-    if event.get("ruecksendung") == "true":
-        meaning = _on_the_way_back(meaning)
+    way = text(event.get(WAY))
+    raw = Raw(type=ice, code=ric, reason=code, further=(f"{WAY}={way}",) if way else ())
+    meaning = _meaning(raw)
     country = text(event.get("event-country"))
-    return scan(
-        pointer=where,
-        rejections=rejections,
-        number=number,
-        raw=Raw(type=ice, code=ric, reason=code),
-        meaning=meaning,
-        by_category=by_category,
-        time=CLOCK.read(text(event.get("event-timestamp")) or text(event.get("status-timestamp")), received_at=received_at),
-        place=place(city=event.get("event-location"), country=COUNTRIES.get((country or "").casefold(), country)),
-        description=text(event.get("event-text")) or text(event.get("event-status")) or text(event.get("status")),
+    return reading_of(
+        Scan(
+            where=where,
+            raw=raw,
+            meaning=meaning,
+            time=CLOCK.read(text(event.get("event-timestamp")) or text(event.get("status-timestamp")), received_at=received_at),
+            place=place(city=event.get("event-location"), country=COUNTRIES.get((country or "").casefold(), country)),
+            description=text(event.get("event-text")) or text(event.get("event-status")) or text(event.get("status")),
+        ),
+        number,
+        rejections,
     )
 
 
-def _said(ice: str, ric: str, code: str) -> tuple[Meaning, bool]:
+def _meaning(raw: Raw) -> Meaning:
+    meaning = _of_codes(raw)
+    return _on_the_way_back(meaning) if BACK in raw.further else meaning
+
+
+def _of_codes(raw: Raw) -> Meaning:
+    """On the way to the consignee."""
+    ice, ric, code = raw.type or "", raw.code or "", raw.reason or ""
     for key in ((ice, ric, code), (ice, ric, ""), (ice, "", code), (ice, "", "")):
         if ice and (known := CODES.get(key)):
-            return known, False
+            return known
     by_code = CODES.get(("", "", code))
-    return by_code or UNMAPPED, by_code is not None and bool(ice)
+    if by_code is None:
+        return UNMAPPED
+    return by_code.of_category() if ice else by_code
+
+
+def _reread(raw: Raw) -> Meaning | None:
+    """Where the way is not told it may be the way back."""
+    meaning = _meaning(raw)
+    return meaning if raw.further or _on_the_way_back(meaning) == meaning else None
 
 
 def _on_the_way_back(meaning: Meaning) -> Meaning:
@@ -117,5 +137,6 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("Sendungsverfolgung XML",),
+    reread=_reread,
     authentication=(UrlToken(), SharedHeader(header="Webhook-Token")),
 )

@@ -8,23 +8,25 @@ from lxml.etree import _Element
 
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading, Rejection
+from events.event import Normalized, Raw, Reading
 from events.reading.enrichment import with_signer
 from events.reading.formats import TimeFormats
-from events.reading.meanings import UNMAPPED, meanings
+from events.reading.meanings import by_code, meanings
 from events.reading.places import place
-from events.reading.scan import scan
+from events.reading.rejections import Rejections
+from events.reading.scan import Scan, reading_of
 from events.reading.text import signer
 from events.reading.times import Clock
 from events.reading.xml import Document, answers, read_xml, text_at, texts
 
 CODES: Final = meanings("dhl_poland_codes.csv")
+_meaning: Final = by_code(CODES)
 CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%d[ %H:%M[:%S]]", "%Y-%m-%dT%H:%M:%S[%f][%z]"), default_zone="Europe/Warsaw")
 
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:
     """Events of one answer."""
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     readings: list[Reading] = []
     for result in _results(read_xml(body)):
         number = text_at(result, "shipmentId")
@@ -32,15 +34,18 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
         for index, item in enumerate(result.iterfind("events/item"), start=1):
             fields = texts(item)
             code = fields.get("status")
-            found += scan(
-                pointer=f"events/item[{index}]",
-                rejections=rejections,
-                number=number,
-                raw=Raw(code=code),
-                meaning=CODES.get((code or "",), UNMAPPED),
-                time=CLOCK.read(fields.get("timestamp"), received_at=received_at),
-                place=place(city=fields.get("terminal")),
-                description=fields.get("description"),
+            raw = Raw(code=code)
+            found += reading_of(
+                Scan(
+                    where=f"events/item[{index}]",
+                    raw=raw,
+                    meaning=_meaning(raw),
+                    time=CLOCK.read(fields.get("timestamp"), received_at=received_at),
+                    place=place(city=fields.get("terminal")),
+                    description=fields.get("description"),
+                ),
+                number,
+                rejections,
             )
         readings += with_signer(found, signer(text_at(result, "receivedBy")))
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
@@ -59,5 +64,6 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("DHL24 getTrackAndTraceInfo SOAP",),
+    reread=_meaning,
     authentication=(UrlToken(), SharedHeader(header="Webhook-Token")),
 )

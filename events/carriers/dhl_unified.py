@@ -7,23 +7,27 @@ of one scan). The number is the shipment's `id`; a piece named by a scan tells i
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Final
 
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Place, Raw, Reading, Rejection
+from events.event import Normalized, Place, Raw, Reading
 from events.reading.enrichment import estimate, with_estimate, with_signer
 from events.reading.formats import ISO
 from events.reading.json import read_json
 from events.reading.lists import JsonObject, as_list, child, objects
 from events.reading.meanings import UNMAPPED, Meaning, meanings
 from events.reading.places import place
+from events.reading.rejections import Rejections
+from events.reading.scan import Scan, readings_of
 from events.reading.text import signer, text
 from events.reading.times import Clock
 from events.vocabulary import Kind, Status
 
 CODES: Final = meanings("dhl_unified_codes.csv")
 """(service, code): the codes of `status` that a service documents and whose meaning is clear."""
+
+DOCUMENTED: Final = frozenset(code for _, code in CODES)
 
 CATEGORIES: Final = {
     "pre-transit": Meaning(Kind.SCAN, Status.INFO_RECEIVED),
@@ -40,24 +44,16 @@ _ERROR_FIELDS: Final = frozenset({"title", "detail", "message", "error", "errors
 _SCAN_FIELDS: Final = frozenset({"events", "status"})
 
 
-class Said(NamedTuple):
-    """How a scan was read: its code as printed and what it means."""
-
-    raw: Raw
-    meaning: Meaning
-    by_category: bool
-
-
 def normalize(body: bytes, received_at: datetime) -> Normalized:
     """Events of one push or answer."""
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     readings: list[Reading] = []
     for where, shipment in _shipments(read_json(body), rejections):
         readings += _shipment(shipment, where, received_at, rejections)
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
-def _shipments(body: object, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     """The shipments with their pointers: of a list, of an answer, or the one that a push holds by itself."""
     if body in ({}, []):
         return
@@ -76,58 +72,55 @@ def _shipments(body: object, rejections: list[Rejection]) -> Iterator[tuple[str,
         yield f"{base}/{index}", shipment
 
 
-def _shipment(shipment: JsonObject, where: str, received_at: datetime, rejections: list[Rejection]) -> list[Reading]:
+def _shipment(shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> list[Reading]:
     events = shipment.get("events")
     scans = [(f"{where}/events/{index}", scan) for index, scan in objects(events, f"{where}/events", rejections)]
     if not as_list(events) and (rollup := child(shipment, "status")):
         scans = [(f"{where}/status", rollup)]
     number = text(shipment.get("id"))
     service = (text(shipment.get("service")) or "").casefold()
-    readings = []
-    for pointer, scan in scans:
-        said = _said(scan, service)
-        if said is None:
-            rejections.append(Rejection(pointer=pointer, why="neither a code nor a text"))
-            continue
-        at = _place(scan)
-        printed = text(scan.get("timestamp"))
-        clock = ROLLUP_CLOCK if pointer.endswith("/status") and printed and printed.endswith("Z") else CLOCK
-        time = clock.read(printed, at, received_at=received_at)
-        if time is None:
-            rejections.append(Rejection(pointer=pointer, why="a time in no known format"))
-            continue
-        readings.append(
-            Reading(
-                tracking_number=number,
-                kind=said.meaning.kind,
-                status=said.meaning.status,
-                reason=said.meaning.reason,
-                by_category=said.by_category,
-                raw=said.raw,
-                time=time,
-                place=at,
-                piece=_piece(scan),
-                description=text(scan.get("description")),
-            )
-        )
-    readings = with_signer(readings, _signer(shipment))
+    told = (_scan(scan, service, pointer, received_at) for pointer, scan in scans)
+    readings = with_signer(readings_of(told, number, rejections), _signer(shipment))
     return with_estimate(readings, estimate(text(shipment.get("estimatedTimeOfDelivery")), ISO))
 
 
-def _said(scan: JsonObject, service: str) -> Said | None:
-    category, code, detail = text(scan.get("statusCode")), text(scan.get("status")), text(scan.get("statusDetailed"))
-    if category is None and code is None and detail is None:
-        return None if text(scan.get("description")) is None else Said(Raw(), UNMAPPED, by_category=False)
-    raw = Raw(type=category, code=code or detail, further=(detail,) if code and detail else ())
-    documented = CODES.get((service, detail or "")) or CODES.get((service, code or ""))
-    if documented is not None:
-        return Said(raw, documented, by_category=False)
-    by_category = CATEGORIES.get((category or "").casefold().replace("_", "-").replace(" ", "-"))
-    if by_category is None:
-        return Said(raw, UNMAPPED, by_category=False)
-    if raw.code is None:
-        return Said(Raw(code=category), by_category, by_category=False)
-    return Said(raw, by_category, by_category=True)
+def _scan(scan: JsonObject, service: str, pointer: str, received_at: datetime) -> Scan:
+    raw, at = _raw(scan), _place(scan)
+    printed = text(scan.get("timestamp"))
+    clock = ROLLUP_CLOCK if pointer.endswith("/status") and printed and printed.endswith("Z") else CLOCK
+    return Scan(
+        where=pointer,
+        raw=raw,
+        meaning=_documented(raw, service) or _by_category(raw),
+        time=clock.read(printed, at, received_at=received_at),
+        place=at,
+        piece=_piece(scan),
+        description=text(scan.get("description")),
+    )
+
+
+def _raw(scan: JsonObject) -> Raw:
+    """Category and code; where the category says all, it is the code."""
+    category, code, detail = (text(scan.get(name)) for name in ("statusCode", "status", "statusDetailed"))
+    if code is None and detail is None:
+        return Raw(code=category)
+    return Raw(type=category, code=code or detail, further=(detail,) if code and detail else ())
+
+
+def _documented(raw: Raw, service: str) -> Meaning | None:
+    """The detail of a code goes before it."""
+    return next((known for code in (*raw.further, raw.code or "") if (known := CODES.get((service, code)))), None)
+
+
+def _by_category(raw: Raw) -> Meaning:
+    category = raw.type or raw.code or ""
+    found = CATEGORIES.get(category.casefold().replace("_", "-").replace(" ", "-"), UNMAPPED)
+    return found if raw.type is None or found is UNMAPPED else found.of_category()
+
+
+def _reread(raw: Raw) -> Meaning | None:
+    """A code that some service documents depends on the service, which the raw fields lack."""
+    return None if DOCUMENTED & {*raw.further, raw.code} else _by_category(raw)
 
 
 def _place(scan: JsonObject) -> Place:
@@ -158,5 +151,6 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("Shipment Tracking Unified push JSON", "Shipment Tracking Unified API JSON"),
+    reread=_reread,
     authentication=(SharedHeader(header="DHL-Webhook-Token"), UrlToken()),
 )

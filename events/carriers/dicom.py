@@ -6,45 +6,50 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading, Rejection
+from events.event import Normalized, Raw, Reading
 from events.reading.formats import ISO
 from events.reading.json import read_json
 from events.reading.lists import JsonObject, objects
-from events.reading.meanings import UNMAPPED, meanings
+from events.reading.meanings import by_code, meanings
 from events.reading.places import place
-from events.reading.scan import scan
+from events.reading.rejections import Rejections
+from events.reading.scan import Scan, reading_of
 from events.reading.text import text
 from events.reading.times import Clock
 
 CODES: Final = meanings("dicom_codes.csv")
+_meaning: Final = by_code(CODES)
 CLOCK: Final = Clock(formats=ISO, default_zone="America/Toronto")
 _ERROR_FIELDS: Final = frozenset({"error", "errors", "message", "Message", "detail"})
 
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:
     """Events of one or several waybills."""
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     readings: list[Reading] = []
     for where, waybill in _waybills(read_json(body), rejections):
         pointer = f"{where}/activities"
         for index, activity in objects(waybill.get("activities"), pointer, rejections):
             code = text(activity.get("code"))
             words = (text(activity.get("status")), text(activity.get("statusDetail")))
-            readings += scan(
-                pointer=f"{pointer}/{index}",
-                rejections=rejections,
-                number=text(waybill.get("trackingNumber")),
-                piece=text(activity.get("parcelId")),
-                raw=Raw(code=code, reason=text(activity.get("codeDetail"))),
-                meaning=CODES.get((code or "",), UNMAPPED),
-                time=CLOCK.read(text(activity.get("activityDate")), received_at=received_at),
-                place=place(facility=activity.get("terminal")),
-                description=", ".join(part for part in words if part) or None,
+            raw = Raw(code=code, reason=text(activity.get("codeDetail")))
+            readings += reading_of(
+                Scan(
+                    where=f"{pointer}/{index}",
+                    piece=text(activity.get("parcelId")),
+                    raw=raw,
+                    meaning=_meaning(raw),
+                    time=CLOCK.read(text(activity.get("activityDate")), received_at=received_at),
+                    place=place(facility=activity.get("terminal")),
+                    description=", ".join(part for part in words if part) or None,
+                ),
+                text(waybill.get("trackingNumber")),
+                rejections,
             )
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
-def _waybills(body: object, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+def _waybills(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     if body in ({}, []):
         return
     found = [("", body)] if type(body) is dict else [(f"/{at}", waybill) for at, waybill in objects(body, "", rejections)]
@@ -60,5 +65,6 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("Tracking JSON",),
+    reread=_meaning,
     authentication=(UrlToken(), SharedHeader(header="Webhook-Token")),
 )

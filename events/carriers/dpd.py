@@ -13,20 +13,23 @@ from lxml.etree import _Element
 
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Place, Raw, Reading, Rejection
+from events.event import Normalized, Place, Raw, Reading
 from events.reading.enrichment import estimate, with_estimate
 from events.reading.formats import TimeFormats
 from events.reading.json import read_json
 from events.reading.lists import JsonObject, child, objects
-from events.reading.meanings import UNMAPPED, meanings
+from events.reading.meanings import by_code, meanings
 from events.reading.places import place
-from events.reading.scan import scan
+from events.reading.rejections import Rejections
+from events.reading.scan import Scan, reading_of
 from events.reading.text import text
 from events.reading.times import Clock
 from events.reading.xml import Document, answers, is_xml, read_xml, text_at, texts
 
 CODES: Final = meanings("dpd_codes.csv")
-"""(format, code): `steps` of the life cycle, `france`, `group`."""
+"""Words of the life cycle and of the group, numbers of DPD France; a word means the same wherever it stands."""
+
+_meaning: Final = by_code(CODES)
 
 _TIMES: Final = TimeFormats(
     "%Y-%m-%dT%H:%M:%S[%f][%z]",
@@ -41,11 +44,10 @@ _DEPOT: Final = re.compile(r"(?P<city>.+) \((?P<country>[A-Z]{2})\)")
 _ERROR_FIELDS: Final = frozenset({"error", "errors", "message", "errorCode", "detail"})
 
 
-class Scan(NamedTuple):
+class Step(NamedTuple):
     """One scan, from any of the formats."""
 
     where: str
-    format: str
     code: str | None
     words: str | None
     at: str | None
@@ -58,27 +60,30 @@ class Item(NamedTuple):
     """One parcel, from any of the formats."""
 
     number: str | None
-    scans: tuple[Scan, ...]
+    scans: tuple[Step, ...]
     estimate: str | None = None
 
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:
     """Events of one answer."""
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     readings: list[Reading] = []
     for item in _from_xml(read_xml(body)) if is_xml(body) else _from_json(read_json(body), rejections):
         found: list[Reading] = []
         for event in item.scans:
-            found += scan(
-                pointer=event.where,
-                rejections=rejections,
-                number=item.number,
-                raw=Raw(code=event.code),
-                meaning=CODES.get((event.format, event.code or ""), UNMAPPED),
-                time=event.clock.read(event.at, event.place, received_at=received_at),
-                place=event.place,
-                description=event.words,
-                signatory=event.signatory,
+            raw = Raw(code=event.code)
+            found += reading_of(
+                Scan(
+                    where=event.where,
+                    raw=raw,
+                    meaning=_meaning(raw),
+                    time=event.clock.read(event.at, event.place, received_at=received_at),
+                    place=event.place,
+                    description=event.words,
+                    signed_by=event.signatory,
+                ),
+                item.number,
+                rejections,
             )
         readings += with_estimate(found, estimate(item.estimate, _TIMES))
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
@@ -97,16 +102,15 @@ def _from_xml(document: Document) -> Iterator[Item]:
             raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of DPD")
 
 
-def _steps(result: _Element) -> Iterator[Scan]:
+def _steps(result: _Element) -> Iterator[Step]:
     for index, step in enumerate(result.iterfind("statusInfo"), start=1):
         fields = texts(step)
         if fields.get("statusHasBeenReached") != "true":
             continue
         printed = text_at(step, "location/content")
         depot = _DEPOT.fullmatch(printed or "")
-        yield Scan(
+        yield Step(
             where=f"statusInfo[{index}]",
-            format="steps",
             code=fields.get("status"),
             words=text_at(step, "description/content/content", "label/content"),
             at=text_at(step, "date/content"),
@@ -115,13 +119,12 @@ def _steps(result: _Element) -> Iterator[Scan]:
         )
 
 
-def _traces(result: _Element) -> Iterator[Scan]:
+def _traces(result: _Element) -> Iterator[Step]:
     for index, trace in enumerate(result.iterfind("Traces/clsTrace"), start=1):
         fields = texts(trace)
         date, time = fields.get("ScanDate"), fields.get("ScanTime")
-        yield Scan(
+        yield Step(
             where=f"Traces/clsTrace[{index}]",
-            format="france",
             code=fields.get("StatusNumber"),
             words=fields.get("StatusDescription"),
             at=f"{date} {time}" if date and time else date,
@@ -130,7 +133,7 @@ def _traces(result: _Element) -> Iterator[Scan]:
         )
 
 
-def _from_json(body: object, rejections: list[Rejection]) -> Iterator[Item]:
+def _from_json(body: object, rejections: Rejections) -> Iterator[Item]:
     if body in ({}, []):
         return
     found = [("", body)] if type(body) is dict else [(f"/{at}", parcel) for at, parcel in objects(body, "", rejections)]
@@ -142,16 +145,15 @@ def _from_json(body: object, rejections: list[Rejection]) -> Iterator[Item]:
         yield Item(text(parcel.get("trackingNumber")), scans, text(parcel.get("estimatedDelivery")))
 
 
-def _group(parcel: JsonObject, where: str, rejections: list[Rejection]) -> Iterator[Scan]:
+def _group(parcel: JsonObject, where: str, rejections: Rejections) -> Iterator[Step]:
     """The events of a parcel; one without any tells its status as one, without a time."""
     events = objects(parcel.get("events"), f"{where}/events", rejections)
-    if not events and (status := text(parcel.get("status"))) and ("group", status) in CODES:
-        yield Scan(f"{where}/status", "group", status, text(parcel.get("statusDescription")), None, place(), GROUP)
+    if not events and (status := text(parcel.get("status"))) and (status,) in CODES:
+        yield Step(f"{where}/status", status, text(parcel.get("statusDescription")), None, place(), GROUP)
     for index, event in events:
         location = child(event, "location")
-        yield Scan(
+        yield Step(
             where=f"{where}/events/{index}",
-            format="group",
             code=text(event.get("status")),
             words=text(event.get("description")),
             at=text(event.get("timestamp")),
@@ -167,5 +169,6 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("ParcelLifeCycle SOAP", "DPD France traces SOAP", "Group tracking JSON"),
+    reread=_meaning,
     authentication=(UrlToken(), SharedHeader(header="Webhook-Token")),
 )

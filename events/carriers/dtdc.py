@@ -6,17 +6,19 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading, Rejection
+from events.event import Normalized, Raw, Reading
 from events.reading.formats import TimeFormats
 from events.reading.json import read_json
 from events.reading.lists import JsonObject, child, objects
-from events.reading.meanings import UNMAPPED, meanings
+from events.reading.meanings import by_code, meanings
 from events.reading.places import place
-from events.reading.scan import scan
+from events.reading.rejections import Rejections
+from events.reading.scan import Scan, reading_of
 from events.reading.text import text
 from events.reading.times import Clock
 
 CODES: Final = meanings("dtdc_codes.csv")
+_meaning: Final = by_code(CODES)
 CLOCK: Final = Clock(
     formats=TimeFormats("%d%m%Y[ %H%M[%S]]", "%d%m%Y %H:%M[:%S]", "%-d/%-m/%Y[ %H:%M[:%S]]", "%-d-%-m-%Y[ %H:%M[:%S]]"),
     default_zone="Asia/Kolkata",
@@ -27,7 +29,7 @@ _HEADERS: Final = ("trackHeader", "shipment")
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:
     """Events of one push or answer."""
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     readings: list[Reading] = []
     for where, answer in _answers(read_json(body), rejections):
         number = next((found for name in _HEADERS if (found := text(child(answer, name).get("strShipmentNo")))), None)
@@ -38,7 +40,7 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
-def _answers(body: object, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+def _answers(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     if body in ({}, []):
         return
     found = [("", body)] if type(body) is dict else [(f"/{at}", answer) for at, answer in objects(body, "", rejections)]
@@ -47,20 +49,23 @@ def _answers(body: object, rejections: list[Rejection]) -> Iterator[tuple[str, J
     yield from found
 
 
-def _reading(event: JsonObject, number: str | None, where: str, received_at: datetime, rejections: list[Rejection]) -> tuple[Reading, ...]:
+def _reading(event: JsonObject, number: str | None, where: str, received_at: datetime, rejections: Rejections) -> tuple[Reading, ...]:
     """A push prints the code where an answer prints its words."""
     pushed = text(event.get("strActionDesc"))
     code = text(event.get("strCode")) or (text(event.get("strAction")) if pushed else None)
     date, time, manifest = (text(event.get(name)) for name in ("strActionDate", "strActionTime", "strManifestNo"))
-    return scan(
-        pointer=where,
-        rejections=rejections,
-        number=number,
-        raw=Raw(code=code, further=(manifest,) if manifest else ()),
-        meaning=CODES.get((code or "",), UNMAPPED),
-        time=CLOCK.read(f"{date} {time}" if date and time else date, received_at=received_at),
-        place=place(city=event.get("strOrigin")),
-        description=pushed or text(event.get("strAction")),
+    raw = Raw(code=code, further=(manifest,) if manifest else ())
+    return reading_of(
+        Scan(
+            where=where,
+            raw=raw,
+            meaning=_meaning(raw),
+            time=CLOCK.read(f"{date} {time}" if date and time else date, received_at=received_at),
+            place=place(city=event.get("strOrigin")),
+            description=pushed or text(event.get("strAction")),
+        ),
+        number,
+        rejections,
     )
 
 
@@ -70,5 +75,6 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("Tracking JSON", "Status push JSON"),
+    reread=_meaning,
     authentication=(UrlToken(), SharedHeader(header="Webhook-Token")),
 )

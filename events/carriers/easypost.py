@@ -7,17 +7,19 @@ leaves the status standing (`by_category`). Times are UTC.
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Final
 
 from events.carriers.carrier import Carrier, Hmac
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading, Rejection
+from events.event import Normalized, Raw, Reading
 from events.reading.enrichment import estimate, with_estimate, with_signer
 from events.reading.formats import TimeFormats
 from events.reading.json import read_json
 from events.reading.lists import JsonObject, as_list, child, objects
 from events.reading.meanings import UNMAPPED, Meaning, meanings
 from events.reading.places import place
+from events.reading.rejections import Rejections
+from events.reading.scan import Scan, readings_of
 from events.reading.text import signer, text
 from events.reading.times import Clock
 from events.vocabulary import Kind, Status
@@ -33,6 +35,8 @@ REFINED: Final = frozenset({"in_transit", "unknown"})
 DECISIVE: Final = frozenset({"available_for_pickup", "cancelled", "delivered", "return_to_sender"})
 """Statuses that no detail changes."""
 
+AMBIGUOUS: Final = "delivery_exception"
+ATTEMPTED: Final = Meaning(Kind.SCAN, Status.DELIVERY_ATTEMPTED)
 ATTEMPTS: Final = frozenset(
     {
         "delivery attempted",
@@ -46,29 +50,21 @@ ATTEMPTS: Final = frozenset(
         "notice left (receptacle full/item oversized)",
     }
 )
-"""Messages of a `delivery_exception` that say that the parcel was tried; EasyPost has no detail for it."""
+"""Messages of an `AMBIGUOUS` detail that say that the parcel was tried; EasyPost has no detail for it."""
 
 _ERROR_FIELDS: Final = frozenset({"error", "errors", "message"})
 
 
-class Said(NamedTuple):
-    """How a scan was read: its code as printed and what it means."""
-
-    raw: Raw
-    meaning: Meaning
-    by_category: bool = False
-
-
 def normalize(body: bytes, received_at: datetime) -> Normalized:
     """Events of one webhook or tracker; other webhooks say nothing about scans."""
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     readings: list[Reading] = []
     for where, tracker in _trackers(read_json(body), rejections):
         readings += _tracker(tracker, where, received_at, rejections)
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
-def _trackers(body: object, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+def _trackers(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     if body in ({}, []):
         return
     if type(body) is not dict:
@@ -90,39 +86,13 @@ def _is_tracker(value: JsonObject) -> bool:
     return value.get("object") == "Tracker" or "tracking_details" in value or ("tracking_code" in value and "status" in value)
 
 
-def _tracker(tracker: JsonObject, where: str, received_at: datetime, rejections: list[Rejection]) -> list[Reading]:
+def _tracker(tracker: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> list[Reading]:
     details = tracker.get("tracking_details")
     scans = [(f"{where}/tracking_details/{at}", scan) for at, scan in objects(details, f"{where}/tracking_details", rejections)]
     if not as_list(details):
         scans = list(_rollup(tracker, where))
     number = text(tracker.get("tracking_code"))
-    readings = []
-    for pointer, scan in scans:
-        said = _said(scan)
-        if said is None:
-            rejections.append(Rejection(pointer=pointer, why="neither a status nor a text"))
-            continue
-        location = child(scan, "tracking_location")
-        where_at = place(
-            city=location.get("city"), region=location.get("state"), postal_code=location.get("zip"), country=location.get("country")
-        )
-        time = CLOCK.read(text(scan.get("datetime")), where_at, received_at=received_at)
-        if time is None:
-            rejections.append(Rejection(pointer=pointer, why="a time in no known format"))
-            continue
-        readings.append(
-            Reading(
-                tracking_number=number,
-                kind=said.meaning.kind,
-                status=said.meaning.status,
-                reason=said.meaning.reason,
-                by_category=said.by_category,
-                raw=said.raw,
-                time=time,
-                place=where_at,
-                description=text(scan.get("message")) or text(scan.get("description")),
-            )
-        )
+    readings = readings_of((_scan(scan, pointer, received_at) for pointer, scan in scans), number, rejections)
     readings = with_signer(readings, signer(tracker.get("signed_by")))
     expected = estimate(text(tracker.get("est_delivery_date")), CLOCK.formats)
     return with_estimate(readings, expected, stamp=text(tracker.get("updated_at")) or "")
@@ -135,24 +105,44 @@ def _rollup(tracker: JsonObject, where: str) -> Iterator[tuple[str, JsonObject]]
         yield where, {**tracker, "datetime": tracker.get("updated_at"), "message": None, "description": None}
 
 
-def _said(scan: JsonObject) -> Said | None:
+def _scan(scan: JsonObject, pointer: str, received_at: datetime) -> Scan:
+    location = child(scan, "tracking_location")
+    where_at = place(
+        city=location.get("city"), region=location.get("state"), postal_code=location.get("zip"), country=location.get("country")
+    )
     status, detail, carrier_code = text(scan.get("status")), text(scan.get("status_detail")), text(scan.get("carrier_code"))
-    if status is None and detail is None:
-        return None if text(scan.get("message")) is None else Said(Raw(code=carrier_code), UNMAPPED)
-    raw = Raw(type=status if detail else None, code=detail or status, reason=carrier_code)
+    words = text(scan.get("message"))
+    silent = status is None and detail is None
+    return Scan(
+        where=pointer,
+        raw=Raw(code=carrier_code) if silent else Raw(type=status if detail else None, code=detail or status, reason=carrier_code),
+        meaning=UNMAPPED if silent else _meaning(status, detail, (words or "").casefold()),
+        time=CLOCK.read(text(scan.get("datetime")), where_at, received_at=received_at),
+        place=where_at,
+        description=words or text(scan.get("description")),
+    )
+
+
+def _meaning(status: str | None, detail: str | None, words: str) -> Meaning:
     by_status = CODES.get(("status", status or "unknown"))
     if by_status is None:
-        return Said(raw, UNMAPPED)
+        return UNMAPPED
     if detail is None or status in DECISIVE or ("silent", detail) in CODES:
-        return Said(raw, by_status)
+        return by_status
     trouble = CODES.get(("trouble", detail))
     if trouble is not None:
-        tried = detail == "delivery_exception" and (text(scan.get("message")) or "").casefold() in ATTEMPTS
-        return Said(raw, Meaning(Kind.SCAN, Status.DELIVERY_ATTEMPTED) if tried else trouble)
+        return ATTEMPTED if detail == AMBIGUOUS and words in ATTEMPTS else trouble
     movement = CODES.get(("movement", detail))
     if movement is None:
-        return Said(raw, by_status, by_category=True)
-    return Said(raw, movement if status is None or status in REFINED else by_status)
+        return by_status.of_category()
+    return movement if status is None or status in REFINED else by_status
+
+
+def _reread(raw: Raw) -> Meaning | None:
+    """A `delivery_exception` is read by its message; a code without a status may be a detail or the operating carrier's."""
+    if raw.code == AMBIGUOUS or (raw.type is None and ("status", raw.code or "") not in CODES):
+        return None
+    return _meaning(raw.code, None, "") if raw.type is None else _meaning(raw.type, raw.code, "")
 
 
 CARRIER: Final = Carrier(
@@ -161,5 +151,6 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("Webhook event with a Tracker", "Tracker JSON"),
+    reread=_reread,
     authentication=(Hmac(header="X-Hmac-Signature", prefix="hmac-sha256-hex=", nfkd=True),),
 )

@@ -6,13 +6,14 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading, Rejection
+from events.event import Normalized, Raw, Reading
 from events.reading.formats import ISO
 from events.reading.json import read_json
 from events.reading.lists import JsonObject, as_list, child, objects
-from events.reading.meanings import UNMAPPED, meanings
+from events.reading.meanings import UNMAPPED, Meaning, meanings
 from events.reading.places import place
-from events.reading.scan import scan
+from events.reading.rejections import Rejections
+from events.reading.scan import Scan, reading_of
 from events.reading.text import text
 from events.reading.times import Clock
 
@@ -25,32 +26,38 @@ _CHECKPOINT_WORDS: Final = ("primary_status", "status", "order_status")
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:
     """Events of one webhook; webhooks about labels and orders say nothing of the parcel's way."""
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     readings: list[Reading] = []
     for where, shipment in _shipments(read_json(body), rejections):
         number = text(shipment.get("tracking_number"))
         for pointer, event in _events(shipment, where, rejections):
-            code = next((found for name in _CHECKPOINT_WORDS if (found := text(event.get(name)))), None)
+            raw = Raw(code=next((found for name in _CHECKPOINT_WORDS if (found := text(event.get(name)))), None))
             at = place(
                 city=text(event.get("city")) or event.get("location"),
                 region=event.get("state"),
                 postal_code=event.get("postal_code"),
                 country=text(event.get("country_iso3")) or event.get("country_name"),
             )
-            readings += scan(
-                pointer=pointer,
-                rejections=rejections,
-                number=number,
-                raw=Raw(code=code),
-                meaning=CODES.get(((code or "").replace("_", " ").casefold(),), UNMAPPED),
-                time=CLOCK.read(text(event.get("checkpoint_time")), at, received_at=received_at),
-                place=at,
-                description=text(event.get("message")),
+            readings += reading_of(
+                Scan(
+                    where=pointer,
+                    raw=raw,
+                    meaning=_meaning(raw),
+                    time=CLOCK.read(text(event.get("checkpoint_time")), at, received_at=received_at),
+                    place=at,
+                    description=text(event.get("message")),
+                ),
+                number,
+                rejections,
             )
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
-def _shipments(body: object, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+def _meaning(raw: Raw) -> Meaning:
+    return CODES.get(((raw.code or "").replace("_", " ").casefold(),), UNMAPPED)
+
+
+def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     if body in ({}, []):
         return
     if type(body) is not dict or not {"event_type", "resource_type"} & body.keys():
@@ -62,7 +69,7 @@ def _shipments(body: object, rejections: list[Rejection]) -> Iterator[tuple[str,
         )
 
 
-def _events(shipment: JsonObject, where: str, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+def _events(shipment: JsonObject, where: str, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     """The checkpoints; without any the status itself."""
     if as_list(shipment.get("checkpoints")):
         pointer = f"{where}/checkpoints"
@@ -77,5 +84,6 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("shipment.tracking.status.changed webhook", "shipment.tracking.checkpoints.created webhook"),
+    reread=_meaning,
     authentication=(UrlToken(), SharedHeader(header="Webhook-Token")),
 )

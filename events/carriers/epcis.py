@@ -13,13 +13,14 @@ from lxml.etree import _Element
 
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Moment, Normalized, Place, Raw, Reading, Rejection
+from events.event import Moment, Normalized, Place, Raw, Reading
 from events.identity import normalize_number
 from events.reading.formats import ISO
 from events.reading.json import read_json
 from events.reading.lists import JsonObject, as_list, child, objects
 from events.reading.meanings import UNMAPPED, Meaning, meanings
 from events.reading.places import place
+from events.reading.rejections import Rejections
 from events.reading.text import text
 from events.reading.times import Clock
 from events.reading.xml import Document, answers, is_xml, read_xml, text_at, texts
@@ -60,13 +61,13 @@ class Event(NamedTuple):
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:
     """Events of one document, query result or capture of a single event."""
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     readings: list[Reading] = []
     for event in _from_xml(read_xml(body)) if is_xml(body) else _from_json(read_json(body), rejections):
         time = CLOCK.read_beside(event.at, event.offset, received_at=received_at) if _is_naive(event) else None
         time = time or CLOCK.read(event.at, received_at=received_at)
         if time is None:
-            rejections.append(Rejection(pointer=event.where, why="a time in no known format"))
+            rejections.add(pointer=event.where, why="a time in no known format")
             continue
         readings += _readings(event, time)
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
@@ -78,7 +79,9 @@ def _is_naive(event: Event) -> bool:
 
 
 def _readings(event: Event, time: Moment) -> Iterator[Reading]:
-    meaning = ERROR if event.is_error else _meaning(event)
+    raw = Raw(code=event.step, reason=event.disposition, further=(event.kind,))
+    arrives = bool({event.location, event.read_point} & event.destinations)
+    meaning = ERROR if event.is_error else _meaning(raw, arrives=arrives)
     somewhere: Place = place(facility=event.read_point or event.location)
     numbers: tuple[str | None, ...] = next((found for found in event.numbers if found), (None,))
     for number in numbers:
@@ -87,7 +90,7 @@ def _readings(event: Event, time: Moment) -> Iterator[Reading]:
             kind=meaning.kind,
             status=meaning.status,
             reason=meaning.reason,
-            raw=Raw(code=event.step, reason=event.disposition, further=(event.kind,)),
+            raw=raw,
             time=time,
             place=somewhere,
             native_id=f"{event.event_id}{_ERROR_SUFFIX}" if event.event_id and event.is_error else event.event_id,
@@ -97,18 +100,25 @@ def _readings(event: Event, time: Moment) -> Iterator[Reading]:
         )
 
 
-def _meaning(event: Event) -> Meaning:
-    step, disposition = _word(event.step), _word(event.disposition)
+def _meaning(raw: Raw, *, arrives: bool) -> Meaning:
+    """`arrives`: the event happened at its own destination."""
+    step, disposition = _word(raw.code), _word(raw.reason)
     by_step, by_disposition = CODES.get(("bizStep", step)), CODES.get(("disposition", disposition))
     if disposition in TROUBLE and by_disposition is not None:
         return by_disposition
-    if step == "receiving" and {event.location, event.read_point} & event.destinations:
+    if step == "receiving" and arrives:
         return DELIVERED
     if by_step is not None:
         return by_disposition if by_step.kind is Kind.INFO and by_disposition is not None else by_step
-    if event.step:
+    if raw.code:
         return UNMAPPED
-    return by_disposition or (UNMAPPED if event.disposition else TALK)
+    return by_disposition or (UNMAPPED if raw.reason else TALK)
+
+
+def _reread(raw: Raw) -> Meaning | None:
+    """The raw fields do not tell the destinations."""
+    meaning = _meaning(raw, arrives=False)
+    return meaning if meaning == _meaning(raw, arrives=True) else None
 
 
 def _word(printed: str | None) -> str:
@@ -120,7 +130,7 @@ def _word(printed: str | None) -> str:
     return printed or ""
 
 
-def _from_json(body: object, rejections: list[Rejection]) -> Iterator[Event]:
+def _from_json(body: object, rejections: Rejections) -> Iterator[Event]:
     if body in ({}, []):
         return
     found = list(_listed(body, rejections))
@@ -147,7 +157,7 @@ def _from_json(body: object, rejections: list[Rejection]) -> Iterator[Event]:
         )
 
 
-def _listed(body: object, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+def _listed(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     if type(body) is list:
         where, members = "", body
     elif type(body) is dict and text(body.get("type")) in EVENTS:
@@ -219,5 +229,6 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("EPCIS 2.0 JSON-LD", "EPCIS 1.2 and 2.0 XML"),
+    reread=_reread,
     authentication=(UrlToken(), SharedHeader(header="Webhook-Token")),
 )

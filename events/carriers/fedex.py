@@ -9,6 +9,7 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, Hmac
 from events.carriers.fedex_json import read_json_message
+from events.carriers.fedex_scan import meaning
 from events.carriers.fedex_xml import read_xml_message
 from events.event import Normalized
 from events.reading.json import read_json
@@ -28,5 +29,6 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("Track API and Advanced Integrated Visibility push (JSON)", "TrackReply (XML)", "TrackReply (SOAP)"),
+    reread=meaning,
     authentication=(Hmac(header="fdx-signature", encoding="base64"),),
 )

@@ -5,11 +5,12 @@ from typing import Final
 
 from events.carriers.fedex_scan import Scan, read_scan
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Place, Reading, Rejection
+from events.event import Normalized, Place, Reading
 from events.reading.enrichment import estimate, with_estimate, with_signer
 from events.reading.formats import ISO
 from events.reading.lists import JsonObject, as_list, child, objects
 from events.reading.places import place
+from events.reading.rejections import Rejections
 from events.reading.text import signer, text
 
 _RESULT_KEYS: Final = frozenset({"trackingNumberInfo", "scanEvents", "latestStatusDetail"})
@@ -20,13 +21,13 @@ _ESTIMATE: Final = "ESTIMATED_DELIVERY"
 def read_json_message(value: object, received_at: datetime) -> Normalized:
     """Raises UnreadableMessageError (`unknown_format`) for JSON that is none of FedEx's formats."""
     readings: list[Reading] = []
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     for pointer, result in _results(value, "", rejections):
         readings += _read_result(result, pointer, rejections, received_at)
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
-def _results(value: object, pointer: str, rejections: list[Rejection]) -> list[tuple[str, JsonObject]]:
+def _results(value: object, pointer: str, rejections: Rejections) -> list[tuple[str, JsonObject]]:
     """The results for single shipments, wherever in the envelopes that FedEx uses they lie."""
     if type(value) is list:
         return [found for at, member in objects(value, pointer, rejections) for found in _results(member, f"{pointer}/{at}", rejections)]
@@ -43,14 +44,14 @@ def _results(value: object, pointer: str, rejections: list[Rejection]) -> list[t
     raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "no track result of FedEx")
 
 
-def _read_result(result: JsonObject, pointer: str, rejections: list[Rejection], received_at: datetime) -> list[Reading]:
+def _read_result(result: JsonObject, pointer: str, rejections: Rejections, received_at: datetime) -> list[Reading]:
     info = child(result, "trackingNumberInfo")
     number, unique_id = text(info.get("trackingNumber")), text(info.get("trackingNumberUniqueId"))
     readings: list[Reading] = []
     for index, event in objects(result.get("scanEvents"), f"{pointer}/scanEvents", rejections):
         read = read_scan(_scan(event, number, unique_id), received_at)
         if isinstance(read, str):
-            rejections.append(Rejection(pointer=f"{pointer}/scanEvents/{index}", why=read))
+            rejections.add(pointer=f"{pointer}/scanEvents/{index}", why=read)
         else:
             readings.append(read)
     if not result.get("scanEvents") and "error" not in result:

@@ -41,12 +41,13 @@ def read_scan(scan: Scan, received_at: datetime) -> Reading | str:
     time = CLOCK.read(scan.time, scan.place, received_at=received_at)
     if time is None:
         return UNREADABLE_TIME
-    kind, status, reason = meaning(scan.code, scan.exception)
+    raw = Raw(code=scan.code, reason=scan.exception)
+    kind, status, reason, _ = meaning(raw)
     return Reading(
         tracking_number=scan.number,
         discriminator=scan.unique_id or "",
         kind=kind,
-        raw=Raw(code=scan.code, reason=scan.exception),
+        raw=raw,
         time=time,
         place=scan.place,
         status=status,
@@ -55,10 +56,10 @@ def read_scan(scan: Scan, received_at: datetime) -> Reading | str:
     )
 
 
-def meaning(code: str | None, exception: str | None) -> Meaning:
+def meaning(raw: Raw) -> Meaning:
     """The meaning of an event type with its exception code."""
-    key = (code or "").upper()
-    known = _table().get((key, exception.upper())) if exception else None
+    key = (raw.code or "").upper()
+    known = _table().get((key, raw.reason.upper())) if raw.reason else None
     return known or _table().get((key, ""), UNMAPPED)
 
 

@@ -7,10 +7,11 @@ from lxml import etree
 
 from events.carriers.fedex_scan import Scan, read_scan
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Place, Reading, Rejection
+from events.event import Normalized, Place, Reading
 from events.reading.enrichment import estimate, with_estimate, with_signer
 from events.reading.formats import ISO
 from events.reading.places import place
+from events.reading.rejections import Rejections
 from events.reading.text import signer
 from events.reading.xml import Document, body_of, elements, text_at
 
@@ -25,20 +26,20 @@ def read_xml_message(document: Document, received_at: datetime) -> Normalized:
     if reply.tag != "TrackReply":
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "no track reply of FedEx")
     readings: list[Reading] = []
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     for path in ("CompletedTrackDetails/TrackDetails", "TrackDetails"):
         for index, details in elements(reply, path):
             readings += _read_details(details, f"/TrackReply/{path}/{index}", rejections, received_at)
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
-def _read_details(details: etree._Element, pointer: str, rejections: list[Rejection], received_at: datetime) -> list[Reading]:
+def _read_details(details: etree._Element, pointer: str, rejections: Rejections, received_at: datetime) -> list[Reading]:
     number, unique_id = text_at(details, "TrackingNumber"), text_at(details, "TrackingNumberUniqueIdentifier")
     readings: list[Reading] = []
     for index, event in elements(details, "Events"):
         read = read_scan(_scan(event, number, unique_id), received_at)
         if isinstance(read, str):
-            rejections.append(Rejection(pointer=f"{pointer}/Events/{index}", why=read))
+            rejections.add(pointer=f"{pointer}/Events/{index}", why=read)
         else:
             readings.append(read)
     status = details.find("StatusDetail")

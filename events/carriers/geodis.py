@@ -9,45 +9,50 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading, Rejection
+from events.event import Normalized, Raw, Reading
 from events.reading.enrichment import estimate, with_estimate
 from events.reading.formats import TimeFormats
 from events.reading.json import read_json
 from events.reading.lists import JsonObject, objects
-from events.reading.meanings import UNMAPPED, meanings
+from events.reading.meanings import by_code, meanings
 from events.reading.places import place
-from events.reading.scan import scan
+from events.reading.rejections import Rejections
+from events.reading.scan import Scan, reading_of
 from events.reading.text import text
 from events.reading.times import Clock
 
 CODES: Final = meanings("geodis_codes.csv")
+_meaning: Final = by_code(CODES)
 CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%d[ %H:%M[:%S]]", "%d/%m/%Y[ %H:%M[:%S]]"), default_zone="Europe/Paris")
 
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:
     """Events of one or several shipments."""
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     readings: list[Reading] = []
     for where, shipment in _shipments(read_json(body), rejections):
         pointer = f"{where}/listSuivis"
         found: list[Reading] = []
         for index, event in objects(shipment.get("listSuivis"), pointer, rejections):
             code, date, time = (text(event.get(name)) for name in ("codeSituationJustification", "dateSuivi", "heureSuivi"))
-            found += scan(
-                pointer=f"{pointer}/{index}",
-                rejections=rejections,
-                number=text(shipment.get("noSuivi")),
-                raw=Raw(code=code),
-                meaning=CODES.get((code or "",), UNMAPPED),
-                time=CLOCK.read(f"{date} {time}" if date and time else date, received_at=received_at),
-                place=place(city=event.get("libelleCentre"), facility=event.get("codeSa")),
-                description=text(event.get("libelleSuivi")) or text(event.get("libelleCourtSuivi")),
+            raw = Raw(code=code)
+            found += reading_of(
+                Scan(
+                    where=f"{pointer}/{index}",
+                    raw=raw,
+                    meaning=_meaning(raw),
+                    time=CLOCK.read(f"{date} {time}" if date and time else date, received_at=received_at),
+                    place=place(city=event.get("libelleCentre"), facility=event.get("codeSa")),
+                    description=text(event.get("libelleSuivi")) or text(event.get("libelleCourtSuivi")),
+                ),
+                text(shipment.get("noSuivi")),
+                rejections,
             )
         readings += with_estimate(found, estimate(text(shipment.get("dateLivraisonPrevue")), CLOCK.formats))
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
-def _shipments(body: object, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     if body in ({}, []):
         return
     if type(body) is not dict or not {"contenu", "listSuivis", "ok", "codeErreur"} & body.keys():
@@ -66,5 +71,6 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("Recherche d'envoi JSON",),
+    reread=_meaning,
     authentication=(UrlToken(), SharedHeader(header="Webhook-Token")),
 )

@@ -10,13 +10,14 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading, Rejection
+from events.event import Normalized, Raw, Reading
 from events.reading.formats import ISO
 from events.reading.json import read_json
 from events.reading.lists import JsonObject, as_list, objects
 from events.reading.meanings import UNMAPPED, Meaning, meanings
 from events.reading.places import place
-from events.reading.scan import scan
+from events.reading.rejections import Rejections
+from events.reading.scan import Scan, reading_of
 from events.reading.text import text
 from events.reading.times import Clock
 
@@ -28,29 +29,29 @@ CLOCK: Final = Clock(formats=ISO, default_zone="Europe/Berlin")
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:
     """Events of one answer; parcels with errors say nothing."""
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     readings: list[Reading] = []
     for where, parcel in _parcels(read_json(body), rejections):
         number = text(parcel.get("unitno")) or text(parcel.get("requested"))
         for pointer, event in _events(parcel, where, rejections):
-            code = text(event.get("code"))
-            meaning, by_category = _said(code or "")
+            raw = Raw(code=text(event.get("code")))
             at = place(city=event.get("city"), postal_code=event.get("postalCode"), country=event.get("country"))
-            readings += scan(
-                pointer=pointer,
-                rejections=rejections,
-                number=number,
-                raw=Raw(code=code),
-                meaning=meaning,
-                by_category=by_category,
-                time=CLOCK.read(text(event.get("eventDateTime")), at, received_at=received_at),
-                place=at,
-                description=text(event.get("description")),
+            readings += reading_of(
+                Scan(
+                    where=pointer,
+                    raw=raw,
+                    meaning=_meaning(raw),
+                    time=CLOCK.read(text(event.get("eventDateTime")), at, received_at=received_at),
+                    place=at,
+                    description=text(event.get("description")),
+                ),
+                number,
+                rejections,
             )
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
-def _parcels(body: object, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+def _parcels(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     if body in ({}, []):
         return
     if type(body) is dict and "unitno" in body:
@@ -61,7 +62,7 @@ def _parcels(body: object, rejections: list[Rejection]) -> Iterator[tuple[str, J
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of GLS")
 
 
-def _events(parcel: JsonObject, where: str, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+def _events(parcel: JsonObject, where: str, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     status = text(parcel.get("status"))
     if as_list(parcel.get("events")):
         pointer = f"{where}/events"
@@ -70,12 +71,13 @@ def _events(parcel: JsonObject, where: str, rejections: list[Rejection]) -> Iter
         yield f"{where}/status", {"code": status, "eventDateTime": parcel.get("statusDateTime")}
 
 
-def _said(code: str) -> tuple[Meaning, bool]:
+def _meaning(raw: Raw) -> Meaning:
+    code = raw.code or ""
     known = CODES.get(("event", code)) or CODES.get(("status", code))
     if known is not None:
-        return known, False
+        return known
     by_group = CODES.get(("group", code.partition(".")[0]))
-    return by_group or UNMAPPED, by_group is not None
+    return UNMAPPED if by_group is None else by_group.of_category()
 
 
 CARRIER: Final = Carrier(
@@ -84,5 +86,6 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("ECI track and trace JSON",),
+    reread=_meaning,
     authentication=(UrlToken(), SharedHeader(header="Webhook-Token")),
 )

@@ -10,18 +10,20 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading, Rejection
+from events.event import Normalized, Raw, Reading
 from events.reading.enrichment import estimate, with_estimate
 from events.reading.formats import TimeFormats
 from events.reading.json import read_json
 from events.reading.lists import JsonObject, child, objects
-from events.reading.meanings import UNMAPPED, meanings
+from events.reading.meanings import by_code, meanings
 from events.reading.places import place
-from events.reading.scans import Scan, readings_of
+from events.reading.rejections import Rejections
+from events.reading.scan import Scan, readings_of
 from events.reading.text import text
 from events.reading.times import Clock
 
 CODES: Final = meanings("hermes_codes.csv")
+_meaning: Final = by_code(CODES)
 
 FORMATS: Final = TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d[ %H:%M:%S]")
 CLOCK: Final = Clock(formats=FORMATS, default_zone="Europe/Berlin")
@@ -32,7 +34,7 @@ _ERROR_FIELDS: Final = frozenset({"error", "errors", "code", "message", "listOfR
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:
     """Events of one push or answer."""
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     readings: list[Reading] = []
     for where, shipment in _shipments(read_json(body), rejections):
         found = readings_of(_scans(shipment, where, received_at, rejections), text(shipment.get("shipmentID")), rejections)
@@ -40,7 +42,7 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
-def _shipments(body: object, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     if body in ({}, []):
         return
     if type(body) is list:
@@ -54,15 +56,16 @@ def _shipments(body: object, rejections: list[Rejection]) -> Iterator[tuple[str,
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no shipment information of Hermes")
 
 
-def _scans(shipment: JsonObject, where: str, received_at: datetime, rejections: list[Rejection]) -> Iterator[Scan]:
+def _scans(shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
     for index, status in objects(shipment.get("status"), f"{where}/status", rejections):
         unit = child(status, "scanningUnit")
         where_at = place(city=unit.get("city"), postal_code=unit.get("zipCode"), country=unit.get("countryCode"))
         code = text(status.get("code"))
+        raw = Raw(code=code)
         yield Scan(
             where=f"{where}/status/{index}",
-            raw=Raw(code=code),
-            meaning=CODES.get((code or "",), UNMAPPED),
+            raw=raw,
+            meaning=_meaning(raw),
             time=CLOCK.read(text(status.get("timestamp")), where_at, received_at=received_at),
             place=where_at,
             description=text(status.get("description")),
@@ -75,5 +78,6 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("Shipment information JSON",),
+    reread=_meaning,
     authentication=(SharedHeader(header="X-Webhook-Secret"), UrlToken()),
 )

@@ -13,11 +13,12 @@ from lxml.etree import _Element
 
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import NOWHERE, Normalized, Place, Raw, Reading, Rejection
+from events.event import NOWHERE, Normalized, Place, Raw, Reading
 from events.reading.formats import TimeFormats
 from events.reading.lines import place_in_line
 from events.reading.meanings import UNMAPPED, meanings
-from events.reading.scan import scan
+from events.reading.rejections import Rejections
+from events.reading.scan import Scan, reading_of
 from events.reading.times import Clock
 from events.reading.xml import Document, body_of, read_xml, texts
 
@@ -37,7 +38,7 @@ _BRANCH: Final = re.compile(r"(?P<head>(?:at|arrived at|departed) ics branch) (?
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:
     """Events of one answer."""
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     readings: list[Reading] = []
     for index, info in enumerate(_infos(read_xml(body)), start=1):
         fields = texts(info)
@@ -45,16 +46,18 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
         if number == PLACEHOLDER or (number is None and words is None):
             continue
         shape, where_at = _shape(words or "")
-        readings += scan(
-            pointer=f"TrackingInfo[{index}]",
-            rejections=rejections,
-            number=number,
-            raw=Raw(),
-            meaning=CODES.get((shape,), UNMAPPED),
-            time=CLOCK.read(fields.get("StatusDate"), where_at, received_at=received_at),
-            place=where_at,
-            description=words,
-            signatory=fields.get("Signby"),
+        readings += reading_of(
+            Scan(
+                where=f"TrackingInfo[{index}]",
+                raw=Raw(),
+                meaning=CODES.get((shape,), UNMAPPED),
+                time=CLOCK.read(fields.get("StatusDate"), where_at, received_at=received_at),
+                place=where_at,
+                description=words,
+                signed_by=fields.get("Signby"),
+            ),
+            number,
+            rejections,
         )
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 

@@ -12,17 +12,19 @@ from lxml.etree import _Element
 
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading, Rejection
+from events.event import Normalized, Raw, Reading
 from events.reading.enrichment import estimate, with_estimate
 from events.reading.formats import TimeFormats
 from events.reading.lines import place_in_line
-from events.reading.meanings import UNMAPPED, meanings
-from events.reading.scans import Scan, readings_of
+from events.reading.meanings import by_code, meanings
+from events.reading.rejections import Rejections
+from events.reading.scan import Scan, readings_of
 from events.reading.text import collapse
 from events.reading.times import Clock
 from events.reading.xml import body_of, read_xml, text_at, texts
 
 CODES: Final = meanings("landmark_codes.csv")
+_meaning: Final = by_code(CODES)
 
 FORMATS: Final = TimeFormats("%-m/%-d/%Y[ %-I:%M[:%S] %p]", "%Y-%m-%d[ %H:%M[:%S][%f]]", "%Y-%m-%dT%H:%M:%S[%f][%z]")
 CLOCK: Final = Clock(formats=FORMATS)
@@ -38,7 +40,7 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
         return Normalized()
     if answer.tag != _ROOT:
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no TrackResponse of Landmark")
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     readings: list[Reading] = []
     for index, package in enumerate(answer.iter("Package"), start=1):
         number = text_at(package, "LandmarkTrackingNumber", "TrackingNumber")
@@ -52,10 +54,11 @@ def _scans(package: _Element, where: str, received_at: datetime) -> Iterator[Sca
         fields = texts(event)
         code, words = fields.get("EventCode"), fields.get("Status")
         where_at = place_in_line(fields.get("Location"), two_letters="country")
+        raw = Raw(code=code)
         yield Scan(
             where=f"{where}/Event[{index}]",
-            raw=Raw(code=code),
-            meaning=CODES.get((code or "",), UNMAPPED),
+            raw=raw,
+            meaning=_meaning(raw),
             time=CLOCK.read(fields.get("DateTime"), where_at, received_at=received_at),
             place=where_at,
             description=collapse(words) if words else None,
@@ -68,5 +71,6 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("TrackResponse XML",),
+    reread=_meaning,
     authentication=(SharedHeader(header="X-Webhook-Secret"), UrlToken()),
 )

@@ -10,17 +10,19 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading, Rejection
+from events.event import Normalized, Raw, Reading
 from events.reading.formats import TimeFormats
 from events.reading.json import read_json
 from events.reading.lines import place_in_line
 from events.reading.lists import JsonObject, child, objects
-from events.reading.meanings import UNMAPPED, meanings
-from events.reading.scans import Scan, readings_of
+from events.reading.meanings import by_code, meanings
+from events.reading.rejections import Rejections
+from events.reading.scan import Scan, readings_of
 from events.reading.text import text
 from events.reading.times import Clock
 
 CODES: Final = meanings("morneau_codes.csv")
+_meaning: Final = by_code(CODES)
 
 CLOCK: Final = Clock(
     formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d[ %H:%M[:%S][%f]]"),
@@ -33,14 +35,14 @@ _ERROR_FIELDS: Final = frozenset({"Message", "message", "error", "errors", "Code
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:
     """Events of one answer."""
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     readings: list[Reading] = []
     for where, order in _orders(read_json(body), rejections):
         readings += readings_of(_scans(order, where, received_at, rejections), text(order.get("BillId")), rejections)
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
-def _orders(body: object, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+def _orders(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     if body in ({}, []):
         return
     if type(body) is list:
@@ -54,14 +56,15 @@ def _orders(body: object, rejections: list[Rejection]) -> Iterator[tuple[str, Js
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no order tracking of Morneau")
 
 
-def _scans(order: JsonObject, where: str, received_at: datetime, rejections: list[Rejection]) -> Iterator[Scan]:
+def _scans(order: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
     for index, status in objects(order.get("History"), f"{where}/History", rejections):
         where_at = place_in_line(text(status.get("Zone")), country="CA")
         code = text(status.get("StatusCode"))
+        raw = Raw(code=code, reason=text(status.get("StatusReasonCode")))
         yield Scan(
             where=f"{where}/History/{index}",
-            raw=Raw(code=code, reason=text(status.get("StatusReasonCode"))),
-            meaning=CODES.get((code or "",), UNMAPPED),
+            raw=raw,
+            meaning=_meaning(raw),
             time=CLOCK.read(text(status.get("DateTime")), where_at, received_at=received_at),
             place=where_at,
             description=text(status.get("Status")) or text(status.get("StatusDescription")),
@@ -76,5 +79,6 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("Order tracking JSON",),
+    reread=_meaning,
     authentication=(SharedHeader(header="X-Webhook-Secret"), UrlToken()),
 )

@@ -10,19 +10,23 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Place, Raw, Reading, Rejection
+from events.event import Normalized, Place, Raw, Reading
 from events.reading.enrichment import estimate, with_estimate
 from events.reading.formats import TimeFormats
 from events.reading.json import read_json
 from events.reading.lists import JsonObject, objects
-from events.reading.meanings import UNMAPPED, meanings
+from events.reading.meanings import UNMAPPED, Meaning, meanings
 from events.reading.places import place
-from events.reading.scans import Scan, readings_of
+from events.reading.rejections import Rejections
+from events.reading.scan import Scan, readings_of
 from events.reading.text import text
 from events.reading.times import Clock
 
 CODES: Final = meanings("nationex_codes.csv")
 """(level, code): words of the `shipment`, ids of exceptions of a `parcel`."""
+
+EXCEPTION: Final = "ExceptionId "
+"""Stands before such an id in an event's code."""
 
 FORMATS: Final = TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d[ %H:%M[:%S][%f]]")
 CLOCK: Final = Clock(formats=FORMATS, default_zone="America/Toronto")
@@ -32,7 +36,7 @@ _ERROR_FIELDS: Final = frozenset({"code", "error", "errors", "message", "Message
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:
     """Events of one answer."""
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     readings: list[Reading] = []
     for where, shipment in _shipments(read_json(body), rejections):
         readings += readings_of(_shipment_scans(shipment, where, received_at, rejections), text(shipment.get("ShipmentId")), rejections)
@@ -43,7 +47,7 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
-def _shipments(body: object, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     if body in ({}, []):
         return
     if type(body) is list:
@@ -55,31 +59,38 @@ def _shipments(body: object, rejections: list[Rejection]) -> Iterator[tuple[str,
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no shipment of Nationex")
 
 
-def _shipment_scans(shipment: JsonObject, where: str, received_at: datetime, rejections: list[Rejection]) -> Iterator[Scan]:
+def _shipment_scans(shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
     for index, status in objects(shipment.get("StatusHistories"), f"{where}/StatusHistories", rejections):
-        code, where_at = text(status.get("ShipmentStatus")), _depot(status.get("LastLocation"))
+        raw, where_at = Raw(code=text(status.get("ShipmentStatus"))), _depot(status.get("LastLocation"))
         yield Scan(
             where=f"{where}/StatusHistories/{index}",
-            raw=Raw(code=code),
-            meaning=CODES.get(("shipment", code or ""), UNMAPPED),
+            raw=raw,
+            meaning=_meaning(raw),
             time=CLOCK.read(text(status.get("StatusDate")), where_at, received_at=received_at),
             place=where_at,
             description=text(status.get("ShipmentStatusEn")) or text(status.get("ShipmentStatusFr")),
         )
 
 
-def _parcel_scans(parcel: JsonObject, where: str, received_at: datetime, rejections: list[Rejection]) -> Iterator[Scan]:
+def _parcel_scans(parcel: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
     for index, event in objects(parcel.get("History"), f"{where}/History", rejections):
         exception, where_at = text(event.get("ExceptionId")), _depot(event.get("CityDepot"))
+        raw = Raw(code=f"{EXCEPTION}{exception}" if exception else None)
         yield Scan(
             where=f"{where}/History/{index}",
-            raw=Raw(code=f"ExceptionId {exception}" if exception else None),
-            meaning=CODES.get(("parcel", exception or ""), UNMAPPED),
+            raw=raw,
+            meaning=_meaning(raw),
             time=CLOCK.read(text(event.get("ProcessedDate")), where_at, received_at=received_at),
             place=where_at,
             description=text(event.get("DescriptionEn")) or text(event.get("DescriptionFr")),
             native_id=text(event.get("ParcelHistoryId")),
         )
+
+
+def _meaning(raw: Raw) -> Meaning:
+    code = raw.code or ""
+    exception = code.removeprefix(EXCEPTION)
+    return CODES.get(("shipment", code) if exception == code else ("parcel", exception), UNMAPPED)
 
 
 def _depot(city: object) -> Place:
@@ -92,5 +103,6 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("Shipment JSON",),
+    reread=_meaning,
     authentication=(SharedHeader(header="X-Webhook-Secret"), UrlToken()),
 )

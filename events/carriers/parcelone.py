@@ -12,14 +12,15 @@ from lxml.etree import _Element
 
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading, Rejection
+from events.event import Normalized, Raw, Reading
 from events.reading.enrichment import estimate, with_estimate, with_signer
 from events.reading.formats import TimeFormats
 from events.reading.json import read_json
 from events.reading.lines import place_in_line
 from events.reading.lists import JsonObject, as_list, objects
 from events.reading.meanings import UNMAPPED, Meaning, meanings
-from events.reading.scans import Scan, readings_of
+from events.reading.rejections import Rejections
+from events.reading.scan import Scan, readings_of
 from events.reading.text import signer, text, without_markup
 from events.reading.times import Clock
 from events.reading.xml import Document, body_of, is_xml, read_xml, text_at, texts
@@ -36,7 +37,7 @@ _ERROR_FIELDS: Final = frozenset({"error", "errors", "message", "success"})
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:
     """Events of one push or answer."""
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     if is_xml(body):
         readings = list(_from_xml(read_xml(body), received_at, rejections))
     else:
@@ -44,7 +45,7 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
-def _from_json(body: object, where: str, received_at: datetime, rejections: list[Rejection]) -> Iterator[Reading]:
+def _from_json(body: object, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     if body in ({}, []):
         return
     if type(body) is list:
@@ -62,58 +63,70 @@ def _from_json(body: object, where: str, received_at: datetime, rejections: list
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking of PARCEL.ONE")
 
 
-def _result(result: JsonObject, where: str, received_at: datetime, rejections: list[Rejection]) -> list[Reading]:
+def _result(result: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> list[Reading]:
     number = next((found for name in _NUMBERS if (found := text(result.get(name)))), None)
     readings = readings_of(_scans(result, where, received_at, rejections), number, rejections)
     readings = with_signer(readings, signer(result.get("SignedBy")))
     return with_estimate(readings, estimate(text(result.get("EstimatedDelivery")), FORMATS))
 
 
-def _scans(result: JsonObject, where: str, received_at: datetime, rejections: list[Rejection]) -> Iterator[Scan]:
+def _scans(result: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
     events = result.get("Events")
     rollup = text(result.get("StatusCode"))
     if not as_list(events) and ("status", rollup) in CODES:
         events, where = {"StatusCode": rollup, "DateTime": result.get("DeliveryDate")}, f"{where}/StatusCode"
     for index, event in objects(events, f"{where}/Events", rejections):
         where_at = place_in_line(text(event.get("Location")))
-        code = text(event.get("StatusCode"))
+        raw = Raw(code=text(event.get("StatusCode")))
         yield Scan(
             where=f"{where}/Events/{index}",
-            raw=Raw(code=code),
-            meaning=CODES.get(("status", code or ""), UNMAPPED),
+            raw=raw,
+            meaning=_meaning(raw),
             time=CLOCK.read(text(event.get("DateTime")), where_at, received_at=received_at),
             place=where_at,
             description=without_markup(text(event.get("Description")) or text(event.get("Status"))),
         )
 
 
-def _last_mile_scans(body: JsonObject, where: str, received_at: datetime, rejections: list[Rejection]) -> Iterator[Scan]:
+def _last_mile_scans(body: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
     for index, event in objects(body["TrackingEvents"], f"{where}/TrackingEvents", rejections):
         country, _, city = (text(event.get("Location")) or "").partition(" ")
         is_country = len(country) == 2 and country.isupper()
         where_at = place_in_line(city if is_country else text(event.get("Location")), country=country if is_country else None)
         code, delivery = text(event.get("Statuscode")), text(event.get("DeliveryStatus"))
-        meaning, by_category = _last_mile_meaning(code, delivery)
+        raw = Raw(code=code, reason=delivery)
         yield Scan(
             where=f"{where}/TrackingEvents/{index}",
-            raw=Raw(code=code, reason=delivery),
-            meaning=meaning,
-            by_category=by_category,
+            raw=raw,
+            meaning=_last_mile_meaning(raw),
             time=CLOCK.read(text(event.get("EventdateCET")) or text(event.get("EventdateUTC")), where_at, received_at=received_at),
             place=where_at,
             description=without_markup(text(event.get("Status"))),
         )
 
 
-def _last_mile_meaning(code: str | None, delivery: str | None) -> tuple[Meaning, bool]:
-    found = CODES.get(("event", code or "")) or CODES.get(("delivery", delivery or ""))
+def _last_mile_meaning(raw: Raw) -> Meaning:
+    delivery = raw.reason or ""
+    found = CODES.get(("event", raw.code or "")) or CODES.get(("delivery", delivery))
     if found is not None:
-        return found, False
-    category = CODES.get(("delivery", (delivery or "").partition("_")[0]))
-    return (UNMAPPED, False) if category is None else (category, True)
+        return found
+    category = CODES.get(("delivery", delivery.partition("_")[0]))
+    return UNMAPPED if category is None else category.of_category()
 
 
-def _from_xml(document: Document, received_at: datetime, rejections: list[Rejection]) -> Iterator[Reading]:
+def _meaning(raw: Raw) -> Meaning:
+    """Of a status word or number."""
+    return CODES.get(("status", raw.code or ""), UNMAPPED)
+
+
+def _reread(raw: Raw) -> Meaning | None:
+    """Only TrackLMC prints a delivery status; an event code without one might be that of another interface."""
+    if raw.reason is not None:
+        return _last_mile_meaning(raw)
+    return None if ("event", raw.code or "") in CODES else _meaning(raw)
+
+
+def _from_xml(document: Document, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     answer = body_of(document)
     if answer is None or answer.tag == "Fault":
         return
@@ -127,11 +140,11 @@ def _from_xml(document: Document, received_at: datetime, rejections: list[Reject
 def _xml_scans(result: _Element, where: str, received_at: datetime) -> Iterator[Scan]:
     for index, event in enumerate(result.iterfind("Trackings/TrackingResult"), start=1):
         fields = texts(event)
-        code, where_at = fields.get("TrackingStatusCode"), place_in_line(fields.get("TrackingLocation"))
+        raw, where_at = Raw(code=fields.get("TrackingStatusCode")), place_in_line(fields.get("TrackingLocation"))
         yield Scan(
             where=f"{where}/TrackingResult[{index}]",
-            raw=Raw(code=code),
-            meaning=CODES.get(("status", code or ""), UNMAPPED),
+            raw=raw,
+            meaning=_meaning(raw),
             time=CLOCK.read(fields.get("TrackingDateTime"), where_at, received_at=received_at),
             place=where_at,
             description=without_markup(fields.get("TrackingStatus")),
@@ -144,5 +157,6 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("getTrackings SOAP", "REST tracking JSON", "TrackLMC JSON"),
+    reread=_reread,
     authentication=(SharedHeader(header="X-Webhook-Secret"), UrlToken()),
 )

@@ -12,16 +12,20 @@ from lxml.etree import _Element
 
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading, Rejection
+from events.event import Normalized, Raw, Reading
 from events.reading.formats import TimeFormats
 from events.reading.lines import place_in_line
-from events.reading.meanings import UNMAPPED, meanings
-from events.reading.scans import Scan, readings_of
+from events.reading.meanings import UNMAPPED, Meaning, codes_without_text, meanings
+from events.reading.rejections import Rejections
+from events.reading.scan import Scan, readings_of
 from events.reading.times import Clock
 from events.reading.xml import body_of, read_xml, text_at, texts
 
 CODES: Final = meanings("purolator_codes.csv")
 """(type, text): the text in lower case without the dash at its end; empty where every text means the same."""
+
+_CLEAR: Final = codes_without_text(CODES)
+_WORDED: Final = frozenset(code for code, words in CODES if words)
 
 CLOCK: Final = Clock(
     formats=TimeFormats("%Y-%m-%d[ %H%M%S]", "%Y-%m-%d %H:%M[:%S]", "%Y-%m-%d %H%M", "%Y-%m-%dT%H:%M:%S[%f][%z]"),
@@ -36,12 +40,17 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
         return Normalized()
     if not answer.tag.startswith("TrackPackagesBy"):
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of Purolator")
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     readings: list[Reading] = []
     for index, info in enumerate(answer.iter("TrackingInformation"), start=1):
         scans = _scans(info, f"TrackingInformation[{index}]", received_at)
         readings += readings_of(scans, text_at(info, "PIN/Value"), rejections)
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _reread(raw: Raw) -> Meaning | None:
+    code = raw.code or ""
+    return None if code in _WORDED else _CLEAR.get(code, UNMAPPED)
 
 
 def _scans(info: _Element, where: str, received_at: datetime) -> Iterator[Scan]:
@@ -68,5 +77,6 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("Tracking service SOAP",),
+    reread=_reread,
     authentication=(SharedHeader(header="X-Webhook-Secret"), UrlToken()),
 )

@@ -9,17 +9,19 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading, Rejection
+from events.event import Normalized, Raw, Reading
 from events.reading.enrichment import with_signer
 from events.reading.formats import ISO
 from events.reading.json import read_json
 from events.reading.lists import JsonObject, objects
-from events.reading.meanings import UNMAPPED, meanings
-from events.reading.scans import Scan, readings_of
+from events.reading.meanings import by_code, meanings
+from events.reading.rejections import Rejections
+from events.reading.scan import Scan, readings_of
 from events.reading.text import signer, text
 from events.reading.times import Clock
 
 CODES: Final = meanings("roadie_codes.csv")
+_meaning: Final = by_code(CODES)
 
 CLOCK: Final = Clock(formats=ISO)
 
@@ -29,7 +31,7 @@ _ERROR_FIELDS: Final = frozenset({"error", "errors", "message"})
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:
     """Events of one push or answer."""
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     readings: list[Reading] = []
     for where, shipment in _shipments(read_json(body), "", rejections):
         found = readings_of(_scans(shipment, where, received_at, rejections), text(shipment.get("tracking_number")), rejections)
@@ -37,7 +39,7 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
-def _shipments(body: object, where: str, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+def _shipments(body: object, where: str, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     if body in ({}, []):
         return
     if type(body) is list:
@@ -55,13 +57,14 @@ def _shipments(body: object, where: str, rejections: list[Rejection]) -> Iterato
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no shipment of Roadie")
 
 
-def _scans(shipment: JsonObject, where: str, received_at: datetime, rejections: list[Rejection]) -> Iterator[Scan]:
+def _scans(shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
     for index, event in objects(shipment.get("events"), f"{where}/events", rejections):
         code = text(event.get("name"))
+        raw = Raw(code=code)
         yield Scan(
             where=f"{where}/events/{index}",
-            raw=Raw(code=code),
-            meaning=CODES.get((code or "",), UNMAPPED),
+            raw=raw,
+            meaning=_meaning(raw),
             time=CLOCK.read(text(event.get("occurred_at")), received_at=received_at),
         )
 
@@ -72,5 +75,6 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("Shipment JSON",),
+    reread=_meaning,
     authentication=(SharedHeader(header="X-Webhook-Secret"), UrlToken()),
 )

@@ -10,14 +10,15 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading, Rejection
+from events.event import Normalized, Raw, Reading
 from events.reading.enrichment import estimate, with_estimate, with_signer
 from events.reading.formats import ISO
 from events.reading.json import read_json
 from events.reading.lists import JsonObject, as_list, child, objects
 from events.reading.meanings import UNMAPPED, Meaning, meanings
 from events.reading.places import place
-from events.reading.scans import Scan, readings_of
+from events.reading.rejections import Rejections
+from events.reading.scan import Scan, readings_of
 from events.reading.text import signer, text
 from events.reading.times import Clock
 
@@ -32,7 +33,7 @@ _ERROR_FIELDS: Final = frozenset({"error", "errors", "httpCode", "httpMessage", 
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:
     """Events of one answer."""
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     readings: list[Reading] = []
     for where, piece in _pieces(read_json(body), rejections):
         summary = child(piece, "summary")
@@ -43,7 +44,7 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
-def _pieces(body: object, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+def _pieces(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     if body in ({}, []):
         return
     if type(body) is not dict or not (_PIECES in body or _ERROR_FIELDS & body.keys()):
@@ -52,7 +53,7 @@ def _pieces(body: object, rejections: list[Rejection]) -> Iterator[tuple[str, Js
         yield f"/{_PIECES}/{index}", piece
 
 
-def _scans(piece: JsonObject, where: str, received_at: datetime, rejections: list[Rejection]) -> Iterator[Scan]:
+def _scans(piece: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
     summary = child(piece, "summary")
     last = {
         "eventCode": summary.get("lastEventCode"),
@@ -65,26 +66,26 @@ def _scans(piece: JsonObject, where: str, received_at: datetime, rejections: lis
         events = last if text(last["eventCode"]) else None
     for index, event in objects(events, f"{where}/events", rejections):
         is_last = (event.get("eventCode"), event.get("eventDateTime")) == (last["eventCode"], last["eventDateTime"])
-        code = text(event.get("eventCode"))
-        meaning, by_category = _meaning(code, text(summary.get("statusCategory")) if is_last else None)
+        raw = Raw(code=text(event.get("eventCode")))
         where_at = place(city=event.get("locationName"))
         yield Scan(
             where=f"{where}/events/{index}",
-            raw=Raw(code=code),
-            meaning=meaning,
-            by_category=by_category,
+            raw=raw,
+            meaning=_reread(raw) or _by_category(text(summary.get("statusCategory")) if is_last else None),
             time=CLOCK.read(text(event.get("eventDateTime")), where_at, received_at=received_at),
             place=where_at,
             description=text(event.get("eventName")),
         )
 
 
-def _meaning(code: str | None, category: str | None) -> tuple[Meaning, bool]:
-    found = CODES.get(("event", code or ""))
-    if found is not None:
-        return found, False
-    by_category = CODES.get(("category", (category or "").upper()))
-    return (UNMAPPED, False) if by_category is None else (by_category, True)
+def _reread(raw: Raw) -> Meaning | None:
+    """A code that is not known may be read by the category beside it."""
+    return CODES.get(("event", raw.code or ""))
+
+
+def _by_category(category: str | None) -> Meaning:
+    found = CODES.get(("category", (category or "").upper()))
+    return UNMAPPED if found is None else found.of_category()
 
 
 CARRIER: Final = Carrier(
@@ -93,5 +94,6 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("Tracking API v2 JSON",),
+    reread=_reread,
     authentication=(SharedHeader(header="X-Webhook-Secret"), UrlToken()),
 )

@@ -10,17 +10,19 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading, Rejection
+from events.event import Normalized, Raw, Reading
 from events.reading.formats import TimeFormats
 from events.reading.json import read_json
 from events.reading.lines import place_in_line
 from events.reading.lists import JsonObject, objects
-from events.reading.meanings import UNMAPPED, meanings
-from events.reading.scans import Scan, readings_of
+from events.reading.meanings import by_code, meanings
+from events.reading.rejections import Rejections
+from events.reading.scan import Scan, readings_of
 from events.reading.text import text
 from events.reading.times import Clock
 
 CODES: Final = meanings("seko_codes.csv")
+_meaning: Final = by_code(CODES)
 
 CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d[ %H:%M[:%S][%f]]"))
 
@@ -30,14 +32,14 @@ _ERROR_FIELDS: Final = frozenset({"Errors", "Error", "error", "errors", "Message
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:
     """Events of one push or answer."""
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     readings: list[Reading] = []
     for where, consignment in _consignments(read_json(body), rejections):
         readings += readings_of(_scans(consignment, where, received_at, rejections), text(consignment.get(_NUMBER)), rejections)
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
-def _consignments(body: object, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+def _consignments(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     if body in ({}, []):
         return
     if type(body) is list:
@@ -49,14 +51,15 @@ def _consignments(body: object, rejections: list[Rejection]) -> Iterator[tuple[s
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no consignment of SEKO")
 
 
-def _scans(consignment: JsonObject, where: str, received_at: datetime, rejections: list[Rejection]) -> Iterator[Scan]:
+def _scans(consignment: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
     for index, event in objects(consignment.get("Events"), f"{where}/Events", rejections):
         code, own = text(event.get("OmniCode")), text(event.get("Code"))
         where_at = place_in_line(text(event.get("Location")), two_letters="country")
+        raw = Raw(code=code or own, reason=own if code else None)
         yield Scan(
             where=f"{where}/Events/{index}",
-            raw=Raw(code=code or own, reason=own if code else None),
-            meaning=CODES.get((code or "",), UNMAPPED),
+            raw=raw,
+            meaning=_meaning(raw),
             time=CLOCK.read(text(event.get("EventDT")), where_at, received_at=received_at),
             place=where_at,
             description=text(event.get("Description")),
@@ -70,5 +73,6 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("OmniParcel tracking JSON",),
+    reread=_meaning,
     authentication=(SharedHeader(header="X-Webhook-Secret"), UrlToken()),
 )

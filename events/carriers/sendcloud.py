@@ -10,15 +10,17 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, Hmac
 from events.errors import Cause, UnreadableMessageError
-from events.event import Moment, Normalized, Raw, Rejection
+from events.event import Moment, Normalized, Raw
 from events.reading.json import read_json
 from events.reading.lists import JsonObject, child
-from events.reading.meanings import UNMAPPED, meanings
-from events.reading.scans import Scan, readings_of
+from events.reading.meanings import by_code, meanings
+from events.reading.rejections import Rejections
+from events.reading.scan import Scan, readings_of
 from events.reading.text import text
 from events.reading.times import read_epoch
 
 CODES: Final = meanings("sendcloud_codes.csv")
+_meaning: Final = by_code(CODES)
 
 SECONDS_MAX: Final = 10**11
 """An epoch beyond it is in milliseconds."""
@@ -33,7 +35,7 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
         return Normalized()
     if type(push) is not dict or not _ENVELOPE & push.keys():
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no webhook of Sendcloud")
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     parcel = child(push, "parcel")
     readings = readings_of(_scans(push, parcel, received_at), text(parcel.get("tracking_number")), rejections)
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
@@ -44,10 +46,11 @@ def _scans(push: JsonObject, parcel: JsonObject, received_at: datetime) -> Itera
     if not status:
         return
     code = text(status.get("id"))
+    raw = Raw(code=code)
     yield Scan(
         where="/parcel/status",
-        raw=Raw(code=code),
-        meaning=CODES.get((code or "",), UNMAPPED),
+        raw=raw,
+        meaning=_meaning(raw),
         time=_time(text(push.get("timestamp")), received_at),
         description=text(status.get("message")),
     )
@@ -66,5 +69,6 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("Parcel webhook JSON",),
+    reread=_meaning,
     authentication=(Hmac(header="Sendcloud-Signature"),),
 )

@@ -11,14 +11,15 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Rejection
+from events.event import Normalized, Raw
 from events.reading.enrichment import estimate, with_estimate, with_signer
 from events.reading.formats import ISO, TimeFormats
 from events.reading.json import read_json
 from events.reading.lines import place_in_line
 from events.reading.lists import JsonObject, child, objects
-from events.reading.meanings import UNMAPPED, meanings
-from events.reading.scans import Scan, readings_of
+from events.reading.meanings import UNMAPPED, Meaning, meanings
+from events.reading.rejections import Rejections
+from events.reading.scan import Scan, readings_of
 from events.reading.text import signer, text
 from events.reading.times import Clock
 
@@ -39,7 +40,7 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
         return Normalized()
     if type(order) is not dict or not (_EVENTS in order or _ERROR_FIELDS & order.keys()):
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Sendle")
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     number = text(order.get("sendle_reference")) or text(order.get("tracking_id"))
     readings = readings_of(_scans(order, received_at, rejections), number, rejections)
     signed = (_SIGNED.fullmatch(reading.description or "") for reading in readings)
@@ -48,17 +49,21 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
-def _scans(order: JsonObject, received_at: datetime, rejections: list[Rejection]) -> Iterator[Scan]:
+def _meaning(raw: Raw) -> Meaning:
+    return CODES.get(((raw.code or "").lower(),), UNMAPPED)
+
+
+def _scans(order: JsonObject, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
     origin, destination = (text(child(order, end).get("country")) for end in ("origin", "destination"))
     country = origin if origin == destination else None
     for index, event in objects(order.get(_EVENTS), f"/{_EVENTS}", rejections):
-        code, words, reason = text(event.get("event_type")), text(event.get("description")), text(event.get("reason"))
+        raw, words, reason = Raw(code=text(event.get("event_type"))), text(event.get("description")), text(event.get("reason"))
         line = text(event.get("location")) or text(event.get("origin_location"))
         where_at = place_in_line(line, country=country if line else None)
         yield Scan(
             where=f"/{_EVENTS}/{index}",
-            raw=Raw(code=code),
-            meaning=CODES.get(((code or "").lower(),), UNMAPPED),
+            raw=raw,
+            meaning=_meaning(raw),
             time=CLOCK.read(text(event.get("scan_time")), where_at, received_at=received_at),
             place=where_at,
             description=f"{words} ({reason})" if words and reason else words or reason,
@@ -71,5 +76,6 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("Tracking API JSON",),
+    reread=_meaning,
     authentication=(SharedHeader(header="X-Webhook-Secret"), UrlToken()),
 )

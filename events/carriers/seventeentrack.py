@@ -11,14 +11,15 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, Sha256Concat, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Moment, Normalized, Place, Raw, Reading, Rejection
+from events.event import Moment, Normalized, Place, Raw, Reading
 from events.reading.enrichment import estimate, with_estimate
 from events.reading.formats import TimeFormats
 from events.reading.json import read_json
 from events.reading.lists import JsonObject, as_list, child, objects
 from events.reading.meanings import UNMAPPED, Meaning, meanings
 from events.reading.places import place
-from events.reading.scan import scan
+from events.reading.rejections import Rejections
+from events.reading.scan import Scan, reading_of
 from events.reading.text import text
 from events.reading.times import Clock
 from events.vocabulary import Kind
@@ -28,6 +29,9 @@ CODES: Final = meanings("seventeentrack_codes.csv")
 
 CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d[ %H:%M[:%S]]", "%Y-%m-%dT%H:%M[%z]"))
 
+V1: Final = "e="
+"""Stands before the code of a v1 package in an event's code."""
+
 UNTOLD: Final = Meaning(Kind.INFO)
 _V1_EVENTS: Final = ("z1", "z2", "z9")
 _NEWEST_ONLY: Final = "z0"
@@ -35,7 +39,7 @@ _NEWEST_ONLY: Final = "z0"
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:
     """Events of one push or answer. Notices (`TRACKING_STOPPED`) and rejected numbers say nothing about scans."""
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     readings: list[Reading] = []
     for where, package in _packages(read_json(body), rejections):
         if "track" in package:
@@ -45,7 +49,7 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
-def _packages(body: object, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+def _packages(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     if body in ({}, []):
         return
     if type(body) is not dict or not ("data" in body or "event" in body or "code" in body):
@@ -58,7 +62,7 @@ def _packages(body: object, rejections: list[Rejection]) -> Iterator[tuple[str, 
             yield f"{where}/accepted/{at}", package
 
 
-def _package(package: JsonObject, where: str, received_at: datetime, rejections: list[Rejection]) -> list[Reading]:
+def _package(package: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> list[Reading]:
     info = child(package, "track_info")
     number = text(package.get("number"))
     newest = child(info, "latest_event")
@@ -90,32 +94,36 @@ def _package(package: JsonObject, where: str, received_at: datetime, rejections:
 
 
 def _event(
-    event: JsonObject, newest: JsonObject, *, number: str | None, pointer: str, received_at: datetime, rejections: list[Rejection]
+    event: JsonObject, newest: JsonObject, *, number: str | None, pointer: str, received_at: datetime, rejections: Rejections
 ) -> tuple[Reading, ...]:
-    raw, meaning, by_category = _said(event)
+    raw = Raw(code=text(event.get("sub_status")) or text(event.get("stage")))
     where = _place(event)
-    return scan(
-        pointer=pointer,
-        rejections=rejections,
-        number=number,
-        raw=raw,
-        meaning=meaning,
-        by_category=by_category,
-        time=_time(event, _zone_place(event, newest), received_at),
-        place=where,
-        description=text(event.get("description")),
+    return reading_of(
+        Scan(
+            where=pointer,
+            raw=raw,
+            meaning=_meaning(raw),
+            time=_time(event, _zone_place(event, newest), received_at),
+            place=where,
+            description=text(event.get("description")),
+        ),
+        number,
+        rejections,
     )
 
 
-def _said(event: JsonObject) -> tuple[Raw, Meaning, bool]:
-    sub_status, stage = text(event.get("sub_status")), text(event.get("stage"))
-    if sub_status is None:
-        return Raw(code=stage), CODES.get(("stage", stage or ""), UNMAPPED), False
-    known = CODES.get(("sub_status", sub_status))
+def _meaning(raw: Raw) -> Meaning:
+    code = raw.code or ""
+    known = CODES.get(("sub_status", code)) or CODES.get(("stage", code))
     if known is not None:
-        return Raw(code=sub_status), known, False
-    by_status = CODES.get(("status", sub_status.partition("_")[0]))
-    return Raw(code=sub_status), by_status or UNMAPPED, by_status is not None
+        return known
+    by_status = CODES.get(("status", code.partition("_")[0]))
+    return UNMAPPED if by_status is None else by_status.of_category()
+
+
+def _reread(raw: Raw) -> Meaning | None:
+    """In v1 the texts count."""
+    return None if raw.code is None or raw.code.startswith(V1) else _meaning(raw)
 
 
 def _place(event: JsonObject) -> Place:
@@ -144,23 +152,25 @@ def _time(event: JsonObject, where: Place, received_at: datetime) -> Moment | No
     return CLOCK.read_beside(f"{date} {time}" if time else date, text(printed.get("timezone")), where, received_at=received_at)
 
 
-def _rollup(latest: JsonObject, number: str | None, where: str, received_at: datetime, rejections: list[Rejection]) -> tuple[Reading, ...]:
+def _rollup(latest: JsonObject, number: str | None, where: str, received_at: datetime, rejections: Rejections) -> tuple[Reading, ...]:
     """A package without events as one scan without a time, where its status says something of the parcel."""
-    raw, meaning, by_category = _said({"sub_status": latest.get("sub_status") or latest.get("status")})
+    raw = Raw(code=text(latest.get("sub_status")) or text(latest.get("status")))
+    meaning = _meaning(raw)
     if meaning.kind is not Kind.SCAN:
         return ()
-    return scan(
-        pointer=f"{where}/track_info/latest_status",
-        rejections=rejections,
-        number=number,
-        raw=raw,
-        meaning=meaning,
-        by_category=by_category,
-        time=CLOCK.read(None, received_at=received_at),
+    return reading_of(
+        Scan(
+            where=f"{where}/track_info/latest_status",
+            raw=raw,
+            meaning=meaning,
+            time=CLOCK.read(None, received_at=received_at),
+        ),
+        number,
+        rejections,
     )
 
 
-def _package_v1(package: JsonObject, where: str, received_at: datetime, rejections: list[Rejection]) -> list[Reading]:
+def _package_v1(package: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> list[Reading]:
     track = child(package, "track")
     number, code = text(package.get("number")), text(track.get("e"))
     found = [
@@ -179,15 +189,17 @@ def _package_v1(package: JsonObject, where: str, received_at: datetime, rejectio
         if meaning is None:
             meaning = CODES.get(("e", code or ""), UNMAPPED) if is_newest else UNTOLD
         at = place(city=text(event.get("d")) or event.get("c"))
-        readings += scan(
-            pointer=pointer,
-            rejections=rejections,
-            number=number,
-            raw=Raw(code=f"e={code}" if is_newest and code else None),
-            meaning=meaning,
-            time=CLOCK.read(text(event.get("a")), at, received_at=received_at),
-            place=at,
-            description=description,
+        readings += reading_of(
+            Scan(
+                where=pointer,
+                raw=Raw(code=f"{V1}{code}" if is_newest and code else None),
+                meaning=meaning,
+                time=CLOCK.read(text(event.get("a")), at, received_at=received_at),
+                place=at,
+                description=description,
+            ),
+            number,
+            rejections,
         )
     return readings
 
@@ -203,5 +215,6 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("API v2 push and answer", "API v1 push"),
+    reread=_reread,
     authentication=(Sha256Concat(header="sign"), UrlToken()),
 )

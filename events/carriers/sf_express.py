@@ -11,18 +11,20 @@ from urllib.parse import unquote_to_bytes
 
 from events.carriers.carrier import Ack, Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading, Rejection
+from events.event import Normalized, Raw, Reading
 from events.reading.formats import TimeFormats
 from events.reading.json import read_json
 from events.reading.lists import JsonObject, child, objects
-from events.reading.meanings import UNMAPPED, meanings
+from events.reading.meanings import by_code, meanings
 from events.reading.places import place
-from events.reading.scans import Scan, readings_of
+from events.reading.rejections import Rejections
+from events.reading.scan import Scan, readings_of
 from events.reading.text import text
 from events.reading.times import Clock
 from events.reading.xml import Document, is_xml, read_xml
 
 CODES: Final = meanings("sf_express_codes.csv")
+_meaning: Final = by_code(CODES)
 
 CLOCK: Final = Clock(
     formats=TimeFormats("%Y-%m-%d[ %H:%M[:%S][%f]]", "%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y/%-m/%-d %-H:%M[:%S]"),
@@ -39,7 +41,7 @@ _ERROR_FIELDS: Final = frozenset({"apiErrorMsg", "apiResultCode", "errorCode", "
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:
     """Events of one push or answer."""
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     content = _content(body)
     routes = _from_xml(read_xml(content)) if is_xml(content) else _from_json(read_json(content), "", rejections)
     readings: list[Reading] = []
@@ -59,10 +61,11 @@ def _content(body: bytes) -> bytes:
 def _scan(route: JsonObject, where: str, received_at: datetime) -> Scan:
     where_at = place(city=route.get("acceptAddress"))
     code = text(route.get("opCode"))
+    raw = Raw(code=code, reason=text(route.get("reasonCode")))
     return Scan(
         where=where,
-        raw=Raw(code=code, reason=text(route.get("reasonCode"))),
-        meaning=CODES.get((code or "",), UNMAPPED),
+        raw=raw,
+        meaning=_meaning(raw),
         time=CLOCK.read(text(route.get("acceptTime")), where_at, received_at=received_at),
         place=where_at,
         description=text(route.get("remark")),
@@ -88,7 +91,7 @@ def _from_xml(document: Document) -> Iterator[tuple[str, str | None, JsonObject]
             yield f"RouteResponse/Route[{index}]", text(answer.get("mailno")), fields
 
 
-def _from_json(body: object, where: str, rejections: list[Rejection]) -> Iterator[tuple[str, str | None, JsonObject]]:
+def _from_json(body: object, where: str, rejections: Rejections) -> Iterator[tuple[str, str | None, JsonObject]]:
     if body in ({}, []):
         return
     if type(body) is not dict:
@@ -122,6 +125,7 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("RoutePushService XML", "RoutePushService JSON", "Route query JSON"),
+    reread=_meaning,
     authentication=(SharedHeader(header="X-Webhook-Secret"), UrlToken()),
     ack=Ack(content_type="text/xml", body=b'<Response service="RoutePushService"><Head>OK</Head></Response>'),
 )

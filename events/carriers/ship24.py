@@ -12,14 +12,15 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Moment, Normalized, Place, Raw, Reading, Rejection
+from events.event import Moment, Normalized, Place, Raw, Reading
 from events.reading.enrichment import estimate, with_estimate, with_signer
 from events.reading.formats import TimeFormats
 from events.reading.json import read_json
 from events.reading.lines import place_in_line
 from events.reading.lists import JsonObject, child, objects
 from events.reading.meanings import UNMAPPED, Meaning, meanings
-from events.reading.scans import Scan, readings_of
+from events.reading.rejections import Rejections
+from events.reading.scan import Scan, readings_of
 from events.reading.text import signer, text
 from events.reading.times import Clock
 from events.vocabulary import TimePrecision
@@ -37,7 +38,7 @@ _ERROR_FIELDS: Final = frozenset({"error", "errors", "message"})
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:
     """Events of one webhook or answer; other topics say nothing about scans."""
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     readings: list[Reading] = []
     for where, tracking in _trackings(read_json(body), "", rejections):
         delivery = child(tracking, "shipment", "delivery")
@@ -46,7 +47,7 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
-def _trackings(body: object, where: str, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+def _trackings(body: object, where: str, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     if body in ({}, []):
         return
     if type(body) is dict and _TRACKINGS in body:
@@ -60,7 +61,7 @@ def _trackings(body: object, where: str, rejections: list[Rejection]) -> Iterato
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no trackings of Ship24")
 
 
-def _readings(tracking: JsonObject, where: str, received_at: datetime, rejections: list[Rejection]) -> list[Reading]:
+def _readings(tracking: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> list[Reading]:
     of_tracker = text(child(tracking, "tracker").get("trackingNumber"))
     found = []
     for index, event in objects(tracking.get("events"), f"{where}/events", rejections):
@@ -70,15 +71,13 @@ def _readings(tracking: JsonObject, where: str, received_at: datetime, rejection
 
 
 def _scan(event: JsonObject, where: str, received_at: datetime) -> Scan:
-    code = text(event.get("statusCode"))
-    meaning, by_category = _meaning(code, text(event.get("statusMilestone")))
+    raw = Raw(code=text(event.get("statusCode")))
     is_american = (text(event.get("courierCode")) or "").startswith("us")
     where_at = place_in_line(text(event.get("location")), two_letters="state" if is_american else None)
     return Scan(
         where=where,
-        raw=Raw(code=code),
-        meaning=meaning,
-        by_category=by_category,
+        raw=raw,
+        meaning=_reread(raw) or _by_milestone(raw, text(event.get("statusMilestone"))),
         time=_time(event, where_at, received_at),
         place=where_at,
         description=text(event.get("status")),
@@ -86,14 +85,16 @@ def _scan(event: JsonObject, where: str, received_at: datetime) -> Scan:
     )
 
 
-def _meaning(code: str | None, milestone: str | None) -> tuple[Meaning, bool]:
-    found = CODES.get(("code", code or ""))
-    if found is not None:
-        return found, False
-    by_category = CODES.get(("milestone", milestone or ""), UNMAPPED)
-    if by_category.status is None:
-        return UNMAPPED if code else by_category, False
-    return by_category, True
+def _reread(raw: Raw) -> Meaning | None:
+    """An event without a code that is known is read by its milestone, which the raw fields lack."""
+    return CODES.get(("code", raw.code or ""))
+
+
+def _by_milestone(raw: Raw, milestone: str | None) -> Meaning:
+    found = CODES.get(("milestone", milestone or ""), UNMAPPED)
+    if found.status is None:
+        return UNMAPPED if raw.code else found
+    return found.of_category()
 
 
 def _time(event: JsonObject, where: Place, received_at: datetime) -> Moment | None:
@@ -113,5 +114,6 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("Webhook JSON", "Tracking API JSON"),
+    reread=_reread,
     authentication=(SharedHeader(header="Authorization", prefix="Bearer "), UrlToken()),
 )

@@ -12,14 +12,15 @@ from typing import Final, NamedTuple
 
 from events.carriers.carrier import Carrier, RsaSha256
 from events.errors import Cause, UnreadableMessageError
-from events.event import Moment, Normalized, Place, Raw, Rejection
+from events.event import Moment, Normalized, Place, Raw
 from events.reading.enrichment import estimate, with_estimate
 from events.reading.formats import TimeFormats
 from events.reading.json import read_json
 from events.reading.lists import JsonObject, child, objects
 from events.reading.meanings import UNMAPPED, Meaning, meanings
 from events.reading.places import place
-from events.reading.scans import Scan, readings_of
+from events.reading.rejections import Rejections
+from events.reading.scan import Scan, readings_of
 from events.reading.text import text
 from events.reading.times import Clock
 from events.vocabulary import Kind, Status
@@ -62,7 +63,7 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
     where, tracking = ("/data", child(push, "data")) if "data" in push else ("", push)
     if not ("events" in tracking or "tracking_number" in tracking or _ERROR_FIELDS & push.keys()):
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking of ShipEngine")
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     number = text(tracking.get("tracking_number"))
     readings = readings_of(_scans(tracking, where, _rollup(push, tracking), received_at, rejections), number, rejections)
     readings = with_estimate(readings, estimate(text(tracking.get("estimated_delivery_date")), FORMATS))
@@ -76,19 +77,18 @@ def _rollup(push: JsonObject, tracking: JsonObject) -> Rollup:
     return Rollup(status and status.upper(), text(tracking.get("carrier_status_code")), _ALSO.get(carrier, carrier))
 
 
-def _scans(tracking: JsonObject, where: str, rollup: Rollup, received_at: datetime, rejections: list[Rejection]) -> Iterator[Scan]:
+def _scans(tracking: JsonObject, where: str, rollup: Rollup, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
     found = [
         _printed(event, f"{where}/events/{at}", received_at) for at, event in objects(tracking.get("events"), f"{where}/events", rejections)
     ]
     newest = max((one.time.instant for one in found if one.time is not None), default=None)
     for one in found:
         is_newest = one.time is not None and one.time.instant == newest
-        raw, meaning, by_category = _said(one.event, rollup, is_newest=is_newest)
+        raw, meaning = _said(one.event, rollup, is_newest=is_newest)
         yield Scan(
             where=one.where,
             raw=raw,
             meaning=meaning,
-            by_category=by_category,
             time=one.time,
             place=one.place,
             description=text(one.event.get("description")) or text(one.event.get("event_description")),
@@ -109,22 +109,31 @@ def _printed(event: JsonObject, where: str, received_at: datetime) -> Printed:
     return Printed(where, event, where_at, CLOCK.read(printed, where_at, received_at=received_at))
 
 
-def _said(event: JsonObject, rollup: Rollup, *, is_newest: bool) -> tuple[Raw, Meaning, bool]:
-    """The code, its meaning, and whether that is the meaning of the shipment's status only."""
+def _said(event: JsonObject, rollup: Rollup, *, is_newest: bool) -> tuple[Raw, Meaning]:
     code, status = text(event.get("event_code")), text(event.get("status_code"))
-    own = CODES.get(("status", (status or "").upper()))
     raw = Raw(code=code or status, further=(status,) if code and status else ())
+    own = _own(status)
     if own is not None and own.kind is Kind.SCAN:
-        return raw, own, False
+        return raw, own
     found = CODES.get((rollup.carrier, code or "")) or CODES.get(("", code or "")) or own
     if found is not None:
-        return raw, found, False
+        return raw, found
     of_shipment = CODES.get(("status", rollup.status or ""), UNMAPPED) if is_newest else UNMAPPED
     if of_shipment.status is None:
-        return raw, UNMAPPED, False
+        return raw, UNMAPPED
     if raw.code is None and of_shipment.status is Status.DELIVERED:
         raw = Raw(code=rollup.carrier_status)
-    return raw, of_shipment, code is not None
+    return raw, of_shipment if code is None else of_shipment.of_category()
+
+
+def _own(status: str | None) -> Meaning | None:
+    return CODES.get(("status", (status or "").upper()))
+
+
+def _reread(raw: Raw) -> Meaning | None:
+    """Without a status of its own an event is read by its carrier's code or the shipment, of which the raw fields know nothing."""
+    own = _own(raw.further[0]) if raw.further else None
+    return own if own is not None and own.kind is Kind.SCAN else None
 
 
 CARRIER: Final = Carrier(
@@ -133,5 +142,6 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("API_TRACK webhook JSON", "Tracking answer JSON"),
+    reread=_reread,
     authentication=(RsaSha256(signature_header="x-shipengine-rsa-sha256-signature", timestamp_header="x-shipengine-timestamp"),),
 )

@@ -10,14 +10,15 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, TimestampedHmac, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Rejection
+from events.event import Normalized, Raw
 from events.reading.enrichment import estimate, with_estimate
 from events.reading.formats import ISO
 from events.reading.json import read_json
 from events.reading.lists import JsonObject, as_list, child, objects
 from events.reading.meanings import UNMAPPED, Meaning, meanings
 from events.reading.places import place
-from events.reading.scans import Scan, readings_of
+from events.reading.rejections import Rejections
+from events.reading.scan import Scan, readings_of
 from events.reading.text import text, text_unless
 from events.reading.times import Clock
 from events.vocabulary import Kind, Status
@@ -44,12 +45,12 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
     where, track = ("/data", child(push, "data")) if "data" in push else ("", push)
     if not (_HISTORY in track or "tracking_status" in track or _ERROR_FIELDS & push.keys()):
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no track of Shippo")
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     readings = readings_of(_scans(track, where, received_at, rejections), text(track.get("tracking_number")), rejections)
     return Normalized(readings=tuple(with_estimate(readings, estimate(text(track.get("eta")), ISO))), rejections=tuple(rejections))
 
 
-def _scans(track: JsonObject, where: str, received_at: datetime, rejections: list[Rejection]) -> Iterator[Scan]:
+def _scans(track: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
     history = track.get(_HISTORY)
     for index, event in objects(history, f"{where}/{_HISTORY}", rejections):
         yield _scan(event, f"{where}/{_HISTORY}/{index}", received_at, text_unless(event.get("object_id"), PLACEHOLDER))
@@ -65,12 +66,11 @@ def _scan(event: JsonObject, where: str, received_at: datetime, native_id: str |
     )
     status = text(event.get("status"))
     substatus = text(child(event, "substatus").get("code")) or text(event.get("substatus"))
-    meaning, by_category = _meaning(status, substatus)
+    raw = Raw(code=status, reason=substatus)
     return Scan(
         where=where,
-        raw=Raw(code=status, reason=substatus),
-        meaning=meaning,
-        by_category=by_category,
+        raw=raw,
+        meaning=_meaning(raw),
         time=CLOCK.read(text(event.get("status_date")), where_at, received_at=received_at),
         place=where_at,
         description=text(event.get("status_details")),
@@ -78,16 +78,17 @@ def _scan(event: JsonObject, where: str, received_at: datetime, native_id: str |
     )
 
 
-def _meaning(status: str | None, substatus: str | None) -> tuple[Meaning, bool]:
-    by_status = CODES.get(("status", status or ""))
+def _meaning(raw: Raw) -> Meaning:
+    substatus = raw.reason
+    by_status = CODES.get(("status", raw.code or ""))
     if by_status is None:
-        return UNMAPPED, False
+        return UNMAPPED
     if substatus is None or by_status.status in DECISIVE or ("silent", substatus) in CODES:
-        return by_status, False
+        return by_status
     refined = CODES.get(("substatus", substatus))
     if refined is None:
-        return by_status, by_status.kind is Kind.SCAN
-    return refined, False
+        return by_status.of_category() if by_status.kind is Kind.SCAN else by_status
+    return refined
 
 
 CARRIER: Final = Carrier(
@@ -96,5 +97,6 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("track_updated webhook JSON", "Track JSON"),
+    reread=_meaning,
     authentication=(TimestampedHmac(header="Shippo-Auth-Signature"), UrlToken()),
 )

@@ -10,18 +10,20 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading, Rejection
+from events.event import Normalized, Raw, Reading
 from events.reading.enrichment import estimate, with_estimate
 from events.reading.formats import ISO
 from events.reading.json import read_json
 from events.reading.lists import JsonObject, child, objects
-from events.reading.meanings import UNMAPPED, meanings
+from events.reading.meanings import by_code, meanings
 from events.reading.places import place
-from events.reading.scans import Scan, readings_of
+from events.reading.rejections import Rejections
+from events.reading.scan import Scan, readings_of
 from events.reading.text import text
 from events.reading.times import Clock
 
 CODES: Final = meanings("smartkargo_codes.csv")
+_meaning: Final = by_code(CODES)
 
 CLOCK: Final = Clock(formats=ISO)
 
@@ -31,7 +33,7 @@ _ERROR_FIELDS: Final = frozenset({"error", "errors", "message", "Message", "vali
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:
     """Events of one push or answer."""
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     readings: list[Reading] = []
     estimates: list[str | None] = []
     for where, event in _events(read_json(body), rejections):
@@ -41,7 +43,7 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
     return Normalized(readings=_with_estimates(readings, estimates), rejections=tuple(rejections))
 
 
-def _events(body: object, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+def _events(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     if body in ({}, []):
         return
     if type(body) is list:
@@ -76,10 +78,11 @@ def _scan(event: JsonObject, where: str, received_at: datetime) -> Scan:
         facility=event.get("eventLocation") or location.get("eventLocation"),
     )
     code, detail = text(event.get("eventType")), text(event.get("subEventType"))
+    raw = Raw(code=code, further=(detail,) if detail else ())
     return Scan(
         where=where,
-        raw=Raw(code=code, further=(detail,) if detail else ()),
-        meaning=CODES.get((code or "",), UNMAPPED),
+        raw=raw,
+        meaning=_meaning(raw),
         time=CLOCK.read_beside(text(event.get("eventDate")), text(location.get("timezone")), where_at, received_at=received_at),
         place=where_at,
         description=text(event.get("description")),
@@ -104,5 +107,6 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("Tracking JSON",),
+    reread=_meaning,
     authentication=(SharedHeader(header="X-Webhook-Secret"), UrlToken()),
 )

@@ -10,18 +10,20 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Moment, Normalized, Place, Raw, Reading, Rejection
+from events.event import Moment, Normalized, Place, Raw, Reading
 from events.reading.formats import TimeFormats
 from events.reading.json import read_json
 from events.reading.lists import JsonObject, child, objects
-from events.reading.meanings import UNMAPPED, meanings
+from events.reading.meanings import by_code, meanings
 from events.reading.places import place
-from events.reading.scans import Scan, readings_of
+from events.reading.rejections import Rejections
+from events.reading.scan import Scan, readings_of
 from events.reading.text import text
 from events.reading.times import Clock, read_epoch
 from events.vocabulary import TzSource
 
 CODES: Final = meanings("spring_codes.csv")
+_meaning: Final = by_code(CODES)
 
 CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%d[ %H:%M[:%S][%f]]", "%Y-%m-%dT%H:%M:%S[%f][%z]"))
 
@@ -31,14 +33,14 @@ _ERROR_FIELDS: Final = frozenset({"Error", "ErrorLevel", "error", "errors"})
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:
     """Events of one push or answer."""
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     readings: list[Reading] = []
     for where, shipment in _shipments(read_json(body), rejections):
         readings += readings_of(_scans(shipment, where, received_at, rejections), text(shipment.get("TrackingNumber")), rejections)
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
-def _shipments(body: object, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     if body in ({}, []):
         return
     if type(body) is list:
@@ -52,14 +54,15 @@ def _shipments(body: object, rejections: list[Rejection]) -> Iterator[tuple[str,
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no shipment of Spring")
 
 
-def _scans(shipment: JsonObject, where: str, received_at: datetime, rejections: list[Rejection]) -> Iterator[Scan]:
+def _scans(shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
     for index, event in objects(shipment.get("Events"), f"{where}/Events", rejections):
         where_at = place(city=event.get("City"), region=event.get("State"), postal_code=event.get("Zip"), country=event.get("Country"))
         code = text(event.get("Code"))
+        raw = Raw(code=code)
         yield Scan(
             where=f"{where}/Events/{index}",
-            raw=Raw(code=code),
-            meaning=CODES.get((code or "",), UNMAPPED),
+            raw=raw,
+            meaning=_meaning(raw),
             time=_time(event, where_at, received_at),
             place=where_at,
             description=text(event.get("Description")),
@@ -83,5 +86,6 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("TrackShipment JSON",),
+    reread=_meaning,
     authentication=(SharedHeader(header="X-Webhook-Secret"), UrlToken()),
 )

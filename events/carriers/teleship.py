@@ -10,14 +10,15 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, Hmac, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading, Rejection
+from events.event import Normalized, Raw, Reading
 from events.reading.enrichment import estimate, with_estimate
 from events.reading.formats import ISO
 from events.reading.json import read_json
 from events.reading.lines import place_in_line
 from events.reading.lists import JsonObject, objects
-from events.reading.meanings import UNMAPPED, meanings
-from events.reading.scans import Scan, readings_of
+from events.reading.meanings import UNMAPPED, Meaning, meanings
+from events.reading.rejections import Rejections
+from events.reading.scan import Scan, readings_of
 from events.reading.text import text
 from events.reading.times import Clock
 
@@ -31,7 +32,7 @@ _ERROR_FIELDS: Final = frozenset({"error", "errors", "message", "messages", "sta
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:
     """Events of one webhook or answer; other webhooks say nothing about scans."""
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     readings: list[Reading] = []
     for where, shipment in _shipments(read_json(body), "", rejections):
         found = readings_of(_scans(shipment, where, received_at, rejections), text(shipment.get("trackingNumber")), rejections)
@@ -39,7 +40,7 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
-def _shipments(body: object, where: str, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+def _shipments(body: object, where: str, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     if body in ({}, []):
         return
     if type(body) is list:
@@ -55,14 +56,18 @@ def _shipments(body: object, where: str, rejections: list[Rejection]) -> Iterato
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no shipment of Teleship")
 
 
-def _scans(shipment: JsonObject, where: str, received_at: datetime, rejections: list[Rejection]) -> Iterator[Scan]:
+def _meaning(raw: Raw) -> Meaning:
+    return CODES.get(((raw.code or "").lower(),), UNMAPPED)
+
+
+def _scans(shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
     for index, event in objects(shipment.get("events"), f"{where}/events", rejections):
         where_at = place_in_line(text(event.get("location")))
-        code = text(event.get("code"))
+        raw = Raw(code=text(event.get("code")))
         yield Scan(
             where=f"{where}/events/{index}",
-            raw=Raw(code=code),
-            meaning=CODES.get(((code or "").lower(),), UNMAPPED),
+            raw=raw,
+            meaning=_meaning(raw),
             time=CLOCK.read(text(event.get("timestamp")), where_at, received_at=received_at),
             place=where_at,
             description=text(event.get("description")),
@@ -75,5 +80,6 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("Shipment webhook JSON", "Tracking API JSON"),
+    reread=_meaning,
     authentication=(Hmac(header="x-teleship-signature"), UrlToken()),
 )

@@ -12,12 +12,13 @@ from lxml.etree import _Element
 
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading, Rejection
+from events.event import Normalized, Raw, Reading
 from events.reading.enrichment import with_signer
 from events.reading.formats import TimeFormats
 from events.reading.meanings import UNMAPPED, Meaning, meanings
 from events.reading.places import place
-from events.reading.scans import Scan, readings_of
+from events.reading.rejections import Rejections
+from events.reading.scan import Scan, readings_of
 from events.reading.text import signer
 from events.reading.times import Clock
 from events.reading.xml import body_of, read_xml, texts
@@ -38,7 +39,7 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
         return Normalized()
     if answer.tag != _ROOT:
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no TrackResponse of TNT")
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     readings: list[Reading] = []
     for index, consignment in enumerate(answer.iterfind("Consignment"), start=1):
         fields = texts(consignment)
@@ -52,12 +53,12 @@ def _scans(consignment: _Element, of_all: dict[str, str], where: str, received_a
     statuses = consignment.findall("StatusData")
     for index, status in enumerate(statuses, start=1):
         fields = texts(status)
-        code = fields.get("StatusCode")
+        raw = Raw(code=fields.get("StatusCode"))
         where_at = place(city=fields.get("DepotName"), facility=fields.get("Depot"))
         yield Scan(
             where=f"{where}/StatusData[{index}]",
-            raw=Raw(code=code),
-            meaning=CODES.get(("status", code or ""), UNMAPPED),
+            raw=raw,
+            meaning=_meaning(raw),
             time=CLOCK.read(_joined(fields.get("LocalEventDate"), fields.get("LocalEventTime")), where_at, received_at=received_at),
             place=where_at,
             description=fields.get("StatusDescription"),
@@ -75,6 +76,15 @@ def _scans(consignment: _Element, of_all: dict[str, str], where: str, received_a
         )
 
 
+def _meaning(raw: Raw) -> Meaning:
+    return CODES.get(("status", raw.code or ""), UNMAPPED)
+
+
+def _reread(raw: Raw) -> Meaning | None:
+    """The code of a summary may be that of a status too."""
+    return None if ("summary", raw.code or "") in CODES else _meaning(raw)
+
+
 def _joined(date: str | None, time: str | None) -> str | None:
     return f"{date} {time}" if date and time else date
 
@@ -85,5 +95,6 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("ExpressConnect TrackResponse XML",),
+    reread=_reread,
     authentication=(SharedHeader(header="X-Webhook-Secret"), UrlToken()),
 )

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from events.carriers.carrier import Ack, Carrier, SharedHeader
+from events.carriers.ups_codes import reread
 from events.carriers.ups_json import read_json_message
 from events.carriers.ups_xml import read_xml_message
 from events.event import Normalized
@@ -27,6 +28,7 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("Track Alert webhook (JSON)", "Track API (JSON)", "TrackResponse (XML)", "TrackResponse (SOAP)"),
+    reread=reread,
     authentication=(SharedHeader(header="credential"),),
     ack=Ack(status=200),
 )

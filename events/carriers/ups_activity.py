@@ -46,7 +46,7 @@ def read_activity(activity: Activity, received_at: datetime) -> Reading | str:
     time = _time(activity, received_at)
     if time is None:
         return UNREADABLE_TIME
-    (kind, status, reason), by_category = meaning(activity.type, activity.code, activity.text)
+    kind, status, reason, by_category = meaning(activity.type, activity.code, activity.text)
     return Reading(
         tracking_number=activity.number,
         kind=kind,

@@ -7,6 +7,7 @@
 from functools import cache
 from typing import Final
 
+from events.event import Raw
 from events.reading.meanings import UNMAPPED, Meaning, meanings
 from events.vocabulary import Kind, Status
 
@@ -20,16 +21,21 @@ _DESTINATION_SCAN: Final = ("I", "DS")
 _OUT_FOR_DELIVERY: Final = frozenset({"out for delivery", "out for delivery today"})
 
 
-def meaning(status_type: str | None, code: str | None, text: str | None) -> tuple[Meaning, bool]:
-    """The meaning of a status, and whether its type alone gave it. `text` decides only for I/DS, which UPS prints for two things."""
+def meaning(status_type: str | None, code: str | None, text: str | None) -> Meaning:
+    """The meaning of a status. `text` decides only for I/DS, which UPS prints for two things."""
     key = (status_type or "", code or "")
     if key == _DESTINATION_SCAN and text is not None and text.casefold().rstrip(".") in _OUT_FOR_DELIVERY:
-        return Meaning(Kind.SCAN, Status.OUT_FOR_DELIVERY), False
+        return Meaning(Kind.SCAN, Status.OUT_FOR_DELIVERY)
     known = _table().get(key)
     if known is not None:
-        return known, False
+        return known
     by_type = _BY_TYPE.get(key[0]) if code else None
-    return (UNMAPPED, False) if by_type is None else (by_type, True)
+    return UNMAPPED if by_type is None else by_type.of_category()
+
+
+def reread(raw: Raw) -> Meaning | None:
+    """A status whose text is not known."""
+    return None if (raw.type, raw.code) == _DESTINATION_SCAN else meaning(raw.type, raw.code, None)
 
 
 @cache

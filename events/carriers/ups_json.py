@@ -5,10 +5,11 @@ from typing import Final
 
 from events.carriers.ups_activity import PLACEHOLDERS, Activity, iso_date, read_activity
 from events.errors import Cause, UnreadableMessageError
-from events.event import NOWHERE, Normalized, Place, Reading, Rejection
+from events.event import NOWHERE, Normalized, Place, Reading
 from events.reading.enrichment import with_estimate, with_signer
 from events.reading.lists import JsonObject, as_list, child, objects
 from events.reading.places import place
+from events.reading.rejections import Rejections
 from events.reading.text import signer, text, text_unless
 
 _ALERT_KEYS: Final = frozenset({"activityStatus", "localActivityDate", "activityLocation"})
@@ -36,7 +37,7 @@ def read_json_message(value: object, received_at: datetime) -> Normalized:
 
 def _read_alerts(alerts: list[object], pointer: str, received_at: datetime) -> Normalized:
     readings: list[Reading] = []
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     for index, alert in objects(alerts, pointer, rejections):
         if not _ALERT_KEYS & alert.keys():
             raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "a list of something else than track alerts of UPS")
@@ -66,7 +67,7 @@ def _alert(alert: JsonObject) -> Activity:
 
 def _read_track_response(response: JsonObject, pointer: str, received_at: datetime) -> Normalized:
     readings: list[Reading] = []
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     shipments_key = "shipment" if "shipment" in response else "Shipment"
     for at, shipment in objects(response.get(shipments_key), f"{pointer}/{shipments_key}", rejections):
         packages_key = "package" if "package" in shipment else "Package"
@@ -77,9 +78,7 @@ def _read_track_response(response: JsonObject, pointer: str, received_at: dateti
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
-def _read_package(
-    package: JsonObject, inquired: str | None, pointer: str, rejections: list[Rejection], received_at: datetime
-) -> list[Reading]:
+def _read_package(package: JsonObject, inquired: str | None, pointer: str, rejections: Rejections, received_at: datetime) -> list[Reading]:
     number = _number(package.get("trackingNumber", package.get("TrackingNumber"))) or inquired
     key = "activity" if "activity" in package else "Activity"
     readings: list[Reading] = []
@@ -155,8 +154,8 @@ def _estimate(dates: object) -> str | None:
     return next((iso_date(by_type[kind]) for kind in _ESTIMATES if iso_date(by_type.get(kind)) is not None), None)
 
 
-def _keep(read: Reading | str, pointer: str, readings: list[Reading], rejections: list[Rejection]) -> None:
+def _keep(read: Reading | str, pointer: str, readings: list[Reading], rejections: Rejections) -> None:
     if isinstance(read, str):
-        rejections.append(Rejection(pointer=pointer, why=read))
+        rejections.add(pointer=pointer, why=read)
     else:
         readings.append(read)

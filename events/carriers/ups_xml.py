@@ -6,9 +6,10 @@ from lxml import etree
 
 from events.carriers.ups_activity import Activity, iso_date, read_activity
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Place, Reading, Rejection
+from events.event import Normalized, Place, Reading
 from events.reading.enrichment import with_estimate
 from events.reading.places import place
+from events.reading.rejections import Rejections
 from events.reading.xml import Document, body_of, elements, text_at
 
 
@@ -20,29 +21,27 @@ def read_xml_message(document: Document, received_at: datetime) -> Normalized:
     if response.tag != "TrackResponse":
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "no track response of UPS")
     readings: list[Reading] = []
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     for at, shipment in elements(response, "Shipment"):
         inquired = text_at(shipment, "InquiryNumber/Value", "ShipmentIdentificationNumber", "InquiryNumber")
         for index, package in elements(shipment, "Package"):
-            activities, rejected = _read_activities(package, f"/TrackResponse/Shipment/{at}/Package/{index}", inquired, received_at)
-            readings += with_estimate(activities, _estimate(shipment, package))
-            rejections += rejected
+            where = f"/TrackResponse/Shipment/{at}/Package/{index}"
+            readings += with_estimate(_activities(package, where, inquired, received_at, rejections), _estimate(shipment, package))
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
-def _read_activities(
-    package: etree._Element, pointer: str, inquired: str | None, received_at: datetime
-) -> tuple[list[Reading], list[Rejection]]:
+def _activities(
+    package: etree._Element, pointer: str, inquired: str | None, received_at: datetime, rejections: Rejections
+) -> list[Reading]:
     number = text_at(package, "TrackingNumber") or inquired
     readings: list[Reading] = []
-    rejections: list[Rejection] = []
     for index, element in elements(package, "Activity"):
         read = read_activity(_activity(element, number), received_at)
         if isinstance(read, str):
-            rejections.append(Rejection(pointer=f"{pointer}/Activity/{index}", why=read))
+            rejections.add(pointer=f"{pointer}/Activity/{index}", why=read)
         else:
             readings.append(read)
-    return readings, rejections
+    return readings
 
 
 def _estimate(shipment: etree._Element, package: etree._Element) -> str | None:

@@ -13,20 +13,23 @@ from lxml.etree import _Element
 
 from events.carriers.carrier import Carrier, Hmac, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Moment, Normalized, Place, Raw, Reading, Rejection
+from events.event import Moment, Normalized, Place, Raw, Reading
 from events.reading.enrichment import estimate, with_estimate
 from events.reading.formats import TimeFormats
 from events.reading.json import read_json
 from events.reading.lists import JsonObject, as_list, objects
-from events.reading.meanings import UNMAPPED, meanings
+from events.reading.meanings import UNMAPPED, Meaning, meanings
 from events.reading.places import place
-from events.reading.text import signer, text, text_unless, without_markup
+from events.reading.rejections import Rejections
+from events.reading.scan import Scan, readings_of
+from events.reading.text import text, text_unless, without_markup
 from events.reading.times import Clock
 from events.reading.xml import Document, body_of, is_xml, read_xml, text_at, texts
-from events.vocabulary import Status
 
 CODES: Final = meanings("usps_codes.csv")
 """(code, text): text alone where the format has no codes; both where one code means several things; in lower case."""
+_WORDED: Final = frozenset(code for code, words in CODES if words)
+"""Codes that mean several things; empty for a text without a code."""
 
 FORMATS: Final = TimeFormats(
     "%Y-%m-%dT%H:%M:%S[%f][%z]",
@@ -56,7 +59,7 @@ _SENTENCE_DATE: Final = re.compile(r"\b(?P<date>(?:Jan|Feb|Mar|Apr|May|Jun|Jul|A
 _SENTENCE_TIME: Final = re.compile(r"\b(?P<time>\d{1,2}:\d{2} ?[ap]m)\b", re.IGNORECASE)
 
 
-class Scan(NamedTuple):
+class Told(NamedTuple):
     """One scan, from any of the formats. `where` is its pointer in the message; `at` is its local time as printed."""
 
     where: str
@@ -77,67 +80,66 @@ class Item(NamedTuple):
     """One mail piece, from any of the formats."""
 
     number: str | None
-    scans: tuple[Scan, ...]
+    scans: tuple[Told, ...]
     estimate: str | None
 
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:
     """Events of one push or answer."""
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     items = _from_xml(read_xml(body)) if is_xml(body) else _from_json(read_json(body), rejections)
     readings: list[Reading] = []
     for item in items:
-        found = (_reading(scan, item.number, received_at, rejections) for scan in item.scans)
-        readings += with_estimate([reading for reading in found if reading is not None], item.estimate)
+        found = readings_of((_scan(told, received_at) for told in item.scans), item.number, rejections)
+        readings += with_estimate(found, item.estimate)
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
-def _reading(scan: Scan, number: str | None, received_at: datetime, rejections: list[Rejection]) -> Reading | None:
-    if scan.code is None and scan.words is None:
-        rejections.append(Rejection(pointer=scan.where, why="neither a code nor a text"))
-        return None
-    where = _place(scan)
-    time = _time(scan, where, received_at)
-    if time is None:
-        rejections.append(Rejection(pointer=scan.where, why="a time in no known format"))
-        return None
-    words = (scan.words or "").casefold()
-    meaning = CODES.get((scan.code or "", words)) or CODES.get((scan.code or "", ""), UNMAPPED)
-    return Reading(
-        tracking_number=number,
-        kind=meaning.kind,
-        status=meaning.status,
-        reason=meaning.reason,
-        raw=Raw(code=scan.code or (None if scan.is_sentence else scan.words)),
-        time=time,
+def _scan(told: Told, received_at: datetime) -> Scan:
+    """An older answer prints the text in place of a code."""
+    where = _place(told)
+    return Scan(
+        where=told.where,
+        raw=Raw(code=told.code or (None if told.is_sentence else told.words)),
+        meaning=_meaning(told.code or "", (told.words or "").casefold()),
+        time=_time(told, where, received_at),
         place=where,
-        description=scan.words,
-        signed_by=signer(scan.signer) if meaning.status is Status.DELIVERED else None,
+        description=told.words,
+        signed_by=told.signer,
     )
 
 
-def _place(scan: Scan) -> Place:
+def _meaning(code: str, words: str) -> Meaning:
+    return CODES.get((code, words)) or CODES.get((code, ""), UNMAPPED)
+
+
+def _reread(raw: Raw) -> Meaning | None:
+    code = raw.code or ""
+    return None if code in _WORDED else CODES.get((code, "")) or CODES.get(("", code.casefold()), UNMAPPED)
+
+
+def _place(told: Told) -> Place:
     """USPS prints no country for its own."""
-    country = scan.country or ("US" if scan.state or scan.postal_code else None)
-    return place(city=scan.city, region=scan.state, postal_code=scan.postal_code, country=country)
+    country = told.country or ("US" if told.state or told.postal_code else None)
+    return place(city=told.city, region=told.state, postal_code=told.postal_code, country=country)
 
 
-def _time(scan: Scan, where: Place, received_at: datetime) -> Moment | None:
-    if where.country is None and scan.city and (facility := _FACILITY.fullmatch(scan.city)):
+def _time(told: Told, where: Place, received_at: datetime) -> Moment | None:
+    if where.country is None and told.city and (facility := _FACILITY.fullmatch(told.city)):
         where = Place(city=facility["city"], region=facility["state"], country="US")
     clock = FOREIGN if where.country not in (None, "US") else DOMESTIC
-    if scan.at is not None and scan.at.endswith("Z"):
+    if told.at is not None and told.at.endswith("Z"):
         clock = DOMESTIC_WITH_FALSE_Z
-    if scan.gmt is not None and scan.at is None:
-        return FOREIGN.read(scan.gmt, where, received_at=received_at)
-    if scan.gmt is not None:
-        return clock.read_pair(scan.at, scan.gmt, where, received_at=received_at)
-    if scan.offset is not None:
-        return clock.read_beside(scan.at, scan.offset, where, received_at=received_at)
-    return clock.read(scan.at, where, received_at=received_at)
+    if told.gmt is not None and told.at is None:
+        return FOREIGN.read(told.gmt, where, received_at=received_at)
+    if told.gmt is not None:
+        return clock.read_pair(told.at, told.gmt, where, received_at=received_at)
+    if told.offset is not None:
+        return clock.read_beside(told.at, told.offset, where, received_at=received_at)
+    return clock.read(told.at, where, received_at=received_at)
 
 
-def _from_json(body: object, rejections: list[Rejection]) -> Iterator[Item]:
+def _from_json(body: object, rejections: Rejections) -> Iterator[Item]:
     if body in ({}, []):
         return
     if type(body) not in (dict, list):
@@ -145,12 +147,12 @@ def _from_json(body: object, rejections: list[Rejection]) -> Iterator[Item]:
     for where, item in _json_items(body, "", rejections):
         scans = tuple({scan[1:]: scan for scan in _json_scans(item, where, rejections)}.values())
         if not any(as_list(item.get(name)) for name in _LISTS) and (rollup := text(item.get("status"))):
-            scans = (Scan(where=f"{where}/status", code=None, words=rollup, at=None),)
+            scans = (Told(where=f"{where}/status", code=None, words=rollup, at=None),)
         printed = next((found for name in ESTIMATES if (found := text(item.get(name)))), None)
         yield Item(text(item.get("trackingNumber")), scans, estimate(printed, FORMATS))
 
 
-def _json_items(body: object, where: str, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+def _json_items(body: object, where: str, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     """The mail pieces with their pointers: a list of them, one by itself, or in the envelope of a notification."""
     if type(body) is list:
         for index, member in objects(body, where, rejections):
@@ -165,12 +167,12 @@ def _json_items(body: object, where: str, rejections: list[Rejection]) -> Iterat
             raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking of USPS")
 
 
-def _json_scans(item: JsonObject, where: str, rejections: list[Rejection]) -> Iterator[Scan]:
+def _json_scans(item: JsonObject, where: str, rejections: Rejections) -> Iterator[Told]:
     for name in _LISTS:
         pointer = f"{where}/{name}"
         for index, event in objects(item.get(name), pointer, rejections):
             date, time = text(event.get("eventDate")), text(event.get("eventTime"))
-            yield Scan(
+            yield Told(
                 where=f"{pointer}/{index}",
                 code=text_unless(event.get("eventCode"), PLACEHOLDER),
                 words=without_markup(text(event.get("eventType")) or text(event.get("event"))),
@@ -199,18 +201,18 @@ def _from_xml(document: Document) -> Iterator[Item]:
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no TrackResponse of USPS")
 
 
-def _xml_scans(info: _Element, where: str) -> Iterator[Scan]:
+def _xml_scans(info: _Element, where: str) -> Iterator[Told]:
     events = (*info.iterfind("TrackSummary"), *info.iterfind("TrackDetail"))
     rollup = text_at(info, "Status")
     if not events and rollup is not None:
-        yield Scan(where=f"{where}/Status", code=None, words=without_markup(rollup), at=None)
+        yield Told(where=f"{where}/Status", code=None, words=without_markup(rollup), at=None)
     for index, event in enumerate(events, start=1):
         pointer = f"{where}/{event.tag}[{index}]"
         if len(event) == 0:
             yield from _sentence(text_at(event, "."), pointer)
             continue
         fields = texts(event)
-        yield Scan(
+        yield Told(
             where=pointer,
             code=fields.get("EventCode"),
             words=without_markup(fields.get("Event")),
@@ -223,18 +225,18 @@ def _xml_scans(info: _Element, where: str) -> Iterator[Scan]:
         )
 
 
-def _sentence(words: str | None, where: str) -> Iterator[Scan]:
+def _sentence(words: str | None, where: str) -> Iterator[Told]:
     """A scan told as one sentence, by requests without fields. A sentence without a date is a notice ("There is no record of ...")."""
     if words is None or (date := _SENTENCE_DATE.search(words)) is None:
         return
     time = _SENTENCE_TIME.search(words)
-    yield Scan(where=where, code=None, words=words, at=_joined(date["date"], time["time"] if time else None), is_sentence=True)
+    yield Told(where=where, code=None, words=words, at=_joined(date["date"], time["time"] if time else None), is_sentence=True)
 
 
-def _stamps_scans(events: Iterable[_Element]) -> Iterator[Scan]:
+def _stamps_scans(events: Iterable[_Element]) -> Iterator[Told]:
     for index, event in enumerate(events, start=1):
         fields = texts(event)
-        yield Scan(
+        yield Told(
             where=f"TrackingEvents/TrackingEvent[{index}]",
             code=fields.get("TrackingEventType"),
             words=fields.get("Event"),
@@ -257,5 +259,6 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("Tracking API v3 JSON", "Web Tools TrackResponse XML", "Stamps.com TrackShipmentResponse SOAP"),
+    reread=_reread,
     authentication=(Hmac(header="X-HMAC"), Hmac(header="X-HMAC", encoding="base64"), UrlToken()),
 )

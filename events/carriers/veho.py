@@ -9,14 +9,15 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading, Rejection
+from events.event import Normalized, Raw, Reading
 from events.reading.enrichment import estimate, with_estimate
 from events.reading.formats import TimeFormats
 from events.reading.json import read_json
 from events.reading.lines import place_in_line
 from events.reading.lists import JsonObject, objects
-from events.reading.meanings import UNMAPPED, meanings
-from events.reading.scans import Scan, readings_of
+from events.reading.meanings import UNMAPPED, Meaning, meanings
+from events.reading.rejections import Rejections
+from events.reading.scan import Scan, readings_of
 from events.reading.text import text
 from events.reading.times import Clock
 
@@ -32,7 +33,7 @@ _ERROR_FIELDS: Final = frozenset({"error", "errors", "message"})
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:
     """Events of one push or answer."""
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     readings: list[Reading] = []
     for where, package in _packages(read_json(body), rejections):
         found = readings_of(_scans(package, where, received_at, rejections), text(package.get("trackingNumber")), rejections)
@@ -40,7 +41,7 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
-def _packages(body: object, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+def _packages(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     if body in ({}, []):
         return
     if type(body) is list:
@@ -54,15 +55,19 @@ def _packages(body: object, rejections: list[Rejection]) -> Iterator[tuple[str, 
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking information of Veho")
 
 
-def _scans(package: JsonObject, where: str, received_at: datetime, rejections: list[Rejection]) -> Iterator[Scan]:
+def _meaning(raw: Raw) -> Meaning:
+    return CODES.get(((raw.code or "").lower(),), UNMAPPED)
+
+
+def _scans(package: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
     for index, event in objects(package.get("events"), f"{where}/events", rejections):
         line = text(event.get("location"))
         where_at = place_in_line(line, country="US" if line else None)
-        code, date, time = text(event.get("code")), text(event.get("date")), text(event.get("time"))
+        raw, date, time = Raw(code=text(event.get("code"))), text(event.get("date")), text(event.get("time"))
         yield Scan(
             where=f"{where}/events/{index}",
-            raw=Raw(code=code),
-            meaning=CODES.get(((code or "").lower(),), UNMAPPED),
+            raw=raw,
+            meaning=_meaning(raw),
             time=CLOCK.read(f"{date} {time}" if date and time else date, where_at, received_at=received_at),
             place=where_at,
             description=text(event.get("description")),
@@ -75,5 +80,6 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("Tracking information JSON",),
+    reread=_meaning,
     authentication=(SharedHeader(header="X-Webhook-Secret"), UrlToken()),
 )

@@ -11,17 +11,19 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Moment, Normalized, Place, Raw, Reading, Rejection
+from events.event import Moment, Normalized, Place, Raw, Reading
 from events.reading.formats import TimeFormats
 from events.reading.json import read_json
 from events.reading.lists import JsonObject, objects
-from events.reading.meanings import UNMAPPED, meanings
+from events.reading.meanings import by_code, meanings
 from events.reading.places import place
-from events.reading.scans import Scan, readings_of
+from events.reading.rejections import Rejections
+from events.reading.scan import Scan, readings_of
 from events.reading.text import text
 from events.reading.times import Clock
 
 CODES: Final = meanings("yanwen_codes.csv")
+_meaning: Final = by_code(CODES)
 
 CLOCK: Final = Clock(
     formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d[ %H:%M[:%S][%f]]"),
@@ -34,7 +36,7 @@ _ERROR_FIELDS: Final = frozenset({"code", "message", "error", "errors"})
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:
     """Events of one push or answer."""
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     readings: list[Reading] = []
     for where, item in _items(read_json(body), rejections):
         number = text(item.get("waybill_number")) or text(item.get("tracking_number"))
@@ -42,7 +44,7 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
-def _items(body: object, rejections: list[Rejection]) -> Iterator[tuple[str, JsonObject]]:
+def _items(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     if body in ({}, []):
         return
     if type(body) is list:
@@ -56,14 +58,15 @@ def _items(body: object, rejections: list[Rejection]) -> Iterator[tuple[str, Jso
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Yanwen")
 
 
-def _scans(item: JsonObject, where: str, received_at: datetime, rejections: list[Rejection]) -> Iterator[Scan]:
+def _scans(item: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
     for index, checkpoint in objects(item.get("checkpoints"), f"{where}/checkpoints", rejections):
         where_at = place(city=checkpoint.get("location"))
         code = text(checkpoint.get("tracking_status"))
+        raw = Raw(code=code)
         yield Scan(
             where=f"{where}/checkpoints/{index}",
-            raw=Raw(code=code),
-            meaning=CODES.get((code or "",), UNMAPPED),
+            raw=raw,
+            meaning=_meaning(raw),
             time=_time(text(checkpoint.get("time_stamp")), text(checkpoint.get("time_zone")), where_at, received_at),
             place=where_at,
             description=text(checkpoint.get("message")),
@@ -81,5 +84,6 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("Tracking API JSON",),
+    reread=_meaning,
     authentication=(SharedHeader(header="X-Webhook-Secret"), UrlToken()),
 )

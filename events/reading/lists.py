@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from events.event import Rejection
+from events.reading.rejections import Rejections
 
 JsonObject = dict[str, Any]
 
@@ -18,14 +18,14 @@ def as_list(value: object) -> list[Any]:
     return [value]
 
 
-def objects(value: object, pointer: str, rejections: list[Rejection]) -> list[tuple[int, JsonObject]]:
+def objects(value: object, pointer: str, rejections: Rejections) -> list[tuple[int, JsonObject]]:
     """The objects of a list with their index; every other member is added to `rejections` under `pointer`."""
     found = []
     for index, member in enumerate(as_list(value)):
         if type(member) is dict:
             found.append((index, member))
         else:
-            rejections.append(Rejection(pointer=f"{pointer}/{index}", why="not an object"))
+            rejections.add(f"{pointer}/{index}", "not an object")
     return found
 
 

@@ -5,9 +5,11 @@ guesses one.
 """
 
 import csv
+from collections.abc import Callable, Mapping
 from importlib.resources import files
 from typing import Final, NamedTuple
 
+from events.event import Raw
 from events.vocabulary import Kind, Reason, Status
 
 
@@ -17,9 +19,32 @@ class Meaning(NamedTuple):
     kind: Kind
     status: Status | None = None
     reason: Reason | None = None
+    by_category: bool = False
+    """The code itself is not known: the category that the carrier documents beside it is."""
+
+    def of_category(self) -> "Meaning":
+        """The same, where only the category of a code was known."""
+        return self._replace(by_category=True)
 
 
 UNMAPPED: Final = Meaning(Kind.UNMAPPED)
+
+Table = Mapping[tuple[str, ...], Meaning]
+
+
+def by_code(table: Table) -> Callable[[Raw], Meaning]:
+    """How a table of codes reads a scan whose code says everything."""
+
+    def meaning(raw: Raw) -> Meaning:
+        return table.get((raw.code or "",), UNMAPPED)
+
+    return meaning
+
+
+def codes_without_text(table: Table) -> dict[str, Meaning]:
+    """Of a table by (code, text): the codes that mean the same whatever text stands beside them."""
+    worded = {code for code, text in table if text}
+    return {code: meaning for (code, text), meaning in table.items() if not text and code not in worded}
 
 
 def meanings(name: str) -> dict[tuple[str, ...], Meaning]:

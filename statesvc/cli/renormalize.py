@@ -98,8 +98,8 @@ def _write(report: Report, *, dry_run: bool) -> None:
         write_table(("IN EFFECT", "NOW", "EVENTS"), [(before, now, count) for (before, now), count in report.changes.most_common()])
     if report.unreadable:
         write_line(
-            f"{report.unreadable} could not be read again: their message was erased or is kept no longer, its text would be needed, "
-            "and no mapping names their code. They stand as they were read."
+            f"{report.unreadable} could not be read again: their message was erased or is kept no longer, their codes alone do not say "
+            "what they mean, and no mapping names them. They stand as they were read."
         )
     for name, count in (+report.beyond).items():
         write_line(f"{count} differ in {name}, which no correction can express: they stand as they were read")

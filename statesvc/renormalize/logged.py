@@ -12,6 +12,17 @@ from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
 from projections.correction import OWN_PREFIX
 
 Document = Mapping[str, Any]
+
+_WORDS: Final = {
+    name: frozenset(word.value for word in words)
+    for name, words in (
+        ("kind", Kind),
+        ("status", Status),
+        ("reason", Reason),
+        ("tz_source", TzSource),
+        ("time_precision", TimePrecision),
+    )
+}
 ENRICHMENT_PREFIX: Final = "e1-"
 
 
@@ -97,8 +108,19 @@ def _end(root: Document, successors: Mapping[str, Sequence[Document]]) -> Docume
     return end
 
 
+def raw_of(document: Document) -> Raw:
+    """The carrier's own words, as the event keeps them."""
+    raw = document["raw"]
+    return Raw(type=raw.get("type"), code=raw.get("code"), reason=raw.get("reason"), further=tuple(raw.get("further") or ()))
+
+
+def is_known(document: Document) -> bool:
+    """Whether the event has only words that this version knows; a later one may have added some."""
+    return all(document.get(name) is None or document[name] in words for name, words in _WORDS.items())
+
+
 def event_of(document: Document) -> Event:
-    """A logged event without its personal part."""
+    """A logged event without its personal part. Raises ValueError where it is not `is_known`."""
     raw = document["raw"]
     reason = document.get("reason")
     status = document.get("status")
@@ -115,7 +137,7 @@ def event_of(document: Document) -> Event:
         status=Status(status) if status else None,
         reason=Reason(reason) if reason else None,
         carrier_code=document.get("carrier_code"),
-        raw=Raw(type=raw.get("type"), code=raw.get("code"), reason=raw.get("reason"), further=tuple(raw.get("further") or ())),
+        raw=raw_of(document),
         raw_zone=raw.get("zone"),
         location=Place(**(document.get("location") or {})),
         piece=document.get("piece"),

@@ -8,12 +8,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from events.carriers.carrier import Carrier
 from events.event import NOT_PERSONAL, Event, Personal
 from events.identity import correction_id
 from events.log.proposal import Proposal
 from events.reading.meanings import Meaning
 from events.vocabulary import Kind, Reason, Status
-from statesvc.renormalize.logged import Effect, Standing, event_of
+from statesvc.renormalize.logged import Effect, Standing, event_of, is_known, raw_of
 
 CodeKey = tuple[str | None, str | None]
 """(type, code) as the carrier prints them."""
@@ -30,7 +31,7 @@ class Report:
     retracted: int = 0
     added: int = 0
     unreadable: int = 0
-    """Neither their message can be read nor does a mapping name their code."""
+    """Their message cannot be read, no mapping names their code, and their raw fields alone do not say what they mean."""
     beyond: Counter[str] = field(default_factory=Counter)
     """Differences by field that no correction can express."""
     changes: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -78,7 +79,9 @@ def plan_read(caused: Sequence[Standing], said: Iterable[Proposal], report: Repo
     for standing in caused:
         report.events += 1
         event_id = standing.root["event_id"]
-        if event_id in by_id:
+        if not is_known(standing.root):
+            report.beyond["vocabulary"] += 1
+        elif event_id in by_id:
             _plan_event(standing, by_id[event_id], report, found)
         elif event_id in implied:
             report.unchanged += 1
@@ -87,26 +90,45 @@ def plan_read(caused: Sequence[Standing], said: Iterable[Proposal], report: Repo
     return found
 
 
-def plan_unread(caused: Sequence[Standing], mappings: Mapping[CodeKey, Meaning], report: Report) -> list[Event]:
-    """Corrections of events whose message cannot be read, from their raw fields alone."""
+def plan_unread(caused: Sequence[Standing], carrier: Carrier, mappings: Mapping[CodeKey, Meaning], report: Report) -> list[Event]:
+    """Corrections of events whose message cannot be read, from their raw fields alone: by a mapping, else as the carrier's code reads."""
     found: list[Event] = []
     for standing in caused:
         report.events += 1
-        code = _code(standing)
-        meaning = mappings.get(code)
-        if standing.is_enrichment or meaning is None or standing.root["kind"] == Kind.CORRECTION.value:
-            report.unreadable += 1
-            if standing.root["kind"] == Kind.UNMAPPED.value and standing.end is None:
-                report.codes_left.add(code)
+        if not is_known(standing.root):
+            report.beyond["vocabulary"] += 1
             continue
-        wanted = replace(
-            standing.effect,
-            status=meaning.status.value if meaning.status else None,
-            reason=meaning.reason.value if meaning.reason else None,
-            by_category=False,
-        )
-        _settle(standing, wanted, None, report, found)
+        code, was_unmapped = _code(standing), standing.root["kind"] == Kind.UNMAPPED.value
+        meaning = _by_raw_fields(standing, carrier, mappings)
+        if meaning is None:
+            report.unreadable += 1
+            if was_unmapped and standing.end is None:
+                report.codes_left.add(code)
+        elif meaning.kind is Kind.CORRECTION:
+            report.beyond["kind"] += 1
+        else:
+            if meaning.kind is Kind.UNMAPPED:
+                report.codes_left.add(code)
+            elif was_unmapped:
+                report.codes.add(code)
+            wanted = replace(
+                standing.effect,
+                status=meaning.status.value if meaning.status else None,
+                reason=meaning.reason.value if meaning.reason else None,
+                by_category=meaning.by_category,
+            )
+            _settle(standing, wanted, None, report, found)
     return found
+
+
+def _by_raw_fields(standing: Standing, carrier: Carrier, mappings: Mapping[CodeKey, Meaning]) -> Meaning | None:
+    """An event that a normalizer of another name read (one in another language, a submission) has raw fields of another shape."""
+    if standing.is_enrichment or standing.root["kind"] == Kind.CORRECTION.value:
+        return None
+    meaning = mappings.get(_code(standing))
+    if meaning is None and standing.root["normalizer"] == carrier.carrier_id:
+        return carrier.reread(raw_of(standing.root))
+    return meaning
 
 
 def _plan_event(standing: Standing, proposal: Proposal, report: Report, found: list[Event]) -> None:

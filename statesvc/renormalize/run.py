@@ -153,7 +153,7 @@ def _plan(task: Task, again: Sequence[_Again], logged: _Logged, report: Report) 
             events = [*missing, *plan_read(caused, each.proposals, report)]
             if events:
                 reads.append(replace(each.read, events=tuple(events), rejections=()))
-        elif events := plan_unread(caused, by_code, report):
+        elif events := plan_unread(caused, task.carrier, by_code, report):
             reads.append(_unread(task, each.stored, caused[0].root, events, logged.mappings))
     return reads
 

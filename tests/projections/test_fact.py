@@ -9,6 +9,7 @@ from events.entry import Source, event_document, leaf
 from events.event import Event, Place, Raw
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
 from projections.fact import FIRST_KEY, Fact, fact_from_canonical, fact_of
+from projections.fold import fold
 from tests.projections.parcel_story import enrichment, retraction, scan
 
 
@@ -76,6 +77,29 @@ def test_an_event_reads_the_same_before_and_after_the_log(occurred_at: datetime)
     assert after == before
     assert (after.key, after.version, after.instant.isoformat()) == (before.key, before.version, before.instant.isoformat())
     assert before.key > FIRST_KEY
+
+
+def test_words_of_a_later_version_move_nothing() -> None:
+    document = {
+        "carrier_id": "acme",
+        "event_id": "1",
+        "kind": "promise",
+        "occurred_at": "2026-03-01T08:00:00+00:00",
+        "time_precision": "hour",
+        "status": "teleported",
+        "reason": "paradox",
+        "anchor": "0",
+        "estimated_delivery": "2026-03-02",
+        "signer_digest": "00",
+        "raw": {"code": "X1", "colour": "blue"},
+    }
+    fact = fact_from_canonical(document)
+    assert (fact.kind, fact.precision, fact.status, fact.reason, fact.enriches) == (Kind.INFO, TimePrecision.SECOND, None, None, False)
+    before = fold([scan("in_transit", "01")])
+    after = fold([scan("in_transit", "01"), fact, fact_from_canonical({**document, "event_id": "2", "kind": "scan"})])
+    assert (after.status, after.estimated_delivery) == (before.status, "2026-03-02"), (
+        "what is known of a scan counts, a status that is not does not"
+    )
 
 
 def test_a_day_begins_with_what_comes_before_delivery_and_ends_with_the_rest() -> None:

@@ -2,9 +2,10 @@ from typing import Any
 
 import pytest
 
-from events.event import NOWHERE, Place, Rejection
+from events.event import NOWHERE, Place
 from events.reading.lists import as_list, child, objects
 from events.reading.places import country_code, place
+from events.reading.rejections import Rejections
 from events.reading.text import signer, text, text_unless, without_markup
 from events.reading.zones import zone_of
 
@@ -54,7 +55,7 @@ def test_one_child_is_a_list_of_one() -> None:
 
 
 def test_members_that_are_no_objects_are_reported_with_their_place() -> None:
-    rejections: list[Rejection] = []
+    rejections = Rejections()
     assert objects([None, {"a": 1}, "x"], "/events", rejections) == [(1, {"a": 1})]
     assert [rejection.pointer for rejection in rejections] == ["/events/0", "/events/2"]
 

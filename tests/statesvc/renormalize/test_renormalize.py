@@ -4,9 +4,10 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from events.reading.meanings import Meaning
+from events.reading.meanings import UNMAPPED, Meaning
 from events.vocabulary import Kind, Status
-from statesvc.renormalize.plan import Report
+from statesvc.renormalize.logged import standings
+from statesvc.renormalize.plan import Report, plan_unread
 from statesvc.renormalize.run import Task, renormalize
 from statesvc.rollouts.dial import Dial, set_dial
 from statesvc.rollouts.mapping import add_mapping
@@ -130,6 +131,39 @@ async def test_without_its_message_an_event_is_read_by_its_raw_fields_or_reporte
     open_codes = "SELECT raw_code FROM statesvc.dead_letter WHERE resolved_at IS NULL"
     assert await shop.rows(open_codes) == [("OLD",)]
     assert (await again(shop)).corrected == 0
+
+
+async def test_without_its_message_and_a_mapping_the_carriers_own_code_reads_the_raw_fields(shop: Shop) -> None:
+    known = {"NEW": Meaning(Kind.SCAN, Status.LOST), MISREAD: Meaning(Kind.SCAN, Status.IN_TRANSIT), "STILL": UNMAPPED}
+    await candidate_reads(shop, "2")
+    await shop.say({"number": "A1", "kind": "unmapped", "code": "NEW"})
+    await shop.say({"number": "A2", "status": "in_transit", "code": MISREAD, "estimated_delivery": "2026-03-02"})
+    await shop.say({"number": "A3", "kind": "unmapped", "code": "STILL"})
+    await shop.say({"number": "A4", "status": "in_transit", "code": "BY TEXT"})
+    await shop.as_owner("UPDATE statesvc.message SET sealed_key = NULL")
+    carrier = replace(CARRIER, reread=lambda raw: known.get(raw.code or ""))
+    task = Task(carrier=carrier, keyring=shop.keyring, writer="renormalize-1", actor="tester")
+    report = await renormalize(shop.connection, task, quiet)
+    assert (report.corrected, report.unchanged, report.unreadable) == (2, 1, 1)
+    assert (report.codes, report.codes_left) == ({("T", "NEW")}, {("T", "STILL")})
+    assert [await status(shop, number) for number in ("A1", "A2", "A3", "A4")] == ["lost", "in_transit", "unknown", "in_transit"]
+    assert await shop.value("SELECT estimated_delivery FROM statesvc.shipment WHERE shipment_id = %s", shipment("A2")) is not None
+    assert (await renormalize(shop.connection, task, quiet)).corrected == 0
+
+
+async def test_what_another_normalizer_read_is_not_read_by_the_raw_fields(shop: Shop) -> None:
+    await shop.say({"number": "A1", "kind": "unmapped", "code": "NEW"})
+    (event,) = await shop.events("A1")
+    lost = Meaning(Kind.SCAN, Status.LOST)
+    carrier = replace(CARRIER, reread=lambda _raw: lost)
+    for document, expected in (
+        (event, (1, 0, 0)),
+        (event | {"normalizer": "acme-node"}, (0, 1, 0)),
+        (event | {"kind": "promise"}, (0, 0, 1)),
+    ):
+        report = Report()
+        plan_unread(standings([document]), carrier, {}, report)
+        assert (report.corrected, report.unreadable, report.beyond["vocabulary"]) == expected
 
 
 async def test_an_erased_shipment_is_reported_not_guessed(shop: Shop) -> None:
