@@ -58,7 +58,7 @@ class DatabaseSettings(BaseSettings):
     owner_url: SecretStr | None = None
     """The same database as the role that owns the tables, for migrations, partitions, archive and rebuild. Default: DATABASE_URL."""
     listen_url: SecretStr | None = None
-    """The same database past any pooler, for LISTEN and advisory locks. Default: DATABASE_URL."""
+    """The same database past the pooler, for LISTEN and advisory locks. Set where DATABASE_URL leads through one. Default: that one."""
     data_dir: Path = Path(".statesvc")
     """Folder of the embedded server and of generated keys."""
     embedded_port: Port = 0

@@ -5,6 +5,7 @@ import fcntl
 import json
 import os
 import shutil
+import socket
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -94,7 +95,7 @@ def _external() -> Server | None:
 
 
 def _embedded(folder: Path) -> Server:
-    dsns = EmbeddedServer(folder / "data", major=MAJOR, overrides=OVERRIDES).start()
+    dsns = EmbeddedServer(folder / "data", major=MAJOR, tcp_port=_free_port(), overrides=OVERRIDES).start()
     assert dsns.superuser is not None
     return Server(superuser_dsn=dsns.superuser, owner_dsn=dsns.owner, service_dsn=dsns.service).on("postgres")
 
@@ -130,6 +131,14 @@ def _end(folder: Path) -> None:
     if (folder / "data").exists():
         EmbeddedServer(folder / "data", major=MAJOR).stop()
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def _free_port() -> int:
+    """For poolers and proxies: other users of the system can't reach the socket."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
 
 
 def _lives(pid: int) -> bool:

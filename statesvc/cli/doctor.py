@@ -5,7 +5,8 @@ import asyncio
 import os
 from typing import Any
 
-from statesvc.cli.examination import Finding, Severity, examine
+from statesvc.cli.examination import examine
+from statesvc.cli.finding import Finding, Severity
 from statesvc.cli.output import write_json, write_line, write_table
 from statesvc.settings import documented_settings, load_settings
 

@@ -2,8 +2,6 @@
 
 import shutil
 from collections.abc import AsyncIterator, Iterator, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, Final
 
 import psycopg
@@ -11,6 +9,8 @@ from psycopg import AsyncConnection
 
 from events.carriers import CARRIERS
 from events.sql.queries import queries
+from statesvc.cli.finding import Finding, bad, good, warning
+from statesvc.cli.pooling import pooling
 from statesvc.cli.session import connect
 from statesvc.database.dsns import Dsns
 from statesvc.database.embedded import attach
@@ -24,41 +24,8 @@ OLDEST_SERVER: Final = 160000
 HORIZON_DAYS_MIN: Final = 7
 BOOTSTRAP_CHARS_MIN: Final = 24
 CLOCK_SECONDS_OFF_MAX: Final = 1.0
-LISTEN_TRIES: Final = 4
 
 _SQL = queries("statesvc.cli", "examination")
-
-
-class Severity(StrEnum):
-    """How urgent a finding is."""
-
-    GOOD = "good"
-    WARNING = "warning"
-    BAD = "bad"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One sentence about one thing."""
-
-    severity: Severity
-    about: str
-    text: str
-
-
-def good(about: str, text: str) -> Finding:
-    """Nothing to do."""
-    return Finding(Severity.GOOD, about, text)
-
-
-def warning(about: str, text: str) -> Finding:
-    """Works, but somebody should look."""
-    return Finding(Severity.WARNING, about, text)
-
-
-def bad(about: str, text: str) -> Finding:
-    """Must be mended."""
-    return Finding(Severity.BAD, about, text)
 
 
 async def examine(settings: Settings, environment: Mapping[str, str]) -> AsyncIterator[Finding]:
@@ -75,7 +42,8 @@ async def examine(settings: Settings, environment: Mapping[str, str]) -> AsyncIt
         async with await connect(dsns.service) as connection:
             async for finding in _database(connection, settings):
                 yield finding
-        yield await _listening(dsns, settings)
+        async for finding in pooling(dsns, settings):
+            yield finding
     except psycopg.OperationalError as error:
         yield bad("database", f"does not answer: {str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__}")
 
@@ -210,19 +178,6 @@ async def _waiting(connection: AsyncConnection[Any]) -> AsyncIterator[Finding]:
         yield warning("dead letters", f"{dead_letters} wait for a human: `statesvc dead-letters list`")
     else:
         yield good("dead letters", "none")
-
-
-async def _listening(dsns: Dsns, settings: Settings) -> Finding:
-    """A pooler in transaction mode shows by giving one session several server connections, or by losing what the session set."""
-    async with await connect(dsns.listen) as connection:
-        await connection.execute(_SQL["temporary_setting"], {"value": "doctor"})
-        kept = [(await _one(connection, "read_setting"))[0] == "doctor" for _ in range(LISTEN_TRIES)]
-        pids = {(await _one(connection, "backend"))[0] for _ in range(LISTEN_TRIES)}
-        reported = connection.info.backend_pid
-    if all(kept) and pids == {reported}:
-        return good("wake-ups", "LISTEN has a direct connection")
-    variable = "STATESVC_LISTEN_URL" if settings.database.listen_url is not None else "DATABASE_URL"
-    return bad("wake-ups", f"{variable} leads through a pooler: set STATESVC_LISTEN_URL to the server itself, or wake-ups are lost")
 
 
 async def _one(connection: AsyncConnection[Any], query: str) -> tuple[Any, ...]:

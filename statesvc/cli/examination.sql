@@ -45,15 +45,3 @@ SELECT count(*) FROM statesvc.service_key;
 -- What waits for a human, and which kill switches are on.
 SELECT (SELECT count(*) FROM statesvc.dead_letter d WHERE d.resolved_at IS NULL) AS dead_letters,
     (SELECT coalesce(array_agg(r.carrier_id ORDER BY r.carrier_id), '{}') FROM statesvc.rollout r WHERE r.hold) AS held;
-
--- name: backend
--- The server process behind this connection.
-SELECT pg_backend_pid() AS pid;
-
--- name: temporary_setting
--- Sets something that only this session sees.
-SELECT set_config('statesvc.doctor', %(value)s, false);
-
--- name: read_setting
--- Reads it back; empty where another server connection answers.
-SELECT current_setting('statesvc.doctor', true) AS value;

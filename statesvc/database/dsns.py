@@ -15,6 +15,11 @@ class Dsns:
     listen: str = field(repr=False)
     superuser: str | None = field(default=None, repr=False)
 
+    @property
+    def is_pooled(self) -> bool:
+        """Another address for LISTEN means that a pooler stands before the server at the service's own."""
+        return self.listen != self.service
+
     @classmethod
     def from_settings(cls, settings: DatabaseSettings) -> Self | None:
         """Those of DATABASE_URL; None when it is not set: then the embedded server's hold."""

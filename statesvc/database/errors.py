@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Final
+from typing import Final, LiteralString
 
 import psycopg
 from psycopg_pool import PoolClosed, PoolTimeout, TooManyRequests
@@ -24,6 +24,8 @@ class Failure(StrEnum):
     """This row can't be stored, today or tomorrow; others can."""
     FORBIDDEN = "forbidden"
     """The role lacks a privilege, or may not log in: a matter of installation."""
+    MISROUTED = "misrouted"
+    """A prepared statement is not on the connection that shall execute it: a pooler stands between that can't carry it."""
     DEFECT = "defect"
     """A statement that can't work: a bug, or a schema of another version."""
 
@@ -33,6 +35,8 @@ FAILURES: Final[Mapping[str, Failure]] = MappingProxyType(
         "SS001": Failure.IMMUTABLE,
         "23505": Failure.DUPLICATE,
         "42501": Failure.FORBIDDEN,
+        "26000": Failure.MISROUTED,  # the prepared statement does not exist
+        "42P05": Failure.MISROUTED,  # it exists already, made by somebody else
         "25P03": Failure.UNAVAILABLE,  # idle_in_transaction_session_timeout: the server hung up
         "25P04": Failure.TRANSIENT,  # transaction_timeout
         "55P03": Failure.TRANSIENT,  # lock_timeout
@@ -52,6 +56,20 @@ FAILURES: Final[Mapping[str, Failure]] = MappingProxyType(
 )
 """By SQLSTATE, or by its class (the first two characters) where the SQLSTATE itself is not listed."""
 
+_CARRY: Final[LiteralString] = (
+    "DATABASE_URL leads through a pooler in transaction mode that does not carry prepared statements: set "
+    "STATESVC_PREPARED_STATEMENTS=false, or use PgBouncer 1.22 or later with max_prepared_statements above 0"
+)
+ADVICE: Final[Mapping[str, LiteralString]] = MappingProxyType(
+    {
+        "26000": _CARRY,
+        "42P05": _CARRY,
+        "0A000": "most likely a migration changed what a prepared statement answers: connections are replaced within the hour, "
+        "a restart of this process (and RECONNECT on the console of a PgBouncer) does it at once",
+    }
+)
+"""By SQLSTATE what to do, where the error's own name misleads. Stands in the log beside the error."""
+
 
 def failure(error: psycopg.Error | OSError | TimeoutError) -> Failure:
     """What went wrong, without reading the error's text."""
@@ -68,3 +86,8 @@ def failure(error: psycopg.Error | OSError | TimeoutError) -> Failure:
             return Failure.UNAVAILABLE
         case _:
             return Failure.DEFECT
+
+
+def advice(error: BaseException) -> str | None:
+    """What to do about it, where its name misleads."""
+    return ADVICE.get(error.sqlstate or "") if isinstance(error, psycopg.Error) else None

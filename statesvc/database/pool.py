@@ -1,8 +1,7 @@
 """Connection pools. A connection is in autocommit, so that a transaction is only where the code opens one.
 
-Each has time limits of its own: a statement, a wait for a lock and a pause inside a transaction all end. A pooler in transaction
-mode gives each transaction another server connection, so there limits set on a session would hit strangers; set them on
-the role instead (`ALTER ROLE .. SET`).
+Each has time limits of its own: a statement, a wait for a lock and a pause inside a transaction all end. They are set on the
+session, or behind a pooler in transaction mode sent with each transaction (`pooled`).
 """
 
 import select
@@ -16,6 +15,7 @@ from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool
 
 from events.sql.queries import queries
+from statesvc.database.pooled import PooledConnection, PooledCursor
 
 KEEPALIVE: Final[Mapping[str, Any]] = MappingProxyType(
     {"keepalives": 1, "keepalives_idle": 5, "keepalives_interval": 3, "keepalives_count": 3, "tcp_user_timeout": 15_000}
@@ -43,6 +43,14 @@ class PoolLimits:
     idle_in_transaction_seconds: float
     connections_min: int = 2
 
+    def milliseconds(self) -> dict[str, int]:
+        """The time limits, by the names that the queries have for them."""
+        return {
+            "statement_ms": round(self.statement_seconds * 1000),
+            "lock_ms": round(self.lock_seconds * 1000),
+            "idle_in_transaction_ms": round(self.idle_in_transaction_seconds * 1000),
+        }
+
 
 def make_pool(dsn: str, *, name: str, limits: PoolLimits, prepared_statements: bool = True, direct: bool = True) -> Pool:
     """A pool that is not open yet: `await pool.open()`.
@@ -52,15 +60,11 @@ def make_pool(dsn: str, *, name: str, limits: PoolLimits, prepared_statements: b
 
     async def configure(connection: AsyncConnection[Any]) -> None:
         connection.prepare_threshold = _PREPARE_AFTER if prepared_statements else None
-        if direct:
-            await connection.execute(
-                _SQL["limit_session"],
-                {
-                    "statement_ms": _milliseconds(limits.statement_seconds),
-                    "lock_ms": _milliseconds(limits.lock_seconds),
-                    "idle_in_transaction_ms": _milliseconds(limits.idle_in_transaction_seconds),
-                },
-            )
+        await connection.execute(_SQL["keep_utc"], prepare=False)
+        if isinstance(connection, PooledConnection):
+            connection.limit_transactions(**limits.milliseconds())
+        else:
+            await connection.execute(_SQL["limit_session"], limits.milliseconds())
 
     async def check(connection: AsyncConnection[Any]) -> None:
         try:
@@ -70,9 +74,11 @@ def make_pool(dsn: str, *, name: str, limits: PoolLimits, prepared_statements: b
             await pool.drain()
             raise
 
+    parameters = {"autocommit": True, "application_name": name, "connect_timeout": CONNECT_TIMEOUT_SECONDS, **KEEPALIVE}
     pool: Pool = AsyncConnectionPool(
         dsn,
-        kwargs={"autocommit": True, "application_name": name, "connect_timeout": CONNECT_TIMEOUT_SECONDS, **KEEPALIVE},
+        connection_class=AsyncConnection if direct else PooledConnection,
+        kwargs=parameters if direct else {**parameters, "cursor_factory": PooledCursor},
         name=name,
         min_size=min(limits.connections_min, limits.connections_max),
         max_size=limits.connections_max,
@@ -94,7 +100,3 @@ async def check_idle(connection: AsyncConnection[Any]) -> None:
     poll.register(connection.fileno(), select.POLLIN)
     if poll.poll(0):
         await AsyncConnectionPool.check_connection(connection)
-
-
-def _milliseconds(seconds: float) -> str:
-    return str(round(seconds * 1000))

@@ -1,6 +1,13 @@
 -- name: limit_session
--- The time limits and the time zone of a connection.
-SELECT set_config('statement_timeout', %(statement_ms)s, false),
-       set_config('lock_timeout', %(lock_ms)s, false),
-       set_config('idle_in_transaction_session_timeout', %(idle_in_transaction_ms)s, false),
-       set_config('TimeZone', 'UTC', false);
+-- The time limits of a connection.
+SELECT set_config('statement_timeout', %(statement_ms)s::text, false),
+       set_config('lock_timeout', %(lock_ms)s::text, false),
+       set_config('idle_in_transaction_session_timeout', %(idle_in_transaction_ms)s::text, false);
+
+-- name: limit_transaction
+-- The time limits of one statement that is a transaction of its own.
+SELECT set_config('statement_timeout', %(statement_ms)s::text, true), set_config('lock_timeout', %(lock_ms)s::text, true);
+
+-- name: keep_utc
+-- Times are read in UTC. A pooler in transaction mode carries this setting over by itself.
+SET TimeZone = 'UTC';

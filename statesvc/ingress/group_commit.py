@@ -192,7 +192,7 @@ class GroupCommit:
             await self._store(group[:middle])
             await self._store(group[middle:])
             return
-        _log.warning("ingress_not_stored", failure=kind.value, error_type=type(error).__name__, rows=len(group))
+        _log.warning("ingress_not_stored", failure=kind.value, error=error, rows=len(group))
         if kind is not Failure.UNAVAILABLE:
             self._breaker.succeeded()
             _resolve_all(group, Refusal.ROW_REFUSED if _is_about_a_row(kind, error) else Refusal.NOT_STORED)

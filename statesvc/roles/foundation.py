@@ -107,13 +107,13 @@ async def foundation(launch: Launch, limits: PoolLimits) -> AsyncIterator[Founda
 
 @asynccontextmanager
 async def pool_of(launch: Launch, dsns: Dsns, *, name: str, limits: PoolLimits) -> AsyncIterator[Pool]:
-    """An open pool. Another address for LISTEN means that a pooler stands before the server."""
+    """An open pool."""
     pool = make_pool(
         dsns.service,
         name=name,
         limits=limits,
         prepared_statements=launch.settings.database.prepared_statements,
-        direct=dsns.listen == dsns.service,
+        direct=not dsns.is_pooled,
     )
     await pool.open()
     try:

@@ -16,6 +16,7 @@ import orjson
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
+from statesvc.database.errors import advice
 from statesvc.telemetry import redaction
 
 Format = Literal["json", "console"]
@@ -89,9 +90,9 @@ def pipeline(process: str, output_format: Format, *, colors: bool = False) -> li
 
 
 def tell_exception(_logger: WrappedLogger, _method: str, event_dict: EventDict) -> EventDict:
-    """Turns `exc_info` (true, an exception or a triple) into `error`: type and places in the code."""
+    """Turns `exc_info` (true, an exception or a triple) into `error`: type and places in the code, and says what helps."""
     info = event_dict.pop("exc_info", None)
-    error: object = None
+    error: object = event_dict.get("error")
     match info:
         case BaseException():
             error = info
@@ -103,6 +104,9 @@ def tell_exception(_logger: WrappedLogger, _method: str, event_dict: EventDict) 
             error = sys.exc_info()[1]
     if isinstance(error, BaseException):
         event_dict["error"] = redaction.describe(error)
+        told = advice(error)
+        if told is not None:
+            event_dict.setdefault("why", told)
     elif isinstance(event_dict.get("error"), str):
         event_dict["error"] = redaction.net(event_dict["error"])
     return event_dict

@@ -8,7 +8,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import aiohttp
 import psycopg
@@ -17,6 +17,7 @@ MASTER_KEY = "bWFzdGVyLWtleS1vZi10aGUtdGVzdHMtMzItYnl0ZXM="
 BOOTSTRAP_KEY = "a-bootstrap-key-for-the-acceptance-tests"
 UPS_SECRET = "ups-test-credential"
 START_SECONDS = 30
+ROOT = Path(__file__).parents[2]
 
 
 def free_port() -> int:
@@ -52,6 +53,9 @@ class RoleProcess:
 
 class Service:
     """The roles of one test, and a client of their API."""
+
+    program: ClassVar[tuple[str, ...]] = (sys.executable, "-m", "statesvc")
+    """How a role is started; a subclass may plant something first."""
 
     def __init__(self, *, service_dsn: str, owner_dsn: str, folder: Path, settings: Mapping[str, str]) -> None:
         self.service_dsn = service_dsn
@@ -108,8 +112,9 @@ class Service:
         log = self._folder / f"{name}-{len(self.roles)}.log"
         with log.open("wb") as output:
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "statesvc", name, "--port", str(port)),
+                *(*self.program, name, "--port", str(port)),
                 env={**self._environment, **settings},
+                cwd=ROOT,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

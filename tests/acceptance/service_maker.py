@@ -1,11 +1,12 @@
 """Services on databases of their own."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
 
-from tests import postgres
+from tests import pgbouncer, postgres
 from tests.acceptance.processes import Service
 
 ServiceMaker = Callable[..., Awaitable[Service]]
@@ -13,15 +14,25 @@ ServiceMaker = Callable[..., Awaitable[Service]]
 
 @pytest.fixture
 async def service_maker(server: postgres.Server) -> AsyncIterator[ServiceMaker]:
-    """Makes services, each on a fresh migrated database; `settings` are environment variables."""
-    names: list[str] = []
+    """Makes services, each on a fresh migrated database; `settings` are environment variables, `kind` a subclass.
 
-    async def make(folder: Path, settings: Mapping[str, str] | None = None) -> Service:
-        folder.mkdir(parents=True, exist_ok=True)  # noqa: ASYNC240 - a test waits for nothing else
-        names.append(await postgres.create_database(server))
-        mine = server.on(names[-1])
-        return Service(service_dsn=mine.service_dsn, owner_dsn=mine.owner_dsn, folder=folder, settings=settings or {})
+    `behind_pooler` puts a PgBouncer in transaction mode between its processes and the server, and so does
+    STATESVC_TEST_PGBOUNCER=1 for all.
+    """
+    async with AsyncExitStack() as stack:
 
-    yield make
-    for name in names:
-        await postgres.drop_database(server, name)
+        async def make(
+            folder: Path,
+            settings: Mapping[str, str] | None = None,
+            *,
+            kind: type[Service] = Service,
+            behind_pooler: bool = pgbouncer.EVERYWHERE,
+        ) -> Service:
+            folder.mkdir(parents=True, exist_ok=True)  # noqa: ASYNC240 - a test waits for nothing else
+            name = await postgres.create_database(server)
+            stack.push_async_callback(postgres.drop_database, server, name)
+            mine = server.on(name)
+            pooler = await stack.enter_async_context(pgbouncer.between(mine.service_dsn, wanted=behind_pooler))
+            return kind(service_dsn=mine.service_dsn, owner_dsn=mine.owner_dsn, folder=folder, settings={**pooler, **(settings or {})})
+
+        yield make

@@ -20,7 +20,7 @@ SHORT_LEASE = {
 }
 
 
-async def _push(service: Service, count: int) -> set[str]:
+async def push(service: Service, count: int) -> set[str]:
     queue = messages(count, seed=7)
     acknowledged: set[str] = set()
 
@@ -35,7 +35,7 @@ async def _push(service: Service, count: int) -> set[str]:
     return acknowledged
 
 
-async def _assert_each_took_effect_once(service: Service, acknowledged: set[str]) -> None:
+async def assert_each_took_effect_once(service: Service, acknowledged: set[str]) -> None:
     settled = {str(row[0]) for row in await service.rows("SELECT message_id FROM statesvc.message")}
     assert settled == acknowledged
     twice = "SELECT count(*) FROM (SELECT carrier_id, event_id FROM statesvc.event GROUP BY 1, 2 HAVING count(*) > 1) d"
@@ -49,7 +49,7 @@ async def test_a_worker_killed_in_the_middle_of_a_batch_loses_and_doubles_nothin
     service = await service_maker(tmp_path, SHORT_LEASE)
     async with service:
         await service.start("api")
-        acknowledged = await _push(service, 600)
+        acknowledged = await push(service, 600)
         for _ in range(3):
             (worker,) = await service.start("worker")
             async with asyncio.timeout(20):
@@ -60,21 +60,21 @@ async def test_a_worker_killed_in_the_middle_of_a_batch_loses_and_doubles_nothin
             await worker.exit_code()
         await service.start("worker")
         await service.drained(90)
-        await _assert_each_took_effect_once(service, acknowledged)
+        await assert_each_took_effect_once(service, acknowledged)
 
 
 async def test_a_worker_that_is_told_to_go_finishes_exits_0_and_leaves_no_lease(service_maker: ServiceMaker, tmp_path: Path) -> None:
     service = await service_maker(tmp_path, {})
     async with service:
         await service.start("api")
-        acknowledged = await _push(service, 600)
+        acknowledged = await push(service, 600)
         (worker,) = await service.start("worker")
         worker.send(signal.SIGTERM)
         assert await worker.exit_code() == 0
         assert await service.value("SELECT count(*) FROM statesvc.inbox WHERE token IS NOT NULL") == 0
         await service.start("worker")
         await service.drained()
-        await _assert_each_took_effect_once(service, acknowledged)
+        await assert_each_took_effect_once(service, acknowledged)
 
 
 async def test_hold_keeps_messages_and_takes_effect_at_the_next_claim(service_maker: ServiceMaker, tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ async def test_hold_keeps_messages_and_takes_effect_at_the_next_claim(service_ma
         await service.start("api", "worker")
         async with service.session.put(f"{service.api.url}/v1/rollouts/ups", json={"hold": True, "why": "test"}) as answer:
             assert answer.status == 200
-        acknowledged = await _push(service, 60)
+        acknowledged = await push(service, 60)
         async with asyncio.timeout(20):
             await until_false(lambda: service.value("SELECT EXISTS (SELECT FROM statesvc.inbox WHERE carrier_id <> 'ups')"))
         held = await service.value("SELECT count(*) FROM statesvc.inbox")
@@ -92,7 +92,7 @@ async def test_hold_keeps_messages_and_takes_effect_at_the_next_claim(service_ma
         async with service.session.put(f"{service.api.url}/v1/rollouts/ups", json={"hold": False, "why": "test"}) as answer:
             assert answer.status == 200
         await service.drained()
-        await _assert_each_took_effect_once(service, acknowledged)
+        await assert_each_took_effect_once(service, acknowledged)
         assert await service.rows("SELECT verb, target FROM statesvc.action ORDER BY recorded_at") == [
             ("hold", "carrier ups"),
             ("release", "carrier ups"),

@@ -8,19 +8,21 @@ import aiohttp
 
 from statesvc.database.embedded import EmbeddedServer
 from statesvc.database.migrate import migrate
-from tests.acceptance.processes import Service, until_false
+from tests import pgbouncer
+from tests.acceptance.processes import Service, free_port, until_false
 from tests.acceptance.stories import Message, messages
 
 
 async def test_a_restart_of_the_database_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
-    server = EmbeddedServer(tmp_path / "data", overrides={"shared_buffers": "64MB"})
+    server = EmbeddedServer(tmp_path / "data", tcp_port=free_port(), overrides={"shared_buffers": "64MB"})
     dsns = await asyncio.to_thread(server.start)
     try:
         await migrate(dsns.owner, dsns.service)
-        service = Service(service_dsn=dsns.service, owner_dsn=dsns.owner, folder=tmp_path, settings={})
-        async with service:
-            await service.start("api", "worker", "worker")
-            await _restart_under_load(service, server)
+        async with pgbouncer.between(dsns.service) as settings:
+            service = Service(service_dsn=dsns.service, owner_dsn=dsns.owner, folder=tmp_path, settings=settings)
+            async with service:
+                await service.start("api", "worker", "worker")
+                await _restart_under_load(service, server)
     finally:
         await asyncio.to_thread(server.stop)
 

@@ -3,19 +3,18 @@
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 from statesvc.worker.versions import in_share
-from tests.acceptance.processes import RoleProcess, Service, free_port, until_false
+from tests.acceptance.processes import ROOT, Service, until_false
 from tests.statesvc.rollouts.planted import MISREAD
 from tests.statesvc.worker.shop import CARRIER_ID, says
 
 ServiceMaker = Callable[..., Any]
-ROOT = Path(__file__).parents[2]
 LAUNCHER = (sys.executable, "-m", "tests.statesvc.rollouts.launcher")
 PARCELS = 300
 
@@ -23,21 +22,7 @@ PARCELS = 300
 class PlantedService(Service):
     """Roles and commands that know the planted carrier."""
 
-    async def _spawn(self, name: str, settings: Mapping[str, str]) -> RoleProcess:
-        port = free_port()
-        log = self._folder / f"{name}-{len(self.roles)}.log"
-        with log.open("wb") as output:
-            process = await asyncio.create_subprocess_exec(
-                *(*LAUNCHER, name, "--port", str(port)),
-                env={**self._environment, **settings},
-                cwd=ROOT,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-            )
-        role = RoleProcess(name, process, port, log)
-        self.roles.append(role)
-        return role
+    program = LAUNCHER
 
     async def command(self, *arguments: str) -> str:
         process = await asyncio.create_subprocess_exec(
@@ -72,8 +57,7 @@ class PlantedService(Service):
 
 @asynccontextmanager
 async def three_workers(service_maker: ServiceMaker, folder: Path) -> AsyncIterator[PlantedService]:
-    made = await service_maker(folder)
-    service = PlantedService(service_dsn=made.service_dsn, owner_dsn=made.owner_dsn, folder=folder, settings={})
+    service = await service_maker(folder, kind=PlantedService)
     async with service:
         await service.start("api", "worker", "worker", "worker")
         yield service

@@ -43,16 +43,6 @@ async def test_each_connection_has_its_limits_and_its_name(pool: Pool) -> None:
     }
 
 
-async def test_behind_a_pooler_no_limit_is_left_on_a_connection_that_others_use(database: Any) -> None:
-    async with (
-        make_pool(database.service_dsn, name="statesvc test", limits=LIMITS, prepared_statements=False, direct=False) as pool,
-        pool.connection() as connection,
-    ):
-        for _ in range(10):
-            assert await one(connection, "SHOW statement_timeout") == "0"
-        assert await one(connection, "SELECT count(*) FROM pg_prepared_statements") == 0
-
-
 async def test_connections_that_died_while_idle_reach_nobody(pool: Pool, database: Any) -> None:
     connections = [await pool.getconn() for _ in range(3)]
     for connection in connections:

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 
 import orjson
+import psycopg
 import pytest
 import structlog
 
@@ -67,6 +68,16 @@ def test_causes_and_groups_are_told_without_their_text(stream: io.StringIO) -> N
     assert_silent(stream.getvalue())
     assert "KeyError" in stream.getvalue()
     assert "from ValueError" in stream.getvalue()
+
+
+def test_an_error_whose_name_misleads_says_what_to_do(stream: io.StringIO) -> None:
+    structlog.get_logger().warning("claim_failed", exc_info=psycopg.errors.InvalidSqlStatementName())
+    structlog.get_logger().warning("ingress_not_stored", error=psycopg.errors.DuplicatePreparedStatement())
+    structlog.get_logger().warning("claim_failed", exc_info=psycopg.errors.UndefinedTable())
+    first, second, third = lines(stream)
+    assert "STATESVC_PREPARED_STATEMENTS=false" in str(first["why"])
+    assert first["why"] == second["why"]
+    assert "why" not in third
 
 
 def test_library_records_pass_the_same_redaction(stream: io.StringIO) -> None:

@@ -1,0 +1,82 @@
+"""Connections through a pooler in transaction mode, which gives each transaction another server connection.
+
+What a session sets there would hit strangers and be missing here, so the time limits travel with each transaction: as its first
+statements where the code opens one; a lone statement follows them in a pipeline, which PostgreSQL runs as one transaction. A lone
+statement still costs one round trip.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from psycopg import AsyncConnection, AsyncCursor, AsyncTransaction
+from psycopg.pq import TransactionStatus
+from psycopg.sql import SQL, Composed, Literal
+
+from events.sql.queries import queries
+
+_SQL = queries("statesvc.database", "pool")
+
+
+class PooledConnection(AsyncConnection[Any]):
+    """Has limits from the moment that `limit_transactions` was called."""
+
+    _limits_ms: dict[str, int] | None = None
+    _limits: tuple[Composed, ...] = ()
+
+    def limit_transactions(self, *, statement_ms: int, lock_ms: int, idle_in_transaction_ms: int) -> None:
+        """From now on each transaction has these limits, and so has each statement outside of one."""
+        self._limits_ms = {"statement_ms": statement_ms, "lock_ms": lock_ms}
+        self._limits = (
+            SQL("SET LOCAL statement_timeout = {}").format(Literal(statement_ms)),
+            SQL("SET LOCAL lock_timeout = {}").format(Literal(lock_ms)),
+            SQL("SET LOCAL idle_in_transaction_session_timeout = {}").format(Literal(idle_in_transaction_ms)),
+        )
+
+    @property
+    def is_idle(self) -> bool:
+        """No transaction is open, and nothing is under way that may open one."""
+        return self.pgconn.transaction_status == TransactionStatus.IDLE
+
+    @asynccontextmanager
+    async def transaction(
+        self,
+        savepoint_name: str | None = None,
+        force_rollback: bool = False,  # noqa: FBT001, FBT002 - psycopg's signature
+    ) -> AsyncIterator[AsyncTransaction]:
+        """As psycopg's; the outermost one begins with the limits."""
+        outermost = self.is_idle
+        async with super().transaction(savepoint_name, force_rollback) as transaction:
+            if outermost and self.pgconn.pipeline_status:
+                await self._send_limits()
+            elif outermost:
+                async with self.pipeline():
+                    await self._send_limits()
+            yield transaction
+
+    async def _send_limits(self) -> None:
+        # SET, not a query with set_config: that would fix the snapshot before the transaction can choose its isolation
+        for limit in self._limits:
+            await self.execute(limit, prepare=False)
+
+    async def limit_lone_statement(self) -> None:
+        """Limits the transaction that a pipeline begins by itself; there SET LOCAL would work, and warn each time that it does not."""
+        if self._limits_ms is not None:
+            await AsyncCursor(self).execute(_SQL["limit_transaction"], self._limits_ms, prepare=False)
+
+
+class PooledCursor(AsyncCursor[Any]):
+    """Of a `PooledConnection`: what it executes outside a transaction has the connection's limits."""
+
+    __slots__ = ()
+
+    async def execute(self, *arguments: Any, **options: Any) -> "PooledCursor":  # noqa: ANN401 - psycopg's overloads, passed on
+        """As psycopg's."""
+        connection = self.connection
+        if isinstance(connection, PooledConnection) and connection.is_idle:
+            async with connection.pipeline():
+                await connection.limit_lone_statement()
+                await super().execute(*arguments, **options)
+        else:
+            await super().execute(*arguments, **options)
+        return self

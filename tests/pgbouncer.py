@@ -1,0 +1,123 @@
+"""A PgBouncer of a test's own, in transaction mode, between the service and the test server."""
+
+import asyncio
+import os
+import pwd
+import re
+import shutil
+import socket
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from tempfile import mkdtemp
+
+import psycopg
+import pytest
+from psycopg import AsyncConnection
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+EVERYWHERE = os.environ.get("STATESVC_TEST_PGBOUNCER") == "1"
+"""Whether every service of the acceptance tests works behind a pooler."""
+START_SECONDS = 10
+
+
+def required() -> str:
+    """The program. Skips the test where there is none, fails it in CI."""
+    found = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
+    if found is not None:
+        return found
+    reason = "PgBouncer is not installed (Debian package pgbouncer)"
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+def can_carry_prepared_statements() -> bool:
+    """Since 1.21, where it is told how many."""
+    told = subprocess.run([required(), "--version"], capture_output=True, text=True, check=True).stdout
+    version = re.search(r"(\d+)\.(\d+)", told)
+    return version is not None and (int(version[1]), int(version[2])) >= (1, 21)
+
+
+@asynccontextmanager
+async def between(service_dsn: str, *, wanted: bool = EVERYWHERE) -> AsyncIterator[dict[str, str]]:
+    """The settings of a service behind a pooler in transaction mode; none where it is not `wanted`."""
+    if not wanted:
+        yield {}
+        return
+    async with pooled(service_dsn) as (through,):
+        yield {"DATABASE_URL": through, "STATESVC_LISTEN_URL": service_dsn, "STATESVC_PREPARED_STATEMENTS": "false"}
+
+
+@asynccontextmanager
+async def pooled(*dsns: str, mode: str = "transaction", prepared_max: int = 0) -> AsyncIterator[list[str]]:
+    """The same databases and roles through a pooler, for the time of the block."""
+    program = required()
+    folder = Path(mkdtemp(prefix="statesvc-pgbouncer-"))
+    targets = [conninfo_to_dict(dsn) for dsn in dsns]
+    port = _free_port()
+    users = {f'"{target["user"]}" "{target.get("password", "")}"' for target in targets}
+    (folder / "users.txt").write_text("\n".join(sorted(users)) + "\n")
+    first = targets[0]
+    (folder / "pgbouncer.ini").write_text(
+        "[databases]\n"
+        f"* = host={_tcp(str(first['host']))} port={first.get('port') or 5432}\n"
+        "[pgbouncer]\n"
+        f"listen_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\n"
+        f"auth_type = trust\nauth_file = {folder}/users.txt\n"
+        f"pool_mode = {mode}\ndefault_pool_size = 20\nmax_client_conn = 500\n"
+        f"{f'max_prepared_statements = {prepared_max}' if can_carry_prepared_statements() else ''}\n"
+        # a server that comes back is tried again at once
+        "server_login_retry = 1\n"
+        f"logfile = {folder}/log\nlog_connections = 0\nlog_disconnections = 0\n"
+    )
+    process = await asyncio.create_subprocess_exec(
+        *(program, *_as_another_user(folder), str(folder / "pgbouncer.ini")),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    through = [make_conninfo(dsn, host="127.0.0.1", port=port) for dsn in dsns]
+    try:
+        await _answers(through[0], process)
+        yield through
+    finally:
+        if process.returncode is None:
+            process.terminate()
+        await process.wait()
+        shutil.rmtree(folder)
+
+
+def _tcp(host: str) -> str:
+    """The server's socket lets only the server's own user in; by TCP it listens on the same port."""
+    return "127.0.0.1" if host.startswith("/") else host
+
+
+def _as_another_user(folder: Path) -> list[str]:
+    """It refuses to run as root."""
+    if os.geteuid() != 0:
+        return []
+    nobody = pwd.getpwnam("nobody")
+    for path in (folder, *folder.iterdir()):
+        os.chown(path, nobody.pw_uid, nobody.pw_gid)
+    return ["-u", nobody.pw_name]
+
+
+async def _answers(dsn: str, process: asyncio.subprocess.Process) -> None:
+    async with asyncio.timeout(START_SECONDS):
+        while True:
+            assert process.returncode is None, "PgBouncer did not start"
+            try:
+                async with await AsyncConnection.connect(dsn, prepare_threshold=None) as connection:
+                    await connection.execute("SELECT 1")
+                    return
+            except psycopg.OperationalError:
+                await asyncio.sleep(0.05)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -1,0 +1,104 @@
+"""Behind a pooler in transaction mode each transaction has its limits, and leaves none to a stranger."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import AsyncConnection
+
+from statesvc.database.pool import Pool, PoolLimits, make_pool
+from tests.pgbouncer import pooled
+
+LIMITS = PoolLimits(connections_max=3, acquire_seconds=5, statement_seconds=0.6, lock_seconds=0.3, idle_in_transaction_seconds=15)
+SHOWN = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
+
+
+@pytest.fixture
+async def through(database: Any) -> AsyncIterator[str]:
+    async with pooled(database.service_dsn) as (dsn,):
+        yield dsn
+
+
+@pytest.fixture
+async def pool(through: str) -> AsyncIterator[Pool]:
+    async with make_pool(through, name="statesvc test", limits=LIMITS, prepared_statements=False, direct=False) as opened:
+        yield opened
+
+
+async def shown(connection: AsyncConnection[Any]) -> list[str]:
+    query = "SELECT " + ", ".join(f"current_setting('{name}')" for name in SHOWN)
+    row = await (await connection.execute(query)).fetchone()
+    assert row is not None
+    return list(row)
+
+
+async def test_a_transaction_and_a_lone_statement_have_the_limits_and_a_stranger_has_none(pool: Pool, through: str) -> None:
+    async with pool.connection() as connection, await AsyncConnection.connect(through, autocommit=True, prepare_threshold=None) as stranger:
+        for _ in range(3):
+            assert (await shown(connection))[:2] == ["600ms", "300ms"]
+            assert await shown(stranger) == ["0", "0", "0"]
+            async with connection.transaction():
+                assert await shown(connection) == ["600ms", "300ms", "15s"]
+                async with connection.transaction():
+                    assert await shown(connection) == ["600ms", "300ms", "15s"]
+                assert await shown(stranger) == ["0", "0", "0"]
+            async with connection.pipeline(), connection.transaction():
+                assert await shown(connection) == ["600ms", "300ms", "15s"]
+            assert await shown(stranger) == ["0", "0", "0"]
+
+
+@pytest.mark.parametrize("binary", [False, True])
+async def test_a_lone_statement_answers_as_ever(pool: Pool, binary: bool) -> None:  # noqa: FBT001 - a parameter of the test
+    async with pool.connection() as connection:
+        cursor = connection.cursor(binary=binary)
+        await cursor.execute("SELECT n, %(text)s FROM generate_series(1, 3) n", {"text": "x"})
+        assert await cursor.fetchall() == [(1, "x"), (2, "x"), (3, "x")]
+        assert (await connection.execute("SELECT FROM generate_series(1, 4)")).rowcount == 4
+        with pytest.raises(psycopg.errors.UndefinedColumn):
+            await connection.execute("SELECT nonsense")
+        assert await (await connection.execute("SELECT 1")).fetchone() == (1,)
+
+
+async def test_a_lone_statement_that_takes_too_long_is_ended(pool: Pool) -> None:
+    async with pool.connection() as connection:
+        with pytest.raises(psycopg.errors.QueryCanceled):
+            await connection.execute("SELECT pg_sleep(30)")
+        assert await (await connection.execute("SELECT 1")).fetchone() == (1,)
+
+
+async def test_a_statement_of_a_transaction_that_takes_too_long_is_ended(pool: Pool) -> None:
+    async with pool.connection() as connection:
+        with pytest.raises(psycopg.errors.QueryCanceled):
+            await _sleep_in_transaction(connection)
+        assert await (await connection.execute("SELECT 1")).fetchone() == (1,)
+
+
+async def _sleep_in_transaction(connection: AsyncConnection[Any]) -> None:
+    async with connection.transaction():
+        await connection.execute("SELECT pg_sleep(30)")
+
+
+async def test_a_transaction_may_still_choose_its_isolation(pool: Pool) -> None:
+    async with pool.connection() as connection, connection.transaction():
+        await connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        row = await (await connection.execute("SELECT current_setting('transaction_isolation')")).fetchone()
+    assert row == ("repeatable read",)
+
+
+async def test_nothing_is_warned_of(pool: Pool) -> None:
+    told: list[str] = []
+    async with pool.connection() as connection:
+        connection.add_notice_handler(lambda notice: told.append(str(notice.message_primary)))
+        await connection.execute("SELECT 1")
+        async with connection.transaction():
+            await connection.execute("SELECT 1")
+    assert told == []
+
+
+async def test_times_are_read_in_utc_on_every_server_connection(pool: Pool) -> None:
+    async with pool.connection() as one, pool.connection() as other:
+        async with one.transaction():
+            await one.execute("SELECT 1")
+            assert await (await other.execute("SHOW TimeZone")).fetchone() == ("UTC",)
+        assert await (await one.execute("SHOW TimeZone")).fetchone() == ("UTC",)
