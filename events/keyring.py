@@ -24,11 +24,16 @@ class Keyring:
 
     def seal_shipment_key(self, key: SealingKey, shipment_id: UUID) -> bytes:
         """A shipment's own key under the master key."""
-        return self.master.wrap(key, b"shipment\x1f" + shipment_id.bytes)
+        return self.master.wrap(key, shipment_context(shipment_id))
 
     def open_shipment_key(self, sealed: bytes, shipment_id: UUID) -> SealingKey:
         """The key of a shipment as its stream row holds it."""
-        return self.master.unwrap(sealed, b"shipment\x1f" + shipment_id.bytes)
+        return self.master.unwrap(sealed, shipment_context(shipment_id))
+
+
+def shipment_context(shipment_id: UUID) -> bytes:
+    """What the wrap of a shipment's key is bound to."""
+    return b"shipment\x1f" + shipment_id.bytes
 
 
 def body_context(message_id: UUID) -> bytes:

@@ -49,11 +49,15 @@ class SealingKey:
         nonce = os.urandom(_NONCE_BYTES)
         return FORMAT + self.key_id + nonce + self._aead.encrypt(nonce, plaintext, context)
 
+    def sealed(self, value: bytes) -> bool:
+        """Whether the value says that it was sealed under this key."""
+        return value[1 : 1 + _KEY_ID_BYTES] == self.key_id
+
     def open(self, sealed: bytes, context: bytes) -> bytes:
         """The plaintext; `SealError` when the key, the context or a byte is another."""
         if sealed[:1] != FORMAT or len(sealed) <= _HEADER_BYTES:
             raise SealError("not a sealed value of format 1")
-        if sealed[1 : 1 + _KEY_ID_BYTES] != self.key_id:
+        if not self.sealed(sealed):
             raise SealError(f"sealed under key {sealed[1 : 1 + _KEY_ID_BYTES].hex()}, not under {self.key_id.hex()}")
         try:
             return self._aead.decrypt(sealed[1 + _KEY_ID_BYTES : _HEADER_BYTES], sealed[_HEADER_BYTES:], context)

@@ -41,7 +41,7 @@ async def load_keyring(connection: AsyncConnection[Any], master: MasterKeys) -> 
     found = await _read(connection, master)
     for name in _NAMES:
         if name not in found:
-            sealed = master.wrap(SealingKey.fresh(), b"service\x1f" + name.encode())
+            sealed = master.wrap(SealingKey.fresh(), service_context(name))
             await connection.execute(_SQL["insert_key"], {"name": name, "sealed_key": sealed})
     if len(found) < len(_NAMES):
         found = await _read(connection, master)
@@ -50,4 +50,9 @@ async def load_keyring(connection: AsyncConnection[Any], master: MasterKeys) -> 
 
 async def _read(connection: AsyncConnection[Any], master: MasterKeys) -> dict[str, SealingKey]:
     cursor = await connection.execute(_SQL["read_keys"], binary=True)
-    return {name: master.unwrap(sealed, b"service\x1f" + name.encode()) async for name, sealed in cursor}
+    return {name: master.unwrap(sealed, service_context(name)) async for name, sealed in cursor}
+
+
+def service_context(name: str) -> bytes:
+    """What the wrap of one of the service's keys is bound to."""
+    return b"service\x1f" + name.encode()

@@ -80,11 +80,11 @@ def assemble_events(appends: Sequence[Proposal], heads: Mapping[UUID, Head], *, 
 
 
 def assemble_conflicts(conflicts: Sequence[Conflict], keys: Mapping[UUID, SealingKey | None], *, clock: datetime) -> list[ConflictRow]:
-    """Rows in the order of `conflicts`; `keys` are those of the holders."""
+    """Rows in the order of `conflicts`; `keys` are those of the holders and, where they have a stream, of the claimed shipments."""
     rows = []
     for conflict in conflicts:
         proposal = conflict.proposal
-        part_commitment, sealed_part = _seal_part(proposal.event, conflict.holder, keys.get(conflict.holder))
+        part_commitment, sealed_part = _seal_conflict(conflict, keys)
         document = conflict_document(
             proposal.event,
             source=proposal.source,
@@ -103,3 +103,15 @@ def _seal_part(event: Event, shipment_id: UUID, key: SealingKey | None) -> tuple
         return None, None
     part = salted(part_bytes(event.personal))
     return commitment(part), key.seal(part, part_context(shipment_id, event.event_id))
+
+
+def _seal_conflict(conflict: Conflict, keys: Mapping[UUID, SealingKey | None]) -> tuple[bytes | None, bytes | None]:
+    """It tells of both shipments' people, so it is sealed under both keys: erasing either makes it unreadable."""
+    event, claimed_id = conflict.proposal.event, conflict.proposal.shipment_id
+    part_commitment, sealed = _seal_part(event, conflict.holder, keys.get(conflict.holder))
+    if sealed is None or claimed_id == conflict.holder or claimed_id not in keys:
+        return part_commitment, sealed
+    claimed = keys[claimed_id]
+    if claimed is None:
+        return None, None
+    return part_commitment, claimed.seal(sealed, part_context(claimed_id, event.event_id))

@@ -102,7 +102,9 @@ SELECT shipment_id, canonical FROM statesvc.event
 WHERE shipment_id = ANY (%(shipment_ids)b::uuid[]) AND recorded_at >= %(since)s
 ORDER BY shipment_id, version;
 
--- name: insert_action
+-- name: insert_actions
 -- Appends what an operator did.
 INSERT INTO statesvc.action (recorded_at, batch_id, ordinal, actor, verb, target, leaf_hash, canonical)
-VALUES (%(recorded_at)s, %(batch_id)s, 0, %(actor)s, %(verb)s, %(target)s, %(leaf_hash)b, %(canonical)b);
+SELECT %(recorded_at)s, %(batch_id)s, u.ordinal - 1, u.actor, u.verb, u.target, u.leaf_hash, u.canonical
+FROM unnest(%(actors)b::text[], %(verbs)b::text[], %(targets)b::text[], %(leaf_hashes)b::bytea[], %(canonicals)b::bytea[])
+    WITH ORDINALITY AS u(actor, verb, target, leaf_hash, canonical, ordinal);

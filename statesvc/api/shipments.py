@@ -16,6 +16,7 @@ from events.identity import normalize_number
 from events.keyring import Keyring
 from statesvc.api.models import Audit, Event, ListedShipment, Shipment
 from statesvc.api.parameters import AuditParameters, HistoryParameters, ListParameters, ShipmentParameters
+from statesvc.api.personal_reads import record_reading
 from statesvc.api.read.shipment import (
     Found,
     OtherDiscriminators,
@@ -53,12 +54,14 @@ class Shipments:
         async with self.pool.connection() as connection:
             found = await _find(connection, asked)
             document = await self._document(request, connection, found)
-        body = orjson.dumps(document)
-        # version and erasure state stand in the body; so do the others of the number and what the caller may see
-        tag = f"{found.shipment.version}-{hashlib.blake2b(body, digest_size=9).hexdigest()}"
-        headers = {hdrs.ETAG: f'"{tag}"', hdrs.CACHE_CONTROL: "private, no-cache", hdrs.VARY: hdrs.AUTHORIZATION}
-        if any(known.value in {tag, "*"} for known in request.if_none_match or ()):
-            return web.Response(status=NOT_MODIFIED, headers=headers)
+            body = orjson.dumps(document)
+            # version and erasure state stand in the body; so do the others of the number and what the caller may see
+            tag = f"{found.shipment.version}-{hashlib.blake2b(body, digest_size=9).hexdigest()}"
+            headers = {hdrs.ETAG: f'"{tag}"', hdrs.CACHE_CONTROL: "private, no-cache", hdrs.VARY: hdrs.AUTHORIZATION}
+            if any(known.value in {tag, "*"} for known in request.if_none_match or ()):
+                return web.Response(status=NOT_MODIFIED, headers=headers)
+            if document.get("signed_by") is not None:
+                await record_reading(connection, request, found.shipment, call="state")
         return web.Response(body=body, content_type="application/json", headers=headers)
 
     async def history(self, request: web.Request) -> web.StreamResponse:
@@ -69,8 +72,10 @@ class Shipments:
             found = await _find(connection, asked, shipment_id=shipment_id)
             opener = found.shipment.opener(self.keyring) if _sees_personal(request) else None
             page = await timeline(connection, found.shipment, after=after, limit=asked.limit, opener=opener)
-        if page is None:
-            raise _foreign_cursor()
+            if page is None:
+                raise _foreign_cursor()
+            if opener is not None:
+                await record_reading(connection, request, found.shipment, call="history")
         return answer({"items": page.events, "next_cursor": _pause(asked, "history", found, page.next_after)})
 
     async def audit(self, request: web.Request) -> web.StreamResponse:
@@ -78,11 +83,14 @@ class Shipments:
         asked = parameters(request, AuditParameters)
         shipment_id, after = _resume(asked, "audit")
         keyring = self.keyring if _sees_personal(request) else None
-        async with self.pool.connection() as connection, connection.transaction():
-            await connection.execute(SNAPSHOT)
-            found = await _find(connection, asked, shipment_id=shipment_id)
-            document = await self._document(request, connection, found)
-            record = await trail(connection, found.shipment, after=after or 0, limit=EVENTS_MAX, keyring=keyring)
+        async with self.pool.connection() as connection:
+            async with connection.transaction():
+                await connection.execute(SNAPSHOT)
+                found = await _find(connection, asked, shipment_id=shipment_id)
+                document = await self._document(request, connection, found)
+                record = await trail(connection, found.shipment, after=after or 0, limit=EVENTS_MAX, keyring=keyring)
+            if keyring is not None:
+                await record_reading(connection, request, found.shipment, call="audit")
         return answer(
             {
                 "shipment": document,

@@ -1,20 +1,25 @@
-"""`statesvc keys create | list | revoke`."""
+"""`statesvc keys create | list | revoke | rotate-master`."""
 
 import argparse
 import asyncio
+from dataclasses import asdict
 
 from statesvc.cli.operator import actor
 from statesvc.cli.output import write_json, write_line, write_table
+from statesvc.cli.progress import show_progress
 from statesvc.cli.refusal import CommandError
-from statesvc.cli.session import service_connection
+from statesvc.cli.session import connect, running_database, service_connection
 from statesvc.http.key_store import create_key, list_keys, revoke_key
 from statesvc.http.scope import Scope
+from statesvc.key_rotation.rotate import rotate
+from statesvc.keys import load_keyring
+from statesvc.roles.master_key import master_keys
 from statesvc.settings import load_settings
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """What the commands take."""
-    commands = parser.add_subparsers(dest="action", required=True, metavar="create | list | revoke")
+    commands = parser.add_subparsers(dest="action", required=True, metavar="create | list | revoke | rotate-master")
     create = commands.add_parser("create", help="make a key; it is shown once")
     create.add_argument("--name", required=True, help="who uses it")
     create.add_argument("--scopes", required=True, type=_scopes, help=f"comma-separated, of {', '.join(scope.value for scope in Scope)}")
@@ -23,11 +28,28 @@ def configure(parser: argparse.ArgumentParser) -> None:
     listing.add_argument("--json", action="store_true", help="for scripts")
     revoke = commands.add_parser("revoke", help="end a key; in effect within 5 s")
     revoke.add_argument("id", help="the key's id")
+    rotate = commands.add_parser("rotate-master", help="seal everything again under the first key of STATESVC_MASTER_KEY")
+    rotate.add_argument("--json", action="store_true", help="for scripts")
 
 
 def run(options: argparse.Namespace) -> int:
     """Runs one of them."""
-    return asyncio.run(_run(options))
+    return asyncio.run(_rotate(options) if options.action == "rotate-master" else _run(options))
+
+
+async def _rotate(options: argparse.Namespace) -> int:
+    settings = load_settings()
+    async with running_database(settings) as dsns, await connect(dsns.owner) as connection:
+        keyring = await load_keyring(connection, master_keys(settings))
+        rotated = await rotate(connection, keyring, actor=actor(), progress=lambda done, total: show_progress(done, total, "shipments"))
+    if options.json:
+        write_json(asdict(rotated))
+    else:
+        write_line(
+            f"{rotated.shipments:,} shipments' keys, {rotated.subscriptions} subscriptions' secrets and {rotated.service_keys} keys of the "
+            "service are sealed under the first master key now; the others may be taken out of STATESVC_MASTER_KEY"
+        )
+    return 0
 
 
 async def _run(options: argparse.Namespace) -> int:

@@ -3,20 +3,19 @@
 import argparse
 import asyncio
 import os
-import sys
 import time
 from collections import Counter
 from dataclasses import asdict
 
 from statesvc.cli.operator import actor
 from statesvc.cli.output import write_json, write_line, write_table
+from statesvc.cli.progress import show_progress
 from statesvc.cli.refusal import CommandError
 from statesvc.cli.session import running_database
 from statesvc.rebuild.drift import Drift
 from statesvc.rebuild.run import Rebuild
 from statesvc.settings import load_settings
 
-_BAR = 40
 _SHOWN = 50
 
 
@@ -86,8 +85,4 @@ def _tell_drift(events: int, drift: list[Drift], *, as_json: bool) -> None:
 
 
 def _show_progress(done: int, pieces: int, events: int) -> None:
-    if sys.stderr.isatty():
-        filled = _BAR * done // max(pieces, 1)
-        end = "\n" if done >= pieces else ""
-        sys.stderr.write(f"\r[{'#' * filled}{'.' * (_BAR - filled)}] {100 * done // max(pieces, 1)} %, {events:,} events{end}")
-        sys.stderr.flush()
+    show_progress(done, pieces, f"slices, {events:,} events")

@@ -4,7 +4,6 @@ import argparse
 import asyncio
 import os
 import socket
-import sys
 from dataclasses import asdict
 from datetime import datetime
 
@@ -12,6 +11,7 @@ from events.carriers import CARRIERS
 from events.sql.queries import queries
 from statesvc.cli.operator import actor
 from statesvc.cli.output import write_json, write_line, write_table
+from statesvc.cli.progress import show_progress
 from statesvc.cli.refusal import CommandError
 from statesvc.cli.session import service_connection
 from statesvc.keys import load_keyring
@@ -22,7 +22,6 @@ from statesvc.settings import load_settings
 from statesvc.wakeup.channels import OUTBOX
 
 _WAKEUP = queries("statesvc.wakeup", "wakeup")
-_BAR = 40
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -74,10 +73,7 @@ async def _run(options: argparse.Namespace) -> Report:
 
 
 async def _show_progress(done: int, total: int) -> None:
-    if sys.stderr.isatty():
-        filled = _BAR * done // max(total, 1)
-        sys.stderr.write(f"\r[{'#' * filled}{'.' * (_BAR - filled)}] {done}/{total} messages{chr(10) if done >= total else ''}")
-        sys.stderr.flush()
+    show_progress(done, total, "messages")
 
 
 def _document(report: Report) -> dict[str, object]:

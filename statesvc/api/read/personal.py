@@ -39,3 +39,13 @@ class Opener:
             return NOTHING_PERSONAL
         content: dict[str, Any] = orjson.loads(unsalted(self.key.open(sealed_part, part_context(self.shipment_id, event_id))))
         return NOTHING_PERSONAL | content
+
+    def part_of_conflict(self, event_id: str, sealed_part: bytes | None, claimed: "Opener | None") -> dict[str, Any]:
+        """The same of a conflict that this shipment holds; sealed under the key of the shipment that it claimed too, where that has one."""
+        if claimed is None or claimed.shipment_id == self.shipment_id:
+            return self.part(event_id, sealed_part)
+        if claimed.key is None or sealed_part is None:
+            return NOTHING_PERSONAL
+        if claimed.key.sealed(sealed_part):
+            sealed_part = claimed.key.open(sealed_part, part_context(claimed.shipment_id, event_id))
+        return self.part(event_id, sealed_part)

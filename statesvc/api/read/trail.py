@@ -84,7 +84,12 @@ def _event(row: DictRow, opener: Opener | None) -> DictRow:
 
 def _conflict(row: DictRow, keyring: Keyring | None) -> DictRow:
     document = orjson.loads(row["canonical"])
-    opener = None if keyring is None else Opener.of_stream(keyring, row["shipment_id"], row["holder_key"])
-    shown = statement(document, None if opener is None else opener.part(row["event_id"], row["sealed_part"]))
+    shown = statement(document, None if keyring is None else _conflict_part(row, keyring))
     shown |= {name: row[name] for name in ("shipment_id", "claimed_shipment_id", "recorded_at", "count", "last_seen_at")}
     return shown | {name: document.get(name) for name in _SOURCE} | {name: row[name] for name in _PLACE} | _UNSEALED
+
+
+def _conflict_part(row: DictRow, keyring: Keyring) -> DictRow:
+    holder = Opener.of_stream(keyring, row["shipment_id"], row["holder_key"])
+    claimed = Opener.of_stream(keyring, row["claimed_shipment_id"], row["claimed_key"]) if row["claimed_exists"] else None
+    return holder.part_of_conflict(row["event_id"], row["sealed_part"], claimed)

@@ -15,16 +15,17 @@ WHERE t.shipment_id = %(shipment_id)s AND t.recorded_at BETWEEN %(since)s AND %(
 ORDER BY t.sequence;
 
 -- name: conflicts
--- Contradictions of this shipment's events, and those that it raised against another's, recorded in the window. `holder_key` is the
--- key of the shipment that holds the event: the personal part is sealed under it.
+-- Contradictions of this shipment's events, and those that it raised against another's, recorded in the window. The personal part is
+-- sealed under the key of the shipment that holds the event, and under that of the claimed one where it has a stream.
 SELECT c.shipment_id, c.claimed_shipment_id, c.recorded_at, c.event_id, k.seen AS count, k.last_seen_at, c.canonical, c.sealed_part,
-    h.sealed_key AS holder_key, c.batch_id, c.ordinal, encode(c.leaf_hash, 'hex') AS leaf_hash
+    h.sealed_key AS holder_key, m.shipment_id IS NOT NULL AS claimed_exists, m.sealed_key AS claimed_key, c.batch_id, c.ordinal, encode(c.leaf_hash, 'hex') AS leaf_hash
 FROM (
     SELECT * FROM statesvc.conflict WHERE shipment_id = %(shipment_id)s AND recorded_at >= %(since)s
     UNION ALL
     SELECT * FROM statesvc.conflict WHERE claimed_shipment_id = %(shipment_id)s AND shipment_id <> %(shipment_id)s
 ) c
 JOIN statesvc.stream h ON h.shipment_id = c.shipment_id
+LEFT JOIN statesvc.stream m ON m.shipment_id = c.claimed_shipment_id
 LEFT JOIN statesvc.conflict_key k ON k.carrier_id = c.carrier_id AND k.event_id = c.event_id AND k.facts_digest = c.facts_digest
 WHERE c.recorded_at > %(recorded_after)s AND c.recorded_at <= %(recorded_upto)s
 ORDER BY c.recorded_at, c.batch_id, c.ordinal;

@@ -111,3 +111,36 @@ async def test_a_personal_part_that_does_not_open_is_never_shown_as_absent(api: 
     reply = await api.get("/v1/shipments/ups/8/audit", scopes="audit pii")
     assert (reply.status, reply.body["code"]) == (500, "internal_error")
     assert (await api.get("/v1/shipments/ups/8/audit", scopes="audit")).status == 200
+
+
+async def test_a_conflict_tells_nothing_personal_once_either_shipment_is_erased(api: Any, scan: Any) -> None:
+    await api.carriers.say(scan("4", Status.PICKED_UP))
+    await api.carriers.say(scan("3", Status.DELIVERED, native_id="S1", signed_by="J. Doe"))
+    await api.carriers.say(scan("4", Status.DELIVERED, native_id="S1", signed_by="R. Roe"))
+    (opened,) = (await audit(api, "3", scopes="audit pii"))["conflicts"]
+    assert opened["signed_by"] == "R. Roe"
+    claimed = opened["claimed_shipment_id"]
+    await api.carriers.execute("UPDATE statesvc.stream SET sealed_key = NULL, erased_at = now() WHERE shipment_id = %s", [claimed])
+    for number in ("3", "4"):
+        (closed,) = (await audit(api, number, scopes="audit pii"))["conflicts"]
+        assert closed["signed_by"] is None
+
+
+async def test_each_reading_of_personal_fields_is_recorded_and_no_other(api: Any, scan: Any) -> None:
+    await api.carriers.say(scan("7", Status.DELIVERED, signed_by="J. Doe"))
+    for call in ("", "/history"):
+        await api.get(f"/v1/shipments/ups/7{call}")
+    await api.get("/v1/shipments/ups/7/audit", scopes="audit")
+    recorded = (
+        "SELECT actor, target, convert_from(canonical, 'UTF8')::jsonb -> 'details' ->> 'call'"
+        " FROM statesvc.action WHERE verb = 'read_personal' ORDER BY batch_id"
+    )
+    assert await (await api.connection.execute(recorded.encode())).fetchall() == []
+    reply = await api.get("/v1/shipments/ups/7", scopes="read pii")
+    assert (await api.get("/v1/shipments/ups/7", scopes="read pii", headers={"If-None-Match": reply.headers["ETag"]})).status == 304
+    await api.get("/v1/shipments/ups/7/history", scopes="read pii")
+    await audit(api, "7", scopes="audit pii")
+    found = await (await api.connection.execute(recorded.encode())).fetchall()
+    assert [call for _, _, call in found] == ["state", "history", "audit"]
+    assert {target for _, target, _ in found} == {f"shipment {reply.body['shipment_id']}"}
+    assert all(actor.startswith("key:") for actor, _, _ in found)

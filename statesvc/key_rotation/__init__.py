@@ -1,0 +1,1 @@
+"""Master key rotation: everything that is sealed under an older master key is sealed again under the current one."""

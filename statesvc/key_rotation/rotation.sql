@@ -1,0 +1,30 @@
+-- name: service_keys
+-- The service's own keys.
+SELECT name, sealed_key FROM statesvc.service_key;
+
+-- name: rewrap_service_key
+-- The same key under the current master key.
+UPDATE statesvc.service_key SET sealed_key = %(new)b WHERE name = %(name)s AND sealed_key = %(old)b;
+
+-- name: subscriptions
+-- The secrets of the subscriptions.
+SELECT subscription_id, sealed_secrets FROM statesvc.subscription;
+
+-- name: reseal_secrets
+-- The same secrets under the current master key, unless they were rotated meanwhile.
+UPDATE statesvc.subscription SET sealed_secrets = %(new)b WHERE subscription_id = %(subscription_id)s AND sealed_secrets = %(old)b::bytea[];
+
+-- name: count_streams
+-- How many shipments there are, about.
+SELECT greatest(c.reltuples, 0)::bigint FROM pg_class c WHERE c.oid = 'statesvc.stream'::regclass;
+
+-- name: streams
+-- Some shipments' keys, in their order.
+SELECT shipment_id, sealed_key FROM statesvc.stream
+WHERE shipment_id > %(after)s AND sealed_key IS NOT NULL ORDER BY shipment_id LIMIT %(limit)s;
+
+-- name: rewrap_streams
+-- The same keys under the current master key; an erasure that came between is not undone.
+UPDATE statesvc.stream s SET sealed_key = u.new
+FROM unnest(%(shipment_ids)b::uuid[], %(olds)b::bytea[], %(news)b::bytea[]) AS u(shipment_id, old, new)
+WHERE s.shipment_id = u.shipment_id AND s.sealed_key = u.old;
