@@ -1,11 +1,13 @@
-"""Sealing: AES-256-GCM in the one format that every sealed column has, and commitments to what is sealed.
+"""Sealing: AES-256-GCM in the formats that sealed columns and archives have, and commitments to what is sealed.
 
-Format: version byte 0x01, 8-byte key id, 12-byte nonce, ciphertext and tag. The key id tells which key to open with; it
-reveals nothing of the key. `context` is authenticated with it, so a sealed value moved to another row does not open.
+Format: version byte, 8-byte key id, 12-byte nonce, ciphertext and tag. Version 1 seals the plaintext as it is, version 2 its zlib
+stream (ciphertext does not compress, so that comes first). The key id tells which key to open with; it reveals nothing of the key.
+`context` is authenticated with it, so a sealed value moved to another row does not open.
 """
 
 import hashlib
 import os
+import zlib
 from collections.abc import Iterable
 from typing import Final, Self
 
@@ -13,11 +15,13 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 FORMAT: Final = b"\x01"
+COMPRESSED: Final = b"\x02"
 KEY_BYTES: Final = 32
 SALT_BYTES: Final = 32
 _KEY_ID_BYTES: Final = 8
 _NONCE_BYTES: Final = 12
 _HEADER_BYTES: Final = 1 + _KEY_ID_BYTES + _NONCE_BYTES
+_COMPRESSION_LEVEL: Final = 6
 
 
 class SealError(ValueError):
@@ -45,22 +49,33 @@ class SealingKey:
         return f"SealingKey({self.key_id.hex()})"
 
     def seal(self, plaintext: bytes, context: bytes) -> bytes:
-        """Ciphertext in the format above."""
+        """Ciphertext in format 1."""
         nonce = os.urandom(_NONCE_BYTES)
         return FORMAT + self.key_id + nonce + self._aead.encrypt(nonce, plaintext, context)
+
+    def seal_compressed(self, plaintext: bytes, context: bytes) -> bytes:
+        """Ciphertext in format 2: smaller, for what is kept long and read seldom. Its length tells how well the plaintext compresses."""
+        nonce = os.urandom(_NONCE_BYTES)
+        # the version is bound too: read as format 1 it must not open
+        stream = zlib.compress(plaintext, _COMPRESSION_LEVEL)
+        return COMPRESSED + self.key_id + nonce + self._aead.encrypt(nonce, stream, COMPRESSED + context)
 
     def sealed(self, value: bytes) -> bool:
         """Whether the value says that it was sealed under this key."""
         return value[1 : 1 + _KEY_ID_BYTES] == self.key_id
 
     def open(self, sealed: bytes, context: bytes) -> bytes:
-        """The plaintext; `SealError` when the key, the context or a byte is another."""
-        if sealed[:1] != FORMAT or len(sealed) <= _HEADER_BYTES:
-            raise SealError("not a sealed value of format 1")
+        """The plaintext of either format; `SealError` when the key, the context or a byte is another."""
+        version = sealed[:1]
+        if version not in {FORMAT, COMPRESSED} or len(sealed) <= _HEADER_BYTES:
+            raise SealError("not a sealed value of a format that is known")
         if not self.sealed(sealed):
             raise SealError(f"sealed under key {sealed[1 : 1 + _KEY_ID_BYTES].hex()}, not under {self.key_id.hex()}")
+        nonce, ciphertext = sealed[1 + _KEY_ID_BYTES : _HEADER_BYTES], sealed[_HEADER_BYTES:]
         try:
-            return self._aead.decrypt(sealed[1 + _KEY_ID_BYTES : _HEADER_BYTES], sealed[_HEADER_BYTES:], context)
+            if version == FORMAT:
+                return self._aead.decrypt(nonce, ciphertext, context)
+            return zlib.decompress(self._aead.decrypt(nonce, ciphertext, COMPRESSED + context))
         except InvalidTag:
             raise SealError("the sealed value was changed, or belongs to another row") from None
 

@@ -170,6 +170,20 @@ class NotifierSettings(BaseSettings):
         return self
 
 
+class ArchiveSettings(BaseSettings):
+    """Keeping bodies beyond their hot days."""
+
+    model_config = _config("ARCHIVE_")
+
+    dir: Path | None = None
+    """Folder of the archived bodies, the same for every process. Default: `archive` in STATESVC_DATA_DIR; with DATABASE_URL none: then no
+    body is ever archived."""
+    hot_days: PositiveInt = 14
+    """Whole days that bodies stay in the database."""
+    keep_months: PositiveInt = 25
+    """Months after which an archived day is deleted, but for what a legal hold stands on."""
+
+
 class TelemetrySettings(BaseSettings):
     """Seeing what happens."""
 
@@ -195,6 +209,7 @@ class Settings:
     ingress: IngressSettings
     worker: WorkerSettings
     notifier: NotifierSettings
+    archive: ArchiveSettings
     telemetry: TelemetrySettings
     webhook_secrets_by_carrier: Mapping[str, tuple[SecretStr, ...]]
 
@@ -221,6 +236,7 @@ def load_settings() -> Settings:
         ingress=IngressSettings(),
         worker=WorkerSettings(),
         notifier=NotifierSettings(),
+        archive=ArchiveSettings(),
         telemetry=TelemetrySettings(),
         webhook_secrets_by_carrier=read_webhook_secrets(os.environ),
     )

@@ -9,6 +9,7 @@ from psycopg import AsyncConnection
 
 from events.carriers import CARRIERS
 from events.sql.queries import queries
+from statesvc.cli.archive_examination import examine_archive
 from statesvc.cli.finding import Finding, bad, good, warning
 from statesvc.cli.pooling import pooling
 from statesvc.cli.session import connect
@@ -112,7 +113,14 @@ async def _database(connection: AsyncConnection[Any], settings: Settings) -> Asy
         yield bad("migrations", f"pending: {', '.join(each.label for each in standing.pending)}; run `statesvc migrate`")
         return
     yield good("migrations", "up to date")
-    for part in (_ownership(connection), _clock(connection), _partitions(connection), _keys(connection, settings), _waiting(connection)):
+    for part in (
+        _ownership(connection),
+        _clock(connection),
+        _partitions(connection),
+        _keys(connection, settings),
+        _waiting(connection),
+        examine_archive(connection, settings),
+    ):
         async for finding in part:
             yield finding
 

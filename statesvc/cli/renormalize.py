@@ -9,6 +9,7 @@ from datetime import datetime
 
 from events.carriers import CARRIERS
 from events.sql.queries import queries
+from statesvc.bodies.folder import archive_folder
 from statesvc.cli.operator import actor
 from statesvc.cli.output import write_json, write_line, write_table
 from statesvc.cli.progress import show_progress
@@ -65,6 +66,7 @@ async def _run(options: argparse.Namespace) -> Report:
             dry_run=options.dry_run,
             messages_per_second=options.rate,
             why=options.why,
+            archive=archive_folder(settings),
         )
         report = await renormalize(connection, task, _show_progress)
         if report.transitions:

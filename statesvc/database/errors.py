@@ -20,6 +20,8 @@ class Failure(StrEnum):
     """A unique key is taken."""
     IMMUTABLE = "immutable"
     """Something tried to change the log."""
+    NOT_ARCHIVED = "not_archived"
+    """Bodies without a verified archive were to be dropped."""
     REFUSED_DATA = "refused_data"
     """This row can't be stored, today or tomorrow; others can."""
     FORBIDDEN = "forbidden"
@@ -33,6 +35,7 @@ class Failure(StrEnum):
 FAILURES: Final[Mapping[str, Failure]] = MappingProxyType(
     {
         "SS001": Failure.IMMUTABLE,
+        "SS003": Failure.NOT_ARCHIVED,
         "23505": Failure.DUPLICATE,
         "42501": Failure.FORBIDDEN,
         "26000": Failure.MISROUTED,  # the prepared statement does not exist

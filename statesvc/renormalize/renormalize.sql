@@ -5,9 +5,9 @@ WHERE m.carrier_id = %(carrier_id)s AND (%(since)s::timestamptz IS NULL OR m.rec
     AND (%(read_by)s::text IS NULL OR m.normalizer = %(read_by)s OR starts_with(m.normalizer, %(read_by)s || '+m'));
 
 -- name: next_messages
--- The next messages in the order of their key, with their bodies as far as these are kept.
-SELECT m.message_id, m.received_at, m.shipments, m.sealed_key, b.commitment, b.sealed
-FROM statesvc.message m LEFT JOIN statesvc.body b ON b.message_id = m.message_id AND b.received_at = m.received_at
+-- The next messages in the order of their key; their bodies are found by `statesvc.bodies`.
+SELECT m.message_id, m.received_at, m.shipments, m.sealed_key
+FROM statesvc.message m
 WHERE m.carrier_id = %(carrier_id)s AND (%(since)s::timestamptz IS NULL OR m.received_at >= %(since)s)
     AND (%(read_by)s::text IS NULL OR m.normalizer = %(read_by)s OR starts_with(m.normalizer, %(read_by)s || '+m'))
     AND m.message_id > %(after)s

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from operator import attrgetter
+from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
@@ -26,6 +27,7 @@ from events.log.proposal import Key, Known, Proposal
 from events.log.store import known_keys, look_at_streams
 from events.sealing import SealingKey
 from events.sql.queries import queries
+from statesvc.bodies.find import find_bodies
 from statesvc.inbox.claim import Burial
 from statesvc.renormalize.logged import Document, Standing, standings
 from statesvc.renormalize.plan import CodeKey, Report, plan_read, plan_unread
@@ -59,6 +61,8 @@ class Task:
     dry_run: bool = False
     messages_per_second: float | None = None
     why: str = ""
+    archive: Path | None = None
+    """Folder of the bodies that are hot no longer."""
 
     @property
     def scope(self) -> dict[str, Any]:
@@ -105,7 +109,11 @@ async def _try_batch(connection: Connection, task: Task, batch: Sequence[Stored]
     named = {shipment_id for stored in batch for shipment_id in stored.shipments}
     streams = await look_at_streams(connection, task.keyring, named)
     keys = {shipment_id: stream.key for shipment_id, stream in (await streams.rows()).items()}
-    readings = [read_again(stored, keys, carrier=task.carrier, keyring=task.keyring, mappings=mappings) for stored in batch]
+    bodies = await find_bodies(connection, task.archive, [(stored.message_id, stored.received_at) for stored in batch])
+    readings = [
+        read_again(stored, bodies.get(stored.message_id), keys, carrier=task.carrier, keyring=task.keyring, mappings=mappings)
+        for stored in batch
+    ]
     said = [propose([read], task.keyring) if isinstance(read, Read) else [] for read in readings]
     shipments = named | {proposal.shipment_id for proposals in said for proposal in proposals}
     async with connection.transaction():

@@ -1,7 +1,4 @@
-"""A settled message, opened once more with the keys of the shipments that it names, and read by the code of today. No I/O.
-
-Its body's key is wrapped under those keys in their order, the last one outermost: where any of them was erased, nothing opens.
-"""
+"""A settled message, opened once more with the keys of the shipments that it names, and read by the code of today. No I/O."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,6 +8,8 @@ from uuid import UUID
 from events.carriers.carrier import Carrier
 from events.keyring import Keyring, body_context
 from events.sealing import SealError, SealingKey
+from statesvc.bodies.archive_file import Record
+from statesvc.bodies.body_key import unwrap_body_key
 from statesvc.inbox.claim import Burial, Message
 from statesvc.rollouts.mapping import Mappings
 from statesvc.worker.reading import Read, read_message
@@ -18,38 +17,32 @@ from statesvc.worker.reading import Read, read_message
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A message with its verdict. `sealed_key` None: erased; `sealed` None: its body is kept no longer."""
+    """A message with its verdict. `sealed_key` None: erased."""
 
     message_id: UUID
     received_at: datetime
     shipments: list[UUID]
     sealed_key: bytes | None = field(repr=False)
-    commitment: bytes | None
-    sealed: bytes | None = field(repr=False)
 
 
 def read_again(
     stored: Stored,
+    body: Record | None,
     keys: Mapping[UUID, SealingKey | None],
     *,
     carrier: Carrier,
     keyring: Keyring,
     mappings: Mappings,
 ) -> Read | Burial | None:
-    """By the stable version and the mappings; None: it does not open any more."""
-    if stored.sealed_key is None or stored.sealed is None or stored.commitment is None:
+    """By the stable version and the mappings; None: it does not open any more, or is kept no longer (`body` None)."""
+    if body is None:
         return None
-    context = body_context(stored.message_id)
-    opened = stored.sealed_key
     try:
-        for shipment_id in reversed(stored.shipments):
-            key = keys.get(shipment_id)
-            if key is None:
-                return None
-            opened = key.open(opened, context)
+        key = unwrap_body_key(stored.sealed_key, stored.shipments, message_id=stored.message_id, keys=keys, keyring=keyring)
     except SealError:
         return None
-    sealed_key = keyring.inbox.wrap(SealingKey(opened), context) if stored.shipments else opened
+    if key is None:
+        return None
     message = Message(
         message_id=stored.message_id,
         carrier_id=carrier.carrier_id,
@@ -61,8 +54,8 @@ def read_again(
         candidate=None,
         percent=0,
         shadow=False,
-        sealed_key=sealed_key,
-        commitment=stored.commitment,
-        sealed=stored.sealed,
+        sealed_key=keyring.inbox.wrap(key, body_context(stored.message_id)),
+        commitment=body.commitment,
+        sealed=body.sealed,
     )
     return read_message(message, keyring=keyring, carriers={carrier.carrier_id: carrier}, mappings=mappings)

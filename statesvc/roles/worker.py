@@ -3,6 +3,8 @@
 from contextlib import AsyncExitStack
 
 from events.carriers import CARRIERS
+from statesvc.bodies.archiver import Archiver
+from statesvc.bodies.folder import archive_folder
 from statesvc.http.keys import Keys
 from statesvc.maintenance.upkeep import Upkeep
 from statesvc.roles.foundation import Launch, foundation
@@ -39,8 +41,13 @@ async def run(launch: Launch) -> int:
         upkeep = Upkeep(base.pool)
         server = await serve(launch, base, keys=Keys(base.pool))
         stack.push_async_callback(server.stop)
+        parts = [Part(name="worker", run=worker.run, stop=worker.stop), Part(name="upkeep", run=upkeep.run, stop=upkeep.stop)]
+        folder = archive_folder(settings)
+        if folder is not None:
+            archiver = Archiver(base.dsns.listen, folder=folder, keyring=base.keyring, settings=settings.archive, telemetry=base.telemetry)
+            parts.append(Part(name="archiver", run=archiver.run, stop=archiver.stop))
         return await live(
-            [Part(name="worker", run=worker.run, stop=worker.stop), Part(name="upkeep", run=upkeep.run, stop=upkeep.stop)],
+            parts,
             helpers=[task for task in (base.waker.task, listener.task) if task is not None],
             signals=base.signals,
             drain=base.readiness.drain,

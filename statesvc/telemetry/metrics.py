@@ -68,6 +68,8 @@ class Telemetry:
         self.delivery_duration = self._histogram(names.DELIVERY_DURATION)
         self.deliveries_in_flight = self._up_down_counter(names.DELIVERIES_IN_FLIGHT)
         self.claims = self._counter(names.CLAIMS)
+        self.archived_bodies = self._counter(names.ARCHIVED_BODIES)
+        self.archive_failures = self._counter(names.ARCHIVE_FAILURES)
 
     @contextmanager
     def stage(self, stage: Stage, **attributes: str | int) -> Iterator[None]:

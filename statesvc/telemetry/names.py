@@ -174,6 +174,18 @@ CLAIMS: Final = Metric(
     description="Claims by queue (inbox, outbox) and by how much they found: empty, partial, full.",
     attributes=(Attribute.QUEUE, Attribute.FILL),
 )
+ARCHIVED_BODIES: Final = Metric(
+    name="statesvc.archive.bodies",
+    instrument=Instrument.COUNTER,
+    unit="{body}",
+    description="Bodies of whole days that were written to their archive and compared with it.",
+)
+ARCHIVE_FAILURES: Final = Metric(
+    name="statesvc.archive.failures",
+    instrument=Instrument.COUNTER,
+    unit="{failure}",
+    description="Days that could not be archived, rounds that failed, files found missing or altered. `statesvc doctor` says which.",
+)
 LISTENER_UP: Final = Metric(
     name="statesvc.listener.up",
     instrument=Instrument.OBSERVED_GAUGE,

@@ -124,8 +124,10 @@ KEYS: Final[Mapping[str, Callable[[str], str]]] = {
     "reason": net,
     "why": net,
     "detail": net,
+    "day": _label,
     # how much
     "attempt": _number,
+    "kept": _number,
     "attempts": _number,
     "retries": _number,
     "claimed": _number,

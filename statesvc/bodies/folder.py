@@ -1,0 +1,91 @@
+"""The folder of the archive files. A file appears under its name only when it is complete and on the disk.
+
+Its name ends in its digest, so a process that lost its turn without knowing can never replace the file that another one wrote.
+"""
+
+import os
+import re
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date
+from pathlib import Path
+from typing import Final
+
+from statesvc.bodies.archive_file import ArchiveWriter, Finished
+from statesvc.settings import Settings
+
+_NAME: Final = re.compile(r"bodies-(\d{4}-\d\d-\d\d)-[0-9a-f]{16}\.ssb(\.[0-9a-f]{8})?")
+"""With the second group: a file that was never finished."""
+
+
+def archive_folder(settings: Settings) -> Path | None:
+    """Where archives are; None: bodies stay in the database. With DATABASE_URL there is no default: other machines must see it too."""
+    if settings.archive.dir is not None:
+        return settings.archive.dir
+    return settings.database.data_dir / "archive" if settings.database.database_url is None else None
+
+
+def file_name(day: date, sha256: bytes) -> str:
+    """The name of a complete file."""
+    return f"bodies-{day.isoformat()}-{sha256[:8].hex()}.ssb"
+
+
+class Unfinished:
+    """A file that is being written."""
+
+    def __init__(self, folder: Path, day: date) -> None:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._folder, self._day = folder, day
+        self._path = folder / f"bodies-{day.isoformat()}-{'0' * 16}.ssb.{secrets.token_hex(4)}"
+        self.writer = ArchiveWriter(self._path, day)
+
+    def publish(self) -> tuple[str, Finished]:
+        """Gives the complete file its name, for good."""
+        finished = self.writer.finish()
+        name = file_name(self._day, finished.sha256)
+        self._path.rename(self._folder / name)
+        sync_folder(self._folder)
+        return name, finished
+
+    def discard(self) -> None:
+        """Removes what was not published."""
+        self._path.unlink(missing_ok=True)
+
+
+@contextmanager
+def unfinished(folder: Path, day: date) -> Iterator[Unfinished]:
+    """A file for the time of the block; gone afterwards unless it was published."""
+    file = Unfinished(folder, day)
+    try:
+        with file.writer:
+            yield file
+    finally:
+        file.discard()
+
+
+def leftovers(folder: Path, day: date, *, keep: str | None) -> list[Path]:
+    """What a crash left of this day beside the file that counts."""
+    if not folder.is_dir():
+        return []
+    return [
+        path
+        for path in folder.iterdir()
+        if path.name != keep and (named := _NAME.fullmatch(path.name)) is not None and named[1] == day.isoformat()
+    ]
+
+
+def remove(path: Path) -> None:
+    """For good; a file that is gone already is fine."""
+    path.unlink(missing_ok=True)
+    if path.parent.is_dir():
+        sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Makes the names in it durable."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

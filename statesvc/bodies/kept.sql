@@ -1,0 +1,41 @@
+-- name: keep_hot
+-- Keeps these bodies of a day beyond their partition.
+INSERT INTO statesvc.body_kept (message_id, received_at, carrier_id, commitment, headers, sealed)
+SELECT b.message_id, b.received_at, b.carrier_id, b.commitment, b.headers, b.sealed FROM statesvc.body b
+WHERE b.received_at >= %(from)s::timestamptz AND b.received_at < %(until)s::timestamptz AND b.message_id = ANY (%(message_ids)b::uuid[])
+ON CONFLICT DO NOTHING;
+
+-- name: keep_archived
+-- Keeps a body beyond its archive.
+INSERT INTO statesvc.body_kept (message_id, received_at, carrier_id, commitment, headers, sealed)
+VALUES (%(message_id)s, %(received_at)s, %(carrier_id)s, %(commitment)b, %(headers)s, %(sealed)b)
+ON CONFLICT DO NOTHING;
+
+-- name: held_among
+-- Those of these messages that a legal hold keeps.
+SELECT u.message_id FROM unnest(%(message_ids)b::uuid[], %(received_ats)b::timestamptz[]) AS u(message_id, received_at)
+CROSS JOIN LATERAL (
+    SELECT m.shipments FROM statesvc.message m
+    WHERE m.message_id = u.message_id AND m.received_at = u.received_at
+        AND m.received_at >= %(from)s::timestamptz AND m.received_at < %(until)s::timestamptz LIMIT 1
+) m
+WHERE statesvc.under_legal_hold(m.shipments);
+
+-- name: prune_kept
+-- Forgets those of the next kept bodies that nothing keeps any more: their message is settled, no legal hold stands on it, and the archive
+-- of their day has them, or had them as long as it was to. Answers where to go on.
+WITH looked AS MATERIALIZED (
+    SELECT k.message_id, k.received_at FROM statesvc.body_kept k WHERE k.message_id > %(after)s ORDER BY k.message_id LIMIT %(limit)s
+), gone AS (
+    DELETE FROM statesvc.body_kept k USING looked l
+    WHERE k.message_id = l.message_id
+        AND NOT EXISTS (SELECT FROM statesvc.inbox q WHERE q.message_id = l.message_id)
+        AND NOT EXISTS (SELECT FROM statesvc.dead_letter d
+            WHERE d.message_id = l.message_id AND d.kind = 'message' AND d.resolved_at IS NULL)
+        AND NOT EXISTS (SELECT FROM statesvc.message m
+            WHERE m.message_id = l.message_id AND m.received_at = l.received_at AND statesvc.under_legal_hold(m.shipments))
+        AND EXISTS (SELECT FROM statesvc.body_archive a
+            WHERE a.day = (l.received_at AT TIME ZONE 'UTC')::date AND a.dropped_at IS NOT NULL AND (a.fault IS NULL OR a.expired_at IS NOT NULL))
+    RETURNING k.message_id
+)
+SELECT (SELECT count(*) FROM gone) AS pruned, (SELECT l.message_id FROM looked l ORDER BY l.message_id DESC LIMIT 1) AS after;

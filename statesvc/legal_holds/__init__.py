@@ -1,0 +1,1 @@
+"""Legal holds: whose bodies outlive every retention, and who said so."""

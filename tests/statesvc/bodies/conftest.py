@@ -1,0 +1,93 @@
+"""A shop whose days pass, an archive folder, and rounds of the archiver."""
+
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from psycopg import AsyncConnection
+
+from statesvc.bodies.ledger import Archive, archives, try_lead
+from statesvc.bodies.round import Archiving, Outcome, archive_round
+from tests.statesvc.worker.conftest import log as log  # noqa: PLC0414 - a fixture of this suite
+from tests.statesvc.worker.conftest import pool as pool  # noqa: PLC0414 - a fixture of this suite
+from tests.statesvc.worker.conftest import shop as shop  # noqa: PLC0414 - a fixture of this suite
+from tests.statesvc.worker.shop import Shop
+
+DAY = 86_400
+HOT_DAYS = 14
+KEEP_MONTHS = 25
+
+
+async def no_pause() -> None:
+    """Tests do not rest."""
+
+
+@dataclass
+class Archivist:
+    """Lets days pass, and archives."""
+
+    shop: Shop
+    archiving: Archiving
+    owner_dsn: str
+    service_dsn: str
+
+    @property
+    def folder(self) -> Path:
+        return self.archiving.folder
+
+    async def days_pass(self, days: int) -> None:
+        await self.shop.database.clock.advance(days * DAY)
+
+    async def today(self) -> date:
+        now: datetime = await self.shop.database.clock.now()
+        return now.astimezone(UTC).date()
+
+    async def round(self, **changes: Any) -> Outcome:
+        """By a process of its own that leads."""
+        async with await AsyncConnection.connect(self.service_dsn, autocommit=True) as connection:
+            assert await try_lead(connection)
+            return await archive_round(connection, replace(self.archiving, **changes))
+
+    async def ledger(self) -> dict[date, Archive]:
+        return {archive.day: archive for archive in await archives(self.shop.connection)}
+
+    async def partition(self, day: date) -> str | None:
+        """Its name while it is there."""
+        name: str | None = await self.shop.value("SELECT to_regclass(%s)::text", f"statesvc.body_{day:%Y%m%d}")
+        return name
+
+    async def kept(self) -> set[UUID]:
+        return {message_id for (message_id,) in await self.shop.rows("SELECT message_id FROM statesvc.body_kept")}
+
+    async def erase(self, shipment_id: UUID) -> None:
+        """Destroys the shipment's key."""
+        await self.shop.as_owner(
+            f"UPDATE statesvc.stream SET sealed_key = NULL, erased_at = statesvc.clock() WHERE shipment_id = '{shipment_id}'"
+        )
+
+    def files(self) -> list[str]:
+        return sorted(path.name for path in self.folder.iterdir()) if self.folder.is_dir() else []
+
+    async def archived(self) -> date:
+        """Lets today get old, and archives it."""
+        today = await self.today()
+        await self.days_pass(HOT_DAYS + 1)
+        outcome = await self.round()
+        assert today in outcome.archived, outcome
+        return today
+
+
+@pytest.fixture
+async def archivist(shop: Shop, database: Any, tmp_path: Path) -> Archivist:
+    archiving = Archiving(
+        folder=tmp_path / "archive",
+        keyring=shop.keyring,
+        hot_days=HOT_DAYS,
+        keep_months=KEEP_MONTHS,
+        pause=no_pause,
+        drop_tries=1,
+    )
+    return Archivist(shop, archiving, database.owner_dsn, database.service_dsn)

@@ -1,0 +1,408 @@
+"""Days are written, verified, dropped and expired; whatever is killed on the way, nothing is lost and the next round goes on."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+from uuid import UUID
+
+import pytest
+from psycopg import AsyncConnection, errors
+
+from events.keyring import body_context
+from events.sealing import COMPRESSED, SealingKey, unsalted
+from statesvc.bodies import round as rounds
+from statesvc.bodies.archive_file import ArchiveReader
+from statesvc.bodies.find import ArchiveUnavailableError, Place, find_bodies, places
+from statesvc.bodies.ledger import drop_day, note_written, try_lead
+from statesvc.bodies.round import CHECKED_DAYS, archive_round
+from statesvc.database.errors import Failure, failure
+from statesvc.ingress.put import put
+from statesvc.ingress.sealed_message import seal_message
+from statesvc.legal_holds.store import LegalHold, place_hold, release_hold
+from tests.statesvc.bodies.conftest import HOT_DAYS, KEEP_MONTHS, Archivist
+from tests.statesvc.worker.shop import CARRIER_ID, Shop, says, shipment
+
+
+class KilledError(Exception):
+    """Stands for SIGKILL: nothing after it runs."""
+
+
+async def received_at(shop: Shop, message_id: UUID) -> Any:
+    found = await shop.rows(
+        "SELECT received_at FROM statesvc.message WHERE message_id = %s"
+        " UNION ALL SELECT received_at FROM statesvc.inbox WHERE message_id = %s"
+        " UNION ALL SELECT received_at FROM statesvc.dead_letter WHERE message_id = %s",
+        *[message_id] * 3,
+    )
+    return found[0][0]
+
+
+async def body(archivist: Archivist, message_id: UUID) -> bytes | None:
+    """The clear body wherever it is, opened with the key of its shipment."""
+    shop = archivist.shop
+    wanted = [(message_id, await received_at(shop, message_id))]
+    found = (await find_bodies(shop.connection, archivist.folder, wanted)).get(message_id)
+    if found is None:
+        return None
+    ((sealed_key, shipments),) = await shop.rows("SELECT sealed_key, shipments FROM statesvc.message WHERE message_id = %s", message_id)
+    if sealed_key is None:
+        return None
+    for shipment_id in reversed(shipments):
+        wrapped = await shop.value("SELECT sealed_key FROM statesvc.stream WHERE shipment_id = %s", shipment_id)
+        if wrapped is None:
+            return None
+        sealed_key = shop.keyring.open_shipment_key(wrapped, shipment_id).open(sealed_key, body_context(message_id))
+    key = SealingKey(sealed_key) if shipments else shop.keyring.inbox.unwrap(sealed_key, body_context(message_id))
+    return unsalted(key.open(found.sealed, body_context(message_id)))
+
+
+async def place(archivist: Archivist, message_id: UUID) -> Place:
+    wanted = [(message_id, await received_at(archivist.shop, message_id))]
+    return (await places(archivist.shop.connection, wanted))[message_id]
+
+
+async def test_a_day_is_archived_when_its_hot_days_are_over_and_not_before(archivist: Archivist) -> None:
+    message_id = await archivist.shop.say({"number": "A1", "status": "in_transit"})
+    day = await archivist.today()
+    await archivist.days_pass(HOT_DAYS)
+    assert day not in (await archivist.round()).archived
+    assert (await archivist.partition(day) is not None, await place(archivist, message_id)) == (True, Place.HOT)
+    await archivist.days_pass(1)
+    assert day in (await archivist.round()).archived
+    assert (await archivist.partition(day), await place(archivist, message_id)) == (None, Place.ARCHIVED)
+    assert await body(archivist, message_id) == says({"number": "A1", "status": "in_transit"})
+    row = (await archivist.ledger())[day]
+    assert (row.bodies, row.compressed, row.unopened, row.erased, row.failures) == (1, 1, 0, 0, 0)
+    with ArchiveReader(archivist.folder / str(row.file_name)) as reader:
+        (record,) = reader
+        assert (record.message_id, record.sealed[:1], record.carrier_id) == (message_id, COMPRESSED, CARRIER_ID)
+        assert reader.sha256() == row.sha256
+    assert b"A1" not in (archivist.folder / str(row.file_name)).read_bytes()
+
+
+async def test_many_bodies_in_several_batches_are_all_there(archivist: Archivist, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("statesvc.bodies.day.BATCH", 7)
+    monkeypatch.setattr("statesvc.bodies.day.BATCH_BYTES", 900)
+    shop = archivist.shop
+    bodies = [says({"number": f"N{n % 5}", "status": "in_transit", "minute": n}) for n in range(40)]
+    message_ids = await shop.push(*bodies)
+    await shop.work()
+    day = await archivist.archived()
+    assert [await body(archivist, message_id) for message_id in message_ids] == bodies
+    assert (await archivist.ledger())[day].bodies == 40
+
+
+STEPS: list[tuple[str, bool]] = [
+    ("write_day", False),
+    ("write_day", True),
+    ("note_written", False),
+    ("note_written", True),
+    ("verify_day", False),
+    ("verify_day", True),
+    ("note_verified", False),
+    ("note_verified", True),
+    ("drop_day", False),
+    ("drop_day", True),
+]
+
+
+@pytest.mark.parametrize(("step", "done"), STEPS)
+async def test_killed_before_or_after_any_step_the_next_round_goes_on(
+    archivist: Archivist, monkeypatch: pytest.MonkeyPatch, step: str, *, done: bool
+) -> None:
+    shop = archivist.shop
+    message_id = await shop.say({"number": "A1", "status": "in_transit"})
+    (waiting,) = await shop.push(says({"number": "A2", "status": "in_transit"}))
+    day = await archivist.today()
+    await archivist.days_pass(HOT_DAYS + 1)
+    genuine: Callable[..., Awaitable[Any]] = getattr(rounds, step)
+    killed = False
+
+    async def dying(*arguments: Any, **more: Any) -> Any:
+        nonlocal killed
+        # the first day that is due is the one before: nobody pushed then
+        if killed or day not in arguments:
+            return await genuine(*arguments, **more)
+        killed = True
+        if done:
+            await genuine(*arguments, **more)
+        raise KilledError
+
+    monkeypatch.setattr(rounds, step, dying)
+    with pytest.raises(KilledError):
+        await archivist.round()
+    assert await body(archivist, message_id) is not None
+    outcome = await archivist.round()
+    assert outcome.failed == []
+    assert await archivist.partition(day) is None
+    assert await body(archivist, message_id) == says({"number": "A1", "status": "in_transit"})
+    assert await archivist.kept() == {waiting}
+    ledger = await archivist.ledger()
+    assert archivist.files() == sorted(str(row.file_name) for row in ledger.values())
+    assert ledger[day].failures == 0
+
+
+async def test_a_file_that_was_half_written_is_removed(archivist: Archivist) -> None:
+    await archivist.shop.say({"number": "A1", "status": "in_transit"})
+    day = await archivist.today()
+    archivist.folder.mkdir()
+    crashed = archivist.folder / f"bodies-{day}-{'0' * 16}.ssb.0a1b2c3d"
+    crashed.write_bytes(b"half")
+    assert await archivist.archived() == day
+    assert not crashed.exists()
+
+
+async def test_the_drop_gives_way_to_a_reader_and_ingest_does_not_queue_behind_it(archivist: Archivist) -> None:
+    shop = archivist.shop
+    await shop.say({"number": "A1", "status": "in_transit"})
+    day = await archivist.today()
+    await archivist.days_pass(HOT_DAYS + 1)
+    async with await AsyncConnection.connect(archivist.service_dsn) as reader:
+        await reader.execute("SELECT count(*) FROM statesvc.body")
+        archiving = asyncio.create_task(archivist.round(drop_tries=2))
+        # as the ingress has it; a try of the drop takes 100 ms at most
+        await shop.connection.execute("SET statement_timeout = '1s'")
+        async with asyncio.timeout(30):
+            while not archiving.done():
+                await put(shop.connection, [seal_message(shop.keyring, CARRIER_ID, f"x{asyncio.get_running_loop().time()}".encode(), "{}")])
+                await asyncio.sleep(0)
+        outcome = await archiving
+    assert day in outcome.busy
+    assert (await archivist.ledger())[day].failures == 0
+    assert day in (await archivist.round()).archived
+
+
+async def test_only_a_verified_archive_of_the_same_bodies_lets_a_partition_go(archivist: Archivist) -> None:
+    shop = archivist.shop
+    await shop.say({"number": "A1", "status": "in_transit"})
+    day = await archivist.today()
+    await archivist.days_pass(HOT_DAYS + 1)
+    drop = "SELECT statesvc.drop_archived_day(%s, %s)"
+    row = (
+        "INSERT INTO statesvc.body_archive (day, begun_at, file_name, sha256, size_bytes, bodies, compressed, unopened, erased, written_at)"
+        " VALUES (%s, statesvc.clock(), 'f', %s, 1, 2, 2, 0, 0, statesvc.clock())"
+    )
+    for statement in (None, row, "UPDATE statesvc.body_archive SET verified_at = statesvc.clock() WHERE day = %s AND sha256 = %s"):
+        if statement is not None:
+            await shop.connection.execute(statement.encode(), (day, bytes(32)))
+        with pytest.raises(errors.DatabaseError) as refused:
+            await shop.connection.execute(drop, (day, bytes(32)))
+        assert failure(refused.value) is Failure.NOT_ARCHIVED
+    assert await archivist.partition(day) is not None
+    with pytest.raises(errors.InsufficientPrivilege):
+        await shop.connection.execute(f"DROP TABLE statesvc.body_{day:%Y%m%d}".encode())
+
+
+async def test_a_body_that_comes_after_the_writing_has_the_day_written_anew(archivist: Archivist, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop = archivist.shop
+    first = await shop.say({"number": "A1", "status": "in_transit"})
+    day = await archivist.today()
+    late = await shop.say({"number": "A2", "status": "in_transit"})
+    await shop.as_owner(f"CREATE TABLE statesvc.late AS SELECT * FROM statesvc.body WHERE message_id = '{late}'")
+    await shop.as_owner(f"DELETE FROM statesvc.body WHERE message_id = '{late}'")
+    await archivist.days_pass(HOT_DAYS + 1)
+
+    async def after_another_came(*arguments: Any) -> int:
+        if day in arguments:
+            await shop.as_owner("INSERT INTO statesvc.body SELECT * FROM statesvc.late ON CONFLICT DO NOTHING")
+        return await drop_day(*arguments)
+
+    monkeypatch.setattr(rounds, "drop_day", after_another_came)
+    assert (await archivist.round()).failed == [day]
+    assert (await archivist.ledger())[day].failure == f"the bodies of {day} stay: 2 are in the partition, 1 were archived"
+    assert day in (await archivist.round()).archived
+    for message_id in (first, late):
+        assert await body(archivist, message_id) is not None
+
+
+async def test_one_archiver_leads_and_the_others_do_nothing(archivist: Archivist) -> None:
+    async with await AsyncConnection.connect(archivist.service_dsn, autocommit=True) as leader:
+        assert await try_lead(leader)
+        async with await AsyncConnection.connect(archivist.service_dsn, autocommit=True) as other:
+            assert not await try_lead(other)
+    async with await AsyncConnection.connect(archivist.service_dsn, autocommit=True) as heir:
+        assert await try_lead(heir)
+        await archive_round(heir, archivist.archiving)
+
+
+async def test_what_waits_is_kept_and_what_a_human_settled_is_then_forgotten(archivist: Archivist) -> None:
+    shop = archivist.shop
+    waiting, unreadable, settled = await shop.push(says({"number": "A1", "status": "in_transit"}), b"unreadable", says())
+    for message in await shop.claim():
+        if message.message_id != waiting:
+            await shop.process([message])
+    await shop.as_owner("UPDATE statesvc.inbox SET token = NULL, available_at = received_at, attempts = 0")
+    await archivist.archived()
+    assert await archivist.kept() == {waiting, unreadable}
+    assert await place(archivist, settled) is Place.ARCHIVED
+    assert await place(archivist, waiting) is Place.HOT
+    await shop.as_owner(
+        f"UPDATE statesvc.dead_letter SET resolved_at = statesvc.clock(), resolution = 'discarded' WHERE message_id = '{unreadable}'"
+    )
+    assert (await archivist.round()).pruned == 1
+    assert await archivist.kept() == {waiting}
+
+
+async def test_an_erased_shipments_body_stays_unreadable_and_one_erased_before_is_left_out(archivist: Archivist) -> None:
+    shop = archivist.shop
+    before = await shop.say({"number": "A1", "status": "in_transit"})
+    after = await shop.say({"number": "A2", "status": "in_transit"})
+    both = await shop.say({"number": "A2", "status": "delivered"}, {"number": "A3", "status": "delivered"})
+    await shop.as_owner(
+        f"UPDATE statesvc.stream SET sealed_key = NULL, erased_at = statesvc.clock() WHERE shipment_id = '{shipment('A1')}'"
+    )
+    day = await archivist.archived()
+    row = (await archivist.ledger())[day]
+    assert (row.bodies, row.compressed, row.erased) == (3, 2, 1)
+    assert await body(archivist, after) is not None
+    await shop.as_owner(
+        f"UPDATE statesvc.stream SET sealed_key = NULL, erased_at = statesvc.clock() WHERE shipment_id = '{shipment('A2')}'"
+    )
+    for message_id in (before, after, both):
+        assert await body(archivist, message_id) is None
+        assert await place(archivist, message_id) is Place.ERASED
+
+
+async def test_a_body_that_does_not_open_is_archived_as_it_is(archivist: Archivist) -> None:
+    shop = archivist.shop
+    broken = await shop.say({"number": "A1", "status": "in_transit"})
+    good = await shop.say({"number": "A2", "status": "in_transit"})
+    await shop.as_owner(f"UPDATE statesvc.body SET sealed = set_byte(sealed, 40, get_byte(sealed, 40) # 1) WHERE message_id = '{broken}'")
+    sealed = await shop.value("SELECT sealed FROM statesvc.body WHERE message_id = %s", broken)
+    day = await archivist.archived()
+    row = (await archivist.ledger())[day]
+    assert (row.compressed, row.unopened) == (1, 1)
+    with ArchiveReader(archivist.folder / str(row.file_name)) as reader:
+        record = reader.find(broken)
+        assert record is not None
+        assert record.sealed == sealed
+    assert await body(archivist, good) is not None
+
+
+async def test_a_wrong_file_is_not_verified_and_the_day_is_written_anew(archivist: Archivist, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop = archivist.shop
+    message_id = await shop.say({"number": "A1", "status": "in_transit"})
+    day = await archivist.today()
+    await archivist.days_pass(HOT_DAYS + 1)
+
+    async def then_altered(connection: Any, noted: Any, written: Any) -> None:
+        await note_written(connection, noted, written)
+        if noted == day:
+            path = archivist.folder / written.file_name
+            data = bytearray(path.read_bytes())
+            data[100] ^= 1
+            path.write_bytes(bytes(data))
+
+    with monkeypatch.context() as altered:
+        altered.setattr(rounds, "note_written", then_altered)
+        assert (await archivist.round()).failed == [day]
+    row = (await archivist.ledger())[day]
+    assert (row.failures, row.written_at, "digest differs" in str(row.failure)) == (1, None, True)
+    assert await archivist.partition(day) is not None
+    assert day in (await archivist.round()).archived
+    assert await body(archivist, message_id) is not None
+
+
+@pytest.mark.parametrize("fault", ["missing", "altered"])
+async def test_a_file_that_was_lost_or_altered_is_found_and_its_bodies_are_not_guessed(archivist: Archivist, fault: str) -> None:
+    message_id = await archivist.shop.say({"number": "A1", "status": "in_transit"})
+    day = await archivist.archived()
+    path = archivist.folder / str((await archivist.ledger())[day].file_name)
+    if fault == "missing":
+        path.unlink()
+    else:
+        data = bytearray(path.read_bytes())
+        data[100] ^= 1
+        path.write_bytes(bytes(data))
+    with pytest.raises(ArchiveUnavailableError):
+        await body(archivist, message_id)
+    await archivist.days_pass(CHECKED_DAYS + 1)
+    found: set[Any] = set()
+    for _ in range(10):
+        found |= set((await archivist.round()).faults)
+    assert day in found
+    assert (await archivist.ledger())[day].fault is not None
+
+
+async def test_a_hold_survives_expiry_and_its_release_ends_it(archivist: Archivist) -> None:
+    shop = archivist.shop
+    held = await shop.say({"number": "A1", "status": "in_transit"})
+    held_too = await shop.say({"number": "A2", "status": "in_transit"}, {"number": "A1", "status": "delivered", "minute": 5})
+    free = await shop.say({"number": "A3", "status": "in_transit"})
+    hold = await place_hold(shop.connection, carrier_id=CARRIER_ID, tracking_number="a-1", why="case 7", actor="tester")
+    assert isinstance(hold, LegalHold)
+    day = await archivist.archived()
+    assert await archivist.kept() == {held, held_too}
+    later = await shop.say({"number": "A1", "status": "in_transit", "minute": 9})
+    later_day = await archivist.today()
+    await shop.as_owner("DELETE FROM statesvc.body_kept")
+    await archivist.days_pass(31 * KEEP_MONTHS)
+    outcome = await archivist.round()
+    assert day in outcome.expired
+    assert await archivist.kept() == {held, held_too, later}
+    assert await body(archivist, held) == says({"number": "A1", "status": "in_transit"})
+    assert await place(archivist, free) is Place.EXPIRED
+    assert await body(archivist, free) is None
+    assert later_day in await archivist.ledger()
+    ledger = await archivist.ledger()
+    assert ledger[day].deleted_at is not None
+    assert str(ledger[day].file_name) not in archivist.files()
+    released = await release_hold(shop.connection, carrier_id=CARRIER_ID, tracking_number="A1", why="settled", actor="tester")
+    assert isinstance(released, LegalHold)
+    await archivist.round()
+    assert await archivist.kept() == set()
+    assert await place(archivist, held) is Place.EXPIRED
+
+
+async def test_a_hold_placed_while_a_day_expires_is_looked_for_again(archivist: Archivist, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop = archivist.shop
+    held = await shop.say({"number": "A1", "status": "in_transit"})
+    day = await archivist.archived()
+    await archivist.days_pass(31 * KEEP_MONTHS)
+    genuine = rounds.keep_held
+
+    async def meanwhile(*arguments: Any) -> None:
+        await genuine(*arguments)
+        if arguments[2].day == day:
+            await place_hold(shop.connection, carrier_id=CARRIER_ID, tracking_number="A1", why="case 7", actor="tester")
+
+    monkeypatch.setattr(rounds, "keep_held", meanwhile)
+    assert day not in (await archivist.round()).expired
+    assert day in (await archivist.round()).expired
+    assert await archivist.kept() == {held}
+
+
+async def test_an_expiry_that_was_killed_before_the_file_went_is_finished(archivist: Archivist, monkeypatch: pytest.MonkeyPatch) -> None:
+    await archivist.shop.say({"number": "A1", "status": "in_transit"})
+    await archivist.archived()
+    await archivist.days_pass(31 * KEEP_MONTHS)
+
+    def dying(_path: Any) -> None:
+        raise KilledError
+
+    with monkeypatch.context() as killing:
+        killing.setattr(rounds, "remove", dying)
+        with pytest.raises(KilledError):
+            await archivist.round()
+    assert archivist.files() != []
+    await archivist.round()
+    ledger = await archivist.ledger()
+    assert {row.deleted_at is None for row in ledger.values() if row.expired_at is not None} == {False}
+    assert archivist.files() == sorted(str(row.file_name) for row in ledger.values() if row.expired_at is None)
+
+
+async def test_a_full_disk_is_told_in_the_ledger_and_the_bodies_stay(archivist: Archivist, monkeypatch: pytest.MonkeyPatch) -> None:
+    message_id = await archivist.shop.say({"number": "A1", "status": "in_transit"})
+    day = await archivist.today()
+    await archivist.days_pass(HOT_DAYS + 1)
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as disk:
+        disk.setattr("statesvc.bodies.archive_file.os.fsync", full)
+        assert day in (await archivist.round()).failed
+    assert (await archivist.ledger())[day].failure == "the archive's folder: ENOSPC"
+    assert await place(archivist, message_id) is Place.HOT
+    assert archivist.files() == []
+    assert day in (await archivist.round()).archived
