@@ -1,0 +1,201 @@
+"""Signed tree heads: checkpoints in the format C2SP tlog-checkpoint, as signed notes (C2SP signed-note) with Ed25519. Pure.
+
+statesvc.example/log          the origin, which names the log
+4711                          how many entries it has
+mZc3...=                      the root hash, base64
+
+— statesvc.example/log x08go/ZJ...   one line a signature: key name, base64 of key id and signature
+"""
+
+import base64
+import binascii
+import hashlib
+import re
+from collections.abc import Iterable
+from typing import Final, Self
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+
+from events.event import value
+from events.tree.hashing import HASH_BYTES
+
+NOTE_BYTES_MAX: Final = 65_536
+_ED25519: Final = b"\x01"
+_SIGNATURE: Final = re.compile(r"— (\S+) (\S+)")
+_KEY_NAME: Final = re.compile(r"[^\s+]+")
+_SIZE: Final = re.compile(r"0|[1-9][0-9]{0,18}")
+
+
+class NoteError(ValueError):
+    """Not a checkpoint or key in these formats, or not signed as it should be; the message says what is wrong."""
+
+
+@value(frozen=True, slots=True)
+class VerifierKey:
+    """The public half of a key: what whoever checks the log holds. `public_key` has 32 bytes."""
+
+    name: str
+    public_key: bytes
+
+    @property
+    def key_id(self) -> bytes:
+        """Four bytes that tell which key a signature is by."""
+        return hashlib.sha256(self.name.encode() + b"\n" + _ED25519 + self.public_key).digest()[:4]
+
+    def __str__(self) -> str:
+        """As it is handed out: `name+key id+base64`."""
+        return f"{self.name}+{self.key_id.hex()}+{_base64(_ED25519 + self.public_key)}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The key that `str` wrote. Raises NoteError."""
+        # the base64 part may hold a plus sign too
+        name, _, rest = text.strip().partition("+")
+        key_id, _, encoded = rest.partition("+")
+        material = _unbase64(encoded, "the verifier key")
+        if not _KEY_NAME.fullmatch(name) or len(material) != 33 or material[:1] != _ED25519:
+            raise NoteError("a verifier key reads `name+key id+base64`, with an Ed25519 key")
+        key = cls(name, material[1:])
+        if key.key_id.hex() != key_id:
+            raise NoteError("the key id of the verifier key does not fit the key: a part of it was changed or lost")
+        return key
+
+    def verifies(self, signature: bytes, text: bytes) -> bool:
+        """Whether the signature over the note's text is by this key."""
+        try:
+            Ed25519PublicKey.from_public_bytes(self.public_key).verify(signature, text)
+        except InvalidSignature:
+            return False
+        return True
+
+
+class NoteSigner:
+    """A whole key. Never printed: `repr` shows its public half."""
+
+    __slots__ = ("_key", "verifier")
+
+    def __init__(self, name: str, seed: bytes) -> None:
+        if not _KEY_NAME.fullmatch(name):
+            raise NoteError("the name of a log has neither blanks nor plus signs, and is not empty")
+        self._key = Ed25519PrivateKey.from_private_bytes(seed)
+        self.verifier = VerifierKey(name, self._key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw))
+
+    @classmethod
+    def fresh(cls, name: str) -> Self:
+        """A new random key."""
+        return cls(name, Ed25519PrivateKey.generate().private_bytes(Encoding.Raw, PrivateFormat.Raw, NoEncryption()))
+
+    def __repr__(self) -> str:
+        return f"NoteSigner({self.verifier})"
+
+    @property
+    def seed(self) -> bytes:
+        """The 32 secret bytes, to be sealed."""
+        return self._key.private_bytes(Encoding.Raw, PrivateFormat.Raw, NoEncryption())
+
+    def signature_line(self, text: bytes) -> str:
+        """The line that this key puts under a note."""
+        return f"— {self.verifier.name} {_base64(self.verifier.key_id + self._key.sign(text))}\n"
+
+
+@value(frozen=True, slots=True)
+class Checkpoint:
+    """What a tree head says."""
+
+    origin: str
+    size: int
+    root: bytes
+
+    @property
+    def text(self) -> str:
+        """The signed text of the note."""
+        return f"{self.origin}\n{self.size}\n{_base64(self.root)}\n"
+
+    def signed(self, signers: Iterable[NoteSigner]) -> str:
+        """The note, signed by each."""
+        text = self.text
+        return text + "\n" + "".join(signer.signature_line(text.encode()) for signer in signers)
+
+
+@value(frozen=True, slots=True)
+class SignedCheckpoint:
+    """A checkpoint with the keys that have signed it, of those that were known when it was opened."""
+
+    checkpoint: Checkpoint
+    signed_by: frozenset[VerifierKey]
+
+
+def open_checkpoint(note: str | bytes, keys: Iterable[VerifierKey], *, origin: str | None = None) -> SignedCheckpoint:
+    """Reads a note and checks its signatures. Raises NoteError unless a known key has signed it, and for a wrong signature of any of them.
+
+    Signatures by keys that are not known are passed over, as the format asks. `origin` None: that of the note is taken.
+    """
+    text, signatures = _split(note)
+    checkpoint = _parse(text)
+    if origin is not None and checkpoint.origin != origin:
+        raise NoteError(f"the checkpoint is of the log {checkpoint.origin!r}, not of {origin!r}")
+    known = {(key.name, key.key_id): key for key in keys}
+    signed_by = set()
+    for name, material in signatures:
+        key = known.get((name, material[:4]))
+        if key is None:
+            continue
+        if not key.verifies(material[4:], text.encode()):
+            raise NoteError(f"the signature of {name}+{key.key_id.hex()} does not fit the checkpoint's text")
+        signed_by.add(key)
+    if not signed_by:
+        raise NoteError("no known key has signed the checkpoint")
+    return SignedCheckpoint(checkpoint, frozenset(signed_by))
+
+
+def read_checkpoint(note: str | bytes) -> Checkpoint:
+    """What a note says, whoever signed it. Raises NoteError."""
+    return _parse(_split(note)[0])
+
+
+def _split(note: str | bytes) -> tuple[str, list[tuple[str, bytes]]]:
+    """The text, and name and material of each signature."""
+    try:
+        whole = note.decode() if isinstance(note, bytes) else note
+    except UnicodeDecodeError:
+        raise NoteError("a note is UTF-8 text") from None
+    text, blank, lines = whole.rpartition("\n\n")
+    if len(whole.encode()) > NOTE_BYTES_MAX or not blank or not lines.endswith("\n"):
+        raise NoteError("a note is text, an empty line, and signature lines")
+    signatures = []
+    for line in lines[:-1].split("\n"):
+        found = _SIGNATURE.fullmatch(line)
+        material = _unbase64(found[2], "a signature") if found else b""
+        if found is None or len(material) < 5:
+            raise NoteError("a signature line reads `— name base64`")
+        signatures.append((found[1], material))
+    return text + "\n", signatures
+
+
+def _parse(text: str) -> Checkpoint:
+    origin, size, root, *_ = [*text.split("\n"), "", ""]
+    if not origin or not _SIZE.fullmatch(size):
+        raise NoteError("a checkpoint begins with the log's origin and its size")
+    checkpoint = Checkpoint(origin, int(size), _unbase64(root, "the root hash"))
+    if len(checkpoint.root) != HASH_BYTES:
+        raise NoteError("the root hash has 32 bytes")
+    if checkpoint.text != text:
+        raise NoteError("our checkpoints have three lines and no more")
+    return checkpoint
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def _unbase64(text: str, what: str) -> bytes:
+    try:
+        data = base64.b64decode(text.encode("ascii"), validate=True)
+    except (binascii.Error, UnicodeEncodeError):
+        raise NoteError(f"{what} is not base64") from None
+    # the last character has bits that mean nothing: there is one spelling of each value
+    if _base64(data) != text:
+        raise NoteError(f"{what} is not canonical base64")
+    return data

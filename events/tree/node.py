@@ -1,0 +1,28 @@
+"""Perfect subtrees by their place: the node at `level` and `position` stands over the `1 << level` leaves from `position << level`."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+
+class Node(NamedTuple):
+    """One perfect subtree; at level 0 a leaf."""
+
+    level: int
+    position: int
+
+
+class Range(NamedTuple):
+    """The leaves from `begin` up to but not including `end`. Those of proofs begin where a perfect subtree of their size does."""
+
+    begin: int
+    end: int
+
+    def nodes(self) -> Iterator[Node]:
+        """The fewest perfect subtrees that cover it, from left to right."""
+        begin = self.begin
+        while begin < self.end:
+            level = (self.end - begin).bit_length() - 1
+            if begin:
+                level = min(level, (begin & -begin).bit_length() - 1)
+            yield Node(level, begin >> level)
+            begin += 1 << level

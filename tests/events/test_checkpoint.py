@@ -1,0 +1,103 @@
+"""Signed notes against an example of the Go implementation that the format comes from, and against changes."""
+
+import base64
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from events.checkpoint import Checkpoint, NoteError, NoteSigner, VerifierKey, open_checkpoint, read_checkpoint
+
+ROOT = bytes(range(32))
+SIGNER = NoteSigner("log.example/a", bytes(range(1, 33)))
+OTHER = NoteSigner("log.example/a", bytes(range(2, 34)))
+HEAD = Checkpoint("log.example/a", 4711, ROOT)
+
+# of the documentation of golang.org/x/mod/sumdb/note
+GO_KEY = "PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW"
+GO_TEXT = b"If you think cryptography is the answer to your problem,\nthen you don't know what your problem is.\n"
+GO_SIGNATURE = "x08go/ZJkuBS9UG/SffcvIAQxVBtiFupLLr8pAcElZInNIuGUgYN1FFYC2pZSNXgKvqfqdngotpRZb6KE6RyyBwJnAM="
+
+
+def test_keys_and_signatures_are_those_of_the_go_implementation() -> None:
+    key = VerifierKey.parse(GO_KEY)
+    assert str(key) == GO_KEY
+    material = base64.b64decode(GO_SIGNATURE)
+    assert material[:4] == key.key_id
+    assert key.verifies(material[4:], GO_TEXT)
+    assert not key.verifies(material[4:], GO_TEXT + b"\n")
+
+
+def test_a_checkpoint_is_signed_and_opened() -> None:
+    note = HEAD.signed([SIGNER])
+    assert note.startswith("log.example/a\n4711\nAAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n\n— log.example/a ")
+    opened = open_checkpoint(note, [SIGNER.verifier], origin="log.example/a")
+    assert opened.checkpoint == HEAD
+    assert opened.signed_by == {SIGNER.verifier}
+    assert read_checkpoint(note.encode()) == HEAD
+
+
+def test_during_a_rotation_either_key_opens_it() -> None:
+    note = HEAD.signed([SIGNER, OTHER])
+    for keys in ([SIGNER.verifier], [OTHER.verifier], [OTHER.verifier, SIGNER.verifier]):
+        assert open_checkpoint(note, keys).signed_by == set(keys)
+
+
+def test_a_stranger_is_not_believed() -> None:
+    with pytest.raises(NoteError, match="no known key"):
+        open_checkpoint(HEAD.signed([OTHER]), [SIGNER.verifier])
+    with pytest.raises(NoteError, match="no known key"):
+        open_checkpoint(HEAD.signed([SIGNER]), [])
+    with pytest.raises(NoteError, match="of the log"):
+        open_checkpoint(HEAD.signed([SIGNER]), [SIGNER.verifier], origin="log.example/b")
+
+
+def test_a_wrong_signature_of_a_known_key_is_refused_beside_a_right_one() -> None:
+    text, _, signatures = HEAD.signed([SIGNER]).rpartition("\n\n")
+    wrong = Checkpoint("log.example/a", 1, ROOT).signed([OTHER]).rpartition("\n\n")[2]
+    with pytest.raises(NoteError, match="does not fit"):
+        open_checkpoint(f"{text}\n\n{signatures}{wrong}", [SIGNER.verifier, OTHER.verifier])
+
+
+@given(st.data())
+def test_no_flipped_bit_passes(data: st.DataObject) -> None:
+    note = bytearray(HEAD.signed([SIGNER]).encode())
+    place = data.draw(st.integers(0, len(note) * 8 - 1))
+    note[place // 8] ^= 1 << place % 8
+    with pytest.raises(NoteError):
+        open_checkpoint(bytes(note), [SIGNER.verifier], origin="log.example/a")
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        "",
+        "\n\n",
+        "a\n1\nAAAA\n",
+        "a\n1\nAAAA\n\n— a AAAAAAAA\n",
+        "a\n01\nAAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n\n— a AAAAAAAA\n",
+        "a\n-1\nAAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n\n— a AAAAAAAA\n",
+        "a\n1\nAAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\nmore\n\n— a AAAAAAAA\n",
+        "a\n1\nAAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n\n- a AAAAAAAA\n",
+        "a\n1\nAAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n\n— a AAAAAAAA",
+    ],
+)
+def test_what_is_no_checkpoint_is_refused(note: str) -> None:
+    with pytest.raises(NoteError):
+        read_checkpoint(note)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "a", "a+00000000+AAAA", GO_KEY[:-4], GO_KEY.replace("c74f", "c74e"), GO_KEY.replace("Peter", "P ter")]
+)
+def test_what_is_no_key_is_refused(text: str) -> None:
+    with pytest.raises(NoteError):
+        VerifierKey.parse(text)
+
+
+def test_a_signer_does_not_show_its_secret() -> None:
+    signer = NoteSigner.fresh("log.example/c")
+    assert signer.seed.hex() not in repr(signer)
+    assert NoteSigner("log.example/c", signer.seed).verifier == signer.verifier
+    with pytest.raises(NoteError, match="neither blanks"):
+        NoteSigner("two words", signer.seed)
