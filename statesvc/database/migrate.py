@@ -20,7 +20,7 @@ from psycopg import AsyncConnection, sql
 
 from events.sql.queries import queries
 from statesvc.database.errors import Failure, failure
-from statesvc.database.migrations import Migration, MigrationError, Standing, Step, compare, read_migrations
+from statesvc.database.migrations import ConcurrentIndex, Migration, MigrationError, Standing, Step, compare, read_migrations
 from statesvc.database.pool import CONNECT_TIMEOUT_SECONDS, KEEPALIVE
 
 LOCK_WAIT_SECONDS: Final = 300.0
@@ -107,12 +107,34 @@ async def _apply_step(connection: AsyncConnection[Any], step: Step) -> None:
     if step.index is None:
         await connection.execute(step.statement.encode())
         return
+    if await _value(connection, _SQL["is_partitioned"], step.index._asdict()):
+        await _index_partitions(connection, step.index)
+    else:
+        await _build_concurrently(connection, step.index, step.statement)
+
+
+async def _build_concurrently(connection: AsyncConnection[Any], index: ConcurrentIndex, statement: str) -> None:
     # a concurrent build waits for every older transaction, blocking nobody meanwhile
     await connection.execute(_SQL["wait_longer"])
-    if await _value(connection, _SQL["is_invalid_index"], step.index._asdict()):
-        await connection.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(sql.Identifier(*step.index)))
-    await connection.execute(step.statement.encode())
+    if await _value(connection, _SQL["is_invalid_index"], index._asdict()):
+        await connection.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(sql.Identifier(index.schema, index.name)))
+    await connection.execute(statement.encode())
     await connection.execute(_SQL["wait_briefly"])
+
+
+async def _index_partitions(connection: AsyncConnection[Any], index: ConcurrentIndex) -> None:
+    """Declared on the parent alone, built on each partition, attached: PostgreSQL builds none on a partitioned table concurrently."""
+    await connection.execute(f"CREATE INDEX IF NOT EXISTS {index.name} ON ONLY {index.schema}.{index.table} {index.keys}".encode())
+    # again, because a partition may be made meanwhile
+    while partition := await _value(connection, _SQL["partition_without_index"], index._asdict()):
+        part = index._replace(name=f"{partition}_{index.name}", table=partition)
+        build = f"CREATE INDEX CONCURRENTLY IF NOT EXISTS {part.name} ON {part.schema}.{part.table} {part.keys}"
+        await _build_concurrently(connection, part, build)
+        await connection.execute(
+            sql.SQL("ALTER INDEX {} ATTACH PARTITION {}").format(
+                sql.Identifier(index.schema, index.name), sql.Identifier(part.schema, part.name)
+            )
+        )
 
 
 async def _record(connection: AsyncConnection[Any], migration: Migration, begun: float) -> None:

@@ -26,6 +26,21 @@ SELECT EXISTS (
     WHERE indexrelid = to_regclass(quote_ident(%(schema)s) || '.' || quote_ident(%(name)s)) AND NOT indisvalid
 );
 
+-- name: is_partitioned
+-- Is this table cut into partitions?
+SELECT EXISTS (
+    SELECT FROM pg_class WHERE oid = to_regclass(quote_ident(%(schema)s) || '.' || quote_ident(%(table)s)) AND relkind = 'p'
+);
+
+-- name: partition_without_index
+-- The next partition of a table that has no part of this index yet.
+SELECT c.relname FROM pg_inherits t JOIN pg_class c ON c.oid = t.inhrelid
+WHERE t.inhparent = to_regclass(quote_ident(%(schema)s) || '.' || quote_ident(%(table)s)) AND NOT EXISTS (
+    SELECT FROM pg_inherits i JOIN pg_index x ON x.indexrelid = i.inhrelid
+    WHERE i.inhparent = to_regclass(quote_ident(%(schema)s) || '.' || quote_ident(%(name)s)) AND x.indrelid = c.oid)
+ORDER BY c.relname
+LIMIT 1;
+
 -- name: who
 -- The role of this connection.
 SELECT current_user;

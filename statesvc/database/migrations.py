@@ -14,7 +14,8 @@ NO_TRANSACTION: Final = "-- migrate: no-transaction"
 _FILE: Final = re.compile(r"(\d{4})_(\w+)\.sql")
 _CONCURRENT_INDEX: Final = re.compile(r"\bCREATE\s+(?:UNIQUE\s+)?INDEX\s+CONCURRENTLY\b", re.IGNORECASE)
 _REPEATABLE_INDEX: Final = re.compile(
-    _CONCURRENT_INDEX.pattern + r"\s+IF\s+NOT\s+EXISTS\s+(?P<name>\w+)\s+ON\s+(?:ONLY\s+)?(?P<schema>\w+)\.\w", re.IGNORECASE
+    _CONCURRENT_INDEX.pattern + r"\s+IF\s+NOT\s+EXISTS\s+(?P<name>\w+)\s+ON\s+(?:ONLY\s+)?(?P<schema>\w+)\.(?P<table>\w+)\s+(?P<keys>.+)",
+    re.IGNORECASE | re.DOTALL,
 )
 
 
@@ -51,10 +52,12 @@ class Migration:
 
 
 class ConcurrentIndex(NamedTuple):
-    """An index that is built while traffic goes on. It lives in its table's schema."""
+    """An index that is built while traffic goes on. It lives in its table's schema. `keys`: the rest of the statement."""
 
     schema: str
     name: str
+    table: str
+    keys: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,7 @@ class Step:
             raise MigrationError(
                 f"{label}: write CREATE INDEX CONCURRENTLY IF NOT EXISTS name ON schema.table, so that the file can run again"
             )
-        return cls(statement, ConcurrentIndex(found["schema"], found["name"]))
+        return cls(statement, ConcurrentIndex(found["schema"], found["name"], found["table"], found["keys"]))
 
 
 @dataclass(frozen=True, slots=True)

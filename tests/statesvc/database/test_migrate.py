@@ -116,6 +116,34 @@ async def test_an_index_left_invalid_by_a_crash_is_built_again(bare_database: An
     assert await rows(bare_database.owner_dsn, valid) == [(True,)]
 
 
+async def test_an_index_of_a_partitioned_table_is_built_without_blocking_writers(bare_database: Any, folder: Path) -> None:
+    (folder / "0002_parts.sql").write_text(
+        "CREATE TABLE statesvc.scan (day int, number int) PARTITION BY LIST (day);"
+        "CREATE TABLE statesvc.scan_1 PARTITION OF statesvc.scan FOR VALUES IN (1);"
+        "CREATE TABLE statesvc.scan_2 PARTITION OF statesvc.scan FOR VALUES IN (2);"
+    )
+    await run(bare_database, folder)
+    build = "CREATE INDEX CONCURRENTLY IF NOT EXISTS scan_number ON statesvc.scan (number);"
+    (folder / "0003_index.sql").write_text(f"-- migrate: no-transaction\n{build}")
+    async with await AsyncConnection.connect(bare_database.owner_dsn) as traffic:
+        await traffic.execute("INSERT INTO statesvc.scan_1 VALUES (1, 1)")
+        migration = asyncio.create_task(run(bare_database, folder))
+        waiting = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'CREATE INDEX CONCURRENTLY%' AND wait_event_type = 'Lock'"
+        while await rows(bare_database.superuser_dsn, waiting) == [(0,)]:  # noqa: ASYNC110 - another process waits
+            await asyncio.sleep(0.02)
+        # it waits for the older transaction; whoever writes meanwhile does not wait for it
+        impatient = f"{bare_database.owner_dsn} options='-c lock_timeout=1s'"
+        await rows(impatient, "INSERT INTO statesvc.scan VALUES (1, 2), (2, 3)")
+        await traffic.commit()
+    assert (await migration).applied == ("0003_index",)
+    parts = "SELECT indexrelid::regclass::text, indisvalid FROM pg_index WHERE indrelid::regclass::text LIKE 'statesvc.scan%' ORDER BY 1"
+    assert await rows(bare_database.owner_dsn, parts) == [
+        ("statesvc.scan_1_scan_number", True),
+        ("statesvc.scan_2_scan_number", True),
+        ("statesvc.scan_number", True),
+    ]
+
+
 async def test_the_service_gets_its_privileges_and_no_more(bare_database: Any, folder: Path) -> None:
     (folder / "privileges.sql").write_text(
         "GRANT USAGE ON SCHEMA statesvc TO {service_role};\nGRANT SELECT ON ALL TABLES IN SCHEMA statesvc TO {service_role};"
