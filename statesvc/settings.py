@@ -184,6 +184,21 @@ class ArchiveSettings(BaseSettings):
     """Months after which an archived day is deleted, but for what a legal hold stands on."""
 
 
+class SealerSettings(BaseSettings):
+    """Sealing and signing the log."""
+
+    model_config = _config("SEALER_")
+
+    interval_seconds: Seconds = 0.5
+    """From one checkpoint to the next, at least. The first one after a pause comes at once."""
+    sweep_seconds: Seconds = 30
+    """Interval of the safety sweep, for wake-ups that were lost."""
+    checkpoint_file: Path | None = None
+    """Keeps the newest checkpoint outside the database: a restored backup is noticed. Default: with the embedded server in its folder."""
+    origin: Annotated[str | None, Field(pattern=r"^[^\s+]+$", max_length=200)] = None
+    """Name of the log in its checkpoints, like a URL without scheme; read once, when the first key is made. Default: one by chance."""
+
+
 class TelemetrySettings(BaseSettings):
     """Seeing what happens."""
 
@@ -210,8 +225,16 @@ class Settings:
     worker: WorkerSettings
     notifier: NotifierSettings
     archive: ArchiveSettings
+    sealer: SealerSettings
     telemetry: TelemetrySettings
     webhook_secrets_by_carrier: Mapping[str, tuple[SecretStr, ...]]
+
+    @property
+    def checkpoint_file(self) -> Path | None:
+        """Where the newest checkpoint is kept outside the database; beside the embedded server always."""
+        if self.sealer.checkpoint_file is not None or self.database.database_url is not None:
+            return self.sealer.checkpoint_file
+        return self.database.data_dir / "checkpoint"
 
     def webhook_secrets(self, carrier_id: str) -> tuple[str, ...]:
         """The carrier's live secrets, plain: one, or two during rotation; none when it has none."""
@@ -237,6 +260,7 @@ def load_settings() -> Settings:
         worker=WorkerSettings(),
         notifier=NotifierSettings(),
         archive=ArchiveSettings(),
+        sealer=SealerSettings(),
         telemetry=TelemetrySettings(),
         webhook_secrets_by_carrier=read_webhook_secrets(os.environ),
     )

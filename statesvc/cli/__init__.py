@@ -31,6 +31,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "api": Command("statesvc.cli.role", "one process that takes webhooks and answers the API"),
     "worker": Command("statesvc.cli.role", "one process that turns messages into events and state"),
     "notifier": Command("statesvc.cli.role", "one process that tells subscribers"),
+    "sealer": Command("statesvc.cli.role", "one process that seals and signs the log"),
     "migrate": Command("statesvc.cli.migrate", "bring the database's schema up to date"),
     "doctor": Command("statesvc.cli.doctor", "what is wrong with this installation, in plain words"),
     "keys": Command("statesvc.cli.keys", "make, list and revoke API keys"),

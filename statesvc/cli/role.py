@@ -1,4 +1,4 @@
-"""`statesvc api | worker | notifier`: one role in this process."""
+"""`statesvc api | worker | notifier | sealer`: one role in this process."""
 
 import argparse
 

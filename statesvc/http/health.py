@@ -41,6 +41,7 @@ class Readiness:
         self._pool = pool
         self._migrations = frozenset(migrations)
         self._draining: str | None = None
+        self._watched: list[Callable[[], str | None]] = []
         self._asking = asyncio.Lock()
         self._now = now
         self._asked_at = float("-inf")
@@ -50,6 +51,10 @@ class Readiness:
         """From now on not ready; there is no way back."""
         self._draining = why
 
+    def watch(self, hindrance: Callable[[], str | None]) -> None:
+        """Asked each time: why the process cannot do its work, or None."""
+        self._watched.append(hindrance)
+
     async def reasons(self) -> list[str]:
         """Empty: ready."""
         if self._draining is not None:
@@ -58,7 +63,7 @@ class Readiness:
             if self._now() >= self._asked_at + REMEMBERED_SECONDS:
                 self._remembered = await self._ask()
                 self._asked_at = self._now()
-            return list(self._remembered)
+            return [*self._remembered, *(why for hindrance in self._watched if (why := hindrance()) is not None)]
 
     async def _ask(self) -> list[str]:
         try:

@@ -40,9 +40,10 @@ from statesvc.telemetry.metrics import Telemetry
 from statesvc.telemetry.names import Stage
 from statesvc.telemetry.tracing import span
 from statesvc.wakeup.cancellation import cancel_fully
-from statesvc.wakeup.channels import OUTBOX
+from statesvc.wakeup.channels import LOG, OUTBOX
 from statesvc.wakeup.direct import reconnect_delays
 from statesvc.wakeup.listener import Listener
+from statesvc.wakeup.waker import Waker
 
 CLAIM_MAX: Final = 64
 SETTLE_MAX: Final = 128
@@ -74,6 +75,8 @@ class Surroundings:
     listener: Listener
     telemetry: Telemetry
     sender: Sender
+    waker: Waker | None = None
+    """Tells the sealer that attempts were recorded; without it they are sealed at its next round."""
 
 
 class Notifier:
@@ -188,6 +191,8 @@ class Notifier:
             while len(group) < SETTLE_MAX and not self._finished.empty():
                 group.append(self._finished.get_nowait())
             settled = await self._settle(group)
+            if self._around.waker is not None:
+                self._around.waker.wake(LOG)
             was_exhausted = self._slots.exhausted
             for finished in group:
                 self._slots.give(finished.delivery.subscription_id)

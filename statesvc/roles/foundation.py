@@ -26,7 +26,7 @@ from statesvc.telemetry.metrics import Telemetry
 from statesvc.telemetry.tracing import build_provider
 from statesvc.wakeup.waker import Waker
 
-Role = Literal["api", "worker", "notifier"]
+Role = Literal["api", "worker", "notifier", "sealer"]
 
 AGAIN_SECONDS: Final = 1.0
 

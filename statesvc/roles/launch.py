@@ -37,5 +37,9 @@ def _main_of(role: Role) -> Callable[[Launch], Coroutine[Any, Any, int]]:
             from statesvc.roles import notifier  # noqa: PLC0415
 
             return notifier.run
+        case "sealer":
+            from statesvc.roles import sealer  # noqa: PLC0415
+
+            return sealer.run
         case _:
             assert_never(role)

@@ -1,5 +1,6 @@
 """The limits of each role's connections."""
 
+from dataclasses import replace
 from typing import Final
 
 from statesvc.database.pool import PoolLimits
@@ -33,6 +34,11 @@ def api_limits(settings: Settings) -> PoolLimits:
         lock_seconds=API_LOCK_SECONDS,
         idle_in_transaction_seconds=API_IDLE_SECONDS,
     )
+
+
+def sealer_limits(settings: Settings) -> PoolLimits:
+    """Of the sealer's pool, which only answers for its health: it works on a direct connection of its own."""
+    return replace(worker_limits(settings), connections_min=1, connections_max=min(2, settings.database.pool_connections))
 
 
 def worker_limits(settings: Settings) -> PoolLimits:

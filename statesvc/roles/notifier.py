@@ -25,7 +25,9 @@ async def run(launch: Launch) -> int:
         base.telemetry.observe(names.LISTENER_UP, lambda: [(float(listener.is_up), {})])
         sender = await stack.enter_async_context(Sender(allowed=settings.notifier.subscriber_allow))
         notifier = Notifier(
-            Surroundings(pool=base.pool, keyring=base.keyring, listener=listener, telemetry=base.telemetry, sender=sender),
+            Surroundings(
+                pool=base.pool, keyring=base.keyring, listener=listener, telemetry=base.telemetry, sender=sender, waker=base.waker
+            ),
             worker=launch.worker_id,
             limits=Limits(
                 in_flight_max=settings.notifier.in_flight_max,

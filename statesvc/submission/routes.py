@@ -18,7 +18,7 @@ from statesvc.http.answer import answer
 from statesvc.http.operation import Route, operation
 from statesvc.http.problem import CREATED, OK, Code, Flaw, Problem
 from statesvc.submission.submit import Held, Submitted, submit
-from statesvc.wakeup.channels import OUTBOX
+from statesvc.wakeup.channels import LOG, OUTBOX
 
 LINES_MAX: Final = 1000
 _JSON: Final = "application/json"
@@ -108,6 +108,7 @@ class Submission:
         outcome = await submit(self.pool, self.keyring, events, body=body, writer=self.writer)
         if isinstance(outcome, Held):
             raise Problem(Code.HELD, f"on hold: {', '.join(outcome.carrier_ids)}; nothing was applied, send it again after the release")
+        self.waker.wake(LOG)
         if outcome.told:
             self.waker.wake(OUTBOX)
         return outcome

@@ -70,6 +70,8 @@ class Telemetry:
         self.claims = self._counter(names.CLAIMS)
         self.archived_bodies = self._counter(names.ARCHIVED_BODIES)
         self.archive_failures = self._counter(names.ARCHIVE_FAILURES)
+        self.sealed_entries = self._counter(names.SEALED_ENTRIES)
+        self.sealing_lag = self._histogram(names.SEALING_LAG)
 
     @contextmanager
     def stage(self, stage: Stage, **attributes: str | int) -> Iterator[None]:

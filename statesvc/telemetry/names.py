@@ -186,6 +186,31 @@ ARCHIVE_FAILURES: Final = Metric(
     unit="{failure}",
     description="Days that could not be archived, rounds that failed, files found missing or altered. `statesvc doctor` says which.",
 )
+SEALED_ENTRIES: Final = Metric(
+    name="statesvc.sealer.entries",
+    instrument=Instrument.COUNTER,
+    unit="{entry}",
+    description="Entries of the log that this process sealed.",
+)
+SEALING_LAG: Final = Metric(
+    name="statesvc.sealer.lag",
+    instrument=Instrument.HISTOGRAM,
+    unit="s",
+    description="From the recording of the oldest entry of a round to the round.",
+    buckets=LAG_BUCKETS,
+)
+SEALER_LEADS: Final = Metric(
+    name="statesvc.sealer.leads",
+    instrument=Instrument.OBSERVED_GAUGE,
+    unit="1",
+    description="1 for the sealer that leads; its standbys are at 0. Nobody at 1: nothing is sealed.",
+)
+SEALER_REFUSES: Final = Metric(
+    name="statesvc.sealer.refuses",
+    instrument=Instrument.OBSERVED_GAUGE,
+    unit="1",
+    description="1 while the log contradicts a head that was published: nothing is signed until a human has looked.",
+)
 LISTENER_UP: Final = Metric(
     name="statesvc.listener.up",
     instrument=Instrument.OBSERVED_GAUGE,

@@ -81,7 +81,11 @@ class Waker:
 
     async def _connect(self) -> AsyncConnection[Any]:
         connection = await connect_direct(self._dsn, application_name="statesvc waker")
-        await connection.execute(_SQL["settings"])
+        try:
+            await connection.execute(_SQL["settings"])
+        except BaseException:
+            await connection.close()
+            raise
         return connection
 
     async def _send(self, connection: AsyncConnection[Any]) -> None:

@@ -17,7 +17,7 @@ import structlog
 
 from statesvc.inbox.claim import Claim, Message, claim, release, seconds_until_due
 from statesvc.telemetry.names import Stage
-from statesvc.wakeup.channels import OUTBOX
+from statesvc.wakeup.channels import LOG, OUTBOX
 from statesvc.wakeup.listener import Listener
 from statesvc.wakeup.waker import Waker
 from statesvc.worker.batch import Workshop, process
@@ -149,6 +149,7 @@ class Worker:
             # the lease's end hands them on; each is then claimed alone
             log.exception("batch_abandoned", messages=len(messages))
             return
+        self._waker.wake(LOG)
         if told:
             self._waker.wake(OUTBOX)
 

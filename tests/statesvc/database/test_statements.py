@@ -39,4 +39,4 @@ def test_a_concurrent_index_must_bear_repetition(tail: str) -> None:
 
 
 def test_a_concurrent_index_is_known_by_its_table_s_schema() -> None:
-    assert Step.of("CREATE UNIQUE INDEX CONCURRENTLY IF NOT EXISTS i ON s.t (x)", "0002_index").index == ("s", "i")
+    assert Step.of("CREATE UNIQUE INDEX CONCURRENTLY IF NOT EXISTS i ON s.t (x)", "0002_index").index == ("s", "i", "t", "(x)")

@@ -1,0 +1,115 @@
+"""The keys that sign checkpoints: one made at the sealer's first start, another one while they are rotated, none ever forgotten.
+
+A new key is announced in the log by an action that names it, and the old one goes on signing beside it until it is retired. A checkpoint
+that the old key has signed thereby vouches for the new one: nobody who only owns the database can do that.
+"""
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+from psycopg import AsyncConnection
+
+from events.checkpoint import NoteSigner, VerifierKey
+from events.log.actions import record_action
+from events.sealing import MasterKeys
+from events.sql.queries import queries
+from statesvc.log.checkpoints import SQL
+
+ROTATE: Final = "log_key.rotate"
+RETIRE: Final = "log_key.retire"
+_CONTEXT: Final = b"log signing key\x1f"
+_WRITE = queries("statesvc.log", "signing_keys")
+
+
+class SigningKeyError(ValueError):
+    """A key that cannot be used, made or retired as asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SigningKey:
+    """One key. `sealed_seed` None: retired, its secret is gone."""
+
+    verifier: VerifierKey
+    created_at: datetime
+    retired_at: datetime | None
+    sealed_seed: bytes | None = field(repr=False)
+
+
+async def read_keys(connection: AsyncConnection[Any]) -> list[SigningKey]:
+    """All keys, the first one first."""
+    cursor = await connection.execute(SQL["signing_keys"], binary=True)
+    return [
+        SigningKey(verifier=VerifierKey(origin, public_key), sealed_seed=sealed_seed, created_at=created_at, retired_at=retired_at)
+        for origin, public_key, sealed_seed, created_at, retired_at in await cursor.fetchall()
+    ]
+
+
+def open_signers(keys: Sequence[SigningKey], master: MasterKeys) -> list[NoteSigner]:
+    """Those that sign now. Raises SealError under another master key, SigningKeyError where the two halves do not fit."""
+    signers = []
+    for key in keys:
+        if key.sealed_seed is not None:
+            signer = NoteSigner(key.verifier.name, master.open(key.sealed_seed, _CONTEXT + key.verifier.key_id))
+            if signer.verifier != key.verifier:
+                raise SigningKeyError(f"the public half of the log's key {key.verifier.key_id.hex()} was changed in the database")
+            signers.append(signer)
+    return signers
+
+
+async def ensure_key(connection: AsyncConnection[Any], master: MasterKeys, *, origin: str | None) -> list[SigningKey]:
+    """All keys; makes the first one where there is none, for the log `origin` (None: a name by chance). Only one caller at a time."""
+    keys = await read_keys(connection)
+    if not keys:
+        await _insert(connection, NoteSigner.fresh(origin or f"statesvc.local/{secrets.token_hex(4)}"), master)
+        keys = await read_keys(connection)
+    return keys
+
+
+async def rotate(connection: AsyncConnection[Any], master: MasterKeys, *, actor: str, why: str) -> VerifierKey:
+    """Adds a key, which signs beside those there are. One transaction, the caller's."""
+    keys = await read_keys(connection)
+    if not keys:
+        raise SigningKeyError("the log has no key yet: the sealer makes the first one when it starts")
+    signer = NoteSigner.fresh(keys[-1].verifier.name)
+    await _insert(connection, signer, master)
+    details = {"key": str(signer.verifier), "why": why}
+    await record_action(connection, actor=actor, verb=ROTATE, target=f"log key {signer.verifier.key_id.hex()}", details=details)
+    return signer.verifier
+
+
+async def retire(connection: AsyncConnection[Any], key_id: bytes, *, actor: str, why: str) -> None:
+    """Destroys the secret half of a key, which signs no more. One transaction, the caller's. Raises SigningKeyError."""
+    keys = await read_keys(connection)
+    found = next((key for key in keys if key.verifier.key_id == key_id), None)
+    if found is None or found.retired_at is not None:
+        raise SigningKeyError("no live key of the log has this id")
+    heirs = [key for key in keys if key.retired_at is None and key.created_at > found.created_at]
+    if not heirs:
+        raise SigningKeyError("it is the newest key of the log: rotate first")
+    announced = await (
+        await connection.execute(_WRITE["unannounced"], {"verb": ROTATE, "targets": [_target(key) for key in heirs]})
+    ).fetchone()
+    if announced is not None:
+        raise SigningKeyError("no checkpoint covers the announcement of the newer key yet: the sealer must run once more")
+    await connection.execute(_WRITE["retire"], {"key_id": key_id})
+    await record_action(connection, actor=actor, verb=RETIRE, target=_target(found), details={"why": why})
+
+
+def _target(key: SigningKey) -> str:
+    return f"log key {key.verifier.key_id.hex()}"
+
+
+async def _insert(connection: AsyncConnection[Any], signer: NoteSigner, master: MasterKeys) -> None:
+    key_id = signer.verifier.key_id
+    await connection.execute(
+        _WRITE["insert"],
+        {
+            "key_id": key_id,
+            "origin": signer.verifier.name,
+            "public_key": signer.verifier.public_key,
+            "sealed_seed": master.seal(signer.seed, _CONTEXT + key_id),
+        },
+    )

@@ -1,0 +1,89 @@
+"""One round of the leader: the batches that are committed get their places, at once and without a gap."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from psycopg import AsyncConnection
+
+from events.sql.queries import queries
+from events.tree.frontier import Frontier
+from statesvc.log.kept import split_hashes
+from statesvc.sealer.refusal import RefusalError
+
+SQL = queries("statesvc.sealer", "seal")
+BATCHES_MAX: Final = 500
+"""In one round: a few MiB of leaf hashes."""
+_TICK: Final = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sealed:
+    """How far the log is sealed. `sealed_at` None: nothing is. `frontier` is not to be changed."""
+
+    frontier: Frontier
+    sealed_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """What a round did. `oldest` is when the batch that waited longest was recorded; `last_batch_id` the highest that was sealed."""
+
+    sealed: Sealed
+    batches: int = 0
+    entries: int = 0
+    oldest: datetime | None = None
+    last_batch_id: int = 0
+
+    @property
+    def full(self) -> bool:
+        """Whether more may be waiting."""
+        return self.batches == BATCHES_MAX
+
+
+async def seal(connection: AsyncConnection[Any], before: Sealed, *, from_id: int) -> Round:
+    """Places the batches from `from_id` on, in one transaction. Raises RefusalError."""
+    async with connection.transaction():
+        parameters = {"from_id": from_id, "limit": BATCHES_MAX}
+        rows = await (await connection.execute(SQL["next_batches"], parameters, binary=True)).fetchall()
+        if not rows:
+            return Round(sealed=before)
+        clock = await (await connection.execute(SQL["clock"])).fetchone()
+        assert clock is not None  # noqa: S101 - a SELECT without FROM has one row
+        sealed_at = clock[0] if before.sealed_at is None else max(clock[0], before.sealed_at + _TICK)
+        frontier = before.frontier.copy()
+        places, subtrees = [], []
+        for batch_id, recorded_at, leaf_hashes in rows:
+            if leaf_hashes is None:
+                raise RefusalError(f"batch {batch_id} waits to be sealed, but its row is gone: somebody deleted it")
+            leaves = split_hashes(leaf_hashes)
+            places.append((frontier.size, batch_id, recorded_at, len(leaves)))
+            subtrees += frontier.extend(leaves)
+        first_indexes, batch_ids, recorded_ats, entries = map(list, zip(*places, strict=True))
+        await connection.execute(
+            SQL["place_batches"],
+            {
+                "first_indexes": first_indexes,
+                "batch_ids": batch_ids,
+                "recorded_ats": recorded_ats,
+                "entries": entries,
+                "sealed_at": sealed_at,
+            },
+        )
+        if subtrees:
+            await connection.execute(
+                SQL["keep_subtrees"],
+                {
+                    "levels": [subtree.node.level for subtree in subtrees],
+                    "positions": [subtree.node.position for subtree in subtrees],
+                    "hashes": [subtree.hash for subtree in subtrees],
+                },
+            )
+        await connection.execute(SQL["done"], {"batch_ids": batch_ids})
+    return replace(
+        Round(sealed=Sealed(frontier=frontier, sealed_at=sealed_at)),
+        batches=len(rows),
+        entries=frontier.size - before.frontier.size,
+        oldest=min(recorded_ats),
+        last_batch_id=batch_ids[-1],
+    )

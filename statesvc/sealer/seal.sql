@@ -1,0 +1,43 @@
+-- name: limit_session
+-- Bounds of the leader's connection; the time zone that its times come in.
+SELECT set_config('statement_timeout', '20s', false), set_config('lock_timeout', '10s', false),
+    set_config('idle_in_transaction_session_timeout', '15s', false), set_config('TimeZone', 'UTC', false);
+
+-- name: lead
+-- Takes the lead unless another sealer has it; it ends with the session. Never the waiting form: its snapshot would hold back vacuum.
+SELECT pg_try_advisory_lock(hashtextextended('statesvc.sealer', 0));
+
+-- name: horizon
+-- How far the log is sealed, and when that was.
+SELECT first_index + entries, sealed_at FROM statesvc.sealed_batch ORDER BY first_index DESC LIMIT 1;
+
+-- name: next_batches
+-- Committed batches that have no place yet. From `from_id` on, so that deleted rows which vacuum cannot take yet are not walked again.
+SELECT u.batch_id, u.recorded_at, b.leaf_hashes
+FROM (SELECT * FROM statesvc.unsealed WHERE batch_id >= %(from_id)s ORDER BY batch_id LIMIT %(limit)s) u
+LEFT JOIN statesvc.batch b ON b.batch_id = u.batch_id AND b.recorded_at = u.recorded_at
+ORDER BY u.batch_id;
+
+-- name: clock
+-- The time of this round.
+SELECT statesvc.clock();
+
+-- name: place_batches
+-- Gives batches their place.
+INSERT INTO statesvc.sealed_batch (first_index, batch_id, recorded_at, entries, sealed_at)
+SELECT u.first_index, u.batch_id, u.recorded_at, u.entries, %(sealed_at)s
+FROM unnest(%(first_indexes)s::bigint[], %(batch_ids)s::bigint[], %(recorded_ats)s::timestamptz[], %(entries)s::int[])
+    AS u(first_index, batch_id, recorded_at, entries);
+
+-- name: keep_subtrees
+-- Keeps the nodes that this round completed.
+INSERT INTO statesvc.subtree (level, position, hash)
+SELECT * FROM unnest(%(levels)s::smallint[], %(positions)s::bigint[], %(hashes)s::bytea[]);
+
+-- name: done
+-- They wait no longer.
+DELETE FROM statesvc.unsealed WHERE batch_id = ANY (%(batch_ids)s::bigint[]);
+
+-- name: publish
+-- Keeps a signed head.
+INSERT INTO statesvc.checkpoint (tree_size, root, note, created_at) VALUES (%(tree_size)s, %(root)s, %(note)s, %(created_at)s);

@@ -1,0 +1,179 @@
+"""What the sealer refuses to sign."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import AsyncConnection
+
+from events.checkpoint import NoteSigner, open_checkpoint
+from events.sealing import MasterKeys
+from statesvc.log.signing_keys import SigningKeyError, read_keys, retire, rotate
+from statesvc.sealer.lead import Publication, publish, signers_of, take_stock
+from statesvc.sealer.published import read_published, write_published
+from statesvc.sealer.refusal import RefusalError
+from statesvc.sealer.seal import seal
+from tests.statesvc.log.story import MASTER, Story, story
+
+
+async def as_attacker(database: Any, *statements: str) -> None:
+    async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as attacker:
+        await attacker.execute("SET session_replication_role = replica")
+        for statement in statements:
+            await attacker.execute(statement.encode())
+
+
+async def two_rounds(log: Story) -> None:
+    for _ in range(2):
+        await log.act()
+        await log.seal()
+
+
+RESTORE = (
+    "INSERT INTO statesvc.unsealed SELECT batch_id, recorded_at FROM statesvc.sealed_batch WHERE first_index = 1",
+    "DELETE FROM statesvc.sealed_batch WHERE first_index = 1",
+    "DELETE FROM statesvc.checkpoint WHERE tree_size = 2",
+)
+"""Back to where the log was after its first round."""
+
+
+async def test_the_published_file_holds_the_newest_head(database: Any, tmp_path: Path) -> None:
+    file = tmp_path / "checkpoint"
+    async with story(database, Publication(file=file, origin="log.example/tests")) as log:
+        await two_rounds(log)
+        assert read_published(file) == (await log.seal()).note
+        assert sorted(os.listdir(tmp_path)) == ["checkpoint"]  # noqa: PTH208 - a test waits for nothing else
+
+
+async def test_a_restored_backup_is_not_signed_over(database: Any, tmp_path: Path) -> None:
+    file = tmp_path / "checkpoint"
+    async with story(database, Publication(file=file, origin="log.example/tests")) as log:
+        await two_rounds(log)
+        await as_attacker(database, *RESTORE)
+        with pytest.raises(RefusalError, match="has 2 entries, the database 1: it was restored"):
+            await log.seal()
+        # without the file nobody would have known
+        log.publication = replace(log.publication, file=None)
+        assert (await log.seal()).tree_size == 2
+
+
+async def test_a_restored_backup_that_went_on_differently_is_not_signed_over(database: Any, tmp_path: Path) -> None:
+    file = tmp_path / "checkpoint"
+    async with story(database, Publication(file=file, origin="log.example/tests")) as log:
+        await two_rounds(log)
+        await as_attacker(database, *RESTORE, "DELETE FROM statesvc.unsealed")
+        for _ in range(2):
+            await log.act("another history")
+        sealed, _ = await take_stock(log.connection, MASTER, replace(log.publication, file=None))
+        await seal(log.connection, sealed, from_id=0)
+        with pytest.raises(RefusalError, match="not those of the published checkpoint"):
+            await log.seal()
+
+
+async def test_a_head_is_written_outside_before_anybody_can_read_it(database: Any, tmp_path: Path) -> None:
+    async with story(database, Publication(file=tmp_path / "missing folder" / "checkpoint", origin=None)) as log:
+        await log.act()
+        with pytest.raises(FileNotFoundError):
+            await log.seal()
+        assert await log.rows("SELECT FROM statesvc.checkpoint") == []
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ("UPDATE statesvc.checkpoint SET root = sha256('x') WHERE tree_size = 2", "says something else than its note"),
+        ("UPDATE statesvc.checkpoint SET note = replace(note, '\n2\n', '\n3\n') WHERE tree_size = 2", "does not fit"),
+        ("DELETE FROM statesvc.sealed_batch WHERE first_index = 1", "has 2 entries, the database 1"),
+        ("UPDATE statesvc.batch SET leaf_hashes = sha256('x')", "are not those of the newest checkpoint"),
+        ("DELETE FROM statesvc.batch", "incomplete"),
+    ],
+)
+async def test_a_changed_log_is_not_signed_over(database: Any, change: str, why: str) -> None:
+    async with story(database) as log:
+        await two_rounds(log)
+        await as_attacker(database, change)
+        with pytest.raises(RefusalError, match=why):
+            await log.seal()
+
+
+async def test_a_stranger_s_head_is_not_taken_for_ours(database: Any, tmp_path: Path) -> None:
+    file = tmp_path / "checkpoint"
+    async with story(database, Publication(file=file, origin="log.example/tests")) as log:
+        await two_rounds(log)
+        stranger = NoteSigner.fresh("log.example/tests")
+        write_published(file, (await log.opened()).signed([stranger]))
+        with pytest.raises(RefusalError, match="no known key"):
+            await log.seal()
+
+
+async def test_the_first_key_is_made_once_and_sealed(database: Any) -> None:
+    async with story(database) as log:
+        await log.act()
+        await log.seal()
+        (key,) = await read_keys(log.connection)
+        await log.seal()
+        assert await read_keys(log.connection) == [key]
+        (signer,) = await signers_of(log.connection, MASTER)
+        assert signer.verifier == key.verifier
+        assert key.sealed_seed is not None
+        assert signer.seed not in key.sealed_seed
+        with pytest.raises(RefusalError, match="cannot be used"):
+            await signers_of(log.connection, MasterKeys([bytes(32)]))
+
+
+async def test_a_new_key_signs_beside_the_old_one_until_that_is_retired(database: Any) -> None:
+    async with story(database) as log:
+        await two_rounds(log)
+        (old,) = [key.verifier for key in await read_keys(log.connection)]
+        async with log.connection.transaction():
+            new = await rotate(log.connection, MASTER, actor="cli:ops", why="a year has passed")
+        async with log.connection.transaction():
+            with pytest.raises(SigningKeyError, match="no checkpoint covers"):
+                await retire(log.connection, old.key_id, actor="cli:ops", why="as above")
+        head = await log.seal()
+        assert open_checkpoint(head.note, [old, new]).signed_by == {old, new}
+        async with log.connection.transaction():
+            await retire(log.connection, old.key_id, actor="cli:ops", why="as above")
+        head = await log.seal()
+        assert open_checkpoint(head.note, [old, new]).signed_by == {new}
+        assert [key.sealed_seed is None for key in await read_keys(log.connection)] == [True, False]
+        with pytest.raises(SigningKeyError, match="newest key"):
+            await retire(log.connection, new.key_id, actor="cli:ops", why="too many")
+        verbs = await log.rows("SELECT verb FROM statesvc.action WHERE verb LIKE 'log_key%' ORDER BY batch_id")
+        assert verbs == [("log_key.rotate",), ("log_key.retire",)]
+
+
+async def test_a_public_key_put_in_place_of_ours_is_noticed(database: Any) -> None:
+    async with story(database) as log:
+        await two_rounds(log)
+        await as_attacker(database, "UPDATE statesvc.signing_key SET public_key = sha256('x')")
+        with pytest.raises(RefusalError):
+            await signers_of(log.connection, MASTER)
+
+
+async def test_the_service_can_neither_change_nor_remove_what_was_sealed(database: Any) -> None:
+    async with story(database) as log:
+        await two_rounds(log)
+        for table in ("sealed_batch", "subtree", "checkpoint"):
+            for change in (f"DELETE FROM statesvc.{table}", f"TRUNCATE statesvc.{table}"):
+                with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                    await log.connection.execute(change.encode())
+        async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
+            for table in ("sealed_batch", "subtree", "checkpoint"):
+                with pytest.raises(psycopg.DatabaseError, match="append-only"):
+                    await owner.execute(f"DELETE FROM statesvc.{table}".encode())
+
+
+def test_a_missing_file_is_no_head(tmp_path: Path) -> None:
+    assert read_published(tmp_path / "none") is None
+
+
+async def test_publishing_needs_what_was_sealed(database: Any) -> None:
+    async with story(database) as log:
+        sealed, head = await take_stock(log.connection, MASTER, log.publication)
+        assert (sealed.frontier.size, sealed.sealed_at, head) == (0, None, None)
+        with pytest.raises(psycopg.errors.NotNullViolation):
+            await publish(log.connection, sealed, await signers_of(log.connection, MASTER), None)

@@ -1,0 +1,139 @@
+"""The running sealer: awake at once, one leader, taken over from when it goes."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from psycopg import AsyncConnection
+
+from statesvc.sealer import loop
+from statesvc.sealer.lead import Publication
+from statesvc.sealer.loop import Pace, Sealer
+from statesvc.telemetry.metrics import Telemetry
+from statesvc.wakeup.channels import LOG, SEALED
+from statesvc.wakeup.listener import Listener
+from statesvc.wakeup.waker import Waker
+from tests.statesvc.log.story import MASTER, NOWHERE, scan, story
+
+PACE = Pace(interval_seconds=0.01, sweep_seconds=60)
+
+
+@asynccontextmanager
+async def running(database: Any, publication: Publication = NOWHERE) -> AsyncIterator[tuple[Sealer, Waker]]:
+    listener, waker, telemetry = Listener(database.service_dsn, [LOG]), Waker(database.service_dsn), Telemetry()
+    sealer = Sealer(database.service_dsn, MASTER, publication, listener=listener, waker=waker, telemetry=telemetry, pace=PACE)
+    await listener.start()
+    await waker.start()
+    task = asyncio.create_task(sealer.run())
+    try:
+        yield sealer, waker
+    finally:
+        sealer.stop()
+        await asyncio.wait_for(task, 10)
+        await listener.stop()
+        await waker.stop()
+        telemetry.close()
+
+
+async def until(condition: Callable[[], Awaitable[bool]], seconds: float = 10) -> None:
+    async with asyncio.timeout(seconds):
+        while not await condition():  # noqa: ASYNC110 - another process decides
+            await asyncio.sleep(0.01)
+
+
+async def test_what_is_committed_is_sealed_at_the_wake_up(database: Any) -> None:
+    async with story(database) as log, running(database) as (sealer, waker):
+        await until(lambda: _true(sealer.leads))
+        listener = Listener(database.service_dsn, [SEALED])
+        await listener.start()
+        await until(lambda: _true(listener.is_up))
+        listener.event(SEALED).clear()
+        for size in (1, 2, 3):
+            await log.say(scan(f"1Z{size}", 1, None))
+            waker.wake(LOG)
+            async with asyncio.timeout(1):
+                await listener.event(SEALED).wait()
+            listener.event(SEALED).clear()
+            assert (await log.opened()).size == size
+        await listener.stop()
+
+
+async def test_one_leads_and_the_other_takes_over(database: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "_STANDBY_SECONDS", 0.05)
+    async with story(database) as log, running(database) as (first, _):
+        await until(lambda: _true(first.leads))
+        async with running(database) as (second, waker):
+            await asyncio.sleep(0.2)
+            assert (first.leads, second.leads) == (True, False)
+            first.stop()
+            await until(lambda: _true(second.leads))
+            await log.act()
+            waker.wake(LOG)
+            await until(lambda: _sealed(log, 1))
+
+
+async def test_a_leader_that_loses_its_connection_leads_again(database: Any) -> None:
+    async with story(database) as log, running(database) as (sealer, waker):
+        await until(lambda: _true(sealer.leads))
+        async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as administrator:
+            await administrator.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE application_name = 'statesvc sealer' AND datname = current_database()"
+            )
+        await log.act()
+        waker.wake(LOG)
+        await until(lambda: _sealed(log, 1))
+
+
+async def test_a_sealer_that_refuses_says_why_and_signs_nothing(database: Any, tmp_path: Path) -> None:
+    file = tmp_path / "checkpoint"
+    async with story(database, Publication(file=file, origin=None)) as log:
+        await log.act()
+        await log.seal()
+        async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as attacker:
+            await attacker.execute("SET session_replication_role = replica")
+            await attacker.execute("DELETE FROM statesvc.sealed_batch")
+            await attacker.execute("DELETE FROM statesvc.checkpoint")
+        async with running(database, Publication(file=file, origin=None)) as (sealer, _):
+            await until(lambda: _true(sealer.refusal is not None))
+            assert sealer.refusal is not None
+            assert "restored from an older backup" in sealer.refusal
+            assert not sealer.leads
+        assert await log.rows("SELECT FROM statesvc.checkpoint") == []
+
+
+async def test_the_sweep_finds_what_no_wake_up_told_and_a_late_commit_below(database: Any) -> None:
+    async with story(database) as log, await AsyncConnection.connect(database.service_dsn) as held:
+        await held.execute("SELECT nextval('statesvc.batch_id_seq')")
+        recent = loop._Recent()  # noqa: SLF001 - what the sweep is for
+        recent.add(0.0, 7)
+        assert recent.from_id(5.0) == 0
+        recent.add(6.0, 9)
+        assert recent.from_id(10.0) == 7
+        await log.act()
+        async with running(database) as (sealer, _):
+            await until(lambda: _true(sealer.leads))
+            await until(lambda: _sealed(log, 1))
+
+
+def test_stopping_comes_before_running_too(database: Any) -> None:
+    async def scenario() -> None:
+        listener = Listener(database.service_dsn, [LOG])
+        sealer = Sealer(database.service_dsn, MASTER, NOWHERE, listener=listener, waker=Waker(""), telemetry=Telemetry(), pace=PACE)
+        sealer.stop()
+        sealer.stop()
+        await sealer.run()
+
+    asyncio.run(scenario())
+
+
+async def _true(value: bool) -> bool:  # noqa: FBT001 - so that it can be awaited
+    return value
+
+
+async def _sealed(log: Any, size: int) -> bool:
+    rows = await log.rows("SELECT coalesce(max(tree_size), 0) FROM statesvc.checkpoint")
+    return bool(rows[0][0] >= size)
