@@ -25,7 +25,7 @@ async def test_idle_costs_few_statements_and_a_message_is_visible_at_once(
     service = await service_maker(tmp_path, {})
     log = await _log_statements(service, server)
     async with service:
-        await service.start("api", "worker", "notifier")
+        await service.start("api", "worker", "notifier", "sealer")
         await asyncio.sleep(3)
         begun = len(log.read_text())
         await asyncio.sleep(MEASURED_SECONDS)
