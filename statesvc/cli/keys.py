@@ -46,8 +46,9 @@ async def _rotate(options: argparse.Namespace) -> int:
         write_json(asdict(rotated))
     else:
         write_line(
-            f"{rotated.shipments:,} shipments' keys, {rotated.subscriptions} subscriptions' secrets and {rotated.service_keys} keys of the "
-            "service are sealed under the first master key now; the others may be taken out of STATESVC_MASTER_KEY"
+            f"{rotated.shipments:,} shipments' keys, {rotated.subscriptions} subscriptions' secrets and "
+            f"{rotated.service_keys + rotated.log_keys} keys of the service are sealed under "
+            "the first master key now; the others may be taken out of STATESVC_MASTER_KEY"
         )
     return 0
 

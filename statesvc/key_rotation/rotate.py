@@ -6,7 +6,7 @@ a rotation of secrets that comes between stands.
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 from uuid import UUID
 
@@ -20,6 +20,7 @@ from events.sql.arrays import Columns, byteas, encoded, uuids
 from events.sql.queries import queries
 from statesvc.database.errors import Failure, failure
 from statesvc.keys import service_context
+from statesvc.log.signing_keys import rewrap_seeds
 from statesvc.subscriptions.secret import open_secrets, seal_secrets
 
 _SQL = queries("statesvc.key_rotation", "rotation")
@@ -38,6 +39,7 @@ class Rotated:
     """What was wrapped again; what already was under the current key is not counted."""
 
     service_keys: int = 0
+    log_keys: int = 0
     subscriptions: int = 0
     shipments: int = 0
 
@@ -46,9 +48,10 @@ async def rotate(connection: Connection, keyring: Keyring, *, actor: str, progre
     """`connection` as the owner, in autocommit. Raises SealError where something is under a key that the master keys lack."""
     rotated = Rotated()
     await _service_keys(connection, keyring.master, rotated)
+    rotated.log_keys = await rewrap_seeds(connection, keyring.master)
     await _subscriptions(connection, keyring, rotated)
     await _streams(connection, keyring.master, rotated, progress)
-    details = {"service_keys": rotated.service_keys, "subscriptions": rotated.subscriptions, "shipments": rotated.shipments}
+    details = asdict(rotated)
     async with connection.transaction():
         await record_action(connection, actor=actor, verb="rotate_master_key", target="keys", details=details)
     return rotated

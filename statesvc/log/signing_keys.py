@@ -98,6 +98,18 @@ async def retire(connection: AsyncConnection[Any], key_id: bytes, *, actor: str,
     await record_action(connection, actor=actor, verb=RETIRE, target=_target(found), details={"why": why})
 
 
+async def rewrap_seeds(connection: AsyncConnection[Any], master: MasterKeys) -> int:
+    """Seals the secret halves under the current master key; how many were under another. Raises SealError."""
+    rewrapped = 0
+    for key in await read_keys(connection):
+        if key.sealed_seed is not None and not master.current.sealed(key.sealed_seed):
+            context = _CONTEXT + key.verifier.key_id
+            new = master.seal(master.open(key.sealed_seed, context), context)
+            done = await connection.execute(_WRITE["rewrap"], {"key_id": key.verifier.key_id, "old": key.sealed_seed, "new": new})
+            rewrapped += done.rowcount
+    return rewrapped
+
+
 def _target(key: SigningKey) -> str:
     return f"log key {key.verifier.key_id.hex()}"
 

@@ -7,6 +7,10 @@ VALUES (%(key_id)s, %(origin)s, %(public_key)s, %(sealed_seed)s, statesvc.clock(
 -- Ends a key and destroys its secret half.
 UPDATE statesvc.signing_key SET sealed_seed = NULL, retired_at = statesvc.clock() WHERE key_id = %(key_id)s;
 
+-- name: rewrap
+-- The same secret under the current master key, unless the key was retired meanwhile.
+UPDATE statesvc.signing_key SET sealed_seed = %(new)s WHERE key_id = %(key_id)s AND sealed_seed = %(old)s;
+
 -- name: unannounced
 -- One of these announcements that no checkpoint covers yet.
 SELECT a.target FROM statesvc.action a LEFT JOIN statesvc.sealed_batch s ON s.batch_id = a.batch_id

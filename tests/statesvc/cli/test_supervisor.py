@@ -16,7 +16,9 @@ LOOPBACK = "127.0.0.1"
 
 
 def plan(host: str = LOOPBACK, demo_rate: float | None = None) -> Plan:
-    return Plan(host=host, ports={"api": 8080, "worker": 8081, "notifier": 8082, "sealer": 8083}, settings=load_settings(), demo_rate=demo_rate)
+    return Plan(
+        host=host, ports={"api": 8080, "worker": 8081, "notifier": 8082, "sealer": 8083}, settings=load_settings(), demo_rate=demo_rate
+    )
 
 
 def read_lines(path: Path) -> list[str]:

@@ -11,7 +11,7 @@ from psycopg import AsyncConnection
 
 from events.checkpoint import NoteSigner, open_checkpoint
 from events.sealing import MasterKeys
-from statesvc.log.signing_keys import SigningKeyError, read_keys, retire, rotate
+from statesvc.log.signing_keys import SigningKeyError, read_keys, retire, rewrap_seeds, rotate
 from statesvc.sealer.lead import Publication, publish, signers_of, take_stock
 from statesvc.sealer.published import read_published, write_published
 from statesvc.sealer.refusal import RefusalError
@@ -144,6 +144,18 @@ async def test_a_new_key_signs_beside_the_old_one_until_that_is_retired(database
             await retire(log.connection, new.key_id, actor="cli:ops", why="too many")
         verbs = await log.rows("SELECT verb FROM statesvc.action WHERE verb LIKE 'log_key%' ORDER BY batch_id")
         assert verbs == [("log_key.rotate",), ("log_key.retire",)]
+
+
+async def test_the_signing_key_moves_to_a_new_master_key(database: Any) -> None:
+    new = MasterKeys([bytes(32), bytes(range(32))])
+    async with story(database) as log:
+        await two_rounds(log)
+        (before,) = await signers_of(log.connection, MASTER)
+        async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
+            assert await rewrap_seeds(owner, new) == 1
+            assert await rewrap_seeds(owner, new) == 0
+        (after,) = await signers_of(log.connection, MasterKeys([bytes(32)]))
+        assert after.seed == before.seed
 
 
 async def test_a_public_key_put_in_place_of_ours_is_noticed(database: Any) -> None:
