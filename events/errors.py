@@ -24,6 +24,8 @@ class Cause(StrEnum):
     """A carrier code that no mapping knows; one dead letter per (carrier, type, code)."""
     WORKER_DIED = "worker_died"
     """Every attempt ended without a verdict."""
+    BODY_MISSING = "body_missing"
+    """The message waits, but its body is neither among the hot ones nor among the kept ones."""
     ATTEMPTS_EXHAUSTED = "attempts_exhausted"
     """Transient failures beyond their budget."""
     NORMALIZER_FAILED = "normalizer_failed"

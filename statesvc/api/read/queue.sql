@@ -1,12 +1,19 @@
 -- name: lanes
 -- What waits and what is leased, by carrier. Reads index entries only as far as `count_max` a lane and state; leases are bounded by the
--- workers' batches.
-WITH leased AS (
-    SELECT q.carrier_id, count(*) AS leased FROM statesvc.inbox q WHERE q.token IS NOT NULL GROUP BY q.carrier_id
+-- workers' batches, and so is what is parked (it has a token, but no worker: see statesvc.waiting_token).
+WITH now AS MATERIALIZED (
+    SELECT statesvc.clock() AS at
+), leased AS (
+    SELECT q.carrier_id, count(q.worker) AS leased,
+        count(*) FILTER (WHERE q.worker IS NULL AND q.available_at <= now.at) AS ready,
+        count(*) FILTER (WHERE q.worker IS NULL AND q.available_at > now.at) AS scheduled,
+        min(q.available_at) FILTER (WHERE q.worker IS NULL AND q.available_at <= now.at) AS oldest
+    FROM statesvc.inbox q, now WHERE q.token IS NOT NULL GROUP BY q.carrier_id
 )
-SELECT l.carrier_id, statesvc.held(l.carrier_id) AS held, ready.waiting, coalesce(leased.leased, 0) AS leased, scheduled.waiting AS scheduled,
-    extract(epoch FROM now.at - oldest.available_at)::float8 AS oldest_seconds
-FROM (SELECT statesvc.clock() AS at) now
+SELECT l.carrier_id, statesvc.held(l.carrier_id) AS held, ready.waiting + coalesce(leased.ready, 0) AS waiting,
+    coalesce(leased.leased, 0) AS leased, scheduled.waiting + coalesce(leased.scheduled, 0) AS scheduled,
+    extract(epoch FROM now.at - least(oldest.available_at, leased.oldest))::float8 AS oldest_seconds
+FROM now
 CROSS JOIN statesvc.lane l
 LEFT JOIN leased ON leased.carrier_id = l.carrier_id
 CROSS JOIN LATERAL (SELECT count(*) AS waiting FROM (SELECT FROM statesvc.inbox q

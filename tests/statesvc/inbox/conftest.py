@@ -21,6 +21,7 @@ class Claimed:
     attempts: int
     retries: int
     stage: str
+    rescued_from: str | None
 
 
 @dataclass
@@ -56,16 +57,18 @@ class Inbox:
         bytes_max: int = 4 << 20,
         sweep: bool = False,
         lease: float = LEASE_SECONDS,
+        rescue_first: bool = True,
     ) -> list[Claimed]:
         found = await self.rows(
-            "SELECT message_id, carrier_id, token, attempts, retries, stage"
-            " FROM statesvc.claim(%s, %s, make_interval(secs => %s), %s, %s, %s)",
+            "SELECT message_id, carrier_id, token, attempts, retries, stage, rescued_from"
+            " FROM statesvc.claim(%s, %s, make_interval(secs => %s), %s, %s, %s, %s)",
             worker,
             limit,
             lease,
             stage,
             bytes_max,
             sweep,
+            rescue_first,
         )
         return [Claimed(*row) for row in found]
 
@@ -88,6 +91,9 @@ class Inbox:
     async def extend(self, token: UUID, seconds: float = LEASE_SECONDS) -> int:
         return await self.count("SELECT statesvc.extend(%s, make_interval(secs => %s))", token, seconds)
 
+    async def decline(self, token: UUID, *message_ids: UUID) -> int:
+        return await self.count("SELECT statesvc.decline(%s, %s::uuid[])", token, list(message_ids))
+
     async def release(self, token: UUID) -> int:
         return await self.count("SELECT statesvc.release(%s)", token)
 
@@ -103,11 +109,21 @@ class Inbox:
             (carrier_id, on),
         )
 
+    async def allot(self, carrier_id: str, *, weight: float = 1, in_flight_max: int | None = None) -> None:
+        await self.connection.execute(
+            "INSERT INTO statesvc.allotment (carrier_id, weight, in_flight_max, changed_at, changed_by) VALUES (%s, %s, %s, now(), 'test')"
+            " ON CONFLICT (carrier_id) DO UPDATE SET weight = excluded.weight, in_flight_max = excluded.in_flight_max",
+            (carrier_id, weight, in_flight_max),
+        )
+
     async def advance(self, seconds: float) -> None:
         await self.database.clock.advance(seconds)
 
     async def expire(self) -> None:
         await self.advance(LEASE_SECONDS + 1)
+
+    async def attempts(self) -> list[tuple[Any, ...]]:
+        return await self.rows("SELECT message_id, attempt, outcome, worker, error FROM statesvc.message_attempt ORDER BY attempt_id")
 
     async def dead(self) -> list[tuple[Any, ...]]:
         return await self.rows("SELECT message_id, cause, attempts FROM statesvc.dead_letter ORDER BY dead_letter_id")
@@ -128,5 +144,12 @@ class Inbox:
 
 @pytest.fixture
 async def inbox(database: Any) -> AsyncIterator[Inbox]:
+    async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
+        yield Inbox(connection, database.owner_dsn, database)
+
+
+@pytest.fixture
+async def other(database: Any) -> AsyncIterator[Inbox]:
+    """A second client of the same inbox."""
     async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
         yield Inbox(connection, database.owner_dsn, database)

@@ -3,8 +3,6 @@
 from collections import Counter
 from typing import Any
 
-from psycopg import AsyncConnection
-
 MIB = 1 << 20
 
 
@@ -76,34 +74,6 @@ async def test_a_mark_never_passes_a_message_that_still_waits(inbox: Any) -> Non
     assert {m.message_id for m in found} == {message_id for message_id, _ in put}
 
 
-async def _pages(inbox: Any, *, sweep: bool) -> int:
-    """Buffers that one claim reads and writes."""
-    plan = "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT * FROM statesvc.claim('w', 64, interval '30 s', 'any', 4194304, %s)"
-    (found,) = await inbox.value(plan, sweep)
-    return int(found["Plan"]["Shared Hit Blocks"] + found["Plan"]["Shared Read Blocks"])
-
-
-async def test_a_claim_above_many_dead_rows_reads_few_pages(database: Any, inbox: Any) -> None:
-    await inbox.put("ups")
-    await inbox.claim()
-    await inbox.connection.execute("DELETE FROM statesvc.inbox")
-    async with await AsyncConnection.connect(database.owner_dsn) as pin:
-        await pin.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        await pin.execute("SELECT 1 FROM statesvc.inbox")
-        await inbox.connection.execute(
-            "INSERT INTO statesvc.inbox (message_id, received_at, available_at, body_bytes, carrier_id, sealed_key)"
-            " SELECT gen_random_uuid(), statesvc.clock(), statesvc.clock(), 100, 'ups', 'key' FROM generate_series(1, 20000)"
-        )
-        await inbox.connection.execute("UPDATE statesvc.inbox SET token = gen_random_uuid()")
-        await inbox.connection.execute("DELETE FROM statesvc.inbox")
-        await inbox.advance(60)
-        assert await inbox.claim() == []
-        await inbox.put("ups", "ups")
-        above_the_marks = await _pages(inbox, sweep=False)
-        assert above_the_marks < 150
-        assert await _pages(inbox, sweep=True) > 5 * above_the_marks, "the dead rows are there"
-
-
 async def test_next_due_is_the_end_of_the_earliest_lease_or_backoff_of_a_carrier_that_is_not_held(inbox: Any) -> None:
     due = "SELECT extract(epoch FROM statesvc.next_due() - statesvc.clock())::float8"
     assert await inbox.value(due) is None
@@ -125,3 +95,23 @@ async def test_a_foreign_claim_does_not_hide_what_waits_to_be_appended(inbox: An
     await inbox.advance(60)
     assert await inbox.claim(stage="raw") == []
     assert [m.message_id for m in await inbox.claim(stage="any")] == [read]
+
+
+async def test_a_sweep_takes_the_mark_back_to_what_it_found_below(inbox: Any) -> None:
+    await inbox.put("ups")
+    await inbox.claim(lease=3600)
+    await inbox.advance(60)
+    assert await inbox.claim() == []
+    await inbox.put(*["ups"] * 3)
+    await inbox.connection.execute("UPDATE statesvc.inbox SET available_at = available_at - interval '55 s' WHERE token IS NULL")
+    assert len(await inbox.claim(1, sweep=True, lease=3600)) == 1
+    assert len(await inbox.claim(lease=3600)) == 2, "without another sweep"
+
+
+async def test_a_body_is_found_among_the_kept_ones_and_a_message_without_any_is_a_dead_letter(inbox: Any) -> None:
+    (kept, _), (lost, _), (other, _) = await inbox.put("ups", "ups", "ups")
+    await inbox.as_owner(f"INSERT INTO statesvc.body_kept SELECT * FROM statesvc.body WHERE message_id = '{kept}'")
+    await inbox.as_owner(f"DELETE FROM statesvc.body WHERE message_id IN ('{kept}', '{lost}')")
+    claimed = await inbox.rows("SELECT message_id, sealed, headers FROM statesvc.claim('w', 9, interval '30 s')")
+    assert sorted(claimed) == sorted([(kept, b"body", {}), (other, b"body", {})])
+    assert await inbox.dead() == [(lost, "body_missing", 1)]

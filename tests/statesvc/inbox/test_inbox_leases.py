@@ -3,6 +3,8 @@
 from typing import Any
 from uuid import uuid4
 
+import pytest
+
 
 async def test_a_lease_that_ran_out_is_claimed_by_another_and_the_old_token_does_nothing_any_more(inbox: Any) -> None:
     await inbox.put("ups")
@@ -111,3 +113,92 @@ async def test_what_a_foreign_worker_read_waits_for_a_worker_that_appends(inbox:
     assert (normalized.message_id, normalized.stage, normalized.attempts) == (message_id, "normalized", 1)
     assert await inbox.hand_over(normalized.token, message_id) == 0, "it was read once"
     assert await inbox.rows("SELECT normalizer, sealed FROM statesvc.normalized") == [("go@1", b"\x00\x01\x02")]
+
+
+async def _suspect(inbox: Any) -> Any:
+    """A message that cost a worker its life, in the hands of the next."""
+    await inbox.put("ups")
+    await inbox.claim(worker="dead")
+    await inbox.expire()
+    (rescued,) = await inbox.claim(worker="rescuer")
+    assert rescued.rescued_from == "dead"
+    return rescued
+
+
+@pytest.mark.parametrize("given_back", ["release", "retry", "decline"])
+async def test_a_message_that_cost_a_worker_its_life_stays_alone_however_it_is_given_back(inbox: Any, given_back: str) -> None:
+    suspect = await _suspect(inbox)
+    match given_back:
+        case "release":
+            assert await inbox.release(suspect.token) == 1
+        case "decline":
+            assert await inbox.decline(suspect.token, suspect.message_id) == 1
+        case _:
+            assert await inbox.retry(suspect.token, suspect.message_id, seconds=0) == 1
+    await inbox.put("ups", "fedex")
+    (alone,) = await inbox.claim()
+    assert (alone.message_id, alone.rescued_from) == (suspect.message_id, None)
+    assert len(await inbox.claim()) == 2
+
+
+async def test_a_worker_may_serve_the_lanes_first_and_rescue_when_they_are_empty(inbox: Any) -> None:
+    await inbox.put("ups")
+    await inbox.claim(worker="dead")
+    await inbox.expire()
+    await inbox.put("ups", "fedex")
+    assert len(await inbox.claim(rescue_first=False)) == 2
+    (rescued,) = await inbox.claim(rescue_first=False)
+    assert (rescued.attempts, rescued.rescued_from) == (2, "dead")
+
+
+async def test_a_lease_that_ended_while_its_carrier_was_held_is_found_at_the_release_without_a_sweep(inbox: Any) -> None:
+    await inbox.put("ups")
+    (held,) = await inbox.claim()
+    await inbox.hold("ups")
+    for _ in range(5):
+        await inbox.expire()
+        assert await inbox.claim() == []
+    await inbox.hold("ups", on=False)
+    assert [m.message_id for m in await inbox.claim()] == [held.message_id]
+    await inbox.expire()
+    await inbox.hold("*")
+    await inbox.advance(300)
+    assert await inbox.claim(sweep=True) == []
+    await inbox.hold("*", on=False)
+    assert [m.message_id for m in await inbox.claim()] == [held.message_id]
+
+
+async def test_attempts_that_do_not_settle_are_kept_with_who_when_and_why(inbox: Any) -> None:
+    suspect = await _suspect(inbox)
+    await inbox.retry(suspect.token, suspect.message_id, seconds=0)
+    (again,) = await inbox.claim(worker="third")
+    assert await inbox.bury(again.token, suspect.message_id) == 1
+    assert await inbox.attempts() == [
+        (suspect.message_id, 1, "lease_ended", "dead", None),
+        (suspect.message_id, 2, "retried", "rescuer", "Lost"),
+        (suspect.message_id, 3, "buried", "third", "unreadable"),
+    ]
+    times = await inbox.rows("SELECT extract(epoch FROM ended_at - started_at)::float8 FROM statesvc.message_attempt ORDER BY attempt_id")
+    assert times[0] == (30.0,), "an ended lease ended when it ended, not when somebody found it"
+    assert all(0 <= seconds < 5 for (seconds,) in times[1:])
+
+
+async def test_what_settles_or_is_given_back_untouched_leaves_no_attempt(inbox: Any) -> None:
+    ((read, _), *_) = await inbox.put("ups", "ups", "ups")
+    claimed = await inbox.claim(stage="raw")
+    await inbox.hand_over(claimed[0].token, read)
+    await inbox.decline(claimed[0].token, claimed[1].message_id)
+    await inbox.release(claimed[0].token)
+    assert await inbox.attempts() == []
+
+
+async def test_five_deaths_are_five_attempts_and_one_dead_letter(inbox: Any) -> None:
+    ((killer, _),) = await inbox.put("ups")
+    for _ in range(5):
+        await inbox.claim()
+        await inbox.expire()
+    assert await inbox.claim() == []
+    assert [(m, attempt, outcome) for m, attempt, outcome, *_ in await inbox.attempts()] == [
+        (killer, attempt, "lease_ended") for attempt in range(1, 6)
+    ]
+    assert await inbox.dead() == [(killer, "worker_died", 5)]

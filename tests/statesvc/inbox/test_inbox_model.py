@@ -4,6 +4,7 @@ Whatever clients do in whatever order, with tokens that are current or long lost
 Two broken protocols show that the machine sees what it is there for.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 LEASE_SECONDS = 30
+NOBODY = UUID(int=2**128 - 1)
+"""Stands for the token of a message that is parked: nobody knows it."""
 DEATHS_MAX = 5
 CARRIERS = ("a", "b", "c")
 FROZEN_CLOCK = """
@@ -43,8 +46,15 @@ class Waiting:
     attempts: int = 0
     retries: int = 0
     stage: str = "raw"
-    passed_while_held: bool = False
-    """Its lease ran out while its carrier was held, so its turn may only come with a sweep."""
+
+    @property
+    def leased(self) -> bool:
+        return self.token not in {None, NOBODY}
+
+    def give_back(self, available_at: int) -> None:
+        """Into its lane, or parked: one that ever cost a worker its life is claimed alone from then on."""
+        self.token = NOBODY if self.attempts - 1 - self.retries > 0 else None
+        self.available_at = available_at
 
 
 class Protocol(RuleBasedStateMachine):
@@ -60,6 +70,9 @@ class Protocol(RuleBasedStateMachine):
         self.settled: set[UUID] = set()
         self.tokens: list[UUID] = []
         self.held: set[str] = set()
+        self.weights = dict.fromkeys(CARRIERS, 1.0)
+        self.bounds: dict[str, int | None] = dict.fromkeys(CARRIERS)
+        self.attempts: Counter[tuple[UUID, int, str]] = Counter()
 
     @initialize()
     def start(self) -> None:
@@ -67,7 +80,7 @@ class Protocol(RuleBasedStateMachine):
             "WITH i AS (DELETE FROM statesvc.inbox), r AS (DELETE FROM statesvc.receipt),"
             " l AS (DELETE FROM statesvc.lane WHERE carrier_id <> '') UPDATE statesvc.lane SET low_water = '-infinity'"
         )
-        self.run("TRUNCATE statesvc.dead_letter, statesvc.rollout")
+        self.run("TRUNCATE statesvc.dead_letter, statesvc.rollout, statesvc.allotment, statesvc.message_attempt")
         self.run("DELETE FROM statesvc.body")
         self.run("SELECT setseed(0.5)")
         self.start_at = self.run("SELECT statesvc.clock()")[0][0]
@@ -95,65 +108,87 @@ class Protocol(RuleBasedStateMachine):
                 self.receipts[name] = message_id
                 self.waiting[message_id] = Waiting(carrier_id, self.now)
 
-    @rule(limit=st.integers(len(CARRIERS), 6), sweep=st.booleans())
-    def claim(self, limit: int, *, sweep: bool) -> None:
-        self.take(limit, sweep=sweep)
+    @rule(limit=st.integers(len(CARRIERS), 6), sweep=st.booleans(), rescue_first=st.booleans())
+    def claim(self, limit: int, *, sweep: bool, rescue_first: bool) -> None:
+        self.take(limit, sweep=sweep, rescue_first=rescue_first)
 
-    def take(self, limit: int, *, sweep: bool) -> None:
+    def take(self, limit: int, *, sweep: bool, rescue_first: bool) -> None:
         claimed = self.run(
-            "SELECT message_id, token FROM statesvc.claim('w', %s, make_interval(secs => %s), 'any', 1000000, %s)",
+            "SELECT message_id, token, rescued_from FROM statesvc.claim('w', %s, make_interval(secs => %s), 'any', 1000000, %s, %s)",
             limit,
             LEASE_SECONDS,
             sweep,
+            rescue_first,
         )
-        taken = {message_id for message_id, _ in claimed}
-        self.bury_the_dead(taken, sweep=sweep)
-        expired = self.expired(sweep=True)
-        suspects = taken & set(expired)
-        if suspects or self.expired(sweep=sweep):
+        taken = {message_id for message_id, *_ in claimed}
+        self.bury_the_dead(taken)
+        suspects = taken & set(self.ended())
+        ready = {carrier_id: self.ready(carrier_id) for carrier_id in CARRIERS}
+        if suspects or self.ended(rescue_first=rescue_first):
             assert len(taken) == 1, "a message whose worker died is claimed alone"
-            assert suspects, "and before all others"
+            assert suspects, "and before all others, or when there is no other"
+            assert rescue_first or not any(self.within_bound(*each) for each in ready.items())
         else:
-            ready = self.ready()
-            assert taken <= set(ready)
-            assert len(taken) == min(limit, len(ready)), "work-conserving"
-            share = limit // len(CARRIERS)
-            for carrier_id in CARRIERS:
-                mine = [m for m in ready if self.waiting[m].carrier_id == carrier_id]
-                assert len(taken & set(mine)) >= min(share, len(mine)), "every carrier has its share"
-        for message_id, token in claimed:
+            assert len(taken) == min(limit, sum(self.within_bound(*each) for each in ready.items())), "work-conserving, within the bounds"
+            for carrier_id, its in ready.items():
+                assert len(taken & set(its)) <= self.within_bound(carrier_id, its)
+                assert len(taken & set(its)) >= min(self.share(carrier_id, limit), self.within_bound(carrier_id, its)), "its share at least"
+            assert taken <= {message_id for its in ready.values() for message_id in its}
+        for message_id, token, rescued_from in claimed:
             message = self.waiting[message_id]
-            message.token, message.available_at, message.passed_while_held = token, self.now + LEASE_SECONDS, False
+            assert rescued_from == ("w" if message.leased else None)
+            if message.leased:
+                self.attempts[message_id, message.attempts, "lease_ended"] += 1
+            message.token, message.available_at = token, self.now + LEASE_SECONDS
             message.attempts += 1
-        self.tokens += {token for _, token in claimed}
+        self.tokens += {token for _, token, _ in claimed}
 
-    def bury_the_dead(self, taken: set[UUID], *, sweep: bool) -> None:
+    def share(self, carrier_id: str, limit: int) -> int:
+        """By weight; where weights differ the turns may be cut one early, for everybody gets one."""
+        share = int(limit * self.weights[carrier_id] / sum(self.weights.values()))
+        return share if len(set(self.weights.values())) == 1 else share - 1
+
+    def within_bound(self, carrier_id: str, message_ids: list[UUID]) -> int:
+        bound = self.bounds[carrier_id]
+        return len(message_ids) if bound is None else max(0, min(len(message_ids), bound - self.in_flight(carrier_id)))
+
+    def in_flight(self, carrier_id: str) -> int:
+        return sum(message.leased for message in self.waiting.values() if message.carrier_id == carrier_id)
+
+    def bury_the_dead(self, taken: set[UUID]) -> None:
         """Suspects with too many deaths go until one is found that may live; which ties go first is free."""
-        gone = {m for (m,) in self.run("SELECT message_id FROM statesvc.dead_letter WHERE cause = 'worker_died'")} - set(self.buried)
-        for message_id in gone:
+        letters = self.run("SELECT message_id FROM statesvc.dead_letter WHERE cause = 'worker_died' AND resolved_at IS NULL")
+        for message_id in {m for (m,) in letters} - set(self.buried):
             message = self.waiting.pop(message_id)
             assert message.attempts - message.retries >= DEATHS_MAX
+            assert message.leased
+            self.attempts[message_id, message.attempts, "lease_ended"] += 1
             self.buried[message_id] = "worker_died"
         for message_id in taken:
             assert self.waiting[message_id].attempts - self.waiting[message_id].retries < DEATHS_MAX
         if not taken:
-            assert not self.expired(sweep=sweep), "somebody waits for rescue"
+            assert not self.ended(), "somebody waits for rescue"
 
-    def expired(self, *, sweep: bool) -> list[UUID]:
+    def ended(self, *, rescue_first: bool = True) -> list[UUID]:
+        """Leases that ended and what is parked, as far as it may be claimed now. A lease that is taken over adds none in flight."""
         return [
             m
             for m, message in self.waiting.items()
-            if message.token
+            if rescue_first
+            and message.token
             and message.available_at <= self.now
             and message.carrier_id not in self.held
-            and (sweep or not message.passed_while_held)
+            and (message.leased or self.within_bound(message.carrier_id, [m]))
         ]
 
-    def ready(self) -> list[UUID]:
+    def ready(self, carrier_id: str) -> list[UUID]:
         return [
             m
             for m, message in self.waiting.items()
-            if not message.token and message.available_at <= self.now and message.carrier_id not in self.held
+            if message.carrier_id == carrier_id
+            and not message.token
+            and message.available_at <= self.now
+            and message.carrier_id not in self.held
         ]
 
     def lease(self, token: UUID) -> list[UUID]:
@@ -204,7 +239,9 @@ class Protocol(RuleBasedStateMachine):
         assert self.count(query, token, chosen, delay, chosen, chosen) == len(mine)
         for message_id in mine:
             message = self.waiting[message_id]
-            message.token, message.available_at, message.retries = None, self.now + delay, message.retries + 1
+            self.attempts[message_id, message.attempts, "retried"] += 1
+            message.give_back(self.now + delay)
+            message.retries += 1
 
     @rule(place=PLACES, mask=MASKS)
     def bury(self, place: int, mask: int) -> None:
@@ -217,8 +254,25 @@ class Protocol(RuleBasedStateMachine):
         )
         assert self.count(query, token, chosen, chosen, chosen) == len(mine)
         for message_id in mine:
+            self.attempts[message_id, self.waiting[message_id].attempts, "buried"] += 1
             del self.waiting[message_id]
             self.buried[message_id] = "unreadable"
+
+    @rule(place=PLACES)
+    def replay(self, place: int) -> None:
+        """A dead letter goes back as if it had never been tried."""
+        if not self.buried:
+            return
+        message_id = sorted(self.buried)[place % len(self.buried)]
+        (carrier_id,) = self.run(
+            "WITH letter AS (UPDATE statesvc.dead_letter SET resolved_at = statesvc.clock(), resolution = 'replayed'"
+            " WHERE message_id = %s AND resolved_at IS NULL RETURNING *)"
+            " INSERT INTO statesvc.inbox (message_id, received_at, available_at, body_bytes, carrier_id, sealed_key)"
+            " SELECT message_id, received_at, statesvc.clock(), 1, carrier_id, sealed_key FROM letter RETURNING carrier_id",
+            message_id,
+        )[0]
+        del self.buried[message_id]
+        self.waiting[message_id] = Waiting(carrier_id, self.now)
 
     @rule(place=PLACES, seconds=st.integers(1, 60))
     def extend(self, place: int, seconds: int) -> None:
@@ -227,7 +281,6 @@ class Protocol(RuleBasedStateMachine):
         assert self.count("SELECT statesvc.extend(%s, make_interval(secs => %s))", token, seconds) == len(mine)
         for message_id in mine:
             self.waiting[message_id].available_at = self.now + seconds
-            self.waiting[message_id].passed_while_held = False
 
     @rule(place=PLACES)
     def release(self, place: int) -> None:
@@ -236,7 +289,20 @@ class Protocol(RuleBasedStateMachine):
         assert self.count("SELECT statesvc.release(%s)", token) == len(mine)
         for message_id in mine:
             message = self.waiting[message_id]
-            message.token, message.available_at, message.attempts = None, self.now, message.attempts - 1
+            message.give_back(self.now)
+            message.attempts -= 1
+
+    @rule(place=PLACES, mask=MASKS)
+    def decline(self, place: int, mask: int) -> None:
+        token = self.token(place)
+        chosen = self.chosen(token, mask)
+        mine = [m for m in chosen if m in self.lease(token) and self.waiting[m].stage == "raw"]
+        assert self.count("SELECT statesvc.decline(%s, %s::uuid[])", token, chosen) == len(mine)
+        for message_id in mine:
+            message = self.waiting[message_id]
+            message.give_back(self.now)
+            message.attempts -= 1
+            message.stage = "declined"
 
     @rule(seconds=st.sampled_from([1, 11, LEASE_SECONDS, 2 * LEASE_SECONDS]))
     def time_passes(self, seconds: int) -> None:
@@ -245,14 +311,11 @@ class Protocol(RuleBasedStateMachine):
     def pass_time(self, seconds: int) -> None:
         self.now += seconds
         self.run("UPDATE statesvc.frozen_clock SET at = at + make_interval(secs => %s)", seconds)
-        for message in self.waiting.values():
-            if message.token and message.available_at <= self.now and message.carrier_id in self.held:
-                message.passed_while_held = True
 
     @rule(times=st.integers(1, 6), limit=st.integers(len(CARRIERS), 6))
     def workers_die(self, times: int, limit: int) -> None:
         for _ in range(times):
-            self.take(limit, sweep=False)
+            self.take(limit, sweep=False, rescue_first=True)
             self.pass_time(LEASE_SECONDS)
 
     @rule(carrier_id=st.sampled_from(CARRIERS))
@@ -264,23 +327,35 @@ class Protocol(RuleBasedStateMachine):
             carrier_id,
             carrier_id in self.held,
         )
-        for message in self.waiting.values():
-            if message.token and message.available_at <= self.now and message.carrier_id in self.held:
-                message.passed_while_held = True
+
+    @rule(
+        carrier_id=st.sampled_from(CARRIERS), weight=st.sampled_from([0.1, 1.0, 3.0]), in_flight_max=st.sampled_from([None, None, 1, 2, 5])
+    )
+    def allot(self, carrier_id: str, weight: float, in_flight_max: int | None) -> None:
+        self.weights[carrier_id], self.bounds[carrier_id] = weight, in_flight_max
+        self.run(
+            "INSERT INTO statesvc.allotment (carrier_id, weight, in_flight_max, changed_at, changed_by) VALUES (%s, %s, %s, now(), 'test')"
+            " ON CONFLICT (carrier_id) DO UPDATE SET weight = excluded.weight, in_flight_max = excluded.in_flight_max",
+            carrier_id,
+            weight,
+            in_flight_max,
+        )
 
     @invariant()
     def the_inbox_holds_what_the_model_says(self) -> None:
         if not hasattr(self, "start_at"):
             return
         found = self.run(
-            "SELECT message_id, carrier_id, extract(epoch FROM available_at - %s)::int, token, attempts, retries, stage"
-            " FROM statesvc.inbox",
+            "SELECT message_id, carrier_id, extract(epoch FROM available_at - %s)::int,"
+            " CASE WHEN worker IS NULL AND token IS NOT NULL THEN %s::uuid ELSE token END, attempts, retries, stage FROM statesvc.inbox",
             self.start_at,
+            NOBODY,
         )
         assert {row[0]: tuple(row[1:]) for row in found} == {
             m: (w.carrier_id, w.available_at, w.token, w.attempts, w.retries, w.stage) for m, w in self.waiting.items()
         }
-        assert dict(self.run("SELECT message_id, cause FROM statesvc.dead_letter")) == self.buried
+        assert dict(self.run("SELECT message_id, cause FROM statesvc.dead_letter WHERE resolved_at IS NULL")) == self.buried
+        assert Counter(self.run("SELECT message_id, attempt, outcome FROM statesvc.message_attempt")) == self.attempts
         assert set(self.receipts.values()) == set(self.waiting) | set(self.buried) | self.settled, (
             "nothing is lost, nothing is in two places"
         )
@@ -316,7 +391,18 @@ async def test_the_machine_notices_a_protocol_without_fencing(database: Any, fun
         run_state_machine_as_test(protocol, settings=UNTIL_FOUND)
 
 
-async def test_the_machine_notices_attempts_that_are_not_counted_at_the_claim(database: Any) -> None:
-    uncounted = await _edited(database, "claim", "attempts = q.attempts + 1", "attempts = q.attempts")
-    with machine(database, uncounted) as protocol, pytest.raises(AssertionError):
+@pytest.mark.parametrize(
+    ("function", "before", "after"),
+    [
+        ("claim", "attempts = q.attempts + 1", "attempts = q.attempts"),
+        ("claim_ended", "attempts = q.attempts + 1", "attempts = q.attempts"),
+        ("claim_ended", "PERFORM statesvc.note_attempt(v_row.message_id", "PERFORM statesvc.note_attempt(NULL"),
+        ("waiting_token", "gen_random_uuid()", "NULL::uuid"),
+        ("claim", "AND q.carrier_id = ANY (v_open)", "AND false"),
+    ],
+    ids=["uncounted", "uncounted rescue", "history", "suspects among others", "bound"],
+)
+async def test_the_machine_notices_a_claim_that_breaks_its_promise(database: Any, function: str, before: str, after: str) -> None:
+    broken = await _edited(database, function, before, after)
+    with machine(database, broken) as protocol, pytest.raises(AssertionError):
         run_state_machine_as_test(protocol, settings=UNTIL_FOUND)
