@@ -49,6 +49,7 @@ class Code(StrEnum):
     STORAGE_LOW = "storage_low"
     TIMED_OUT = "timed_out"
     HELD = "held"
+    NOT_SEALED = "not_sealed"
     NOT_READY = "not_ready"
 
 
@@ -72,6 +73,7 @@ MEANINGS: Final[Mapping[Code, Meaning]] = {
     Code.METHOD_NOT_ALLOWED: Meaning(HTTPStatus.METHOD_NOT_ALLOWED, "The path does not take this method"),
     Code.REQUEST_TIMEOUT: Meaning(HTTPStatus.REQUEST_TIMEOUT, "The request body came too slowly"),
     Code.CONFLICT: Meaning(HTTPStatus.CONFLICT, "The request contradicts the present state"),
+    Code.NOT_SEALED: Meaning(HTTPStatus.CONFLICT, "No checkpoint covers this yet"),
     Code.TOO_LARGE: Meaning(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The body is too large"),
     Code.UNSUPPORTED_MEDIA_TYPE: Meaning(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "The body has another media type than the call takes"),
     Code.UNSUPPORTED_CONTENT_ENCODING: Meaning(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "The body must not be compressed"),

@@ -20,7 +20,7 @@ from events.schema.versions import FOLDER, committed, faults
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
 from projections.fact import fact_from_canonical
 from statesvc.api.models import Event as EventModel
-from statesvc.api.read.event import event_json
+from statesvc.api.read.event import Seal, event_json
 from statesvc.api.read.personal import Opener
 from tests import schema_check
 
@@ -90,7 +90,7 @@ def logged(event: CarrierEvent, digest: bytes | None = b"\x01" * 32) -> Any:
 
 def printed(document: dict[str, Any], *, pii: bool = True) -> dict[str, Any]:
     opener = Opener(shipment_id=UUID(int=1), key=None) if pii else None
-    return event_json(document, sealed_part=None, opener=opener)
+    return event_json(document, Seal(None, None), sealed_part=None, opener=opener)
 
 
 def refusals(document: dict[str, Any], name: str) -> list[str]:

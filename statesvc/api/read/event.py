@@ -1,6 +1,7 @@
 """A carrier event as the API shows it: the contract's keys, made of the canonical bytes in the log."""
 
-from typing import Any, Final
+from datetime import datetime
+from typing import Any, Final, NamedTuple
 
 from statesvc.api.read.personal import Opener
 
@@ -37,13 +38,19 @@ def statement(document: dict[str, Any], personal: dict[str, Any] | None) -> dict
     return shown if personal is None else shown | personal
 
 
-def event_json(document: dict[str, Any], *, sealed_part: bytes | None, opener: Opener | None) -> dict[str, Any]:
+class Seal(NamedTuple):
+    """When an entry was sealed, and its place in the log; both None until then."""
+
+    sealed_at: datetime | None
+    log_index: int | None
+
+
+def event_json(document: dict[str, Any], seal: Seal, *, sealed_part: bytes | None, opener: Opener | None) -> dict[str, Any]:
     """An event with its place in the shipment's stream. `document` is its parsed canonical form; `opener` None: no scope `pii`."""
     shown = statement(document, None if opener is None else opener.part(document["event_id"], sealed_part))
     shown["version"] = document["version"]
     shown["recorded_at"] = document["recorded_at"]
-    shown["sealed_at"] = None
-    shown["log_index"] = None
+    shown |= seal._asdict()
     if opener is not None:
         shown["erased"] = opener.erased
     return shown

@@ -12,7 +12,7 @@ from psycopg import AsyncConnection
 
 from events.sql.queries import queries
 from projections.fact import fact_from_canonical
-from statesvc.api.read.event import event_json
+from statesvc.api.read.event import Seal, event_json
 from statesvc.api.read.personal import Opener
 from statesvc.api.read.shipment import Shipment
 
@@ -33,14 +33,14 @@ async def timeline(
     """A page after the event with version `after` (None: from the start). None when the shipment has no such event."""
     cursor = connection.cursor(binary=True)
     await cursor.execute(_SQL["events_of_shipment"], shipment.recorded())
-    rows = [(orjson.loads(canonical), sealed_part) for canonical, sealed_part in await cursor.fetchall()]
+    rows = [(orjson.loads(canonical), sealed_part, Seal(*seal)) for canonical, sealed_part, *seal in await cursor.fetchall()]
     rows.sort(key=lambda row: fact_from_canonical(row[0]).key)
     start = 0
     if after is not None:
-        places = [place for place, (document, _) in enumerate(rows) if document["version"] == after]
+        places = [place for place, (document, *_) in enumerate(rows) if document["version"] == after]
         if not places:
             return None
         start = places[0] + 1
     shown = rows[start : start + limit]
-    events = [event_json(document, sealed_part=sealed_part, opener=opener) for document, sealed_part in shown]
+    events = [event_json(document, seal, sealed_part=sealed_part, opener=opener) for document, sealed_part, seal in shown]
     return Page(events, shown[-1][0]["version"] if start + limit < len(rows) else None)

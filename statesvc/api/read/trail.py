@@ -15,7 +15,7 @@ from psycopg.rows import DictRow, dict_row
 
 from events.keyring import Keyring
 from events.sql.queries import queries
-from statesvc.api.read.event import event_json, statement
+from statesvc.api.read.event import Seal, event_json, statement
 from statesvc.api.read.personal import Opener
 from statesvc.api.read.shipment import Shipment
 
@@ -29,8 +29,7 @@ SNAPSHOT: Final = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 _ALWAYS: Final = {"recorded_after": datetime(1, 1, 1, tzinfo=UTC), "recorded_upto": datetime(9999, 1, 1, tzinfo=UTC)}
 _SOURCE: Final = ("message_id", "received_at", "body_commitment", "normalizer", "normalizer_version", "part_commitment")
-_PLACE: Final = ("batch_id", "ordinal", "leaf_hash")
-_UNSEALED: Final = {"sealed_at": None, "log_index": None}
+_PLACE: Final = ("batch_id", "ordinal", "leaf_hash", "sealed_at", "log_index")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,11 +63,11 @@ async def trail(connection: AsyncConnection[Any], shipment: Shipment, *, after: 
 
     attempts: dict[str, list[DictRow]] = defaultdict(list)
     for attempt in await read("attempts"):
-        attempts[attempt.pop("webhook_id")].append(attempt | _UNSEALED)
+        attempts[attempt.pop("webhook_id")].append(attempt)
     opener = None if keyring is None else shipment.opener(keyring)
     return Trail(
         events=[_event(row, opener) for row in shown],
-        transitions=[row | _UNSEALED for row in await read("transitions")],
+        transitions=await read("transitions"),
         conflicts=[_conflict(row, keyring) for row in await read("conflicts")],
         notifications=[row | {"attempts": attempts[row["webhook_id"]]} for row in await read("notifications")],
         next_after=None if is_last else window["upto"],
@@ -77,7 +76,7 @@ async def trail(connection: AsyncConnection[Any], shipment: Shipment, *, after: 
 
 def _event(row: DictRow, opener: Opener | None) -> DictRow:
     document = orjson.loads(row["canonical"])
-    shown = event_json(document, sealed_part=row["sealed_part"], opener=opener)
+    shown = event_json(document, Seal(row["sealed_at"], row["log_index"]), sealed_part=row["sealed_part"], opener=opener)
     shown |= {name: document.get(name) for name in (*_SOURCE, "previous_hash")}
     return shown | {name: row[name] for name in _PLACE}
 
@@ -86,7 +85,7 @@ def _conflict(row: DictRow, keyring: Keyring | None) -> DictRow:
     document = orjson.loads(row["canonical"])
     shown = statement(document, None if keyring is None else _conflict_part(row, keyring))
     shown |= {name: row[name] for name in ("shipment_id", "claimed_shipment_id", "recorded_at", "count", "last_seen_at")}
-    return shown | {name: document.get(name) for name in _SOURCE} | {name: row[name] for name in _PLACE} | _UNSEALED
+    return shown | {name: document.get(name) for name in _SOURCE} | {name: row[name] for name in _PLACE}
 
 
 def _conflict_part(row: DictRow, keyring: Keyring) -> DictRow:

@@ -1,7 +1,9 @@
 -- name: recorded_events
 -- A window of one shipment's events in recorded order, with their place in the log.
-SELECT e.version, e.recorded_at, e.canonical, e.sealed_part, e.batch_id, e.ordinal, encode(e.leaf_hash, 'hex') AS leaf_hash
+SELECT e.version, e.recorded_at, e.canonical, e.sealed_part, e.batch_id, e.ordinal, encode(e.leaf_hash, 'hex') AS leaf_hash,
+    s.sealed_at, s.first_index + e.ordinal AS log_index
 FROM statesvc.event e
+LEFT JOIN statesvc.sealed_batch s ON s.batch_id = e.batch_id
 WHERE e.shipment_id = %(shipment_id)s AND e.recorded_at BETWEEN %(since)s AND %(until)s AND e.version > %(after)s
 ORDER BY e.version
 LIMIT %(limit)s;
@@ -9,8 +11,9 @@ LIMIT %(limit)s;
 -- name: transitions
 -- The status changes that events of the window caused.
 SELECT t.from_status AS "from", t.to_status AS "to", t.event_id, t.sequence, t.worker, t.message_id, t.recorded_at, t.batch_id, t.ordinal,
-    encode(t.leaf_hash, 'hex') AS leaf_hash
+    encode(t.leaf_hash, 'hex') AS leaf_hash, s.sealed_at, s.first_index + t.ordinal AS log_index
 FROM statesvc.transition t
+LEFT JOIN statesvc.sealed_batch s ON s.batch_id = t.batch_id
 WHERE t.shipment_id = %(shipment_id)s AND t.recorded_at BETWEEN %(since)s AND %(until)s AND t.sequence > %(after)s AND t.sequence <= %(upto)s
 ORDER BY t.sequence;
 
@@ -18,7 +21,8 @@ ORDER BY t.sequence;
 -- Contradictions of this shipment's events, and those that it raised against another's, recorded in the window. The personal part is
 -- sealed under the key of the shipment that holds the event, and under that of the claimed one where it has a stream.
 SELECT c.shipment_id, c.claimed_shipment_id, c.recorded_at, c.event_id, k.seen AS count, k.last_seen_at, c.canonical, c.sealed_part,
-    h.sealed_key AS holder_key, m.shipment_id IS NOT NULL AS claimed_exists, m.sealed_key AS claimed_key, c.batch_id, c.ordinal, encode(c.leaf_hash, 'hex') AS leaf_hash
+    h.sealed_key AS holder_key, m.shipment_id IS NOT NULL AS claimed_exists, m.sealed_key AS claimed_key, c.batch_id, c.ordinal,
+    encode(c.leaf_hash, 'hex') AS leaf_hash, s.sealed_at, s.first_index + c.ordinal AS log_index
 FROM (
     SELECT * FROM statesvc.conflict WHERE shipment_id = %(shipment_id)s AND recorded_at >= %(since)s
     UNION ALL
@@ -26,6 +30,7 @@ FROM (
 ) c
 JOIN statesvc.stream h ON h.shipment_id = c.shipment_id
 LEFT JOIN statesvc.stream m ON m.shipment_id = c.claimed_shipment_id
+LEFT JOIN statesvc.sealed_batch s ON s.batch_id = c.batch_id
 LEFT JOIN statesvc.conflict_key k ON k.carrier_id = c.carrier_id AND k.event_id = c.event_id AND k.facts_digest = c.facts_digest
 WHERE c.recorded_at > %(recorded_after)s AND c.recorded_at <= %(recorded_upto)s
 ORDER BY c.recorded_at, c.batch_id, c.ordinal;
@@ -43,7 +48,8 @@ ORDER BY n.sequence, n.subscription_id;
 -- Every try at these notifications, in order.
 SELECT a.webhook_id, a.number, a.started_at, a.recorded_at, a.duration_ms, a.outcome, a.status_code,
     convert_from(a.canonical, 'UTF8')::jsonb ->> 'body_commitment' AS body_commitment, a.batch_id, a.ordinal,
-    encode(a.leaf_hash, 'hex') AS leaf_hash
+    encode(a.leaf_hash, 'hex') AS leaf_hash, s.sealed_at, s.first_index + a.ordinal AS log_index
 FROM statesvc.attempt a
+LEFT JOIN statesvc.sealed_batch s ON s.batch_id = a.batch_id
 WHERE a.shipment_id = %(shipment_id)s AND a.recorded_at >= %(since)s AND a.sequence > %(after)s AND a.sequence <= %(upto)s
 ORDER BY a.sequence, a.subscription_id, a.recorded_at, a.number;

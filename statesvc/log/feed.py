@@ -1,0 +1,59 @@
+"""The log by index: every entry that a published checkpoint covers, in its one order, none twice, none left out.
+
+Nobody is shown an entry before its checkpoint is published, so what a reader has seen is never taken back.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from psycopg import AsyncConnection
+
+from events.sql.queries import queries
+from statesvc.log.checkpoints import latest_head
+
+_SQL = queries("statesvc.log", "feed")
+
+
+@dataclass(frozen=True, slots=True)
+class SealedEntry:
+    """One entry. Its personal part is no part of it: `canonical` binds that by a commitment."""
+
+    index: int
+    kind: str
+    leaf_hash: bytes
+    canonical: bytes
+    sealed_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Entries that stand in a row, and how many the log has."""
+
+    entries: list[SealedEntry]
+    tree_size: int
+
+
+class MissingEntryError(LookupError):
+    """A sealed entry is not where it should be: the log was changed, or a part of it is archived."""
+
+    def __init__(self, index: int) -> None:
+        super().__init__(f"the log lacks its entry {index}: run `statesvc verify`")
+        self.index = index
+
+
+async def read_entries(connection: AsyncConnection[Any], *, begin: int, limit: int) -> Stretch:
+    """At most `limit` entries from index `begin` on; none past the newest checkpoint. Raises MissingEntryError."""
+    head = await latest_head(connection)
+    size = 0 if head is None else head.tree_size
+    end = min(begin + limit, size)
+    if begin >= end:
+        return Stretch([], size)
+    cursor = await connection.execute(_SQL["entries"], {"begin": begin, "end": end}, binary=True)
+    entries = [SealedEntry(*row) for row in await cursor.fetchall()]
+    for expected, entry in zip(range(begin, end), entries, strict=False):
+        if entry.index != expected:
+            raise MissingEntryError(expected)
+    if len(entries) != end - begin:
+        raise MissingEntryError(begin + len(entries))
+    return Stretch(entries, size)

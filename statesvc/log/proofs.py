@@ -1,0 +1,79 @@
+"""Proofs from what the database keeps of the tree. Each is held against the signed root before it leaves."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg import AsyncConnection
+
+from events.sql.queries import queries
+from events.tree.kept import MissingHashError
+from events.tree.node import Range
+from events.tree.proof import consistency_ranges, inclusion_ranges
+from statesvc.log.checkpoints import Head
+from statesvc.log.kept import range_roots
+
+_SQL = queries("statesvc.log", "proofs")
+
+
+class ContradictionError(RuntimeError):
+    """The tree as the database has it is not the one that was signed."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(f"the log does not have the root that its checkpoint at {size} says: run `statesvc verify`")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inclusion:
+    """Proves that the entry with this leaf hash stands at `index` below `head`."""
+
+    index: int
+    leaf_hash: bytes
+    path: Sequence[bytes]
+    head: Head
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consistency:
+    """Proves that the tree of `second` leaves begins with that of `first`."""
+
+    first: int
+    second: int
+    path: Sequence[bytes]
+    first_root: bytes
+    second_root: bytes
+
+
+async def prove_inclusion(connection: AsyncConnection[Any], index: int, head: Head) -> Inclusion:
+    """For an index below the head's size. Raises ContradictionError."""
+    own = Range(index, index + 1)
+    root, leaf_hash, *path = await _roots(connection, [Range(0, head.tree_size), own, *inclusion_ranges(index, head.tree_size)], head)
+    _hold(root, head)
+    return Inclusion(index=index, leaf_hash=leaf_hash, path=path, head=head)
+
+
+async def prove_consistency(connection: AsyncConnection[Any], first: int, second: int, head: Head) -> Consistency:
+    """For sizes up to the head's. Raises ContradictionError."""
+    asked = [Range(0, head.tree_size), Range(0, first), Range(0, second), *consistency_ranges(first, second)]
+    root, first_root, second_root, *path = await _roots(connection, asked, head)
+    _hold(root, head)
+    return Consistency(first=first, second=second, path=path, first_root=first_root, second_root=second_root)
+
+
+async def place_of_event(connection: AsyncConnection[Any], *, carrier_id: str, event_id: str) -> tuple[bool, int | None]:
+    """Whether the log has this event, and its index once it is sealed."""
+    cursor = await connection.execute(_SQL["place_of_event"], {"carrier_id": carrier_id, "event_id": event_id})
+    row = await cursor.fetchone()
+    return row is not None, None if row is None else row[0]
+
+
+async def _roots(connection: AsyncConnection[Any], asked: Sequence[Range], head: Head) -> list[bytes]:
+    try:
+        return await range_roots(connection, asked)
+    except MissingHashError as error:
+        raise ContradictionError(head.tree_size) from error
+
+
+def _hold(root: bytes, head: Head) -> None:
+    if root != head.root:
+        raise ContradictionError(head.tree_size)

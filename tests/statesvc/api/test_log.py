@@ -1,0 +1,222 @@
+"""The log over HTTP: the feed, heads and proofs, and where entries stand."""
+
+import hashlib
+from typing import Any
+
+import pytest
+from psycopg import AsyncConnection
+
+from events.checkpoint import VerifierKey, open_checkpoint
+from events.tree.proof import verify_consistency, verify_inclusion
+from events.vocabulary import Status
+from statesvc.api.log_models import Consistency, Feed, Inclusion, LogKeys
+from statesvc.log.signing_keys import rotate
+from tests.statesvc.log.story import MASTER, Story, root_of
+from tests.statesvc.log.story import scan as said
+
+
+@pytest.fixture
+def log(api: Any) -> Story:
+    return Story(api.connection, api.keyring)
+
+
+async def note(api: Any, **query: str) -> tuple[int, str, str]:
+    headers = {"Authorization": f"Bearer {await api.key('read')}"}
+    async with api.client.get("/v1/checkpoint", headers=headers, params=query) as answer:
+        return answer.status, answer.content_type, await answer.text()
+
+
+async def verifiers(api: Any) -> list[VerifierKey]:
+    reply = await api.get("/v1/checkpoint/keys")
+    LogKeys.model_validate(reply.body)
+    return [VerifierKey.parse(each["key"]) for each in reply.body["items"]]
+
+
+async def follow(api: Any, *, after: int = -1, limit: int = 7) -> list[dict[str, Any]]:
+    """Reads the feed to its end, as a puller does."""
+    found: list[dict[str, Any]] = []
+    cursor: str | None = str(after)
+    while cursor is not None:
+        reply = await api.get("/v1/feed", scopes="audit", params={"after": cursor, "limit": limit})
+        assert reply.status == 200, reply.body
+        Feed.model_validate(reply.body)
+        found += reply.body["items"]
+        cursor = reply.body["next_cursor"]
+    return found
+
+
+def numbers(items: list[dict[str, Any]]) -> list[str]:
+    return [item["entry"]["tracking_number"] for item in items if item["kind"] == "event"]
+
+
+async def test_the_feed_is_the_whole_log_in_order(api: Any, log: Story) -> None:
+    await log.everything()
+    head = await log.seal()
+    for limit in (1, 7, 1000):
+        items = await follow(api, limit=limit)
+        assert [item["index"] for item in items] == list(range(head.tree_size))
+        assert [bytes.fromhex(item["leaf_hash"]) for item in items] == await log.leaves()
+    assert {item["kind"] for item in items} == {"event", "conflict", "transition", "attempt", "action"}
+    assert await follow(api, after=head.tree_size - 3) == items[-2:]
+
+
+async def test_an_entry_is_printed_in_the_bytes_that_were_hashed(api: Any, log: Story) -> None:
+    await log.everything()
+    await log.seal()
+    headers = {"Authorization": f"Bearer {await api.key('audit')}"}
+    async with api.client.get("/v1/feed", headers=headers, params={"limit": 1}) as answer:
+        body = await answer.read()
+    item = (await follow(api, limit=1))[0]
+    printed = body.partition(b'"entry":')[2].partition(b"}],")[0]
+    assert hashlib.sha256(b"\x00" + printed).hexdigest() == item["leaf_hash"]
+
+
+async def test_the_feed_sees_what_commits_late_once_and_skips_nothing(api: Any, log: Story, database: Any) -> None:
+    async with await AsyncConnection.connect(database.service_dsn) as held:
+        await held.execute("SET timezone = 'UTC'")
+        await Story(held, log.keyring).say(said("1ZHELD", 1, None), commit=False)
+        await log.say(said("1ZFIRST", 1, None))
+        await log.seal()
+        seen = await follow(api)
+        assert numbers(seen) == ["1ZFIRST"]
+        await held.commit()
+        await log.seal()
+        seen += await follow(api, after=seen[-1]["index"])
+        assert numbers(seen) == ["1ZFIRST", "1ZHELD"]
+        assert await follow(api) == seen
+
+
+async def test_nothing_is_shown_before_its_head_is_published(api: Any, log: Story) -> None:
+    await log.act()
+    assert (await api.get("/v1/feed", scopes="audit")).body == {"items": [], "next_cursor": None, "tree_size": 0}
+    assert (await api.get("/v1/feed", scopes="audit", params={"after": -1})).body["items"] == []
+
+
+async def test_a_place_that_the_log_has_not_reached_is_refused(api: Any, log: Story) -> None:
+    await log.act()
+    await log.seal()
+    assert (await api.get("/v1/feed", scopes="audit", params={"after": 0})).body["items"] == []
+    reply = await api.get("/v1/feed", scopes="audit", params={"after": 1})
+    assert (reply.status, reply.body["code"]) == (400, "invalid_cursor")
+
+
+async def test_the_feed_never_passes_over_an_entry_that_is_gone(api: Any, log: Story, database: Any) -> None:
+    await log.parcel("1Z1", steps=3)
+    await log.seal()
+    async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as attacker:
+        await attacker.execute("SET session_replication_role = replica")
+        await attacker.execute("DELETE FROM statesvc.event WHERE version = 2")
+    reply = await api.get("/v1/feed", scopes="audit")
+    assert reply.status == 500
+    assert "lacks its entry" in reply.body["detail"]
+
+
+async def test_the_feed_holds_nothing_personal_and_needs_the_audit_scope(api: Any, scan: Any, log: Story) -> None:
+    await api.carriers.say(scan("1Z1", Status.DELIVERED, description="left with Ms. Example", signed_by="Example"))
+    await log.seal()
+    assert "xample" not in str(await follow(api))
+    assert (await api.get("/v1/feed")).status == 403
+
+
+async def test_a_head_is_signed_text(api: Any, log: Story) -> None:
+    status, _, _ = await note(api)
+    assert status == 404
+    await log.everything()
+    first = await log.seal()
+    await log.act()
+    second = await log.seal()
+    status, content_type, text = await note(api)
+    assert (status, content_type, text) == (200, "text/plain", second.note)
+    opened = open_checkpoint(text, await verifiers(api), origin=log.origin)
+    assert (opened.checkpoint.size, opened.checkpoint.root) == (second.tree_size, root_of(await log.leaves()))
+    assert (await note(api, size="3"))[2] == first.note
+    assert (await note(api, size=str(second.tree_size + 1)))[0] == 404
+
+
+async def test_retired_keys_are_shown_too(api: Any, log: Story) -> None:
+    await log.act()
+    await log.seal()
+    async with api.connection.transaction():
+        new = await rotate(api.connection, MASTER, actor="cli:ops", why="a test")
+    assert (await verifiers(api))[-1] == new
+
+
+async def test_every_entry_is_proved(api: Any, log: Story) -> None:
+    for _ in range(3):
+        await log.everything()
+        await log.seal()
+    leaves = await log.leaves()
+    for index in range(0, len(leaves), 5):
+        body = (await api.get("/v1/proofs/inclusion", params={"index": index})).body
+        Inclusion.model_validate(body)
+        head = open_checkpoint(body["checkpoint"], await verifiers(api)).checkpoint
+        assert (head.size, head.root.hex(), body["leaf_hash"]) == (body["tree_size"], body["root"], leaves[index].hex())
+        path = [bytes.fromhex(each) for each in body["path"]]
+        assert verify_inclusion(leaves[index], index=index, size=head.size, path=path, root=head.root)
+
+
+async def test_an_event_is_proved_by_its_ids(api: Any, log: Story, scan: Any) -> None:
+    await api.carriers.say(scan("1Z1", Status.DELIVERED))
+    shown = (await api.get("/v1/shipments/ups/1Z1/history")).body["items"][0]
+    assert (shown["sealed_at"], shown["log_index"]) == (None, None)
+    asked = {"carrier_id": "ups", "event_id": shown["event_id"]}
+    reply = await api.get("/v1/proofs/inclusion", params=asked)
+    assert (reply.status, reply.body["code"]) == (409, "not_sealed")
+    head = await log.seal()
+    proof = (await api.get("/v1/proofs/inclusion", params=asked)).body
+    shown = (await api.get("/v1/shipments/ups/1Z1/history")).body["items"][0]
+    audit = (await api.get("/v1/shipments/ups/1Z1/audit", scopes="audit")).body
+    assert shown["log_index"] == proof["index"] == audit["events"][0]["log_index"]
+    assert shown["sealed_at"] == head.created_at.isoformat()
+    assert audit["events"][0]["leaf_hash"] == proof["leaf_hash"]
+    assert [entry["log_index"] for entry in audit["transitions"]] == [1]
+    reply = await api.get("/v1/proofs/inclusion", params=asked | {"event_id": "unknown"})
+    assert (reply.status, reply.body["code"]) == (404, "not_found")
+
+
+async def test_the_log_is_proved_to_have_grown_only(api: Any, log: Story) -> None:
+    heads = []
+    for _ in range(3):
+        await log.everything()
+        heads.append(await log.seal())
+    for older in heads:
+        for newer in heads[heads.index(older) :]:
+            body = (await api.get("/v1/proofs/consistency", params={"from": older.tree_size, "to": newer.tree_size})).body
+            Consistency.model_validate(body)
+            path = [bytes.fromhex(each) for each in body["path"]]
+            roots = {"first_root": older.root, "second_root": newer.root}
+            assert verify_consistency(first=older.tree_size, second=newer.tree_size, path=path, **roots)
+            assert (body["from_root"], body["to_root"]) == (older.root.hex(), newer.root.hex())
+    assert (await api.get("/v1/proofs/consistency", params={"from": 0})).body["to"] == heads[-1].tree_size
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        ("/v1/proofs/inclusion", "invalid_request"),
+        ("/v1/proofs/inclusion?index=1&carrier_id=ups&event_id=x", "invalid_request"),
+        ("/v1/proofs/inclusion?carrier_id=ups", "invalid_request"),
+        ("/v1/proofs/inclusion?index=1", "not_sealed"),
+        ("/v1/proofs/inclusion?index=-1", "invalid_request"),
+        ("/v1/proofs/consistency?from=2&to=1", "not_sealed"),
+        ("/v1/proofs/consistency?from=0&to=9", "not_sealed"),
+        ("/v1/proofs/consistency", "invalid_request"),
+    ],
+)
+async def test_a_proof_of_nothing_is_refused(api: Any, log: Story, path: str, code: str) -> None:
+    await log.act()
+    await log.seal()
+    assert (await api.get(path)).body["code"] == code
+
+
+async def test_a_changed_tree_gives_no_proofs(api: Any, log: Story, database: Any) -> None:
+    for _ in range(2):
+        await log.act()
+        await log.seal()
+    async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as attacker:
+        await attacker.execute("SET session_replication_role = replica")
+        await attacker.execute("UPDATE statesvc.batch SET leaf_hashes = sha256('x') WHERE batch_id = 1")
+    for path in ("/v1/proofs/inclusion?index=1", "/v1/proofs/consistency?from=1"):
+        reply = await api.get(path)
+        assert reply.status == 500
+        assert "statesvc verify" in reply.body["detail"]
