@@ -28,3 +28,5 @@ GRANT INSERT, DELETE ON statesvc.unsealed TO {service_role};
 GRANT INSERT ON statesvc.sealed_batch, statesvc.subtree, statesvc.checkpoint TO {service_role};
 REVOKE UPDATE, DELETE, TRUNCATE ON statesvc.sealed_batch, statesvc.subtree, statesvc.checkpoint FROM {service_role};
 GRANT INSERT, UPDATE (sealed_seed, retired_at) ON statesvc.signing_key TO {service_role};
+GRANT INSERT, UPDATE, DELETE ON statesvc.throttle, statesvc.limiter_state TO {service_role};
+GRANT INSERT ON statesvc.notification_gap TO {service_role};

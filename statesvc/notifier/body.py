@@ -1,11 +1,21 @@
 """The body of a notification. Pure, and the same bytes at every attempt: nothing in it depends on when it is sent."""
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
+from typing import Any
 
 import orjson
 
 from events.entry import rfc3339
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """Notifications of the same shipment that were left out before this one, because too much waited: so many, from .. to."""
+
+    skipped: int
+    from_sequence: int
+    to_sequence: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,21 +31,22 @@ class Notification:
     from_status: str
     to_status: str
     sequence: int
+    gap: Gap | None = None
 
 
 def body_of(notification: Notification) -> bytes:
-    """Standard Webhooks 1.0.0: type, timestamp, data. `sequence` lets a receiver drop what it has already passed."""
-    return orjson.dumps(
-        {
-            "type": notification.type,
-            "timestamp": rfc3339(notification.created_at),
-            "data": {
-                "carrier_id": notification.carrier_id,
-                "tracking_number": notification.tracking_number,
-                "from": notification.from_status,
-                "to": notification.to_status,
-                "occurred_at": rfc3339(notification.occurred_at),
-                "sequence": notification.sequence,
-            },
-        }
-    )
+    """Standard Webhooks 1.0.0: type, timestamp, data.
+
+    `sequence` lets a receiver drop what it has already passed; `gap` says what it was not told.
+    """
+    data: dict[str, Any] = {
+        "carrier_id": notification.carrier_id,
+        "tracking_number": notification.tracking_number,
+        "from": notification.from_status,
+        "to": notification.to_status,
+        "occurred_at": rfc3339(notification.occurred_at),
+        "sequence": notification.sequence,
+    }
+    if notification.gap is not None:
+        data["gap"] = asdict(notification.gap)
+    return orjson.dumps({"type": notification.type, "timestamp": rfc3339(notification.created_at), "data": data})

@@ -4,9 +4,9 @@ A claim is a lease under a fencing token: `outbox.available_at` is its end, so a
 counted at the claim, before anything is sent.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID, uuid4
 
@@ -15,9 +15,10 @@ from psycopg import AsyncConnection
 
 from events.keyring import Keyring
 from events.sealing import SealError
-from events.sql.pending import columns
+from events.sql.pending import columns, send
 from events.sql.queries import queries
-from statesvc.notifier.body import Notification
+from statesvc.notifier.body import Gap, Notification
+from statesvc.notifier.limiter.permits import Offer
 from statesvc.subscriptions.secret import Secret, open_secrets
 
 _SQL = queries("statesvc.notifier", "claim")
@@ -44,39 +45,49 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """What a notifier asks for. `busy`: what it has in flight by subscription, each at most `share`."""
+    """What a notifier asks for: what its permits allow, under a lease."""
 
     worker: str
-    limit: int
     lease_seconds: float
-    share: int
-    busy: Mapping[UUID, int]
+    offer: Offer
 
 
 async def claim(connection: AsyncConnection[Any], keyring: Keyring, asked: Claim) -> list[Delivery]:
-    """Leases deliveries, at most `limit`. The lease is durable when this returns."""
-    token = uuid4()
-    async with connection.transaction():
-        cursor = await connection.execute(
-            _SQL["claim"],
-            {
-                "limit": asked.limit,
-                "share": asked.share,
-                "busy_ids": list(asked.busy),
-                "busy_counts": list(asked.busy.values()),
-                "token": token,
-                "worker": asked.worker,
-                "lease_seconds": asked.lease_seconds,
-            },
-        )
-        leased = {tuple(row[:3]): row[3:] for row in await cursor.fetchall()}
+    """Leases deliveries, none beyond the offer. The lease is durable when this returns."""
+    token, offer = uuid4(), asked.offer
+    parameters = {
+        "limit": offer.free,
+        "retry_limit": offer.retries,
+        "fresh_free": offer.fresh.free,
+        "fresh_retries": offer.fresh.retries,
+        "token": token,
+        "worker": asked.worker,
+        "lease_seconds": asked.lease_seconds,
+        **_known(offer),
+    }
+    async with connection.pipeline(), connection.transaction():
+        asked_leases = await send(connection, _SQL["claim"], parameters, lambda rows: {row[:3]: row[3:] for row in rows})
+        leased = await asked_leases.rows()
         if not leased:
             return []
-        cursor = await connection.execute(
-            _SQL["read_claimed"], columns(list(leased), ("subscription_ids", "shipment_ids", "sequences")), binary=True
+        asked_rows = await send(
+            connection, _SQL["read_claimed"], columns(list(leased), ("subscription_ids", "shipment_ids", "sequences")), list
         )
-        rows = await cursor.fetchall()
+        rows = await asked_rows.rows()
     return [_delivery(row, *leased[row[:3]], token=token, keyring=keyring) for row in rows]
+
+
+def _known(offer: Offer) -> dict[str, list[Any]]:
+    """One array a field of what is offered by subscription."""
+    rows = [
+        (one, allowance.free, allowance.retries, allowance.in_flight, _moment(allowance.not_before))
+        for one, allowance in offer.known.items()
+    ]
+    return columns(rows, ("known_ids", "frees", "retries", "in_flights", "not_befores"))
+
+
+def _moment(seconds: float | None) -> datetime | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
 
 
 def _delivery(row: Sequence[Any], attempts: int, claimed_at: datetime, *, token: UUID, keyring: Keyring) -> Delivery:
@@ -92,6 +103,9 @@ def _delivery(row: Sequence[Any], attempts: int, claimed_at: datetime, *, token:
         number,
         before,
         after,
+        skipped,
+        first_skipped,
+        last_skipped,
         url,
         sealed,
         key,
@@ -118,6 +132,7 @@ def _delivery(row: Sequence[Any], attempts: int, claimed_at: datetime, *, token:
             from_status=before,
             to_status=after,
             sequence=sequence,
+            gap=None if skipped is None else Gap(skipped=skipped, from_sequence=first_skipped, to_sequence=last_skipped),
         ),
         url=url,
         secrets=secrets,
@@ -130,10 +145,21 @@ async def release(connection: AsyncConnection[Any], tokens: Iterable[UUID]) -> N
     await connection.execute(_SQL["release"], {"tokens": list(tokens)})
 
 
-async def seconds_until_due(connection: AsyncConnection[Any]) -> float | None:
-    """How long until a notification becomes available that is not yet; None: none waits."""
-    row = await (await connection.execute(_SQL["next_due"])).fetchone()
-    return None if row is None else row[0]
+async def give_back(connection: AsyncConnection[Any], deliveries: Sequence[Delivery]) -> None:
+    """Gives back some of one claim, uncharged."""
+    keys = [(one.subscription_id, one.shipment_id, one.sequence) for one in deliveries]
+    await connection.execute(
+        _SQL["give_back"], {"token": deliveries[0].token, **columns(keys, ("subscription_ids", "shipment_ids", "sequences"))}
+    )
+
+
+async def next_due(connection: AsyncConnection[Any], offer: Offer) -> tuple[datetime, float | None]:
+    """The database's time, and how long until a notification may be claimed that may not yet; None: none waits for time."""
+    known = _known(offer)
+    cursor = await connection.execute(_SQL["next_due"], {name: known[name] for name in ("known_ids", "frees", "not_befores")})
+    row = await cursor.fetchone()
+    assert row is not None  # noqa: S101 - the clock always answers
+    return row[0], row[1]
 
 
 async def purge(connection: AsyncConnection[Any]) -> int:

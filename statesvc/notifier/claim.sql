@@ -1,39 +1,78 @@
 -- name: claim
--- Leases up to `limit` notifications, of one subscription at most what is left of its share. Of a shipment only the head: an
--- earlier sequence that is still in the outbox blocks. Subscriptions with the least in flight come first.
+-- Leases up to `limit` notifications, of each subscription what may be sent to it now and no more; the others are not looked at. Of a
+-- shipment only the head, and only while nothing else of it is under way. Retries come first, but only as many as their share
+-- allows; what they leave is for first attempts. Subscriptions with the least in flight come first.
 WITH tick AS MATERIALIZED (
     SELECT statesvc.clock() AS at
 ), lane AS MATERIALIZED (
-    SELECT s.subscription_id, %(share)s::int - coalesce(b.busy, 0) AS free
+    SELECT s.subscription_id, least(coalesce(k.free, %(fresh_free)s::int), bucket.tokens)::int AS free,
+        coalesce(k.retries, %(fresh_retries)s::int) AS retries, s.rate_per_second, bucket.since
     FROM statesvc.subscription s
-    LEFT JOIN unnest(%(busy_ids)b::uuid[], %(busy_counts)b::int[]) AS b(subscription_id, busy) ON b.subscription_id = s.subscription_id
-    WHERE s.deleted_at IS NULL AND s.disabled_at IS NULL AND s.paused_at IS NULL AND coalesce(b.busy, 0) < %(share)s::int
-    ORDER BY coalesce(b.busy, 0), random()
-), pick AS MATERIALIZED (
-    SELECT q.row_id FROM lane l CROSS JOIN LATERAL (
-        SELECT o.ctid AS row_id FROM statesvc.outbox o
-        WHERE o.subscription_id = l.subscription_id AND o.available_at <= (SELECT at FROM tick)
+    CROSS JOIN tick t
+    LEFT JOIN unnest(%(known_ids)b::uuid[], %(frees)b::int[], %(retries)b::int[], %(in_flights)b::int[], %(not_befores)b::timestamptz[])
+        AS k(subscription_id, free, retries, in_flight, not_before) ON k.subscription_id = s.subscription_id
+    LEFT JOIN statesvc.throttle h ON h.subscription_id = s.subscription_id
+    -- a contracted rate is one bucket for all notifiers: whoever claims from it holds it until the commit, the others leave it out
+    LEFT JOIN LATERAL (
+        SELECT greatest(r.spent_until, b.full_at) AS since,
+            floor(1e-6 + s.rate_per_second * extract(epoch FROM t.at - greatest(r.spent_until, b.full_at))::float8) AS tokens
+        FROM statesvc.throttle r
+        CROSS JOIN LATERAL (SELECT t.at - make_interval(secs => greatest(1 / s.rate_per_second, 1)) AS full_at) b
+        WHERE r.subscription_id = s.subscription_id AND s.rate_per_second IS NOT NULL
+            AND EXISTS (SELECT FROM statesvc.outbox o WHERE o.subscription_id = s.subscription_id)
+        FOR UPDATE OF r SKIP LOCKED
+    ) bucket ON true
+    WHERE s.deleted_at IS NULL AND s.disabled_at IS NULL AND s.paused_at IS NULL
+        AND coalesce(k.free, %(fresh_free)s::int) > 0 AND (s.rate_per_second IS NULL OR bucket.tokens >= 1)
+        AND coalesce(k.not_before <= t.at, true) AND coalesce(h.not_before <= t.at, true)
+    ORDER BY coalesce(k.in_flight, 0), random()
+), again AS MATERIALIZED (
+    SELECT q.subscription_id, q.row_id FROM lane l CROSS JOIN LATERAL (
+        SELECT o.subscription_id, o.ctid AS row_id FROM statesvc.outbox o
+        WHERE o.subscription_id = l.subscription_id AND o.attempts > 0 AND o.available_at <= (SELECT at FROM tick)
             AND NOT EXISTS (
                 SELECT FROM statesvc.outbox e
-                WHERE e.subscription_id = o.subscription_id AND e.shipment_id = o.shipment_id AND e.sequence < o.sequence)
-        ORDER BY o.available_at, o.shipment_id LIMIT l.free FOR UPDATE OF o SKIP LOCKED
-    ) q LIMIT %(limit)s
+                WHERE e.subscription_id = o.subscription_id AND e.shipment_id = o.shipment_id AND e.sequence <> o.sequence
+                    AND (e.sequence < o.sequence OR e.token IS NOT NULL AND e.available_at > (SELECT at FROM tick)))
+        ORDER BY o.available_at, o.shipment_id LIMIT least(l.free, l.retries) FOR UPDATE OF o SKIP LOCKED
+    ) q LIMIT least(%(retry_limit)s::int, %(limit)s::int)
+), first AS MATERIALIZED (
+    SELECT q.subscription_id, q.row_id FROM lane l CROSS JOIN LATERAL (
+        SELECT o.subscription_id, o.ctid AS row_id FROM statesvc.outbox o
+        WHERE o.subscription_id = l.subscription_id AND o.attempts = 0 AND o.available_at <= (SELECT at FROM tick)
+            AND NOT EXISTS (
+                SELECT FROM statesvc.outbox e
+                WHERE e.subscription_id = o.subscription_id AND e.shipment_id = o.shipment_id AND e.sequence <> o.sequence
+                    AND (e.sequence < o.sequence OR e.token IS NOT NULL AND e.available_at > (SELECT at FROM tick)))
+        ORDER BY o.available_at, o.shipment_id
+        LIMIT l.free - (SELECT count(*) FROM again a WHERE a.subscription_id = l.subscription_id) FOR UPDATE OF o SKIP LOCKED
+    ) q LIMIT %(limit)s::int - (SELECT count(*) FROM again)
+), taken AS MATERIALIZED (
+    SELECT subscription_id, row_id FROM again UNION ALL SELECT subscription_id, row_id FROM first
+), charged AS (
+    UPDATE statesvc.throttle h SET spent_until = c.since + make_interval(secs => c.tokens / c.rate_per_second)
+    FROM (
+        SELECT l.subscription_id, l.since, l.rate_per_second, count(*) AS tokens FROM lane l JOIN taken USING (subscription_id)
+        WHERE l.rate_per_second IS NOT NULL GROUP BY 1, 2, 3
+    ) c WHERE h.subscription_id = c.subscription_id
 )
--- by ctid of the locked rows, not by a join: the planner overestimates `pick` and would scan the whole outbox
+-- by ctid of the locked rows, not by a join: the planner overestimates `taken` and would scan the whole outbox
 UPDATE statesvc.outbox o
 SET token = %(token)s::uuid, worker = %(worker)s::text, attempts = o.attempts + 1,
     available_at = (SELECT at FROM tick) + make_interval(secs => %(lease_seconds)s::float8)
-WHERE o.ctid = ANY (ARRAY(SELECT row_id FROM pick))
+WHERE o.ctid = ANY (ARRAY(SELECT row_id FROM taken))
 RETURNING o.subscription_id, o.shipment_id, o.sequence, o.attempts, (SELECT at FROM tick);
 
 -- name: read_claimed
 -- What there is to tell, to whom, signed with what, and the key that the attempt is sealed under (NULL once erased).
 SELECT n.subscription_id, n.shipment_id, n.sequence, n.webhook_id, n.type, n.created_at, n.occurred_at, n.carrier_id, n.tracking_number,
-    n.from_status, n.to_status, s.url, s.sealed_secrets, k.sealed_key
+    n.from_status, n.to_status, g.skipped, g.from_sequence, g.to_sequence, s.url, s.sealed_secrets, k.sealed_key
 FROM unnest(%(subscription_ids)b::uuid[], %(shipment_ids)b::uuid[], %(sequences)b::int[]) AS u(subscription_id, shipment_id, sequence)
 JOIN statesvc.notification n
     ON n.shipment_id = u.shipment_id AND n.sequence = u.sequence AND n.subscription_id = u.subscription_id
 JOIN statesvc.subscription s ON s.subscription_id = u.subscription_id
+LEFT JOIN statesvc.notification_gap g
+    ON g.shipment_id = u.shipment_id AND g.sequence = u.sequence AND g.subscription_id = u.subscription_id
 LEFT JOIN statesvc.stream k ON k.shipment_id = u.shipment_id;
 
 -- name: release
@@ -41,18 +80,40 @@ LEFT JOIN statesvc.stream k ON k.shipment_id = u.shipment_id;
 UPDATE statesvc.outbox SET token = NULL, worker = NULL, available_at = statesvc.clock(), attempts = attempts - 1
 WHERE token = ANY (%(tokens)b::uuid[]);
 
+-- name: give_back
+-- Gives some of a claim back at once, uncharged: an answer that came meanwhile forbids to send them now.
+UPDATE statesvc.outbox o SET token = NULL, worker = NULL, available_at = statesvc.clock(), attempts = o.attempts - 1
+FROM unnest(%(subscription_ids)b::uuid[], %(shipment_ids)b::uuid[], %(sequences)b::int[]) AS u(subscription_id, shipment_id, sequence)
+WHERE o.subscription_id = u.subscription_id AND o.shipment_id = u.shipment_id AND o.sequence = u.sequence AND o.token = %(token)s::uuid;
+
 -- name: next_due
--- Seconds until something becomes available that is not yet (backoff, end of a lease); NULL: nothing waits.
+-- The time, and the seconds until something may be claimed that may not yet: its backoff or lease ends, its subscription's pause ends
+-- or has a token again. NULL: nothing waits for time. Subscriptions without a free permit are left out: what frees one, wakes.
 WITH tick AS MATERIALIZED (
     SELECT statesvc.clock() AS at
+), lane AS (
+    SELECT s.subscription_id,
+        greatest(t.at, k.not_before, h.not_before, h.spent_until + make_interval(secs => 1 / s.rate_per_second)) AS ready_at
+    FROM statesvc.subscription s
+    CROSS JOIN tick t
+    LEFT JOIN unnest(%(known_ids)b::uuid[], %(frees)b::int[], %(not_befores)b::timestamptz[]) AS k(subscription_id, free, not_before)
+        ON k.subscription_id = s.subscription_id
+    LEFT JOIN statesvc.throttle h ON h.subscription_id = s.subscription_id
+    WHERE s.deleted_at IS NULL AND s.disabled_at IS NULL AND s.paused_at IS NULL AND coalesce(k.free > 0, true)
 )
-SELECT extract(epoch FROM min(d.due) - (SELECT at FROM tick))::float8
-FROM statesvc.subscription s CROSS JOIN LATERAL (
-    SELECT o.available_at AS due FROM statesvc.outbox o
-    WHERE o.subscription_id = s.subscription_id AND o.available_at > (SELECT at FROM tick)
-    ORDER BY o.available_at LIMIT 1
-) d
-WHERE s.deleted_at IS NULL AND s.disabled_at IS NULL AND s.paused_at IS NULL;
+SELECT t.at, (
+    SELECT extract(epoch FROM min(greatest(d.available_at, l.ready_at)) - t.at)::float8
+    FROM lane l
+    CROSS JOIN LATERAL (SELECT CASE WHEN l.ready_at > t.at THEN '-infinity' ELSE t.at END AS after) w
+    CROSS JOIN LATERAL (
+        (SELECT o.available_at FROM statesvc.outbox o
+        WHERE o.subscription_id = l.subscription_id AND o.attempts = 0 AND o.available_at > w.after ORDER BY o.available_at LIMIT 1)
+        UNION ALL
+        (SELECT o.available_at FROM statesvc.outbox o
+        WHERE o.subscription_id = l.subscription_id AND o.attempts > 0 AND o.available_at > w.after ORDER BY o.available_at LIMIT 1)
+    ) d
+)
+FROM tick t;
 
 -- name: purge
 -- Forgets what waits for deleted subscriptions, except what is being sent.

@@ -1,49 +1,38 @@
 """The notifier role: claim, send, settle, until stopped.
 
 ```
-claim --(takes slots)--> send, many at once --> finished --> settle, in groups --(gives slots back)
-  ^ wake-up, earliest due time, safety sweep                          | a slot became free, or somebody waited behind
-  +-------------------------------------------------------------------+
+claim, what permits allow --> send, many at once --(gives permits back)--> finished --> settle, in groups
+  ^ wake-up, earliest due time, safety sweep        | a permit became free                     | somebody waited behind, or room
+  +-------------------------------------------------+------------------------------------------+
 ```
-The wake-up event is cleared before a claim, never after, so a hint that comes meanwhile survives. Slots are held until a delivery is
-settled: while the database is away nothing is claimed and nothing piles up in memory.
+The wake-up event is cleared before a claim, never after, so a hint that comes meanwhile survives. A permit is held as long as its
+attempt lasts; what is claimed and not settled is bounded too, so that nothing piles up in memory while the database is away.
 """
 
 import asyncio
 import contextlib
+import math
 import random
 import time
-from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Any, Final
-from uuid import UUID
 
 import psycopg
 import structlog
 from psycopg import AsyncConnection
 
-from events.keyring import Keyring
 from events.sql.queries import queries
-from statesvc.database.pool import Pool
-from statesvc.notifier.body import body_of
-from statesvc.notifier.claim import Claim, Delivery, claim, purge, release, seconds_until_due
-from statesvc.notifier.evidence import Finished
-from statesvc.notifier.outcome import Outcome
-from statesvc.notifier.schedule import ATTEMPTS_MAX
-from statesvc.notifier.sending import Answer, Sender
+from statesvc.notifier.attempts import Attempts, Ended
+from statesvc.notifier.claim import Claim, claim, give_back, next_due, purge, release
+from statesvc.notifier.clock import DatabaseClock
+from statesvc.notifier.limiter.permits import Permits
 from statesvc.notifier.settle import Settled, settle
-from statesvc.notifier.signing import signed_headers
-from statesvc.notifier.slots import Slots
-from statesvc.subscriptions.secret import live
-from statesvc.telemetry.metrics import Telemetry
+from statesvc.notifier.surroundings import Surroundings
 from statesvc.telemetry.names import Stage
-from statesvc.telemetry.tracing import span
 from statesvc.wakeup.cancellation import cancel_fully
 from statesvc.wakeup.channels import LOG, OUTBOX
 from statesvc.wakeup.direct import reconnect_delays
-from statesvc.wakeup.listener import Listener
-from statesvc.wakeup.waker import Waker
 
 CLAIM_MAX: Final = 64
 SETTLE_MAX: Final = 128
@@ -66,19 +55,6 @@ class Limits:
     grace_seconds: float = 30.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
-    """What the composition root hands to the notifier. The sender is open as long as the notifier runs."""
-
-    pool: Pool
-    keyring: Keyring
-    listener: Listener
-    telemetry: Telemetry
-    sender: Sender
-    waker: Waker | None = None
-    """Tells the sealer that attempts were recorded; without it they are sealed at its next round."""
-
-
 class Notifier:
     """`run` returns after `stop`, when what was in flight is settled or the grace is over."""
 
@@ -88,16 +64,16 @@ class Notifier:
         self._limits = limits or Limits()
         self._wake = surroundings.listener.event(OUTBOX)
         self._stopping = False
-        self._slots = Slots(self._limits.in_flight_max)
-        self._sending: dict[asyncio.Task[None], UUID] = {}
-        self._finished: asyncio.Queue[Finished] = asyncio.Queue()
+        self._permits = Permits(self._limits.in_flight_max)
+        self._attempts = Attempts(surroundings, self._permits, self._wake)
+        self._clock = DatabaseClock()
         self._jitter = random.Random()  # noqa: S311 - spreads sweeps, guards nothing
         self._next_purge = 0.0
 
     @property
     def in_flight(self) -> int:
         """Deliveries that are claimed and not settled."""
-        return self._limits.in_flight_max - self._slots.free
+        return self._permits.unsettled
 
     def stop(self) -> None:
         """Claims no more. Safe to call twice, and before `run`."""
@@ -131,83 +107,56 @@ class Notifier:
 
     async def _claim(self, group: asyncio.TaskGroup) -> float:
         """One claim. Returns for how many seconds there is nothing to do, unless woken."""
-        limit = min(self._slots.free, CLAIM_MAX)
-        if limit <= 0:
+        offer = self._permits.offer(self._clock.now(), limit=CLAIM_MAX)
+        if not offer.free:
             return self._sweep_seconds()
         async with self._around.pool.connection() as connection:
             await self._purge_sometimes(connection)
-            busy = self._slots.busy
-            asked = Claim(worker=self._worker, limit=limit, lease_seconds=self._limits.lease_seconds, share=self._slots.share, busy=busy)
+            asked = Claim(worker=self._worker, lease_seconds=self._limits.lease_seconds, offer=offer)
             deliveries = await claim(connection, self._around.keyring, asked)
-            self._start(group, deliveries)
-            # what was settled during the claim may have made room that the claim did not know of
-            full = len(deliveries) == limit or self._slots.cut_short(Counter(d.subscription_id for d in deliveries), busy)
-            self._around.telemetry.claims.add(1, {"queue": "outbox", "fill": _fill(len(deliveries), full=full)})
-            if full:
+            started = self._attempts.start(group, offer, deliveries)
+            self._around.telemetry.claims.add(1, {"queue": "outbox", "fill": _fill(len(deliveries), full=len(deliveries) == offer.free)})
+            if started.refused:
+                await give_back(connection, started.refused)
+            if started.again:
                 return 0.0
-            due = await seconds_until_due(connection)
-        sweep = self._sweep_seconds()
-        return sweep if due is None else min(sweep, max(due, 0.001))
-
-    def _start(self, group: asyncio.TaskGroup, deliveries: list[Delivery]) -> None:
-        claimed = time.monotonic()
-        for delivery in deliveries:
-            self._slots.take(delivery.subscription_id)
-            task = group.create_task(self._deliver(delivery, claimed), name=f"notifier delivery {delivery.notification.webhook_id}")
-            self._sending[task] = delivery.token
-
-    async def _deliver(self, delivery: Delivery, claimed: float) -> None:
-        """Sends one notification. Its slot and its lease are held until it is settled."""
-        telemetry = self._around.telemetry
-        started_at = delivery.claimed_at + timedelta(seconds=time.monotonic() - claimed)
-        body = body_of(delivery.notification)
-        answer: Answer | None = None
-        if delivery.attempts <= ATTEMPTS_MAX:
-            telemetry.deliveries_in_flight.add(1)
-            try:
-                with span(telemetry.tracer, Stage.DELIVER, {"webhook_id": delivery.notification.webhook_id, "attempt": delivery.attempts}):
-                    answer = await self._send(delivery, started_at, body)
-            finally:
-                telemetry.deliveries_in_flight.add(-1)
-            telemetry.notification_attempts.add(1, {"outcome": answer.outcome.value})
-            telemetry.delivery_duration.record(answer.duration_seconds, {"outcome": answer.outcome.value})
-        self._finished.put_nowait(Finished(delivery=delivery, answer=answer, started_at=started_at, body=body))
-        task = asyncio.current_task()
-        assert task is not None  # noqa: S101 - a coroutine of a task group runs in a task
-        del self._sending[task]
-
-    async def _send(self, delivery: Delivery, started_at: datetime, body: bytes) -> Answer:
-        secrets = live(delivery.secrets, started_at)
-        if not secrets:
-            return Answer(outcome=Outcome.UNSIGNED, duration_seconds=0.0)
-        # the receiver compares this with its own clock: wall time, not the database's
-        timestamp = int(datetime.now(UTC).timestamp())
-        headers = signed_headers(secrets, webhook_id=delivery.notification.webhook_id, timestamp=timestamp, body=body)
-        return await self._around.sender.send(delivery.url, headers=headers, body=body)
+            offer = self._permits.offer(self._clock.now(), limit=CLAIM_MAX)
+            self._permits.wait_for(offer)
+            at, due = await next_due(connection, offer)
+        self._clock.set(at)
+        if due is None:
+            due = math.inf
+        return max(0.001, min(due, self._permits.seconds_until_retry(self._clock.now()), self._sweep_seconds()))
 
     async def _settle_forever(self) -> None:
+        ended = self._attempts.ended
         while True:
-            group = [await self._finished.get()]
-            while len(group) < SETTLE_MAX and not self._finished.empty():
-                group.append(self._finished.get_nowait())
+            group = [await ended.get()]
+            while len(group) < SETTLE_MAX and not ended.empty():
+                group.append(ended.get_nowait())
             settled = await self._settle(group)
             if self._around.waker is not None:
                 self._around.waker.wake(LOG)
-            was_exhausted = self._slots.exhausted
-            for finished in group:
-                self._slots.give(finished.delivery.subscription_id)
-                self._finished.task_done()
-            if was_exhausted or settled.unblocked or settled.rescheduled:
+            if settled.unblocked or settled.rescheduled:
                 self._wake.set()
+            for one in group:
+                self._make_room(one)
 
-    async def _settle(self, group: list[Finished]) -> Settled:
-        """Until it is committed: its slots are held meanwhile, and the leases fence what takes too long."""
-        again = False
+    def _make_room(self, one: Ended) -> None:
+        subscription_id = one.finished.delivery.subscription_id
+        self._permits.settled(subscription_id, one.end)
+        self._attempts.ended.task_done()
+        if self._permits.is_hungry(subscription_id):
+            self._wake.set()
+
+    async def _settle(self, group: Sequence[Ended]) -> Settled:
+        """Until it is committed: what is not settled takes room meanwhile, and the leases fence what takes too long."""
+        again, finished = False, [one.finished for one in group]
         for delay in reconnect_delays(self._jitter):
             try:
                 async with self._around.pool.connection() as connection:
                     with self._around.telemetry.stage(Stage.SETTLE, deliveries=len(group)):
-                        return await settle(connection, self._around.keyring, group, worker=self._worker, again=again)
+                        return await settle(connection, self._around.keyring, finished, worker=self._worker, again=again)
             except psycopg.OperationalError as error:
                 _log.warning("deliveries_not_settled", error=error, count=len(group))
                 again = True
@@ -217,21 +166,16 @@ class Notifier:
     async def _drain(self) -> None:
         """Lets what is in flight finish within the grace, then aborts it."""
         deadline = time.monotonic() + self._limits.grace_seconds
-        sending = list(self._sending)
-        if sending:
-            await asyncio.wait(sending, timeout=self._limits.grace_seconds * _SENDING_SHARE)
-            for task in sending:
-                task.cancel()
+        await self._attempts.abort(after_seconds=self._limits.grace_seconds * _SENDING_SHARE)
         try:
             async with asyncio.timeout(max(0.1, deadline - time.monotonic())):
-                await self._finished.join()
+                await self._attempts.ended.join()
         except TimeoutError:
-            _log.warning("deliveries_left_unsettled", count=self._finished.qsize())
+            _log.warning("deliveries_left_unsettled", count=self._attempts.ended.qsize())
 
     async def _release(self) -> None:
         """Gives back the leases of what was aborted; what can't be given back now comes back when its lease ends."""
-        tokens = set(self._sending.values())
-        self._sending.clear()
+        tokens = self._attempts.broken_off()
         if not tokens:
             return
         try:

@@ -1,7 +1,7 @@
 """Settling finished deliveries: a group of them in one transaction, with the entries that prove them.
 
 Every attempt is recorded, also one whose lease ran out meanwhile, because it was made; only what the token still holds is
-taken out of the outbox or given back. Lock order: outbox rows by key, dead letters, subscriptions.
+taken out of the outbox or given back. Lock order: outbox rows by key, dead letters, subscriptions, throttles by id.
 """
 
 import random
@@ -23,6 +23,7 @@ from events.sql.pending import columns, send
 from events.sql.queries import queries
 from statesvc.notifier.claim import Delivery
 from statesvc.notifier.evidence import AttemptRow, Finished, attempt_columns, attempt_row
+from statesvc.notifier.limiter.signal import pause_asked_for
 from statesvc.notifier.outcome import Done, GiveUp, TryAgain, Verdict, verdict_on
 
 GONE: Final = "the subscriber answered 410 Gone"
@@ -131,16 +132,35 @@ async def _conclude(
             case _:
                 assert_never(verdict)
     if later:
-        await connection.execute(_SQL["reschedule"], {"now": now, **columns(later, (*_KEY_COLUMNS, "delays"))})
+        await _reschedule(connection, later, now=now)
     if buried:
         await _bury(connection, buried, now=now, worker=worker)
-    if disabled:
-        await connection.execute(_SQL["disable"], {"now": now, "why": GONE, "subscription_ids": sorted(disabled)})
-        _log.warning("subscriptions_disabled", subscription_id=sorted(disabled), reason=GONE)
+    await _restrain(connection, [one for one, _ in verdicts], disabled, now=now)
     if not finished:
         return Settled(rescheduled=len(later))
     asked = await send(connection, _SQL["finish"], columns(finished, _KEY_COLUMNS), lambda rows: int(rows[0][0]))
     return Settled(unblocked=await asked.rows(), rescheduled=len(later))
+
+
+async def _reschedule(connection: AsyncConnection[Any], later: Sequence[tuple[UUID, UUID, int, float]], *, now: datetime) -> None:
+    parameters: Mapping[str, Any] = {"now": now, **columns(later, (*_KEY_COLUMNS, "delays"))}
+    await connection.execute(_SQL["reschedule"], parameters)
+    await connection.execute(_SQL["defer_followers"], parameters)
+
+
+async def _restrain(connection: AsyncConnection[Any], group: Sequence[Finished], disabled: set[UUID], *, now: datetime) -> None:
+    """Carries out what receivers asked for: no more at all, or nothing for a while."""
+    if disabled:
+        await connection.execute(_SQL["disable"], {"now": now, "why": GONE, "subscription_ids": sorted(disabled)})
+        _log.warning("subscriptions_disabled", subscription_id=sorted(disabled), reason=GONE)
+    pauses = [(one.delivery.subscription_id, seconds) for one in group if (seconds := _pause(one)) is not None]
+    if pauses:
+        await connection.execute(_SQL["postpone"], {"now": now, **columns(pauses, ("subscription_ids", "seconds"))})
+
+
+def _pause(finished: Finished) -> float | None:
+    answer = finished.answer
+    return None if answer is None else pause_asked_for(answer.status_code, answer.retry_after_seconds)
 
 
 async def _bury(connection: AsyncConnection[Any], buried: Sequence[Finished], *, now: datetime, worker: str) -> None:

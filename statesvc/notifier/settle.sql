@@ -28,8 +28,25 @@ FROM unnest(%(subscription_ids)b::uuid[], %(shipment_ids)b::uuid[], %(sequences)
     AS u(subscription_id, shipment_id, sequence, delay)
 WHERE o.subscription_id = u.subscription_id AND o.shipment_id = u.shipment_id AND o.sequence = u.sequence;
 
+-- name: defer_followers
+-- What stands behind a notification that is tried again later is not looked at before, except what is under way.
+UPDATE statesvc.outbox o
+SET available_at = %(now)s::timestamptz + make_interval(secs => u.delay)
+FROM unnest(%(subscription_ids)b::uuid[], %(shipment_ids)b::uuid[], %(sequences)b::int[], %(delays)b::float8[])
+    AS u(subscription_id, shipment_id, sequence, delay)
+WHERE o.subscription_id = u.subscription_id AND o.shipment_id = u.shipment_id AND o.sequence > u.sequence AND o.token IS NULL
+    AND o.available_at < %(now)s::timestamptz + make_interval(secs => u.delay);
+
+-- name: postpone
+-- Their receivers asked not to be called for a while; that rules every notifier. In the order of their ids.
+INSERT INTO statesvc.throttle AS h (subscription_id, not_before)
+SELECT u.subscription_id, %(now)s::timestamptz + make_interval(secs => max(u.seconds))
+FROM unnest(%(subscription_ids)b::uuid[], %(seconds)b::float8[]) AS u(subscription_id, seconds)
+GROUP BY u.subscription_id ORDER BY u.subscription_id
+ON CONFLICT (subscription_id) DO UPDATE SET not_before = greatest(h.not_before, EXCLUDED.not_before);
+
 -- name: finish
--- Takes held notifications out of the outbox. Answers how many others of the same shipments waited behind them.
+-- Takes held notifications out of the outbox. Answers how many others of the same shipments waited for them.
 WITH done AS (
     SELECT * FROM unnest(%(subscription_ids)b::uuid[], %(shipment_ids)b::uuid[], %(sequences)b::int[])
         AS u(subscription_id, shipment_id, sequence)
@@ -38,7 +55,7 @@ WITH done AS (
     WHERE o.subscription_id = d.subscription_id AND o.shipment_id = d.shipment_id AND o.sequence = d.sequence
 )
 SELECT count(*) FROM done d JOIN statesvc.outbox o
-    ON o.subscription_id = d.subscription_id AND o.shipment_id = d.shipment_id AND o.sequence > d.sequence;
+    ON o.subscription_id = d.subscription_id AND o.shipment_id = d.shipment_id AND o.sequence <> d.sequence;
 
 -- name: bury
 -- Makes dead letters of notifications that their subscriber never accepted.

@@ -3,8 +3,9 @@
 from contextlib import AsyncExitStack
 
 from statesvc.http.keys import Keys
-from statesvc.notifier.loop import Limits, Notifier, Surroundings
+from statesvc.notifier.loop import Limits, Notifier
 from statesvc.notifier.sending import Sender
+from statesvc.notifier.surroundings import Surroundings
 from statesvc.roles.foundation import Launch, foundation
 from statesvc.roles.lifetime import Part, live
 from statesvc.roles.limits import worker_limits

@@ -13,6 +13,7 @@ from statesvc.subscriptions.secret import ROTATION_GRACE_HOURS_MAX
 from statesvc.subscriptions.url import URL_CHARS_MAX
 
 FILTER_MAX = 200
+RATE_MAX = 10_000
 
 
 def _known(carrier_id: str) -> str:
@@ -37,6 +38,24 @@ Statuses = Annotated[list[Status] | None, Field(min_length=1, max_length=FILTER_
 Types = Annotated[list[NotificationType] | None, Field(min_length=1, max_length=FILTER_MAX, description="Only these; null: all.")]
 
 
+RatePerSecond = Annotated[
+    float | None,
+    Field(
+        gt=0,
+        le=RATE_MAX,
+        allow_inf_nan=False,
+        description="At most so many notifications a second, by all notifiers together; null: as many as the receiver bears.",
+    ),
+]
+Coalesce = Annotated[
+    bool,
+    Field(
+        description="When too much waits, send the latest state of each shipment with a `data.gap` that says what it stands for;"
+        " false: send each one, however late."
+    ),
+]
+
+
 class SubscriptionWish(BaseModel):
     """Where to tell, and what."""
 
@@ -47,6 +66,8 @@ class SubscriptionWish(BaseModel):
     statuses: Statuses = None
     types: Types = None
     payload: Annotated[Literal["thin"], Field(description="What a notification holds: the change alone.")] = "thin"
+    rate_per_second: RatePerSecond = None
+    coalesce: Coalesce = True
 
 
 class SubscriptionChange(BaseModel):
@@ -59,6 +80,8 @@ class SubscriptionChange(BaseModel):
     statuses: Statuses = None
     types: Types = None
     payload: Literal["thin"] = "thin"
+    rate_per_second: RatePerSecond = None
+    coalesce: Coalesce = True
 
 
 class SubscriptionParameters(BaseModel):
@@ -95,6 +118,8 @@ class SubscriptionShown(BaseModel):
     statuses: list[str] | None
     types: list[str] | None
     payload: Literal["thin", "full"]
+    rate_per_second: float | None
+    coalesce: bool
     state: Annotated[
         Literal["active", "paused", "disabled"],
         Field(description="paused: notifications collect; disabled: the receiver answered 410 Gone, nothing collects. `resume` ends both."),

@@ -65,6 +65,8 @@ class Subscriptions:
             statuses=None if asked.statuses is None else [status.value for status in asked.statuses],
             types=asked.types,
             payload=asked.payload,
+            rate_per_second=asked.rate_per_second,
+            coalesce=asked.coalesce,
         )
         async with self.pool.connection() as connection:
             subscription_id, secret = await store.create(connection, self.keyring, wish, actor=caller_of(request).actor)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any, Final, Literal
 from uuid import UUID, uuid4
 
 from psycopg import AsyncConnection
@@ -15,6 +15,8 @@ from events.sql.queries import queries
 from statesvc.subscriptions.secret import Secret, live, open_secrets, rotated, seal_secrets
 
 _SQL = queries("statesvc.subscriptions", "store")
+
+CHANGEABLE: Final = ("url", "carriers", "statuses", "types", "rate_per_second", "coalesce")
 
 State = Literal["active", "paused", "disabled"]
 Switch = Literal["pause", "resume", "delete"]
@@ -29,6 +31,10 @@ class Wish:
     statuses: Sequence[str] | None = None
     types: Sequence[str] | None = None
     payload: str = "thin"
+    rate_per_second: float | None = None
+    """At most so many a second, whatever its receiver would bear."""
+    coalesce: bool = True
+    """When too much waits, the latest state of each shipment stands for what was before it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +49,8 @@ class Subscription:
     statuses: list[str] | None
     types: list[str] | None
     payload: str
+    rate_per_second: float | None
+    coalesce: bool
     paused_at: datetime | None
     disabled_at: datetime | None
     disabled_why: str | None
@@ -87,9 +95,12 @@ async def create(connection: AsyncConnection[Any], keyring: Keyring, wish: Wish,
                 "statuses": _listed(wish.statuses),
                 "types": _listed(wish.types),
                 "payload": wish.payload,
+                "rate_per_second": wish.rate_per_second,
+                "coalesce": wish.coalesce,
                 "sealed_secrets": seal_secrets(keyring, subscription_id, [secret]),
             },
         )
+        await connection.execute(_SQL["keep_throttle"], {"subscription_id": subscription_id})
         await _record(connection, "subscription.create", subscription_id, actor=actor, details={"host": _host(wish.url)})
     return subscription_id, secret
 
@@ -110,11 +121,12 @@ async def page(connection: AsyncConnection[Any], *, after: tuple[datetime, UUID]
 
 
 async def change(connection: AsyncConnection[Any], subscription_id: UUID, changes: Mapping[str, Any], *, actor: str) -> bool:
-    """Sets the columns in `changes` (url, carriers, statuses, types). False where there is no such subscription."""
-    columns = {name: changes.get(name) for name in ("url", "carriers", "statuses", "types")}
+    """Sets the columns in `changes` (those of `CHANGEABLE`). False where there is no such subscription."""
+    columns = {name: changes.get(name) for name in CHANGEABLE}
     async with connection.transaction():
         cursor = await connection.execute(_SQL["change"], {"subscription_id": subscription_id, "named": list(changes), **columns})
         if cursor.rowcount:
+            await connection.execute(_SQL["keep_throttle"], {"subscription_id": subscription_id})
             details = {"changed": " ".join(sorted(changes))}
             await _record(connection, "subscription.change", subscription_id, actor=actor, details=details)
     return cursor.rowcount > 0
@@ -125,6 +137,8 @@ async def turn(connection: AsyncConnection[Any], subscription_id: UUID, switch: 
     async with connection.transaction():
         cursor = await connection.execute(_SQL[switch], {"subscription_id": subscription_id})
         if cursor.rowcount:
+            if switch == "resume":
+                await connection.execute(_SQL["call_again"], {"subscription_id": subscription_id})
             await _record(connection, f"subscription.{switch}", subscription_id, actor=actor, details={})
     return cursor.rowcount > 0
 

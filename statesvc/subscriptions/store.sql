@@ -1,17 +1,20 @@
 -- name: insert
 -- Makes a subscription.
-INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, url, carriers, statuses, types, payload, sealed_secrets)
+INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, url, carriers, statuses, types, payload, rate_per_second,
+    coalesces, sealed_secrets)
 VALUES (%(subscription_id)s, statesvc.clock(), %(created_by)s, %(url)s, %(carriers)s::text[], %(statuses)s::text[], %(types)s::text[],
-    %(payload)s, %(sealed_secrets)b::bytea[]);
+    %(payload)s, %(rate_per_second)s::float8, %(coalesce)s, %(sealed_secrets)b::bytea[]);
 
 -- name: find
 -- One subscription that is not deleted.
-SELECT subscription_id, created_at, created_by, url, carriers, statuses, types, payload, paused_at, disabled_at, disabled_why
+SELECT subscription_id, created_at, created_by, url, carriers, statuses, types, payload, rate_per_second, coalesces AS "coalesce",
+    paused_at, disabled_at, disabled_why
 FROM statesvc.subscription WHERE subscription_id = %(subscription_id)s AND deleted_at IS NULL;
 
 -- name: page
 -- Subscriptions that are not deleted, the oldest first, after a position.
-SELECT subscription_id, created_at, created_by, url, carriers, statuses, types, payload, paused_at, disabled_at, disabled_why
+SELECT subscription_id, created_at, created_by, url, carriers, statuses, types, payload, rate_per_second, coalesces AS "coalesce",
+    paused_at, disabled_at, disabled_why
 FROM statesvc.subscription
 WHERE deleted_at IS NULL
     AND (%(after_created_at)s::timestamptz IS NULL OR (created_at, subscription_id) > (%(after_created_at)s::timestamptz, %(after_id)s::uuid))
@@ -36,7 +39,9 @@ UPDATE statesvc.subscription SET
     url = CASE WHEN 'url' = ANY (%(named)s::text[]) THEN %(url)s::text ELSE url END,
     carriers = CASE WHEN 'carriers' = ANY (%(named)s::text[]) THEN %(carriers)s::text[] ELSE carriers END,
     statuses = CASE WHEN 'statuses' = ANY (%(named)s::text[]) THEN %(statuses)s::text[] ELSE statuses END,
-    types = CASE WHEN 'types' = ANY (%(named)s::text[]) THEN %(types)s::text[] ELSE types END
+    types = CASE WHEN 'types' = ANY (%(named)s::text[]) THEN %(types)s::text[] ELSE types END,
+    rate_per_second = CASE WHEN 'rate_per_second' = ANY (%(named)s::text[]) THEN %(rate_per_second)s::float8 ELSE rate_per_second END,
+    coalesces = CASE WHEN 'coalesce' = ANY (%(named)s::text[]) THEN %(coalesce)s::boolean ELSE coalesces END
 WHERE subscription_id = %(subscription_id)s AND deleted_at IS NULL;
 
 -- name: pause
@@ -48,6 +53,14 @@ WHERE subscription_id = %(subscription_id)s AND deleted_at IS NULL;
 -- Sends again: ends a pause and a disablement.
 UPDATE statesvc.subscription SET paused_at = NULL, disabled_at = NULL, disabled_why = NULL
 WHERE subscription_id = %(subscription_id)s AND deleted_at IS NULL;
+
+-- name: keep_throttle
+-- Whoever has a contracted rate has a bucket.
+INSERT INTO statesvc.throttle (subscription_id) VALUES (%(subscription_id)s) ON CONFLICT DO NOTHING;
+
+-- name: call_again
+-- Forgets that its receiver asked not to be called for a while.
+UPDATE statesvc.throttle SET not_before = '-infinity' WHERE subscription_id = %(subscription_id)s;
 
 -- name: delete
 -- Nothing is sent or collected any more; what was told stays in the log. Its secrets are forgotten.

@@ -22,9 +22,10 @@ from events.sealing import MasterKeys, SealingKey
 from statesvc.database.pool import Pool, PoolLimits, make_pool
 from statesvc.keys import load_keyring
 from statesvc.notifier.addresses import parse_networks
-from statesvc.notifier.loop import Limits, Notifier, Surroundings
+from statesvc.notifier.loop import Limits, Notifier
 from statesvc.notifier.outbox import Change, write_notifications
 from statesvc.notifier.sending import Sender
+from statesvc.notifier.surroundings import Surroundings
 from statesvc.subscriptions import store
 from statesvc.subscriptions.secret import Secret
 from statesvc.telemetry.metrics import Telemetry

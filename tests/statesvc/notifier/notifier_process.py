@@ -9,8 +9,9 @@ from events.sealing import MasterKeys
 from statesvc.database.pool import PoolLimits, make_pool
 from statesvc.keys import load_keyring
 from statesvc.notifier.addresses import parse_networks
-from statesvc.notifier.loop import Limits, Notifier, Surroundings
+from statesvc.notifier.loop import Limits, Notifier
 from statesvc.notifier.sending import Sender
+from statesvc.notifier.surroundings import Surroundings
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.wakeup.channels import OUTBOX
 from statesvc.wakeup.listener import Listener

@@ -4,7 +4,6 @@ import base64
 import itertools
 from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Address, IPv6Address, ip_network
-from uuid import uuid4
 
 import orjson
 import pytest
@@ -17,7 +16,6 @@ from statesvc.notifier.body import Notification, body_of
 from statesvc.notifier.outcome import Done, GiveUp, Outcome, TryAgain, outcome_of, verdict_on
 from statesvc.notifier.schedule import ATTEMPTS_MAX, DELAYS_SECONDS, next_delay_seconds, parse_retry_after
 from statesvc.notifier.signing import signed_headers
-from statesvc.notifier.slots import Slots
 from statesvc.subscriptions.secret import Secret, live, rotated
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -227,30 +225,6 @@ def test_the_allow_list_opens_its_networks_only() -> None:
     assert not may_connect("10.0.0.1", allowed)
     assert not may_connect("::1", allowed)
     assert allowed[0] == ip_network("127.0.0.0/8")
-
-
-def test_one_subscription_holds_at_most_a_quarter() -> None:
-    slots = Slots(16)
-    slow, other = uuid4(), uuid4()
-    assert slots.share == 4
-    exhausted = []
-    for _ in range(4):
-        exhausted.append(slots.exhausted)
-        slots.take(slow)
-    assert [*exhausted, slots.exhausted] == [False, False, False, False, True]
-    assert slots.free == 12
-    slots.take(other)
-    slots.give(slow)
-    assert slots.exhausted is False
-    assert slots.busy == {slow: 3, other: 1}
-    for _ in range(3):
-        slots.give(slow)
-    assert slots.busy == {other: 1}
-
-
-@pytest.mark.parametrize("total", [1, 2, 3, 4, 7, 256])
-def test_everybody_gets_at_least_one_slot(total: int) -> None:
-    assert Slots(total).share == max(1, total // 4)
 
 
 def test_delays_add_up_to_about_42_hours() -> None:

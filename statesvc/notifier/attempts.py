@@ -1,0 +1,124 @@
+"""The attempts under way: each in a task of its own, under a permit that it holds as long as the request lasts."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from statesvc.notifier.body import body_of
+from statesvc.notifier.claim import Delivery
+from statesvc.notifier.evidence import Finished
+from statesvc.notifier.limiter.permits import Offer, Permits
+from statesvc.notifier.limiter.signal import pause_asked_for, signal_of
+from statesvc.notifier.limiter.subscription import End, Permit
+from statesvc.notifier.outcome import Outcome
+from statesvc.notifier.schedule import ATTEMPTS_MAX
+from statesvc.notifier.sending import Answer
+from statesvc.notifier.signing import signed_headers
+from statesvc.notifier.surroundings import Surroundings
+from statesvc.subscriptions.secret import live
+from statesvc.telemetry.names import Stage
+from statesvc.telemetry.tracing import span
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """An attempt that waits to be settled, and how it ended for the limiter; None where nothing was sent."""
+
+    finished: Finished
+    end: End | None
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """What became of a claim: `refused` may not be sent after all; `again`: another claim may find more at once."""
+
+    refused: Sequence[Delivery]
+    again: bool
+
+
+class Attempts:
+    """Those of one notifier. `ended` fills as they end; `wake` is set when a permit becomes free that somebody waits for."""
+
+    def __init__(self, around: Surroundings, permits: Permits, wake: asyncio.Event) -> None:
+        self.ended: asyncio.Queue[Ended] = asyncio.Queue()
+        self._around = around
+        self._permits = permits
+        self._wake = wake
+        self._sending: dict[asyncio.Task[None], UUID] = {}
+
+    def start(self, group: asyncio.TaskGroup, offer: Offer, deliveries: Sequence[Delivery]) -> Started:
+        """Begins what a claim brought. An answer that came during the claim may forbid some of it."""
+        claimed, refused = time.monotonic(), []
+        found, found_retries = Counter[UUID](), Counter[UUID]()
+        for delivery in deliveries:
+            subscription_id, is_retry = delivery.subscription_id, delivery.attempts > 1
+            found[subscription_id] += 1
+            found_retries[subscription_id] += is_retry
+            permit = self._permits.take(subscription_id, delivery.claimed_at.timestamp(), is_retry=is_retry)
+            if permit is None:
+                refused.append(delivery)
+                continue
+            task = group.create_task(self._attempt(delivery, permit, claimed), name=f"notifier delivery {delivery.notification.webhook_id}")
+            self._sending[task] = delivery.token
+        return Started(refused, self._permits.claimed(offer, found=found, found_retries=found_retries))
+
+    async def abort(self, *, after_seconds: float) -> None:
+        """Lets what is under way end by itself for so long, then breaks it off."""
+        sending = list(self._sending)
+        if sending:
+            await asyncio.wait(sending, timeout=after_seconds)
+            for task in sending:
+                task.cancel()
+
+    def broken_off(self) -> set[UUID]:
+        """The leases of attempts that did not end."""
+        tokens = set(self._sending.values())
+        self._sending.clear()
+        return tokens
+
+    async def _attempt(self, delivery: Delivery, permit: Permit, claimed: float) -> None:
+        started_at = delivery.claimed_at + timedelta(seconds=time.monotonic() - claimed)
+        body = body_of(delivery.notification)
+        answer = await self._answer(delivery, started_at, body) if delivery.attempts <= ATTEMPTS_MAX else None
+        end = None if answer is None else _end(answer, at=started_at.timestamp() + answer.duration_seconds)
+        self._permits.give(delivery.subscription_id, permit, end)
+        if self._permits.is_hungry(delivery.subscription_id):
+            self._wake.set()
+        self.ended.put_nowait(Ended(Finished(delivery=delivery, answer=answer, started_at=started_at, body=body), end))
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - a coroutine of a task group runs in a task
+        del self._sending[task]
+
+    async def _answer(self, delivery: Delivery, started_at: datetime, body: bytes) -> Answer:
+        telemetry = self._around.telemetry
+        telemetry.deliveries_in_flight.add(1)
+        try:
+            with span(telemetry.tracer, Stage.DELIVER, {"webhook_id": delivery.notification.webhook_id, "attempt": delivery.attempts}):
+                answer = await self._send(delivery, started_at, body)
+        finally:
+            telemetry.deliveries_in_flight.add(-1)
+        telemetry.notification_attempts.add(1, {"outcome": answer.outcome.value})
+        telemetry.delivery_duration.record(answer.duration_seconds, {"outcome": answer.outcome.value})
+        return answer
+
+    async def _send(self, delivery: Delivery, started_at: datetime, body: bytes) -> Answer:
+        secrets = live(delivery.secrets, started_at)
+        if not secrets:
+            return Answer(outcome=Outcome.UNSIGNED, duration_seconds=0.0)
+        # the receiver compares this with its own clock: wall time, not the database's
+        timestamp = int(datetime.now(UTC).timestamp())
+        headers = signed_headers(secrets, webhook_id=delivery.notification.webhook_id, timestamp=timestamp, body=body)
+        return await self._around.sender.send(delivery.url, headers=headers, body=body)
+
+
+def _end(answer: Answer, *, at: float) -> End:
+    return End(
+        signal=signal_of(answer.outcome, answer.status_code),
+        at=at,
+        latency_seconds=answer.duration_seconds,
+        asks_to_wait=pause_asked_for(answer.status_code, answer.retry_after_seconds) is not None,
+    )

@@ -1,0 +1,75 @@
+"""Stops asking a receiver that is down: closed, open, half-open with a single probe.
+
+```
+closed --(of the last 100 attempts within 5 min at least 10, and 70 %, failed)--> open --(5 s ... 15 min)--> half-open
+  ^---------------------- the probe was taken ------------------------------------------------------------------------+  | it failed:
+                                                                                                  open, half as long again <---+
+```
+The window counts attempts, so that a busy receiver's good past does not hide that it is down now. While the breaker is open no
+notification is charged an attempt: what waits keeps its tries for when the receiver is back.
+"""
+
+from collections import deque
+from enum import StrEnum
+from typing import Final
+
+WINDOW_ATTEMPTS: Final = 100
+WINDOW_SECONDS: Final = 300.0
+ATTEMPTS_MIN: Final = 10
+FAILED_SHARE: Final = 0.7
+OPEN_SECONDS: Final = 5.0
+OPEN_SECONDS_MAX: Final = 900.0
+LONGER_FACTOR: Final = 1.5
+"""A receiver that was down for so long is found to be back within a third of that again."""
+
+
+class BreakerState(StrEnum):
+    """The words that the API and the metrics use."""
+
+    CLOSED = "closed"
+    OPEN = "open"
+    HALF_OPEN = "half_open"
+
+
+class Breaker:
+    """Of one receiver."""
+
+    def __init__(self) -> None:
+        self.state = BreakerState.CLOSED
+        self.open_until: float | None = None
+        """When a probe may be sent; None while closed."""
+        self._window: deque[tuple[float, bool]] = deque(maxlen=WINDOW_ATTEMPTS)
+        self._open_seconds = OPEN_SECONDS
+        self._changed_at = float("-inf")
+
+    def probing(self) -> None:
+        """The probe is under way."""
+        self.state = BreakerState.HALF_OPEN
+
+    def unprobed(self) -> None:
+        """The probe was never sent: the next attempt is it."""
+        self.state = BreakerState.OPEN
+
+    def finished(self, *, failed: bool, is_probe: bool, started_at: float, now: float) -> None:
+        """An attempt ended. Only the probe ends an open state; one that began before the last change says nothing new."""
+        if is_probe:
+            if failed:
+                self._open_seconds = min(OPEN_SECONDS_MAX, self._open_seconds * LONGER_FACTOR)
+                self._open(now)
+            else:
+                self.state, self.open_until, self._changed_at = BreakerState.CLOSED, None, now
+        elif self.state is BreakerState.CLOSED and started_at >= self._changed_at:
+            self._window.append((now, failed))
+            if failed and self._is_down(now):
+                self._open_seconds = OPEN_SECONDS
+                self._open(now)
+
+    def _is_down(self, now: float) -> bool:
+        while self._window[0][0] < now - WINDOW_SECONDS:
+            self._window.popleft()
+        failures = sum(failed for _, failed in self._window)
+        return len(self._window) >= ATTEMPTS_MIN and failures >= FAILED_SHARE * len(self._window)
+
+    def _open(self, now: float) -> None:
+        self._window.clear()
+        self.state, self.open_until, self._changed_at = BreakerState.OPEN, now + self._open_seconds, now

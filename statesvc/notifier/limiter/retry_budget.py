@@ -1,0 +1,48 @@
+"""Keeps vain retries a small share of what a receiver is sent: a fifth of the first attempts, and ten a second at least.
+
+A receiver that starts to fail would otherwise get every notification several times over, just when it can bear least. A retry that
+is taken is paid back: when the receiver is well again, what waits for it goes out as fast as it bears.
+"""
+
+from typing import Final
+
+SHARE: Final = 0.2
+FLOOR_PER_SECOND: Final = 10.0
+BALANCE_MAX: Final = 20.0
+"""Retries that may follow each other at once after a quiet time."""
+
+
+class RetryBudget:
+    """What one receiver may be sent again."""
+
+    def __init__(self) -> None:
+        self._balance = BALANCE_MAX
+        self._counted_at: float | None = None
+
+    def available(self, now: float) -> int:
+        """Retries that may start now."""
+        self._accrue(now)
+        return int(self._balance)
+
+    def seconds_until_next(self, now: float) -> float:
+        """Until one more may start without any first attempt; 0: now."""
+        self._accrue(now)
+        return max(0.0, (1.0 - self._balance) / FLOOR_PER_SECOND)
+
+    def first(self) -> None:
+        """A first attempt starts."""
+        self._balance = min(BALANCE_MAX, self._balance + SHARE)
+
+    def retry(self, now: float) -> None:
+        """A retry starts. Never refused here: a claim that was under way is honoured, the next one waits for it."""
+        self._accrue(now)
+        self._balance -= 1.0
+
+    def taken(self) -> None:
+        """A retry succeeded."""
+        self._balance = min(BALANCE_MAX, self._balance + 1.0)
+
+    def _accrue(self, now: float) -> None:
+        if self._counted_at is not None and now > self._counted_at:
+            self._balance = min(BALANCE_MAX, self._balance + FLOOR_PER_SECOND * (now - self._counted_at))
+        self._counted_at = now

@@ -1,0 +1,23 @@
+"""What the composition root hands to the notifier."""
+
+from dataclasses import dataclass
+
+from events.keyring import Keyring
+from statesvc.database.pool import Pool
+from statesvc.notifier.sending import Sender
+from statesvc.telemetry.metrics import Telemetry
+from statesvc.wakeup.listener import Listener
+from statesvc.wakeup.waker import Waker
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """Everything open and running; the sender is open as long as the notifier runs."""
+
+    pool: Pool
+    keyring: Keyring
+    listener: Listener
+    telemetry: Telemetry
+    sender: Sender
+    waker: Waker | None = None
+    """Tells the sealer that attempts were recorded; without it they are sealed at its next round."""
