@@ -80,7 +80,7 @@ class Worker:
                     failures += 1
                 if messages:
                     size = min(self._pace.batch_max, size * 2) if len(messages) >= size else max(self._pace.batch_min, size // 2)
-                    await self._start(messages)
+                    await (self._start_alone if _is_suspect(messages) else self._start)(messages)
                 else:
                     await self._sleep(pause)
         finally:
@@ -138,6 +138,18 @@ class Worker:
         self._running[task] = messages[0].token
         task.add_done_callback(self._done)
 
+    async def _start_alone(self, messages: list[Message]) -> None:
+        """Nothing else is in progress meanwhile: a message that kills this process charges nobody else."""
+        await self._until_none_runs()
+        await self._start(messages)
+        await self._until_none_runs()
+
+    async def _until_none_runs(self) -> None:
+        stopping = asyncio.create_task(self._stopping.wait(), name="worker-stopping")
+        while self._running and not self._stopping.is_set():
+            await asyncio.wait({*self._running, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+
     def _done(self, task: asyncio.Task[None]) -> None:
         self._running.pop(task, None)
         self._slots.release()
@@ -167,3 +179,8 @@ class Worker:
                 for token in tokens:
                     await release(connection, token)
             log.warning("leases_released", batches=len(tokens))
+
+
+def _is_suspect(messages: list[Message]) -> bool:
+    """An attempt at this message ended without a verdict before; the claim gives it out alone."""
+    return any(message.attempts - message.retries > 1 for message in messages)

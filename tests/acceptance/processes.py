@@ -92,6 +92,11 @@ class Service:
         await self.session.close()
 
     @property
+    def environment(self) -> Mapping[str, str]:
+        """What its processes are told."""
+        return self._environment
+
+    @property
     def session(self) -> aiohttp.ClientSession:
         if self._session is None:
             raise RuntimeError("use the service as a context manager")

@@ -1,0 +1,26 @@
+"""Runs `statesvc` with a carrier whose normalizer may end the process: `python -m tests.acceptance.killer worker ...`."""
+
+import os
+import sys
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+from events.carriers import CARRIERS
+from events.event import Normalized
+from statesvc import cli
+from tests.statesvc.worker.shop import ACME, normalize
+
+DEADLY: Final = b"deadly"
+
+
+def kill(body: bytes, received_at: datetime) -> Normalized:
+    """As a parser in C would: no exception, no farewell."""
+    if body.startswith(DEADLY):
+        os._exit(9)
+    return normalize(body, received_at)
+
+
+if __name__ == "__main__":
+    CARRIERS[ACME.carrier_id] = replace(ACME, normalizers={"1": kill})
+    sys.exit(cli.main())

@@ -1,0 +1,47 @@
+"""A message whose worker died is worked on while nothing else is: if it kills again, it charges nobody else."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from statesvc.inbox.claim import Message
+from statesvc.wakeup.channels import INBOX
+from statesvc.wakeup.listener import Listener
+from statesvc.wakeup.waker import Waker
+from statesvc.worker import loop
+from statesvc.worker.batch import Workshop, process
+from statesvc.worker.loop import Pace, Worker
+from tests.statesvc.worker.shop import Shop, says
+
+
+async def test_nothing_is_in_progress_beside_a_suspect(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    suspects = set(await shop.push(*(says({"number": f"S{n}", "status": "in_transit"}) for n in range(3))))
+    assert len(await shop.claim()) == 3
+    await shop.database.clock.advance(31)
+    in_progress: list[set[Any]] = []
+    beside: list[int] = []
+
+    async def watched(workshop: Workshop, messages: Sequence[Message], *, lease_ends: float) -> int:
+        mine = {message.message_id for message in messages}
+        in_progress.append(mine)
+        if mine & suspects:
+            # as long as a claim takes and longer
+            await asyncio.sleep(0.1)
+            beside.append(len(in_progress) - 1)
+        try:
+            return await process(workshop, messages, lease_ends=lease_ends)
+        finally:
+            in_progress.remove(mine)
+
+    monkeypatch.setattr(loop, "process", watched)
+    await shop.push(*(says({"number": f"N{n}", "status": "in_transit"}) for n in range(20)))
+    listener, waker = Listener(shop.database.service_dsn, [INBOX]), Waker(shop.database.service_dsn)
+    worker = Worker(shop.workshop, listener=listener, woken=listener.event(INBOX), waker=waker, pace=Pace(batch_min=4, batch_max=4))
+    running = asyncio.create_task(worker.run())
+    async with asyncio.timeout(20):
+        await shop.until("SELECT count(*) FROM statesvc.message", 23)
+        worker.stop()
+        await running
+    assert beside == [0, 0, 0]
