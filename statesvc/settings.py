@@ -89,8 +89,10 @@ class HttpSettings(BaseSettings):
     """Address that the HTTP server binds."""
     port: Port = 8080
     """TCP port of the HTTP server. 0: any free one."""
+    drain_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1
+    """How long a stopping API serves on while /readyz says no: above the interval of your load balancer's probe."""
     grace_seconds: Seconds = 30
-    """How long a stopping process may finish what it has begun."""
+    """How long a stopping process may finish what it has begun, after that."""
 
 
 class IngressSettings(BaseSettings):

@@ -1,11 +1,14 @@
 """Builds the aiohttp application of a role from its routes, and serves it."""
 
+import asyncio
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from importlib.resources import files
 from typing import Final
 
 import orjson
 from aiohttp import web
+from aiohttp.typedefs import Handler
 
 from statesvc.http.guard import guarded, problems
 from statesvc.http.keys import Keys
@@ -15,6 +18,8 @@ from statesvc.http.operation import Route, operation
 BODY_BYTES_MAX: Final = 1024 * 1024
 LINGERING_SECONDS: Final = 2.0
 KEEPALIVE_SECONDS: Final = 75.0
+LAST_BYTES_SECONDS: Final = 2.0
+"""For writing answers that are ready, when a stopping server closes its connections."""
 _PAGE_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'"
 
 
@@ -52,10 +57,39 @@ def documentation_routes(documented: Sequence[Route], *, version: str) -> list[R
     ]
 
 
+class InFlight:
+    """The requests that are being answered now."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._none = asyncio.Event()
+        self._none.set()
+
+    @web.middleware
+    async def counted(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Counts one from its head to its answer."""
+        self._count += 1
+        self._none.clear()
+        try:
+            return await handler(request)
+        finally:
+            self._count -= 1
+            if not self._count:
+                self._none.set()
+
+    async def until_none(self, seconds: float) -> None:
+        """Returns when none is left, or after so long."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._none.wait()
+
+
 class Server:
     """Serves an application on one address. `port` 0 takes a free one; `start` answers the one taken."""
 
     def __init__(self, app: web.Application, *, host: str, port: int, grace_seconds: float) -> None:
+        self._in_flight = InFlight()
+        app.middlewares.insert(0, self._in_flight.counted)
         self._runner = web.AppRunner(
             app,
             access_log=None,
@@ -63,8 +97,9 @@ class Server:
             auto_decompress=False,
             lingering_time=LINGERING_SECONDS,
             keepalive_timeout=KEEPALIVE_SECONDS,
-            shutdown_timeout=grace_seconds,
+            shutdown_timeout=LAST_BYTES_SECONDS,
         )
+        self._grace_seconds = grace_seconds
         self._host = host
         self._port = port
         self._started = False
@@ -83,4 +118,8 @@ class Server:
         if not self._started:
             return
         self._started = False
+        for site in list(self._runner.sites):
+            await site.stop()
+        # not yet the runner: from then on it drops what comes of the bodies of running requests
+        await self._in_flight.until_none(self._grace_seconds)
         await self._runner.cleanup()

@@ -55,6 +55,11 @@ class Readiness:
         """Asked each time: why the process cannot do its work, or None."""
         self._watched.append(hindrance)
 
+    @property
+    def is_draining(self) -> bool:
+        """Whether the process is about to stop."""
+        return self._draining is not None
+
     async def reasons(self) -> list[str]:
         """Empty: ready."""
         if self._draining is not None:

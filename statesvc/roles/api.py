@@ -11,7 +11,7 @@ from statesvc.http.keys import Keys
 from statesvc.ingress.build import build_ingress
 from statesvc.notifier.sending import Sender
 from statesvc.roles.foundation import Launch, UnusableSettingError, foundation, pool_of
-from statesvc.roles.lifetime import live
+from statesvc.roles.lifetime import Farewell, live
 from statesvc.roles.limits import api_limits, ingress_limits
 from statesvc.roles.serving import as_part, serve
 from statesvc.submission.routes import routes as submission_routes
@@ -43,7 +43,11 @@ async def run(launch: Launch) -> int:
             local_data=settings.database.data_dir if settings.database.database_url is None else None,
         )
         await ingress.group_commit.start()
-        stack.push_async_callback(ingress.group_commit.stop, grace_seconds=grace_seconds)
+
+        async def stop_storing() -> None:
+            await ingress.group_commit.stop(grace_seconds=0 if base.signals.aborting.is_set() else grace_seconds)
+
+        stack.push_async_callback(stop_storing)
         calls = [
             *ingress.routes,
             *submission_routes(pool=base.pool, keyring=base.keyring, waker=base.waker, writer=launch.worker_id),
@@ -59,5 +63,5 @@ async def run(launch: Launch) -> int:
             helpers=[task for task in (base.waker.task, *ingress.group_commit.tasks) if task is not None],
             signals=base.signals,
             drain=base.readiness.drain,
-            grace_seconds=grace_seconds,
+            farewell=Farewell(grace_seconds=grace_seconds, drain_seconds=settings.http.drain_seconds),
         )

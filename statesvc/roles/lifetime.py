@@ -1,5 +1,7 @@
 """How a role lives and ends: readiness fails first, then its parts stop taking work, then they finish within the grace.
 
+Between the first and the second a role that is called from outside goes on serving, until load balancers have noticed. A second
+signal cuts everything short, at any point: what is in progress is cancelled and given back.
 A part that ends by itself, or a helper task that dies, stops the whole process loudly: half a worker is worse than none,
 because its supervisor restarts a dead one.
 """
@@ -7,6 +9,7 @@ because its supervisor restarts a dead one.
 import asyncio
 import gc
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,8 +29,16 @@ class Part:
     stop: Callable[[], None]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Farewell:
+    """How long ending may take. `drain_seconds`: serving on, not ready any more; `grace_seconds`: finishing, after that."""
+
+    grace_seconds: float
+    drain_seconds: float = 0.0
+
+
 async def live(
-    parts: Sequence[Part], *, helpers: Iterable[asyncio.Task[None]], signals: StopSignals, drain: Callable[[], None], grace_seconds: float
+    parts: Sequence[Part], *, helpers: Iterable[asyncio.Task[None]], signals: StopSignals, drain: Callable[[], None], farewell: Farewell
 ) -> int:
     """Runs until told to stop; returns the exit code. `helpers` are tasks started elsewhere that must not end before."""
     # what was built so far lives as long as the process: no collection need look at it again
@@ -41,17 +52,26 @@ async def live(
         log.error("task_died", task=task.get_name(), exc_info=None if task.cancelled() else task.exception())
     asked.cancel()
     drain()
+    if not dead:
+        await _passed(farewell.drain_seconds, signals)
     for part in parts:
         part.stop()
-    aborted = await _finish(tasks, signals=signals, grace_seconds=grace_seconds)
+    aborted = await _finish(tasks, signals=signals, grace_seconds=farewell.grace_seconds)
     return 1 if dead or aborted else 0
+
+
+async def _passed(seconds: float, signals: StopSignals) -> None:
+    """Returns after so long, or at a second signal."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await signals.aborting.wait()
 
 
 async def _finish(tasks: Sequence[asyncio.Task[None]], *, signals: StopSignals, grace_seconds: float) -> bool:
     """Waits for the tasks; those that are late are cancelled. True if a second signal cut it short."""
     running = [task for task in tasks if not task.done()]
     if not running:
-        return False
+        return signals.aborting.is_set()
     finished = asyncio.ensure_future(asyncio.wait(running, timeout=grace_seconds))
     abort = asyncio.create_task(signals.aborting.wait(), name="abort-signal")
     await asyncio.wait({finished, abort}, return_when=asyncio.FIRST_COMPLETED)

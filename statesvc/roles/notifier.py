@@ -7,7 +7,7 @@ from statesvc.notifier.loop import Limits, Notifier
 from statesvc.notifier.sending import Sender
 from statesvc.notifier.surroundings import Surroundings
 from statesvc.roles.foundation import Launch, foundation
-from statesvc.roles.lifetime import Part, live
+from statesvc.roles.lifetime import Farewell, Part, live
 from statesvc.roles.limits import worker_limits
 from statesvc.roles.serving import serve
 from statesvc.telemetry import names
@@ -44,5 +44,5 @@ async def run(launch: Launch) -> int:
             helpers=[task for task in (base.waker.task, listener.task) if task is not None],
             signals=base.signals,
             drain=base.readiness.drain,
-            grace_seconds=settings.http.grace_seconds,
+            farewell=Farewell(grace_seconds=settings.http.grace_seconds),
         )

@@ -4,7 +4,7 @@ from contextlib import AsyncExitStack
 
 from statesvc.http.keys import Keys
 from statesvc.roles.foundation import Launch, foundation
-from statesvc.roles.lifetime import Part, live
+from statesvc.roles.lifetime import Farewell, Part, live
 from statesvc.roles.limits import sealer_limits
 from statesvc.roles.serving import serve
 from statesvc.sealer.lead import Publication
@@ -42,5 +42,5 @@ async def run(launch: Launch) -> int:
             helpers=[task for task in (base.waker.task, listener.task) if task is not None],
             signals=base.signals,
             drain=base.readiness.drain,
-            grace_seconds=settings.http.grace_seconds,
+            farewell=Farewell(grace_seconds=settings.http.grace_seconds),
         )

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 import structlog
+from aiohttp import hdrs, web
 
 from statesvc.http.app import Server, build_app
 from statesvc.http.health import health_routes
@@ -18,7 +19,16 @@ log = structlog.get_logger()
 async def serve(launch: Launch, base: Foundation, *, keys: Keys, routes: Sequence[Route] = ()) -> Server:
     """Listens, with livez, readyz and metrics beside `routes`."""
     calls = [*routes, *health_routes(base.readiness, base.telemetry.exposition)]
-    server = Server(build_app(calls, keys=keys), host=launch.host, port=launch.port, grace_seconds=launch.settings.http.grace_seconds)
+    app = build_app(calls, keys=keys)
+
+    async def say_farewell(_request: web.Request, response: web.StreamResponse) -> None:
+        # a client that keeps its connection would lose the request that it sends while this process closes it
+        if base.readiness.is_draining:
+            response.headers[hdrs.CONNECTION] = "close"
+            response.force_close()
+
+    app.on_response_prepare.append(say_farewell)
+    server = Server(app, host=launch.host, port=launch.port, grace_seconds=launch.settings.http.grace_seconds)
     port = await server.start()
     log.info("listening", role=launch.role, host=launch.host, port=port)
     return server

@@ -8,7 +8,7 @@ from statesvc.bodies.folder import archive_folder
 from statesvc.http.keys import Keys
 from statesvc.maintenance.upkeep import Upkeep
 from statesvc.roles.foundation import Launch, foundation
-from statesvc.roles.lifetime import Part, live
+from statesvc.roles.lifetime import Farewell, Part, live
 from statesvc.roles.limits import worker_limits
 from statesvc.roles.serving import serve
 from statesvc.telemetry import names
@@ -51,5 +51,5 @@ async def run(launch: Launch) -> int:
             helpers=[task for task in (base.waker.task, listener.task) if task is not None],
             signals=base.signals,
             drain=base.readiness.drain,
-            grace_seconds=settings.http.grace_seconds,
+            farewell=Farewell(grace_seconds=settings.http.grace_seconds),
         )

@@ -74,7 +74,7 @@ class Child:
                     await self._stopping.wait()
 
     def stop(self) -> None:
-        """Asks it to stop, and starts it no more; idempotent."""
+        """Asks it to stop, and starts it no more; asked a second time it stops at once."""
         self._stopping.set()
         self._signal(signal.SIGTERM)
 

@@ -10,7 +10,8 @@ from typing import Final
 from statesvc.settings import Settings
 from statesvc.supervisor.child import Program
 
-ROLES: Final = ("api", "worker", "notifier", "sealer")
+API: Final = "api"
+ROLES: Final = (API, "worker", "notifier", "sealer")
 DEMO: Final = "demo"
 LOOPBACK_NETWORKS: Final = "127.0.0.0/8,::1/128"
 

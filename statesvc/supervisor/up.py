@@ -1,12 +1,14 @@
 """`statesvc up`: the database, the schema, one child per role, and their orderly end.
 
-The order of stopping is that of the flow: the demo, then all roles at once (each finishes what it has begun), the embedded
-server last.
+The order of stopping is that of the flow: the demo, then the API, which serves on until load balancers have noticed, then the
+roles behind it, all finishing what they have begun; the embedded server last. A second signal is passed on: whoever is not gone
+soon after it is killed.
 """
 
 import asyncio
 import os
 import sys
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -22,13 +24,17 @@ from statesvc.roles.master_key import ensure_master_key, master_keys
 from statesvc.roles.signals import StopSignals
 from statesvc.supervisor.banner import banner
 from statesvc.supervisor.child import Child
-from statesvc.supervisor.plan import DEMO, Plan, environment_of, programs
+from statesvc.supervisor.plan import API, DEMO, ROLES, Plan, environment_of, programs
 
 LOOK_SECONDS: Final = 2.0
 NOT_READY_SECONDS: Final = 15.0
 DEMO_STOP_SECONDS: Final = 5.0
 OVERTIME_SECONDS: Final = 5.0
 """What a child gets beyond its own grace before it is killed."""
+ABORT_SECONDS: Final = 8.0
+"""What a child gets to give back what it holds after a second signal."""
+
+Running = Mapping[asyncio.Task[None], Child]
 
 log = structlog.get_logger()
 
@@ -84,33 +90,49 @@ async def _supervise(plan: Plan, dsns: Dsns, signals: StopSignals, *, new_key_fi
         log.error("task_died", task=task.get_name(), exc_info=task.exception())
     stopping.cancel()
     greet.cancel()
-    aborted = await _stop(running, signals, grace_seconds=plan.settings.http.grace_seconds)
+    http = plan.settings.http
+    aborted = await _stop(running, signals, drain_seconds=http.drain_seconds, grace_seconds=http.grace_seconds)
     return 1 if aborted or done - {stopping} else 0
 
 
-async def _stop(running: dict[asyncio.Task[None], Child], signals: StopSignals, *, grace_seconds: float) -> bool:
+async def _stop(running: Running, signals: StopSignals, *, drain_seconds: float, grace_seconds: float) -> bool:
     """True if it was cut short, or a child had to be killed."""
-    demo = [task for task, child in running.items() if child.program.name == DEMO and not task.done()]
-    for task in demo:
-        running[task].stop()
-    if demo:
-        await asyncio.wait(demo, timeout=DEMO_STOP_SECONDS)
+    aborting = signals.aborting
+    _tell(running, {DEMO})
+    await _ended(running, {DEMO}, DEMO_STOP_SECONDS, unless=aborting)
+    _tell(running, {API})
+    await _ended(running, {API}, drain_seconds, unless=aborting)
+    _tell(running, set(ROLES) - {API})
+    await _ended(running, ROLES, grace_seconds + OVERTIME_SECONDS, unless=aborting)
+    if aborting.is_set():
+        _tell(running, ROLES)
+        await _ended(running, ROLES, ABORT_SECONDS, unless=asyncio.Event())
+    late = {task: child for task, child in running.items() if not task.done()}
+    for child in late.values():
+        log.error("child_killed", role=child.program.name, pid=child.pid)
+        child.kill()
+    if late:
+        await asyncio.wait(late, timeout=OVERTIME_SECONDS)
+    return aborting.is_set() or bool(late)
+
+
+def _tell(running: Running, names: Collection[str]) -> None:
     for child in running.values():
-        child.stop()
-    abort = asyncio.create_task(signals.aborting.wait(), name="abort-signal")
-    left = {task for task in running if not task.done()}
+        if child.program.name in names:
+            child.stop()
+
+
+async def _ended(running: Running, names: Collection[str], seconds: float, *, unless: asyncio.Event) -> None:
+    """Returns when the children of these names have ended, after so long, or when `unless` is set."""
+    cut_short = asyncio.create_task(unless.wait(), name="cut-short")
     loop = asyncio.get_running_loop()
-    deadline = loop.time() + grace_seconds + OVERTIME_SECONDS
-    while left and not abort.done() and loop.time() < deadline:
-        await asyncio.wait({*left, abort}, timeout=deadline - loop.time(), return_when=asyncio.FIRST_COMPLETED)
-        left = {task for task in left if not task.done()}
-    abort.cancel()
-    for task in left:
-        log.error("child_killed", role=running[task].program.name, pid=running[task].pid)
-        running[task].kill()
-    if left:
-        await asyncio.wait(left, timeout=OVERTIME_SECONDS)
-    return bool(left)
+    deadline = loop.time() + seconds
+    while not cut_short.done() and loop.time() < deadline:
+        left = {task for task, child in running.items() if child.program.name in names and not task.done()}
+        if not left:
+            break
+        await asyncio.wait({*left, cut_short}, timeout=deadline - loop.time(), return_when=asyncio.FIRST_COMPLETED)
+    cut_short.cancel()
 
 
 async def _greet(plan: Plan, text: str) -> None:

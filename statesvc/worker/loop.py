@@ -11,8 +11,10 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Final
 from uuid import UUID
 
+import psycopg
 import structlog
 
 from statesvc.inbox.claim import Claim, Message, claim, release, seconds_until_due
@@ -22,6 +24,9 @@ from statesvc.wakeup.listener import Listener
 from statesvc.wakeup.waker import Waker
 from statesvc.worker.batch import Workshop, process
 from statesvc.worker.failures import again_seconds
+
+_CANCEL_SECONDS: Final = 2.0
+_RELEASE_SECONDS: Final = 2.0
 
 log = structlog.get_logger()
 
@@ -140,14 +145,11 @@ class Worker:
 
     async def _start_alone(self, messages: list[Message]) -> None:
         """Nothing else is in progress meanwhile: a message that kills this process charges nobody else."""
-        await self._until_none_runs()
+        while self._running:
+            await asyncio.wait(self._running)
         await self._start(messages)
-        await self._until_none_runs()
-
-    async def _until_none_runs(self) -> None:
         stopping = asyncio.create_task(self._stopping.wait(), name="worker-stopping")
-        while self._running and not self._stopping.is_set():
-            await asyncio.wait({*self._running, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({*self._running, stopping}, return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
 
     def _done(self, task: asyncio.Task[None]) -> None:
@@ -166,19 +168,30 @@ class Worker:
             self._waker.wake(OUTBOX)
 
     async def _drain(self) -> None:
-        """Finishes what is in progress within the grace, then gives the rest back."""
-        if not self._running:
+        """Finishes what is in progress within the grace, then gives the rest back; at once where `run` itself was cancelled."""
+        task = asyncio.current_task()
+        is_cancelled = task is not None and task.cancelling() > 0
+        try:
+            if self._running and not is_cancelled:
+                await asyncio.wait(self._running, timeout=self._pace.grace_seconds)
+        finally:
+            await self._give_back(dict(self._running))
+
+    async def _give_back(self, late: dict[asyncio.Task[None], UUID]) -> None:
+        """Best effort: where the database is away, the end of the lease does the same."""
+        if not late:
             return
-        _, late = await asyncio.wait(self._running, timeout=self._pace.grace_seconds)
-        tokens = [self._running[task] for task in late]
         for task in late:
             task.cancel("the grace time is over")
-        if late:
-            await asyncio.wait(late, timeout=5)
-            async with self._workshop.pool.connection() as connection:
-                for token in tokens:
+        await asyncio.wait(late, timeout=_CANCEL_SECONDS)
+        try:
+            async with asyncio.timeout(_RELEASE_SECONDS), self._workshop.pool.connection() as connection:
+                for token in late.values():
                     await release(connection, token)
-            log.warning("leases_released", batches=len(tokens))
+        except (psycopg.Error, TimeoutError):
+            log.warning("leases_not_released", batches=len(late), exc_info=True)
+        else:
+            log.warning("leases_released", batches=len(late))
 
 
 def _is_suspect(messages: list[Message]) -> bool:

@@ -17,6 +17,8 @@ import pytest
 
 from statesvc.demo.dialects import ups
 from statesvc.demo.parcels import Step, invent
+from statesvc.supervisor.plan import ROLES
+from tests.acceptance.slow_request import slow_request
 
 SECRET = "up-test-credential"
 START_SECONDS = 60
@@ -134,6 +136,43 @@ async def test_a_webhook_goes_in_its_history_comes_out_and_sigterm_ends_everythi
     assert running.lines("child_died") == []
     assert running.lines("child_killed") == []
     assert "statesvc is running" in running.out()
+    await is_gone(running)
+
+
+async def test_sigterm_ends_ingest_first_and_every_request_that_was_taken_is_answered(running: Running) -> None:
+    running.environment |= {"STATESVC_ALLOW_UNSIGNED_WEBHOOKS": "fedex"}
+    process = await running.up()
+    try:
+        await running.ready(process, running.port)
+        async with slow_request(running.port, "fedex", b"{}  ") as slow:
+            process.send_signal(signal.SIGTERM)
+            await until(lambda: len(running.lines("stopping")) > len(ROLES))
+            assert process.returncode is None
+            assert await slow.finish() == 200
+        assert await asyncio.wait_for(process.wait(), STOP_SECONDS) == 0, running.log()
+    finally:
+        await end(process)
+    told = [line["process"] for line in running.lines("stopping")]
+    assert told[:2] == ["up", "api"]
+    assert running.lines("child_killed") == []
+
+
+async def test_a_second_sigterm_aborts_everything(running: Running) -> None:
+    running.environment |= {"STATESVC_ALLOW_UNSIGNED_WEBHOOKS": "fedex", "STATESVC_GRACE_SECONDS": "60", "STATESVC_DRAIN_SECONDS": "60"}
+    process = await running.up()
+    try:
+        await running.ready(process, running.port)
+        roles = [line["pid"] for line in running.lines("child_started")]
+        async with slow_request(running.port, "fedex", b"{}  "):
+            process.send_signal(signal.SIGTERM)
+            await until(lambda: any(line["process"] == "api" for line in running.lines("stopping")))
+            assert process.returncode is None
+            process.send_signal(signal.SIGTERM)
+            assert await asyncio.wait_for(process.wait(), STOP_SECONDS) == 1
+        assert not any(is_running(pid) for pid in roles)
+        assert running.lines("child_killed") == []
+    finally:
+        await end(process)
     await is_gone(running)
 
 

@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from statesvc.roles.lifetime import Part, live
+from statesvc.roles.lifetime import Farewell, Part, live
 from statesvc.roles.signals import StopSignals
 
 
@@ -27,11 +27,19 @@ class Steady:
         self._stopping.set()
 
 
-async def run(parts: list[Part], signals: StopSignals, order: list[str], *, helpers: list[asyncio.Task[None]] | None = None) -> int:
+async def run(
+    parts: list[Part],
+    signals: StopSignals,
+    order: list[str],
+    *,
+    helpers: list[asyncio.Task[None]] | None = None,
+    drain_seconds: float = 0.0,
+) -> int:
     def drain() -> None:
         order.append("drained")
 
-    return await asyncio.wait_for(live(parts, helpers=helpers or [], signals=signals, drain=drain, grace_seconds=0.3), 5)
+    farewell = Farewell(grace_seconds=0.3, drain_seconds=drain_seconds)
+    return await asyncio.wait_for(live(parts, helpers=helpers or [], signals=signals, drain=drain, farewell=farewell), 5)
 
 
 async def test_readiness_fails_before_any_part_is_told_to_stop() -> None:
@@ -80,3 +88,33 @@ async def test_a_second_signal_cuts_the_grace_short() -> None:
     started = asyncio.get_running_loop().time()
     assert await run([Steady("worker", order, deaf=True).part], signals, order) == 1
     assert asyncio.get_running_loop().time() - started < 0.25
+
+
+async def test_parts_work_on_while_load_balancers_notice() -> None:
+    order: list[str] = []
+    signals = StopSignals()
+    signals.ask("sigterm")
+    steady = Steady("http", order)
+    running = asyncio.create_task(run([steady.part], signals, order, drain_seconds=0.2))
+    await asyncio.sleep(0.1)
+    assert order == ["drained"]
+    assert await running == 0
+    assert order == ["drained", "http told", "http ended"]
+
+
+async def test_a_second_signal_cuts_the_waiting_for_load_balancers_short() -> None:
+    order: list[str] = []
+    signals = StopSignals()
+    signals.ask("sigterm")
+    signals.ask("sigterm")
+    assert await run([Steady("http", order).part], signals, order, drain_seconds=60) == 1
+    assert order == ["drained", "http told", "http ended"]
+
+
+async def test_a_process_that_lost_a_part_does_not_serve_on() -> None:
+    async def die() -> None:
+        raise ValueError("gone")
+
+    order: list[str] = []
+    dying = Part(name="dying", run=die, stop=lambda: None)
+    assert await run([dying, Steady("http", order).part], StopSignals(), order, drain_seconds=60) == 1

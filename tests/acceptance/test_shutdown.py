@@ -1,0 +1,226 @@
+"""Each role on SIGTERM: readiness first, then no new work, then what was begun is finished, then leases go back. A second one aborts."""
+
+import asyncio
+import signal
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+from aiohttp import web
+from psycopg import AsyncConnection
+
+from tests.acceptance.processes import RoleProcess, Service, free_port, until_false
+from tests.acceptance.slow_request import slow_request
+from tests.acceptance.stories import ups_alert
+from tests.acceptance.test_crash import assert_each_took_effect_once, push
+
+ServiceMaker = Callable[..., Any]
+PATIENT = {"STATESVC_GRACE_SECONDS": "60", "STATESVC_DRAIN_SECONDS": "60"}
+ABORT_SECONDS = 12
+"""Of a process on a busy machine; far below the patience of 60 s."""
+
+
+def scan(place: int) -> bytes:
+    return ups_alert(f"1ZSTOP{place:010d}", "I/OT", day=3, minute=300).body
+
+
+async def is_ready(role: RoleProcess, session: aiohttp.ClientSession) -> bool:
+    async with session.get(f"{role.url}/readyz") as answer:
+        return answer.status == 200
+
+
+async def until_logged(role: RoleProcess, text: str) -> None:
+    async with asyncio.timeout(20):
+        while text not in role.log.read_text():  # noqa: ASYNC110 - another process writes it
+            await asyncio.sleep(0.02)
+
+
+async def assert_aborts(role: RoleProcess) -> None:
+    """A second signal ends it long before its patience does."""
+    role.send(signal.SIGTERM)
+    await until_logged(role, '"stopping"')
+    assert role.process.returncode is None
+    started = time.monotonic()
+    role.send(signal.SIGTERM)
+    assert await role.exit_code() == 1, role.log.read_text()
+    assert time.monotonic() - started < ABORT_SECONDS
+
+
+async def test_the_api_serves_on_while_it_is_not_ready_and_answers_every_request_that_it_took(
+    service_maker: ServiceMaker, tmp_path: Path
+) -> None:
+    service: Service = await service_maker(tmp_path, {"STATESVC_DRAIN_SECONDS": "2"})
+    async with service:
+        (api,) = await service.start("api")
+        acknowledged: list[str] = []
+        taken_while_draining: list[str] = []
+        is_told, is_gone = asyncio.Event(), asyncio.Event()
+
+        async def client(first: int) -> None:
+            # as behind a load balancer: it sends nothing more once it has noticed
+            while not is_gone.is_set():
+                status, answer = await service.webhook("ups", scan(first + len(acknowledged) * 8))
+                assert status == 200
+                acknowledged.append(answer["message_id"])
+                if is_told.is_set():
+                    taken_while_draining.append(answer["message_id"])
+
+        clients = [asyncio.create_task(client(place)) for place in range(4)]
+        async with slow_request(api.port, "fedex", b"{}  ") as slow:
+            await asyncio.sleep(0.2)
+            api.send(signal.SIGTERM)
+            async with asyncio.timeout(5):
+                await until_false(lambda: is_ready(api, service.session))
+            is_told.set()
+            await asyncio.sleep(0.5)
+            is_gone.set()
+            await asyncio.gather(*clients)
+            await asyncio.sleep(2.5)
+            assert api.process.returncode is None, "a request is still on its way"
+            assert await slow.finish() == 200
+        assert await api.exit_code() == 0
+        assert taken_while_draining
+        kept = {str(row[0]) for row in await service.rows("SELECT message_id FROM statesvc.inbox")}
+        assert set(acknowledged) < kept
+        assert len(kept) == len(set(acknowledged)) + 1
+
+
+async def test_a_second_signal_aborts_the_api(service_maker: ServiceMaker, tmp_path: Path) -> None:
+    service: Service = await service_maker(tmp_path, PATIENT)
+    async with service:
+        (api,) = await service.start("api")
+        async with slow_request(api.port, "fedex", b"{}  "):
+            await assert_aborts(api)
+
+
+@asynccontextmanager
+async def log_locked(service: Service) -> AsyncIterator[AsyncConnection[Any]]:
+    """Nobody can append until the connection commits."""
+    async with await AsyncConnection.connect(service.owner_dsn) as connection:
+        await connection.execute("LOCK TABLE statesvc.event IN EXCLUSIVE MODE")
+        yield connection
+        await connection.commit()
+
+
+async def leased(service: Service, table: str = "inbox") -> int:
+    count: int = await service.value(f"SELECT count(*) FROM statesvc.{table} WHERE token IS NOT NULL")
+    return count
+
+
+async def until_leased(service: Service, table: str = "inbox") -> None:
+    async def none() -> bool:
+        return await leased(service, table) == 0
+
+    async with asyncio.timeout(20):
+        await until_false(none)
+
+
+async def test_a_worker_finishes_the_batch_that_it_has_begun_and_claims_no_other(service_maker: ServiceMaker, tmp_path: Path) -> None:
+    service: Service = await service_maker(tmp_path, {"STATESVC_WORKER_BATCH_MIN": "8", "STATESVC_WORKER_BATCH_MAX": "8"})
+    async with service:
+        await service.start("api")
+        acknowledged = await push(service, 120)
+        async with log_locked(service) as lock:
+            (worker,) = await service.start("worker")
+            await until_leased(service)
+            worker.send(signal.SIGTERM)
+            await until_logged(worker, '"stopping"')
+            begun = await leased(service)
+            await asyncio.sleep(0.3)
+            assert worker.process.returncode is None
+            await lock.commit()
+        assert await worker.exit_code() == 0
+        assert await leased(service) == 0
+        settled = await service.value("SELECT count(*) FROM statesvc.message")
+        assert 0 < settled <= begun < len(acknowledged)
+        await service.start("worker")
+        await service.drained()
+        await assert_each_took_effect_once(service, acknowledged)
+
+
+async def test_a_second_signal_aborts_a_worker_which_gives_back_its_leases_uncharged(service_maker: ServiceMaker, tmp_path: Path) -> None:
+    service: Service = await service_maker(tmp_path, PATIENT)
+    async with service:
+        await service.start("api")
+        acknowledged = await push(service, 60)
+        async with log_locked(service):
+            (worker,) = await service.start("worker")
+            await until_leased(service)
+            await assert_aborts(worker)
+            assert await leased(service) == 0
+            assert await service.rows("SELECT DISTINCT attempts FROM statesvc.inbox") == [(0,)]
+        await service.start("worker")
+        await service.drained()
+        await assert_each_took_effect_once(service, acknowledged)
+
+
+@dataclass
+class Subscriber:
+    """Answers when it is allowed to."""
+
+    url: str
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    may_answer: asyncio.Event = field(default_factory=asyncio.Event)
+    heard: list[str] = field(default_factory=list)
+
+    async def hear(self, request: web.Request) -> web.Response:
+        self.asked.set()
+        await self.may_answer.wait()
+        self.heard.append(request.headers["webhook-id"])
+        return web.Response()
+
+
+@asynccontextmanager
+async def told(service: Service) -> AsyncIterator[Subscriber]:
+    """A subscriber to whom one notification is on its way."""
+    port = free_port()
+    subscriber = Subscriber(f"http://127.0.0.1:{port}/")
+    app = web.Application()
+    app.router.add_post("/", subscriber.hear)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", port).start()
+    try:
+        await service.start("api", "worker")
+        async with service.session.post(f"{service.api.url}/v1/subscriptions", json={"url": subscriber.url}) as answer:
+            assert answer.status == 201, await answer.text()
+        assert (await service.webhook("ups", scan(1)))[0] == 200
+        await service.drained()
+        yield subscriber
+    finally:
+        subscriber.may_answer.set()
+        await runner.cleanup()
+
+
+async def test_a_notifier_settles_what_is_on_its_way(service_maker: ServiceMaker, tmp_path: Path) -> None:
+    service: Service = await service_maker(tmp_path)
+    async with service, told(service) as subscriber:
+        (notifier,) = await service.start("notifier")
+        await asyncio.wait_for(subscriber.asked.wait(), 20)
+        notifier.send(signal.SIGTERM)
+        await until_logged(notifier, '"stopping"')
+        await asyncio.sleep(0.3)
+        assert notifier.process.returncode is None
+        subscriber.may_answer.set()
+        assert await notifier.exit_code() == 0
+        assert len(subscriber.heard) == 1
+        assert await service.value("SELECT count(*) FROM statesvc.outbox") == 0
+
+
+async def test_a_second_signal_aborts_a_notifier_which_gives_back_its_leases(service_maker: ServiceMaker, tmp_path: Path) -> None:
+    service: Service = await service_maker(tmp_path, PATIENT)
+    async with service, told(service) as subscriber:
+        (notifier,) = await service.start("notifier")
+        await asyncio.wait_for(subscriber.asked.wait(), 20)
+        assert await leased(service, "outbox") == 1
+        await assert_aborts(notifier)
+        assert await leased(service, "outbox") == 0
+        subscriber.may_answer.set()
+        await service.start("notifier")
+        async with asyncio.timeout(20):
+            await until_false(lambda: service.value("SELECT EXISTS (SELECT FROM statesvc.outbox)"))
+        assert len(set(subscriber.heard)) == 1, "the same notification, under the same id"
