@@ -78,6 +78,8 @@ class KeySettings(BaseSettings):
     """Base64 of 32 bytes; comma-separated during rotation, the first is current. Required with DATABASE_URL, otherwise generated."""
     bootstrap_key: SecretStr | None = None
     """A first API key with scope `admin`, until real keys are made."""
+    backup_days: Annotated[int, Field(ge=0)] = 35
+    """How long the oldest backup of the database is kept: an erasure is complete when the last copy of the key has expired with it."""
 
 
 class HttpSettings(BaseSettings):

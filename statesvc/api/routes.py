@@ -1,18 +1,23 @@
 """All calls of the read API and of the operators."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from events.keyring import Keyring
-from statesvc.api import dead_letters, log, queue, rollouts, shipments
+from statesvc.api import dead_letters, erasure, log, queue, rollouts, shipments
 from statesvc.api.rollouts import Wakes
 from statesvc.http.keys import Connections
 from statesvc.http.operation import Route
 
 
-def routes(*, pool: Connections, keyring: Keyring, waker: Wakes) -> Sequence[Route]:
-    """For the application that the role `api` serves."""
+def routes(*, pool: Connections, keyring: Keyring, waker: Wakes, archive: Path | None, backup_days: int) -> Sequence[Route]:
+    """For the application that the role `api` serves. `archive`: the folder of older bodies.
+
+    `backup_days`: how long backups of the database are kept.
+    """
     return [
         *shipments.routes(pool, keyring),
+        *erasure.routes(pool, keyring, folder=archive, backup_days=backup_days),
         *log.routes(pool),
         *queue.routes(pool),
         *dead_letters.routes(pool),

@@ -38,6 +38,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "carriers": Command("statesvc.cli.carriers", "carriers, versions, formats, authentication; unknown codes"),
     "normalize": Command("statesvc.cli.normalize", "print the events of a payload, without a database"),
     "dead-letters": Command("statesvc.cli.dead_letters", "what waits for a human"),
+    "erase": Command("statesvc.cli.erase", "make a shipment's personal data unreadable, for ever"),
     "rebuild": Command("statesvc.cli.rebuild", "a projection anew from the log, beside live traffic"),
     "renormalize": Command("statesvc.cli.renormalize", "read history again, append corrections"),
     "rollout": Command("statesvc.cli.rollout", "the dial of each carrier, and the kill switch"),

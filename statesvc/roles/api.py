@@ -5,6 +5,7 @@ from contextlib import AsyncExitStack
 from events.carriers import CARRIERS
 from statesvc import __version__
 from statesvc.api.routes import routes as api_routes
+from statesvc.bodies.folder import archive_folder
 from statesvc.http.app import documentation_routes
 from statesvc.http.health import health_routes
 from statesvc.http.keys import Keys
@@ -51,7 +52,13 @@ async def run(launch: Launch) -> int:
         calls = [
             *ingress.routes,
             *submission_routes(pool=base.pool, keyring=base.keyring, waker=base.waker, writer=launch.worker_id),
-            *api_routes(pool=base.pool, keyring=base.keyring, waker=base.waker),
+            *api_routes(
+                pool=base.pool,
+                keyring=base.keyring,
+                waker=base.waker,
+                archive=archive_folder(settings),
+                backup_days=settings.keys.backup_days,
+            ),
             *subscription_routes(pool=base.pool, keyring=base.keyring, waker=base.waker, sender=sender, allowed=allowed),
         ]
         health = health_routes(base.readiness, base.telemetry.exposition)

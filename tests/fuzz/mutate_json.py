@@ -15,15 +15,15 @@ NODES_MAX: Final = 20_000
 def mutated(body: bytes, rng: Random) -> bytes:
     """The body with one to four changes, printed in one of the ways that JSON is printed. Raises ValueError for another text.
 
-    Nesting beyond what Python prints is a ValueError too.
+    What nests or grows beyond what Python prints within the bounds of its process is a ValueError too.
     """
     value = json.loads(body)
     for _ in range(rng.choice((1, 1, 1, 2, 4))):
         value = _changed(value, rng)
     try:
         return _printed(value, rng)
-    except RecursionError as error:
-        raise ValueError("nested too deeply") from error
+    except (MemoryError, RecursionError) as error:
+        raise ValueError("nested too deeply, or too large") from error
 
 
 def amplified(body: bytes, rng: Random, size: int) -> bytes:

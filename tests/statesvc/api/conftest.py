@@ -150,7 +150,7 @@ async def api(database: Any) -> AsyncIterator[Api]:
     async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
         await connection.execute("SET timezone = 'UTC'")
         keyring = await load_keyring(connection, MasterKeys([bytes(range(32))]))
-        app = build_app(routes(pool=pool, keyring=keyring, waker=waker), keys=Keys(pool))
+        app = build_app(routes(pool=pool, keyring=keyring, waker=waker, archive=None, backup_days=7), keys=Keys(pool))
         async with TestClient(TestServer(app)) as client:
             yield Api(client, connection, Carriers(connection, keyring), keyring, waker.woken)
     await pool.close()

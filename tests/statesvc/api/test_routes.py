@@ -10,7 +10,8 @@ from statesvc.http.openapi import build_document
 
 def test_the_calls_are_described_as_valid_openapi() -> None:
     nothing = cast("Any", None)
-    described = build_document(routes(pool=cast("Connections", nothing), keyring=cast("Keyring", nothing), waker=nothing), version="1")
+    calls = routes(pool=cast("Connections", nothing), keyring=cast("Keyring", nothing), waker=nothing, archive=None, backup_days=7)
+    described = build_document(calls, version="1")
     OpenAPIV31SpecValidator(described).validate()
     scopes = {
         f"{method.upper()} {path}": call["security"][0]["key"]
@@ -27,6 +28,7 @@ def test_the_calls_are_described_as_valid_openapi() -> None:
         "GET /v1/checkpoint/keys": ["read"],
         "GET /v1/proofs/inclusion": ["read"],
         "GET /v1/proofs/consistency": ["read"],
+        "POST /v1/shipments/{carrier_id}/{tracking_number}/erase": ["admin"],
         "GET /v1/queue": ["ops"],
         "GET /v1/dead-letters": ["ops"],
         "GET /v1/dead-letters/{id}": ["ops"],

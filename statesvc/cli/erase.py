@@ -1,0 +1,83 @@
+"""`statesvc erase CARRIER TRACKING --why "..."`: make a shipment's personal data unreadable, everywhere and for ever."""
+
+import argparse
+import asyncio
+
+from events.carriers import CARRIERS
+from statesvc.bodies.folder import archive_folder
+from statesvc.cli.operator import actor
+from statesvc.cli.output import write_json, write_line
+from statesvc.cli.refusal import CommandError
+from statesvc.cli.session import service_connection
+from statesvc.erasure.erase import Erased, Erasure, erase
+from statesvc.erasure.letters import Search, Silenced, silence_some
+from statesvc.keys import load_keyring
+from statesvc.roles.master_key import master_keys
+from statesvc.settings import load_settings
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
+    parser.add_argument("carrier", help="a carrier id")
+    parser.add_argument("tracking", help="the tracking number, in any spelling")
+    parser.add_argument("--discriminator", help="only the shipment with this one (default: every shipment that bears the number)")
+    parser.add_argument("--why", required=True, help="stands in the log: no personal data here")
+    parser.add_argument("--override-hold", action="store_true", help="although a legal hold stands")
+    parser.add_argument("--json", action="store_true", help="for scripts")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Erases."""
+    if options.carrier not in CARRIERS:
+        raise CommandError(f"no carrier {options.carrier!r}: `statesvc carriers` lists them", exit_code=2)
+    if not options.why.strip():
+        raise CommandError("--why must say why", exit_code=2)
+    erased, silenced = asyncio.run(_run(options))
+    if options.json:
+        write_json(
+            {
+                "erased": list(map(str, erased.shipments)),
+                "already_erased": list(map(str, erased.already)),
+                "complete_at": erased.complete_at.isoformat(),
+                "dead_letters": {"looked_at": silenced.looked_at, "named": silenced.named},
+            }
+        )
+        return 0
+    for shipment_id in erased.shipments:
+        write_line(f"erased: shipment {shipment_id}")
+    for shipment_id in erased.already:
+        write_line(f"was erased before: shipment {shipment_id}")
+    write_line(f"{silenced.named} of {silenced.looked_at} dead letters of the carrier named it, and are unreadable now")
+    write_line(f"complete on {erased.complete_at:%Y-%m-%d}, when the last backup that holds the key expires (STATESVC_BACKUP_DAYS)")
+    return 0
+
+
+async def _run(options: argparse.Namespace) -> tuple[Erased, Silenced]:
+    settings = load_settings()
+    erasure = Erasure(
+        carrier_id=options.carrier,
+        tracking_number=options.tracking,
+        discriminator=options.discriminator,
+        why=options.why,
+        actor=actor(),
+        override_hold=options.override_hold,
+        backup_days=settings.keys.backup_days,
+    )
+    async with service_connection(settings) as connection:
+        keyring = await load_keyring(connection, master_keys(settings))
+        erased = await erase(connection, erasure)
+        search = Search(
+            carrier_id=erasure.carrier_id,
+            number=erasure.number,
+            actor=erasure.actor,
+            keyring=keyring,
+            folder=archive_folder(settings),
+        )
+        total, after = Silenced(), 0
+        while True:
+            some = await silence_some(connection, search, after=after)
+            total.looked_at += some.looked_at
+            total.named += some.named
+            if some.next_after is None:
+                return erased, total
+            after = some.next_after
