@@ -21,6 +21,7 @@ from statesvc.database.migrate import migrate
 
 MAJOR = int(os.environ.get("STATESVC_TEST_PG", "18"))
 FOLDER_VARIABLE = "STATESVC_TEST_FOLDER"
+FOLDER_PREFIX = "statesvc-test-"
 TEMPLATE = "statesvc_template"
 OVERRIDES = {"fsync": "off", "full_page_writes": "off", "shared_buffers": "128MB", "max_connections": "200", "checkpoint_timeout": "1h"}
 _PASSWORD = "for-tests-only"
@@ -48,7 +49,7 @@ class Server:
 def claim_folder() -> None:
     """Called by the controller before it starts workers: they inherit where to find the server."""
     _end_servers_of_dead_runs()
-    os.environ[FOLDER_VARIABLE] = tempfile.mkdtemp(prefix=f"statesvc-test-{os.getpid()}-")
+    os.environ[FOLDER_VARIABLE] = tempfile.mkdtemp(prefix=f"{FOLDER_PREFIX}{os.getpid()}-")
 
 
 def release_folder() -> None:
@@ -121,7 +122,7 @@ async def _make_template(server: Server) -> None:
 
 
 def _end_servers_of_dead_runs() -> None:
-    for folder in Path(tempfile.gettempdir()).glob("statesvc-test-*-*"):
+    for folder in Path(tempfile.gettempdir()).glob(f"{FOLDER_PREFIX}*-*"):
         pid = folder.name.split("-")[2]
         if pid.isdigit() and not _lives(int(pid)) and os.access(folder, os.W_OK):
             _end(folder)

@@ -1,6 +1,6 @@
 """Connection pools. A connection is in autocommit, so that a transaction is only where the code opens one.
 
-Each has time limits of its own: a statement, a wait for a lock and a pause inside a transaction all end. They are set on the
+Each has time limits of its own: a statement, a wait for a lock, a pause inside a transaction and a transaction all end. They are set on the
 session, or behind a pooler in transaction mode sent with each transaction (`pooled`).
 """
 
@@ -24,6 +24,7 @@ KEEPALIVE: Final[Mapping[str, Any]] = MappingProxyType(
 CONNECT_TIMEOUT_SECONDS: Final = 5
 RECONNECT_SECONDS: Final = 3.0
 """A burst of tries (jittered, doubling) ends after this; the next request starts a new one, so recovery never waits minutes."""
+_WHOLE_TRANSACTIONS_SINCE: Final = 17_00_00
 _PREPARE_AFTER: Final = 2
 """Executions of one statement after which it is prepared."""
 
@@ -41,11 +42,15 @@ class PoolLimits:
     statement_seconds: float
     lock_seconds: float
     idle_in_transaction_seconds: float
+    transaction_seconds: float | None = None
+    """Of a whole transaction. A client that stops inside a pipeline is not idle to PostgreSQL: only this limit ends it (PostgreSQL 17)."""
     connections_min: int = 2
 
-    def milliseconds(self) -> dict[str, int]:
-        """The time limits, by the names that the queries have for them."""
-        return {
+    def milliseconds(self, *, server_version: int) -> dict[str, int]:
+        """The time limits, by the names that the queries have for them; those that a server of this version knows."""
+        knows_whole_transactions = server_version >= _WHOLE_TRANSACTIONS_SINCE
+        whole = {"transaction_ms": round(self.transaction_seconds * 1000)} if self.transaction_seconds and knows_whole_transactions else {}
+        return whole | {
             "statement_ms": round(self.statement_seconds * 1000),
             "lock_ms": round(self.lock_seconds * 1000),
             "idle_in_transaction_ms": round(self.idle_in_transaction_seconds * 1000),
@@ -61,10 +66,13 @@ def make_pool(dsn: str, *, name: str, limits: PoolLimits, prepared_statements: b
     async def configure(connection: AsyncConnection[Any]) -> None:
         connection.prepare_threshold = _PREPARE_AFTER if prepared_statements else None
         await connection.execute(_SQL["keep_utc"], prepare=False)
+        limits_ms = limits.milliseconds(server_version=connection.info.server_version)
         if isinstance(connection, PooledConnection):
-            connection.limit_transactions(**limits.milliseconds())
-        else:
-            await connection.execute(_SQL["limit_session"], limits.milliseconds())
+            connection.limit_transactions(**limits_ms)
+            return
+        await connection.execute(_SQL["limit_session"], limits_ms)
+        if "transaction_ms" in limits_ms:
+            await connection.execute(_SQL["limit_whole_transactions"], limits_ms)
 
     async def check(connection: AsyncConnection[Any]) -> None:
         try:

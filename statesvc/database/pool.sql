@@ -4,6 +4,10 @@ SELECT set_config('statement_timeout', %(statement_ms)s::text, false),
        set_config('lock_timeout', %(lock_ms)s::text, false),
        set_config('idle_in_transaction_session_timeout', %(idle_in_transaction_ms)s::text, false);
 
+-- name: limit_whole_transactions
+-- The time limit of a transaction, from its first statement to its end; PostgreSQL 17 and later.
+SELECT set_config('transaction_timeout', %(transaction_ms)s::text, false);
+
 -- name: limit_transaction
 -- The time limits of one statement that is a transaction of its own.
 SELECT set_config('statement_timeout', %(statement_ms)s::text, true), set_config('lock_timeout', %(lock_ms)s::text, true);

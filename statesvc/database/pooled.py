@@ -24,7 +24,7 @@ class PooledConnection(AsyncConnection[Any]):
     _limits_ms: dict[str, int] | None = None
     _limits: tuple[Composed, ...] = ()
 
-    def limit_transactions(self, *, statement_ms: int, lock_ms: int, idle_in_transaction_ms: int) -> None:
+    def limit_transactions(self, *, statement_ms: int, lock_ms: int, idle_in_transaction_ms: int, transaction_ms: int = 0) -> None:
         """From now on each transaction has these limits, and so has each statement outside of one."""
         self._limits_ms = {"statement_ms": statement_ms, "lock_ms": lock_ms}
         self._limits = (
@@ -32,6 +32,8 @@ class PooledConnection(AsyncConnection[Any]):
             SQL("SET LOCAL lock_timeout = {}").format(Literal(lock_ms)),
             SQL("SET LOCAL idle_in_transaction_session_timeout = {}").format(Literal(idle_in_transaction_ms)),
         )
+        if transaction_ms:
+            self._limits += (SQL("SET LOCAL transaction_timeout = {}").format(Literal(transaction_ms)),)
 
     @property
     def is_idle(self) -> bool:

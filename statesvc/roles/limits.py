@@ -50,4 +50,5 @@ def worker_limits(settings: Settings) -> PoolLimits:
         statement_seconds=worker.statement_seconds,
         lock_seconds=worker.lock_seconds,
         idle_in_transaction_seconds=worker.idle_in_transaction_seconds,
+        transaction_seconds=max(worker.statement_seconds, worker.lock_seconds, worker.idle_in_transaction_seconds),
     )

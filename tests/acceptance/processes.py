@@ -5,7 +5,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -108,17 +108,20 @@ class Service:
 
     async def start(self, *names: str, **settings: str) -> list[RoleProcess]:
         """Starts roles and waits until they are ready."""
-        started = [await self._spawn(name, settings) for name in names]
-        await asyncio.gather(*(self._ready(role) for role in started))
+        started = [await self.spawn(name, settings) for name in names]
+        await asyncio.gather(*(self.ready(role) for role in started))
         return started
 
-    async def _spawn(self, name: str, settings: Mapping[str, str]) -> RoleProcess:
-        port = free_port()
+    async def spawn(
+        self, name: str, settings: Mapping[str, str] | None = None, *, port: int | None = None, program: Sequence[str] | None = None
+    ) -> RoleProcess:
+        """Starts one role and does not wait for it; `program` is how it is started instead of as all others."""
+        port = free_port() if port is None else port
         log = self._folder / f"{name}-{len(self.roles)}.log"
         with log.open("wb") as output:
             process = await asyncio.create_subprocess_exec(
-                *(*self.program, name, "--port", str(port)),
-                env={**self._environment, **settings},
+                *(*(program or self.program), name, "--port", str(port)),
+                env={**self._environment, **(settings or {})},
                 cwd=ROOT,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output,
@@ -128,7 +131,8 @@ class Service:
         self.roles.append(role)
         return role
 
-    async def _ready(self, role: RoleProcess) -> None:
+    async def ready(self, role: RoleProcess) -> None:
+        """Returns once it says that it is ready."""
         async with asyncio.timeout(START_SECONDS):
             while True:
                 if role.process.returncode is not None:

@@ -43,6 +43,24 @@ async def test_each_connection_has_its_limits_and_its_name(pool: Pool) -> None:
     }
 
 
+async def test_a_client_that_stops_inside_a_pipeline_holds_its_locks_no_longer_than_a_transaction_may_last(database: Any) -> None:
+    limits = replace(LIMITS, idle_in_transaction_seconds=0.3, transaction_seconds=0.6)
+    async with (
+        make_pool(database.owner_dsn, name="statesvc test", limits=limits) as pool,
+        await AsyncConnection.connect(database.owner_dsn, autocommit=True) as other,
+    ):
+        if other.info.server_version < 170000:
+            pytest.skip("PostgreSQL 16 can't limit a whole transaction")
+        with pytest.raises(psycopg.Error) as ended:
+            async with pool.connection() as connection, connection.pipeline(), connection.transaction():
+                # answered after a flush, not after a sync: to the server the next statement may come any moment
+                await (await connection.execute("SELECT FROM statesvc.lane WHERE carrier_id = '' FOR UPDATE")).fetchall()
+                async with asyncio.timeout(5):
+                    assert await one(other, "SELECT 1 FROM statesvc.lane WHERE carrier_id = '' FOR UPDATE") == 1
+                await connection.execute("SELECT 1")
+        assert failure(ended.value) in {Failure.UNAVAILABLE, Failure.TRANSIENT}
+
+
 async def test_connections_that_died_while_idle_reach_nobody(pool: Pool, database: Any) -> None:
     connections = [await pool.getconn() for _ in range(3)]
     for connection in connections:

@@ -1,0 +1,126 @@
+"""The service's processes in a story: one that ends is started again, as its supervisor does; a death nobody ordered is written down."""
+
+import asyncio
+import random
+import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from tests.acceptance.processes import RoleProcess, Service, free_port
+
+_PAUSE_SECONDS: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Post:
+    """One place in the crew. `program`: how it is started, by default as the service is."""
+
+    role: str
+    program: Sequence[str] | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+class Member:
+    """Who holds a post: one process after another, always on the same port."""
+
+    def __init__(self, service: Service, post: Post) -> None:
+        self.post = post
+        self.port = free_port()
+        self.starts = 0
+        self.deaths: list[str] = []
+        """Those that nobody ordered."""
+        self._service = service
+        self._process: RoleProcess | None = None
+        self._expected = False
+        self._stopping = False
+
+    @property
+    def process(self) -> RoleProcess:
+        """The present process."""
+        if self._process is None:
+            raise RuntimeError("not started yet")
+        return self._process
+
+    @property
+    def alive(self) -> bool:
+        """Whether it runs, frozen or not."""
+        return self._process is not None and self._process.process.returncode is None
+
+    async def begin(self) -> None:
+        """Starts the process."""
+        self._expected = False
+        self.starts += 1
+        self._process = await self._service.spawn(self.post.role, self.post.settings, port=self.port, program=self.post.program)
+
+    async def keep(self) -> None:
+        """Starts the process again whenever it ends."""
+        while True:
+            code = await self.process.process.wait()
+            if self._stopping:
+                return
+            if not self._expected:
+                self.deaths.append(f"{self.post.role} ended by itself with {code}:\n{self.process.log.read_text()[-3000:]}")
+            await asyncio.sleep(_PAUSE_SECONDS)
+            await self.begin()
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self._expected = True
+        self.process.kill()
+
+    def freeze(self) -> None:
+        """SIGSTOP."""
+        self.process.send(signal.SIGSTOP)
+
+    def wake(self) -> None:
+        """SIGCONT."""
+        self.process.send(signal.SIGCONT)
+
+    async def stop(self) -> int:
+        """SIGTERM; the exit code. It is not started again."""
+        self._stopping = True
+        if self.alive:
+            self.process.send(signal.SIGTERM)
+        return await self.process.exit_code()
+
+
+class Crew:
+    """All of them."""
+
+    def __init__(self, service: Service, posts: list[Post]) -> None:
+        self.members = [Member(service, post) for post in posts]
+        self._service = service
+        self._keeping: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        """Returns when all are ready."""
+        for member in self.members:
+            await member.begin()
+        await asyncio.gather(*(self._service.ready(member.process) for member in self.members))
+        self._keeping = [asyncio.create_task(member.keep(), name=f"keep-{member.post.role}") for member in self.members]
+
+    def some(self, rng: random.Random, *roles: str) -> Member:
+        """One that lives, of these roles."""
+        return rng.choice([member for member in self.members if member.post.role in roles and member.alive])
+
+    @property
+    def api_url(self) -> str:
+        return next(member.process.url for member in self.members if member.post.role == "api")
+
+    @property
+    def deaths(self) -> list[str]:
+        """All that nobody ordered."""
+        return [death for member in self.members for death in member.deaths]
+
+    @property
+    def starts(self) -> int:
+        return sum(member.starts for member in self.members)
+
+    async def stop(self) -> list[int]:
+        """Tells all to go; their exit codes."""
+        codes = await asyncio.gather(*(member.stop() for member in self.members))
+        for task in self._keeping:
+            task.cancel()
+        await asyncio.gather(*self._keeping, return_exceptions=True)
+        return list(codes)

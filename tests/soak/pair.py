@@ -1,0 +1,143 @@
+"""Two servers, one following the other synchronously: what is acknowledged by one is on the disks of both."""
+
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from psycopg import AsyncConnection
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from statesvc.database.embedded import MAJOR, EmbeddedServer, programs
+from statesvc.database.embedded_config import FILE_NAME, configuration
+from statesvc.database.migrate import migrate
+from statesvc.database.postmaster import running_pid
+from statesvc.database.server_user import ServerUser, choose_user, with_access
+from tests import postgres
+from tests.acceptance.processes import free_port, until_false
+from tests.soak.server import on_tcp
+
+_FOLLOWING: Final = "SELECT EXISTS (SELECT FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum') AND state = 'streaming')"
+
+
+class Node:
+    """One data folder, always on the same port."""
+
+    def __init__(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix=f"{postgres.FOLDER_PREFIX}{os.getpid()}-soak-"))
+        self.port = free_port()
+        self.embedded = EmbeddedServer(self._folder / "data", tcp_port=self.port)
+        self._data = self._folder / "data" / "postgres"
+        self._sockets = self._folder / "sockets"
+
+    @property
+    def _user(self) -> ServerUser:
+        """Known once the data folder's parent is there."""
+        return with_access(choose_user(self._data.parent), folder=self._data.parent, postgres=programs(MAJOR) / "postgres")
+
+    def _run(self, program: str, *arguments: str | Path, **environment: str) -> None:
+        ended = self._user.run([programs(MAJOR) / program, *arguments], environment=environment)
+        if ended.returncode != 0:
+            raise RuntimeError(f"{program}: {ended.stdout}")
+
+    def follow(self, primary: "Node", superuser_dsn: str) -> None:
+        """Becomes a standby with a copy of the primary's data; its own is thrown away."""
+        if not self._data.parent.exists():
+            self._data.parent.mkdir(mode=0o700)
+            owner = choose_user(primary._data)  # noqa: SLF001 - the same class
+            owner.give(self._folder)
+            owner.give(self._data.parent)
+        shutil.rmtree(self._data, ignore_errors=True)
+        address = conninfo_to_dict(superuser_dsn)
+        source = make_conninfo(host="127.0.0.1", port=primary.port, user=address["user"], password=address["password"])
+        self._run("pg_basebackup", "-D", self._data, "-d", source, "-R", "-X", "stream", "-c", "fast")
+        self._sockets.mkdir(mode=0o700, exist_ok=True)
+        self._user.give(self._sockets)
+        (self._data / FILE_NAME).write_text(configuration(socket_dir=self._sockets, tcp_port=self.port, overrides={}))
+        self._run("pg_ctl", "start", "-w", "-s", "-D", self._data, "-l", self._data / "startup.log")
+
+    def promote(self) -> None:
+        """Becomes the primary."""
+        self._run("pg_ctl", "promote", "-w", "-s", "-D", self._data)
+
+    def kill(self) -> None:
+        """SIGKILL of the server and all of its processes: as if its machine were gone."""
+        pid = running_pid(self._data)
+        assert pid is not None
+        family = [pid, *_children(pid)]
+        for member in family:
+            with suppress(ProcessLookupError):
+                os.kill(member, signal.SIGKILL)
+
+    def remove(self) -> None:
+        """Ends it, and leaves nothing behind."""
+        self.embedded.stop()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _children(pid: int) -> Iterable[int]:
+    return [int(line) for line in subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False).stdout.split()]
+
+
+class Pair:
+    """`dsns` name both and lead to whichever takes writes."""
+
+    def __init__(self) -> None:
+        self.primary, self.standby = Node(), Node()
+        self._first = postgres.Server("", "", "")
+        self.dsns = postgres.Server("", "", "")
+
+    async def start(self) -> None:
+        made = await asyncio.to_thread(self.primary.embedded.start)
+        assert made.superuser is not None
+        self._first = postgres.Server(made.superuser, made.owner, made.service)
+        ports = f"{self.primary.port},{self.standby.port}"
+        self.dsns = on_tcp(self._first, ports, target_session_attrs="read-write")
+        await migrate(self._on(self.primary).owner_dsn, self._on(self.primary).service_dsn)
+        await self.join()
+
+    def _on(self, node: Node) -> postgres.Server:
+        return on_tcp(self._first, str(node.port))
+
+    async def join(self) -> None:
+        """The other node copies the primary and follows it; returns once commits wait for it."""
+        await asyncio.to_thread(self.standby.follow, self.primary, self._first.superuser_dsn)
+        async with await AsyncConnection.connect(self._on(self.primary).superuser_dsn, autocommit=True) as connection:
+            await connection.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
+            await connection.execute("SELECT pg_reload_conf()")
+
+            async def alone() -> bool:
+                return await (await connection.execute(_FOLLOWING)).fetchone() != (True,)
+
+            async with asyncio.timeout(60):
+                await until_false(alone)
+
+    async def fail_over(self) -> None:
+        """The primary dies; the standby takes its place and waits for nobody."""
+        self.primary.kill()
+        self.primary, self.standby = self.standby, self.primary
+        await asyncio.to_thread(self.primary.promote)
+        async with await AsyncConnection.connect(self._on(self.primary).superuser_dsn, autocommit=True) as connection:
+            await connection.execute("ALTER SYSTEM RESET synchronous_standby_names")
+            await connection.execute("SELECT pg_reload_conf()")
+
+    async def stop(self) -> None:
+        for node in (self.standby, self.primary):
+            await asyncio.to_thread(node.remove)
+
+
+@asynccontextmanager
+async def pair_of_servers() -> AsyncIterator[Pair]:
+    """A migrated primary with its synchronous standby, for the time of the block."""
+    pair = Pair()
+    try:
+        await pair.start()
+        yield pair
+    finally:
+        await pair.stop()

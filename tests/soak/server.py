@@ -1,0 +1,61 @@
+"""The PostgreSQL server of one story: the embedded one as it is shipped (fsync on), on a TCP port, so that a proxy can stand before it."""
+
+import asyncio
+import os
+import shutil
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from psycopg.conninfo import make_conninfo
+
+from statesvc.database.embedded import EmbeddedServer
+from statesvc.database.migrate import migrate
+from tests import postgres
+from tests.acceptance.processes import free_port
+
+
+class SoakServer:
+    """Started with `start`; nothing is left of it after `stop`."""
+
+    def __init__(self) -> None:
+        # this name, so that a later run ends the server should this one be killed
+        self._folder = Path(tempfile.mkdtemp(prefix=f"{postgres.FOLDER_PREFIX}{os.getpid()}-soak-"))
+        self.data_dir = self._folder / "data"
+        self.port = free_port()
+        self._embedded = EmbeddedServer(self.data_dir, tcp_port=self.port)
+        self.dsns = postgres.Server("", "", "")
+
+    async def start(self) -> None:
+        dsns = await asyncio.to_thread(self._embedded.start)
+        assert dsns.superuser is not None
+        self.dsns = on_tcp(postgres.Server(dsns.superuser, dsns.owner, dsns.service), str(self.port))
+        await migrate(self.dsns.owner_dsn, self.dsns.service_dsn)
+
+    async def crash(self) -> None:
+        """Ends it as a power cut does, and starts it again: it recovers from its log."""
+        await asyncio.to_thread(self._embedded.restart, immediate=True)
+
+    async def stop(self) -> None:
+        await asyncio.to_thread(self._embedded.stop)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def on_tcp(server: postgres.Server, ports: str, **more: str) -> postgres.Server:
+    """The same database at these ports of the loopback, comma-separated."""
+    hosts = ",".join("127.0.0.1" for _ in ports.split(","))
+    return postgres.Server(
+        *(make_conninfo(dsn, host=hosts, port=ports, **more) for dsn in (server.superuser_dsn, server.owner_dsn, server.service_dsn))
+    )
+
+
+@asynccontextmanager
+async def soak_server() -> AsyncIterator[SoakServer]:
+    """A migrated server for the time of the block."""
+    server = SoakServer()
+    try:
+        await server.start()
+        yield server
+    finally:
+        await server.stop()

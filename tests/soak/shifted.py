@@ -1,0 +1,24 @@
+"""`python -m tests.soak.shifted ROLE ...`: the service, its wall clock off by STATESVC_TEST_CLOCK_SECONDS, its monotonic clock right."""
+
+import os
+import sys
+from datetime import UTC, datetime, timedelta
+
+import freezegun
+
+from statesvc.cli import main
+from statesvc.roles import api, notifier, worker
+
+_ROLES = (api, notifier, worker)
+"""Loaded before the clock is moved, so that it is moved in their modules too."""
+
+
+def run() -> int:
+    """Takes the same arguments as `statesvc`."""
+    shift = timedelta(seconds=float(os.environ.pop("STATESVC_TEST_CLOCK_SECONDS")))
+    with freezegun.freeze_time(datetime.now(UTC) + shift, tick=True, real_asyncio=True):
+        return main()
+
+
+if __name__ == "__main__":
+    sys.exit(run())

@@ -1,0 +1,119 @@
+"""The reckoning: the ledger and the subscriber on one side, the database on the other. Every promise by itself, with what broke it."""
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+from psycopg import AsyncConnection
+
+from events.keyring import Keyring
+from tests.soak.ledger import Promises
+from tests.soak.subscriber import Subscriber
+from tests.statesvc.worker.log_check import check_log
+
+ENRICHMENT = "e1-"
+"""Event ids of facts that came beside a scan: how many there are depends on the order of arrival."""
+
+
+@dataclass(slots=True)
+class Verdict:
+    """`broken` is empty when all promises were kept."""
+
+    broken: list[str] = field(default_factory=list)
+    messages: int = 0
+    dead_letters: int = 0
+    events: int = 0
+    entries: int = 0
+    notifications: int = 0
+    deliveries: int = 0
+    lag_seconds_max: float = 0.0
+
+    def must(self, what: str, wrong: Any) -> None:
+        """`wrong`: a collection or count of violations."""
+        if wrong:
+            shown = sorted(map(str, wrong))[:5] if isinstance(wrong, set | list | dict) else wrong
+            size = len(wrong) if isinstance(wrong, set | list | dict) else wrong
+            self.broken.append(f"{what}: {size} ({shown})")
+
+
+async def judge(dsn: str, keyring: Keyring, promised: Promises, subscriber: Subscriber | None) -> Verdict:
+    """Looks at everything."""
+    verdict = Verdict()
+    async with await AsyncConnection.connect(dsn, autocommit=True) as connection:
+        await _judge_messages(verdict, connection, promised)
+        await _judge_events(verdict, connection, promised)
+        verdict.entries = await check_log(connection, keyring)
+        if subscriber is not None:
+            await _judge_notifications(verdict, connection, subscriber)
+    return verdict
+
+
+async def _rows(connection: AsyncConnection[Any], query: str) -> list[Any]:
+    return await (await connection.execute(query.encode())).fetchall()
+
+
+async def _judge_messages(verdict: Verdict, connection: AsyncConnection[Any], promised: Promises) -> None:
+    settled = Counter(str(row[0]) for row in await _rows(connection, "SELECT message_id FROM statesvc.message"))
+    buried = Counter(
+        str(row[0])
+        for row in await _rows(
+            connection,
+            "SELECT message_id FROM statesvc.dead_letter WHERE kind = 'message' AND cause <> 'rejected_member' AND resolved_at IS NULL",
+        )
+    )
+    acknowledged = promised.readable | promised.unreadable
+    verdict.messages, verdict.dead_letters = len(settled), len(buried)
+    verdict.must("bodies acknowledged as several messages", {body for body, ids in promised.messages.items() if len(ids) > 1})
+    verdict.must("acknowledged messages that are lost", acknowledged - settled.keys() - buried.keys())
+    verdict.must("messages that are settled and dead, or twice", {name for name, count in (settled + buried).items() if count > 1})
+    verdict.must("readable messages that were given up", promised.readable & buried.keys())
+    verdict.must("unreadable messages that were settled", promised.unreadable & settled.keys())
+    verdict.must("messages that nobody was told of", (settled.keys() | buried.keys()) - acknowledged)
+    lag = await _rows(
+        connection, "SELECT max(settled_at - received_at), count(*) FILTER (WHERE settled_at < received_at) FROM statesvc.message"
+    )
+    verdict.lag_seconds_max = lag[0][0].total_seconds() if lag[0][0] is not None else 0.0
+    verdict.must("messages settled before they came", lag[0][1])
+
+
+async def _judge_events(verdict: Verdict, connection: AsyncConnection[Any], promised: Promises) -> None:
+    logged = Counter((carrier, event) for carrier, event in await _rows(connection, "SELECT carrier_id, event_id FROM statesvc.event"))
+    verdict.events = logged.total()
+    verdict.must("events that are lost", promised.events - logged.keys())
+    verdict.must("events applied twice", {key for key, count in logged.items() if count > 1})
+    verdict.must("events that nobody told", {key for key in logged.keys() - promised.events if not key[1].startswith(ENRICHMENT)})
+    gaps = "SELECT shipment_id FROM statesvc.event GROUP BY 1 HAVING min(version) <> 1 OR max(version) <> count(*)"
+    verdict.must("shipments with gaps in their versions", await _rows(connection, gaps))
+    behind = """
+        SELECT e.shipment_id FROM (SELECT shipment_id, max(version) AS version FROM statesvc.event GROUP BY 1) e
+        LEFT JOIN statesvc.shipment s USING (shipment_id) WHERE s.version IS DISTINCT FROM e.version"""
+    verdict.must("shipments behind their events", await _rows(connection, behind))
+    untold = """
+        SELECT t.shipment_id, t.sequence FROM statesvc.transition t CROSS JOIN statesvc.subscription u
+        LEFT JOIN statesvc.notification n
+            ON n.shipment_id = t.shipment_id AND n.sequence = t.sequence AND n.subscription_id = u.subscription_id
+        WHERE n.webhook_id IS NULL"""
+    verdict.must("transitions without a notification", await _rows(connection, untold))
+
+
+async def _judge_notifications(verdict: Verdict, connection: AsyncConnection[Any], subscriber: Subscriber) -> None:
+    due = {
+        webhook_id: (shipment, sequence)
+        for webhook_id, shipment, sequence in await _rows(connection, "SELECT webhook_id, shipment_id, sequence FROM statesvc.notification")
+    }
+    verdict.notifications, verdict.deliveries = len(due), len(subscriber.received)
+    verdict.must("notifications that never came", due.keys() - subscriber.said.keys())
+    verdict.must("notifications that nobody wrote", subscriber.said.keys() - due.keys())
+    verdict.must("changes told under two ids", {key for key, count in Counter(due.values()).items() if count > 1})
+    verdict.must("deliveries with a wrong signature, or another text under the same id", subscriber.forged)
+    verdict.must(
+        "undelivered notifications given up", await _rows(connection, "SELECT 1 FROM statesvc.dead_letter WHERE kind = 'notification'")
+    )
+    last: dict[Any, int] = defaultdict(int)
+    disordered = []
+    for webhook_id in dict.fromkeys(subscriber.received):
+        shipment, sequence = due.get(webhook_id, (None, 0))
+        if sequence < last[shipment]:
+            disordered.append((shipment, sequence))
+        last[shipment] = max(last[shipment], sequence)
+    verdict.must("shipments whose notifications came out of order", disordered)
