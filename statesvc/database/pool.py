@@ -46,8 +46,8 @@ class PoolLimits:
     """Of a whole transaction. A client that stops inside a pipeline is not idle to PostgreSQL: only this limit ends it (PostgreSQL 17)."""
     connections_min: int = 2
 
-    def milliseconds(self, *, server_version: int) -> dict[str, int]:
-        """The time limits, by the names that the queries have for them; those that a server of this version knows."""
+    def milliseconds(self, *, server_version: int = 0) -> dict[str, int]:
+        """The time limits that a server of this version knows (0: that all know), by the names that the queries have for them."""
         knows_whole_transactions = server_version >= _WHOLE_TRANSACTIONS_SINCE
         whole = {"transaction_ms": round(self.transaction_seconds * 1000)} if self.transaction_seconds and knows_whole_transactions else {}
         return whole | {

@@ -5,7 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from statesvc.notifier.body import body_of
@@ -109,8 +109,8 @@ class Attempts:
         secrets = live(delivery.secrets, started_at)
         if not secrets:
             return Answer(outcome=Outcome.UNSIGNED, duration_seconds=0.0)
-        # the receiver compares this with its own clock: wall time, not the database's
-        timestamp = int(datetime.now(UTC).timestamp())
+        # the receiver compares this with its own clock: a machine whose clock is wrong must not have all of its deliveries refused
+        timestamp = int(started_at.timestamp())
         headers = signed_headers(secrets, webhook_id=delivery.notification.webhook_id, timestamp=timestamp, body=body)
         return await self._around.sender.send(delivery.url, headers=headers, body=body)
 

@@ -118,7 +118,8 @@ class Crew:
         return sum(member.starts for member in self.members)
 
     async def stop(self) -> list[int]:
-        """Tells all to go; their exit codes."""
+        """Tells all to go, those that were just started again as soon as they listen to signals; their exit codes."""
+        await asyncio.gather(*(self._service.ready(member.process) for member in self.members))
         codes = await asyncio.gather(*(member.stop() for member in self.members))
         for task in self._keeping:
             task.cancel()

@@ -31,7 +31,7 @@ from tests.soak.watch import Disturbance, Watch
 SECONDS: Final = float(os.environ.get("STATESVC_SOAK_SECONDS", "600"))
 RATE: Final = float(os.environ.get("STATESVC_SOAK_RATE", "150"))
 SEED: Final = int(os.environ.get("STATESVC_SOAK_SEED", "0"))
-DRAIN_SECONDS: Final = 30.0
+DRAIN_SECONDS: Final = 240.0
 """For the last ACKs and the backlog, after the last disturbance; above the longest lease and two of the notifier's pauses."""
 SHORT_LEASE: Final = {
     "STATESVC_WORKER_LEASE_SECONDS": "6",

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import hashlib
+import time
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
@@ -33,6 +34,17 @@ async def test_a_change_is_delivered_once_and_signed(world: Any, receiver: Any, 
     assert got.headers["Content-Type"] == "application/json"
     assert await world.outbox() == []
     assert await world.attempts() == [("delivered", 204, 1)]
+
+
+async def test_the_time_in_the_signature_is_the_databases_not_this_machines(world: Any, receiver: Any, until: Any) -> None:
+    await world.subscribe()
+    shipment_id, _ = await world.shipment()
+    await world.advance(3600)
+    async with world.notifier():
+        await world.tell(shipment_id, 1)
+        await world.wake()
+        await until(lambda: receiver.received)
+    assert abs(int(receiver.received[0].headers["webhook-timestamp"]) - 3600 - time.time()) < 60
 
 
 async def test_what_was_written_before_the_start_is_delivered_too(world: Any, receiver: Any, until: Any) -> None:
