@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 import freezegun
 
 from statesvc.cli import main
-from statesvc.roles import api, notifier, worker
+from statesvc.roles import api, notifier, sealer, worker
 
-_ROLES = (api, notifier, worker)
+_ROLES = (api, notifier, sealer, worker)
 """Loaded before the clock is moved, so that it is moved in their modules too."""
 
 

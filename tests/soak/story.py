@@ -40,14 +40,18 @@ SHORT_LEASE: Final = {
     "STATESVC_WORKER_IDLE_IN_TRANSACTION_SECONDS": "3",
     "STATESVC_NOTIFIER_LEASE_SECONDS": "16",
 }
-CREW: Final = (Post(role="api"), *[Post(role="worker")] * 2, *[Post(role="notifier")] * 2)
+CREW: Final = (Post(role="api"), *[Post(role="worker")] * 2, *[Post(role="notifier")] * 2, Post(role="sealer"))
 _SETTINGS: Final = {"STATESVC_WEBHOOK_SECRET_UPS": "", "STATESVC_LOG_LEVEL": "warning", "STATESVC_LOG_FORMAT": "json"}
-_LEFT: Final = "SELECT EXISTS (SELECT FROM statesvc.inbox) OR EXISTS (SELECT FROM statesvc.outbox)"
+_LEFT: Final = """
+SELECT EXISTS (SELECT FROM statesvc.inbox) OR EXISTS (SELECT FROM statesvc.outbox) OR EXISTS (SELECT FROM statesvc.unsealed)
+"""
 
 _LEFT_OVER: Final = """
 SELECT 'inbox', carrier_id, token IS NOT NULL, available_at - statesvc.clock(), attempts, retries, last_error FROM statesvc.inbox
 UNION ALL
 SELECT 'outbox', '', token IS NOT NULL, available_at - statesvc.clock(), attempts, 0, '' FROM statesvc.outbox
+UNION ALL
+SELECT 'unsealed', '', false, recorded_at - statesvc.clock(), 0, 0, '' FROM statesvc.unsealed
 """
 
 
@@ -137,7 +141,9 @@ async def told(
 ) -> AsyncIterator[Story]:
     """Sets the scene; the block is what goes wrong; then the reckoning, which may fail. `seen_as`: how the service reaches the server."""
     dsns = seen_as or server
-    service = Service(service_dsn=dsns.service_dsn, owner_dsn=dsns.owner_dsn, folder=folder, settings={**_SETTINGS, **(settings or {})})
+    # a checkpoint outside the database: the sealer would notice one that went back in time
+    told_all = {**_SETTINGS, "STATESVC_CHECKPOINT_FILE": str(folder / "checkpoint"), **(settings or {})}
+    service = Service(service_dsn=dsns.service_dsn, owner_dsn=dsns.owner_dsn, folder=folder, settings=told_all)
     ledger, subscriber = Ledger(folder / "ledger.ndjson"), Subscriber()
     async with AsyncExitStack() as stack:
         stack.callback(ledger.close)

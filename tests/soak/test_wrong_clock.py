@@ -1,4 +1,4 @@
-"""Workers and a notifier whose clocks are an hour fast or slow, beside ones whose clocks are right; one of them dies now and then."""
+"""Workers, a notifier and a sealer with clocks an hour fast or slow, beside others whose clocks are right; workers die now and then."""
 
 import sys
 from datetime import UTC, datetime, timedelta
@@ -20,11 +20,13 @@ _POSTS = (
     Post(role="worker", program=_SHIFTED, settings=_SLOW),
     Post(role="notifier"),
     Post(role="notifier", program=_SHIFTED, settings=_FAST),
+    Post(role="sealer", program=_SHIFTED, settings=_SLOW),
 )
 _TIMES = """
 SELECT min(t.at), max(t.at) FROM (
     SELECT recorded_at FROM statesvc.event UNION ALL SELECT recorded_at FROM statesvc.attempt UNION ALL
-    SELECT started_at FROM statesvc.attempt UNION ALL SELECT settled_at FROM statesvc.message
+    SELECT started_at FROM statesvc.attempt UNION ALL SELECT settled_at FROM statesvc.message UNION ALL
+    SELECT sealed_at FROM statesvc.sealed_batch
 ) AS t(at)
 """
 

@@ -1,12 +1,15 @@
 """The reckoning: the ledger and the subscriber on one side, the database on the other. Every promise by itself, with what broke it."""
 
+import traceback
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 from psycopg import AsyncConnection
 
 from events.keyring import Keyring
+from tests.events.tree.naive import mth
 from tests.soak.ledger import Promises
 from tests.soak.subscriber import Subscriber
 from tests.statesvc.worker.log_check import check_log
@@ -42,7 +45,7 @@ async def judge(dsn: str, keyring: Keyring, promised: Promises, subscriber: Subs
     async with await AsyncConnection.connect(dsn, autocommit=True) as connection:
         await _judge_messages(verdict, connection, promised)
         await _judge_events(verdict, connection, promised)
-        verdict.entries = await check_log(connection, keyring)
+        await _judge_log(verdict, connection, keyring)
         if subscriber is not None:
             await _judge_notifications(verdict, connection, subscriber)
     return verdict
@@ -94,6 +97,24 @@ async def _judge_events(verdict: Verdict, connection: AsyncConnection[Any], prom
             ON n.shipment_id = t.shipment_id AND n.sequence = t.sequence AND n.subscription_id = u.subscription_id
         WHERE n.webhook_id IS NULL"""
     verdict.must("transitions without a notification", await _rows(connection, untold))
+
+
+async def _judge_log(verdict: Verdict, connection: AsyncConnection[Any], keyring: Keyring) -> None:
+    try:
+        verdict.entries = await check_log(connection, keyring)
+    except AssertionError:
+        verdict.must("the log does not hold", traceback.format_exc()[-600:])
+    sealed = await _rows(
+        connection,
+        "SELECT s.first_index, s.entries, b.leaf_hashes FROM statesvc.sealed_batch s JOIN statesvc.batch b USING (batch_id) ORDER BY 1",
+    )
+    leaves = b"".join(leaf_hashes for _, _, leaf_hashes in sealed)
+    places = accumulate((entries for _, entries, _ in sealed), initial=0)
+    verdict.must("sealed batches in a wrong place", [first for (first, _, _), place in zip(sealed, places, strict=False) if first != place])
+    verdict.must("entries that are not sealed, or twice", verdict.entries - len(leaves) // 32)
+    newest = await _rows(connection, "SELECT tree_size, root FROM statesvc.checkpoint ORDER BY tree_size DESC LIMIT 1")
+    expected = mth([leaves[at : at + 32] for at in range(0, len(leaves), 32)])
+    verdict.must("the newest checkpoint is not the root of the log", newest != [(len(leaves) // 32, expected)])
 
 
 async def _judge_notifications(verdict: Verdict, connection: AsyncConnection[Any], subscriber: Subscriber) -> None:
