@@ -52,6 +52,7 @@ FAILURES: Final[Mapping[str, Failure]] = MappingProxyType(
         "3D": Failure.FORBIDDEN,  # no such database
         "40": Failure.TRANSIENT,  # serialisation failure, deadlock
         "53": Failure.UNAVAILABLE,  # out of disk, memory or connections
+        "54": Failure.REFUSED_DATA,  # a program limit, such as the size of an index entry
         "55": Failure.TRANSIENT,
         "57": Failure.UNAVAILABLE,  # shutting down, starting up, crashed
         "58": Failure.UNAVAILABLE,  # input/output error

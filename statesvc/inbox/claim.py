@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from psycopg import AsyncConnection
@@ -44,17 +44,25 @@ class Message:
     sealed: bytes = field(repr=False)
     normalized_by: str | None = None
     normalized: bytes | None = field(default=None, repr=False)
+    rescued_from: str | None = None
+    """The worker whose lease on it ended without a verdict."""
+
+    @property
+    def is_suspect(self) -> bool:
+        """It cost a worker its life, or was held by one that died: until it settles it is worked on alone."""
+        return self.attempts - 1 - self.retries > 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """What a worker asks for. `sweep` looks below the low-water marks."""
+    """What a worker asks for. `sweep` looks below the low-water marks, `rescue_first` for ended leases before the lanes."""
 
     worker: str
     limit: int
     lease_seconds: float
     bytes_max: int
     sweep: bool = False
+    rescue_first: bool = True
 
 
 async def claim(connection: AsyncConnection[Any], asked: Claim) -> list[Message]:
@@ -68,6 +76,7 @@ async def claim(connection: AsyncConnection[Any], asked: Claim) -> list[Message]
             "lease": timedelta(seconds=asked.lease_seconds),
             "bytes_max": asked.bytes_max,
             "sweep": asked.sweep,
+            "rescue_first": asked.rescue_first,
         },
         lambda rows: [Message(*row) for row in rows],
     )
@@ -110,23 +119,40 @@ async def settle(connection: AsyncConnection[Any], settlements: Sequence[Settlem
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Burial:
-    """Why a message goes to the dead letters. `detail` holds nothing of the message."""
+    """Why a message goes to the dead letters. `detail` holds nothing of the message; `normalizer` is the one that was at it."""
 
     message_id: UUID
     cause: Cause
     detail: str
+    normalizer: str | None = None
 
 
 async def bury(connection: AsyncConnection[Any], token: UUID, burials: Sequence[Burial]) -> None:
     """Moves messages to the dead letters."""
-    rows = [(b.message_id, b.cause.value, b.detail) for b in burials]
-    await connection.execute(SQL["bury"], {"token": token, **columns(rows, ("message_ids", "causes", "details"))})
+    rows = [(b.message_id, b.cause.value, b.detail, b.normalizer) for b in burials]
+    await connection.execute(SQL["bury"], {"token": token, **columns(rows, ("message_ids", "causes", "details", "normalizers"))})
 
 
-async def retry(connection: AsyncConnection[Any], token: UUID, delays: dict[UUID, timedelta], *, error: str) -> None:
-    """Gives messages back, each available again after its delay."""
-    rows = [(message_id, delay, error) for message_id, delay in delays.items()]
-    await connection.execute(SQL["retry"], {"token": token, **columns(rows, ("message_ids", "delays", "errors"))})
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deferral:
+    """A message that is given back, to be available again after `delay`. `error` names a type and an SQLSTATE, no value."""
+
+    message_id: UUID
+    delay: timedelta
+    error: str
+    normalizer: str
+
+
+async def retry(connection: AsyncConnection[Any], token: UUID, deferrals: Sequence[Deferral]) -> None:
+    """Gives messages back."""
+    rows = [(d.message_id, d.delay, d.error, d.normalizer) for d in deferrals]
+    await connection.execute(SQL["retry"], {"token": token, **columns(rows, ("message_ids", "delays", "errors", "normalizers"))})
+
+
+async def extend(connection: AsyncConnection[Any], token: UUID, *, lease_seconds: float) -> int:
+    """Moves the end of the lease to so many seconds from now; answers how many messages the token still holds."""
+    row = await (await connection.execute(SQL["extend"], {"token": token, "lease": timedelta(seconds=lease_seconds)})).fetchone()
+    return 0 if row is None else row[0]
 
 
 async def release(connection: AsyncConnection[Any], token: UUID) -> None:
@@ -134,7 +160,14 @@ async def release(connection: AsyncConnection[Any], token: UUID) -> None:
     await connection.execute(SQL["release"], {"token": token})
 
 
-async def seconds_until_due(connection: AsyncConnection[Any]) -> float | None:
-    """How long until a message becomes available that is not yet; None: none waits."""
+class Outlook(NamedTuple):
+    """When it is worth to claim again. `seconds` None: nothing waits; `throttled`: a carrier's bound keeps back what is ready."""
+
+    seconds: float | None
+    throttled: bool
+
+
+async def outlook(connection: AsyncConnection[Any]) -> Outlook:
+    """What an empty claim leaves to wait for."""
     row = await (await connection.execute(SQL["next_due"])).fetchone()
-    return None if row is None else row[0]
+    return Outlook(None, throttled=False) if row is None else Outlook(*row)

@@ -1,8 +1,12 @@
 -- name: claim
 -- Leases the next messages to a worker, fairly over the carriers.
 SELECT message_id, carrier_id, token, attempts, retries, received_at, stage, candidate, percent, shadow, sealed_key, commitment, sealed,
-    normalized_by, normalized
-FROM statesvc.claim(%(worker)s, %(limit)s, %(lease)s, 'any', %(bytes_max)s, %(sweep)s);
+    normalized_by, normalized, rescued_from
+FROM statesvc.claim(%(worker)s, %(limit)s, %(lease)s, 'any', %(bytes_max)s, %(sweep)s, %(rescue_first)s);
+
+-- name: extend
+-- Moves the end of a lease; how many messages the token still holds.
+SELECT statesvc.extend(%(token)s, %(lease)s);
 
 -- name: hold
 -- Locks those of the messages that the token still holds, for the rest of the transaction.
@@ -25,19 +29,19 @@ JOIN gone g ON g.message_id = u.message_id;
 
 -- name: bury
 -- Moves messages to the dead letters.
-SELECT statesvc.bury(%(token)s, %(message_ids)b::uuid[], %(causes)b::text[], %(details)b::text[]);
+SELECT statesvc.bury(%(token)s, %(message_ids)b::uuid[], %(causes)b::text[], %(details)b::text[], %(normalizers)b::text[]);
 
 -- name: retry
 -- Gives messages back after a transient failure.
-SELECT statesvc.retry(%(token)s, %(message_ids)b::uuid[], %(delays)b::interval[], %(errors)b::text[]);
+SELECT statesvc.retry(%(token)s, %(message_ids)b::uuid[], %(delays)b::interval[], %(errors)b::text[], %(normalizers)b::text[]);
 
 -- name: release
 -- Gives back everything that a token holds, uncharged.
 SELECT statesvc.release(%(token)s);
 
 -- name: next_due
--- Seconds until the next message becomes available; NULL: none waits.
-SELECT extract(epoch FROM statesvc.next_due() - statesvc.clock())::float8;
+-- Seconds until it is worth to claim again (NULL: none waits), and whether a carrier's bound keeps back what is ready.
+SELECT extract(epoch FROM statesvc.next_due() - statesvc.clock())::float8, statesvc.throttled();
 
 -- name: raise_codes
 -- One open dead letter for each unknown code; joining it changes nothing, so there is no hot row.

@@ -55,6 +55,7 @@ class Telemetry:
         self.ingest_duplicates = self._counter(names.INGEST_DUPLICATES)
         self.messages_claimed = self._counter(names.MESSAGES_CLAIMED)
         self.messages_settled = self._counter(names.MESSAGES_SETTLED)
+        self.messages_rescued = self._counter(names.MESSAGES_RESCUED)
         self.messages_retried = self._counter(names.MESSAGES_RETRIED)
         self.messages_buried = self._counter(names.MESSAGES_BURIED)
         self.events = self._counter(names.EVENTS)

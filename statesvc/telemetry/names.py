@@ -82,6 +82,13 @@ MESSAGES_SETTLED: Final = Metric(
     description="Messages with a verdict. outcome: applied, empty.",
     attributes=(Attribute.CARRIER, Attribute.OUTCOME),
 )
+MESSAGES_RESCUED: Final = Metric(
+    name="statesvc.messages.rescued",
+    instrument=Instrument.COUNTER,
+    unit="{message}",
+    description="Messages that this worker took over because another's lease on them had ended.",
+    attributes=(Attribute.CARRIER,),
+)
 MESSAGES_RETRIED: Final = Metric(
     name="statesvc.messages.retried",
     instrument=Instrument.COUNTER,

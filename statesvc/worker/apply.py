@@ -267,7 +267,7 @@ def _settlement(read: Read, shipments: list[UUID], keys: Mapping[UUID, SealingKe
         message_id=read.message_id,
         events=len(read.events),
         empty=read.empty,
-        normalizer=f"{read.source.normalizer}@{read.source.normalizer_version}",
+        normalizer=read.normalizer,
         shipments=tuple(shipments),
         sealed_key=sealed,
     )

@@ -16,7 +16,7 @@ from psycopg_pool import AsyncConnectionPool
 from events.carriers.carrier import Carrier
 from events.errors import Cause
 from events.keyring import Keyring
-from statesvc.inbox.claim import Burial, Message, bury, retry
+from statesvc.inbox.claim import Burial, Deferral, Message, bury, retry
 from statesvc.rollouts.evidence import Evidence, record_evidence
 from statesvc.rollouts.mapping import Mappings
 from statesvc.telemetry.metrics import Telemetry
@@ -180,7 +180,8 @@ async def _bury(workshop: Workshop, token: UUID, burials: Sequence[tuple[str, Bu
 
 
 def _failed(read: Read, error: BaseException) -> Burial:
-    return Burial(message_id=read.message_id, cause=Cause.NORMALIZER_FAILED, detail=f"{_named(error)} while its events were applied")
+    detail = f"{_named(error)} while its events were applied"
+    return Burial(message_id=read.message_id, cause=Cause.NORMALIZER_FAILED, detail=detail, normalizer=read.normalizer)
 
 
 def _named(error: BaseException) -> str:
@@ -192,24 +193,31 @@ def _named(error: BaseException) -> str:
 async def _give_back(workshop: Workshop, token: UUID, reads: Sequence[Read], retries: Mapping[UUID, int], error: BaseException) -> None:
     """Best effort: where the database is still away, the end of the lease does the same. A message beyond its budget is buried."""
     spent = [read for read in reads if retries[read.message_id] >= RETRIES_MAX]
-    delays = {
-        read.message_id: timedelta(seconds=retry_seconds(retries[read.message_id]))
+    deferrals = [
+        Deferral(
+            message_id=read.message_id,
+            delay=timedelta(seconds=retry_seconds(retries[read.message_id])),
+            error=_named(error),
+            normalizer=read.normalizer,
+        )
         for read in reads
         if retries[read.message_id] < RETRIES_MAX
-    }
+    ]
     detail = f"given back {RETRIES_MAX} times, the last time for {_named(error)}"
-    burials = [Burial(message_id=read.message_id, cause=Cause.ATTEMPTS_EXHAUSTED, detail=detail) for read in spent]
+    burials = [
+        Burial(message_id=read.message_id, cause=Cause.ATTEMPTS_EXHAUSTED, detail=detail, normalizer=read.normalizer) for read in spent
+    ]
     try:
         async with workshop.pool.connection() as connection:
             if burials:
                 await bury(connection, token, burials)
-            await retry(connection, token, delays, error=_named(error))
+            await retry(connection, token, deferrals)
     except Exception:
         log.warning("give_back_failed", messages=len(reads), exc_info=True)
         return
     for carrier_id, count in Counter(read.carrier_id for read in spent).items():
         workshop.telemetry.messages_buried.add(count, {"carrier": carrier_id, "cause": Cause.ATTEMPTS_EXHAUSTED.value})
-    for carrier_id, count in Counter(read.carrier_id for read in reads if read.message_id in delays).items():
+    for carrier_id, count in Counter(read.carrier_id for read in reads if retries[read.message_id] < RETRIES_MAX).items():
         workshop.telemetry.messages_retried.add(count, {"carrier": carrier_id})
 
 

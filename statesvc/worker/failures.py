@@ -5,10 +5,14 @@ some message's own; the batch is halved until that message stands alone, so the 
 """
 
 import random
+from collections.abc import Mapping
 from enum import Enum
+from http import HTTPStatus
+from types import MappingProxyType
 from typing import Final
 
 import psycopg
+from aiohttp import ClientError, ClientResponseError
 
 from statesvc.database.errors import Failure, failure
 
@@ -28,14 +32,36 @@ class Fault(Enum):
     PERMANENT = "permanent"
 
 
+FAULTS: Final[Mapping[Failure, Fault]] = MappingProxyType(
+    {
+        Failure.UNAVAILABLE: Fault.TRANSIENT,  # connection lost, server full, out of disk or memory
+        Failure.TRANSIENT: Fault.TRANSIENT,  # serialisation, deadlock, lock and statement timeouts
+        Failure.FORBIDDEN: Fault.TRANSIENT,  # an installation that somebody mends
+        Failure.DEFECT: Fault.TRANSIENT,  # a schema of another release: every message would fail alike
+        Failure.DUPLICATE: Fault.TRANSIENT,  # somebody else was faster; the next try sees it
+        Failure.IMMUTABLE: Fault.TRANSIENT,
+        Failure.NOT_ARCHIVED: Fault.TRANSIENT,
+        Failure.MISROUTED: Fault.TRANSIENT,  # a pooler that is set up wrongly
+        Failure.REFUSED_DATA: Fault.PERMANENT,  # this row can't be stored, today or tomorrow
+    }
+)
+"""What the database's failures say about the messages. The state of the database is never a message's fault."""
+
+
 def classify(error: BaseException) -> Fault:
     """Permanent: data that the database refuses, or a defect of ours in what a message led to. It would fail again.
 
-    Transient: whatever is the database's state (its server, locks, privileges, schema), where every message would fail alike.
+    Transient: the state of the database, of a dependency that answers 5xx, or of this process (memory), where any message would fail.
     """
-    if isinstance(error, psycopg.Error | OSError | TimeoutError):
-        return Fault.PERMANENT if failure(error) is Failure.REFUSED_DATA else Fault.TRANSIENT
-    return Fault.PERMANENT
+    match error:
+        case psycopg.Error() | OSError() | TimeoutError():
+            return FAULTS[failure(error)]
+        case ClientResponseError(status=status):
+            return Fault.TRANSIENT if status >= HTTPStatus.INTERNAL_SERVER_ERROR else Fault.PERMANENT
+        case ClientError() | MemoryError():
+            return Fault.TRANSIENT
+        case _:
+            return Fault.PERMANENT
 
 
 def again_seconds(attempt: int) -> float:

@@ -17,13 +17,15 @@ from uuid import UUID
 import psycopg
 import structlog
 
-from statesvc.inbox.claim import Claim, Message, claim, release, seconds_until_due
+from statesvc.inbox.claim import Claim, Message, claim, extend, outlook, release
 from statesvc.telemetry.names import Stage
-from statesvc.wakeup.channels import LOG, OUTBOX
+from statesvc.wakeup.channels import INBOX, LOG, OUTBOX
 from statesvc.wakeup.listener import Listener
 from statesvc.wakeup.waker import Waker
 from statesvc.worker.batch import Workshop, process
 from statesvc.worker.failures import again_seconds
+from statesvc.worker.lease import LeaseLostError, under_lease
+from statesvc.worker.turns import Turns
 
 _CANCEL_SECONDS: Final = 2.0
 _RELEASE_SECONDS: Final = 2.0
@@ -57,39 +59,63 @@ class Worker:
         self._waker = waker
         self._pace = pace
         self._stopping = asyncio.Event()
-        self._slots = asyncio.Semaphore(pace.batches_in_progress)
         self._running: dict[asyncio.Task[None], UUID] = {}
+        self._changed = asyncio.Event()
+        """A batch ended, or the worker is told to stop."""
+        self._turns = Turns()
+        self._throttled = False
+        """A carrier's bound kept back what was ready when this worker last found nothing."""
         self._swept_at = float("-inf")
 
     def stop(self) -> None:
         """Claims no more; `run` returns when the batches in progress are done or the grace is over."""
         self._stopping.set()
         self._woken.set()
+        self._changed.set()
 
     async def run(self) -> None:
         """Works until stopped. Raises when a batch meets a defect."""
         size = self._pace.batch_min
         failures = 0
         try:
-            while not self._stopping.is_set():
-                async with self._slots:
-                    pass
+            while await self._at_most_running(self._pace.batches_in_progress - 1):
                 self._woken.clear()
                 try:
-                    messages = [] if self._stopping.is_set() else await self._claim(size)
+                    messages = await self._claim(size)
                     pause = 0.0 if messages else await self._pause()
                     failures = 0
                 except Exception:
                     log.warning("claim_failed", attempt=failures, exc_info=True)
                     messages, pause = [], again_seconds(failures) + 0.05
                     failures += 1
-                if messages:
-                    size = min(self._pace.batch_max, size * 2) if len(messages) >= size else max(self._pace.batch_min, size // 2)
-                    await (self._start_alone if _is_suspect(messages) else self._start)(messages)
-                else:
+                if not messages:
                     await self._sleep(pause)
+                elif messages[0].is_suspect:
+                    await self._work_alone(messages)
+                else:
+                    size = min(self._pace.batch_max, size * 2) if len(messages) >= size else max(self._pace.batch_min, size // 2)
+                    self._turns.served()
+                    self._start(messages)
         finally:
             await self._drain()
+
+    async def _at_most_running(self, batches: int) -> bool:
+        """Waits until no more than so many batches are in progress. False: told to stop."""
+        while len(self._running) > batches and not self._stopping.is_set():
+            self._changed.clear()
+            await self._changed.wait()
+        return not self._stopping.is_set()
+
+    async def _work_alone(self, messages: list[Message]) -> None:
+        """A message that may kill the process: with nothing else in progress, so that nothing else is charged for it."""
+        began = time.monotonic()
+        for message in messages:
+            if message.rescued_from is not None:
+                self._workshop.telemetry.messages_rescued.add(1, {"carrier": message.carrier_id})
+                log.warning("lease_taken_over", message_id=str(message.message_id), carrier=message.carrier_id, worker=message.rescued_from)
+        self._start(messages, after=tuple(self._running))
+        await self._at_most_running(0)
+        self._turns.rescued(began=began, ended=time.monotonic())
 
     async def _claim(self, limit: int) -> list[Message]:
         sweep = time.monotonic() - self._swept_at >= self._pace.sweep_seconds
@@ -99,7 +125,9 @@ class Worker:
             lease_seconds=self._pace.lease_seconds,
             bytes_max=self._pace.bytes_max,
             sweep=sweep,
+            rescue_first=self._turns.rescue_first(time.monotonic()),
         )
+        self._throttled = False
         telemetry = self._workshop.telemetry
         with telemetry.stage(Stage.CLAIM, limit=limit):
             async with self._workshop.pool.connection() as connection:
@@ -123,10 +151,10 @@ class Worker:
             self._workshop.telemetry.pickup_lag.record(max(0.0, (now - received_at).total_seconds()), {"carrier": carrier_id})
 
     async def _pause(self) -> float:
-        """Until the next message is due, at most until the next sweep."""
+        """Until it is worth to claim again, at most until the next sweep."""
         longest = self._pace.sweep_seconds if self._listener.is_up else self._pace.deaf_sweep_seconds
         async with self._workshop.pool.connection() as connection:
-            due = await seconds_until_due(connection)
+            due, self._throttled = await outlook(connection)
         jittered = longest * random.uniform(0.9, 1.1)  # noqa: S311 - so that workers do not sweep in step
         return jittered if due is None else min(jittered, max(due, 0.0) + 0.001)
 
@@ -136,29 +164,36 @@ class Worker:
             async with asyncio.timeout(seconds):
                 await self._woken.wait()
 
-    async def _start(self, messages: list[Message]) -> None:
-        await self._slots.acquire()
-        lease_ends = time.monotonic() + self._pace.lease_seconds
-        task = asyncio.create_task(self._work(messages, lease_ends), name=f"batch-{messages[0].token}")
+    def _start(self, messages: list[Message], *, after: tuple[asyncio.Task[None], ...] = ()) -> None:
+        task = asyncio.create_task(self._work(messages, after), name=f"batch-{messages[0].token}")
         self._running[task] = messages[0].token
         task.add_done_callback(self._done)
 
-    async def _start_alone(self, messages: list[Message]) -> None:
-        """Nothing else is in progress meanwhile: a message that kills this process charges nobody else."""
-        while self._running:
-            await asyncio.wait(self._running)
-        await self._start(messages)
-        stopping = asyncio.create_task(self._stopping.wait(), name="worker-stopping")
-        await asyncio.wait({*self._running, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        stopping.cancel()
-
     def _done(self, task: asyncio.Task[None]) -> None:
         self._running.pop(task, None)
-        self._slots.release()
+        self._changed.set()
+        if self._throttled:
+            # what it held may have been all that its carrier may have in flight
+            self._woken.set()
 
-    async def _work(self, messages: list[Message], lease_ends: float) -> None:
+    async def _work(self, messages: list[Message], after: tuple[asyncio.Task[None], ...]) -> None:
+        lease_seconds, token = self._pace.lease_seconds, messages[0].token
+        lease_ends = time.monotonic() + lease_seconds
+
+        async def work() -> int:
+            if after:
+                await asyncio.wait(after)
+            return await process(self._workshop, messages, lease_ends=lease_ends)
+
+        async def extended() -> int:
+            async with self._workshop.pool.connection() as connection:
+                return await extend(connection, token, lease_seconds=lease_seconds)
+
         try:
-            told = await process(self._workshop, messages, lease_ends=lease_ends)
+            told = await under_lease(work(), extend=extended, lease_seconds=lease_seconds)
+        except LeaseLostError:
+            log.warning("lease_lost", messages=len(messages), token=str(token))
+            return
         except Exception:
             # the lease's end hands them on; each is then claimed alone
             log.exception("batch_abandoned", messages=len(messages))
@@ -175,7 +210,11 @@ class Worker:
             if self._running and not is_cancelled:
                 await asyncio.wait(self._running, timeout=self._pace.grace_seconds)
         finally:
-            await self._give_back(dict(self._running))
+            late = dict(self._running)
+            await self._give_back(late)
+            if late or self._throttled:
+                # others can go on with it now
+                self._waker.wake(INBOX)
 
     async def _give_back(self, late: dict[asyncio.Task[None], UUID]) -> None:
         """Best effort: where the database is away, the end of the lease does the same."""
@@ -192,8 +231,3 @@ class Worker:
             log.warning("leases_not_released", batches=len(late), exc_info=True)
         else:
             log.warning("leases_released", batches=len(late))
-
-
-def _is_suspect(messages: list[Message]) -> bool:
-    """An attempt at this message ended without a verdict before; the claim gives it out alone."""
-    return any(message.attempts - message.retries > 1 for message in messages)

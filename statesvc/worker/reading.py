@@ -37,6 +37,11 @@ class Read:
         return self.source.message_id
 
     @property
+    def normalizer(self) -> str:
+        """Which code in which version read it, `name@version`."""
+        return f"{self.source.normalizer}@{self.source.normalizer_version}"
+
+    @property
     def empty(self) -> bool:
         """A notice or an empty answer."""
         return not self.events and not self.rejections
@@ -50,6 +55,7 @@ def read_message(
     if carrier is None:
         return Burial(message_id=message.message_id, cause=Cause.UNKNOWN_FORMAT, detail="no carrier of this id is registered any more")
     context = body_context(message.message_id)
+    reader = message.normalized_by or f"{carrier.carrier_id}@{version or carrier.stable}"
     try:
         body_key = keyring.inbox.unwrap(message.sealed_key, context)
         salted_body = body_key.open(message.sealed, context)
@@ -63,9 +69,12 @@ def read_message(
             normalized, read_by = mapped, mappings.version(read_by)
         events, rejections = _identify(normalized, carrier.carrier_id, keyring)
     except UnreadableMessageError as error:
-        return Burial(message_id=message.message_id, cause=error.cause, detail=error.detail)
+        return Burial(message_id=message.message_id, cause=error.cause, detail=error.detail, normalizer=reader)
+    except MemoryError:
+        # this process's limit, not the message's fault: its lease ends, and it is then worked on alone
+        raise
     except Exception as error:  # noqa: BLE001 - a defect in one normalizer must not stop the others' messages
-        return Burial(message_id=message.message_id, cause=Cause.NORMALIZER_FAILED, detail=_where(error))
+        return Burial(message_id=message.message_id, cause=Cause.NORMALIZER_FAILED, detail=_where(error), normalizer=reader)
     return Read(
         source=Source(
             message_id=message.message_id,

@@ -161,3 +161,64 @@ async def test_a_worker_that_was_stopped_before_it_ran_claims_nothing(shop: Shop
     worker.stop()
     await asyncio.wait_for(worker.run(), 5)
     assert await shop.value("SELECT attempts FROM statesvc.inbox") == 0
+
+
+async def test_a_slow_batch_keeps_its_lease(shop: Shop) -> None:
+    await _at_event(shop, "AR", "PERFORM pg_sleep(2);")
+    listener, waker = Listener(shop.database.service_dsn, [INBOX]), Waker(shop.database.service_dsn)
+    await shop.push(_scan("N1"))
+    running = asyncio.create_task((worker := _worker(shop, listener, waker, lease_seconds=1.0)).run())
+    await shop.until("SELECT count(token) FROM statesvc.inbox", 1)
+    await asyncio.sleep(1.3)
+    assert await shop.claim() == []
+    await shop.until("SELECT count(*) FROM statesvc.message", 1)
+    worker.stop()
+    await running
+    await waker.stop()
+    assert await shop.rows("SELECT attempts FROM statesvc.message") == [(1,)]
+
+
+async def test_a_suspect_is_worked_on_with_nothing_else_in_progress(shop: Shop) -> None:
+    """What was in the hands of a dead worker goes first and alone; what came later waits for it."""
+    await shop.push(*(_scan(f"OLD{n}") for n in range(3)))
+    await shop.claim()
+    await shop.database.clock.advance(31)
+    await shop.push(*(_scan(f"NEW{n}") for n in range(5)))
+    listener, waker = Listener(shop.database.service_dsn, [INBOX]), Waker(shop.database.service_dsn)
+    running = asyncio.create_task((worker := _worker(shop, listener, waker)).run())
+    await shop.until("SELECT count(*) FROM statesvc.message", 8)
+    worker.stop()
+    await running
+    await waker.stop()
+    batches = await shop.rows("SELECT count(DISTINCT e.message_id) FROM statesvc.event e GROUP BY e.batch_id ORDER BY min(e.recorded_at)")
+    assert batches == [(1,), (1,), (1,), (5,)]
+    assert await shop.rows("SELECT DISTINCT outcome, attempt FROM statesvc.message_attempt") == [("lease_ended", 1)]
+    assert await check_log(shop.connection, shop.keyring) == 16
+
+
+async def test_a_bound_that_is_reached_delays_nothing_beyond_the_end_of_a_batch(shop: Shop) -> None:
+    """Nobody is woken when a batch ends: the worker itself must look again."""
+    await shop.connection.execute(
+        "INSERT INTO statesvc.allotment (carrier_id, in_flight_max, changed_at, changed_by) VALUES ('acme', 2, now(), 'test')"
+    )
+    await shop.push(*(_scan(f"N{n}") for n in range(40)))
+    listener, waker = Listener(shop.database.service_dsn, [INBOX]), Waker(shop.database.service_dsn)
+    running = asyncio.create_task((worker := _worker(shop, listener, waker, deaf_sweep_seconds=30)).run())
+    async with asyncio.timeout(8):
+        await shop.until("SELECT count(*) FROM statesvc.message", 40)
+    worker.stop()
+    await running
+    await waker.stop()
+
+
+async def test_attempts_name_the_normalizer_and_dead_letters_too(shop: Shop) -> None:
+    await _at_event(shop, "AR", "RAISE EXCEPTION 'x' USING ERRCODE = '40001';")
+    (given_back,) = await shop.push(_scan("N1"))
+    (buried,) = await shop.push(b"unreadable")
+    await shop.process(await shop.claim(), lease_seconds=1.1)
+    kept = "SELECT message_id, outcome, worker, error, normalizer FROM statesvc.message_attempt ORDER BY attempt_id"
+    assert await shop.rows(kept) == [
+        (buried, "buried", "worker-1", "unreadable", "acme@1"),
+        (given_back, "retried", "worker-1", "SerializationFailure (SQLSTATE 40001)", "acme@1"),
+    ]
+    assert await shop.rows("SELECT normalizer FROM statesvc.dead_letter") == [("acme@1",)]
