@@ -164,6 +164,10 @@ class NotifierSettings(BaseSettings):
     """How long a notifier may hold notifications before another takes them over; above the 15 s that an attempt may take."""
     sweep_seconds: Seconds = 30
     """Interval of the safety sweep, for wake-ups that were lost."""
+    backlog_count_max: PositiveInt = 10_000
+    """Notifications that may wait for one subscription. Beyond, the latest of each shipment stands for those before it."""
+    backlog_age_seconds: Seconds = 24 * 3600
+    """How long a notification may wait before a later one of its shipment stands for it."""
     subscriber_allow: Networks = Field(default=(), validation_alias=AliasChoices("STATESVC_SUBSCRIBER_ALLOW"))
     """Networks (CIDR, comma-separated) of subscribers that are not on the public internet."""
 

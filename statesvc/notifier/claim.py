@@ -7,7 +7,7 @@ counted at the claim, before anything is sent.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any
 from uuid import UUID, uuid4
 
 import structlog
@@ -22,25 +22,30 @@ from statesvc.notifier.limiter.permits import Offer
 from statesvc.subscriptions.secret import Secret, open_secrets
 
 _SQL = queries("statesvc.notifier", "claim")
-_PURGE_ROWS_MAX: Final = 5_000
 
 _log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Delivery:
-    """One leased notification with all that it takes to send it. No secrets: they do not open, it can't be signed."""
+class Told:
+    """One notification of the outbox, with the sealed key of its shipment (None once erased). `attempts`: this one included."""
 
     subscription_id: UUID
     shipment_id: UUID
     sequence: int
-    token: UUID
     attempts: int
-    claimed_at: datetime
     notification: Notification
+    sealed_key: bytes | None = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery(Told):
+    """One leased notification with all that it takes to send it. No secrets: they do not open, it can't be signed."""
+
+    token: UUID
+    claimed_at: datetime
     url: str = field(repr=False)
     secrets: tuple[Secret, ...] = field(repr=False)
-    sealed_key: bytes | None = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,25 +96,7 @@ def _moment(seconds: float | None) -> datetime | None:
 
 
 def _delivery(row: Sequence[Any], attempts: int, claimed_at: datetime, *, token: UUID, keyring: Keyring) -> Delivery:
-    (
-        subscription_id,
-        shipment_id,
-        sequence,
-        webhook_id,
-        kind,
-        created_at,
-        occurred_at,
-        carrier_id,
-        number,
-        before,
-        after,
-        skipped,
-        first_skipped,
-        last_skipped,
-        url,
-        sealed,
-        key,
-    ) = row
+    subscription_id, shipment_id, sequence, *told, url, sealed, key = row
     try:
         secrets = open_secrets(keyring, subscription_id, sealed)
     except SealError as error:
@@ -122,21 +109,27 @@ def _delivery(row: Sequence[Any], attempts: int, claimed_at: datetime, *, token:
         token=token,
         attempts=attempts,
         claimed_at=claimed_at,
-        notification=Notification(
-            webhook_id=webhook_id,
-            type=kind,
-            created_at=created_at,
-            occurred_at=occurred_at,
-            carrier_id=carrier_id,
-            tracking_number=number,
-            from_status=before,
-            to_status=after,
-            sequence=sequence,
-            gap=None if skipped is None else Gap(skipped=skipped, from_sequence=first_skipped, to_sequence=last_skipped),
-        ),
+        notification=notification_of(sequence, told),
         url=url,
         secrets=secrets,
         sealed_key=key,
+    )
+
+
+def notification_of(sequence: int, row: Sequence[Any]) -> Notification:
+    """A notification from its columns in the order of the queries, with the gap before it."""
+    webhook_id, kind, created_at, occurred_at, carrier_id, number, before, after, skipped, first_skipped, last_skipped = row
+    return Notification(
+        webhook_id=webhook_id,
+        type=kind,
+        created_at=created_at,
+        occurred_at=occurred_at,
+        carrier_id=carrier_id,
+        tracking_number=number,
+        from_status=before,
+        to_status=after,
+        sequence=sequence,
+        gap=None if skipped is None else Gap(skipped=skipped, from_sequence=first_skipped, to_sequence=last_skipped),
     )
 
 
@@ -160,8 +153,3 @@ async def next_due(connection: AsyncConnection[Any], offer: Offer) -> tuple[date
     row = await cursor.fetchone()
     assert row is not None  # noqa: S101 - the clock always answers
     return row[0], row[1]
-
-
-async def purge(connection: AsyncConnection[Any]) -> int:
-    """Forgets a bounded number of notifications of deleted subscriptions. Answers how many."""
-    return (await connection.execute(_SQL["purge"], {"limit": _PURGE_ROWS_MAX})).rowcount

@@ -13,7 +13,7 @@ from uuid import UUID
 from events.canonical_json import canonical_bytes
 from events.entry import Leaf, attempt_document, leaf
 from events.sealing import SALT_BYTES, SealingKey, commitment, salted
-from statesvc.notifier.claim import Delivery
+from statesvc.notifier.claim import Delivery, Told
 from statesvc.notifier.sending import Answer
 
 SNIPPET_BYTES_MAX: Final = 1_000
@@ -30,12 +30,20 @@ class Finished:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """What was told, or left out, and how that ended. The number of the attempt is that of `told`."""
+
+    told: Told
+    answer: Answer
+    started_at: datetime
+    body: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptRow:
     """One attempt as the table holds it."""
 
-    delivery: Delivery
-    answer: Answer
-    started_at: datetime
+    attempt: Attempt
     duration_ms: int
     leaf: Leaf
     sealed_part: bytes | None = field(repr=False)
@@ -51,21 +59,21 @@ def attempt_part(body_salt: bytes, response: bytes) -> bytes:
     return canonical_bytes({"body_salt": body_salt.hex(), "response": response[:SNIPPET_BYTES_MAX].decode("utf-8", "replace")})
 
 
-def attempt_row(finished: Finished, answer: Answer, *, key: SealingKey | None, recorded_at: datetime) -> AttemptRow:
-    """Commits to the body that was sent, seals what opens the commitment (nothing once the shipment is erased)."""
-    delivery = finished.delivery
-    salted_body = salted(finished.body)
+def attempt_row(attempt: Attempt, *, key: SealingKey | None, recorded_at: datetime) -> AttemptRow:
+    """Commits to the body, seals what opens the commitment (nothing once the shipment is erased)."""
+    told, answer = attempt.told, attempt.answer
+    salted_body = salted(attempt.body)
     salt = salted_body[:SALT_BYTES]
     salted_part = salted(attempt_part(salt, answer.response))
-    webhook_id = delivery.notification.webhook_id
+    webhook_id = told.notification.webhook_id
     duration_ms = round(answer.duration_seconds * 1000)
     document = attempt_document(
         webhook_id=webhook_id,
-        subscription_id=delivery.subscription_id,
-        shipment_id=delivery.shipment_id,
-        sequence=delivery.sequence,
-        number=delivery.attempts,
-        started_at=finished.started_at,
+        subscription_id=told.subscription_id,
+        shipment_id=told.shipment_id,
+        sequence=told.sequence,
+        number=told.attempts,
+        started_at=attempt.started_at,
         recorded_at=recorded_at,
         duration_ms=duration_ms,
         outcome=answer.outcome.value,
@@ -73,11 +81,9 @@ def attempt_row(finished: Finished, answer: Answer, *, key: SealingKey | None, r
         body_commitment=commitment(salted_body),
         part_commitment=commitment(salted_part) if key else None,
     )
-    context = attempt_context(delivery.shipment_id, webhook_id, delivery.attempts)
+    context = attempt_context(told.shipment_id, webhook_id, told.attempts)
     return AttemptRow(
-        delivery=delivery,
-        answer=answer,
-        started_at=finished.started_at,
+        attempt=attempt,
         duration_ms=duration_ms,
         leaf=leaf(document),
         sealed_part=key.seal(salted_part, context) if key else None,
@@ -88,18 +94,19 @@ def attempt_columns(rows: Sequence[AttemptRow]) -> list[tuple[object, ...]]:
     """The rows in the order of the query's columns."""
     return [
         (
-            row.delivery.shipment_id,
-            row.delivery.sequence,
-            row.delivery.subscription_id,
-            row.delivery.attempts,
-            row.started_at,
-            row.delivery.notification.webhook_id,
-            row.answer.outcome.value,
-            row.answer.status_code,
+            told.shipment_id,
+            told.sequence,
+            told.subscription_id,
+            told.attempts,
+            row.attempt.started_at,
+            told.notification.webhook_id,
+            row.attempt.answer.outcome.value,
+            row.attempt.answer.status_code,
             row.duration_ms,
             row.leaf.leaf_hash,
             row.leaf.canonical,
             row.sealed_part,
         )
         for row in rows
+        for told in (row.attempt.told,)
     ]

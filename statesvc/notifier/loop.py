@@ -15,20 +15,20 @@ import math
 import random
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Final
 
 import psycopg
 import structlog
-from psycopg import AsyncConnection
 
 from events.sql.queries import queries
 from statesvc.notifier.attempts import Attempts, Ended
-from statesvc.notifier.claim import Claim, claim, give_back, next_due, purge, release
+from statesvc.notifier.claim import Claim, claim, give_back, next_due, release
 from statesvc.notifier.clock import DatabaseClock
 from statesvc.notifier.limiter.permits import Permits
 from statesvc.notifier.settle import Settled, settle
 from statesvc.notifier.surroundings import Surroundings
+from statesvc.notifier.upkeep import BacklogBound, NotifierUpkeep
 from statesvc.telemetry.names import Stage
 from statesvc.wakeup.cancellation import cancel_fully
 from statesvc.wakeup.channels import LOG, OUTBOX
@@ -53,6 +53,7 @@ class Limits:
     lease_seconds: float = 45.0
     sweep_seconds: float = 30.0
     grace_seconds: float = 30.0
+    backlog: BacklogBound = field(default_factory=BacklogBound)
 
 
 class Notifier:
@@ -67,8 +68,8 @@ class Notifier:
         self._permits = Permits(self._limits.in_flight_max)
         self._attempts = Attempts(surroundings, self._permits, self._wake)
         self._clock = DatabaseClock()
+        self._upkeep = NotifierUpkeep(surroundings, worker=worker, bound=self._limits.backlog, every_seconds=self._limits.sweep_seconds)
         self._jitter = random.Random()  # noqa: S311 - spreads sweeps, guards nothing
-        self._next_purge = 0.0
 
     @property
     def in_flight(self) -> int:
@@ -79,15 +80,18 @@ class Notifier:
         """Claims no more. Safe to call twice, and before `run`."""
         self._stopping = True
         self._wake.set()
+        self._upkeep.stop()
 
     async def run(self) -> None:
         """Works until stopped. A defect in any of its parts ends it with that exception."""
         try:
             async with asyncio.TaskGroup() as group:
                 settling = group.create_task(self._settle_forever(), name="notifier settling")
+                upkeep = group.create_task(self._upkeep.run(), name="notifier upkeep")
                 await self._claim_until_stopped(group)
                 await self._drain()
                 await cancel_fully(settling)
+                await cancel_fully(upkeep)
         finally:
             await self._release()
 
@@ -111,7 +115,6 @@ class Notifier:
         if not offer.free:
             return self._sweep_seconds()
         async with self._around.pool.connection() as connection:
-            await self._purge_sometimes(connection)
             asked = Claim(worker=self._worker, lease_seconds=self._limits.lease_seconds, offer=offer)
             deliveries = await claim(connection, self._around.keyring, asked)
             started = self._attempts.start(group, offer, deliveries)
@@ -184,11 +187,6 @@ class Notifier:
                 await connection.execute(_WAKE["notify"], {"channels": [OUTBOX]})
         except (psycopg.Error, TimeoutError) as error:
             _log.warning("leases_not_released", error=error)
-
-    async def _purge_sometimes(self, connection: AsyncConnection[Any]) -> None:
-        if time.monotonic() >= self._next_purge:
-            self._next_purge = time.monotonic() + self._limits.sweep_seconds
-            await purge(connection)
 
     def _sweep_seconds(self) -> float:
         if self._around.listener.is_up:

@@ -24,6 +24,8 @@ class Outcome(StrEnum):
     """Every address of the host lies in a network that subscribers may not live in; nothing was sent."""
     UNSIGNED = "unsigned"
     """The subscription's secrets do not open with the master keys that we have; nothing was sent."""
+    COALESCED = "coalesced"
+    """Too much waited: a later notification of the same shipment stands for this one and says so; nothing was sent."""
 
 
 def outcome_of(status_code: int) -> Outcome:
@@ -35,7 +37,7 @@ def outcome_of(status_code: int) -> Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The subscriber has it."""
+    """The subscriber has it, or is told by another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ Verdict = Done | TryAgain | GiveUp
 def verdict_on(outcome: Outcome, *, attempts: int, retry_after_seconds: float | None, jitter: float) -> Verdict:
     """What follows after `attempts` tries, of which the last ended in `outcome`. `jitter` in 0..1."""
     match outcome:
-        case Outcome.DELIVERED:
+        case Outcome.DELIVERED | Outcome.COALESCED:
             return Done()
         case Outcome.GONE:
             delay = next_delay_seconds(attempts, retry_after_seconds=None, jitter=jitter)

@@ -16,23 +16,18 @@ from psycopg import AsyncConnection
 
 from events.errors import Cause
 from events.keyring import Keyring
-from events.log.batch import write_batch
 from events.log.store import send_tick
-from events.sealing import SealError, SealingKey
 from events.sql.pending import columns, send
 from events.sql.queries import queries
 from statesvc.notifier.claim import Delivery
-from statesvc.notifier.evidence import AttemptRow, Finished, attempt_columns, attempt_row
+from statesvc.notifier.evidence import Attempt, Finished
 from statesvc.notifier.limiter.signal import pause_asked_for
 from statesvc.notifier.outcome import Done, GiveUp, TryAgain, Verdict, verdict_on
+from statesvc.notifier.recording import record_attempts
 
 GONE: Final = "the subscriber answered 410 Gone"
 
 _SQL = queries("statesvc.notifier", "settle")
-_ATTEMPT_COLUMNS = (
-    *("shipment_ids", "sequences", "subscription_ids", "numbers", "started_ats", "webhook_ids", "outcomes", "status_codes"),
-    *("durations_ms", "leaf_hashes", "canonicals", "sealed_parts"),
-)
 _KEY_COLUMNS = ("subscription_ids", "shipment_ids", "sequences")
 _jitter = random.Random()  # noqa: S311 - spreads retries, guards nothing
 _log = structlog.get_logger()
@@ -62,7 +57,8 @@ async def settle(
         asked_tick = await send_tick(connection)
         held, (now, batch_id) = await asked_held.rows(), await asked_tick.rows()
         known = [f for f in group if not again or _key(f.delivery) in held]
-        await _record(connection, _attempts(keyring, known, now), batch_id=batch_id, now=now, worker=worker)
+        made = [Attempt(told=f.delivery, answer=f.answer, started_at=f.started_at, body=f.body) for f in known if f.answer is not None]
+        await record_attempts(connection, keyring, made, batch_id=batch_id, now=now, worker=worker)
         verdicts = [(f, _verdict(f)) for f in group if _key(f.delivery) in held]
         return await _conclude(connection, verdicts, now=now, worker=worker)
 
@@ -80,35 +76,6 @@ def _verdict(finished: Finished) -> Verdict:
         retry_after_seconds=finished.answer.retry_after_seconds,
         jitter=_jitter.random(),
     )
-
-
-def _attempts(keyring: Keyring, group: Sequence[Finished], now: datetime) -> list[AttemptRow]:
-    keys: dict[UUID, SealingKey | None] = {}
-    for finished in group:
-        delivery = finished.delivery
-        if delivery.shipment_id not in keys:
-            keys[delivery.shipment_id] = _open(keyring, delivery)
-    return [attempt_row(f, f.answer, key=keys[f.delivery.shipment_id], recorded_at=now) for f in group if f.answer is not None]
-
-
-def _open(keyring: Keyring, delivery: Delivery) -> SealingKey | None:
-    if delivery.sealed_key is None:
-        return None
-    try:
-        return keyring.open_shipment_key(delivery.sealed_key, delivery.shipment_id)
-    except SealError as error:
-        _log.error("shipment_key_unreadable", shipment_id=delivery.shipment_id, error=error)
-        return None
-
-
-async def _record(connection: AsyncConnection[Any], rows: Sequence[AttemptRow], *, batch_id: int, now: datetime, worker: str) -> None:
-    if not rows:
-        return
-    await connection.execute(
-        _SQL["insert_attempts"],
-        {"batch_id": batch_id, "recorded_at": now, **columns(attempt_columns(rows), _ATTEMPT_COLUMNS)},
-    )
-    await write_batch(connection, batch_id=batch_id, recorded_at=now, leaf_hashes=[row.leaf.leaf_hash for row in rows], writer=worker)
 
 
 async def _conclude(

@@ -6,6 +6,7 @@ from statesvc.http.keys import Keys
 from statesvc.notifier.loop import Limits, Notifier
 from statesvc.notifier.sending import Sender
 from statesvc.notifier.surroundings import Surroundings
+from statesvc.notifier.upkeep import BacklogBound
 from statesvc.roles.foundation import Launch, foundation
 from statesvc.roles.lifetime import Farewell, Part, live
 from statesvc.roles.limits import worker_limits
@@ -35,6 +36,7 @@ async def run(launch: Launch) -> int:
                 lease_seconds=settings.notifier.lease_seconds,
                 sweep_seconds=settings.notifier.sweep_seconds,
                 grace_seconds=settings.http.grace_seconds,
+                backlog=BacklogBound(count_max=settings.notifier.backlog_count_max, age_seconds=settings.notifier.backlog_age_seconds),
             ),
         )
         server = await serve(launch, base, keys=Keys(base.pool))

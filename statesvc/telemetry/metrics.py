@@ -65,6 +65,7 @@ class Telemetry:
         self.transitions = self._counter(names.TRANSITIONS)
         self.moves_contradicted = self._counter(names.MOVES_CONTRADICTED)
         self.notifications_written = self._counter(names.NOTIFICATIONS_WRITTEN)
+        self.notifications_coalesced = self._counter(names.NOTIFICATIONS_COALESCED)
         self.notification_attempts = self._counter(names.NOTIFICATION_ATTEMPTS)
         self.delivery_duration = self._histogram(names.DELIVERY_DURATION)
         self.deliveries_in_flight = self._up_down_counter(names.DELIVERIES_IN_FLIGHT)

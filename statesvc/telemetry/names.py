@@ -153,6 +153,12 @@ NOTIFICATIONS_WRITTEN: Final = Metric(
     unit="{notification}",
     description="Notifications put into the outbox.",
 )
+NOTIFICATIONS_COALESCED: Final = Metric(
+    name="statesvc.notifications.coalesced",
+    instrument=Instrument.COUNTER,
+    unit="{notification}",
+    description="Notifications left out because too much waited; a later one of the same shipment says so.",
+)
 NOTIFICATION_ATTEMPTS: Final = Metric(
     name="statesvc.notifications.attempts",
     instrument=Instrument.COUNTER,

@@ -31,7 +31,7 @@ def signal_of(outcome: Outcome, status_code: int | None) -> Signal:
         case Outcome.REFUSED:
             busy = status_code is not None and (status_code >= 500 or status_code in _TOO_MANY)
             return Signal.OVERLOADED if busy else Signal.REFUSED
-        case Outcome.GONE | Outcome.ADDRESS_REFUSED | Outcome.UNSIGNED:
+        case Outcome.GONE | Outcome.ADDRESS_REFUSED | Outcome.UNSIGNED | Outcome.COALESCED:
             return Signal.REFUSED
         case _:
             assert_never(outcome)

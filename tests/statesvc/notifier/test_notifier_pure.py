@@ -136,7 +136,8 @@ def test_what_follows_from_each_outcome() -> None:
     assert verdict(Outcome.DELIVERED) == Done()
     assert verdict(Outcome.GONE) == TryAgain(5, disable=True)
     assert verdict(Outcome.GONE, ATTEMPTS_MAX) == TryAgain(86_400, disable=True), "kept for when somebody enables it again"
-    for outcome in set(Outcome) - {Outcome.DELIVERED, Outcome.GONE}:
+    assert verdict(Outcome.COALESCED) == Done()
+    for outcome in set(Outcome) - {Outcome.DELIVERED, Outcome.COALESCED, Outcome.GONE}:
         assert verdict(outcome) == TryAgain(5)
         assert verdict(outcome, ATTEMPTS_MAX) == GiveUp()
 

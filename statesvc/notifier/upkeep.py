@@ -1,0 +1,66 @@
+"""What the notifier does beside sending: forgets what nobody wants, and keeps what waits for each subscriber within its bound."""
+
+import asyncio
+import contextlib
+import random
+from dataclasses import dataclass
+from typing import Any, Final
+
+import psycopg
+import structlog
+from psycopg import AsyncConnection
+
+from events.sql.queries import queries
+from statesvc.notifier.coalesce import Coalescer, overfull
+from statesvc.notifier.surroundings import Surroundings
+from statesvc.wakeup.channels import LOG, OUTBOX
+
+_PURGED_AT_ONCE: Final = 5_000
+
+_SQL = queries("statesvc.notifier", "upkeep")
+_WAKE = queries("statesvc.wakeup", "wakeup")
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BacklogBound:
+    """How much may wait for one subscription before it collapses."""
+
+    count_max: int = 10_000
+    age_seconds: float = 24 * 3600.0
+
+
+class NotifierUpkeep:
+    """Runs at the start and at every sweep until `stop`. Safe beside other notifiers that do the same."""
+
+    def __init__(self, around: Surroundings, *, worker: str, bound: BacklogBound, every_seconds: float) -> None:
+        self._around = around
+        self._bound = bound
+        self._every_seconds = every_seconds
+        self._coalescer = Coalescer(around.keyring, worker=worker)
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        """Ends `run` after the step in progress."""
+        self._stopping.set()
+
+    async def run(self) -> None:
+        """Goes on whatever the database does; what fails is tried again at the next sweep."""
+        while not self._stopping.is_set():
+            try:
+                async with self._around.pool.connection() as connection:
+                    await self.once(connection)
+            except psycopg.Error as error:
+                _log.warning("notifier_upkeep_failed", error=error)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._every_seconds * random.uniform(0.8, 1.2)):  # noqa: S311 - notifiers do it out of step
+                    await self._stopping.wait()
+
+    async def once(self, connection: AsyncConnection[Any]) -> None:
+        """One round."""
+        await connection.execute(_SQL["purge"], {"limit": _PURGED_AT_ONCE})
+        for backlog in await overfull(connection, count_max=self._bound.count_max, age_seconds=self._bound.age_seconds):
+            left_out = await self._coalescer.round(connection, backlog)
+            if left_out:
+                self._around.telemetry.notifications_coalesced.add(left_out)
+                await connection.execute(_WAKE["notify"], {"channels": [OUTBOX, LOG]})

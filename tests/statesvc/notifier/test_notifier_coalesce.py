@@ -1,0 +1,242 @@
+"""When too much waits: what collapses, what it says, and that nothing is lost without a word."""
+
+import asyncio
+import hashlib
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import hypothesis.strategies as st
+import orjson
+import pytest
+from aiohttp import web
+from hypothesis import given
+from psycopg import AsyncConnection
+
+from events.sealing import unsalted
+from statesvc.notifier.body import Gap, Notification, body_of
+from statesvc.notifier.coalesce import Coalescer, Waiting, collapses, overfull
+from statesvc.notifier.evidence import attempt_context
+from statesvc.notifier.upkeep import BacklogBound
+from statesvc.subscriptions import store
+
+FEW = BacklogBound(count_max=5)
+DAY = 24 * 3600
+
+
+def notification(**changed: Any) -> Notification:
+    at = datetime(2026, 3, 1, tzinfo=UTC)
+    made: dict[str, Any] = {
+        "webhook_id": "n1-00",
+        "type": "shipment.status_changed",
+        "created_at": at,
+        "occurred_at": at,
+        "carrier_id": "ups",
+        "tracking_number": "1Z",
+        "from_status": "unknown",
+        "to_status": "in_transit",
+        "sequence": 7,
+    }
+    return Notification(**made | changed)
+
+
+async def coalesce(world: Any, **bound: Any) -> int:
+    left_out = 0
+    coalescer = Coalescer(world.keyring, worker="notifier-1")
+    for backlog in await overfull(world.connection, **{"count_max": 5, "age_seconds": DAY, **bound}):
+        left_out += await coalescer.round(world.connection, backlog)
+    return left_out
+
+
+async def waiting(world: Any) -> list[tuple[UUID, int]]:
+    return [(row[0], row[1]) for row in await world.outbox()]
+
+
+async def test_beyond_the_bound_the_latest_of_each_shipment_stands_for_those_before_it(world: Any, receiver: Any, until: Any) -> None:
+    subscription_id = await world.subscribe()
+    busy, _ = await world.shipment()
+    quiet, _ = await world.shipment()
+    await world.tell(busy, 1, 3, 4, 7, 9)
+    await world.tell(quiet, 2)
+    assert await coalesce(world) == 4
+    assert sorted(await waiting(world)) == sorted([(busy, 9), (quiet, 2)])
+    async with world.notifier():
+        await until(lambda: len(receiver.received) == 2)
+    told = {got.data["sequence"]: got for got in receiver.received}
+    assert told[9].data["gap"] == {"skipped": 4, "from_sequence": 1, "to_sequence": 7}
+    assert "gap" not in told[2].data
+    told[9].verify(world.secrets[subscription_id])
+
+
+async def test_within_the_bound_nothing_collapses(world: Any) -> None:
+    await world.subscribe()
+    await world.tell((await world.shipment())[0], 1, 2, 3, 4, 5)
+    assert await coalesce(world) == 0
+    assert len(await waiting(world)) == 5
+
+
+async def test_what_is_too_old_collapses_and_its_neighbours_do_not(world: Any) -> None:
+    await world.subscribe()
+    old, _ = await world.shipment()
+    await world.tell(old, 1)
+    await world.database.clock.advance(DAY + 1)
+    new, _ = await world.shipment()
+    await world.tell(old, 2)
+    await world.tell(new, 1, 2)
+    assert await coalesce(world) == 1
+    assert sorted(await waiting(world)) == sorted([(old, 2), (new, 1), (new, 2)])
+
+
+async def test_who_opted_out_is_told_each_one_however_late(world: Any) -> None:
+    await world.subscribe(coalesce=False)
+    await world.tell((await world.shipment())[0], *range(1, 20))
+    await world.database.clock.advance(10 * DAY)
+    assert await coalesce(world) == 0
+    assert len(await waiting(world)) == 19
+
+
+async def test_one_that_waits_for_its_retry_is_stood_for_at_once(world: Any, receiver: Any, until: Any) -> None:
+    await world.subscribe()
+    shipment_id, _ = await world.shipment()
+    receiver.statuses(500, 200)
+    await world.tell(shipment_id, 1)
+    async with world.notifier() as notifier:
+        await until(lambda: receiver.received)
+        await until(lambda: notifier.in_flight == 0)
+        await world.tell(shipment_id, *range(2, 9))
+        assert await coalesce(world) == 7
+        await world.wake()
+        await until(lambda: len(receiver.received) == 2)
+    assert receiver.received[1].data["gap"] == {"skipped": 7, "from_sequence": 1, "to_sequence": 7}
+
+
+async def test_what_is_under_way_is_left_alone_and_told_before(world: Any, receiver: Any, until: Any) -> None:
+    await world.subscribe()
+    shipment_id, _ = await world.shipment()
+    await world.tell(shipment_id, *range(1, 9))
+    answered = asyncio.Event()
+
+    async def answer(_got: Any) -> Any:
+        await answered.wait()
+        return web.Response()
+
+    receiver.answer = answer
+    async with world.notifier() as notifier:
+        await until(lambda: receiver.received)
+        assert await coalesce(world) == 6
+        receiver.answer = None
+        answered.set()
+        await until(lambda: len(receiver.received) == 2)
+        await until(lambda: notifier.in_flight == 0)
+    assert [got.data["sequence"] for got in receiver.received] == [1, 8]
+    assert receiver.received[1].data["gap"] == {"skipped": 6, "from_sequence": 2, "to_sequence": 7}
+
+
+async def test_what_was_sent_before_never_gets_another_body(world: Any) -> None:
+    await world.subscribe()
+    shipment_id, _ = await world.shipment()
+    await world.tell(shipment_id, *range(1, 9))
+    await world.connection.execute("UPDATE statesvc.outbox SET attempts = 1 WHERE sequence = 8")
+    assert await coalesce(world) == 0
+
+
+async def test_a_gap_counts_the_gaps_that_it_swallows(world: Any, receiver: Any, until: Any) -> None:
+    await world.subscribe()
+    shipment_id, _ = await world.shipment()
+    await world.tell(shipment_id, *range(1, 7))
+    assert await coalesce(world) == 5
+    await world.tell(shipment_id, *range(7, 13))
+    assert await coalesce(world) == 6
+    async with world.notifier():
+        await until(lambda: receiver.received)
+    assert receiver.received[0].data["sequence"] == 12
+    assert receiver.received[0].data["gap"] == {"skipped": 11, "from_sequence": 1, "to_sequence": 11}
+
+
+async def test_each_one_left_out_is_an_entry_of_the_log_with_the_body_that_was_not_sent(world: Any) -> None:
+    await world.subscribe()
+    shipment_id, key = await world.shipment()
+    await world.tell(shipment_id, *range(1, 7))
+    await coalesce(world)
+    rows = await world.rows("SELECT sequence, outcome, number, duration_ms, canonical, sealed_part FROM statesvc.attempt ORDER BY sequence")
+    assert [row[:4] for row in rows] == [(sequence, "coalesced", 1, 0) for sequence in range(1, 6)]
+    ((entries,),) = await world.rows("SELECT sum(entries) FROM statesvc.batch WHERE writer = 'notifier-1'")
+    assert entries == 5
+    document = orjson.loads(rows[0][4])
+    part = orjson.loads(unsalted(key.open(rows[0][5], attempt_context(shipment_id, document["webhook_id"], 1))))
+    salt = bytes.fromhex(part["body_salt"])
+    (change,) = world.changes(shipment_id, 1)
+    ((created_at,),) = await world.rows("SELECT created_at FROM statesvc.notification WHERE sequence = 1")
+    body = body_of(notification(sequence=1, created_at=created_at, occurred_at=change.occurred_at, tracking_number=change.tracking_number))
+    assert hashlib.sha256(salt + body).hexdigest() == document["body_commitment"]
+
+
+async def test_one_that_was_left_out_is_replayed_under_its_own_id(world: Any, receiver: Any, until: Any) -> None:
+    subscription_id = await world.subscribe()
+    shipment_id, _ = await world.shipment()
+    await world.tell(shipment_id, *range(1, 7))
+    await coalesce(world)
+    await world.connection.execute(
+        "INSERT INTO statesvc.outbox (subscription_id, shipment_id, sequence, available_at, created_at)"
+        " VALUES (%s, %s, 3, statesvc.clock(), statesvc.clock())",
+        (subscription_id, shipment_id),
+    )
+    async with world.notifier():
+        await until(lambda: len(receiver.received) == 2)
+    ids = dict(await world.rows("SELECT sequence, webhook_id FROM statesvc.notification"))
+    assert [(got.data["sequence"], got.webhook_id) for got in receiver.received] == [(3, ids[3]), (6, ids[6])]
+
+
+async def test_two_at_once_leave_out_each_one_once(world: Any) -> None:
+    await world.subscribe()
+    for _ in range(30):
+        await world.tell((await world.shipment())[0], 1, 2, 3)
+    (backlog,) = await overfull(world.connection, count_max=5, age_seconds=DAY)
+    async with await AsyncConnection.connect(world.database.service_dsn, autocommit=True) as other:
+        counts = await asyncio.gather(
+            *(Coalescer(world.keyring, worker="w").round(connection, backlog) for connection in (world.connection, other))
+        )
+    assert sum(counts) == 60
+    assert len(await waiting(world)) == 30
+    assert len(await world.attempts()) == 60
+
+
+async def test_a_running_notifier_keeps_the_backlog_of_a_paused_subscription_within_its_bound(world: Any, until: Any) -> None:
+    subscription_id = await world.subscribe()
+    await store.turn(world.connection, subscription_id, "pause", actor="key:test")
+    shipment_id, _ = await world.shipment()
+    await world.tell(shipment_id, *range(1, 30))
+
+    async def collapsed() -> bool:
+        return await waiting(world) == [(shipment_id, 29)]
+
+    async with world.notifier(backlog=FEW):
+        await until(collapsed)
+
+
+waiting_rows = st.lists(
+    st.builds(
+        Waiting,
+        shipment_id=st.sampled_from([UUID(int=1), UUID(int=2)]),
+        sequence=st.integers(1, 50),
+        attempts=st.integers(0, 2),
+        stands=st.booleans(),
+    ),
+    unique_by=lambda one: (one.shipment_id, one.sequence),
+).map(lambda rows: sorted(rows, key=lambda one: (one.shipment_id, one.sequence)))
+
+
+@given(waiting_rows)
+def test_only_the_last_stands_and_only_if_it_was_never_sent(rows: list[Waiting]) -> None:
+    for collapse in collapses(rows):
+        mine = [row for row in rows if row.shipment_id == collapse.last.shipment_id]
+        assert [*collapse.skipped, collapse.last] == mine
+        assert len(mine) > 1
+        assert collapse.last.attempts == 0
+        assert not collapse.last.stands
+
+
+@pytest.mark.parametrize("gap", [None, Gap(skipped=2, from_sequence=1, to_sequence=5)])
+def test_the_body_says_its_gap_and_only_then(gap: Gap | None) -> None:
+    data = orjson.loads(body_of(notification(gap=gap)))["data"]
+    assert data.get("gap") == (None if gap is None else {"skipped": 2, "from_sequence": 1, "to_sequence": 5})
