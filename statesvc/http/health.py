@@ -8,7 +8,7 @@ nobody loads the database through a call without a key.
 import asyncio
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from importlib.resources import files
 from typing import Final
 
@@ -83,8 +83,17 @@ class Readiness:
         return [f"migrations are pending ({', '.join(f'{version:04}' for version in pending)}): run `statesvc migrate`"] if pending else []
 
 
-def health_routes(readiness: Readiness, exposition: Callable[[], bytes]) -> list[Route]:
-    """`/livez`, `/readyz`, `/metrics` of any role. `exposition` answers all metrics in the Prometheus text format."""
+async def _nothing_to_sample() -> None:
+    """Most metrics are recorded where they happen."""
+
+
+def health_routes(
+    readiness: Readiness, exposition: Callable[[], bytes], *, sample: Callable[[], Awaitable[None]] = _nothing_to_sample
+) -> list[Route]:
+    """`/livez`, `/readyz`, `/metrics` of any role.
+
+    `exposition` answers all metrics in the Prometheus text format; `sample` first brings up to date what is read on a scrape only.
+    """
 
     async def livez(_request: web.Request) -> web.StreamResponse:
         return answer({"status": "alive"})
@@ -96,6 +105,7 @@ def health_routes(readiness: Readiness, exposition: Callable[[], bytes]) -> list
         return answer({"status": "ready"})
 
     async def metrics(_request: web.Request) -> web.StreamResponse:
+        await sample()
         return web.Response(body=exposition(), headers={"Content-Type": _EXPOSITION})
 
     return [

@@ -4,6 +4,7 @@ from contextlib import AsyncExitStack
 
 from events.carriers import CARRIERS
 from statesvc import __version__
+from statesvc.api.read.depths import Depths
 from statesvc.api.routes import routes as api_routes
 from statesvc.bodies.folder import archive_folder
 from statesvc.http.app import documentation_routes
@@ -61,8 +62,10 @@ async def run(launch: Launch) -> int:
             ),
             *subscription_routes(pool=base.pool, keyring=base.keyring, waker=base.waker, sender=sender, allowed=allowed),
         ]
-        health = health_routes(base.readiness, base.telemetry.exposition)
-        documentation = documentation_routes([*calls, *health], version=__version__)
+        depths = Depths(base.pool)
+        depths.report_to(base.telemetry)
+        calls += health_routes(base.readiness, base.telemetry.exposition, sample=depths.sample)
+        documentation = documentation_routes(calls, version=__version__)
         server = await serve(launch, base, keys=keys, routes=[*calls, *documentation])
         stack.push_async_callback(server.stop)
         return await live(

@@ -16,9 +16,9 @@ from statesvc.roles.lifetime import Part
 log = structlog.get_logger()
 
 
-async def serve(launch: Launch, base: Foundation, *, keys: Keys, routes: Sequence[Route] = ()) -> Server:
-    """Listens, with livez, readyz and metrics beside `routes`."""
-    calls = [*routes, *health_routes(base.readiness, base.telemetry.exposition)]
+async def serve(launch: Launch, base: Foundation, *, keys: Keys, routes: Sequence[Route] | None = None) -> Server:
+    """Listens, with livez, readyz and metrics alone unless there are `routes`."""
+    calls = health_routes(base.readiness, base.telemetry.exposition) if routes is None else routes
     app = build_app(calls, keys=keys)
 
     async def say_farewell(_request: web.Request, response: web.StreamResponse) -> None:

@@ -34,6 +34,7 @@ class Attribute(StrEnum):
     TYPE = "type"
     POOL = "pool"
     STATE = "state"
+    ATTEMPT = "attempt"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +66,7 @@ INGEST_DUPLICATES: Final = Metric(
     name="statesvc.ingest.duplicates",
     instrument=Instrument.COUNTER,
     unit="{message}",
-    description="Byte-identical retries that made no new work.",
+    description="Byte-identical retries that made no new work: over the ACKs of a carrier, the rate at which it retries.",
     attributes=(Attribute.CARRIER,),
 )
 MESSAGES_CLAIMED: Final = Metric(
@@ -74,6 +75,13 @@ MESSAGES_CLAIMED: Final = Metric(
     unit="{message}",
     description="Messages leased to this worker.",
     attributes=(Attribute.CARRIER,),
+)
+MESSAGE_ATTEMPTS: Final = Metric(
+    name="statesvc.messages.attempts",
+    instrument=Instrument.COUNTER,
+    unit="{attempt}",
+    description="Attempts at messages by their number: 1, 2, 3, 4, 5, more. All but 1 follow a failure, a death or a lease that ran out.",
+    attributes=(Attribute.CARRIER, Attribute.ATTEMPT),
 )
 MESSAGES_SETTLED: Final = Metric(
     name="statesvc.messages.settled",
@@ -223,6 +231,34 @@ SEALER_REFUSES: Final = Metric(
     instrument=Instrument.OBSERVED_GAUGE,
     unit="1",
     description="1 while the log contradicts a head that was published: nothing is signed until a human has looked.",
+)
+INBOX_DEPTH: Final = Metric(
+    name="statesvc.inbox.depth",
+    instrument=Instrument.OBSERVED_GAUGE,
+    unit="{message}",
+    description="Messages in the inbox: ready, leased (in a worker's hands), scheduled (their time is yet to come), held (kill switch). "
+    "Counted in the table, each as far as 100,000; every api process says the same.",
+    attributes=(Attribute.CARRIER, Attribute.STATE),
+)
+INBOX_OLDEST_READY: Final = Metric(
+    name="statesvc.inbox.oldest_ready",
+    instrument=Instrument.OBSERVED_GAUGE,
+    unit="s",
+    description="How long the first message that is ready has been ready; 0 where none is.",
+    attributes=(Attribute.CARRIER,),
+)
+OUTBOX_DEPTH: Final = Metric(
+    name="statesvc.outbox.depth",
+    instrument=Instrument.OBSERVED_GAUGE,
+    unit="{notification}",
+    description="Notifications in the outbox: ready, leased (on their way), scheduled. Counted as those of the inbox are.",
+    attributes=(Attribute.STATE,),
+)
+DEAD_LETTERS_OPEN: Final = Metric(
+    name="statesvc.dead_letters.open",
+    instrument=Instrument.OBSERVED_GAUGE,
+    unit="{dead_letter}",
+    description="Dead letters that wait for a human.",
 )
 LISTENER_UP: Final = Metric(
     name="statesvc.listener.up",

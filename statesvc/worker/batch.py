@@ -30,6 +30,8 @@ log = structlog.get_logger()
 
 _READ_AT_ONCE: Final = 32
 _ALONE_AFTER_RETRIES: Final = 2
+_ATTEMPTS_TOLD: Final = 5
+"""Attempts beyond it are counted together."""
 Pool = AsyncConnectionPool[AsyncConnection[Any]]
 
 
@@ -48,6 +50,7 @@ class Workshop:
 async def process(workshop: Workshop, messages: Sequence[Message], *, lease_ends: float) -> int:
     """Reads, applies and settles `messages` (all of one token). `lease_ends` on the monotonic clock. Returns how many changes to tell."""
     token = messages[0].token
+    _count_attempts(workshop.telemetry, messages)
     await _refresh_mappings(workshop, lease_ends=lease_ends)
     with workshop.telemetry.stage(Stage.NORMALIZE, messages=len(messages)):
         reads: list[Read] = []
@@ -219,6 +222,12 @@ async def _give_back(workshop: Workshop, token: UUID, reads: Sequence[Read], ret
         workshop.telemetry.messages_buried.add(count, {"carrier": carrier_id, "cause": Cause.ATTEMPTS_EXHAUSTED.value})
     for carrier_id, count in Counter(read.carrier_id for read in reads if retries[read.message_id] < RETRIES_MAX).items():
         workshop.telemetry.messages_retried.add(count, {"carrier": carrier_id})
+
+
+def _count_attempts(telemetry: Telemetry, messages: Sequence[Message]) -> None:
+    numbers = Counter((message.carrier_id, message.attempts if message.attempts <= _ATTEMPTS_TOLD else "more") for message in messages)
+    for (carrier_id, attempt), count in numbers.items():
+        telemetry.message_attempts.add(count, {"carrier": carrier_id, "attempt": str(attempt)})
 
 
 def _count(telemetry: Telemetry, applied: Applied) -> None:

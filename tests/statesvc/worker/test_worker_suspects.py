@@ -45,3 +45,16 @@ async def test_nothing_is_in_progress_beside_a_suspect(shop: Shop, monkeypatch: 
         worker.stop()
         await running
     assert beside == [0, 0, 0]
+
+
+async def test_attempts_are_counted_by_their_number(shop: Shop) -> None:
+    await shop.push(*(says({"number": f"N{n}", "status": "in_transit"}) for n in range(3)))
+    assert len(await shop.claim()) == 3
+    await shop.database.clock.advance(31)
+    for _ in range(3):
+        await shop.process(await shop.claim())
+    await shop.push(says({"number": "NEW", "status": "in_transit"}))
+    await shop.process(await shop.claim())
+    told = shop.workshop.telemetry.exposition().decode()
+    assert 'statesvc_messages_attempts_total{attempt="2",carrier="acme"} 3.0' in told
+    assert 'statesvc_messages_attempts_total{attempt="1",carrier="acme"} 1.0' in told
