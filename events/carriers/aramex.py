@@ -1,6 +1,7 @@
 """Aramex: answers of the tracking service (SOAP and its JSON twin). A scan's code is its update code, then the code of its problem.
 
-Times are local to the place, which is printed as `City, Country`; the JSON twin prints an epoch.
+Aramex publishes no list of its update codes; the table holds those on which public integrations agree. Times are local to the place, which
+is printed as `City, Country`; the JSON twin prints an epoch.
 """
 
 import re

@@ -16,7 +16,7 @@ from events.event import Normalized, Place, Raw, Reading
 from events.identity import normalize_number
 from events.reading.formats import TimeFormats
 from events.reading.json import read_json
-from events.reading.lists import JsonObject, child, objects
+from events.reading.lists import JsonObject, as_list, child, objects
 from events.reading.meanings import UNMAPPED, Meaning, meanings
 from events.reading.places import place
 from events.reading.rejections import Rejections
@@ -125,7 +125,9 @@ def _numbers(event: JsonObject) -> tuple[str | None, ...]:
 
 def _values(event: JsonObject, name: str, prefix: str) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
-    for member in (member for member in (event.get(name) or ()) if type(member) is dict) if type(event.get(name)) is list else ():
+    for member in as_list(event.get(name)):
+        if type(member) is not dict:
+            continue
         value = text_unless(member.get(f"{prefix}Value"), PLACEHOLDER)
         values = found.setdefault(text(member.get(f"{prefix}Type")) or "", [])
         if value is not None and value not in values:

@@ -1,6 +1,7 @@
 """Geodis: the shipment with its history (`listSuivis`). A code is situation and justification (`AAR/CFM`); `timeline` is a rollup.
 
-Only justification CFM (conform) says that a situation went as it should; other pairs are known one by one.
+Only justification CFM (conform) says that a situation went as it should; other pairs are known one by one: the codes are those of the
+French standard INOVERT, whose texts La Poste publishes for Colissimo.
 """
 
 from collections.abc import Iterator

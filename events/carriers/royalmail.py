@@ -2,6 +2,7 @@
 
 The summary call has no events but tells the last one, which is a scan like any other. Beside it stands a category, which reads a last
 event whose code is not known (`by_category`). A signature is shown while the item is still on its way: it counts for a delivery only.
+Royal Mail publishes no list of its event codes; the table holds those whose event names are seen in public answers of the API.
 """
 
 from collections.abc import Iterator

@@ -38,7 +38,8 @@ def is_xml(body: bytes) -> bool:
 
 def read_xml(body: bytes) -> Document:
     """Raises UnreadableMessageError: `unreadable`, `refused_xml` (DOCTYPE, entities, XInclude) or `too_complex`."""
-    if not body.strip():
+    body = _without_margin(body)
+    if not body:
         raise UnreadableMessageError(Cause.UNREADABLE, "the body is empty")
     if _PROLOG_WITH_DOCTYPE.match(body):
         raise UnreadableMessageError(Cause.REFUSED_XML, "a DOCTYPE")
@@ -55,6 +56,13 @@ def read_xml(body: bytes) -> Document:
     if XINCLUDE in namespaces:
         raise UnreadableMessageError(Cause.REFUSED_XML, "an XInclude element")
     return Document(root, namespaces)
+
+
+def _without_margin(body: bytes) -> bytes:
+    """Senders print blank lines before the declaration, with or without a BOM, which XML forbids."""
+    if body.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\x00" in body[:4]:
+        return body
+    return body.removeprefix(b"\xef\xbb\xbf").strip(b" \t\r\n")
 
 
 def _strip(root: etree._Element) -> frozenset[str]:

@@ -74,3 +74,15 @@ def test_a_soap_body_is_unwrapped() -> None:
 )
 def test_xml_is_known_by_its_first_character(body: bytes, expected: bool) -> None:  # noqa: FBT001
     assert is_xml(body) is expected
+
+
+@pytest.mark.parametrize("margin", [b"\n\n", b" \r\n\t", b"\xef\xbb\xbf\n", b"\xef\xbb\xbf"])
+def test_what_stands_before_the_declaration_is_left_out(margin: bytes) -> None:
+    assert read_xml(margin + b'<?xml version="1.0" encoding="utf-8"?><a>\xc3\xa9</a>\n\n').root.text == "\u00e9"
+
+
+@pytest.mark.parametrize("margin", [b"\n\n", b"\xef\xbb\xbf \n"])
+def test_a_margin_hides_no_doctype(margin: bytes) -> None:
+    with pytest.raises(UnreadableMessageError) as caught:
+        read_xml(margin + b"<!DOCTYPE a><a/>")
+    assert caught.value.cause is Cause.REFUSED_XML
