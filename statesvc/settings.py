@@ -7,7 +7,7 @@ docstring is its documentation (`statesvc doctor --settings` prints it) and name
 import ipaddress
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self
 
@@ -17,6 +17,9 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 PREFIX: Final = "STATESVC_"
 WEBHOOK_SECRET_PREFIX: Final = "STATESVC_WEBHOOK_SECRET_"  # noqa: S105 - the name of a variable, not a secret
+
+WEBHOOK_IPS_PREFIX: Final = "STATESVC_WEBHOOK_IPS_"
+WEBHOOK_JWKS_PREFIX: Final = "STATESVC_WEBHOOK_JWKS_"
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 PositiveInt = Annotated[int, Field(gt=0)]
@@ -30,6 +33,10 @@ def _split(text: str) -> tuple[str, ...]:
 
 def _split_text(value: object) -> object:
     return _split(value) if isinstance(value, str) else value
+
+
+class SettingError(ValueError):
+    """A variable of one carrier holds what it must not; the message names it and not its value."""
 
 
 Words = Annotated[frozenset[str], NoDecode, BeforeValidator(_split_text)]
@@ -112,6 +119,9 @@ class IngressSettings(BaseSettings):
     """Free bytes on the disk of the embedded server below which webhooks are refused."""
     allow_unsigned_webhooks: Words = Field(default=frozenset(), validation_alias=AliasChoices("STATESVC_ALLOW_UNSIGNED_WEBHOOKS"))
     """Carriers, comma-separated, whose webhooks are taken without a secret; `1`: all."""
+
+    trusted_proxies: Networks = Field(default=(), validation_alias=AliasChoices("STATESVC_TRUSTED_PROXIES"))
+    """Networks (CIDR, comma-separated) of our own proxies: only their X-Forwarded-For says where a webhook comes from."""
 
     def allows_unsigned(self, carrier_id: str) -> bool:
         """Whether this carrier may push without a secret."""
@@ -237,12 +247,21 @@ class Settings:
     telemetry: TelemetrySettings
     webhook_secrets_by_carrier: Mapping[str, tuple[SecretStr, ...]]
 
+    webhook_networks: Mapping[str, tuple[Network, ...]] = field(default_factory=dict)
+    """By upper-case carrier id, as the next."""
+    webhook_key_sets: Mapping[str, str] = field(default_factory=dict)
+
     @property
     def checkpoint_file(self) -> Path | None:
         """Where the newest checkpoint is kept outside the database; beside the embedded server always."""
         if self.sealer.checkpoint_file is not None or self.database.database_url is not None:
             return self.sealer.checkpoint_file
         return self.database.data_dir / "checkpoint"
+
+    def authenticates(self, carrier_id: str) -> bool:
+        """Whether the carrier can prove itself: by a secret, published keys or its address."""
+        name = carrier_id.upper()
+        return name in self.webhook_secrets_by_carrier or name in self.webhook_networks or name in self.webhook_key_sets
 
     def webhook_secrets(self, carrier_id: str) -> tuple[str, ...]:
         """The carrier's live secrets, plain: one, or two during rotation; none when it has none."""
@@ -259,7 +278,7 @@ class Documented:
 
 
 def load_settings() -> Settings:
-    """Reads the environment. Raises pydantic's ValidationError, which names the fields and not their values."""
+    """Reads the environment. Raises pydantic's ValidationError, which names the fields and not their values, or SettingError."""
     return Settings(
         database=DatabaseSettings(),
         keys=KeySettings(),
@@ -271,6 +290,8 @@ def load_settings() -> Settings:
         sealer=SealerSettings(),
         telemetry=TelemetrySettings(),
         webhook_secrets_by_carrier=read_webhook_secrets(os.environ),
+        webhook_networks=read_webhook_networks(os.environ),
+        webhook_key_sets=read_webhook_key_sets(os.environ),
     )
 
 
@@ -283,6 +304,30 @@ def read_webhook_secrets(environment: Mapping[str, str]) -> dict[str, tuple[Secr
     }
 
 
+def read_webhook_networks(environment: Mapping[str, str]) -> dict[str, tuple[Network, ...]]:
+    """`STATESVC_WEBHOOK_IPS_<CARRIER>`, comma-separated CIDRs, by upper-case carrier id. Raises SettingError."""
+    found = {}
+    for name, text in _of_prefix(environment, WEBHOOK_IPS_PREFIX):
+        try:
+            found[name] = tuple(ipaddress.ip_network(part, strict=False) for part in _split(text))
+        except ValueError:
+            raise SettingError(f"{WEBHOOK_IPS_PREFIX}{name} must be networks such as 20.65.16.22/31, comma-separated") from None
+    return found
+
+
+def read_webhook_key_sets(environment: Mapping[str, str]) -> dict[str, str]:
+    """`STATESVC_WEBHOOK_JWKS_<CARRIER>`, a URL, by upper-case carrier id. Raises SettingError."""
+    found = dict(_of_prefix(environment, WEBHOOK_JWKS_PREFIX))
+    for name, url in found.items():
+        if not url.startswith("https://"):
+            raise SettingError(f"{WEBHOOK_JWKS_PREFIX}{name} must be a https URL: whoever can change the keys can sign")
+    return found
+
+
+def _of_prefix(environment: Mapping[str, str], prefix: str) -> Iterator[tuple[str, str]]:
+    return ((name.removeprefix(prefix), text.strip()) for name, text in environment.items() if name.startswith(prefix) and text.strip())
+
+
 def documented_settings() -> Iterator[Documented]:
     """Every setting with its variable, default and meaning."""
     for section in fields(Settings):
@@ -292,14 +337,22 @@ def documented_settings() -> Iterator[Documented]:
     yield Documented(
         f"{WEBHOOK_SECRET_PREFIX}<CARRIER>", None, "Secrets of a carrier's webhooks, comma-separated: two live ones during rotation."
     )
+    yield Documented(
+        f"{WEBHOOK_IPS_PREFIX}<CARRIER>",
+        None,
+        "Networks (CIDR, comma-separated) from which alone a carrier may push: the proof where it has no secret, beside a secret one more.",
+    )
+    yield Documented(f"{WEBHOOK_JWKS_PREFIX}<CARRIER>", None, "URL of the JSON Web Key Set with a carrier's public keys (shipengine).")
+
+
+def _is_of_a_carrier(name: str) -> bool:
+    return name.startswith((WEBHOOK_SECRET_PREFIX, WEBHOOK_IPS_PREFIX, WEBHOOK_JWKS_PREFIX))
 
 
 def unknown_variables(environment: Mapping[str, str]) -> list[str]:
     """Variables with our prefix that no setting reads: most likely misspelt."""
     known = {setting.variable for setting in documented_settings()}
-    return sorted(
-        name for name in environment if name.startswith(PREFIX) and name not in known and not name.startswith(WEBHOOK_SECRET_PREFIX)
-    )
+    return sorted(name for name in environment if name.startswith(PREFIX) and name not in known and not _is_of_a_carrier(name))
 
 
 def _variable(section: type[BaseSettings], name: str, field: FieldInfo) -> str:

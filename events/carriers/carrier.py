@@ -48,6 +48,18 @@ class Sha256Concat:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Sha256InBody:
+    """Plain SHA-256 over members of the JSON body as they are sent, then the secret, told by another member as hex (17TRACK v1).
+
+    Of a text member its value counts, of any other the bytes that stand in the body.
+    """
+
+    member: str = "sign"
+    signed: tuple[str, ...] = ("event", "data")
+    separator: str = "/"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TimestampedHmac:
     """HMAC-SHA256 over a timestamp, a dot and the raw body; the header holds both (`t=1700000000,v1=<hex>`, Shippo).
 
@@ -67,6 +79,8 @@ class RsaSha256:
 
     signature_header: str
     timestamp_header: str
+    key_id_header: str
+    """Names the key where the carrier publishes its keys as a key set (`STATESVC_WEBHOOK_JWKS_<CARRIER>`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +89,11 @@ class SharedHeader:
 
     header: str
     prefix: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OAuthToken:
+    """`Authorization: Bearer` with a token that the carrier fetched from us (UPS); the secret is `client_id:client_secret`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +108,7 @@ class UrlToken:
     parameter: str = "token"
 
 
-Authentication = Hmac | SharedHeader | Basic | UrlToken | Sha256Concat | TimestampedHmac | RsaSha256
+Authentication = Hmac | SharedHeader | Basic | UrlToken | Sha256Concat | Sha256InBody | TimestampedHmac | RsaSha256 | OAuthToken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from events.carriers.carrier import Carrier, Sha256Concat, UrlToken
+from events.carriers.carrier import Carrier, Sha256Concat, Sha256InBody, UrlToken
 from events.errors import Cause, UnreadableMessageError
 from events.event import Moment, Normalized, Place, Raw, Reading
 from events.reading.enrichment import estimate, with_estimate
@@ -216,5 +216,5 @@ CARRIER: Final = Carrier(
     stable="1",
     formats=("API v2 push and answer", "API v1 push"),
     reread=_reread,
-    authentication=(Sha256Concat(header="sign"), UrlToken()),
+    authentication=(Sha256Concat(header="sign"), Sha256InBody(), UrlToken()),
 )

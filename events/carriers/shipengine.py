@@ -143,5 +143,11 @@ CARRIER: Final = Carrier(
     stable="1",
     formats=("API_TRACK webhook JSON", "Tracking answer JSON"),
     reread=_reread,
-    authentication=(RsaSha256(signature_header="x-shipengine-rsa-sha256-signature", timestamp_header="x-shipengine-timestamp"),),
+    authentication=(
+        RsaSha256(
+            signature_header="x-shipengine-rsa-sha256-signature",
+            timestamp_header="x-shipengine-timestamp",
+            key_id_header="x-shipengine-rsa-sha256-key-id",
+        ),
+    ),
 )

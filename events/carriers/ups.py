@@ -1,12 +1,13 @@
 """UPS: Track Alert webhooks (one activity each) and the answers of its tracking APIs (whole histories, newest first).
 
-UPS has no scan ids. The Track Alert subscription of a number lives 14 days; only 200 is an acknowledgement.
+UPS has no scan ids. It sends a credential of our choice, or a token that it fetches from us before. The Track Alert subscription of a
+number lives 14 days; only 200 is an acknowledgement.
 """
 
 from datetime import datetime
 from typing import Final
 
-from events.carriers.carrier import Ack, Carrier, SharedHeader
+from events.carriers.carrier import Ack, Carrier, OAuthToken, SharedHeader
 from events.carriers.ups_codes import reread
 from events.carriers.ups_json import read_json_message
 from events.carriers.ups_xml import read_xml_message
@@ -29,6 +30,6 @@ CARRIER: Final = Carrier(
     stable="1",
     formats=("Track Alert webhook (JSON)", "Track API (JSON)", "TrackResponse (XML)", "TrackResponse (SOAP)"),
     reread=reread,
-    authentication=(SharedHeader(header="credential"),),
+    authentication=(SharedHeader(header="credential"), OAuthToken()),
     ack=Ack(status=200),
 )

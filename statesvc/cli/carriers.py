@@ -7,7 +7,19 @@ from typing import Any, Final, assert_never
 from psycopg import AsyncConnection
 
 from events.carriers import CARRIERS
-from events.carriers.carrier import Authentication, Basic, Carrier, Hmac, RsaSha256, Sha256Concat, SharedHeader, TimestampedHmac, UrlToken
+from events.carriers.carrier import (
+    Authentication,
+    Basic,
+    Carrier,
+    Hmac,
+    OAuthToken,
+    RsaSha256,
+    Sha256Concat,
+    Sha256InBody,
+    SharedHeader,
+    TimestampedHmac,
+    UrlToken,
+)
 from events.reading.meanings import Meaning
 from events.vocabulary import Kind, Reason, Status
 from statesvc.cli.operator import actor
@@ -83,6 +95,10 @@ def described(method: Authentication) -> str:
             words = f"HMAC-SHA256 with timestamp in {method.header}"
         case RsaSha256():
             words = f"RSA-SHA256 in {method.signature_header}"
+        case Sha256InBody():
+            words = f"SHA-256 of {' and '.join(method.signed)} and secret in the body's {method.member}"
+        case OAuthToken():
+            words = "bearer token fetched from us"
         case SharedHeader():
             words = f"secret in {method.header}"
         case Basic():
@@ -105,6 +121,8 @@ def _described(carrier: Carrier, settings: Settings) -> dict[str, Any]:
         "formats": list(carrier.formats),
         "authentication": [described(method) for method in carrier.authentication],
         "secret": "set" if secrets == 1 else f"{secrets} live" if secrets else "unsigned" if unsigned else "none",
+        "addresses": [str(network) for network in settings.webhook_networks.get(carrier.carrier_id.upper(), ())],
+        "key_set": settings.webhook_key_sets.get(carrier.carrier_id.upper()),
     }
 
 

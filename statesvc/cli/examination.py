@@ -72,18 +72,18 @@ def _settings(settings: Settings, environment: Mapping[str, str]) -> Iterator[Fi
 
 def _carriers(settings: Settings) -> Iterator[Finding]:
     unsigned = sorted(
-        carrier_id for carrier_id in CARRIERS if settings.ingress.allows_unsigned(carrier_id) and not settings.webhook_secrets(carrier_id)
+        carrier_id for carrier_id in CARRIERS if settings.ingress.allows_unsigned(carrier_id) and not settings.authenticates(carrier_id)
     )
     if unsigned:
         yield warning("carriers", f"anybody may push as {', '.join(unsigned)}: STATESVC_ALLOW_UNSIGNED_WEBHOOKS lets them in unsigned")
-    signed = sorted(carrier_id for carrier_id in CARRIERS if settings.webhook_secrets(carrier_id))
+    signed = sorted(carrier_id for carrier_id in CARRIERS if settings.authenticates(carrier_id))
     if signed:
         yield good("carriers", f"secrets are set for {', '.join(signed)}")
     closed = len(CARRIERS) - len(signed) - len(unsigned)
     if closed:
         yield good("carriers", f"{closed} have no secret and are refused ({WEBHOOK_SECRET_PREFIX}<CARRIER> lets one in)")
     known = {carrier_id.upper() for carrier_id in CARRIERS}
-    for name in sorted(set(settings.webhook_secrets_by_carrier) - known):
+    for name in sorted({*settings.webhook_secrets_by_carrier, *settings.webhook_networks, *settings.webhook_key_sets} - known):
         yield warning("carriers", f"{WEBHOOK_SECRET_PREFIX}{name} is for no carrier that is known")
 
 

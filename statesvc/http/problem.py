@@ -47,6 +47,7 @@ class Code(StrEnum):
     NOT_DURABLE = "not_durable"
     OVERLOADED = "overloaded"
     STORAGE_LOW = "storage_low"
+    SIGNING_KEYS_UNAVAILABLE = "signing_keys_unavailable"
     TIMED_OUT = "timed_out"
     HELD = "held"
     NOT_SEALED = "not_sealed"
@@ -84,6 +85,7 @@ MEANINGS: Final[Mapping[Code, Meaning]] = {
     Code.NOT_DURABLE: Meaning(HTTPStatus.SERVICE_UNAVAILABLE, "The message could not be made durable"),
     Code.OVERLOADED: Meaning(HTTPStatus.SERVICE_UNAVAILABLE, "Too much is in flight"),
     Code.STORAGE_LOW: Meaning(HTTPStatus.SERVICE_UNAVAILABLE, "The disk is nearly full"),
+    Code.SIGNING_KEYS_UNAVAILABLE: Meaning(HTTPStatus.SERVICE_UNAVAILABLE, "The carrier's public keys can't be fetched"),
     Code.TIMED_OUT: Meaning(HTTPStatus.SERVICE_UNAVAILABLE, "The answer took too long"),
     Code.HELD: Meaning(HTTPStatus.SERVICE_UNAVAILABLE, "The carrier is on hold"),
     Code.NOT_READY: Meaning(HTTPStatus.SERVICE_UNAVAILABLE, "The process is not ready"),

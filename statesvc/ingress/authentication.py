@@ -8,6 +8,8 @@ import base64
 import binascii
 import hashlib
 import hmac
+import json
+import time
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, assert_never
@@ -23,12 +25,16 @@ from events.carriers.carrier import (
     Basic,
     Carrier,
     Hmac,
+    OAuthToken,
     RsaSha256,
     Sha256Concat,
+    Sha256InBody,
     SharedHeader,
     TimestampedHmac,
     UrlToken,
 )
+from statesvc.ingress.members import members_as_sent
+from statesvc.ingress.token import is_live
 
 Strings = Mapping[str, str]
 """Headers (looked up without regard to case) or query parameters."""
@@ -41,11 +47,13 @@ _NOTHING: Final[Strings] = {}
 class Verifier:
     """The schemes of one carrier with its secrets, prepared once. Any one scheme with any one secret is enough."""
 
-    def __init__(self, schemes: Sequence[Authentication], secrets: Sequence[str]) -> None:
+    def __init__(self, schemes: Sequence[Authentication], secrets: Sequence[str], *, now: Callable[[], float] = time.time) -> None:
+        self._now = now
         live = tuple(secret for secret in secrets if secret)
         self._without_body: list[HeaderCheck] = []
         self._with_body: list[BodyCheck] = []
         self._signature_headers: list[str] = []
+        self._signed_inside = False
         if live:
             for scheme in schemes:
                 self._prepare(scheme, live)
@@ -57,7 +65,7 @@ class Verifier:
 
     def may_be_signed(self, headers: Strings) -> bool:
         """False: no signature was sent, so the body need not be read."""
-        return any(name in headers for name in self._signature_headers)
+        return self._signed_inside or any(name in headers for name in self._signature_headers)
 
     def with_body(self, headers: Strings, body: bytes) -> bool:
         """True where a signature over the body fits."""
@@ -71,12 +79,17 @@ class Verifier:
             case Sha256Concat():
                 self._with_body.append(_sha256_concat_check(scheme, secrets))
                 self._signature_headers.append(scheme.header)
+            case Sha256InBody():
+                self._with_body.append(_sha256_in_body_check(scheme, secrets))
+                self._signed_inside = True
             case TimestampedHmac():
                 self._with_body.append(_timestamped_hmac_check(scheme, secrets))
                 self._signature_headers.append(scheme.header)
             case RsaSha256():
                 self._with_body.append(_rsa_sha256_check(scheme, secrets))
                 self._signature_headers.append(scheme.signature_header)
+            case OAuthToken():
+                self._without_body.append(_oauth_token_check(secrets, self._now))
             case SharedHeader():
                 self._without_body.append(_shared_header_check(scheme, secrets))
             case Basic():
@@ -123,6 +136,29 @@ def _sha256_concat_check(scheme: Sha256Concat, secrets: tuple[str, ...]) -> Body
     return check
 
 
+def _sha256_in_body_check(scheme: Sha256InBody, secrets: tuple[str, ...]) -> BodyCheck:
+    tails = [(scheme.separator + secret).encode() for secret in secrets]
+
+    def check(_headers: Strings, body: bytes) -> bool:
+        members = members_as_sent(body) or {}
+        if not {scheme.member, *scheme.signed} <= members.keys():
+            return False
+        try:
+            digest = binascii.unhexlify(_value(members[scheme.member]).encode("ascii"))
+        except (UnicodeEncodeError, binascii.Error):
+            return False
+        signed = scheme.separator.join(_value(members[name]) for name in scheme.signed).encode("utf-8", "replace")
+        return _equals_any(digest, [hashlib.sha256(signed + tail).digest() for tail in tails])
+
+    return check
+
+
+def _value(member: str) -> str:
+    """The text that a member is, else what stands in the body."""
+    value: str = json.loads(member) if member.startswith('"') else member
+    return value
+
+
 def _timestamped_hmac_check(scheme: TimestampedHmac, secrets: tuple[str, ...]) -> BodyCheck:
     keys = [secret.encode() for secret in secrets]
 
@@ -143,15 +179,20 @@ def _rsa_sha256_check(scheme: RsaSha256, secrets: tuple[str, ...]) -> BodyCheck:
     keys = [key for secret in secrets if (key := _public_key(secret)) is not None]
 
     def check(headers: Strings, body: bytes) -> bool:
-        timestamp = headers.get(scheme.timestamp_header, "").strip()
-        try:
-            signature = base64.b64decode(_bytes(headers.get(scheme.signature_header, "").strip()), validate=True)
-        except binascii.Error:
-            return False
-        signed = _bytes(timestamp) + b"." + body
-        return timestamp != "" and any(_is_signed_by(key, signature, signed) for key in keys)
+        return is_signed(scheme, keys, headers, body)
 
     return check
+
+
+def is_signed(scheme: RsaSha256, keys: Sequence[RSAPublicKey], headers: Strings, body: bytes) -> bool:
+    """Whether one of the keys made the signature."""
+    timestamp = headers.get(scheme.timestamp_header, "").strip()
+    try:
+        signature = base64.b64decode(_bytes(headers.get(scheme.signature_header, "").strip()), validate=True)
+    except binascii.Error:
+        return False
+    signed = _bytes(timestamp) + b"." + body
+    return timestamp != "" and any(_is_signed_by(key, signature, signed) for key in keys)
 
 
 def _public_key(secret: str) -> RSAPublicKey | None:
@@ -179,6 +220,14 @@ def _shared_header_check(scheme: SharedHeader, secrets: tuple[str, ...]) -> Head
     def check(headers: Strings, _query: Strings) -> bool:
         presented = headers.get(scheme.header, "")
         return presented[: len(prefix)].lower() == prefix and _equals_any(_bytes(presented[len(prefix) :]), expected)
+
+    return check
+
+
+def _oauth_token_check(secrets: tuple[str, ...], now: Callable[[], float]) -> HeaderCheck:
+    def check(headers: Strings, _query: Strings) -> bool:
+        scheme, _, token = headers.get("Authorization", "").partition(" ")
+        return scheme.lower() == "bearer" and is_live(token.strip(), secrets=secrets, now=now())
 
     return check
 

@@ -12,6 +12,7 @@ from statesvc.http.operation import Route
 from statesvc.ingress.bounds import DiskRoom, MemoryBound
 from statesvc.ingress.door import build_doors
 from statesvc.ingress.group_commit import GroupCommit
+from statesvc.ingress.oauth import Tokens
 from statesvc.ingress.webhooks import Wakes, Webhooks
 from statesvc.settings import Settings
 from statesvc.telemetry.metrics import Telemetry
@@ -39,8 +40,9 @@ def build_ingress(
     """`pool` has the ingress limits (500 ms to acquire, 1 s a statement); `local_data`: the embedded server's folder, None otherwise."""
     memory = MemoryBound(settings.ingress.memory_bytes_max)
     group_commit = GroupCommit(pool, memory=memory)
+    doors = build_doors(carriers, settings)
     webhooks = Webhooks(
-        doors=build_doors(carriers, settings),
+        doors=doors,
         keys=keys,
         keyring=keyring,
         group_commit=group_commit,
@@ -49,4 +51,4 @@ def build_ingress(
         waker=waker,
         telemetry=telemetry,
     )
-    return Ingress(group_commit, webhooks.routes())
+    return Ingress(group_commit, [*webhooks.routes(), *Tokens(doors, memory=memory).routes()])

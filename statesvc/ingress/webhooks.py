@@ -80,6 +80,7 @@ class Webhooks:
                 Code.NOT_DURABLE,
                 Code.OVERLOADED,
                 Code.STORAGE_LOW,
+                Code.SIGNING_KEYS_UNAVAILABLE,
             ),
             checked=False,
             deadline_seconds=None,
@@ -123,8 +124,9 @@ class Webhooks:
         raise _problem(outcome)
 
     async def _authenticated_body(self, request: web.Request, door: Door) -> bytes:
-        opened = door.opens_by_head(request)
-        if not opened and not door.verifier.may_be_signed(request.headers):
+        admitted = door.admits(request)
+        opened = admitted and door.opens_by_head(request)
+        if not opened and not (admitted and door.may_open_by_body(request)):
             # nothing that a body could prove: it is not even read
             opened = await self._has_key(request)
             if not opened:
@@ -132,7 +134,7 @@ class Webhooks:
         bytes_max = door.carrier.body_bytes_max
         check_head(request, bytes_max=bytes_max, memory=self._memory)
         body = await read_body(request, bytes_max=bytes_max, memory=self._memory)
-        if opened or door.verifier.with_body(request.headers, body) or await self._has_key(request):
+        if opened or (admitted and await door.opens_by_body(request, body)) or await self._has_key(request):
             return body
         raise door.refusal()
 

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from statesvc.settings import documented_settings, load_settings, unknown_variables
+from statesvc.settings import SettingError, documented_settings, load_settings, unknown_variables
 
 
 def test_webhook_secrets_are_found_by_carrier_two_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,3 +45,23 @@ def test_every_setting_says_what_it_means() -> None:
 def test_a_misspelt_variable_is_noticed() -> None:
     environment = {"STATESVC_PORT": "1", "STATESVC_PROT": "1", "STATESVC_WEBHOOK_SECRET_UPS": "x", "DATABASE_URL": "", "PATH": ""}
     assert unknown_variables(environment) == ["STATESVC_PROT"]
+
+
+def test_addresses_and_key_sets_are_found_by_carrier(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STATESVC_WEBHOOK_IPS_FEDEX", "20.65.16.22/31, 2001:db8::1")
+    monkeypatch.setenv("STATESVC_WEBHOOK_JWKS_SHIPENGINE", " https://carrier.example/jwks ")
+    monkeypatch.setenv("STATESVC_WEBHOOK_SECRET_UPS", "s")
+    settings = load_settings()
+    assert [str(network) for network in settings.webhook_networks["FEDEX"]] == ["20.65.16.22/31", "2001:db8::1/128"]
+    assert settings.webhook_key_sets == {"SHIPENGINE": "https://carrier.example/jwks"}
+    assert [settings.authenticates(carrier) for carrier in ("fedex", "shipengine", "ups", "usps")] == [True, True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [("STATESVC_WEBHOOK_IPS_UPS", "20.65.16"), ("STATESVC_WEBHOOK_JWKS_UPS", "http://carrier.example/jwks")],
+)
+def test_what_is_no_network_or_no_https_url_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, variable: str, value: str) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(SettingError, match=variable):
+        load_settings()

@@ -12,7 +12,7 @@ import pytest
 from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from events.carriers.carrier import Ack, Basic, Carrier, Hmac, SharedHeader, UrlToken
+from events.carriers.carrier import Ack, Basic, Carrier, Hmac, OAuthToken, RsaSha256, SharedHeader, UrlToken
 from events.keyring import Keyring
 from events.sealing import MasterKeys, SealingKey
 from statesvc.database.pool import Pool, PoolLimits, make_pool
@@ -25,7 +25,11 @@ from statesvc.telemetry.metrics import Telemetry
 
 LIMITS = PoolLimits(connections_max=4, acquire_seconds=0.5, statement_seconds=1, lock_seconds=1, idle_in_transaction_seconds=5)
 BOOTSTRAP = "bootstrap-key-of-the-tests"
-SECRETS = {"STATESVC_WEBHOOK_SECRET_ACME": "old,new", "STATESVC_WEBHOOK_SECRET_SIGNED": "s"}
+SECRETS = {
+    "STATESVC_WEBHOOK_SECRET_ACME": "old,new",
+    "STATESVC_WEBHOOK_SECRET_SIGNED": "s",
+    "STATESVC_WEBHOOK_SECRET_TOKENS": "id:sec ret",
+}
 
 
 def carrier(carrier_id: str, *authentication: Any, **more: Any) -> Carrier:
@@ -38,6 +42,8 @@ CARRIERS = (
     carrier("acme", SharedHeader(header="credential"), Basic(), UrlToken(), body_bytes_max=100_000),
     carrier("signed", Hmac(header="X-Sign"), ack=Ack(status=202, content_type="text/xml", body=b"<Head>OK</Head>")),
     carrier("nosecret", SharedHeader(header="credential")),
+    carrier("tokens", OAuthToken()),
+    carrier("published", RsaSha256(signature_header="X-Sign", timestamp_header="X-Time", key_id_header="X-Key")),
 )
 
 
@@ -90,10 +96,12 @@ async def pool(database: Any) -> AsyncIterator[Pool]:
 async def serve(database: Any, keyring: Keyring) -> AsyncIterator[Serve]:
     async with AsyncExitStack() as stack:
 
-        async def serve(*, dsn: str | None = None, unsigned: tuple[str, ...] = (), **limits: int) -> Site:
+        async def serve(
+            *, dsn: str | None = None, unsigned: tuple[str, ...] = (), more: dict[str, Any] | None = None, **limits: Any
+        ) -> Site:
             loaded = load_settings()
             ingress_settings = loaded.ingress.model_copy(update={"allow_unsigned_webhooks": frozenset(unsigned), **limits})
-            settings = replace(loaded, ingress=ingress_settings, webhook_secrets_by_carrier=read_webhook_secrets(SECRETS))
+            settings = replace(loaded, ingress=ingress_settings, webhook_secrets_by_carrier=read_webhook_secrets(SECRETS), **(more or {}))
             pool = make_pool(dsn or database.service_dsn, name="test ingress", limits=LIMITS)
             await pool.open(wait=True)
             stack.push_async_callback(pool.close)

@@ -21,16 +21,27 @@ from events.carriers.carrier import (
     Basic,
     Carrier,
     Hmac,
+    OAuthToken,
     RsaSha256,
     Sha256Concat,
+    Sha256InBody,
     SharedHeader,
     TimestampedHmac,
     UrlToken,
 )
 from statesvc.ingress.authentication import Verifier, verify
+from statesvc.ingress.token import TOKEN_SECONDS, issue
 
 CORPUS = Path(os.environ.get("STATESVC_CORPUS", Path(__file__).parents[4] / "shared" / "corpus"))
 BODY = b'{"n": 1}\n'
+
+
+DATA = '{"number": "A\\u0031", "track":[1, 2]}'
+
+
+def signed_inside(secret: str, data: str = DATA, event: str = "TRACKING_UPDATED") -> bytes:
+    sign = hashlib.sha256(f"{event}/{data}/{secret}".encode()).hexdigest()
+    return f'{{"sign" :"{sign}",\n "event":"TRACKING_UPDATED", "data": {data} }}'.encode()
 
 
 def carrier(*schemes: Authentication) -> Carrier:
@@ -96,6 +107,58 @@ def test_another_plain_hash_does_not(presented: str) -> None:
 
 
 @pytest.mark.parametrize("secret", ["old", "new"])
+def test_a_hash_inside_the_body_is_over_the_members_as_they_were_sent(secret: str) -> None:
+    assert accepts(Sha256InBody(), body=signed_inside(secret))
+    assert accepts(Sha256InBody(), body=b"\xef\xbb\xbf" + signed_inside(secret))
+    assert Verifier((Sha256InBody(),), (secret,)).may_be_signed(CIMultiDict())
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        signed_inside("other"),
+        signed_inside("new", event="TRACKING_STOPPED"),
+        signed_inside("new").replace(b"[1, 2]", b"[1,2]"),
+        signed_inside("new").replace(b'"data"', b'"data":1,"data"'),
+        signed_inside("new") + b"}",
+        signed_inside("new")[:-1],
+        b"[1]",
+        b'{"sign": 1, "event": "a", "data": 2}',
+        b'{"sign": "zz", "event": "a", "data": 2}',
+        b'{"event": "a", "data": 2}',
+        b"{" * 100_000,
+        b'{"sign":' + b"[" * 100_000,
+        b"\xff\xfe",
+        b"",
+    ],
+)
+def test_another_hash_inside_the_body_does_not(body: bytes) -> None:
+    assert not accepts(Sha256InBody(), body=body)
+
+
+def test_a_bought_token_fits_until_its_end_and_as_long_as_its_secret_lives() -> None:
+    clock = [1_700_000_000.0]
+    secrets = ("static", "id:old", "id:new")
+    for credentials in ("old", "new"):
+        token = issue("id", credentials, secrets=secrets, now=clock[0])
+        assert token is not None
+        headers = CIMultiDict({"Authorization": f"bearer {token}"})
+        verifier = Verifier((OAuthToken(),), secrets, now=lambda: clock[0])
+        assert verifier.without_body(headers, {})
+        assert not Verifier((OAuthToken(),), ("static", "id:other"), now=lambda: clock[0]).without_body(headers, {})
+        end, _, digest = token.partition(".")
+        for wrong in (f"{int(end) + 1}.{digest}", f"{end}.", f"{end}.\u00e9", digest, "", "\u0661.x", f"{'9' * 400}.{digest}"):
+            assert not verifier.without_body(CIMultiDict({"Authorization": f"Bearer {wrong}"}), {})
+        clock[0] += TOKEN_SECONDS
+        assert not verifier.without_body(headers, {})
+
+
+@pytest.mark.parametrize(("client_id", "client_secret"), [("id", "x"), ("", ""), ("static", ""), ("id", "old,id:new"), ("id:old", "")])
+def test_other_credentials_buy_nothing(client_id: str, client_secret: str) -> None:
+    assert issue(client_id, client_secret, secrets=("static", "id:old", "id:", ":x"), now=0) is None
+
+
+@pytest.mark.parametrize("secret", ["old", "new"])
 def test_an_hmac_over_timestamp_and_body_fits_with_either_secret(secret: str) -> None:
     digest = hmac.new(secret.encode(), b"1700000000." + BODY, "sha256").hexdigest()
     scheme = TimestampedHmac(header="X-Sign")
@@ -111,7 +174,7 @@ def test_an_rsa_signature_over_timestamp_and_body_fits_the_public_key() -> None:
     pem = private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
     one_line = base64.b64encode(private.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).decode()
     signature = base64.b64encode(private.sign(b"2026-03-01T00:00:00Z." + BODY, PKCS1v15(), SHA256())).decode()
-    scheme = RsaSha256(signature_header="X-Sign", timestamp_header="X-Time")
+    scheme = RsaSha256(signature_header="X-Sign", timestamp_header="X-Time", key_id_header="X-Key")
 
     for secrets in ((pem,), ("no key", one_line)):
         assert accepts(scheme, secrets=secrets, x_sign=signature, x_time="2026-03-01T00:00:00Z")

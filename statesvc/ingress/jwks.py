@@ -1,0 +1,129 @@
+"""The public keys that a carrier publishes as a JSON Web Key Set, fetched when they are needed and kept.
+
+A push waits for at most one fetch; a key that is not known is asked for at most once a minute, so that strangers cannot make us fetch.
+While the carrier's server is away the keys that we have go on for a day. The fetch follows no redirect, reads a bounded answer and
+connects to no address of a private network, like the notifier (`statesvc.notifier.addresses`).
+"""
+
+import asyncio
+import base64
+import binascii
+import errno
+import socket
+import time
+from collections.abc import Callable, Mapping, Sequence
+from http import HTTPStatus
+from typing import Any, Final
+
+import orjson
+import structlog
+from aiohttp import ClientError, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey, RSAPublicNumbers
+
+from statesvc.notifier.addresses import Network, may_connect
+
+FETCH_SECONDS: Final = 2.0
+"""Below the 3 s at which the tightest carrier gives up."""
+BYTES_MAX: Final = 64 * 1024
+KEYS_MAX: Final = 64
+BITS_MIN: Final = 2048
+FRESH_SECONDS: Final = 3600.0
+KEPT_SECONDS: Final = 24 * 3600.0
+AGAIN_SECONDS: Final = 60.0
+
+_log = structlog.get_logger()
+Keys = Mapping[str, RSAPublicKey]
+"""By key id."""
+
+
+class KeysUnavailableError(Exception):
+    """The carrier's key server does not answer, and we have no keys of it."""
+
+
+class KeySet:
+    """One carrier's published keys."""
+
+    def __init__(self, url: str, *, allowed: Sequence[Network] = (), clock: Callable[[], float] = time.monotonic) -> None:
+        self._url = url
+        self._allowed = tuple(allowed)
+        self._clock = clock
+        self._keys: Keys = {}
+        self._fetched_at = self._asked_at = -KEPT_SECONDS
+        self._fetching = asyncio.Lock()
+
+    async def key(self, key_id: str) -> RSAPublicKey | None:
+        """The key of this id; None where the carrier publishes none. Raises KeysUnavailableError."""
+        if self._wants_fetch(key_id):
+            async with self._fetching:
+                if self._wants_fetch(key_id):
+                    await self._refresh()
+        if self._clock() - self._fetched_at >= KEPT_SECONDS:
+            raise KeysUnavailableError
+        return self._keys.get(key_id)
+
+    def _wants_fetch(self, key_id: str) -> bool:
+        now = self._clock()
+        return now - self._asked_at >= AGAIN_SECONDS and (key_id not in self._keys or now - self._fetched_at >= FRESH_SECONDS)
+
+    async def _refresh(self) -> None:
+        self._asked_at = self._clock()
+        try:
+            document = await self._fetch()
+            self._keys, self._fetched_at = parse_keys(document), self._asked_at
+        except (TimeoutError, ClientError, OSError, ValueError) as error:
+            _log.warning("jwks_unavailable", error_type=type(error).__name__)
+
+    async def _fetch(self) -> bytes:
+        connector = TCPConnector(socket_factory=self._open_socket)
+        timeout = ClientTimeout(total=FETCH_SECONDS)
+        async with (
+            ClientSession(connector=connector, cookie_jar=DummyCookieJar(), timeout=timeout, trust_env=False) as session,
+            session.get(self._url, allow_redirects=False, headers={"Accept": "application/json"}) as response,
+        ):
+            if response.status != HTTPStatus.OK:
+                raise ValueError(f"status {response.status}")
+            document = bytearray()
+            async for part in response.content.iter_chunked(BYTES_MAX):
+                document += part
+                if len(document) > BYTES_MAX:
+                    raise ValueError(f"more than {BYTES_MAX} bytes")
+            return bytes(document)
+
+    def _open_socket(self, address: tuple[Any, ...]) -> socket.socket:
+        family, kind, protocol, _, where = address
+        if not may_connect(where[0], self._allowed):
+            raise OSError(errno.EACCES, "keys may not live at this address")
+        return socket.socket(family=family, type=kind, proto=protocol)
+
+
+def parse_keys(document: bytes) -> Keys:
+    """The RSA keys for signatures of a key set; others are left out. Raises ValueError where it is no key set."""
+    value = orjson.loads(document)
+    if type(value) is not dict or type(value.get("keys")) is not list:
+        raise ValueError("no `keys`")
+    found = {}
+    for member in value["keys"][:KEYS_MAX]:
+        if isinstance(member, dict) and isinstance(key_id := member.get("kid"), str) and (key := _rsa_key(member)) is not None:
+            found[key_id] = key
+    return found
+
+
+def _rsa_key(member: Mapping[str, object]) -> RSAPublicKey | None:
+    if member.get("kty") != "RSA" or member.get("use", "sig") != "sig" or member.get("alg", "RS256") != "RS256":
+        return None
+    modulus, exponent = _number(member.get("n")), _number(member.get("e"))
+    if modulus is None or exponent is None or modulus.bit_length() < BITS_MIN:
+        return None
+    try:
+        return RSAPublicNumbers(exponent, modulus).public_key()
+    except ValueError:
+        return None
+
+
+def _number(printed: object) -> int | None:
+    if not isinstance(printed, str) or not printed.isascii():
+        return None
+    try:
+        return int.from_bytes(base64.urlsafe_b64decode(printed + "=" * (-len(printed) % 4)), "big")
+    except binascii.Error:
+        return None

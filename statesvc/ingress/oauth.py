@@ -1,0 +1,102 @@
+"""`POST /v1/webhooks/{carrier_id}/oauth/token`: a carrier buys a bearer token with its client credentials (RFC 6749, section 4.4).
+
+The credentials are a secret of the carrier in the form `client_id:client_secret`. Errors have the RFC's own form, for a program of the
+carrier reads them.
+"""
+
+import base64
+import binascii
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+from urllib.parse import parse_qs, unquote_plus
+
+import orjson
+from aiohttp import hdrs, web
+
+from statesvc.http.operation import Route, operation
+from statesvc.http.problem import OK, Code, Problem
+from statesvc.ingress.body import check_head, read_body
+from statesvc.ingress.bounds import MemoryBound
+from statesvc.ingress.door import Door, Doors
+from statesvc.ingress.token import TOKEN_SECONDS, issue
+
+BODY_BYTES_MAX: Final = 4096
+FIELDS_MAX: Final = 16
+
+_NO_CHALLENGE: Final[Mapping[str, str]] = {}
+_CHALLENGE: Final[Mapping[str, str]] = {hdrs.WWW_AUTHENTICATE: 'Basic realm="webhooks"'}
+_NO_STORE: Final[Mapping[str, str]] = {hdrs.CACHE_CONTROL: "no-store", hdrs.PRAGMA: "no-cache"}
+
+
+class Tokens:
+    """The handler with what it needs; one for all carriers."""
+
+    def __init__(self, doors: Doors, *, memory: MemoryBound, now: Callable[[], float] = time.time) -> None:
+        self._doors = doors
+        self._memory = memory
+        self._now = now
+
+    def routes(self) -> Sequence[Route]:
+        """The call."""
+        contract = operation(
+            summary="A carrier fetches a token for its webhooks",
+            description="OAuth 2.0 client credentials: `grant_type=client_credentials` as a form, the credentials by HTTP basic "
+            "authentication or as `client_id` and `client_secret`. They are a secret of the carrier, `client_id:client_secret`.",
+            scope=None,
+            tag="webhooks",
+            statuses={OK: "`access_token`, for `Authorization: Bearer` on the carrier's webhooks, and `expires_in` in seconds"},
+            problems=(Code.UNKNOWN_CARRIER, Code.UNSIGNED_CARRIER, Code.BAD_SIGNATURE, Code.BAD_REQUEST, Code.TOO_LARGE),
+            checked=False,
+            deadline_seconds=None,
+        )
+        return [Route("POST", "/v1/webhooks/{carrier_id}/oauth/token", self.sell, contract)]
+
+    async def sell(self, request: web.Request) -> web.Response:
+        """Answers one request for a token."""
+        door = self._doors.get(request.match_info["carrier_id"])
+        if door is None or not door.issues_tokens:
+            raise Problem(Code.UNKNOWN_CARRIER, "no carrier of this id fetches tokens")
+        if not door.has_secret:
+            raise door.refusal()
+        check_head(request, bytes_max=BODY_BYTES_MAX, memory=self._memory)
+        form = _form(await read_body(request, bytes_max=BODY_BYTES_MAX, memory=self._memory))
+        grant_type = form.get("grant_type", "client_credentials")
+        if grant_type != "client_credentials":
+            return _error(Code.BAD_REQUEST, "unsupported_grant_type")
+        credentials = _basic(request.headers.get(hdrs.AUTHORIZATION, "")) or (form.get("client_id", ""), form.get("client_secret", ""))
+        token = self._token(door, request, *credentials)
+        if token is None:
+            return _error(Code.BAD_SIGNATURE, "invalid_client", _CHALLENGE)
+        document = {"access_token": token, "token_type": "Bearer", "expires_in": TOKEN_SECONDS}
+        return web.Response(body=orjson.dumps(document), content_type="application/json", headers=_NO_STORE)
+
+    def _token(self, door: Door, request: web.Request, client_id: str, client_secret: str) -> str | None:
+        return issue(client_id, client_secret, secrets=door.secrets, now=self._now()) if door.admits(request) else None
+
+
+def _form(body: bytes) -> dict[str, str]:
+    """The form's fields; of a field that stands twice the first."""
+    try:
+        fields = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=FIELDS_MAX)
+    except ValueError:
+        raise Problem(Code.BAD_REQUEST, f"a request for a token has at most {FIELDS_MAX} fields") from None
+    return {name: values[0] for name, values in fields.items()}
+
+
+def _basic(header: str) -> tuple[str, str] | None:
+    """The RFC has both parts encoded as in a form before they are joined."""
+    scheme, _, encoded = header.partition(" ")
+    if scheme.lower() != "basic":
+        return None
+    try:
+        client_id, colon, client_secret = base64.b64decode(encoded.strip().encode("ascii"), validate=True).decode("utf-8").partition(":")
+    except (binascii.Error, UnicodeError):
+        return None
+    return (unquote_plus(client_id), unquote_plus(client_secret)) if colon else None
+
+
+def _error(code: Code, error: str, challenge: Mapping[str, str] = _NO_CHALLENGE) -> web.Response:
+    headers: dict[str, str] = {**_NO_STORE, **challenge}
+    document = orjson.dumps({"error": error})
+    return web.Response(body=document, status=Problem(code, error).status, content_type="application/json", headers=headers)

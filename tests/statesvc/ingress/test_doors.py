@@ -1,0 +1,110 @@
+"""Doors that an address opens, a token that was bought here, and a key that the carrier publishes."""
+
+import asyncio
+import base64
+from ipaddress import ip_network
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
+from cryptography.hazmat.primitives.hashes import SHA256
+
+from statesvc.ingress import door
+from statesvc.ingress.jwks import KeysUnavailableError
+from tests.statesvc.ingress.conftest import BOOTSTRAP
+
+HERE = {"webhook_networks": {"ACME": (ip_network("127.0.0.1/32"),), "NOSECRET": (ip_network("127.0.0.0/8"),)}}
+ELSEWHERE = {"webhook_networks": {"ACME": (ip_network("20.65.16.22/31"),), "NOSECRET": (ip_network("20.65.16.22/31"),)}}
+PRIVATE = generate_private_key(public_exponent=65537, key_size=2048)
+
+
+async def test_an_address_opens_the_door_of_a_carrier_without_a_secret(serve: Any) -> None:
+    site = await serve(more=HERE)
+    assert (await site.post(b"1", "nosecret", {}))[0] == 200
+
+
+async def test_beside_a_secret_the_address_is_one_proof_more(serve: Any) -> None:
+    site = await serve(more=HERE)
+    assert (await site.post(b"1", headers={}))[0] == 401
+    assert (await site.post(b"1", headers={"credential": "new"}))[0] == 200
+    site = await serve(more=ELSEWHERE)
+    for headers in ({}, {"credential": "new"}, {"credential": "new", "X-Forwarded-For": "20.65.16.22"}):
+        status, answer, _ = await site.post(b"1", headers=headers)
+        assert (status, answer["code"]) == (401, "bad_signature")
+        assert "STATESVC_WEBHOOK_IPS_ACME" in answer["detail"]
+    assert (await site.post(b"1", "nosecret", {}))[0] == 401
+    assert (await site.post(b"1", headers={"Authorization": f"Bearer {BOOTSTRAP}"}))[0] == 200
+
+
+async def test_the_word_of_a_trusted_proxy_counts(serve: Any) -> None:
+    site = await serve(more=ELSEWHERE, trusted_proxies=(ip_network("127.0.0.0/8"),))
+    assert (await site.post(b"1", "nosecret", {"X-Forwarded-For": "1.1.1.1, 20.65.16.23"}))[0] == 200
+    assert (await site.post(b"2", "nosecret", {"X-Forwarded-For": "20.65.16.23, 1.1.1.1"}))[0] == 401
+    assert (await site.post(b"2", "nosecret", {}))[0] == 401
+
+
+async def buy(site: Any, carrier_id: str = "tokens", **more: Any) -> tuple[int, Any, Any]:
+    async with site.session.post(f"http://127.0.0.1:{site.port}/v1/webhooks/{carrier_id}/oauth/token", **more) as answer:
+        return answer.status, await answer.json(content_type=None), answer.headers
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"data": {"grant_type": "client_credentials", "client_id": "id", "client_secret": "sec ret"}},
+        {"data": {"grant_type": "client_credentials"}, "headers": {"Authorization": "Basic " + base64.b64encode(b"id:sec+ret").decode()}},
+        {"headers": {"Authorization": "Basic " + base64.b64encode(b"id:sec%20ret").decode()}},
+    ],
+)
+async def test_a_bought_token_opens_the_door(serve: Any, how: dict[str, Any]) -> None:
+    site = await serve()
+    status, sold, headers = await buy(site, **how)
+    assert (status, sold["token_type"], sold["expires_in"], headers["Cache-Control"]) == (200, "Bearer", 3600, "no-store")
+    assert (await site.post(b"1", "tokens", {"Authorization": f"Bearer {sold['access_token']}"}))[0] == 200
+    assert (await site.post(b"2", "acme", {"Authorization": f"Bearer {sold['access_token']}"}))[0] == 401
+    assert (await site.post(b"2", "tokens", {"Authorization": "Bearer sec ret"}))[0] == 401
+
+
+@pytest.mark.parametrize(
+    ("carrier_id", "data", "expected", "error"),
+    [
+        ("tokens", {"grant_type": "client_credentials", "client_id": "id", "client_secret": "x"}, 401, "invalid_client"),
+        ("tokens", {}, 401, "invalid_client"),
+        ("tokens", {"grant_type": "password"}, 400, "unsupported_grant_type"),
+        ("tokens", {f"f{n}": "" for n in range(20)}, 400, None),
+        ("tokens", {"client_id": "x" * 5000}, 413, None),
+        ("acme", {"grant_type": "client_credentials"}, 404, None),
+        ("nobody", {}, 404, None),
+    ],
+)
+async def test_nobody_else_buys_one(serve: Any, carrier_id: str, data: dict[str, str], expected: int, error: str | None) -> None:
+    status, answer, _ = await buy(await serve(), carrier_id, data=data)
+    assert (status, answer.get("error")) == (expected, error)
+
+
+class Published:
+    """Stands for the fetched key set."""
+
+    def __init__(self, url: str, **_: Any) -> None:
+        self.url = url
+
+    async def key(self, key_id: str) -> Any:
+        await asyncio.sleep(0)
+        if key_id == "away":
+            raise KeysUnavailableError
+        return PRIVATE.public_key() if key_id == "k1" else None
+
+
+async def test_a_signature_by_a_published_key_opens_the_door(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(door, "KeySet", Published)
+    site = await serve(more={"webhook_key_sets": {"PUBLISHED": "https://carrier.example/jwks"}})
+    signature = base64.b64encode(PRIVATE.sign(b"now.1", PKCS1v15(), SHA256())).decode()
+    signed = {"X-Sign": signature, "X-Time": "now", "X-Key": "k1"}
+    assert (await site.post(b"1", "published", signed))[0] == 200
+    for wrong in ({"X-Key": "k2"}, {"X-Time": "later"}, {"X-Key": ""}, {"X-Sign": ""}):
+        assert (await site.post(b"1", "published", signed | wrong))[0] == 401
+    status, answer, headers = await site.post(b"1", "published", signed | {"X-Key": "away"})
+    assert (status, answer["code"], "Retry-After" in headers) == (503, "signing_keys_unavailable", True)
+    unset = await serve()
+    assert (await unset.post(b"1", "published", signed))[0] == 401
