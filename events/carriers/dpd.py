@@ -1,7 +1,7 @@
-"""DPD: steps of the ParcelLifeCycle service (SOAP), traces of DPD France (SOAP) and the group's tracking JSON.
+"""DPD: steps of the ParcelLifeCycle service (SOAP and JSON), traces of DPD France (SOAP) and the group's tracking JSON.
 
-A step of the life cycle counts only once it has been reached, and the answer names no parcel: the request did. `ReturningFromDelivery` is
-back to the depot, not to the sender. Group times are UTC, the others local.
+A step of the life cycle counts only once it has been reached, and the SOAP answer names no parcel: the request did.
+`ReturningFromDelivery` is back to the depot, not to the sender. Group times are UTC, the others local.
 """
 
 import re
@@ -17,7 +17,7 @@ from events.event import Normalized, Place, Raw, Reading
 from events.reading.enrichment import estimate, with_estimate
 from events.reading.formats import TimeFormats
 from events.reading.json import read_json
-from events.reading.lists import JsonObject, child, objects
+from events.reading.lists import JsonObject, as_list, child, objects
 from events.reading.meanings import by_code, meanings
 from events.reading.places import place
 from events.reading.rejections import Rejections
@@ -41,6 +41,7 @@ STEPS: Final = Clock(formats=_TIMES, default_zone="Europe/Berlin")
 FRANCE: Final = Clock(formats=_TIMES, default_zone="Europe/Paris")
 GROUP: Final = Clock(formats=_TIMES)
 _DEPOT: Final = re.compile(r"(?P<city>.+) \((?P<country>[A-Z]{2})\)")
+_LIFE_CYCLE: Final = "parcellifecycleResponse"
 _ERROR_FIELDS: Final = frozenset({"error", "errors", "message", "errorCode", "detail"})
 
 
@@ -107,16 +108,42 @@ def _steps(result: _Element) -> Iterator[Step]:
         fields = texts(step)
         if fields.get("statusHasBeenReached") != "true":
             continue
-        printed = text_at(step, "location/content")
-        depot = _DEPOT.fullmatch(printed or "")
         yield Step(
             where=f"statusInfo[{index}]",
             code=fields.get("status"),
             words=text_at(step, "description/content/content", "label/content"),
             at=text_at(step, "date/content"),
-            place=place(city=depot["city"], country=depot["country"]) if depot else place(city=printed),
+            place=_depot(text_at(step, "location/content")),
             clock=STEPS,
         )
+
+
+def _life_cycle(body: JsonObject, rejections: Rejections) -> Iterator[Item]:
+    """The same steps in JSON, with the number of the parcel."""
+    data = child(body, _LIFE_CYCLE, "parcelLifeCycleData")
+    pointer = f"/{_LIFE_CYCLE}/parcelLifeCycleData/statusInfo"
+    steps = objects(data.get("statusInfo"), pointer, rejections)
+    yield Item(
+        text(child(data, "shipmentInfo").get("parcelLabelNumber")),
+        tuple(
+            Step(
+                where=f"{pointer}/{index}",
+                code=text(step.get("status")),
+                words=text(next(iter(as_list(child(step, "description").get("content"))), None)) or text(step.get("label")),
+                at=text(step.get("date")),
+                place=_depot(text(step.get("location"))),
+                clock=STEPS,
+            )
+            for index, step in steps
+            if step.get("statusHasBeenReached") in (True, "true")
+        ),
+    )
+
+
+def _depot(printed: str | None) -> Place:
+    """`Hamburg (DE)`."""
+    depot = _DEPOT.fullmatch(printed or "")
+    return place(city=depot["city"], country=depot["country"]) if depot else place(city=printed)
 
 
 def _traces(result: _Element) -> Iterator[Step]:
@@ -135,6 +162,9 @@ def _traces(result: _Element) -> Iterator[Step]:
 
 def _from_json(body: object, rejections: Rejections) -> Iterator[Item]:
     if body in ({}, []):
+        return
+    if type(body) is dict and _LIFE_CYCLE in body:
+        yield from _life_cycle(body, rejections)
         return
     found = [("", body)] if type(body) is dict else [(f"/{at}", parcel) for at, parcel in objects(body, "", rejections)]
     known = [(where, parcel) for where, parcel in found if {"events", "trackingNumber"} & parcel.keys()]
@@ -168,7 +198,7 @@ CARRIER: Final = Carrier(
     name="DPD",
     normalizers={"1": normalize},
     stable="1",
-    formats=("ParcelLifeCycle SOAP", "DPD France traces SOAP", "Group tracking JSON"),
+    formats=("ParcelLifeCycle SOAP", "ParcelLifeCycle JSON", "DPD France traces SOAP", "Group tracking JSON"),
     reread=_meaning,
     authentication=(UrlToken(), SharedHeader(header="Webhook-Token")),
 )

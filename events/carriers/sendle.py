@@ -1,4 +1,4 @@
-"""Sendle: the answer of its tracking API, which does not repeat the number that was asked for.
+"""Sendle: the answer of its tracking API, which does not repeat the number that was asked for, and its webhook, which tells one event.
 
 An event's type is its code. `scan_time` is UTC; the local times beside it equal it where Sendle does not know the zone, so they are left
 out. Who signed is told by a sentence of its own, as `Info` after the delivery.
@@ -29,16 +29,17 @@ CODES: Final = meanings("sendle_codes.csv")
 CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d[ %H:%M:%S]"))
 
 _EVENTS: Final = "tracking_events"
+_EVENT_FIELDS: Final = frozenset({"event_type", "scan_time"})
 _ERROR_FIELDS: Final = frozenset({"error", "error_description", "errors", "messages", "state"})
 _SIGNED: Final = re.compile(r"Your parcel was signed for by (?P<name>.+)")
 
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:
-    """Events of one answer."""
+    """Events of one answer or webhook."""
     order = read_json(body)
     if order in ({}, []):
         return Normalized()
-    if type(order) is not dict or not (_EVENTS in order or _ERROR_FIELDS & order.keys()):
+    if type(order) is not dict or not ({_EVENTS, *_EVENT_FIELDS} & order.keys() or _ERROR_FIELDS & order.keys()):
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Sendle")
     rejections = Rejections()
     number = text(order.get("sendle_reference")) or text(order.get("tracking_id"))
@@ -53,15 +54,21 @@ def _meaning(raw: Raw) -> Meaning:
     return CODES.get(((raw.code or "").lower(),), UNMAPPED)
 
 
+def _country(event: JsonObject) -> str | None:
+    """A webhook tells it of the place itself."""
+    return text(child(event, "location_data").get("country")) if "sendle_reference" in event else None
+
+
 def _scans(order: JsonObject, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
     origin, destination = (text(child(order, end).get("country")) for end in ("origin", "destination"))
     country = origin if origin == destination else None
-    for index, event in objects(order.get(_EVENTS), f"/{_EVENTS}", rejections):
+    pushed = _EVENTS not in order and _EVENT_FIELDS & order.keys()
+    for index, event in [(0, order)] if pushed else objects(order.get(_EVENTS), f"/{_EVENTS}", rejections):
         raw, words, reason = Raw(code=text(event.get("event_type"))), text(event.get("description")), text(event.get("reason"))
         line = text(event.get("location")) or text(event.get("origin_location"))
-        where_at = place_in_line(line, country=country if line else None)
+        where_at = place_in_line(line, country=_country(event) or country if line else None)
         yield Scan(
-            where=f"/{_EVENTS}/{index}",
+            where="" if pushed else f"/{_EVENTS}/{index}",
             raw=raw,
             meaning=_meaning(raw),
             time=CLOCK.read(text(event.get("scan_time")), where_at, received_at=received_at),
@@ -75,7 +82,7 @@ CARRIER: Final = Carrier(
     name="Sendle",
     normalizers={"1": normalize},
     stable="1",
-    formats=("Tracking API JSON",),
+    formats=("Tracking API JSON", "Tracking webhook JSON"),
     reread=_meaning,
     authentication=(SharedHeader(header="X-Webhook-Secret"), UrlToken()),
 )

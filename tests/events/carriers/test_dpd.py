@@ -17,6 +17,16 @@ def test_only_reached_steps_are_events_and_the_answer_names_no_parcel() -> None:
     assert [rejection.pointer for rejection in said.rejections] == ["statusInfo[3]"]
 
 
+def test_steps_in_json_name_their_parcel() -> None:
+    said = normalized(CARRIER, "life_cycle.json")
+
+    assert told(said) == [
+        ("01235000000001", "ACCEPTED", "picked_up", "2026-02-07T17:10:00+01:00"),
+        ("01235000000001", "OUT_FOR_DELIVERY", "out_for_delivery", "2026-02-08T07:45:00+01:00"),
+    ]
+    assert (said.readings[0].place, said.readings[0].description) == (Place(city="Hamburg", country="DE"), "DPD has received your parcel.")
+
+
 def test_traces_of_france_are_in_french_time() -> None:
     assert told(normalized(CARRIER, "france.xml")) == [("250000000000000001", "50", "delivered", "2026-07-15T09:15:00+02:00")]
 

@@ -2,6 +2,7 @@ import pytest
 
 from events.carriers.sendle import CARRIER
 from events.errors import Cause, UnreadableMessageError
+from events.event import Place
 from tests.events.carriers.carrier_fixtures import normalized, read, told
 
 
@@ -20,6 +21,12 @@ def test_the_sentence_after_the_delivery_tells_who_signed_it() -> None:
     assert [reading.signed_by for reading in readings] == [None, None, None, "P SAMPLE", None]
     assert readings[0].description == "We tried (Parcel not ready)"
     assert (readings[1].place.region, readings[1].place.country) == ("GA", "US")
+
+
+def test_a_webhook_tells_one_event_with_its_number() -> None:
+    said = normalized(CARRIER, "webhook_delivered.json")
+    assert told(said) == [("S3ND73", "Delivered", "delivered", "2026-03-03T08:20:00+00:00")]
+    assert said.readings[0].place == Place(city="Sydney", region="NSW", country="AU")
 
 
 @pytest.mark.parametrize("body", [b"{}", b'{"error": "not_found"}', b'{"state": "Booking", "tracking_events": []}'])
