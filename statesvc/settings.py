@@ -246,7 +246,6 @@ class Settings:
     sealer: SealerSettings
     telemetry: TelemetrySettings
     webhook_secrets_by_carrier: Mapping[str, tuple[SecretStr, ...]]
-
     webhook_networks: Mapping[str, tuple[Network, ...]] = field(default_factory=dict)
     """By upper-case carrier id, as the next."""
     webhook_key_sets: Mapping[str, str] = field(default_factory=dict)
