@@ -1,4 +1,7 @@
-"""Time formats as explicit lists: what is not printed exactly as one of them is unreadable, never guessed."""
+"""Time formats as explicit lists: what is not printed as one of them is unreadable, never guessed.
+
+Beside its list every format takes what leaves nothing to guess: dates with the year first, and dates with the month's name.
+"""
 
 import re
 from datetime import date, datetime, timedelta
@@ -28,6 +31,24 @@ _DIRECTIVES: Final = {
 }
 _PART: Final = re.compile(r"%-?[A-Za-z]|\[|\]| +|.", re.DOTALL)
 _OFFSET: Final = re.compile(r"(?:UTC|GMT)?\s*([+-]?)(\d{1,2})(?:[:.]?(\d{2}))?", re.ASCII)
+_ZONE: Final = r"\s*(?P<z>[Zz]|UTC|GMT|[+-]\d{2}(?::?\d{2})?)?"
+_TIME: Final = r"(?P<H>\d{1,2}):(?P<M>\d{2})(?::(?P<S>\d{2})(?:[.,](?P<f>\d{1,9}))?)?"
+_HALF_DAY: Final = r"(?P<I>\d{1,2}):(?P<M>\d{2})(?::(?P<S>\d{2}))?\s*(?P<p>[AaPp])\.?[Mm]\.?"
+_YEAR_FIRST: Final = r"(?P<Y>(?:19|20)\d{2})(?P<sign>[-/])(?P<m>\d{1,2})(?P=sign)(?P<d>\d{1,2})"
+_DAY_FIRST: Final = r"(?:[A-Za-z]{3,9},?\s+)?(?P<d>\d{1,2})[- ](?P<b>[A-Za-z]{3,9})\.?[- ,]\s?(?P<Y>\d{4})"
+_MONTH_FIRST: Final = r"(?:[A-Za-z]{3,9},?\s+)?(?P<b>[A-Za-z]{3,9})\.?\s+(?P<d>\d{1,2}),?\s+(?P<Y>\d{4})"
+_BASIC: Final = r"(?P<Y>(?:19|20)\d{2})(?P<m>\d{2})(?P<d>\d{2})T(?P<H>\d{2}):?(?P<M>\d{2})(?::?(?P<S>\d{2})(?:[.,](?P<f>\d{1,9}))?)?"
+_UNAMBIGUOUS: Final = tuple(
+    re.compile(pattern, re.ASCII)
+    for pattern in (
+        *(
+            rf"{date_}{clock}{_ZONE}"
+            for date_ in (_YEAR_FIRST, _DAY_FIRST, _MONTH_FIRST)
+            for clock in (rf"(?:(?:T|,?\s+){_TIME})?", rf",?\s+{_HALF_DAY}")
+        ),
+        _BASIC + _ZONE,
+    )
+)
 _OFFSET_MAX: Final = timedelta(hours=14)
 _OUT_OF_USE: Final = frozenset({date(1, 1, 1), date(1900, 1, 1), date(1970, 1, 1), date(2079, 1, 1), date(9999, 12, 31)})
 
@@ -50,7 +71,7 @@ class Wall(NamedTuple):
 class TimeFormats:
     """A list of formats, tried in turn. Directives are strptime's; `%-m %-d %-H %-I` take one or two digits, `%b` a month's
     name or its first three letters, `%f` stands for the separator and one to nine digits, `%z` for `Z`, `+01:00`, `+0100` or `+01`;
-    `[...]` may be absent; a blank takes any number of blanks.
+    `[...]` may be absent; a blank takes any number of blanks. What is unambiguous is taken beside them.
     """  # noqa: D205 - the list is the summary
 
     __slots__ = ("_patterns",)
@@ -60,10 +81,10 @@ class TimeFormats:
 
     def read(self, printed: str) -> Wall | None:
         """The wall clock; None where no format fits or the date does not exist."""
-        for pattern in self._patterns:
+        for pattern in (*self._patterns, *_UNAMBIGUOUS):
             match = pattern.fullmatch(printed)
-            if match is not None:
-                return _wall(match.groupdict())
+            if match is not None and (wall := _wall(match.groupdict())) is not None:
+                return wall
         return None
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from events.carriers.carrier import Sha256Concat, UrlToken
+from events.carriers.carrier import Sha256Concat, Sha256InBody, UrlToken
 from events.carriers.seventeentrack import CARRIER
 from events.errors import Cause, UnreadableMessageError
 from events.vocabulary import Reason, TzSource
@@ -65,4 +65,4 @@ def test_other_json_is_an_unknown_format(body: bytes) -> None:
 
 
 def test_the_signature_is_a_plain_hash() -> None:
-    assert CARRIER.authentication == (Sha256Concat(header="sign"), UrlToken())
+    assert CARRIER.authentication == (Sha256Concat(header="sign"), Sha256InBody(), UrlToken())

@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 
 from events.carriers import ups
-from events.carriers.carrier import SharedHeader
+from events.carriers.carrier import OAuthToken, SharedHeader
 from events.errors import Cause, UnreadableMessageError
 from events.event import Normalized
 from events.identity import identify
@@ -146,6 +146,6 @@ def test_another_format_is_refused(body: bytes) -> None:
     assert refusal.value.cause is Cause.UNKNOWN_FORMAT
 
 
-def test_ups_takes_only_200_for_a_yes_and_sends_a_static_header() -> None:
+def test_ups_takes_only_200_for_a_yes_and_sends_a_static_header_or_a_token() -> None:
     assert ups.CARRIER.ack.status == 200
-    assert ups.CARRIER.authentication == (SharedHeader(header="credential"),)
+    assert ups.CARRIER.authentication == (SharedHeader(header="credential"), OAuthToken())

@@ -185,3 +185,35 @@ def test_an_epoch_beyond_the_calendar_is_unreadable_and_none_is_absent() -> None
 @pytest.mark.parametrize("printed", ["EST", "+25", "+15:00", "1:2:3", "", "é"])
 def test_what_is_no_offset_is_none(printed: str) -> None:
     assert read_offset(printed) is None
+
+
+@pytest.mark.parametrize(
+    ("printed", "expected"),
+    [
+        ("2024-01-02 03:04", "2024-01-02T03:04:00+00:00"),
+        ("2024-1-2 3:04:05", "2024-01-02T03:04:05+00:00"),
+        ("2024/01/02 03:04:05.25", "2024-01-02T03:04:05.250000+00:00"),
+        ("2024-01-02 03:04:05 +0100", "2024-01-02T03:04:05+01:00"),
+        ("2024-01-02T03:04:05 +01:00", "2024-01-02T03:04:05+01:00"),
+        ("2024-01-02 03:04:05 PM", "2024-01-02T15:04:05+00:00"),
+        ("20240102T030405Z", "2024-01-02T03:04:05+00:00"),
+        ("20240102T0304", "2024-01-02T03:04:00+00:00"),
+        ("2024-01-02 03:04:05 UTC", "2024-01-02T03:04:05+00:00"),
+        ("Tue, 02 Jan 2024 03:04:05 GMT", "2024-01-02T03:04:05+00:00"),
+        ("02-Jan-2024 03:04", "2024-01-02T03:04:00+00:00"),
+        ("2 January 2024", "2024-01-02T00:00:00+00:00"),
+        ("January 2, 2024, 3:04 pm", "2024-01-02T15:04:00+00:00"),
+        ("Tuesday, Jan 2, 2024 12:04 AM", "2024-01-02T00:04:00+00:00"),
+    ],
+)
+def test_what_leaves_nothing_to_guess_is_read_whatever_the_formats(printed: str, expected: str) -> None:
+    moment = Clock(formats=TimeFormats("%-m/%-d/%Y")).read(printed, received_at=RECEIVED_AT)
+    assert moment is not None
+    assert moment.instant.isoformat() == expected
+
+
+@pytest.mark.parametrize(
+    "printed", ["2024-13-02", "2024-01/02", "2024-01-02 25:00", "2024-01-02 13:00 PM", "02 Foo 2024", "1899-01-02", "20240102030405"]
+)
+def test_what_is_no_date_or_bare_digits_is_not(printed: str) -> None:
+    assert Clock(formats=TimeFormats("%-m/%-d/%Y")).read(printed, received_at=RECEIVED_AT) is None
