@@ -19,6 +19,7 @@ from events.reading.lines import place_in_line
 from events.reading.meanings import UNMAPPED, meanings
 from events.reading.rejections import Rejections
 from events.reading.scan import Scan, reading_of
+from events.reading.text import collapse
 from events.reading.times import Clock
 from events.reading.xml import Document, body_of, read_xml, texts
 
@@ -45,7 +46,7 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
         number, words = fields.get("TrackingNum"), fields.get("Status")
         if number == PLACEHOLDER or (number is None and words is None):
             continue
-        shape, where_at = _shape(words or "")
+        shape, where_at = _shape(collapse(words or ""))
         readings += reading_of(
             Scan(
                 where=f"TrackingInfo[{index}]",

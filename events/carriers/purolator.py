@@ -18,6 +18,7 @@ from events.reading.lines import place_in_line
 from events.reading.meanings import UNMAPPED, Meaning, codes_without_text, meanings
 from events.reading.rejections import Rejections
 from events.reading.scan import Scan, readings_of
+from events.reading.text import collapse
 from events.reading.times import Clock
 from events.reading.xml import body_of, read_xml, text_at, texts
 
@@ -59,7 +60,7 @@ def _scans(info: _Element, where: str, received_at: datetime) -> Iterator[Scan]:
         code, words = fields.get("ScanType"), fields.get("Description")
         where_at = place_in_line(text_at(scan, "Depot/Name"), country="CA")
         date, time = fields.get("ScanDate"), fields.get("ScanTime")
-        shape = (words or "").rstrip(" -").lower()
+        shape = collapse(words or "").rstrip(" -").lower()
         yield Scan(
             where=f"{where}/Scan[{index}]",
             raw=Raw(code=code),

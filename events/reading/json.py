@@ -22,14 +22,22 @@ _AS_ZERO: Final = bytes(0x30 if 0x30 <= byte <= 0x39 else byte for byte in range
 _LONG_NUMBER: Final = b"0" * 20
 _BEFORE_A_NUMBER: Final = b":,[- \t\r\n"
 _STRING_OR_BRACKET: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[{\]}]', re.DOTALL)
+_OPENING: Final = ("{", "[")
 _BOMS: Final = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 
 
 def read_json(body: bytes) -> Any:  # noqa: ANN401 - the value of a JSON text has no closed type
-    """The value of a JSON text in UTF-8, UTF-16 or UTF-32, with or without BOM.
+    """The value of a JSON text in UTF-8, UTF-16 or UTF-32, with or without BOM; of one that is wrapped as text, the value inside.
 
     Raises UnreadableMessageError: `unreadable` or `too_complex`.
     """
+    value = _read(body)
+    if type(value) is str and value.lstrip()[:1] in _OPENING:
+        return _read(value.encode())
+    return value
+
+
+def _read(body: bytes) -> Any:  # noqa: ANN401 - as read_json
     if not body.strip(b" \t\r\n"):
         raise UnreadableMessageError(Cause.UNREADABLE, "the body is empty")
     if body.startswith(_BOMS) or b"\x00" in body[:4]:

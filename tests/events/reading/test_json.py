@@ -88,3 +88,13 @@ def test_text_that_cannot_be_stored_is_scrubbed(body: bytes) -> None:
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"])
 def test_every_unicode_encoding_is_read(encoding: str) -> None:
     assert read_json('{"city": "Zoé"}'.encode(encoding)) == {"city": "Zoé"}
+
+
+def test_json_that_is_wrapped_as_text_is_unwrapped_once() -> None:
+    assert read_json(b'"{\\"a\\": [1]}"') == {"a": [1]}
+    assert read_json(b'" [1, 2]"') == [1, 2]
+    assert read_json(b'"text"') == "text"
+    assert read_json(b'["{}"]') == ["{}"]
+    for broken in (b'"{"', b'"{\\"a\\": 1, \\"a\\": 2}"', b'"{} {}"'):
+        with pytest.raises(UnreadableMessageError):
+            read_json(broken)
