@@ -50,7 +50,10 @@ _UNAMBIGUOUS: Final = tuple(
     )
 )
 _OFFSET_MAX: Final = timedelta(hours=14)
-_OUT_OF_USE: Final = frozenset({date(1, 1, 1), date(1900, 1, 1), date(1970, 1, 1), date(2079, 1, 1), date(9999, 12, 31)})
+_OUT_OF_USE: Final = frozenset(
+    date(year, month, day)
+    for year, month, day in ((1, 1, 1), (1753, 1, 1), (1899, 12, 30), (1900, 1, 1), (1970, 1, 1), (2079, 1, 1), (9999, 12, 31))
+)
 
 
 class Wall(NamedTuple):

@@ -26,7 +26,9 @@ SHIFTED: Final = "shifted"
 SPLIT_REGION: Final = "split_region"
 """The place lies in a state with two zones and prints no postal code that decides."""
 
-NO_TIME: Final = frozenset({"00:00:00", "000000", "null", "None"})
+NO_TIME: Final = frozenset({"00:00:00", "000000", "null", "None", "N/A", "-"})
+ZERO_DATE: Final = "0000-00-00"
+"""What MySQL prints for no date."""
 
 
 def received(received_at: datetime, printed: str = "") -> Moment:
@@ -49,7 +51,7 @@ class Clock:
 
     def read(self, printed: str | None, place: Place = NOWHERE, *, received_at: datetime) -> Moment | None:
         """A printed time. Absent or a sentinel (0001-01-01, ...): `received`. None: unreadable, a rejection for the caller to report."""
-        if printed is None or printed in NO_TIME:
+        if printed is None or printed in NO_TIME or printed.startswith(ZERO_DATE):
             return received(received_at, printed or "")
         moment = _read(self, printed, zone_of(place))
         return received(received_at, printed) if moment is _ABSENT else moment

@@ -63,7 +63,13 @@ def test_half_past_thirteen_pm_is_unreadable() -> None:
     assert Clock(formats=TimeFormats("%m/%d/%Y %I:%M %p")).read("01/02/2024 13:05 PM", received_at=RECEIVED_AT) is None
 
 
-@pytest.mark.parametrize("printed", [None, "00:00:00", "0001-01-01T00:00:00", "1970-01-01T00:00:00Z", "9999-12-31", "1900-01-01"])
+@pytest.mark.parametrize(
+    "printed",
+    [
+        *(None, "00:00:00", "N/A", "0000-00-00", "0000-00-00 00:00:00", "0000-00-00T00:00:00Z"),
+        *("0001-01-01T00:00:00", "1970-01-01T00:00:00Z", "9999-12-31", "1900-01-01", "1753-01-01T00:00:00", "1899-12-30"),
+    ],
+)
 def test_an_absent_time_is_when_we_received_it_and_no_part_of_the_identity(printed: str | None) -> None:
     moment = at(OFFSETS, printed)
     assert (moment.instant, moment.tz_source, moment.identity) == (RECEIVED_AT, TzSource.RECEIVED, "")
