@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from events.keyring import Keyring
-from statesvc.api import dead_letters, erasure, log, queue, rollouts, shipments
+from statesvc.api import dead_letters, erasure, legal_holds, log, messages, queue, rollouts, shipments
 from statesvc.api.rollouts import Wakes
 from statesvc.http.keys import Connections
 from statesvc.http.operation import Route
@@ -18,8 +18,10 @@ def routes(*, pool: Connections, keyring: Keyring, waker: Wakes, archive: Path |
     return [
         *shipments.routes(pool, keyring),
         *erasure.routes(pool, keyring, folder=archive, backup_days=backup_days),
+        *messages.routes(pool, keyring, archive),
         *log.routes(pool),
         *queue.routes(pool),
         *dead_letters.routes(pool),
         *rollouts.routes(pool, waker),
+        *legal_holds.routes(pool),
     ]

@@ -44,6 +44,7 @@ class Code(StrEnum):
     TOO_MANY_REQUESTS = "too_many_requests"
     INTERNAL_ERROR = "internal_error"
     DATABASE_UNAVAILABLE = "database_unavailable"
+    BODY_UNAVAILABLE = "body_unavailable"
     NOT_DURABLE = "not_durable"
     OVERLOADED = "overloaded"
     STORAGE_LOW = "storage_low"
@@ -82,6 +83,7 @@ MEANINGS: Final[Mapping[Code, Meaning]] = {
     Code.TOO_MANY_REQUESTS: Meaning(HTTPStatus.TOO_MANY_REQUESTS, "Too many requests"),
     Code.INTERNAL_ERROR: Meaning(HTTPStatus.INTERNAL_SERVER_ERROR, "A defect of this service"),
     Code.DATABASE_UNAVAILABLE: Meaning(HTTPStatus.SERVICE_UNAVAILABLE, "The database does not answer"),
+    Code.BODY_UNAVAILABLE: Meaning(HTTPStatus.SERVICE_UNAVAILABLE, "The archived body cannot be read now"),
     Code.NOT_DURABLE: Meaning(HTTPStatus.SERVICE_UNAVAILABLE, "The message could not be made durable"),
     Code.OVERLOADED: Meaning(HTTPStatus.SERVICE_UNAVAILABLE, "Too much is in flight"),
     Code.STORAGE_LOW: Meaning(HTTPStatus.SERVICE_UNAVAILABLE, "The disk is nearly full"),

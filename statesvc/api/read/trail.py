@@ -5,9 +5,11 @@ conflicts recorded since the window before.
 """
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
+from uuid import UUID
 
 import orjson
 from psycopg import AsyncConnection
@@ -18,6 +20,7 @@ from events.sql.queries import queries
 from statesvc.api.read.event import Seal, event_json, statement
 from statesvc.api.read.personal import Opener
 from statesvc.api.read.shipment import Shipment
+from statesvc.bodies.find import places
 
 _SQL = queries("statesvc.api.read", "trail")
 
@@ -65,13 +68,24 @@ async def trail(connection: AsyncConnection[Any], shipment: Shipment, *, after: 
     for attempt in await read("attempts"):
         attempts[attempt.pop("webhook_id")].append(attempt)
     opener = None if keyring is None else shipment.opener(keyring)
+    events = [_event(row, opener) for row in shown]
+    conflicts = [_conflict(row, keyring) for row in await read("conflicts")]
+    await _place_bodies(connection, [*events, *conflicts])
     return Trail(
-        events=[_event(row, opener) for row in shown],
+        events=events,
         transitions=await read("transitions"),
-        conflicts=[_conflict(row, keyring) for row in await read("conflicts")],
+        conflicts=conflicts,
         notifications=[row | {"attempts": attempts[row["webhook_id"]]} for row in await read("notifications")],
         next_after=None if is_last else window["upto"],
     )
+
+
+async def _place_bodies(connection: AsyncConnection[Any], statements: Sequence[DictRow]) -> None:
+    """Says of each statement where the body of its message is."""
+    messages = {UUID(each["message_id"]): datetime.fromisoformat(each["received_at"]) for each in statements}
+    found = await places(connection, list(messages.items()))
+    for each in statements:
+        each["body_place"] = found[UUID(each["message_id"])].value
 
 
 def _event(row: DictRow, opener: Opener | None) -> DictRow:

@@ -4,6 +4,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -143,14 +144,14 @@ class Waker:
 
 
 @pytest.fixture
-async def api(database: Any) -> AsyncIterator[Api]:
+async def api(database: Any, tmp_path: Path) -> AsyncIterator[Api]:
     pool = make_pool(database.service_dsn, name="api-test", limits=LIMITS)
     await pool.open()
     waker = Waker()
     async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
         await connection.execute("SET timezone = 'UTC'")
         keyring = await load_keyring(connection, MasterKeys([bytes(range(32))]))
-        app = build_app(routes(pool=pool, keyring=keyring, waker=waker, archive=None, backup_days=7), keys=Keys(pool))
+        app = build_app(routes(pool=pool, keyring=keyring, waker=waker, archive=tmp_path / "archive", backup_days=7), keys=Keys(pool))
         async with TestClient(TestServer(app)) as client:
             yield Api(client, connection, Carriers(connection, keyring), keyring, waker.woken)
     await pool.close()

@@ -1,0 +1,28 @@
+"""History is read again from hot and archived bodies alike."""
+
+from dataclasses import replace
+
+import pytest
+
+from statesvc.bodies.find import ArchiveUnavailableError
+from statesvc.renormalize.run import Task, renormalize
+from tests.statesvc.bodies.conftest import Archivist
+from tests.statesvc.renormalize.test_renormalize import candidate_reads, quiet, status
+from tests.statesvc.rollouts.planted import CARRIER, MISREAD
+from tests.statesvc.worker.shop import CARRIER_ID
+
+
+async def test_hot_and_archived_messages_are_read_again_in_one_run(archivist: Archivist) -> None:
+    shop = archivist.shop
+    shop.workshop = replace(shop.workshop, carriers={CARRIER_ID: CARRIER})
+    await candidate_reads(shop, "2")
+    await shop.say({"number": "A1", "status": "in_transit", "code": MISREAD})
+    await archivist.archived()
+    await shop.say({"number": "A2", "status": "in_transit", "code": MISREAD})
+    assert (await status(shop, "A1"), await status(shop, "A2")) == ("delivered", "delivered")
+    task = Task(carrier=CARRIER, keyring=shop.keyring, writer="renormalize-1", actor="tester", read_by="2")
+    with pytest.raises(ArchiveUnavailableError, match="STATESVC_ARCHIVE_DIR"):
+        await renormalize(shop.connection, task, quiet)
+    report = await renormalize(shop.connection, replace(task, archive=archivist.folder), quiet)
+    assert (report.messages, report.corrected, report.unreadable) == (2, 2, 0)
+    assert (await status(shop, "A1"), await status(shop, "A2")) == ("in_transit", "in_transit")

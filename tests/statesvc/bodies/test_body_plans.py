@@ -1,0 +1,86 @@
+"""No step of the archiver reads more than its day, and the hot tables are set up for what they go through."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from events.sql.arrays import timestamps, uuids
+from events.sql.queries import queries
+from statesvc.bodies.day import FIRST, bounds
+from tests.statesvc.bodies.conftest import Archivist
+from tests.statesvc.worker.shop import says
+
+MESSAGES = 300
+
+
+async def plan(archivist: Archivist, file: str, name: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
+    """Every node of the plan that ran."""
+    query = re.sub(r"^--.*\n", "", queries("statesvc.bodies", file)[name], flags=re.MULTILINE)
+    cursor = await archivist.shop.connection.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {query}".encode(), parameters)
+    row = await cursor.fetchone()
+    assert row is not None
+    document = row[0] if not isinstance(row[0], str) else json.loads(row[0])
+
+    def nodes(node: dict[str, Any]) -> list[dict[str, Any]]:
+        return [node, *(deeper for inner in node.get("Plans", ()) for deeper in nodes(inner))]
+
+    return [node for node in nodes(document[0]["Plan"]) if node["Actual Loops"]]
+
+
+@pytest.fixture
+async def filled(archivist: Archivist) -> Archivist:
+    """Three days of messages, and statistics."""
+    for _ in range(3):
+        await archivist.shop.push(*(says({"number": f"N{n}", "status": "in_transit", "minute": n}, envelope=n) for n in range(MESSAGES)))
+        await archivist.shop.work()
+        await archivist.days_pass(1)
+    await archivist.shop.as_owner(
+        "INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at, message_id)"
+        " SELECT 'message', 'unreadable', 'acme', statesvc.clock(), gen_random_uuid() FROM generate_series(1, 2000)"
+    )
+    await archivist.shop.as_owner("ANALYZE")
+    return archivist
+
+
+async def test_a_batch_reads_its_own_day_and_probes_everything_else_by_key(filled: Archivist) -> None:
+    day = await filled.shop.value("SELECT (min(received_at) AT TIME ZONE 'UTC')::date FROM statesvc.body")
+    asked = {**bounds(day), "holds": True, "after": FIRST, "limit": 100, "bytes_max": 1 << 30}
+    nodes = await plan(filled, "day", "day_bodies", asked)
+    assert [node["Relation Name"] for node in nodes if node["Node Type"] == "Seq Scan"] == []
+    bodies = {node["Relation Name"] for node in nodes if str(node.get("Relation Name", "")).startswith("body_")}
+    assert bodies == {f"body_{day:%Y%m%d}"}
+    assert max(node["Actual Rows"] for node in nodes) <= 101
+
+
+async def test_a_body_is_found_by_probes_in_its_own_day(filled: Archivist) -> None:
+    found = await filled.shop.rows("SELECT message_id, received_at FROM statesvc.message ORDER BY received_at LIMIT 5")
+    asked = {"message_ids": uuids([row[0] for row in found]), "received_ats": timestamps([row[1] for row in found])}
+    for name in ("hot_bodies", "places"):
+        nodes = await plan(filled, "find", name, asked)
+        scanned = {node["Relation Name"] for node in nodes if node["Node Type"] == "Seq Scan"} - {"body_kept", "body_archive"}
+        assert scanned == set(), name
+        partitions = {node["Relation Name"] for node in nodes if str(node.get("Relation Name", "")).startswith("body_2")}
+        assert partitions == {f"body_{found[0][1]:%Y%m%d}"}, name
+
+
+async def test_the_tables_that_change_all_the_time_leave_room_and_are_vacuumed_early(archivist: Archivist) -> None:
+    rows = await archivist.shop.rows(
+        "SELECT relname, reloptions FROM pg_class WHERE relnamespace = 'statesvc'::regnamespace AND reloptions IS NOT NULL"
+    )
+    options = {name: dict(option.split("=") for option in given) for name, given in rows}
+    room = {"inbox": "70", "receipt": "80", "lane": "50", "stream": "70", "shipment": "70"}
+    assert {name: options[name]["fillfactor"] for name in room} == room
+    inbox = options["inbox"]
+    assert float(inbox["autovacuum_vacuum_scale_factor"]) <= 0.01
+    assert inbox["autovacuum_vacuum_cost_delay"] == "0"
+
+
+async def test_ciphertext_is_stored_without_a_try_to_compress_it(archivist: Archivist) -> None:
+    rows = await archivist.shop.rows(
+        "SELECT DISTINCT c.relname FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid"
+        " WHERE c.relnamespace = 'statesvc'::regnamespace AND c.relname ~ '^(body|normalized)' AND c.relkind IN ('r', 'p')"
+        " AND a.attname = 'sealed' AND a.attstorage <> 'e'"
+    )
+    assert rows == []

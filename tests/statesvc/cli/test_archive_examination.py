@@ -1,0 +1,93 @@
+"""What doctor says about the archive."""
+
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from statesvc.cli.archive_examination import examine_archive
+from statesvc.cli.finding import Finding, Severity
+from statesvc.settings import load_settings
+from tests.statesvc.bodies.conftest import HOT_DAYS, Archivist
+from tests.statesvc.bodies.conftest import archivist as archivist  # noqa: PLC0414 - a fixture of this suite
+from tests.statesvc.bodies.conftest import log as log  # noqa: PLC0414 - a fixture of this suite
+from tests.statesvc.bodies.conftest import pool as pool  # noqa: PLC0414 - a fixture of this suite
+from tests.statesvc.bodies.conftest import shop as shop  # noqa: PLC0414 - a fixture of this suite
+
+
+@pytest.fixture(autouse=True)
+def _folder(monkeypatch: pytest.MonkeyPatch, archivist: Archivist) -> None:
+    monkeypatch.setenv("STATESVC_ARCHIVE_DIR", str(archivist.folder))
+
+
+async def told(archivist: Archivist) -> list[Finding]:
+    return [finding async for finding in examine_archive(archivist.shop.connection, load_settings())]
+
+
+async def bad(archivist: Archivist) -> str:
+    return "\n".join(finding.text for finding in await told(archivist) if finding.severity is Severity.BAD)
+
+
+async def archived_file(archivist: Archivist) -> tuple[date, Path]:
+    await archivist.shop.say({"number": "A1", "status": "in_transit"})
+    day = await archivist.archived()
+    return day, archivist.folder / str((await archivist.ledger())[day].file_name)
+
+
+async def test_a_good_archive_is_said_to_be_good(archivist: Archivist) -> None:
+    assert [finding.text for finding in await told(archivist)] == ["nothing was old enough yet"]
+    day, _ = await archived_file(archivist)
+    texts = [finding.text for finding in await told(archivist)]
+    assert texts[0].startswith(f"up to {day}")
+    assert "files are there" in texts[-1]
+    assert await bad(archivist) == ""
+
+
+async def test_without_a_folder_archiving_is_off_and_doctor_says_so(archivist: Archivist, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("STATESVC_ARCHIVE_DIR")
+    monkeypatch.setenv("DATABASE_URL", "postgresql://nobody@nowhere/none")
+    (finding,) = await told(archivist)
+    assert (finding.severity, finding.text.startswith("off:")) == (Severity.WARNING, True)
+    monkeypatch.setenv("STATESVC_ARCHIVE_DIR", str(archivist.folder))
+    await archived_file(archivist)
+    monkeypatch.delenv("STATESVC_ARCHIVE_DIR")
+    assert "cannot be read" in await bad(archivist)
+
+
+async def test_the_embedded_server_archives_beside_its_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, archivist: Archivist) -> None:
+    monkeypatch.delenv("STATESVC_ARCHIVE_DIR")
+    monkeypatch.setenv("STATESVC_DATA_DIR", str(tmp_path))
+    assert archivist.folder == tmp_path / "archive"
+    await archived_file(archivist)
+    assert await bad(archivist) == ""
+
+
+async def test_a_missing_a_shortened_and_an_altered_file_are_named(archivist: Archivist) -> None:
+    day, path = await archived_file(archivist)
+    whole = path.read_bytes()
+    path.unlink()
+    assert f"{path.name}: it is missing" in await bad(archivist)
+    path.write_bytes(whole[:-1])
+    assert "bytes, not" in await bad(archivist)
+    path.write_bytes(whole[:50] + bytes([whole[50] ^ 1]) + whole[51:])
+    assert "digest differs" in await bad(archivist)
+    path.write_bytes(whole)
+    assert await bad(archivist) == ""
+    assert day == date.fromisoformat(path.name[7:17])
+
+
+async def test_a_day_that_failed_or_is_overdue_is_named(archivist: Archivist, monkeypatch: pytest.MonkeyPatch) -> None:
+    day = await archivist.today()
+    await archivist.days_pass(HOT_DAYS + 4)
+    assert "overdue" in await bad(archivist)
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as disk:
+        disk.setattr("statesvc.bodies.archive_file.os.fsync", full)
+        await archivist.round()
+    assert f"{day} failed 1 times" in await bad(archivist)
+    await archivist.round()
+    assert await bad(archivist) == ""

@@ -1,0 +1,38 @@
+from typing import Any
+
+import pytest
+from psycopg import AsyncConnection
+
+from tests.conftest import Database
+from tests.statesvc.cli.test_database_commands import Shell, use
+from tests.statesvc.cli.test_database_commands import shell as shell  # noqa: PLC0414 - a fixture of this suite
+
+STREAM = (
+    "INSERT INTO statesvc.stream"
+    " (shipment_id, carrier_id, number, discriminator, version, head_hash, recorded_at, first_recorded_at, sealed_key)"
+    " VALUES (gen_random_uuid(), 'ups', '1Z99', '', 0, sha256(''), statesvc.clock(), statesvc.clock(), '')"
+)
+
+
+async def test_a_hold_is_placed_listed_and_released(database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    use(database, monkeypatch)
+    assert "ever named this tracking number" in await shell("legal-hold", "place", "ups", "1Z99", "--why", "case 7", exit_code=1)
+    async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
+        await connection.execute(STREAM)
+    assert "ups 1Z99: held" in await shell("legal-hold", "place", "ups", "1z-99", "--why", "case 7")
+    assert "stands on this number already" in await shell("legal-hold", "place", "ups", "1Z99", "--why", "case 8", exit_code=1)
+    hold: Any
+    (hold,) = await shell.json("legal-hold", "list")
+    assert (hold["carrier_id"], hold["number"], hold["why"], hold["placed_by"][:4]) == ("ups", "1Z99", "case 7", "cli:")
+    assert "ups 1Z99: released" in await shell("legal-hold", "release", "ups", "1Z99", "--why", "settled")
+    assert "no legal hold stands" in await shell("legal-hold", "list")
+    assert "settled" in await shell("legal-hold", "list", "--all")
+    async with await AsyncConnection.connect(database.service_dsn) as connection:
+        actions = await (await connection.execute("SELECT verb, target FROM statesvc.action ORDER BY batch_id")).fetchall()
+    assert actions == [("place_legal_hold", "shipment ups 1Z99"), ("release_legal_hold", "shipment ups 1Z99")]
+
+
+async def test_wrong_use_is_told(database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    use(database, monkeypatch)
+    assert "no carrier" in await shell("legal-hold", "place", "nobody", "1", "--why", "x", exit_code=2)
+    assert "must say why" in await shell("legal-hold", "place", "ups", "1", "--why", " ", exit_code=2)
