@@ -1,13 +1,13 @@
 """FedEx: whole histories, newest first, pushed (JSON) or polled (JSON, XML). Pushes come out of order.
 
 FedEx has no scan ids and recycles numbers: the unique id beside a number is the shipment's discriminator. Only 200 or 202 is an
-acknowledgement.
+acknowledgement. A push may hold the picture and the signature of a delivery.
 """
 
 from datetime import datetime
 from typing import Final
 
-from events.carriers.carrier import Carrier, Hmac
+from events.carriers.carrier import MIB, Carrier, Hmac
 from events.carriers.fedex_json import read_json_message
 from events.carriers.fedex_scan import meaning
 from events.carriers.fedex_xml import read_xml_message
@@ -31,4 +31,5 @@ CARRIER: Final = Carrier(
     formats=("Track API and Advanced Integrated Visibility push (JSON)", "TrackReply (XML)", "TrackReply (SOAP)"),
     reread=meaning,
     authentication=(Hmac(header="fdx-signature", encoding="base64"),),
+    body_bytes_max=4 * MIB,
 )

@@ -1,13 +1,13 @@
 """UPS: Track Alert webhooks (one activity each) and the answers of its tracking APIs (whole histories, newest first).
 
 UPS has no scan ids. It sends a credential of our choice, or a token that it fetches from us before. The Track Alert subscription of a
-number lives 14 days; only 200 is an acknowledgement.
+number lives 14 days; only 200 is an acknowledgement. A push may hold the picture of a delivery.
 """
 
 from datetime import datetime
 from typing import Final
 
-from events.carriers.carrier import Ack, Carrier, OAuthToken, SharedHeader
+from events.carriers.carrier import MIB, Ack, Carrier, OAuthToken, SharedHeader
 from events.carriers.ups_codes import reread
 from events.carriers.ups_json import read_json_message
 from events.carriers.ups_xml import read_xml_message
@@ -32,4 +32,5 @@ CARRIER: Final = Carrier(
     reread=reread,
     authentication=(SharedHeader(header="credential"), OAuthToken()),
     ack=Ack(status=200),
+    body_bytes_max=4 * MIB,
 )
