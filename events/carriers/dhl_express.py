@@ -4,11 +4,12 @@ Checkpoints are local times of the service area. A waybill with one piece is tha
 piece number is a shipment of its own beside the waybill. Signatories stand on any scan and are believed on a delivery only.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from lxml.etree import _Element
+from lxml.etree import Element, SubElement, _Element
 
 from events.carriers.carrier import Carrier, UrlToken
 from events.errors import Cause, UnreadableMessageError
@@ -21,7 +22,7 @@ from events.reading.meanings import by_code, meanings
 from events.reading.places import country_code, place
 from events.reading.rejections import Rejections
 from events.reading.scan import Scan, readings_of
-from events.reading.text import collapse, text, text_unless
+from events.reading.text import REPLACEMENT, collapse, text, text_unless
 from events.reading.times import Clock
 from events.reading.xml import Document, body_of, is_xml, read_xml, text_at, texts
 
@@ -50,6 +51,16 @@ COUNTRY_NAMES: Final = {
 """Names that DHL Express prints and the list of countries lacks."""
 
 _ANSWERS: Final = ("TrackingResponse", "ErrorResponse", "trackShipmentRequestResponse", "Fault")
+_TWIN: Final = "trackShipmentRequestResponse"
+_TWIN_NAMES: Final = frozenset(
+    {
+        *("trackingResponse", "TrackingResponse", "AWBInfo", "ArrayOfAWBInfoItem", "AWBNumber", "ShipmentInfo", "EstDlvyDate"),
+        *("ShipmentEvent", "ArrayOfShipmentEventItem", "Date", "Time", "ServiceEvent", "EventCode", "Description", "ServiceArea"),
+        *("ServiceAreaCode", "Signatory", "Pieces", "PieceInfo", "ArrayOfPieceInfoItem", "PieceDetails", "LicensePlate"),
+        *("PieceEvent", "ArrayOfPieceEventItem"),
+    }
+)
+_NO_XML: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _ERROR_FIELDS: Final = frozenset({"title", "detail", "message", "error", "errors", "reasons"})
 
 
@@ -149,6 +160,10 @@ def _from_xml(document: Document) -> Iterator[Waybill]:
         return
     if not answer.tag.endswith(_ANSWERS) and answer.find(".//AWBInfo") is None:
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of DHL Express")
+    yield from _from_answer(answer)
+
+
+def _from_answer(answer: _Element) -> Iterator[Waybill]:
     for index, info in enumerate(info for info in _holders(answer, "AWBNumber") if info.tag != "PieceDetails"):
         where = f"AWBInfo[{index + 1}]"
         yield Waybill(
@@ -195,6 +210,11 @@ def _xml_scans(parent: _Element, name: str, where: str) -> Iterator[Checkpoint]:
 def _from_json(body: object, rejections: Rejections) -> Iterator[Waybill]:
     if body in ({}, []):
         return
+    if type(body) is dict and _TWIN in body:
+        answer = Element(_TWIN)
+        _grow(answer, child(body, _TWIN))
+        yield from _from_answer(answer)
+        return
     if type(body) is not dict or ("shipments" not in body and not _ERROR_FIELDS & body.keys()):
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of MyDHL")
     for index, shipment in objects(body.get("shipments"), "/shipments", rejections):
@@ -212,6 +232,16 @@ def _from_json(body: object, rejections: Rejections) -> Iterator[Waybill]:
             ),
             estimate=estimate(text(shipment.get("estimatedDeliveryDate")), ESTIMATES),
         )
+
+
+def _grow(parent: _Element, value: JsonObject) -> None:
+    """The elements that the JSON twin of the SOAP answer stands for, by their names."""
+    for name in (name for name in value if name in _TWIN_NAMES):
+        for member in as_list(value[name]):
+            if type(member) is dict:
+                _grow(SubElement(parent, name), member)
+            elif (found := text(member)) is not None:
+                SubElement(parent, name).text = _NO_XML.sub(REPLACEMENT, found)
 
 
 def _json_scans(parent: JsonObject, where: str, rejections: Rejections) -> Iterator[Checkpoint]:
@@ -238,7 +268,7 @@ CARRIER: Final = Carrier(
     name="DHL Express",
     normalizers={"1": normalize},
     stable="1",
-    formats=("MyDHL API tracking JSON", "MyDHL API tracking SOAP", "XML-PI TrackingResponse"),
+    formats=("MyDHL API tracking JSON", "MyDHL API tracking SOAP and its JSON twin", "XML-PI TrackingResponse"),
     reread=_meaning,
     authentication=(UrlToken(),),
 )

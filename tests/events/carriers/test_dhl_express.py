@@ -45,6 +45,16 @@ def test_the_only_piece_of_a_waybill_is_the_waybill_and_tells_no_scan_twice() ->
     assert [reading.piece for reading in said.readings] == [None, None]
 
 
+def test_the_json_twin_of_the_soap_answer_is_read_like_it() -> None:
+    said = normalized(CARRIER, "soap_twin.json")
+    assert told(said) == [
+        ("6600000021", "PU", "picked_up", "2026-02-09T18:00:00+08:00"),
+        ("6600000021", "AF", "in_transit", "2026-02-10T08:00:00+08:00"),
+        ("6600000022", "OK", "delivered", "2026-02-11T09:30:00+08:00"),
+    ]
+    assert [reading.signed_by for reading in said.readings] == [None, None, "A SAMPLE"]
+
+
 def test_soap_array_items_are_read_like_plain_elements() -> None:
     assert told(normalized(CARRIER, "soap_one_event.xml")) == [("6600000021", "AF", "in_transit", "2026-02-10T08:00:00+08:00")]
 
