@@ -2,79 +2,27 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any, Literal
-from uuid import UUID
+from typing import Any
 
 from aiohttp import web
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
-from events.errors import Cause
-from statesvc.api.parameters import Name
-from statesvc.dead_letters.listing import NEWEST, DeadLetterKind, Filter, list_dead_letters, show_dead_letter
+from statesvc.api.dead_letter_models import (
+    DeadLetter,
+    DeadLetterParameters,
+    DeadLettersParameters,
+    Groups,
+    GroupsParameters,
+    ShownDeadLetter,
+)
+from statesvc.dead_letters.groups import group_dead_letters
+from statesvc.dead_letters.history import history_of
+from statesvc.dead_letters.letter import Filter, way_of
+from statesvc.dead_letters.listing import NEWEST, list_dead_letters, show_dead_letter
 from statesvc.http.answer import answer
 from statesvc.http.keys import Connections
 from statesvc.http.operation import Route, operation, parameters
-from statesvc.http.paging import Page, PageParameters, decode_cursor, encode_cursor
+from statesvc.http.paging import Page, decode_cursor, encode_cursor
 from statesvc.http.problem import Code, Problem
-
-
-class DeadLettersParameters(PageParameters):
-    """Dead letters, the newest first."""
-
-    kind: DeadLetterKind | None = None
-    carrier_id: Name | None = None
-    cause: Cause | None = None
-    open: Annotated[bool | None, Field(description="`true`: not settled yet; `false`: settled. Left out: both.")] = None
-
-
-class DeadLetterParameters(BaseModel):
-    """One dead letter."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    id: Annotated[int, Field(ge=1, le=NEWEST)]
-
-
-class DeadLetter(BaseModel):
-    """One thing that waits for a human, or that a human settled. Holds nothing of the message."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    dead_letter_id: int
-    kind: DeadLetterKind
-    cause: Cause
-    carrier_id: str
-    created_at: AwareDatetime
-    message_id: Annotated[UUID | None, Field(description="Of a code: the message that said it first.")]
-    received_at: AwareDatetime | None
-    raw_type: str | None
-    raw_code: str | None
-    webhook_id: str | None
-    detail: str
-    attempts: int
-    worker: str | None
-    normalizer: str | None
-    resolved_at: AwareDatetime | None
-    resolution: Literal["replayed", "discarded"] | None
-    resolved_by: str | None
-    why: str | None
-
-
-class Statements(BaseModel):
-    """What the log holds of an unknown code."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    events: int
-    shipments: int
-    counts_capped: Annotated[bool, Field(description="The counts mean: at least so many.")]
-    message_ids: Annotated[list[UUID], Field(description="Some messages that said it, to look at.")]
-
-
-class ShownDeadLetter(DeadLetter):
-    """A dead letter; of an unknown code, with what the log holds of it."""
-
-    statements: Statements | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +34,9 @@ class DeadLetters:
     async def list(self, request: web.Request) -> web.StreamResponse:
         """A page, newest first."""
         asked = parameters(request, DeadLettersParameters)
-        wanted = Filter(kind=asked.kind, carrier_id=asked.carrier_id, cause=asked.cause, is_open=asked.open)
+        wanted = Filter(
+            kind=asked.kind, carrier_id=asked.carrier_id, cause=asked.cause, since=asked.since, until=asked.until, is_open=asked.open
+        )
         bound_to: dict[str, Any] = {"list": "dead-letters", **asdict(wanted)}
         before = NEWEST
         if asked.cursor is not None:
@@ -98,19 +48,30 @@ class DeadLetters:
         cursor = None if next_before is None else encode_cursor([next_before], bound_to)
         return answer({"items": letters, "next_cursor": cursor})
 
+    async def groups(self, request: web.Request) -> web.StreamResponse:
+        """The open ones by what went wrong."""
+        asked = parameters(request, GroupsParameters)
+        wanted = Filter(kind=asked.kind, carrier_id=asked.carrier_id, cause=asked.cause, since=asked.since, until=asked.until)
+        async with self.pool.connection() as connection:
+            groups, capped = await group_dead_letters(connection, wanted)
+        items = [{**asdict(group), "way": way_of(group.kind, group.cause)} for group in groups]
+        return answer({"items": items, "counts_capped": capped})
+
     async def show(self, request: web.Request) -> web.StreamResponse:
-        """One dead letter."""
+        """One dead letter, with all that is known about it."""
         asked = parameters(request, DeadLetterParameters)
         async with self.pool.connection() as connection:
             shown = await show_dead_letter(connection, asked.id)
-        if shown is None:
-            raise Problem(Code.NOT_FOUND, f"no dead letter has the id {asked.id}")
-        letter, statements = shown
-        return answer({**asdict(letter), "statements": statements})
+            if shown is None:
+                raise Problem(Code.NOT_FOUND, f"no dead letter has the id {asked.id}")
+            letter, statements = shown
+            history = asdict(await history_of(connection, letter))
+        known = {"way": letter.way, "statements": statements, "attempts_made": history.pop("attempts")}
+        return answer({**asdict(letter), **history, **known})
 
 
 def routes(pool: Connections) -> Sequence[Route]:
-    """The calls about dead letters."""
+    """The calls that read dead letters."""
     letters = DeadLetters(pool)
     return [
         Route(
@@ -128,11 +89,27 @@ def routes(pool: Connections) -> Sequence[Route]:
         ),
         Route(
             "GET",
+            "/v1/dead-letters/groups",
+            letters.groups,
+            operation(
+                summary="Group dead letters by cause",
+                description="The open ones, by kind, cause and carrier, with the details that occur most.",
+                scope="ops",
+                tag="dead letters",
+                parameters=GroupsParameters,
+                response=Groups,
+            ),
+        ),
+        Route(
+            "GET",
             "/v1/dead-letters/{id}",
             letters.show,
             operation(
                 summary="Show a dead letter",
-                description="Of an unknown code: how often it was said, on how many shipments, and in which messages lately.",
+                description=(
+                    "With each attempt, the letters of its earlier and later lives, and what a replay of it means or what stands in its "
+                    "way. Of an unknown code: how often it was said, on how many shipments, and in which messages lately."
+                ),
                 scope="ops",
                 tag="dead letters",
                 parameters=DeadLetterParameters,

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from events.carriers import CARRIERS
 from events.keyring import Keyring
-from statesvc.api import dead_letters, erasure, legal_holds, log, messages, queue, rollouts, shipments
+from statesvc.api import dead_letter_replay, dead_letters, erasure, legal_holds, log, messages, queue, rollouts, shipments
 from statesvc.api.rollouts import Wakes
 from statesvc.http.keys import Connections
 from statesvc.http.operation import Route
@@ -22,6 +23,7 @@ def routes(*, pool: Connections, keyring: Keyring, waker: Wakes, archive: Path |
         *log.routes(pool),
         *queue.routes(pool),
         *dead_letters.routes(pool),
+        *dead_letter_replay.routes(pool, keyring, waker, carriers=CARRIERS, archive=archive),
         *rollouts.routes(pool, waker),
         *legal_holds.routes(pool),
     ]

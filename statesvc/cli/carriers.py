@@ -26,7 +26,8 @@ from statesvc.cli.operator import actor
 from statesvc.cli.output import write_json, write_line, write_table
 from statesvc.cli.refusal import CommandError
 from statesvc.cli.session import service_connection
-from statesvc.dead_letters.listing import NEWEST, Filter, list_dead_letters, show_dead_letter
+from statesvc.dead_letters.letter import Filter
+from statesvc.dead_letters.listing import NEWEST, list_dead_letters, show_dead_letter
 from statesvc.rollouts.categories import COUNT_MAX, codes_by_category
 from statesvc.rollouts.mapping import Code, Mapping, add_mapping, standing_mappings
 from statesvc.settings import Settings, load_settings
@@ -139,7 +140,8 @@ async def _map(settings: Settings, options: argparse.Namespace) -> int:
         meaning = Meaning(kind, Status(options.status) if options.status else None, Reason(options.reason) if options.reason else None)
     async with service_connection(settings) as connection:
         revision = await add_mapping(connection, (options.carrier, options.type, options.code), meaning, why=options.why, actor=actor())
-    write_line(f"revision {revision}; in effect at the next claim. What was read before: statesvc renormalize --carrier {options.carrier}")
+    before = "dead-letters replay --cause unknown_code" if options.what == "map" else "renormalize"
+    write_line(f"revision {revision}; in effect at the next claim. What was read before: statesvc {before} --carrier {options.carrier}")
     return 0
 
 
@@ -180,7 +182,7 @@ async def _unknown(connection: AsyncConnection[Any], mapped: dict[Code, Mapping]
                     "shipments": statements.shipments if statements else 0,
                     "counts_capped": statements.counts_capped if statements else False,
                     "since": letter.created_at.isoformat(timespec="seconds"),
-                    "mapped": f"{mapping.status or mapping.kind}: renormalize" if mapping else None,
+                    "mapped": f"{mapping.status or mapping.kind}: replay its dead letter" if mapping else None,
                     "examples": statements.message_ids if statements else [],
                 }
             )

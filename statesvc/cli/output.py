@@ -20,6 +20,12 @@ def write_json(value: Mapping[str, Any] | Sequence[Any]) -> None:
     sys.stdout.write(orjson.dumps(value, option=orjson.OPT_INDENT_2, default=str).decode() + "\n")
 
 
+def write_json_line(value: Mapping[str, Any]) -> None:
+    """One JSON document on a line of its own, at once."""
+    sys.stdout.write(orjson.dumps(value, default=str).decode() + "\n")
+    sys.stdout.flush()
+
+
 def write_line(text: str) -> None:
     """One line."""
     sys.stdout.write(text + "\n")

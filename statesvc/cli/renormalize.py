@@ -5,11 +5,11 @@ import asyncio
 import os
 import socket
 from dataclasses import asdict
-from datetime import datetime
 
 from events.carriers import CARRIERS
 from events.sql.queries import queries
 from statesvc.bodies.folder import archive_folder
+from statesvc.cli.moment import moment
 from statesvc.cli.operator import actor
 from statesvc.cli.output import write_json, write_line, write_table
 from statesvc.cli.progress import show_progress
@@ -28,7 +28,7 @@ _WAKEUP = queries("statesvc.wakeup", "wakeup")
 def configure(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
     parser.add_argument("--carrier", required=True, help="a carrier id")
-    parser.add_argument("--since", type=_moment, metavar="T", help="only messages received since then, RFC 3339 (default: all)")
+    parser.add_argument("--since", type=moment, metavar="T", help="only messages received since then, RFC 3339 (default: all)")
     parser.add_argument("--read-by", metavar="VERSION", help="only what this version read, as after a rollout that was turned back")
     parser.add_argument("--rate", type=float, metavar="N", help="at most so many messages a second (default: as fast as it goes)")
     parser.add_argument("--dry-run", action="store_true", help="report, change nothing")
@@ -81,6 +81,8 @@ async def _show_progress(done: int, total: int) -> None:
 def _document(report: Report) -> dict[str, object]:
     return {
         **asdict(report),
+        "rejected": len(report.rejected),
+        "unopened": len(report.unopened),
         "changes": [{"from": before, "to": now, "events": count} for (before, now), count in report.changes.most_common()],
         "beyond": dict(+report.beyond),
         "codes": sorted(map(list, report.codes), key=str),
@@ -101,13 +103,3 @@ def _write(report: Report, *, dry_run: bool) -> None:
         )
     for name, count in (+report.beyond).items():
         write_line(f"{count} differ in {name}, which no correction can express: they stand as they were read")
-
-
-def _moment(text: str) -> datetime:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError("not a time in RFC 3339") from None
-    if moment.tzinfo is None:
-        raise argparse.ArgumentTypeError("needs an offset, such as Z")
-    return moment

@@ -1,8 +1,7 @@
 """Dead letters, listed and shown. Holds nothing of a message: causes and places, never values."""
 
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, Final, Literal
+from typing import Any, Final
 from uuid import UUID
 
 from psycopg import AsyncConnection
@@ -11,40 +10,15 @@ from psycopg.rows import class_row
 from events.event import Raw
 from events.identity import carrier_code
 from events.sql.queries import queries
+from statesvc.dead_letters.letter import DeadLetter, Filter
 
 _SQL = queries("statesvc.dead_letters", "listing")
-
-DeadLetterKind = Literal["message", "code", "notification"]
 
 COUNT_MAX: Final = 10_000
 """Events that are looked at to count an unknown code."""
 EXAMPLES_MAX: Final = 5
 NEWEST: Final = 2**63 - 1
 """Above the id of every dead letter."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeadLetter:
-    """One thing that waits for a human, or that a human settled."""
-
-    dead_letter_id: int
-    kind: DeadLetterKind
-    cause: str
-    carrier_id: str
-    created_at: datetime
-    message_id: UUID | None
-    received_at: datetime | None
-    raw_type: str | None
-    raw_code: str | None
-    webhook_id: str | None
-    detail: str
-    attempts: int
-    worker: str | None
-    normalizer: str | None
-    resolved_at: datetime | None
-    resolution: Literal["replayed", "discarded"] | None
-    resolved_by: str | None
-    why: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,16 +34,6 @@ class Statements:
     message_ids: list[UUID]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filter:
-    """Which dead letters to list; None: any. `is_open`: still waiting for a human."""
-
-    kind: DeadLetterKind | None = None
-    carrier_id: str | None = None
-    cause: str | None = None
-    is_open: bool | None = None
-
-
 async def list_dead_letters(
     connection: AsyncConnection[Any], wanted: Filter, *, before: int = NEWEST, limit: int
 ) -> tuple[list[DeadLetter], int | None]:
@@ -77,14 +41,7 @@ async def list_dead_letters(
     cursor = connection.cursor(row_factory=class_row(DeadLetter))
     await cursor.execute(
         _SQL["list_dead_letters"],
-        {
-            "kind": wanted.kind,
-            "carrier_id": wanted.carrier_id,
-            "cause": wanted.cause,
-            "open": wanted.is_open,
-            "before": before,
-            "limit": limit + 1,
-        },
+        {**wanted.parameters, "before": before, "limit": limit + 1},
     )
     letters = await cursor.fetchall()
     return letters[:limit], letters[limit - 1].dead_letter_id if len(letters) > limit else None

@@ -1,11 +1,13 @@
 -- name: list_dead_letters
 -- A page of dead letters, the newest first.
 SELECT d.dead_letter_id, d.kind, d.cause, d.carrier_id, d.created_at, d.message_id, d.received_at, d.raw_type, d.raw_code, d.webhook_id,
-    d.detail, d.attempts, d.worker, d.normalizer, d.resolved_at, d.resolution, d.resolved_by, d.why
+    d.detail, d.attempts, d.worker, d.normalizer, d.resolved_at, d.resolution, d.resolved_by, d.why, d.run_id
 FROM statesvc.dead_letter d
 WHERE (%(kind)s::text IS NULL OR d.kind = %(kind)s)
     AND (%(carrier_id)s::text IS NULL OR d.carrier_id = %(carrier_id)s)
     AND (%(cause)s::text IS NULL OR d.cause = %(cause)s)
+    AND (%(since)s::timestamptz IS NULL OR d.created_at >= %(since)s)
+    AND (%(until)s::timestamptz IS NULL OR d.created_at < %(until)s)
     AND (%(open)s::boolean IS NULL OR (d.resolved_at IS NULL) = %(open)s)
     AND d.dead_letter_id < %(before)s::bigint
 ORDER BY d.dead_letter_id DESC
@@ -14,7 +16,7 @@ LIMIT %(limit)s;
 -- name: dead_letter
 -- One dead letter.
 SELECT d.dead_letter_id, d.kind, d.cause, d.carrier_id, d.created_at, d.message_id, d.received_at, d.raw_type, d.raw_code, d.webhook_id,
-    d.detail, d.attempts, d.worker, d.normalizer, d.resolved_at, d.resolution, d.resolved_by, d.why
+    d.detail, d.attempts, d.worker, d.normalizer, d.resolved_at, d.resolution, d.resolved_by, d.why, d.run_id
 FROM statesvc.dead_letter d
 WHERE d.dead_letter_id = %(dead_letter_id)s;
 

@@ -28,14 +28,23 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """One notification of the outbox, with the sealed key of its shipment (None once erased). `attempts`: this one included."""
+    """One notification of the outbox, with the sealed key of its shipment (None once erased). `attempts`: this one included.
+
+    `earlier_attempts`: those of its earlier lives; it was a dead letter and was replayed.
+    """
 
     subscription_id: UUID
     shipment_id: UUID
     sequence: int
     attempts: int
+    earlier_attempts: int = 0
     notification: Notification
     sealed_key: bytes | None = field(repr=False)
+
+    @property
+    def number(self) -> int:
+        """Of this attempt among all at this notification, as the log names it."""
+        return self.earlier_attempts + self.attempts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +104,7 @@ def _moment(seconds: float | None) -> datetime | None:
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
 
 
-def _delivery(row: Sequence[Any], attempts: int, claimed_at: datetime, *, token: UUID, keyring: Keyring) -> Delivery:
+def _delivery(row: Sequence[Any], attempts: int, earlier_attempts: int, claimed_at: datetime, *, token: UUID, keyring: Keyring) -> Delivery:
     subscription_id, shipment_id, sequence, *told, url, sealed, key = row
     try:
         secrets = open_secrets(keyring, subscription_id, sealed)
@@ -108,6 +117,7 @@ def _delivery(row: Sequence[Any], attempts: int, claimed_at: datetime, *, token:
         sequence=sequence,
         token=token,
         attempts=attempts,
+        earlier_attempts=earlier_attempts,
         claimed_at=claimed_at,
         notification=notification_of(sequence, told),
         url=url,

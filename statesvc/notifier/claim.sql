@@ -61,7 +61,7 @@ UPDATE statesvc.outbox o
 SET token = %(token)s::uuid, worker = %(worker)s::text, attempts = o.attempts + 1,
     available_at = (SELECT at FROM tick) + make_interval(secs => %(lease_seconds)s::float8)
 WHERE o.ctid = ANY (ARRAY(SELECT row_id FROM taken))
-RETURNING o.subscription_id, o.shipment_id, o.sequence, o.attempts, (SELECT at FROM tick);
+RETURNING o.subscription_id, o.shipment_id, o.sequence, o.attempts, o.earlier_attempts, (SELECT at FROM tick);
 
 -- name: read_claimed
 -- What there is to tell, to whom, signed with what, and the key that the attempt is sealed under (NULL once erased).

@@ -23,8 +23,9 @@ FROM (
 GROUP BY w.shipment_id ORDER BY w.shipment_id;
 
 -- name: lock_waiting
--- What waits of these shipments and nobody holds. One that stands for others already is not given more to stand for.
-SELECT o.shipment_id, o.sequence, o.attempts, EXISTS (
+-- What waits of these shipments and nobody holds, with all attempts at it, those before a replay included. One that stands for others
+-- already is not given more to stand for.
+SELECT o.shipment_id, o.sequence, o.earlier_attempts + o.attempts, EXISTS (
     SELECT FROM statesvc.notification_gap g
     WHERE g.shipment_id = o.shipment_id AND g.sequence = o.sequence AND g.subscription_id = o.subscription_id)
 FROM statesvc.outbox o

@@ -72,7 +72,7 @@ def attempt_row(attempt: Attempt, *, key: SealingKey | None, recorded_at: dateti
         subscription_id=told.subscription_id,
         shipment_id=told.shipment_id,
         sequence=told.sequence,
-        number=told.attempts,
+        number=told.number,
         started_at=attempt.started_at,
         recorded_at=recorded_at,
         duration_ms=duration_ms,
@@ -81,7 +81,7 @@ def attempt_row(attempt: Attempt, *, key: SealingKey | None, recorded_at: dateti
         body_commitment=commitment(salted_body),
         part_commitment=commitment(salted_part) if key else None,
     )
-    context = attempt_context(told.shipment_id, webhook_id, told.attempts)
+    context = attempt_context(told.shipment_id, webhook_id, told.number)
     return AttemptRow(
         attempt=attempt,
         duration_ms=duration_ms,
@@ -97,7 +97,7 @@ def attempt_columns(rows: Sequence[AttemptRow]) -> list[tuple[object, ...]]:
             told.shipment_id,
             told.sequence,
             told.subscription_id,
-            told.attempts,
+            told.number,
             row.attempt.started_at,
             told.notification.webhook_id,
             row.attempt.answer.outcome.value,

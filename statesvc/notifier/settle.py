@@ -131,8 +131,11 @@ def _pause(finished: Finished) -> float | None:
 
 
 async def _bury(connection: AsyncConnection[Any], buried: Sequence[Finished], *, now: datetime, worker: str) -> None:
-    rows = [(f.delivery.notification.carrier_id, f.delivery.notification.webhook_id, _detail(f), f.delivery.attempts) for f in buried]
-    parameters: Mapping[str, Any] = columns(rows, ("carrier_ids", "webhook_ids", "details", "attempts"))
+    rows = [
+        (f.delivery.notification.carrier_id, f.delivery.notification.webhook_id, _detail(f), f.delivery.attempts, *_key(f.delivery))
+        for f in buried
+    ]
+    parameters: Mapping[str, Any] = columns(rows, ("carrier_ids", "webhook_ids", "details", "attempts", *_KEY_COLUMNS))
     await connection.execute(_SQL["bury"], {"cause": Cause.DELIVERY_EXHAUSTED.value, "now": now, "worker": worker, **parameters})
 
 

@@ -46,10 +46,13 @@ SELECT count(*) FROM done d JOIN statesvc.outbox o
 
 -- name: bury
 -- Makes dead letters of notifications that their subscriber never accepted.
-INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at, webhook_id, detail, attempts, worker)
-SELECT 'notification', %(cause)s, u.carrier_id, %(now)s, u.webhook_id, u.detail, u.attempts, %(worker)s
-FROM unnest(%(carrier_ids)b::text[], %(webhook_ids)b::text[], %(details)b::text[], %(attempts)b::int[])
-    AS u(carrier_id, webhook_id, detail, attempts)
+INSERT INTO statesvc.dead_letter
+    (kind, cause, carrier_id, created_at, webhook_id, detail, attempts, worker, subscription_id, shipment_id, sequence)
+SELECT 'notification', %(cause)s, u.carrier_id, %(now)s, u.webhook_id, u.detail, u.attempts, %(worker)s, u.subscription_id, u.shipment_id,
+    u.sequence
+FROM unnest(%(carrier_ids)b::text[], %(webhook_ids)b::text[], %(details)b::text[], %(attempts)b::int[], %(subscription_ids)b::uuid[],
+        %(shipment_ids)b::uuid[], %(sequences)b::int[])
+    AS u(carrier_id, webhook_id, detail, attempts, subscription_id, shipment_id, sequence)
 ORDER BY u.webhook_id
 ON CONFLICT DO NOTHING;
 

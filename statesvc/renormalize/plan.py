@@ -7,6 +7,7 @@ place, a carrier's own correction) is reported and changes nothing.
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from uuid import UUID
 
 from events.carriers.carrier import Carrier
 from events.event import NOT_PERSONAL, Event, Personal
@@ -39,6 +40,10 @@ class Report:
     """Codes that were unknown and are read now."""
     codes_left: set[CodeKey] = field(default_factory=set)
     """Codes that are as unknown as before."""
+    rejected: set[UUID] = field(default_factory=set)
+    """Messages that hold members which are no events."""
+    unopened: set[UUID] = field(default_factory=set)
+    """Messages that cannot be read again, whatever became of their events."""
     transitions: int = 0
 
     def add(self, other: "Report") -> None:
@@ -49,6 +54,8 @@ class Report:
         self.changes += other.changes
         self.codes |= other.codes
         self.codes_left |= other.codes_left
+        self.rejected |= other.rejected
+        self.unopened |= other.unopened
 
 
 def correction(standing: Standing, wanted: Effect, signed_by: str | None = None) -> Event:

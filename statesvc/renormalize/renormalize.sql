@@ -14,6 +14,13 @@ WHERE m.carrier_id = %(carrier_id)s AND (%(since)s::timestamptz IS NULL OR m.rec
     AND m.message_id > %(after)s
 ORDER BY m.message_id LIMIT %(limit)s;
 
+-- name: these_messages
+-- These messages, without a key to read them where another carrier said them.
+SELECT m.message_id, m.received_at, m.shipments, CASE WHEN m.carrier_id = %(carrier_id)s THEN m.sealed_key END
+FROM statesvc.message m
+WHERE m.message_id = ANY (%(message_ids)s::uuid[])
+ORDER BY m.message_id;
+
 -- name: lock_shipments
 -- Locks the heads of those shipments that exist, in their order; as the append does it, so that neither waits for the other in a ring.
 INSERT INTO statesvc.stream AS s

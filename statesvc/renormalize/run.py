@@ -93,6 +93,19 @@ async def renormalize(connection: Connection, task: Task, progress: Progress) ->
     return report
 
 
+async def reread(connection: Connection, task: Task, message_ids: Sequence[UUID], mappings: Mappings) -> Report:
+    """Reads these messages again, a batch of them, and appends what comes out differently; concludes nothing.
+
+    What the carrier of another message said (as `POST /v1/events` may) is read by the raw fields of its events.
+    """
+    parameters = {"message_ids": list(message_ids), "carrier_id": task.carrier.carrier_id}
+    cursor = await connection.execute(_SQL["these_messages"], parameters, binary=True)
+    stored = [Stored(*row) for row in await cursor.fetchall()]
+    report = await _batch(connection, task, stored, mappings)
+    report.unopened |= set(message_ids) - {each.message_id for each in stored}
+    return report
+
+
 async def _batch(connection: Connection, task: Task, batch: Sequence[Stored], mappings: Mappings) -> Report:
     for attempt in range(_TRIES):
         try:
@@ -156,12 +169,16 @@ def _plan(task: Task, again: Sequence[_Again], logged: _Logged, report: Report) 
     for each in sorted(again, key=attrgetter("stored.received_at"), reverse=True):
         caused = logged.caused.get(each.stored.message_id, [])
         if isinstance(each.read, Read):
+            if each.read.rejections:
+                report.rejected.add(each.stored.message_id)
             missing = _missing(each.proposals, logged.known, added)
             report.added += len(missing)
             events = [*missing, *plan_read(caused, each.proposals, report)]
             if events:
                 reads.append(replace(each.read, events=tuple(events), rejections=()))
-        elif events := plan_unread(caused, task.carrier, by_code, report):
+            continue
+        report.unopened.add(each.stored.message_id)
+        if events := plan_unread(caused, task.carrier, by_code, report):
             reads.append(_unread(task, each.stored, caused[0].root, events, logged.mappings))
     return reads
 

@@ -1,7 +1,7 @@
 from typing import Any
 
 from events.vocabulary import Kind, Status
-from statesvc.api.dead_letters import DeadLetter, ShownDeadLetter
+from statesvc.api.dead_letter_models import DeadLetter, ShownDeadLetter
 
 
 async def bury(api: Any, *causes: str, carrier_id: str = "ups") -> None:

@@ -1,0 +1,108 @@
+-- migrate: no-transaction
+-- Replay: what waits for a human goes back the way it came, once. Each statement may run again.
+--
+-- A letter is resolved in the statement that puts its message into the inbox, or its notification into the outbox: a crash leaves
+-- both or neither, and of two replays the second finds the letter resolved. `replay_obstacle` is the one place that says why a letter
+-- cannot go back; plans, answers and the replay itself ask it.
+
+-- `run_id`: the run that resolved the letter, as the log's operator action names it. The rest: which notification it is; its webhook id
+-- is a digest of these.
+ALTER TABLE statesvc.dead_letter
+    ADD COLUMN IF NOT EXISTS run_id uuid,
+    ADD COLUMN IF NOT EXISTS subscription_id uuid,
+    ADD COLUMN IF NOT EXISTS shipment_id uuid,
+    ADD COLUMN IF NOT EXISTS sequence int;
+
+UPDATE statesvc.dead_letter d SET subscription_id = n.subscription_id, shipment_id = n.shipment_id, sequence = n.sequence
+FROM statesvc.notification n
+WHERE n.webhook_id = d.webhook_id AND d.kind = 'notification' AND d.subscription_id IS NULL;
+
+-- Earlier and later letters of the same message or notification.
+CREATE INDEX CONCURRENTLY IF NOT EXISTS dead_letter_of_message ON statesvc.dead_letter (message_id) WHERE kind = 'message';
+CREATE INDEX CONCURRENTLY IF NOT EXISTS dead_letter_of_notification ON statesvc.dead_letter (webhook_id) WHERE webhook_id IS NOT NULL;
+
+-- Attempts are numbered on over replays, for the log knows an attempt by its number; the schedule begins anew.
+ALTER TABLE statesvc.outbox ADD COLUMN IF NOT EXISTS earlier_attempts smallint NOT NULL DEFAULT 0;
+
+-- Why a letter cannot be replayed; NULL: it can. Words of statesvc/dead_letters/obstacle.py. Letters of codes and of rejected members
+-- are read again instead of put back; what stands in their way shows when they are.
+CREATE OR REPLACE FUNCTION statesvc.replay_obstacle(d statesvc.dead_letter) RETURNS text
+    LANGUAGE sql STABLE
+    RETURN CASE
+        WHEN d.resolved_at IS NOT NULL THEN d.resolution
+        WHEN d.kind = 'message' AND d.cause <> 'rejected_member' THEN CASE
+            WHEN EXISTS (SELECT FROM statesvc.inbox q WHERE q.message_id = d.message_id) THEN 'waiting'
+            WHEN EXISTS (SELECT FROM statesvc.message m WHERE m.message_id = d.message_id AND m.received_at = d.received_at) THEN 'settled'
+            WHEN d.sealed_key IS NULL THEN 'erased'
+            WHEN NOT EXISTS (SELECT FROM statesvc.body b WHERE b.message_id = d.message_id AND b.received_at = d.received_at)
+                AND NOT EXISTS (SELECT FROM statesvc.body_kept k WHERE k.message_id = d.message_id) THEN 'body_gone'
+            WHEN statesvc.held(d.carrier_id) THEN 'held'
+        END
+        WHEN d.kind = 'notification' THEN CASE
+            WHEN NOT EXISTS (SELECT FROM statesvc.notification n WHERE n.shipment_id = d.shipment_id AND n.sequence = d.sequence
+                AND n.subscription_id = d.subscription_id) THEN 'notification_gone'
+            WHEN EXISTS (SELECT FROM statesvc.outbox o WHERE o.subscription_id = d.subscription_id AND o.shipment_id = d.shipment_id
+                AND o.sequence = d.sequence) THEN 'waiting'
+            ELSE (SELECT CASE WHEN s.deleted_at IS NOT NULL THEN 'subscription_gone' WHEN s.disabled_at IS NOT NULL THEN 'subscription_disabled' END
+                FROM statesvc.subscription s WHERE s.subscription_id = d.subscription_id)
+        END
+    END;
+
+-- Puts messages back into the inbox, under their old ids, with their keys and as if never tried, and notifications back into the outbox,
+-- under their old webhook ids; resolves their letters. Answers for each letter what stood in the way (`read_again`: it is of the kind that
+-- is read again instead); NULL: it was put back.
+CREATE OR REPLACE FUNCTION statesvc.replay_dead_letters(p_ids bigint[], p_actor text, p_why text, p_run_id uuid)
+    RETURNS TABLE (dead_letter_id bigint, obstacle text)
+    LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    v_now timestamptz := statesvc.clock();
+BEGIN
+    -- In one order, so that two replays wait for each other instead of deadlocking. Before the inbox, against the lock order, because
+    -- nobody can wait there: as long as its letter is open, a message is in no queue.
+    PERFORM FROM statesvc.dead_letter d WHERE d.dead_letter_id = ANY (p_ids) ORDER BY d.dead_letter_id FOR UPDATE;
+    -- a statement of its own: it sees what was committed while the locks were waited for
+    RETURN QUERY
+    WITH letter AS MATERIALIZED (
+        SELECT d.*, statesvc.replay_obstacle(d) AS obstacle FROM statesvc.dead_letter d WHERE d.dead_letter_id = ANY (p_ids)
+    ), lane AS (
+        INSERT INTO statesvc.lane (carrier_id)
+        SELECT DISTINCT l.carrier_id FROM letter l
+        WHERE l.kind = 'message' AND l.obstacle IS NULL AND NOT EXISTS (SELECT FROM statesvc.lane k WHERE k.carrier_id = l.carrier_id)
+        ORDER BY l.carrier_id ON CONFLICT DO NOTHING
+    ), message AS (
+        INSERT INTO statesvc.inbox (message_id, received_at, available_at, body_bytes, carrier_id, sealed_key)
+        SELECT l.message_id, l.received_at, v_now,
+            coalesce((SELECT octet_length(b.sealed) FROM statesvc.body b WHERE b.message_id = l.message_id AND b.received_at = l.received_at),
+                (SELECT octet_length(k.sealed) FROM statesvc.body_kept k WHERE k.message_id = l.message_id)),
+            l.carrier_id, l.sealed_key
+        FROM letter l WHERE l.kind = 'message' AND l.cause <> 'rejected_member' AND l.obstacle IS NULL
+        ORDER BY l.message_id
+        ON CONFLICT DO NOTHING
+        RETURNING message_id
+    ), notification AS (
+        INSERT INTO statesvc.outbox (subscription_id, shipment_id, sequence, available_at, created_at, earlier_attempts)
+        SELECT l.subscription_id, l.shipment_id, l.sequence, v_now, v_now,
+            least((SELECT sum(e.attempts) FROM statesvc.dead_letter e WHERE e.webhook_id = l.webhook_id), 30000)
+        FROM letter l WHERE l.kind = 'notification' AND l.obstacle IS NULL
+        ORDER BY l.subscription_id, l.shipment_id, l.sequence
+        ON CONFLICT DO NOTHING
+        RETURNING subscription_id, shipment_id, sequence
+    ), resolved AS (
+        UPDATE statesvc.dead_letter d
+        SET resolved_at = v_now, resolution = 'replayed', resolved_by = p_actor, why = p_why, run_id = p_run_id
+        FROM letter l
+        WHERE d.dead_letter_id = l.dead_letter_id AND l.obstacle IS NULL
+            AND (EXISTS (SELECT FROM message m WHERE m.message_id = l.message_id AND l.kind = 'message')
+                OR EXISTS (SELECT FROM notification n WHERE n.subscription_id = l.subscription_id AND n.shipment_id = l.shipment_id
+                    AND n.sequence = l.sequence))
+        RETURNING d.dead_letter_id
+    )
+    SELECT l.dead_letter_id, CASE
+        WHEN r.dead_letter_id IS NOT NULL THEN NULL
+        WHEN l.obstacle IS NULL AND (l.kind = 'code' OR l.cause = 'rejected_member') THEN 'read_again'
+        ELSE coalesce(l.obstacle, 'waiting')
+    END
+    FROM letter l LEFT JOIN resolved r ON r.dead_letter_id = l.dead_letter_id ORDER BY l.dead_letter_id;
+END
+$$;

@@ -1,0 +1,85 @@
+"""A notification that gave up, replayed: the same webhook id, attempts numbered on, the schedule from its beginning."""
+
+from typing import Any
+from uuid import uuid4
+
+from statesvc.dead_letters.letter import Filter
+from statesvc.dead_letters.obstacle import Obstacle
+from statesvc.dead_letters.replay import Order, Verdict, obstacle_of, put_back, verdicts
+from statesvc.notifier.schedule import ATTEMPTS_MAX
+
+
+def order(*ids: int) -> Order:
+    return Order(wanted=Filter(), ids=ids, carriers=frozenset(), actor="tester", why="their server is back", run_id=uuid4())
+
+
+async def exhaust(world: Any, until: Any) -> int:
+    """One notification tried once, and with that for the last time; answers its letter."""
+    shipment_id, _ = await world.shipment()
+    await world.tell(shipment_id, 1)
+    await world.connection.execute("UPDATE statesvc.outbox SET attempts = %s", (ATTEMPTS_MAX - 1,))
+    world.receiver.statuses(503)
+    letters = "SELECT dead_letter_id FROM statesvc.dead_letter WHERE resolved_at IS NULL"
+    async with world.notifier():
+        await world.wake()
+        await until(lambda: _any(world, letters))
+    ((letter_id,),) = await world.rows(letters)
+    return int(letter_id)
+
+
+async def _any(world: Any, query: str) -> bool:
+    return bool(await world.rows(query))
+
+
+async def test_it_is_sent_again_under_its_webhook_id_and_its_attempts_are_numbered_on(world: Any, until: Any) -> None:
+    await world.subscribe()
+    letter_id = await exhaust(world, until)
+    assert await put_back(world.connection, order(letter_id), [letter_id]) == {letter_id: None}
+    assert await put_back(world.connection, order(letter_id), [letter_id]) == {letter_id: Obstacle.REPLAYED}
+    assert await verdicts(world.connection, [letter_id]) == {letter_id: Verdict.WAITING}
+    world.receiver.statuses(503, 204)
+    async with world.notifier():
+        await until(lambda: len(world.receiver.received) == 2)
+        await until(lambda: _any(world, "SELECT FROM statesvc.outbox WHERE attempts = 1 AND token IS NULL"))
+        assert await verdicts(world.connection, [letter_id]) == {letter_id: Verdict.FAILING}
+        await world.advance(10)
+        await until(lambda: len(world.receiver.received) == 3)
+        await until(lambda: _any(world, "SELECT WHERE NOT EXISTS (SELECT FROM statesvc.outbox)"))
+    assert len({got.webhook_id for got in world.receiver.received}) == 1
+    assert [number for _, _, number in await world.attempts()] == [ATTEMPTS_MAX, ATTEMPTS_MAX + 1, ATTEMPTS_MAX + 2]
+    assert await verdicts(world.connection, [letter_id]) == {letter_id: Verdict.SETTLED}
+    assert await world.rows("SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NULL") == [(0,)]
+
+
+async def test_it_can_give_up_again_and_is_a_new_letter(world: Any, until: Any) -> None:
+    await world.subscribe()
+    first = await exhaust(world, until)
+    await put_back(world.connection, order(first), [first])
+    await world.connection.execute("UPDATE statesvc.outbox SET attempts = %s", (ATTEMPTS_MAX,))
+    async with world.notifier():
+        await world.wake()
+        await until(lambda: _any(world, "SELECT FROM statesvc.dead_letter WHERE resolved_at IS NULL"))
+    ((second,),) = await world.rows("SELECT dead_letter_id FROM statesvc.dead_letter WHERE resolved_at IS NULL")
+    assert await verdicts(world.connection, [first]) == {first: Verdict.BURIED}
+    assert await put_back(world.connection, order(second), [second]) == {second: None}
+    # the last life was charged one claim that was never sent
+    assert await world.rows("SELECT earlier_attempts, attempts FROM statesvc.outbox") == [(2 * ATTEMPTS_MAX + 1, 0)]
+
+
+async def test_nobody_is_told_who_does_not_want_to_know_any_more(world: Any, until: Any) -> None:
+    subscription_id = await world.subscribe()
+    letter_id = await exhaust(world, until)
+    for change, obstacle in (("disabled_at", Obstacle.SUBSCRIPTION_DISABLED), ("deleted_at", Obstacle.SUBSCRIPTION_GONE)):
+        await world.connection.execute(
+            f"UPDATE statesvc.subscription SET {change} = statesvc.clock() WHERE subscription_id = %s", (subscription_id,)
+        )
+        assert await put_back(world.connection, order(letter_id), [letter_id]) == {letter_id: obstacle}
+    assert await world.outbox() == []
+
+
+async def test_a_letter_from_before_letters_named_their_notification(world: Any) -> None:
+    await world.connection.execute(
+        "INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at, webhook_id)"
+        " VALUES ('notification', 'delivery_exhausted', 'ups', statesvc.clock(), 'n1-of-nothing-that-is-there')"
+    )
+    assert await obstacle_of(world.connection, 1) is Obstacle.NOTIFICATION_GONE
