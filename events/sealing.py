@@ -91,13 +91,14 @@ class SealingKey:
 class MasterKeys:
     """The master keys in order: the first seals, any of them opens."""
 
-    __slots__ = ("_by_id", "current")
+    __slots__ = ("_by_id", "current", "keys")
 
     def __init__(self, keys: Iterable[bytes]) -> None:
         ring = [SealingKey(key) for key in keys]
         if not ring:
             raise SealError("no master key: set STATESVC_MASTER_KEY to base64 of 32 random bytes")
         self.current = ring[0]
+        self.keys = tuple(key.key for key in ring)
         self._by_id = {key.key_id: key for key in ring}
 
     def wrap(self, key: SealingKey, context: bytes) -> bytes:

@@ -29,6 +29,11 @@ class Frontier:
         if len(self._roots) != size.bit_count():
             raise ValueError(f"a tree of {size} leaves has {size.bit_count()} perfect subtrees, not {len(self._roots)}")
 
+    @property
+    def roots(self) -> tuple[bytes, ...]:
+        """Of the perfect subtrees, from left to right."""
+        return tuple(self._roots)
+
     def copy(self) -> Self:
         """One that grows by itself."""
         return type(self)(self.size, self._roots)

@@ -42,6 +42,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "rebuild": Command("statesvc.cli.rebuild", "a projection anew from the log, beside live traffic"),
     "renormalize": Command("statesvc.cli.renormalize", "read history again, append corrections"),
     "legal-hold": Command("statesvc.cli.legal_hold", "whose bodies outlive every retention"),
+    "verify": Command("statesvc.cli.verify", "the whole log against its signed heads, and against one kept elsewhere"),
     "rollout": Command("statesvc.cli.rollout", "the dial of each carrier, and the kill switch"),
 }
 

@@ -1,9 +1,10 @@
-"""`statesvc keys create | list | revoke | rotate-master`."""
+"""`statesvc keys create | list | revoke | rotate-master | log | rotate-log | retire-log`."""
 
 import argparse
 import asyncio
 from dataclasses import asdict
 
+from statesvc.cli import log_keys
 from statesvc.cli.operator import actor
 from statesvc.cli.output import write_json, write_line, write_table
 from statesvc.cli.progress import show_progress
@@ -19,7 +20,7 @@ from statesvc.settings import load_settings
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """What the commands take."""
-    commands = parser.add_subparsers(dest="action", required=True, metavar="create | list | revoke | rotate-master")
+    commands = parser.add_subparsers(dest="action", required=True, metavar="create | list | revoke | rotate-master | ...")
     create = commands.add_parser("create", help="make a key; it is shown once")
     create.add_argument("--name", required=True, help="who uses it")
     create.add_argument("--scopes", required=True, type=_scopes, help=f"comma-separated, of {', '.join(scope.value for scope in Scope)}")
@@ -30,10 +31,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     revoke.add_argument("id", help="the key's id")
     rotate = commands.add_parser("rotate-master", help="seal everything again under the first key of STATESVC_MASTER_KEY")
     rotate.add_argument("--json", action="store_true", help="for scripts")
+    log_keys.configure(commands)
 
 
 def run(options: argparse.Namespace) -> int:
     """Runs one of them."""
+    if options.action in log_keys.ACTIONS:
+        return asyncio.run(log_keys.run(options))
     return asyncio.run(_rotate(options) if options.action == "rotate-master" else _run(options))
 
 

@@ -23,6 +23,11 @@ _SQL = queries("statesvc.wakeup", "wakeup")
 _log = structlog.get_logger()
 
 
+async def notify(connection: AsyncConnection[Any], *channels: str) -> None:
+    """One wake-up, at once, by whoever has no waker: a command that has just committed."""
+    await connection.execute(_SQL["notify"], {"channels": list(channels)})
+
+
 class Waker:
     """`wake` is called after commit, from the same event loop; everything else happens in a task of its own."""
 

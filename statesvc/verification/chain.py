@@ -1,0 +1,95 @@
+"""Each shipment's chain: every event names the leaf hash of the one before it, from none for the first, up to the head of the stream.
+
+Following each chain would need its events together, and they are scattered over the whole log. Instead each event adds its own link and
+takes away the one that it names, in any order: what is left must be exactly the heads. The links are sums of hashes by part of the
+shipments' ids; a part whose sums disagree is then followed event by event, which finds the place.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from hashlib import sha256
+from typing import Any, Final
+
+import orjson
+from psycopg import Connection
+
+from events.entry import NO_PREVIOUS
+from events.sql.queries import queries
+from statesvc.verification.fault import Fault
+
+_SQL = queries("statesvc.verification", "chain")
+_PREFIX: Final = 3
+"""Hexadecimal digits of a shipment's id that name its part: 4096 parts."""
+
+Sums = Counter[str]
+"""By part; only what is not zero counts."""
+
+
+def link(shipment_id: str, version: int, leaf_hash: bytes) -> int:
+    """The place of one event in its chain, as a number that cannot be made to order."""
+    return int.from_bytes(sha256(f"{shipment_id}{version}".encode() + leaf_hash).digest()[:16])
+
+
+def add_event(sums: Sums, shipment_id: str, version: int, *, leaf_hash: bytes, previous_hash: bytes) -> None:
+    """An event's own link, less the one that it names."""
+    sums[shipment_id[:_PREFIX]] += link(shipment_id, version, leaf_hash) - link(shipment_id, version - 1, previous_hash)
+
+
+def add_head(sums: Sums, shipment_id: str, version: int, head_hash: bytes) -> None:
+    """Takes away what is left of a whole chain: its head's link less that of its beginning."""
+    sums[shipment_id[:_PREFIX]] -= link(shipment_id, version, head_hash) - link(shipment_id, 0, NO_PREVIOUS)
+
+
+def suspicious(sums: Sums) -> list[str]:
+    """The parts in which some chain is broken."""
+    return sorted(part for part, rest in sums.items() if rest)
+
+
+def read_heads(connection: Connection[Any], sums: Sums) -> None:
+    """Takes away all heads, as the transaction sees them."""
+    with connection.cursor("heads", binary=True) as cursor:
+        cursor.itersize = 20_000
+        for shipment_id, version, head_hash in cursor.execute(_SQL["all_heads"]):
+            add_head(sums, shipment_id, version, head_hash)
+
+
+def follow(connection: Connection[Any], part: str) -> Iterator[Fault]:
+    """The broken links of a part, found event by event. Inside a transaction that sees one moment."""
+    bounds = {"low": _bound(part, "0"), "high": _bound(part, "f")}
+    heads = {row[0]: row[1:] for row in connection.execute(_SQL["heads"], bounds, binary=True)}
+    shipment_id, version, leaf_hash = "", 0, NO_PREVIOUS
+    ends: dict[str, tuple[int, bytes]] = {}
+    for found_id, found_version, found_hash, canonical in connection.execute(_SQL["events"], bounds, binary=True):
+        if found_id != shipment_id:
+            shipment_id, version, leaf_hash = found_id, 0, NO_PREVIOUS
+        row = f"shipment_id={shipment_id} version={found_version}"
+        if found_version != version + 1:
+            yield Fault("event", row, "version", f"follows version {version}: " + _gap(version, found_version))
+        elif _previous(canonical) != leaf_hash.hex():
+            yield Fault("event", row, "previous_hash", f"is not the leaf hash of version {version}")
+        version, leaf_hash = found_version, found_hash
+        ends[shipment_id] = (version, leaf_hash)
+    for shipment_id, (version, head_hash) in heads.items():
+        end = ends.pop(shipment_id, (0, NO_PREVIOUS))
+        if end != (version, head_hash):
+            why = f"says version {version}, the last event has {end[0]}" if end[0] != version else "is not the leaf hash of the last event"
+            yield Fault("stream", f"shipment_id={shipment_id}", "head_hash" if end[0] == version else "version", why)
+    for shipment_id in ends:
+        yield Fault("stream", f"shipment_id={shipment_id}", "shipment_id", "is missing, though the shipment has events")
+
+
+def _gap(before: int, found: int) -> str:
+    return f"version {before + 1} is missing" if found > before else "it is there twice"
+
+
+def _previous(canonical: bytes) -> str | None:
+    try:
+        document = orjson.loads(canonical)
+    except orjson.JSONDecodeError:
+        return None
+    return document.get("previous_hash") if isinstance(document, dict) else None
+
+
+def _bound(part: str, digit: str) -> str:
+    digits = part.ljust(32, digit)
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))

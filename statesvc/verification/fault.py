@@ -1,0 +1,20 @@
+"""One thing that is wrong, and where."""
+
+from dataclasses import dataclass
+from typing import Final
+
+FAULTS_MAX: Final = 100
+"""As many are kept; one change often shows in several places."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """`row` names the row by its key."""
+
+    table: str
+    row: str
+    field: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.table} ({self.row}), {self.field}: {self.why}"

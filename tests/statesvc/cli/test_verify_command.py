@@ -1,0 +1,83 @@
+"""`statesvc verify` and the keys of the log at the shell."""
+
+import asyncio
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from events.checkpoint import NoteSigner
+from statesvc.cli import main
+from tests.statesvc.verification.attack import attack, sealed_story
+
+MASTER_KEY = base64.b64encode(bytes(range(32))).decode()
+
+
+@pytest.fixture
+def shell(database: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setenv("DATABASE_URL", database.service_dsn)
+    monkeypatch.setenv("STATESVC_MASTER_KEY", MASTER_KEY)
+
+    async def call(*arguments: str, exit_code: int = 0) -> str:
+        ended = await asyncio.to_thread(main, arguments)
+        printed = capsys.readouterr()
+        assert ended == exit_code, printed.out + printed.err
+        return printed.out if ended == 0 else printed.out + printed.err
+
+    return call
+
+
+async def test_a_sound_log_and_a_changed_one(database: Any, shell: Any, tmp_path: Path) -> None:
+    async with sealed_story(database) as log:
+        head = tmp_path / "head"
+        head.write_text((await log.rows("SELECT note FROM statesvc.checkpoint ORDER BY tree_size LIMIT 1"))[0][0])
+        said = await shell("verify", "--checkpoint", str(head), "--processes", "1")
+        assert said.startswith("The log is sound: ")
+        assert f"begins with the log that {head} is the head of" in said
+        assert "shows only against a head" in await shell("verify", "--processes", "1")
+        await attack(database, "UPDATE statesvc.event SET kind = 'info' WHERE version = 2 AND status = 'picked_up'")
+        said = await shell("verify", "--processes", "1", exit_code=1)
+        assert "kind: is not what the entry's canonical bytes say" in said
+        assert "THE LOG WAS CHANGED" in said
+
+
+async def test_json_for_scripts(database: Any, shell: Any) -> None:
+    async with sealed_story(database):
+        report = json.loads(await shell("verify", "--json", "--processes", "1"))
+        assert (report["sound"], report["faults"]) == (True, [])
+        await attack(database, "UPDATE statesvc.stream SET version = 9 WHERE number = '1Z0001'")
+        report = json.loads(await shell("verify", "--json", "--processes", "1", exit_code=1))
+        assert report["faults"][0]["table"] == "stream"
+
+
+async def test_the_key_that_one_trusts_decides(database: Any, shell: Any) -> None:
+    async with sealed_story(database) as log:
+        key = (await shell("keys", "log")).split()[-1]
+        assert "sound" in await shell("verify", "--key", key, "--processes", "1")
+        stranger = str(NoteSigner.fresh(log.origin).verifier)
+        assert "no trusted key" in await shell("verify", "--key", stranger, "--processes", "1", exit_code=1)
+
+
+async def test_wrong_use_is_told(shell: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(SystemExit):
+        await shell("verify", "--key", "nonsense")
+    assert "cannot be read" in await shell("verify", "--checkpoint", str(tmp_path / "none"), exit_code=2)
+    assert "at least 1" in await shell("verify", "--processes", "0", exit_code=2)
+    monkeypatch.delenv("STATESVC_MASTER_KEY")
+    assert "--skip-parts" in await shell("verify", exit_code=1)
+    assert "sound" in await shell("verify", "--skip-parts", "--processes", "1")
+
+
+async def test_the_log_s_key_is_rotated_and_retired(database: Any, shell: Any) -> None:
+    assert "no key yet" in await shell("keys", "log", exit_code=1)
+    async with sealed_story(database) as log:
+        old = (await shell("keys", "log")).splitlines()[1].split()[0]
+        new = (await shell("keys", "rotate-log", "--why", "a year has passed")).strip()
+        assert "no checkpoint covers" in await shell("keys", "retire-log", old, exit_code=1)
+        await log.seal()
+        await shell("keys", "retire-log", old)
+        shown = await shell("keys", "log")
+        assert new in shown
+        assert "sound" in await shell("verify", "--processes", "1")
