@@ -126,8 +126,7 @@ def _check(kind: Kind, rows: list[Any], batches: dict[int, _Batch], parts: Parts
         if opens and (why := parts.fault(document, sealed_part)) is not None:
             yield Fault(kind.name, kind.row(values, batch_id, ordinal), "sealed_part", why)
         if is_event and batch.summed:
-            previous_hash = bytes.fromhex(document["previous_hash"])
-            add_event(sums, document["shipment_id"], document["version"], leaf_hash=computed, previous_hash=previous_hash)
+            add_event(sums, values[0], values[1], leaf_hash=computed, previous_hash=document["previous_hash"])
 
 
 def _misplaced(batch: _Batch | None, ordinal: int) -> str:

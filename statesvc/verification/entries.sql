@@ -45,4 +45,4 @@ FROM statesvc.action o WHERE o.batch_id >= %(low)s AND o.batch_id < %(high)s;
 
 -- name: shipment_keys
 -- The keys of shipments that have a stream; NULL: erased.
-SELECT shipment_id::text, sealed_key FROM statesvc.stream WHERE shipment_id = ANY (%(shipment_ids)s::uuid[]);
+SELECT shipment_id::text, shipment_id, sealed_key FROM statesvc.stream WHERE shipment_id = ANY (%(shipment_ids)s::uuid[]);

@@ -24,6 +24,7 @@ class Parts:
     def __init__(self, master: MasterKeys | None) -> None:
         self._master = master
         self._sealed: dict[str, bytes | None] = {}
+        self._ids: dict[str, UUID] = {}
         self._keys: dict[str, SealingKey] = {}
 
     @property
@@ -34,7 +35,9 @@ class Parts:
     def read(self, connection: Connection[Any], shipment_ids: Iterable[str]) -> None:
         """Reads the keys of these shipments."""
         cursor = connection.execute(_SQL["shipment_keys"], {"shipment_ids": list(shipment_ids)}, binary=True)
-        self._sealed = dict(cursor.fetchall())
+        for text, shipment_id, sealed in cursor.fetchall():
+            self._ids[text] = shipment_id
+            self._sealed[text] = sealed
 
     def fault(self, document: Document, sealed_part: bytes | None) -> str | None:
         """What is wrong with the part of an entry."""
@@ -58,9 +61,13 @@ class Parts:
             if claimed is None:
                 return None
             if claimed.sealed(sealed):
-                sealed = claimed.open(sealed, _context(document, claimed_id))
+                sealed = claimed.open(sealed, part_context(self._ids[claimed_id], document["event_id"]))
         key = self._key(shipment_id)
-        return None if key is None else key.open(sealed, _context(document, shipment_id))
+        if key is None:
+            return None
+        if document["entry"] == "attempt":
+            return key.open(sealed, attempt_context(self._ids[shipment_id], document["webhook_id"], document["number"]))
+        return key.open(sealed, part_context(self._ids[shipment_id], document["event_id"]))
 
     def _key(self, shipment_id: str) -> SealingKey | None:
         key = self._keys.get(shipment_id)
@@ -71,12 +78,6 @@ class Parts:
             return None
         if self._master is None or not sealed:
             raise SealError("its shipment has no key")
-        key = self._master.unwrap(sealed, shipment_context(UUID(shipment_id)))
+        key = self._master.unwrap(sealed, shipment_context(self._ids[shipment_id]))
         self._keys[shipment_id] = key
         return key
-
-
-def _context(document: Document, shipment_id: str) -> bytes:
-    if document["entry"] == "attempt":
-        return attempt_context(UUID(shipment_id), document["webhook_id"], document["number"])
-    return part_context(UUID(shipment_id), document["event_id"])

@@ -323,18 +323,28 @@ async def test_without_its_check_a_change_would_pass(
 def test_the_sum_of_a_chain_does_not_depend_on_the_order_but_on_every_link() -> None:
     hashes = [hashlib.sha256(bytes([n])).digest() for n in range(4)]
     links = [("0001", 1, hashes[0], bytes(32)), ("0001", 2, hashes[1], hashes[0]), ("0001", 3, hashes[2], hashes[1])]
+    other = [("0002", 1, hashes[3], bytes(32))]
 
     def rest(*wanted: tuple[str, int, bytes, bytes]) -> list[str]:
         sums = chain.Sums()
         chain.add_head(sums, "0001", 3, hashes[2])
+        chain.add_head(sums, "0002", 1, hashes[3])
         for shipment_id, version, leaf_hash, previous_hash in wanted:
-            chain.add_event(sums, shipment_id, version, leaf_hash=leaf_hash, previous_hash=previous_hash)
+            chain.add_event(sums, shipment_id, version, leaf_hash=leaf_hash, previous_hash=previous_hash.hex())
         return chain.suspicious(sums)
 
-    assert rest(*links) == rest(*links[::-1]) == []
-    assert rest(*links[:2]) == rest(*links[1:]) == rest(*links, links[0]) == ["000"]
-    assert rest(links[0], links[1], ("0001", 3, hashes[2], hashes[3])) == ["000"]
-    assert rest(links[0], ("0001", 3, hashes[1], hashes[0]), ("0001", 2, hashes[2], hashes[1])) == ["000"]
+    assert rest(*links, *other) == rest(*other, *links[::-1]) == []
+    for broken in (
+        links,
+        [*links[:2], *other],
+        [*links[1:], *other],
+        [*links, links[0], *other],
+        [links[0], links[1], ("0001", 3, hashes[2], hashes[3]), *other],
+        [links[0], ("0001", 3, hashes[1], hashes[0]), ("0001", 2, hashes[2], hashes[1]), *other],
+        [*links, ("0002", 1, hashes[3], hashes[0])],
+        [links[0], links[1], ("0002", 3, hashes[2], hashes[1]), ("0001", 1, hashes[3], bytes(32))],
+    ):
+        assert rest(*broken) == ["000"]
 
 
 async def test_a_batch_row_alone_is_no_entry(database: Any) -> None:
