@@ -41,6 +41,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "erase": Command("statesvc.cli.erase", "make a shipment's personal data unreadable, for ever"),
     "rebuild": Command("statesvc.cli.rebuild", "a projection anew from the log, beside live traffic"),
     "renormalize": Command("statesvc.cli.renormalize", "read history again, append corrections"),
+    "archive": Command("statesvc.cli.archive", "the archive of bodies: list, run, verify"),
     "legal-hold": Command("statesvc.cli.legal_hold", "whose bodies outlive every retention"),
     "verify": Command("statesvc.cli.verify", "the whole log against its signed heads, and against one kept elsewhere"),
     "rollout": Command("statesvc.cli.rollout", "the dial of each carrier, and the kill switch"),

@@ -225,7 +225,7 @@ async def test_one_archiver_leads_and_the_others_do_nothing(archivist: Archivist
         await archive_round(heir, archivist.archiving)
 
 
-async def test_what_waits_is_kept_and_what_a_human_settled_is_then_forgotten(archivist: Archivist) -> None:
+async def test_what_waits_is_kept_claimed_later_and_then_forgotten(archivist: Archivist) -> None:
     shop = archivist.shop
     waiting, unreadable, settled = await shop.push(says({"number": "A1", "status": "in_transit"}), b"unreadable", says())
     for message in await shop.claim():
@@ -241,6 +241,11 @@ async def test_what_waits_is_kept_and_what_a_human_settled_is_then_forgotten(arc
     )
     assert (await archivist.round()).pruned == 1
     assert await archivist.kept() == {waiting}
+    await shop.work()
+    assert await shop.value("SELECT status FROM statesvc.shipment WHERE shipment_id = %s", shipment("A1")) == "in_transit"
+    assert (await archivist.round()).pruned == 1
+    assert await archivist.kept() == set()
+    assert await body(archivist, waiting) == says({"number": "A1", "status": "in_transit"}), "under the key that its verdict wrapped anew"
 
 
 async def test_an_erased_shipments_body_stays_unreadable_and_one_erased_before_is_left_out(archivist: Archivist) -> None:

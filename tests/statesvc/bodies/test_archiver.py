@@ -1,0 +1,84 @@
+"""The archiver as a part of the worker: one leads, it stops between two batches, it goes on after a failure."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+from psycopg import AsyncConnection
+
+from statesvc.bodies import archiver as archiving
+from statesvc.bodies.archiver import Archiver
+from statesvc.bodies.ledger import try_lead
+from statesvc.settings import ArchiveSettings
+from tests.statesvc.bodies.conftest import HOT_DAYS, Archivist
+from tests.statesvc.worker.shop import says
+
+
+def archiver(archivist: Archivist, dsn: str | None = None) -> Archiver:
+    return Archiver(
+        dsn or archivist.service_dsn,
+        folder=archivist.folder,
+        keyring=archivist.shop.keyring,
+        settings=ArchiveSettings(),
+        telemetry=archivist.shop.workshop.telemetry,
+    )
+
+
+def counted(archivist: Archivist, name: str) -> float:
+    value = archivist.shop.workshop.telemetry.registry.get_sample_value(name)
+    return value or 0.0
+
+
+async def test_a_round_archives_and_counts_and_a_second_archiver_lets_the_first_lead(archivist: Archivist) -> None:
+    await archivist.shop.say({"number": "A1", "status": "in_transit"})
+    day = await archivist.today()
+    await archivist.days_pass(HOT_DAYS + 1)
+    async with await AsyncConnection.connect(archivist.service_dsn, autocommit=True) as leader:
+        assert await try_lead(leader)
+        assert await archiver(archivist).once() is None
+    outcome = await archiver(archivist).once()
+    assert outcome is not None
+    assert day in outcome.archived
+    assert counted(archivist, "statesvc_archive_bodies_total") == 1
+    assert counted(archivist, "statesvc_archive_failures_total") == 0
+
+
+async def test_told_to_stop_it_ends_between_two_batches_and_leaves_the_day_for_the_next(
+    archivist: Archivist, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("statesvc.bodies.day.BATCH", 2)
+    monkeypatch.setattr(archiving, "_FIRST_SECONDS", 0.001)
+    await archivist.shop.push(*(says({"number": f"N{n}", "status": "in_transit"}) for n in range(9)))
+    await archivist.shop.work()
+    day = await archivist.today()
+    await archivist.days_pass(HOT_DAYS + 1)
+    part = archiver(archivist)
+    rest = part._rest  # noqa: SLF001 - the moment between two batches
+    rests = 0
+
+    async def stopping() -> None:
+        nonlocal rests
+        rests += 1
+        if rests == 2:
+            part.stop()
+        await rest()
+
+    monkeypatch.setattr(part, "_archiving", replace(part._archiving, pause=stopping))  # noqa: SLF001 - as above
+    async with asyncio.timeout(10):
+        await part.run()
+    assert await archivist.partition(day) is not None
+    assert [name for name in archivist.files() if day.isoformat() in name] == []
+    outcome = await archiver(archivist).once()
+    assert outcome is not None
+    assert day in outcome.archived
+
+
+async def test_a_database_that_is_away_ends_nothing(archivist: Archivist, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archiving, "_FIRST_SECONDS", 0.001)
+    part = archiver(archivist, "postgresql://nobody@127.0.0.1:1/none")
+    running = asyncio.create_task(part.run())
+    async with asyncio.timeout(10):
+        while not counted(archivist, "statesvc_archive_failures_total"):  # noqa: ASYNC110 - a metric tells nobody
+            await asyncio.sleep(0.01)
+        part.stop()
+        await running

@@ -1,0 +1,80 @@
+"""The command, in processes of its own: killed at any moment, it loses nothing and the next one goes on."""
+
+import asyncio
+import base64
+import os
+import random
+import sys
+from typing import Any
+
+import pytest
+
+from statesvc.bodies.archive_file import ArchiveReader
+from tests.statesvc.bodies.conftest import HOT_DAYS, Archivist
+from tests.statesvc.bodies.conftest import archivist as archivist  # noqa: PLC0414 - a fixture of this suite
+from tests.statesvc.bodies.conftest import log as log  # noqa: PLC0414 - a fixture of this suite
+from tests.statesvc.bodies.conftest import pool as pool  # noqa: PLC0414 - a fixture of this suite
+from tests.statesvc.bodies.conftest import shop as shop  # noqa: PLC0414 - a fixture of this suite
+from tests.statesvc.cli.test_database_commands import Shell, use
+from tests.statesvc.cli.test_database_commands import shell as shell  # noqa: PLC0414 - a fixture of this suite
+from tests.statesvc.worker.shop import says
+
+BODIES = 1500
+
+
+@pytest.fixture(autouse=True)
+def _environment(database: Any, monkeypatch: pytest.MonkeyPatch, archivist: Archivist) -> None:
+    use(database, monkeypatch)
+    monkeypatch.setenv("STATESVC_MASTER_KEY", base64.b64encode(bytes(range(32))).decode())
+    monkeypatch.setenv("STATESVC_ARCHIVE_DIR", str(archivist.folder))
+
+
+async def run() -> "asyncio.subprocess.Process":
+    return await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "statesvc", "archive", "run", env=dict(os.environ), stdout=asyncio.subprocess.DEVNULL
+    )
+
+
+async def test_killed_at_any_moment_the_next_run_finishes_and_nothing_is_lost(archivist: Archivist) -> None:
+    message_ids = await archivist.shop.push(*(says({"number": f"N{n % 50}", "status": "in_transit"}, envelope=n) for n in range(BODIES)))
+    await archivist.shop.work(limit=512)
+    day = await archivist.today()
+    await archivist.days_pass(HOT_DAYS + 1)
+    for _ in range(6):
+        process = await run()
+        await asyncio.sleep(random.uniform(0.3, 1.5))
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+        hot = await archivist.shop.value("SELECT count(*) FROM statesvc.body")
+        row = (await archivist.ledger()).get(day)
+        assert hot == BODIES or (row is not None and row.verified_at is not None)
+    async with asyncio.timeout(60):
+        # the server needs a moment to notice that the last one is dead
+        while await (await run()).wait():  # noqa: ASYNC110 - asks another process
+            await asyncio.sleep(0.1)
+    row = (await archivist.ledger())[day]
+    assert (row.bodies, row.compressed, await archivist.partition(day)) == (BODIES, BODIES, None)
+    with ArchiveReader(archivist.folder / str(row.file_name)) as reader:
+        assert [record.message_id for record in reader] == sorted(message_ids)
+    assert archivist.files() == sorted(str(each.file_name) for each in (await archivist.ledger()).values())
+
+
+async def test_days_are_listed_and_files_verified(archivist: Archivist, shell: Shell) -> None:
+    assert "nothing was archived yet" in await shell("archive", "list")
+    await archivist.shop.say({"number": "A1", "status": "in_transit"})
+    day = await archivist.today()
+    await archivist.days_pass(HOT_DAYS + 1)
+    assert "with 1 bodies" in await shell("archive", "run")
+    listed = {each["day"]: each for each in await shell.json("archive", "list")}
+    assert (listed[day.isoformat()]["bodies"], listed[day.isoformat()]["fault"]) == (1, None)
+    assert "archived" in await shell("archive", "list")
+    assert "0 of them missing or altered" in await shell("archive", "verify")
+    await asyncio.to_thread((archivist.folder / listed[day.isoformat()]["file_name"]).unlink)
+    assert "it is missing" in await shell("archive", "verify", exit_code=1)
+    assert "FAULTY" in await shell("archive", "list")
+
+
+async def test_without_a_folder_there_is_nothing_to_do(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("STATESVC_ARCHIVE_DIR")
+    assert "there is no archive" in await shell("archive", "run", exit_code=2)
