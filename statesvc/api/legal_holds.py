@@ -129,7 +129,7 @@ def routes(pool: Connections) -> Sequence[Route]:
             operation(
                 summary="Place a legal hold",
                 description="The bodies of all messages that name a shipment with this number outlive their archive, and the shipment "
-                "cannot be erased, until the hold is released. Recorded as an operator action.",
+                "is not erased without an explicit override, until the hold is released. Recorded as an operator action.",
                 scope="admin",
                 tag="legal holds",
                 request=LegalHoldPlacement,

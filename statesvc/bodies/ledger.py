@@ -55,7 +55,8 @@ class Archive:
 
 
 async def try_lead(connection: Connection) -> bool:
-    """Whether this session is the archiver until it ends."""
+    """Whether this session (past any pooler) is the archiver until it ends."""
+    await connection.execute(_SQL["limit_session"])
     row = await (await connection.execute(_SQL["try_lead"])).fetchone()
     return row is not None and bool(row[0])
 

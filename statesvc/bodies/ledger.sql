@@ -2,6 +2,11 @@
 -- One archiver at a time, as long as its session lasts.
 SELECT pg_try_advisory_lock(hashtextextended('statesvc.body_archive', 0));
 
+-- name: limit_session
+-- A day's statement may take minutes, whatever the role allows others; a wait for a lock, or a pause inside a transaction, may not.
+SELECT set_config('statement_timeout', '10min', false), set_config('lock_timeout', '2s', false),
+    set_config('idle_in_transaction_session_timeout', '1min', false);
+
 -- name: due_days
 -- Days whose partition is older than its hot days, the oldest first. Reads the catalog only.
 SELECT p.day FROM (

@@ -17,6 +17,7 @@ import structlog
 from psycopg import AsyncConnection
 
 from events.keyring import Keyring
+from events.sealing import SealError
 from statesvc.bodies.archive_file import ArchiveFileError, ArchiveReader, Record
 from statesvc.bodies.check import fault_of
 from statesvc.bodies.day import any_hold
@@ -86,6 +87,9 @@ async def archive_round(connection: Connection, archiving: Archiving) -> Outcome
             await _archive(connection, archiving, day, outcome)
         except OSError as error:
             await _failed(connection, day, f"the archive's folder: {errno.errorcode.get(error.errno or 0, 'error')}", outcome)
+        except SealError as error:
+            # not a body, but the key of a shipment: nothing is left out for that
+            await _failed(connection, day, f"a shipment's key does not open: {error}", outcome)
         except NotVerifiedError as error:
             await forget_written(connection, day)
             await _failed(connection, day, str(error), outcome)

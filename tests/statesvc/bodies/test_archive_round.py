@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -9,7 +10,7 @@ import pytest
 from psycopg import AsyncConnection, errors
 
 from events.keyring import body_context
-from events.sealing import COMPRESSED, SealingKey, unsalted
+from events.sealing import COMPRESSED, MasterKeys, SealingKey, unsalted
 from statesvc.bodies import round as rounds
 from statesvc.bodies.archive_file import ArchiveReader
 from statesvc.bodies.find import ArchiveUnavailableError, Place, find_bodies, places
@@ -282,6 +283,18 @@ async def test_a_body_that_does_not_open_is_archived_as_it_is(archivist: Archivi
         assert record is not None
         assert record.sealed == sealed
     assert await body(archivist, good) is not None
+
+
+async def test_a_shipments_key_that_does_not_open_stops_its_day_and_nothing_is_left_out(archivist: Archivist) -> None:
+    shop = archivist.shop
+    await shop.say({"number": "A1", "status": "in_transit"})
+    other = replace(archivist.archiving, keyring=replace(shop.keyring, master=MasterKeys([bytes(32)])))
+    day = await archivist.today()
+    await archivist.days_pass(HOT_DAYS + 1)
+    assert day in (await replace(archivist, archiving=other).round()).failed
+    assert "a shipment's key does not open" in str((await archivist.ledger())[day].failure)
+    assert archivist.files() == [name for name in archivist.files() if day.isoformat() not in name]
+    assert day in (await archivist.round()).archived
 
 
 async def test_a_wrong_file_is_not_verified_and_the_day_is_written_anew(archivist: Archivist, monkeypatch: pytest.MonkeyPatch) -> None:
