@@ -12,7 +12,7 @@ from typing import Final
 
 import uvloop
 
-from tests.bench import ack, claim, ingest, memory, normalize, rebuild, storm, visible, worker
+from tests.bench import ack, archive, claim, ingest, memory, normalize, rebuild, storm, visible, worker
 from tests.bench.bench import ROOT, Bench
 from tests.bench.environment import load, machine, server_settings
 from tests.bench.report import Row, table
@@ -24,6 +24,7 @@ PARTS: Final = {
     "worker": worker.measure,
     "memory": memory.measure,
     "claim": claim.measure,
+    "archive": archive.measure,
     "ingest": ingest.measure,
     "ack": ack.measure,
     "visible": visible.measure,
