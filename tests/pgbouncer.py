@@ -70,6 +70,8 @@ async def pooled(*dsns: str, mode: str = "transaction", prepared_max: int = 0) -
         f"{f'max_prepared_statements = {prepared_max}' if can_carry_prepared_statements() else ''}\n"
         # a server that comes back is tried again at once
         "server_login_retry = 1\n"
+        # one test may leave many services, each with its pooler
+        "server_idle_timeout = 2\n"
         f"logfile = {folder}/log\nlog_connections = 0\nlog_disconnections = 0\n"
     )
     process = await asyncio.create_subprocess_exec(

@@ -7,6 +7,7 @@ from statesvc.database.pool import PoolLimits
 from statesvc.settings import Settings
 
 API_ACQUIRE_SECONDS: Final = 0.5
+"""As for webhooks: with every connection busy for that long, a 503 with Retry-After serves a caller better than a longer queue."""
 API_STATEMENT_SECONDS: Final = 5.0
 API_LOCK_SECONDS: Final = 2.0
 API_IDLE_SECONDS: Final = 5.0

@@ -11,6 +11,8 @@ from psycopg import AsyncConnection
 
 from statesvc.database.pool import CONNECT_TIMEOUT_SECONDS, KEEPALIVE
 
+ANSWER_SECONDS: Final = 5.0
+"""A server that takes longer for a statement of these is frozen: its sockets still answer keepalives."""
 _FIRST_DELAY_SECONDS: Final = 0.1
 _LAST_DELAY_SECONDS: Final = 5.0
 

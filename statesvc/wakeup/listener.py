@@ -16,10 +16,9 @@ from psycopg import AsyncConnection, sql
 
 from events.sql.queries import queries
 from statesvc.wakeup.cancellation import cancel_fully
-from statesvc.wakeup.direct import connect_direct, reconnect_delays
+from statesvc.wakeup.direct import ANSWER_SECONDS, connect_direct, reconnect_delays
 
 PING_SECONDS: Final = 10.0
-_PING_TIMEOUT_SECONDS: Final = 5.0
 
 _SQL = queries("statesvc.wakeup", "listener")
 _log = structlog.get_logger()
@@ -78,8 +77,9 @@ class Listener:
                 await asyncio.sleep(next(delays))
 
     async def _subscribe(self, connection: AsyncConnection[Any]) -> None:
-        for channel in self._events:
-            await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
+        async with asyncio.timeout(ANSWER_SECONDS):
+            for channel in self._events:
+                await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
         self._is_up = True
         self._set_all()
 
@@ -87,7 +87,7 @@ class Listener:
         while True:
             async for notification in connection.notifies(timeout=self._ping_seconds):
                 self._events[notification.channel].set()
-            async with asyncio.timeout(_PING_TIMEOUT_SECONDS):
+            async with asyncio.timeout(ANSWER_SECONDS):
                 await connection.execute(_SQL["ping"])
 
     def _mark_down(self) -> None:

@@ -14,7 +14,7 @@ from psycopg import AsyncConnection
 
 from events.sql.queries import queries
 from statesvc.wakeup.cancellation import cancel_fully
-from statesvc.wakeup.direct import connect_direct, reconnect_delays
+from statesvc.wakeup.direct import ANSWER_SECONDS, connect_direct, reconnect_delays
 
 DEFAULT_INTERVAL_SECONDS: Final = 0.015
 _FLUSH_SECONDS: Final = 1.0
@@ -87,7 +87,8 @@ class Waker:
     async def _connect(self) -> AsyncConnection[Any]:
         connection = await connect_direct(self._dsn, application_name="statesvc waker")
         try:
-            await connection.execute(_SQL["settings"])
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await connection.execute(_SQL["settings"])
         except BaseException:
             await connection.close()
             raise
@@ -97,7 +98,8 @@ class Waker:
         wanted, self._wanted = self._wanted, set()
         self._dirty.clear()
         try:
-            await connection.execute(_SQL["notify"], {"channels": list(wanted)})
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await connection.execute(_SQL["notify"], {"channels": list(wanted)})
         except BaseException:
             self._wanted |= wanted
             self._dirty.set()

@@ -1,17 +1,23 @@
 """Connections have time limits, and a pool outlives its connections."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 from psycopg import AsyncConnection
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg_pool import PoolTimeout
 
+from statesvc.database.embedded import EmbeddedServer
 from statesvc.database.errors import Failure, failure
 from statesvc.database.pool import Pool, PoolLimits, make_pool
+from statesvc.wakeup.direct import connect_direct
+from tests.postgres import Server
 
 LIMITS = PoolLimits(connections_max=3, acquire_seconds=5, statement_seconds=1.5, lock_seconds=0.75, idle_in_transaction_seconds=15)
 
@@ -88,3 +94,52 @@ async def test_a_transaction_exists_only_where_the_code_opens_one(pool: Pool) ->
     async with pool.connection() as connection:
         await one(connection, "SELECT 1")
         assert connection.info.transaction_status is psycopg.pq.TransactionStatus.IDLE
+
+
+async def test_a_half_open_socket_is_noticed(database: Any, server: Server) -> None:
+    by_tcp = make_conninfo(database.service_dsn, host="127.0.0.1", port=conninfo_to_dict(server.service_dsn)["port"])
+    async with make_pool(by_tcp, name="statesvc test", limits=LIMITS) as pool, pool.connection() as connection:
+        assert _seconds_until_noticed(connection) <= 20
+    async with await connect_direct(by_tcp, application_name="statesvc test") as direct:
+        assert _seconds_until_noticed(direct) <= 20
+
+
+def _seconds_until_noticed(connection: AsyncConnection[Any]) -> float:
+    with socket.fromfd(connection.fileno(), socket.AF_INET, socket.SOCK_STREAM) as watched:
+        assert watched.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        idle, interval, count, unacknowledged_ms = (
+            watched.getsockopt(socket.IPPROTO_TCP, option)
+            for option in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT, socket.TCP_USER_TIMEOUT)
+        )
+    return max(idle + interval * count, unacknowledged_ms / 1000)
+
+
+async def test_a_pool_comes_back_by_itself_after_its_server_was_away(tmp_path: Path) -> None:
+    embedded = EmbeddedServer(tmp_path / "data", overrides={"fsync": "off"})
+    dsn = (await asyncio.to_thread(embedded.start)).service
+    limits = replace(LIMITS, acquire_seconds=0.2)
+    try:
+        async with make_pool(dsn, name="statesvc test", limits=limits) as pool:
+            async with pool.connection() as connection:
+                assert await one(connection, "SELECT 1") == 1
+            await asyncio.to_thread(embedded.stop)
+            with pytest.raises(psycopg.OperationalError):
+                await _ask(pool)
+            await asyncio.to_thread(embedded.start)
+            async with asyncio.timeout(10):
+                while not await _answers(pool):
+                    pass
+    finally:
+        await asyncio.to_thread(embedded.stop)
+
+
+async def _ask(pool: Pool) -> Any:
+    async with pool.connection() as connection:
+        return await one(connection, "SELECT 1")
+
+
+async def _answers(pool: Pool) -> bool:
+    try:
+        return bool(await _ask(pool))
+    except psycopg.OperationalError:
+        return False

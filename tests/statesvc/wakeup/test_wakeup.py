@@ -2,7 +2,9 @@
 
 import asyncio
 import itertools
+import os
 import random
+import signal
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -205,3 +207,31 @@ async def test_both_come_back_after_a_restart_of_the_server(tmp_path: Path) -> N
         await listener.stop()
         await waker.stop()
         await asyncio.to_thread(server.stop)
+
+
+async def backend(dsn: str, application_name: str) -> int:
+    async with await AsyncConnection.connect(dsn, autocommit=True) as connection:
+        query = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name = %s"
+        row = await (await connection.execute(query, (application_name,))).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+async def test_a_server_process_that_froze_is_left_for_another(
+    database: Any, heard: list[tuple[str, float]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if "TEST_DATABASE_URL" in os.environ:
+        pytest.skip("that server's processes may run elsewhere")
+    monkeypatch.setattr("statesvc.wakeup.waker.ANSWER_SECONDS", 0.3)
+    waker = Waker(database.service_dsn, interval_seconds=0.01)
+    await waker.start()
+    waker.wake(INBOX)
+    await until(lambda: len(heard) == 1)
+    frozen = await backend(database.service_dsn, "statesvc waker")
+    os.kill(frozen, signal.SIGSTOP)
+    try:
+        waker.wake(OUTBOX)
+        await until(lambda: OUTBOX in [channel for channel, _ in heard], seconds=20)
+        await waker.stop()
+    finally:
+        os.kill(frozen, signal.SIGCONT)
