@@ -111,8 +111,8 @@ class AuditConflict(Statement, Source, Entry):
     shipment_id: UUID
     claimed_shipment_id: UUID
     recorded_at: AwareDatetime
-    count: Annotated[int, Field(description="How often it was said.")]
-    last_seen_at: AwareDatetime
+    count: Annotated[int | None, Field(description="How often it was said until today; null with `as_of`.")]
+    last_seen_at: AwareDatetime | None
 
 
 class AuditAttempt(Entry):
@@ -140,7 +140,7 @@ class AuditNotification(BaseModel):
     sequence: int
     occurred_at: AwareDatetime
     created_at: AwareDatetime
-    waiting: Annotated[bool, Field(description="Not delivered yet, nor given up.")]
+    waiting: Annotated[bool | None, Field(description="Not delivered yet, nor given up; null with `as_of`.")]
     next_attempt_at: AwareDatetime | None
     attempts: list[AuditAttempt]
 
@@ -182,8 +182,25 @@ class OtherShipment(BaseModel):
     recorded_at: AwareDatetime
 
 
-class Shipment(ListedShipment):
-    """A shipment's current state."""
+class AsOf(BaseModel):
+    """Only where `as_of` was asked for: the instant that the answer is about, and the last entry that was sealed by then."""
+
+    as_of: AwareDatetime | None = None
+    as_of_log_index: Annotated[int | None, Field(description="Null: nothing was sealed by then.")] = None
+    as_of_clamped: Annotated[bool | None, Field(description="A later instant was asked for than the newest seal.")] = None
+
+
+class HistoryPage(AsOf):
+    """A page of events in timeline order."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    items: list[Event]
+    next_cursor: str | None
+
+
+class Shipment(ListedShipment, AsOf):
+    """A shipment's current state, or the one that we knew."""
 
     signed_by: Personal = None
     others: Annotated[list[OtherShipment], Field(description="Further shipments of this number, the latest first; 100 at most.")]

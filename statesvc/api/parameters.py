@@ -27,6 +27,13 @@ Discriminator = Annotated[
     ),
 ]
 Instant = Annotated[AwareDatetime, BeforeValidator(_with_plus)]
+AsOf = Annotated[
+    Instant | None,
+    Field(
+        description="What we knew then: only entries sealed by that time (RFC 3339 with offset). The same answer for ever; "
+        "a time past the newest seal is clamped to it, and the answer says so."
+    ),
+]
 
 
 class ShipmentParameters(BaseModel):
@@ -37,6 +44,7 @@ class ShipmentParameters(BaseModel):
     carrier_id: Name
     tracking_number: Annotated[Name, Field(description="In any spelling: case, blanks and hyphens do not matter.")]
     discriminator: Discriminator = None
+    as_of: AsOf = None
 
 
 class HistoryParameters(PageParameters):
@@ -45,6 +53,7 @@ class HistoryParameters(PageParameters):
     carrier_id: Name
     tracking_number: Name
     discriminator: Discriminator = None
+    as_of: AsOf = None
 
 
 class AuditParameters(ShipmentParameters):

@@ -14,9 +14,11 @@ from psycopg import AsyncConnection
 from events.carriers import CARRIERS
 from events.identity import normalize_number
 from events.keyring import Keyring
-from statesvc.api.models import Audit, Event, ListedShipment, Shipment
+from statesvc.api.models import Audit, HistoryPage, ListedShipment, Shipment
 from statesvc.api.parameters import AuditParameters, HistoryParameters, ListParameters, ShipmentParameters
 from statesvc.api.personal_reads import record_reading
+from statesvc.api.read.horizon import Horizon, horizon_at
+from statesvc.api.read.past import find_shipment_at
 from statesvc.api.read.shipment import (
     Found,
     OtherDiscriminators,
@@ -52,8 +54,8 @@ class Shipments:
         """The current state; 304 where the caller has it already."""
         asked = parameters(request, ShipmentParameters)
         async with self.pool.connection() as connection:
-            found = await _find(connection, asked)
-            document = await self._document(request, connection, found)
+            found, horizon = await _find(connection, asked, _Resumed())
+            document = await self._document(request, connection, found, horizon)
             body = orjson.dumps(document)
             # version and erasure state stand in the body; so do the others of the number and what the caller may see
             tag = f"{found.shipment.version}-{hashlib.blake2b(body, digest_size=9).hexdigest()}"
@@ -67,28 +69,31 @@ class Shipments:
     async def history(self, request: web.Request) -> web.StreamResponse:
         """A page of events in timeline order."""
         asked = parameters(request, HistoryParameters)
-        shipment_id, after = _resume(asked, "history")
+        resumed = _resume(asked, "history")
         async with self.pool.connection() as connection:
-            found = await _find(connection, asked, shipment_id=shipment_id)
+            found, horizon = await _find(connection, asked, resumed)
             opener = found.shipment.opener(self.keyring) if _sees_personal(request) else None
-            page = await timeline(connection, found.shipment, after=after, limit=asked.limit, opener=opener)
+            page = await timeline(connection, found.shipment, after=resumed.after, limit=asked.limit, opener=opener)
             if page is None:
                 raise _foreign_cursor()
             if opener is not None:
                 await record_reading(connection, request, found.shipment, call="history")
-        return answer({"items": page.events, "next_cursor": _pause(asked, "history", found, page.next_after)})
+        cursor = _pause(asked, "history", found, page.next_after, horizon)
+        return answer({"items": page.events, "next_cursor": cursor, **(horizon.document if horizon else {})})
 
     async def audit(self, request: web.Request) -> web.StreamResponse:
         """Everything on record, as one consistent snapshot."""
         asked = parameters(request, AuditParameters)
-        shipment_id, after = _resume(asked, "audit")
+        resumed = _resume(asked, "audit")
         keyring = self.keyring if _sees_personal(request) else None
         async with self.pool.connection() as connection:
             async with connection.transaction():
                 await connection.execute(SNAPSHOT)
-                found = await _find(connection, asked, shipment_id=shipment_id)
-                document = await self._document(request, connection, found)
-                record = await trail(connection, found.shipment, after=after or 0, limit=EVENTS_MAX, keyring=keyring)
+                found, horizon = await _find(connection, asked, resumed)
+                document = await self._document(request, connection, found, horizon)
+                record = await trail(
+                    connection, found.shipment, after=resumed.after or 0, limit=EVENTS_MAX, keyring=keyring, horizon=horizon
+                )
             if keyring is not None:
                 await record_reading(connection, request, found.shipment, call="audit")
         return answer(
@@ -98,7 +103,7 @@ class Shipments:
                 "transitions": record.transitions,
                 "conflicts": record.conflicts,
                 "notifications": record.notifications,
-                "next_cursor": _pause(asked, "audit", found, record.next_after),
+                "next_cursor": _pause(asked, "audit", found, record.next_after, horizon),
             }
         )
 
@@ -121,8 +126,10 @@ class Shipments:
         cursor = None if end is None else encode_cursor([end.recorded_at.isoformat(), str(end.shipment_id)], bound_to)
         return answer({"items": [shipment_json(shipment) for shipment in shipments], "next_cursor": cursor})
 
-    async def _document(self, request: web.Request, connection: AsyncConnection[Any], found: Found) -> dict[str, Any]:
-        document = shipment_json(found.shipment)
+    async def _document(
+        self, request: web.Request, connection: AsyncConnection[Any], found: Found, horizon: Horizon | None
+    ) -> dict[str, Any]:
+        document = shipment_json(found.shipment) | (horizon.document if horizon else {})
         if _sees_personal(request):
             document["signed_by"] = await signed_by(connection, found.shipment, self.keyring)
         document["others"] = [other_json(other) for other in found.others]
@@ -133,25 +140,44 @@ def _sees_personal(request: web.Request) -> bool:
     return caller_of(request).has(Scope.PII)
 
 
+@dataclass(frozen=True, slots=True)
+class _Resumed:
+    """Where a cursor goes on: a number may get another shipment between two pages, and the log more entries."""
+
+    shipment_id: UUID | None = None
+    after: int | None = None
+    horizon: Horizon | None = None
+
+
 async def _find(
-    connection: AsyncConnection[Any], asked: ShipmentParameters | HistoryParameters, *, shipment_id: UUID | None = None
-) -> Found:
-    found = await find_shipment(
-        connection,
-        carrier_id=asked.carrier_id,
-        number=normalize_number(asked.tracking_number),
-        discriminator=asked.discriminator,
-        shipment_id=shipment_id,
-    )
+    connection: AsyncConnection[Any], asked: ShipmentParameters | HistoryParameters, resumed: _Resumed
+) -> tuple[Found, Horizon | None]:
+    wanted: dict[str, Any] = {
+        "carrier_id": asked.carrier_id,
+        "number": normalize_number(asked.tracking_number),
+        "discriminator": asked.discriminator,
+        "shipment_id": resumed.shipment_id,
+    }
+    horizon = None
+    if asked.as_of is None:
+        found = await find_shipment(connection, **wanted)
+    else:
+        horizon = resumed.horizon or await horizon_at(connection, asked.as_of)
+        found = await find_shipment_at(connection, horizon, **wanted)
     match found:
-        case Found() if shipment_id is not None and found.shipment.shipment_id != shipment_id:
+        case Found() if resumed.shipment_id is not None and found.shipment.shipment_id != resumed.shipment_id:
             raise _foreign_cursor()
         case Found():
-            return found
+            return found, horizon
         case OtherDiscriminators(count):
             raise Problem(Code.NOT_FOUND, f"the number is known {count} times, never with this discriminator; ask without it to see them")
         case None if asked.carrier_id not in CARRIERS:
             raise Problem(Code.UNKNOWN_CARRIER, "no such carrier_id; `statesvc carriers` lists them")
+        case None if horizon is not None:
+            raise Problem(
+                Code.NOT_FOUND,
+                f"no event of carrier {asked.carrier_id} that named this tracking number was sealed by {horizon.at.isoformat()}",
+            )
         case None:
             raise Problem(Code.NOT_FOUND, f"no event of carrier {asked.carrier_id} named this tracking number")
 
@@ -162,22 +188,28 @@ def _binding(asked: HistoryParameters | AuditParameters, what: str) -> dict[str,
         "carrier_id": asked.carrier_id,
         "number": normalize_number(asked.tracking_number),
         "discriminator": asked.discriminator,
+        "as_of": asked.as_of,
     }
 
 
-def _resume(asked: HistoryParameters | AuditParameters, what: str) -> tuple[UUID | None, int | None]:
-    """The shipment and the version that a cursor goes on after: a number may get another shipment between two pages."""
+def _resume(asked: HistoryParameters | AuditParameters, what: str) -> _Resumed:
     if asked.cursor is None:
-        return None, None
+        return _Resumed()
     try:
-        shipment_id, after = decode_cursor(asked.cursor, _binding(asked, what), fields=2)
-        return UUID(shipment_id), int(after)
+        shipment_id, after, *horizon = decode_cursor(asked.cursor, _binding(asked, what), fields=2 if asked.as_of is None else 5)
+        if not horizon:
+            return _Resumed(UUID(shipment_id), int(after))
+        size, at, clamped = horizon
+        return _Resumed(UUID(shipment_id), int(after), Horizon(int(size), datetime.fromisoformat(at), bool(clamped)))
     except (AttributeError, TypeError, ValueError):
         raise _foreign_cursor() from None
 
 
-def _pause(asked: HistoryParameters | AuditParameters, what: str, found: Found, after: int | None) -> str | None:
-    return None if after is None else encode_cursor([str(found.shipment.shipment_id), after], _binding(asked, what))
+def _pause(asked: HistoryParameters | AuditParameters, what: str, found: Found, after: int | None, horizon: Horizon | None) -> str | None:
+    if after is None:
+        return None
+    seen: list[str | int] = [] if horizon is None else [horizon.size, horizon.at.isoformat(), int(horizon.clamped)]
+    return encode_cursor([str(found.shipment.shipment_id), after, *seen], _binding(asked, what))
 
 
 def _foreign_cursor() -> Problem:
@@ -230,7 +262,7 @@ def routes(pool: Connections, keyring: Keyring) -> Sequence[Route]:
                 scope="read",
                 tag="shipments",
                 parameters=HistoryParameters,
-                response=Page[Event],
+                response=HistoryPage,
                 problems=(*unknown, Code.INVALID_CURSOR),
             ),
         ),

@@ -18,6 +18,7 @@ from psycopg.rows import DictRow, dict_row
 from events.keyring import Keyring
 from events.sql.queries import queries
 from statesvc.api.read.event import Seal, event_json, statement
+from statesvc.api.read.horizon import Horizon
 from statesvc.api.read.personal import Opener
 from statesvc.api.read.shipment import Shipment
 from statesvc.bodies.find import places
@@ -31,6 +32,9 @@ SNAPSHOT: Final = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
 """The first statement of a transaction that reads a trail."""
 
 _ALWAYS: Final = {"recorded_after": datetime(1, 1, 1, tzinfo=UTC), "recorded_upto": datetime(9999, 1, 1, tzinfo=UTC)}
+_NOT_KNOWN_THEN: Final = {"count": None, "last_seen_at": None}
+_NOT_TOLD_THEN: Final = {"waiting": None, "next_attempt_at": None}
+"""Counters and queues are of today; only entries of the log tell what was."""
 _SOURCE: Final = ("message_id", "received_at", "body_commitment", "normalizer", "normalizer_version", "part_commitment")
 _PLACE: Final = ("batch_id", "ordinal", "leaf_hash", "sealed_at", "log_index")
 
@@ -46,8 +50,19 @@ class Trail:
     next_after: int | None
 
 
-async def trail(connection: AsyncConnection[Any], shipment: Shipment, *, after: int, limit: int, keyring: Keyring | None) -> Trail:
-    """The window after version `after`. `keyring` None: no scope `pii`. Runs inside the caller's snapshot."""
+async def trail(
+    connection: AsyncConnection[Any],
+    shipment: Shipment,
+    *,
+    after: int,
+    limit: int,
+    keyring: Keyring | None,
+    horizon: Horizon | None = None,
+) -> Trail:
+    """The window after version `after`. `keyring` None: no scope `pii`. Runs inside the caller's snapshot.
+
+    `horizon`: only what was sealed by then; `shipment` is the one that we knew, which bounds events and transitions.
+    """
     window: dict[str, Any] = {**shipment.recorded(), "after": after, **_ALWAYS}
 
     async def read(query: str, **other: int) -> list[DictRow]:
@@ -66,16 +81,24 @@ async def trail(connection: AsyncConnection[Any], shipment: Shipment, *, after: 
 
     attempts: dict[str, list[DictRow]] = defaultdict(list)
     for attempt in await read("attempts"):
-        attempts[attempt.pop("webhook_id")].append(attempt)
+        if horizon is None or horizon.holds(attempt["log_index"]):
+            attempts[attempt.pop("webhook_id")].append(attempt)
     opener = None if keyring is None else shipment.opener(keyring)
     events = [_event(row, opener) for row in shown]
-    conflicts = [_conflict(row, keyring) for row in await read("conflicts")]
+    conflicts = [
+        _conflict(row, keyring) if horizon is None else _conflict(row, keyring) | _NOT_KNOWN_THEN
+        for row in await read("conflicts")
+        if horizon is None or horizon.holds(row["log_index"])
+    ]
     await _place_bodies(connection, [*events, *conflicts])
     return Trail(
         events=events,
         transitions=await read("transitions"),
         conflicts=conflicts,
-        notifications=[row | {"attempts": attempts[row["webhook_id"]]} for row in await read("notifications")],
+        notifications=[
+            row | {"attempts": attempts[row["webhook_id"]]} | ({} if horizon is None else _NOT_TOLD_THEN)
+            for row in await read("notifications")
+        ],
         next_after=None if is_last else window["upto"],
     )
 

@@ -1,0 +1,143 @@
+"""What we knew then: the answer at every sealing instant and just before it, for ever the same."""
+
+from collections import defaultdict
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from random import Random
+from typing import Any
+
+import pytest
+
+from events.identity import identify, normalize_number
+from events.vocabulary import Kind, Status
+from projections.fact import Fact, fact_of
+from projections.fold import fold
+from projections.state import ShipmentState
+from statesvc.api.read import past
+from statesvc.api.read.horizon import Horizon, horizon_at
+from statesvc.api.read.past import find_shipment_at
+from statesvc.api.read.shipment import Found
+from tests.statesvc.log.story import Story, scan, story
+
+HISTORIES = 1_000
+ROUNDS = 12
+JUST_BEFORE = timedelta(microseconds=1)
+STATUSES = [status for status in Status if status is not Status.UNKNOWN]
+Model = dict[str, list[tuple[datetime, list[Fact]]]]
+"""Of each number: when what was sealed, in the order of the rounds."""
+
+
+async def _lives(log: Story, chance: Random) -> Model:
+    """Late, corrected and retracted scans of many parcels, sealed now and then."""
+    model: Model = defaultdict(list)
+    said: dict[str, list[Fact]] = defaultdict(list)
+    event_ids: dict[str, list[str]] = defaultdict(list)
+    numbers = [f"1Z{place:05}" for place in range(HISTORIES)]
+    for turn in range(ROUNDS):
+        told = chance.sample(numbers, k=HISTORIES // 4) if turn else numbers
+        for start in range(0, len(told), 50):
+            readings = []
+            for number in told[start : start + 50]:
+                native_id = f"{number}-{turn}"
+                shape = chance.choice(["scan", "scan", "late", "retract", "reread"])
+                if shape in {"scan", "late"} or not event_ids[number]:
+                    minute = chance.randrange(60) if shape == "late" else 60 * turn + chance.randrange(60)
+                    reading = scan(number, minute, chance.choice(STATUSES), native_id=native_id)
+                else:
+                    corrected = chance.choice(event_ids[number])
+                    status = chance.choice(STATUSES) if shape == "reread" else None
+                    reading = scan(number, 60 * turn, status, native_id=native_id, kind=Kind.CORRECTION, corrects=corrected)
+                event_ids[number].append(native_id)
+                event = identify(reading, carrier_id="ups", digest=log.keyring.digest)
+                said[number].append(fact_of(event, signer_digest=None))
+                readings.append(reading)
+            await log.say(*readings)
+        head = await log.seal()
+        for number in told:
+            model[number].append((head.created_at, list(said[number])))
+    return model
+
+
+async def _at(log: Story, number: str, instant: datetime) -> tuple[Status, int] | None:
+    horizon = await horizon_at(log.connection, instant)
+    assert not horizon.clamped
+    found = await find_shipment_at(log.connection, horizon, carrier_id="ups", number=normalize_number(number))
+    return (Status(found.shipment.status), found.shipment.version) if isinstance(found, Found) else None
+
+
+def _known(facts: list[Fact]) -> tuple[Status, int]:
+    state: ShipmentState = fold(facts)
+    return state.status, len(facts)
+
+
+async def test_at_each_sealing_instant_and_just_before_it_the_answer_is_the_models(database: Any) -> None:
+    async with story(database) as log:
+        model = await _lives(log, Random(7))
+        moves = 0
+        for number, rounds in model.items():
+            before = None
+            for instant, facts in rounds:
+                assert await _at(log, number, instant - JUST_BEFORE) == before
+                known = _known(facts)
+                assert await _at(log, number, instant) == known
+                moves += before is not None and before[0] is not known[0]
+                before = known
+        assert moves > HISTORIES, "the histories are worth the look"
+
+
+async def test_a_variant_that_looks_at_what_was_recorded_by_then_fails(database: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An entry may be recorded before an instant and be sealed after it: by the recorded time the answer would change later."""
+    async with story(database) as log:
+        await log.say(scan("1ZA", 1, Status.PICKED_UP))
+        first = (await log.seal()).created_at
+        await log.say(scan("1ZA", 2, Status.DELIVERED))
+        (recorded,) = (await log.rows("SELECT max(recorded_at) FROM statesvc.event"))[0]
+        assert first < recorded
+        answer = await _clamped(log, recorded)
+        await log.seal()
+        assert await _at(log, "1ZA", first) == (Status.PICKED_UP, 1)
+        assert answer == (Status.PICKED_UP, 1)
+        assert await _at(log, "1ZA", recorded) == answer
+        by_recorded = past._SQL["sealed_events_of_number"].replace(  # noqa: SLF001 - the planted variant
+            "s.first_index + e.ordinal < %(size)s", "e.recorded_at <= '" + recorded.isoformat() + "' AND %(size)s::bigint IS NOT NULL"
+        )
+        monkeypatch.setattr(past, "_SQL", {"sealed_events_of_number": by_recorded})
+        assert await _at(log, "1ZA", recorded) != answer
+
+
+async def _clamped(log: Story, instant: datetime) -> tuple[Status, int]:
+    horizon = await horizon_at(log.connection, instant)
+    assert horizon.clamped
+    assert horizon.at < instant
+    found = await find_shipment_at(log.connection, horizon, carrier_id="ups", number="1ZA")
+    assert isinstance(found, Found)
+    return Status(found.shipment.status), found.shipment.version
+
+
+def test_a_horizon_names_its_last_entry() -> None:
+    at = datetime.fromisoformat("2026-03-01T00:00:00+00:00")
+    assert Horizon(3, at, clamped=True).document == {"as_of": at, "as_of_log_index": 2, "as_of_clamped": True}
+    assert Horizon(0, at, clamped=False).document["as_of_log_index"] is None
+
+
+async def test_the_calls_answer_as_of(api: Any, scan: Callable[..., Any]) -> None:
+    log = Story(api.connection, api.keyring)
+    await api.carriers.say(scan("5", Status.PICKED_UP), scan("5", Status.IN_TRANSIT, minutes=5))
+    first = (await log.seal()).created_at
+    await api.carriers.say(scan("5", Status.DELIVERED, minutes=3, signed_by="J. Doe"))
+    await log.seal()
+    asked = {"as_of": first.isoformat()}
+    then = await api.get("/v1/shipments/ups/5", params=asked)
+    assert (then.body["status"], then.body["version"], then.body["as_of_clamped"]) == ("in_transit", 2, False)
+    assert (await api.get("/v1/shipments/ups/5")).body["version"] == 3
+    page = (await api.get("/v1/shipments/ups/5/history", params={**asked, "limit": 1})).body
+    rest = (await api.get("/v1/shipments/ups/5/history", params={**asked, "limit": 1, "cursor": page["next_cursor"]})).body
+    assert [event["version"] for event in page["items"] + rest["items"]] == [1, 2]
+    assert (rest["next_cursor"], rest["as_of_log_index"]) == (None, then.body["as_of_log_index"])
+    audit = (await api.get("/v1/shipments/ups/5/audit", scopes="audit", params=asked)).body
+    assert [entry["sequence"] for entry in audit["transitions"]] == [2]
+    assert max(entry["log_index"] for entry in audit["events"] + audit["transitions"]) <= then.body["as_of_log_index"]
+    future = (await api.get("/v1/shipments/ups/5", params={"as_of": "2099-01-01T00:00:00Z"})).body
+    assert (future["as_of_clamped"], future["version"]) == (True, 3)
+    earlier = await api.get("/v1/shipments/ups/5", params={"as_of": "2020-01-01T00:00:00Z"})
+    assert (earlier.status, earlier.body["code"]) == (404, "not_found")
