@@ -97,7 +97,8 @@ def _from_xml(document: Document) -> Iterator[Item]:
         elif answer.tag.startswith("GetShipmentTrace"):
             for number in answer.iter("ShipmentNumber"):
                 result = number.getparent()
-                if result is not None:
+                # a result that prints its number again and again is one parcel
+                if result is not None and result.find("ShipmentNumber") is number:
                     yield Item(text_at(number, "."), tuple(_traces(result)))
         elif answer.tag != "Fault":
             raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of DPD")

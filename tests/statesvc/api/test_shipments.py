@@ -41,7 +41,9 @@ async def test_an_unknown_number_and_an_unknown_carrier_are_problems_of_their_ow
     assert (carrier.status, carrier.body["code"]) == (404, "unknown_carrier")
 
 
-@pytest.mark.parametrize("query", [{"as_of": "2026-03-01T00:00:00Z"}, {"discriminater": "x"}, {"discriminator": "a\x00b"}])
+@pytest.mark.parametrize(
+    "query", [{"as_off": "2026-03-01T00:00:00Z"}, {"as_of": "yesterday"}, {"discriminater": "x"}, {"discriminator": "a\x00b"}]
+)
 async def test_a_parameter_that_the_call_does_not_take_is_refused(api: Any, scan: Any, query: dict[str, str]) -> None:
     await api.carriers.say(scan("7", Status.IN_TRANSIT))
     reply = await api.get("/v1/shipments/ups/7", params=query)
