@@ -1,6 +1,7 @@
 """The folder of the archive files. A file appears under its name only when it is complete and on the disk.
 
-Its name ends in its digest, so a process that lost its turn without knowing can never replace the file that another one wrote.
+Its name ends in its digest, so a process that lost its turn without knowing can never replace the file that another one wrote; and it
+bears the mark of its installation, so that two that share a folder by mistake leave each other's files alone.
 """
 
 import os
@@ -12,11 +13,12 @@ from datetime import date
 from pathlib import Path
 from typing import Final
 
+from events.keyring import Keyring
 from statesvc.bodies.archive_file import ArchiveWriter, Finished
 from statesvc.settings import Settings
 
-_NAME: Final = re.compile(r"bodies-(\d{4}-\d\d-\d\d)-[0-9a-f]{16}\.ssb(\.[0-9a-f]{8})?")
-"""With the second group: a file that was never finished."""
+_NAME: Final = re.compile(r"(bodies-\d{4}-\d\d-\d\d-[0-9a-f]{8})-[0-9a-f]{16}\.ssb(\.[0-9a-f]{8})?")
+"""The day's own part, the digest, and an ending while it is not finished."""
 
 
 def archive_folder(settings: Settings) -> Path | None:
@@ -26,24 +28,29 @@ def archive_folder(settings: Settings) -> Path | None:
     return settings.database.data_dir / "archive" if settings.database.database_url is None else None
 
 
-def file_name(day: date, sha256: bytes) -> str:
+def day_name(keyring: Keyring, day: date) -> str:
+    """What the files of this day and this installation begin with. The digest key is made once and never changes."""
+    return f"bodies-{day.isoformat()}-{keyring.digest(b'body archive')[:4].hex()}"
+
+
+def file_name(begin: str, sha256: bytes) -> str:
     """The name of a complete file."""
-    return f"bodies-{day.isoformat()}-{sha256[:8].hex()}.ssb"
+    return f"{begin}-{sha256[:8].hex()}.ssb"
 
 
 class Unfinished:
     """A file that is being written."""
 
-    def __init__(self, folder: Path, day: date) -> None:
+    def __init__(self, folder: Path, begin: str, day: date) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._folder, self._day = folder, day
-        self._path = folder / f"bodies-{day.isoformat()}-{'0' * 16}.ssb.{secrets.token_hex(4)}"
+        self._folder, self._begin = folder, begin
+        self._path = folder / f"{file_name(begin, bytes(8))}.{secrets.token_hex(4)}"
         self.writer = ArchiveWriter(self._path, day)
 
     def publish(self) -> tuple[str, Finished]:
         """Gives the complete file its name, for good."""
         finished = self.writer.finish()
-        name = file_name(self._day, finished.sha256)
+        name = file_name(self._begin, finished.sha256)
         self._path.rename(self._folder / name)
         sync_folder(self._folder)
         return name, finished
@@ -54,9 +61,9 @@ class Unfinished:
 
 
 @contextmanager
-def unfinished(folder: Path, day: date) -> Iterator[Unfinished]:
-    """A file for the time of the block; gone afterwards unless it was published."""
-    file = Unfinished(folder, day)
+def unfinished(folder: Path, begin: str, day: date) -> Iterator[Unfinished]:
+    """A file whose name begins so, for the time of the block; gone afterwards unless it was published."""
+    file = Unfinished(folder, begin, day)
     try:
         with file.writer:
             yield file
@@ -64,14 +71,12 @@ def unfinished(folder: Path, day: date) -> Iterator[Unfinished]:
         file.discard()
 
 
-def leftovers(folder: Path, day: date, *, keep: str | None) -> list[Path]:
-    """What a crash left of this day beside the file that counts."""
+def leftovers(folder: Path, begin: str, *, keep: str | None) -> list[Path]:
+    """What a crash left of this day (`begin`) beside the file that counts."""
     if not folder.is_dir():
         return []
     return [
-        path
-        for path in folder.iterdir()
-        if path.name != keep and (named := _NAME.fullmatch(path.name)) is not None and named[1] == day.isoformat()
+        path for path in folder.iterdir() if path.name != keep and (named := _NAME.fullmatch(path.name)) is not None and named[1] == begin
     ]
 
 

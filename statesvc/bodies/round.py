@@ -21,7 +21,7 @@ from events.sealing import SealError
 from statesvc.bodies.archive_file import ArchiveFileError, ArchiveReader, Record
 from statesvc.bodies.check import fault_of
 from statesvc.bodies.day import any_hold
-from statesvc.bodies.folder import leftovers, remove
+from statesvc.bodies.folder import day_name, leftovers, remove
 from statesvc.bodies.kept import held_among, keep_archived, prune_kept
 from statesvc.bodies.ledger import (
     Archived,
@@ -102,7 +102,7 @@ async def archive_round(connection: Connection, archiving: Archiving) -> Outcome
 async def _archive(connection: Connection, archiving: Archiving, day: date, outcome: Outcome) -> None:
     folder = archiving.folder
     standing = await begin_day(connection, day)
-    for path in await asyncio.to_thread(leftovers, folder, day, keep=standing.file_name):
+    for path in await asyncio.to_thread(leftovers, folder, day_name(archiving.keyring, day), keep=standing.file_name):
         await asyncio.to_thread(remove, path)
     file_name, sha256 = standing.file_name, standing.sha256
     if file_name is None or sha256 is None:

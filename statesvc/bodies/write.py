@@ -20,7 +20,7 @@ from events.sealing import SealError
 from statesvc.bodies.archive_file import Finished, Record
 from statesvc.bodies.body_key import open_committed
 from statesvc.bodies.day import Batch, HotBody, day_batches
-from statesvc.bodies.folder import unfinished
+from statesvc.bodies.folder import day_name, unfinished
 
 Pause = Callable[[], Awaitable[None]]
 """Awaited between two batches, so that archiving leaves room for everything else. Raises to stop."""
@@ -46,7 +46,7 @@ class Written:
 async def write_day(connection: AsyncConnection[Any], keyring: Keyring, folder: Path, day: date, *, pause: Pause) -> Written:
     """Writes the file and publishes it; a crash on the way leaves an unfinished one that counts for nothing."""
     fates: Counter[Fate] = Counter()
-    with unfinished(folder, day) as file:
+    with unfinished(folder, day_name(keyring, day), day) as file:
         async for batch in day_batches(connection, keyring, day):
             for fate, record in await asyncio.to_thread(_sealed_again, batch, keyring):
                 fates[fate] += 1

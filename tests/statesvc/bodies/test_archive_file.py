@@ -11,6 +11,7 @@ from statesvc.bodies.archive_file import ArchiveFileError, ArchiveReader, Archiv
 from statesvc.bodies.folder import file_name, leftovers, unfinished
 
 DAY = date(2026, 3, 1)
+BEGIN = "bodies-2026-03-01-a1b2c3d4"
 MORNING = datetime(2026, 3, 1, 8, 0, 0, 123456, tzinfo=UTC)
 
 
@@ -98,24 +99,26 @@ def test_records_out_of_order_are_refused(tmp_path: Path) -> None:
 
 def test_a_file_appears_under_its_name_only_when_it_is_complete(tmp_path: Path) -> None:
     folder = tmp_path / "archive"
-    with unfinished(folder, DAY) as file:
+    with unfinished(folder, BEGIN, DAY) as file:
         file.writer.add(record(1))
         assert [path.suffix for path in folder.iterdir()] != [".ssb"]
     assert list(folder.iterdir()) == []
-    with unfinished(folder, DAY) as file:
+    with unfinished(folder, BEGIN, DAY) as file:
         file.writer.add(record(1))
         name, finished = file.publish()
-    assert [path.name for path in folder.iterdir()] == [name] == [file_name(DAY, finished.sha256)]
+    assert [path.name for path in folder.iterdir()] == [name] == [file_name(BEGIN, finished.sha256)]
     assert folder.stat().st_mode & 0o777 == 0o700
     assert (folder / name).stat().st_mode & 0o777 == 0o600
 
 
 def test_what_a_crash_left_is_found_and_the_file_that_counts_is_not(tmp_path: Path) -> None:
-    with unfinished(tmp_path, DAY) as file:
+    with unfinished(tmp_path, BEGIN, DAY) as file:
         name, _ = file.publish()
-    crashed = tmp_path / f"bodies-2026-03-01-{'0' * 16}.ssb.0a1b2c3d"
-    other_day = tmp_path / f"bodies-2026-03-02-{'0' * 16}.ssb.0a1b2c3d"
-    for path in (crashed, other_day, tmp_path / "notes.txt"):
+    nothing = f"{'0' * 16}.ssb.0a1b2c3d"
+    crashed = tmp_path / f"{BEGIN}-{nothing}"
+    other_day = tmp_path / f"bodies-2026-03-02-a1b2c3d4-{nothing}"
+    other_installation = tmp_path / f"bodies-2026-03-01-d4c3b2a1-{'1' * 16}.ssb"
+    for path in (crashed, other_day, other_installation, tmp_path / "notes.txt"):
         path.write_bytes(b"")
-    assert leftovers(tmp_path, DAY, keep=name) == [crashed]
-    assert {path.name for path in leftovers(tmp_path, DAY, keep=None)} == {crashed.name, name}
+    assert leftovers(tmp_path, BEGIN, keep=name) == [crashed]
+    assert {path.name for path in leftovers(tmp_path, BEGIN, keep=None)} == {crashed.name, name}

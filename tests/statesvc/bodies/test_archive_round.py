@@ -14,6 +14,7 @@ from events.sealing import COMPRESSED, MasterKeys, SealingKey, unsalted
 from statesvc.bodies import round as rounds
 from statesvc.bodies.archive_file import ArchiveReader
 from statesvc.bodies.find import ArchiveUnavailableError, Place, find_bodies, places
+from statesvc.bodies.folder import day_name
 from statesvc.bodies.ledger import drop_day, note_written, try_lead
 from statesvc.bodies.round import CHECKED_DAYS, archive_round
 from statesvc.database.errors import Failure, failure
@@ -147,7 +148,7 @@ async def test_a_file_that_was_half_written_is_removed(archivist: Archivist) -> 
     await archivist.shop.say({"number": "A1", "status": "in_transit"})
     day = await archivist.today()
     archivist.folder.mkdir()
-    crashed = archivist.folder / f"bodies-{day}-{'0' * 16}.ssb.0a1b2c3d"
+    crashed = archivist.folder / f"{day_name(archivist.shop.keyring, day)}-{'0' * 16}.ssb.0a1b2c3d"
     crashed.write_bytes(b"half")
     assert await archivist.archived() == day
     assert not crashed.exists()
