@@ -23,8 +23,8 @@ _UNTIMED: Final = 5
 _CARRIERS: Final = 200
 _ASKED: Final = Claim(worker="bench", limit=64, lease_seconds=600, bytes_max=4 * 1024 * 1024)
 
-_LANES: Final = "INSERT INTO statesvc.lane (carrier_id) SELECT 'c' || lpad(n::text, 3, '0') FROM generate_series(1, %(carriers)s) n"
-_FILL: Final = """
+LANES: Final = "INSERT INTO statesvc.lane (carrier_id) SELECT 'c' || lpad(n::text, 3, '0') FROM generate_series(1, %(carriers)s) n"
+FILL: Final = """
 WITH made AS (
     SELECT gen_random_uuid() AS id, now() - %(span)s * interval '1 second' * (1 - n::float8 / %(rows)s) AS at
     FROM generate_series(1, %(rows)s) n
@@ -53,8 +53,8 @@ async def measure(bench: Bench) -> list[Row]:
 async def _dead_rows(bench: Bench) -> list[Row]:
     rows = bench.scale.dead_rows
     async with bench.server.database() as place, _connect(place) as connection, _connect(place) as pinned:
-        await connection.execute(_LANES.encode(), {"carriers": 3})
-        await connection.execute(_FILL.encode(), {"rows": rows, "span": 900, "carrier": "c001"})
+        await connection.execute(LANES.encode(), {"carriers": 3})
+        await connection.execute(FILL.encode(), {"rows": rows, "span": 900, "carrier": "c001"})
         await connection.execute("VACUUM ANALYZE statesvc.inbox")
         await connection.execute("VACUUM ANALYZE statesvc.body")
         async with pinned.transaction():
@@ -64,8 +64,8 @@ async def _dead_rows(bench: Bench) -> list[Row]:
             while messages := await claim(connection, drain_claim):
                 await connection.execute("DELETE FROM statesvc.inbox WHERE token = %s", (messages[0].token,))
             # two thousand a second, as in `ack`
-            await connection.execute(_FILL.encode(), {"rows": 20_000, "span": 10, "carrier": "c001"})
-            times, short = await _claims(connection)
+            await connection.execute(FILL.encode(), {"rows": 20_000, "span": 10, "carrier": "c001"})
+            times, short = await time_claims(connection)
     bench.say(f"claim beside {rows:,} dead rows: {milliseconds(times)}")
     what = f"claim of 64 beside {rows:,} settled messages under a pinned xmin"
     return [
@@ -78,11 +78,11 @@ async def _dead_rows(bench: Bench) -> list[Row]:
 async def _one_of_many(bench: Bench) -> list[Row]:
     rows = bench.scale.waiting_rows
     async with bench.server.database() as place, _connect(place) as connection:
-        await connection.execute(_LANES.encode(), {"carriers": _CARRIERS})
-        await connection.execute(_FILL.encode(), {"rows": rows, "span": 3_000, "carrier": "c077"})
-        await connection.execute(_FILL.encode(), {"rows": 2_000, "span": 1_000, "carrier": "c011"})
+        await connection.execute(LANES.encode(), {"carriers": _CARRIERS})
+        await connection.execute(FILL.encode(), {"rows": rows, "span": 3_000, "carrier": "c077"})
+        await connection.execute(FILL.encode(), {"rows": 2_000, "span": 1_000, "carrier": "c011"})
         await connection.execute("VACUUM ANALYZE")
-        times, short = await _claims(connection)
+        times, short = await time_claims(connection)
     bench.say(f"claim with {rows:,} waiting: {milliseconds(times)}")
     what = f"claim of 64 with {rows:,} waiting for one of {_CARRIERS} carriers"
     return [
@@ -96,7 +96,7 @@ def _short(claims: int) -> Row:
     return Row("... claims that got too little, or left a lane out, though messages waited", str(claims), "0", claims == 0)
 
 
-async def _claims(connection: AsyncConnection[Any]) -> tuple[list[float], int]:
+async def time_claims(connection: AsyncConnection[Any]) -> tuple[list[float], int]:
     """Times of claims, in order, and how many were short. The first few, in which the statement is planned, are not timed."""
     seconds = []
     short = 0

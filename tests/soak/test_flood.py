@@ -1,0 +1,137 @@
+"""One carrier floods; the others must not notice."""
+
+import asyncio
+import random
+import sys
+import time
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+import pytest
+from psycopg import AsyncConnection
+
+from statesvc.demo.dialects import DIALECTS
+from statesvc.demo.parcels import invent
+from tests.acceptance.processes import Service, running
+from tests.bench.claim import FILL, LANES, time_claims
+from tests.bench.inbox import put_all
+from tests.bench.report import percentile
+from tests.bench.server import Place
+from tests.bench.traffic import alerts
+from tests.soak.server import SoakServer
+from tests.soak.story import SECONDS
+
+RUNS: Final = 5
+FLOOD: Final = round(100_000 * min(1.0, SECONDS / 600))
+IDLE_SECONDS: Final = SECONDS / RUNS / 3
+FLOODER: Final = "ups"
+QUIET: Final = tuple(carrier_id for carrier_id in DIALECTS if carrier_id != FLOODER)
+"""Each sends one message a second."""
+QUIET_SECONDS_MAX: Final = 0.020
+CARRIERS: Final = 200
+WAITING: Final = 500_000
+CLAIM_SECONDS_MAX: Final = 0.010
+_PICKUPS: Final = """
+SELECT extract(epoch FROM settled_at - received_at)::float8 FROM statesvc.message
+WHERE carrier_id <> %s AND received_at BETWEEN %s AND %s ORDER BY 1
+"""
+
+
+@dataclass(slots=True)
+class Figures:
+    """p99 of the quiet carriers' pickups (received to settled), one a run, and of how many it is."""
+
+    idle: list[float] = field(default_factory=list)
+    flooded: list[float] = field(default_factory=list)
+    samples: list[int] = field(default_factory=list)
+    drained_per_second: list[float] = field(default_factory=list)
+
+
+@pytest.mark.soak
+async def test_a_flooding_carrier_delays_the_quiet_ones_by_next_to_nothing(own_server: SoakServer, tmp_path: Path) -> None:
+    dsns = own_server.dsns
+    settings = {"STATESVC_LOG_LEVEL": "warning"}
+    service = Service(service_dsn=dsns.service_dsn, owner_dsn=dsns.owner_dsn, folder=tmp_path, settings=settings)
+    figures = Figures()
+    async with running(service, "api", "worker"):
+        quiet = asyncio.create_task(_send_quietly(service), name="quiet carriers")
+        await asyncio.sleep(2)
+        for run in range(RUNS):
+            figures.idle.append((await _pickups(service, IDLE_SECONDS))[0])
+            await _hold(service, hold=True)
+            await _flood(service, series=run)
+            begun = time.monotonic()
+            since = await service.value("SELECT statesvc.clock()")
+            await _hold(service, hold=False)
+            await service.drained(600)
+            figures.drained_per_second.append(FLOOD / (time.monotonic() - begun))
+            p99, samples = await _pickups_since(service, since)
+            figures.flooded.append(p99)
+            figures.samples.append(samples)
+        quiet.cancel()
+        await asyncio.gather(quiet, return_exceptions=True)
+    idle, flooded = median(figures.idle), median(figures.flooded)
+    sys.stdout.write(
+        f"\nflood: {RUNS} runs, {FLOOD:,} messages of one carrier, {len(QUIET)} others send 1/s each\n"
+        f"  quiet carriers' p99 pickup: idle {_all(figures.idle)}, flooded {_all(figures.flooded)} of {figures.samples} messages\n"
+        f"  the flood drained at {', '.join(f'{rate:,.0f}' for rate in figures.drained_per_second)} messages/s\n"
+    )
+    assert flooded <= max(2 * idle, QUIET_SECONDS_MAX)
+
+
+@pytest.mark.soak
+async def test_a_claim_among_200_carriers_with_one_backlog_of_500_000_stays_under_10_ms(own_server: SoakServer) -> None:
+    async with await AsyncConnection.connect(own_server.dsns.superuser_dsn, autocommit=True) as connection:
+        connection.prepare_threshold = 2
+        await connection.execute(LANES.encode(), {"carriers": CARRIERS})
+        await connection.execute(FILL.encode(), {"rows": WAITING, "span": 3_000, "carrier": "c077"})
+        await connection.execute(FILL.encode(), {"rows": 2_000, "span": 1_000, "carrier": "c011"})
+        await connection.execute("VACUUM ANALYZE")
+        seconds, short = await time_claims(connection)
+    sys.stdout.write(
+        f"\nclaim of 64, {WAITING:,} waiting for one of {CARRIERS} carriers: median of {len(seconds)} {median(seconds) * 1e3:.2f} ms, "
+        f"slowest {max(seconds) * 1e3:.2f} ms\n"
+    )
+    assert median(seconds) < CLAIM_SECONDS_MAX
+    assert short == 0, "claims that got too little, or left a lane out"
+
+
+async def _send_quietly(service: Service) -> None:
+    rng = random.Random(1)
+    due = time.monotonic()
+    while True:
+        for carrier_id in QUIET:
+            due += 1 / len(QUIET)
+            await asyncio.sleep(due - time.monotonic())
+            parcel = invent(rng, carrier_id, datetime.now(UTC))
+            status, _ = await service.webhook(carrier_id, DIALECTS[carrier_id][1](parcel, parcel.scans[:1]))
+            assert status == 200
+
+
+async def _flood(service: Service, *, series: int) -> None:
+    await put_all(Place(service.service_dsn, service.owner_dsn, ""), alerts(FLOOD, series=series))
+
+
+async def _hold(service: Service, *, hold: bool) -> None:
+    async with service.session.put(f"{service.api.url}/v1/rollouts/{FLOODER}", json={"hold": hold, "why": "flood"}) as answer:
+        assert answer.status == 200
+
+
+async def _pickups(service: Service, seconds: float) -> tuple[float, int]:
+    since = await service.value("SELECT statesvc.clock()")
+    await asyncio.sleep(seconds)
+    return await _pickups_since(service, since)
+
+
+async def _pickups_since(service: Service, since: Any) -> tuple[float, int]:
+    until = await service.value("SELECT statesvc.clock()")
+    await service.drained(10)
+    found = [row[0] for row in await service.rows(_PICKUPS, FLOODER, since, until)]
+    return percentile(found, 0.99), len(found)
+
+
+def _all(seconds: list[float]) -> str:
+    return f"{median(seconds) * 1e3:.1f} ms ({', '.join(f'{second * 1e3:.1f}' for second in seconds)})"
