@@ -296,7 +296,9 @@ BEGIN
                 SET token = v_token, worker = v_worker, leased_at = v_now, available_at = v_now + p_lease, attempts = q.attempts + 1
                 WHERE q.message_id = ANY (ARRAY(
                     SELECT i.message_id FROM statesvc.inbox i
-                    WHERE i.message_id = ANY (v_chosen) AND i.token IS NULL AND i.available_at <= v_now FOR UPDATE SKIP LOCKED))
+                    -- num_nulls, not IS NULL: where next to nothing is ready the planner would read the index of the ready ones whole,
+                    -- dead entries and all, rather than look up the keys
+                    WHERE i.message_id = ANY (v_chosen) AND num_nulls(i.token) = 1 AND i.available_at <= v_now FOR UPDATE SKIP LOCKED))
                 RETURNING q.message_id, q.body_bytes
             )
             SELECT coalesce(array_agg(t.message_id), '{}'), coalesce(sum(t.body_bytes), 0) INTO v_taken, v_bytes FROM taken t;

@@ -20,6 +20,8 @@ SELECT coalesce(sum(seq_tup_read), 0)::int, coalesce(sum(idx_tup_fetch), 0)::int
 FROM pg_stat_xact_user_tables WHERE relname IN ('inbox', 'normalized', 'body_kept', 'message_attempt') OR relname LIKE 'body\\_%%'
 """
 
+READY_SCANS = "SELECT pg_stat_get_xact_numscans('statesvc.inbox_ready'::regclass)::int"
+
 
 async def _fill(inbox: Any, carrier_id: str, rows: int, *, stage: str = "raw") -> None:
     await inbox.connection.execute(FILL, {"carrier_id": carrier_id, "rows": rows, "stage": stage})
@@ -83,3 +85,21 @@ async def test_a_claim_above_many_dead_rows_reads_few_pages(database: Any, inbox
         above_the_marks = await _pages(inbox)
         assert above_the_marks < 150
         assert await _pages(inbox, sweep=True) > 5 * above_the_marks, "the dead rows are there"
+
+
+async def test_a_claim_takes_its_choice_by_key_though_the_statistics_say_that_nothing_is_ready(database: Any, inbox: Any) -> None:
+    async with await AsyncConnection.connect(database.owner_dsn) as pin:
+        await pin.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        await pin.execute("SELECT 1 FROM statesvc.inbox")
+        await inbox.put("ups")
+        await _fill(inbox, "ups", 30_000)
+        await inbox.connection.execute("DELETE FROM statesvc.inbox")
+        await inbox.as_owner("ANALYZE statesvc.inbox")
+        await inbox.advance(60)
+        assert await inbox.claim() == []
+        for _ in range(7):
+            await inbox.put(*["ups"] * 64)
+            async with inbox.connection.transaction():
+                before = await inbox.value(READY_SCANS)
+                assert len(await inbox.rows(CLAIM, "any", False)) == 64
+                assert await inbox.value(READY_SCANS) - before == 1, "the lane's own; what it found is looked up by its keys"
