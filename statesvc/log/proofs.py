@@ -52,6 +52,15 @@ async def prove_inclusion(connection: AsyncConnection[Any], index: int, head: He
     return Inclusion(index=index, leaf_hash=leaf_hash, path=path, head=head)
 
 
+async def inclusion_paths(connection: AsyncConnection[Any], indexes: Sequence[int], head: Head) -> list[list[bytes]]:
+    """The paths of several entries at once, in two queries however many they are. Raises ContradictionError."""
+    each = [inclusion_ranges(index, head.tree_size) for index in indexes]
+    root, *roots = await _roots(connection, [Range(0, head.tree_size), *(one for ranges in each for one in ranges)], head)
+    _hold(root, head)
+    left = iter(roots)
+    return [[next(left) for _ in ranges] for ranges in each]
+
+
 async def prove_consistency(connection: AsyncConnection[Any], first: int, second: int, head: Head) -> Consistency:
     """For sizes up to the head's. Raises ContradictionError."""
     asked = [Range(0, head.tree_size), Range(0, first), Range(0, second), *consistency_ranges(first, second)]

@@ -1,0 +1,29 @@
+"""The document: JSON that stands by itself. Pure.
+
+`entries` are leaves of the log's tree, each with the very text that its hash is of, its place, and the path to the signed root. Personal
+parts and bodies come with the salt of their commitment, so that they prove themselves; a reader who may not see them gets none, and the
+proofs hold all the same. `seal` signs the digest of everything else, so that no field can be changed, proven or not.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from events.canonical_json import canonical_bytes
+from events.checkpoint import Checkpoint, NoteSigner
+
+FORMAT: Final = "statesvc-evidence/1"
+SEAL: Final = "seal"
+SEALED_ORIGIN: Final = "/evidence"
+Bundle = Mapping[str, Any]
+
+
+def digest_of(bundle: Bundle) -> bytes:
+    """SHA-256 over the canonical JSON (RFC 8785) of everything but the seal. Raises TypeError for what has no canonical form."""
+    return hashlib.sha256(canonical_bytes({name: value for name, value in bundle.items() if name != SEAL})).digest()
+
+
+def sealed(bundle: Bundle, signers: Sequence[NoteSigner], *, origin: str) -> dict[str, Any]:
+    """The bundle with its seal: a signed note in the form of a checkpoint, of the digest and the number of entries."""
+    note = Checkpoint(origin + SEALED_ORIGIN, len(bundle["entries"]), digest_of(bundle)).signed(signers)
+    return {**bundle, SEAL: note}

@@ -1,0 +1,41 @@
+-- name: entries
+-- Every sealed entry about a shipment: what was said of it and against it, what we concluded, what we told, what operators did.
+SELECT s.first_index + x.ordinal AS index, x.kind, x.leaf_hash, x.canonical, x.sealed_part
+FROM (
+    SELECT 'event' AS kind, e.batch_id, e.ordinal, e.leaf_hash, e.canonical, e.sealed_part
+    FROM statesvc.event e WHERE e.shipment_id = %(shipment_id)s AND e.recorded_at >= %(since)s
+    UNION ALL
+    SELECT 'conflict', c.batch_id, c.ordinal, c.leaf_hash, c.canonical, c.sealed_part
+    FROM statesvc.conflict c WHERE c.shipment_id = %(shipment_id)s AND c.recorded_at >= %(since)s
+    UNION ALL
+    SELECT 'conflict', c.batch_id, c.ordinal, c.leaf_hash, c.canonical, c.sealed_part
+    FROM statesvc.conflict c WHERE c.claimed_shipment_id = %(shipment_id)s AND c.shipment_id <> %(shipment_id)s
+    UNION ALL
+    SELECT 'transition', t.batch_id, t.ordinal, t.leaf_hash, t.canonical, NULL
+    FROM statesvc.transition t WHERE t.shipment_id = %(shipment_id)s AND t.recorded_at >= %(since)s
+    UNION ALL
+    SELECT 'attempt', a.batch_id, a.ordinal, a.leaf_hash, a.canonical, a.sealed_part
+    FROM statesvc.attempt a WHERE a.shipment_id = %(shipment_id)s AND a.recorded_at >= %(since)s
+    UNION ALL
+    SELECT 'action', o.batch_id, o.ordinal, o.leaf_hash, o.canonical, NULL
+    FROM statesvc.action o WHERE o.target = 'shipment ' || %(shipment_id)s::uuid
+) x
+JOIN statesvc.sealed_batch s ON s.batch_id = x.batch_id
+WHERE s.first_index + x.ordinal < %(size)s
+ORDER BY 1;
+
+-- name: messages
+-- The messages that said it, with what opens their bodies.
+SELECT m.message_id, m.received_at, m.carrier_id, m.shipments, m.sealed_key
+FROM unnest(%(message_ids)b::uuid[], %(received_ats)b::timestamptz[]) AS u(message_id, received_at)
+CROSS JOIN LATERAL (
+    SELECT * FROM statesvc.message m WHERE m.message_id = u.message_id AND m.received_at = u.received_at LIMIT 1
+) m
+ORDER BY m.received_at, m.message_id;
+
+-- name: notifications
+-- What there was to tell, and to whom.
+SELECT n.webhook_id, n.type, n.created_at, n.occurred_at, n.carrier_id, n.tracking_number, n.from_status, n.to_status, n.sequence,
+    n.subscription_id, s.url
+FROM statesvc.notification n JOIN statesvc.subscription s USING (subscription_id)
+WHERE n.shipment_id = %(shipment_id)s ORDER BY n.sequence, n.subscription_id;

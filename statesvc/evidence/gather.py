@@ -1,0 +1,264 @@
+"""Reading everything about one shipment in one snapshot, up to the newest signed head."""
+
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+from uuid import UUID
+
+import orjson
+from psycopg import AsyncConnection
+
+from events.keyring import Keyring, part_context
+from events.log.store import look_at_streams
+from events.sealing import SealError, SealingKey
+from events.sql.arrays import timestamps, uuids
+from events.sql.queries import queries
+from statesvc.api.read.horizon import Horizon
+from statesvc.api.read.past import find_shipment_at
+from statesvc.api.read.shipment import Found, OtherDiscriminators, Shipment, shipment_json
+from statesvc.bodies.body_key import open_committed, unwrap_body_key
+from statesvc.bodies.find import ArchiveUnavailableError, find_bodies
+from statesvc.evidence.bundle import FORMAT, sealed
+from statesvc.log.checkpoints import Head, latest_head
+from statesvc.log.proofs import inclusion_paths
+from statesvc.log.signing_keys import open_signers, read_keys
+from statesvc.notifier.body import Notification, body_of
+from statesvc.notifier.evidence import attempt_context
+
+_SQL = queries("statesvc.evidence", "evidence")
+Connection = AsyncConnection[Any]
+Keys = Mapping[UUID, SealingKey | None]
+
+OPENED: Final = "opened"
+WITHHELD: Final = "withheld"
+ERASED: Final = "erased"
+NONE: Final = "none"
+SHARED: Final = "shared"
+UNAVAILABLE: Final = "unavailable"
+
+
+class NothingSealedError(RuntimeError):
+    """There is no signed head yet, or the shipment has no sealed entry: evidence without proof would be none."""
+
+
+class UnknownShipmentError(RuntimeError):
+    """No shipment bears the number."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Whose evidence. `personal`: with personal parts and bodies. `archive`: the folder of older bodies."""
+
+    carrier_id: str
+    number: str
+    discriminator: str | None
+    keyring: Keyring = field(repr=False)
+    personal: bool
+    archive: Path | None
+
+
+async def gather(connection: Connection, wanted: Wanted) -> dict[str, Any]:
+    """The sealed bundle. Runs in the caller's snapshot. Raises NothingSealedError, UnknownShipmentError, ContradictionError."""
+    head = await latest_head(connection)
+    if head is None:
+        raise NothingSealedError("nothing is sealed yet: is a sealer running?")
+    shipment = await _shipment(connection, wanted, head)
+    cursor = await connection.execute(
+        _SQL["entries"],
+        {"shipment_id": shipment.shipment_id, "since": shipment.first_recorded_at, "size": head.tree_size},
+        binary=True,
+    )
+    rows = await cursor.fetchall()
+    documents = [orjson.loads(canonical) for _, _, _, canonical, _ in rows]
+    keys = await _keys(connection, wanted.keyring, shipment, documents)
+    paths = await inclusion_paths(connection, [row[0] for row in rows], head)
+    parts = [_part(document, sealed_part, keys) for document, (*_, sealed_part) in zip(documents, rows, strict=True)]
+    entries = [
+        {
+            "index": index,
+            "kind": kind,
+            "leaf_hash": leaf_hash.hex(),
+            "canonical": canonical.decode(),
+            "proof": [_base64(node) for node in path],
+            "part": _base64(part) if wanted.personal and part is not None else None,
+            "part_state": state if state != OPENED or wanted.personal else WITHHELD,
+        }
+        for (index, kind, leaf_hash, canonical, _), path, (part, state) in zip(rows, paths, parts, strict=True)
+    ]
+    signing = await read_keys(connection)
+    signers = open_signers(signing, wanted.keyring.master)
+    bundle = {
+        "format": FORMAT,
+        "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "log": {
+            "checkpoint": head.note,
+            "sealed_at": head.created_at.isoformat(),
+            "keys": [str(key.verifier) for key in signing],
+        },
+        "shipment": _plain(shipment_json(shipment) | {"signed_by": _signer(shipment, documents, parts) if wanted.personal else None}),
+        "entries": entries,
+        "messages": await _messages(connection, wanted, shipment, documents, keys),
+        "sent": await _sent(connection, shipment, documents, parts),
+    }
+    return sealed(bundle, signers, origin=signers[0].verifier.name)
+
+
+async def _shipment(connection: Connection, wanted: Wanted, head: Head) -> Shipment:
+    horizon = Horizon(head.tree_size, head.created_at, clamped=False)
+    found = await find_shipment_at(
+        connection, horizon, carrier_id=wanted.carrier_id, number=wanted.number, discriminator=wanted.discriminator
+    )
+    match found:
+        case Found():
+            return found.shipment
+        case OtherDiscriminators():
+            raise UnknownShipmentError("the number is known, but never with this discriminator")
+        case None:
+            raise UnknownShipmentError(f"no sealed event of carrier {wanted.carrier_id} named this tracking number")
+
+
+async def _keys(connection: Connection, keyring: Keyring, shipment: Shipment, documents: Sequence[Mapping[str, Any]]) -> Keys:
+    """Of the shipment, and of those that its conflicts are about."""
+    named = {UUID(document[name]) for document in documents for name in ("shipment_id", "claimed_shipment_id") if name in document}
+    streams = await (await look_at_streams(connection, keyring, named | {shipment.shipment_id})).rows()
+    return {shipment_id: stream.key for shipment_id, stream in streams.items()}
+
+
+def _part(document: Mapping[str, Any], sealed_part: bytes | None, keys: Keys) -> tuple[bytes | None, str]:
+    """The salted personal part of an entry, and why there is none."""
+    if sealed_part is None:
+        return None, NONE
+    shipment_id = UUID(document["shipment_id"])
+    if document["entry"] == "attempt":
+        context = attempt_context(shipment_id, document["webhook_id"], document["number"])
+    else:
+        context = part_context(shipment_id, document["event_id"])
+    content: bytes = sealed_part
+    claimed_id = UUID(document["claimed_shipment_id"]) if "claimed_shipment_id" in document else shipment_id
+    try:
+        if claimed_id != shipment_id and claimed_id in keys:
+            claimed = keys[claimed_id]
+            if claimed is None:
+                return None, ERASED
+            if claimed.sealed(content):
+                content = claimed.open(content, part_context(claimed_id, document["event_id"]))
+        key = keys.get(shipment_id)
+        return (None, ERASED) if key is None else (key.open(content, context), OPENED)
+    except SealError:
+        return None, UNAVAILABLE
+
+
+def _signer(shipment: Shipment, documents: Sequence[Mapping[str, Any]], parts: Sequence[tuple[bytes | None, str]]) -> str | None:
+    for document, (part, _) in zip(documents, parts, strict=True):
+        if document["entry"] == "event" and document["event_id"] == shipment.signed_by_event_id and part is not None:
+            signer: str | None = orjson.loads(part[32:]).get("signed_by")
+            return signer
+    return None
+
+
+async def _messages(
+    connection: Connection, wanted: Wanted, shipment: Shipment, documents: Sequence[Mapping[str, Any]], keys: Keys
+) -> list[dict[str, Any]]:
+    """The bodies as the carrier sent them. One that names other people's shipments too is not handed out."""
+    received = {
+        UUID(document["message_id"]): datetime.fromisoformat(document["received_at"])
+        for document in documents
+        if document["entry"] in {"event", "conflict"}
+    }
+    cursor = await connection.execute(
+        _SQL["messages"], {"message_ids": uuids(list(received)), "received_ats": timestamps(list(received.values()))}, binary=True
+    )
+    rows = await cursor.fetchall()
+    told = []
+    try:
+        bodies = await find_bodies(connection, wanted.archive, list(received.items())) if wanted.personal else {}
+    except ArchiveUnavailableError:
+        bodies = {}
+    for message_id, received_at, carrier_id, shipments, sealed_key in rows:
+        body: bytes | None = None
+        stored = bodies.get(message_id)
+        if not wanted.personal:
+            state = WITHHELD
+        elif set(shipments) - {shipment.shipment_id}:
+            state = SHARED
+        elif sealed_key is None or keys.get(shipment.shipment_id) is None:
+            state = ERASED
+        elif stored is None:
+            state = UNAVAILABLE
+        else:
+            key = unwrap_body_key(sealed_key, shipments, message_id=message_id, keys=keys, keyring=wanted.keyring)
+            body = None if key is None else open_committed(key, stored.sealed, message_id=message_id, committed=stored.commitment)
+            state = ERASED if body is None else OPENED
+        told.append(
+            {
+                "message_id": str(message_id),
+                "received_at": received_at.astimezone(UTC).isoformat(),
+                "carrier_id": carrier_id,
+                "body": None if body is None else _base64(body),
+                "body_state": state,
+            }
+        )
+    return told
+
+
+async def _sent(
+    connection: Connection, shipment: Shipment, documents: Sequence[Mapping[str, Any]], parts: Sequence[tuple[bytes | None, str]]
+) -> list[dict[str, Any]]:
+    """What was to be told; the body where it is the one that was sent (a fuller payload is not kept)."""
+    salts: dict[str, tuple[bytes, str]] = {}
+    tried = set()
+    for document, (part, _) in zip(documents, parts, strict=True):
+        if document["entry"] == "attempt":
+            tried.add(document["webhook_id"])
+            if part is not None:
+                salt = bytes.fromhex(orjson.loads(part[32:])["body_salt"])
+                salts[document["webhook_id"]] = (salt, document["body_commitment"])
+    cursor = await connection.execute(_SQL["notifications"], {"shipment_id": shipment.shipment_id}, binary=True)
+    told = []
+    for *fields, subscription_id, url in await cursor.fetchall():
+        notification = Notification(**dict(zip(_NOTIFICATION, fields, strict=True)))
+        if notification.webhook_id not in tried:
+            continue
+        body: str | None = body_of(notification).decode()
+        if notification.webhook_id in salts and body is not None:
+            salt, committed = salts[notification.webhook_id]
+            if hashlib.sha256(salt + body.encode()).hexdigest() != committed:
+                body = None
+        told.append(
+            {
+                "webhook_id": notification.webhook_id,
+                "subscription_id": str(subscription_id),
+                "receiver": urlsplit(url).hostname or "",
+                "type": notification.type,
+                "body": body,
+            }
+        )
+    return told
+
+
+_NOTIFICATION: Final = (
+    "webhook_id",
+    "type",
+    "created_at",
+    "occurred_at",
+    "carrier_id",
+    "tracking_number",
+    "from_status",
+    "to_status",
+    "sequence",
+)
+
+
+def _plain(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Times and ids as text, as JSON has them."""
+    document: dict[str, Any] = orjson.loads(orjson.dumps(value))
+    return document
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
