@@ -5,7 +5,7 @@ from pathlib import Path
 
 from events.carriers import CARRIERS
 from events.keyring import Keyring
-from statesvc.api import dead_letter_replay, dead_letters, erasure, legal_holds, log, messages, queue, rollouts, shipments
+from statesvc.api import dead_letter_replay, dead_letters, erasure, evidence, legal_holds, log, messages, queue, rollouts, shipments
 from statesvc.api.rollouts import Wakes
 from statesvc.http.keys import Connections
 from statesvc.http.operation import Route
@@ -20,6 +20,7 @@ def routes(*, pool: Connections, keyring: Keyring, waker: Wakes, archive: Path |
         *shipments.routes(pool, keyring),
         *erasure.routes(pool, keyring, folder=archive, backup_days=backup_days),
         *messages.routes(pool, keyring, archive),
+        *evidence.routes(pool, keyring, archive),
         *log.routes(pool),
         *queue.routes(pool),
         *dead_letters.routes(pool),

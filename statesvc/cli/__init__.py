@@ -39,6 +39,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "normalize": Command("statesvc.cli.normalize", "print the events of a payload, without a database"),
     "dead-letters": Command("statesvc.cli.dead_letters", "what waits for a human"),
     "erase": Command("statesvc.cli.erase", "make a shipment's personal data unreadable, for ever"),
+    "evidence": Command("statesvc.cli.evidence", "one document about a shipment that stands by itself: JSON with proofs, HTML or PDF"),
     "rebuild": Command("statesvc.cli.rebuild", "a projection anew from the log, beside live traffic"),
     "renormalize": Command("statesvc.cli.renormalize", "read history again, append corrections"),
     "archive": Command("statesvc.cli.archive", "the archive of bodies: list, run, verify"),

@@ -1,0 +1,84 @@
+"""`statesvc evidence CARRIER TRACKING --out FILE`: one document that stands by itself; what the file is called says which."""
+
+import argparse
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from events.carriers import CARRIERS
+from events.identity import normalize_number
+from events.log.actions import record_action
+from statesvc.bodies.folder import archive_folder
+from statesvc.cli.operator import actor
+from statesvc.cli.output import write_line
+from statesvc.cli.refusal import CommandError
+from statesvc.cli.session import service_connection
+from statesvc.evidence.gather import Wanted, gather
+from statesvc.evidence.page import page
+from statesvc.evidence.story import story_of
+from statesvc.keys import load_keyring
+from statesvc.roles.master_key import master_keys
+from statesvc.settings import load_settings
+
+_KINDS = (".json", ".html", ".pdf")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
+    parser.add_argument("carrier", help="a carrier id")
+    parser.add_argument("tracking", help="the tracking number, in any spelling")
+    parser.add_argument("--discriminator", help="where the number was used twice: which one (default: the latest)")
+    parser.add_argument("--out", required=True, type=Path, metavar="FILE", help="ends in .json (verifies by itself), .html or .pdf")
+    parser.add_argument(
+        "--without-personal-data", action="store_true", help="no personal parts and no bodies; the proofs hold all the same"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Writes the file."""
+    if options.carrier not in CARRIERS:
+        raise CommandError(f"no carrier {options.carrier!r}: `statesvc carriers` lists them", exit_code=2)
+    if options.out.suffix not in _KINDS:
+        raise CommandError(f"--out must end in {', '.join(_KINDS)}", exit_code=2)
+    bundle = asyncio.run(_bundle(options))
+    options.out.write_bytes(_printed(bundle, options.out.suffix))
+    write_line(f"{options.out}: {len(bundle['entries'])} entries of the log, sealed {bundle['log']['sealed_at']}")
+    return 0
+
+
+def _printed(bundle: dict[str, Any], kind: str) -> bytes:
+    if kind == ".json":
+        return orjson.dumps(bundle, option=orjson.OPT_INDENT_2)
+    if kind == ".html":
+        return page(story_of(bundle))
+    from statesvc.evidence.paper import paper  # noqa: PLC0415 - loads fonts and pictures, which only this needs
+
+    return paper(story_of(bundle))
+
+
+async def _bundle(options: argparse.Namespace) -> dict[str, Any]:
+    settings = load_settings()
+    async with service_connection(settings) as connection:
+        wanted = Wanted(
+            carrier_id=options.carrier,
+            number=normalize_number(options.tracking),
+            discriminator=options.discriminator,
+            keyring=await load_keyring(connection, master_keys(settings)),
+            personal=not options.without_personal_data,
+            archive=archive_folder(settings),
+        )
+        async with connection.transaction():
+            bundle = await gather(connection, wanted)
+        if wanted.personal:
+            async with connection.transaction():
+                target = f"shipment {bundle['shipment']['shipment_id']}"
+                await record_action(
+                    connection,
+                    actor=actor(),
+                    verb="read_personal",
+                    target=target,
+                    details={"call": "evidence", "carrier_id": options.carrier},
+                )
+    return bundle

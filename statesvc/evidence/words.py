@@ -1,0 +1,30 @@
+"""What the page and the paper say beside the facts, once for both."""
+
+from typing import Final
+
+
+def _paragraphs(text: str) -> tuple[str, ...]:
+    return tuple(" ".join(paragraph.split()) for paragraph in text.strip().split("\n\n"))
+
+
+(BOTH_CLOCKS,) = _paragraphs("""
+“Happened” is the carrier's own clock and zone, as the carrier stated it. “Known” is when this service recorded it, by the clock of its
+database, in UTC. A scan may become known long after it happened; the order of the table is that in which things happened.
+""")
+
+HOW_TO_VERIFY: Final = _paragraphs("""
+Every line of this document is an entry of an append-only log. The entries are the leaves of a Merkle tree (RFC 9162); the tree's head
+is signed and published again and again, so that no entry can be changed, removed or inserted later without the signed heads disagreeing.
+
+The same evidence as a JSON file carries, for each entry, the exact text that was hashed, its place in the log, and the path of hashes from
+it to the signed head printed below.
+
+To check it, save that file and run, on any machine and without access to the database:
+statesvc verify --bundle FILE --key 'PUBLIC KEY'. Take the public key from a source that you trust, not from this document.
+
+Anybody can do the same without our program: SHA-256 of a zero byte and the entry's text gives the leaf; RFC 9162, section 2.1.3.2, leads
+from the leaf along the path to the root; the head is a signed note (C2SP signed-note, Ed25519) with the log's name, its size and that root.
+
+Personal parts and message bodies are given with a random salt: SHA-256 of salt and content is the commitment that the entry holds. Where
+personal data was erased, the commitment stays and everything else still verifies.
+""")

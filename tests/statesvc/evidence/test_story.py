@@ -1,0 +1,82 @@
+"""The story of real payloads, as people read it: both clocks, who signed, what was told, and nothing that a carrier wrote as markup."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from events.carriers import CARRIERS
+from events.identity import identify
+from events.vocabulary import Status
+from statesvc.evidence.page import page
+from statesvc.evidence.paper import paper
+from statesvc.evidence.story import Story as Told
+from statesvc.evidence.story import story_of
+from tests.statesvc.evidence.test_bundle import NUMBER, bundle_of
+from tests.statesvc.log.story import MORNING, Story, scan, story
+
+FIXTURES = Path(__file__).parents[2] / "events" / "carriers" / "fixtures"
+
+
+async def _payload(log: Story, carrier_id: str, body: bytes) -> str:
+    """What a normalizer reads of a payload, said as its carrier would."""
+    carrier = CARRIERS[carrier_id]
+    readings = carrier.normalizers[carrier.stable](body, MORNING).readings
+    await log.say(*readings, carrier_id=carrier_id)
+    return identify(readings[0], carrier_id=carrier_id, digest=log.keyring.digest).tracking_number
+
+
+async def test_a_story_tells_both_clocks_the_signer_and_the_address(database: Any) -> None:
+    async with story(database) as log:
+        await log.parcel(NUMBER)
+        await log.say(scan(NUMBER, 70, Status.DELIVERED, signed_by="J. Doe", delivery_address="Zanzibar Lane 77"))
+        await log.seal()
+        told = story_of(await bundle_of(log))
+        withheld = story_of(await bundle_of(log, personal=False))
+    facts = dict(told.facts)
+    assert (facts["Signed by"], facts["Delivery address"], facts["State"]) == ("J. Doe", "Zanzibar Lane 77", "delivered")
+    assert [one.occurred for one in told.said][:2] == ["2026-03-01 08:00:00 UTC", "2026-03-01 08:01:00 UTC"]
+    assert all(one.recorded.endswith(" UTC") for one in told.said)
+    assert len(told.concluded) == 5
+    assert "J. Doe" not in page(withheld).decode()
+    assert paper(told).startswith(b"%PDF-")
+
+
+@pytest.mark.parametrize("carrier_id", ["ups", "fedex", "dhl_unified"])
+async def test_real_shapes_make_a_legible_document(database: Any, carrier_id: str) -> None:
+    body = next(
+        path.read_bytes()
+        for path in sorted((FIXTURES / carrier_id).iterdir())
+        if path.suffix in {".json", ".xml"} and "expected" not in path.name
+    )
+    async with story(database) as log:
+        number = await _payload(log, carrier_id, body)
+        await log.seal()
+        bundle = await _bundle(log, carrier_id, number)
+        told: Told = story_of(bundle)
+    html = page(told).decode()
+    for one in told.said:
+        assert one.occurred in html
+    assert told.checkpoint.split("\n")[0] in html
+    assert len(paper(told)) > 10_000
+    assert json.loads(json.dumps(bundle)) == bundle
+
+
+async def _bundle(log: Story, carrier_id: str, number: str) -> dict[str, Any]:
+    from events.identity import normalize_number  # noqa: PLC0415 - only here
+    from statesvc.evidence.gather import Wanted, gather  # noqa: PLC0415 - only here
+
+    wanted = Wanted(
+        carrier_id=carrier_id, number=normalize_number(number), discriminator=None, keyring=log.keyring, personal=True, archive=None
+    )
+    return await gather(log.connection, wanted)
+
+
+async def test_markup_that_a_carrier_sends_stays_text(database: Any) -> None:
+    async with story(database) as log:
+        await log.say(scan(NUMBER, 1, Status.DELIVERED, signed_by="<script>alert(1)</script>"))
+        await log.seal()
+        html = page(story_of(await bundle_of(log))).decode()
+    assert "<script>" not in html
+    assert "&lt;script&gt;" in html
