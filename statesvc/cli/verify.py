@@ -1,4 +1,7 @@
-"""`statesvc verify [--checkpoint FILE]`: the whole log against its signed heads, and against one that was kept elsewhere."""
+"""`statesvc verify [--checkpoint FILE]`: the whole log against its signed heads, and against one that was kept elsewhere.
+
+`statesvc verify --bundle FILE --key KEY`: one evidence file, without any database.
+"""
 
 import argparse
 import asyncio
@@ -11,17 +14,23 @@ from statesvc.cli.output import write_json, write_line
 from statesvc.cli.progress import show_progress
 from statesvc.cli.refusal import CommandError
 from statesvc.cli.session import running_database
+from statesvc.evidence.check import check
 from statesvc.keys import MasterKeyError
 from statesvc.roles.master_key import master_keys
 from statesvc.settings import Settings, load_settings
 from statesvc.verification.processes import Access
 from statesvc.verification.run import Order, Report, Verification
 
+_PATH_MAX = 255
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
     parser.add_argument("--checkpoint", type=Path, metavar="FILE", help="a head that was kept elsewhere: shows also what was cut off")
-    parser.add_argument("--key", action="append", default=[], type=_key, metavar="KEY", help="trust this key, not the log's own first one")
+    parser.add_argument("--bundle", type=Path, metavar="FILE", help="verify this evidence file instead, without a database; needs --key")
+    parser.add_argument(
+        "--key", action="append", default=[], type=_key, metavar="KEY", help="trust this key (or the ones in this file), not the log's own"
+    )
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, metavar="N", help="work on so many (default %(default)s)")
     parser.add_argument("--state", type=Path, metavar="FILE", help="keep the progress there, and go on from it after a stop")
     parser.add_argument("--skip-parts", action="store_true", help="do not open sealed personal parts (needs no master key then)")
@@ -32,6 +41,9 @@ def run(options: argparse.Namespace) -> int:
     """1 when anything is wrong."""
     if options.processes < 1:
         raise CommandError("--processes must be at least 1", exit_code=2)
+    options.key = [key for keys in options.key for key in keys]
+    if options.bundle is not None:
+        return _bundle(options)
     report = asyncio.run(_run(options))
     if options.json:
         write_json({**asdict(report), "sound": report.sound})
@@ -40,11 +52,30 @@ def run(options: argparse.Namespace) -> int:
     return 0 if report.sound else 1
 
 
+def _bundle(options: argparse.Namespace) -> int:
+    if not options.key:
+        raise CommandError("--bundle needs --key, the log's public key from a source that you trust", exit_code=2)
+    try:
+        document = options.bundle.read_bytes()
+    except OSError as error:
+        raise CommandError(f"{options.bundle} cannot be read: {type(error).__name__}", exit_code=2) from error
+    flaws = check(document, options.key)
+    if options.json:
+        write_json({"sound": not flaws, "flaws": [asdict(flaw) for flaw in flaws]})
+    elif flaws:
+        for flaw in flaws:
+            write_line(f"{flaw.pointer or '/'}: {flaw.why}")
+        write_line(f"THIS EVIDENCE DOES NOT HOLD: {len(flaws)} places, above.")
+    else:
+        write_line("The evidence holds: it is as it was sealed, and each of its entries stands in the signed log.")
+    return 1 if flaws else 0
+
+
 async def _run(options: argparse.Namespace) -> Report:
     settings = load_settings()
     async with running_database(settings) as dsns:
         order = Order(
-            access=Access(dsn=dsns.service, master_keys=None if options.skip_parts else _master(settings)),
+            access=Access(dsn=dsns.listen, master_keys=None if options.skip_parts else _master(settings)),
             note=_note(options.checkpoint),
             note_name=str(options.checkpoint),
             keys=options.key,
@@ -86,8 +117,10 @@ def _write(report: Report, *, against: Path | None) -> None:
         write_line(f"THE LOG WAS CHANGED: {len(report.faults)} places, above; {looked}.")
 
 
-def _key(text: str) -> VerifierKey:
+def _key(text: str) -> list[VerifierKey]:
+    path = Path(text)
+    lines = path.read_text("utf-8").split() if len(text) < _PATH_MAX and path.is_file() else [text]
     try:
-        return VerifierKey.parse(text)
+        return [VerifierKey.parse(line) for line in lines]
     except NoteError as error:
         raise argparse.ArgumentTypeError(str(error)) from None

@@ -1,6 +1,7 @@
 import asyncio
 import base64
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,7 +9,9 @@ from psycopg import AsyncConnection
 
 from statesvc.cli import main
 from statesvc.keys import load_keyring, parse_master_keys
+from statesvc.log.signing_keys import read_keys
 from tests.conftest import Database
+from tests.statesvc.log.story import story
 
 MASTER_KEY = base64.b64encode(bytes(32)).decode()
 
@@ -164,3 +167,25 @@ async def test_a_projection_is_compared_rebuilt_and_put_back(database: Database,
     await shell("rebuild", "shipment", "--rollback")
     await shell("rebuild", "shipment", "--finish")
     assert "nothing to go back to" in await shell("rebuild", "shipment", "--rollback", exit_code=1)
+
+
+async def test_evidence_is_written_and_verified_without_a_database(
+    database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    use(database, monkeypatch)
+    async with story(database) as log:
+        # the command's keyring opens what this one sealed
+        monkeypatch.setenv("STATESVC_MASTER_KEY", base64.b64encode(bytes(range(32))).decode())
+        await log.parcel("1ZEVIDENCE")
+        await log.seal()
+        keys = tmp_path / "log.pub"
+        keys.write_text("\n".join(str(key.verifier) for key in await read_keys(log.connection)))
+    for kind in ("json", "html", "pdf"):
+        assert "entries of the log" in await shell("evidence", "ups", "1z-evidence", "--out", str(tmp_path / f"e.{kind}"))
+    monkeypatch.setenv("DATABASE_URL", "postgresql://nowhere.invalid/none")
+    found = tmp_path / "e.json"
+    assert "evidence holds" in await shell("verify", "--bundle", str(found), "--key", str(keys))
+    assert await shell.json("verify", "--bundle", str(found), "--key", keys.read_text().split()[0]) == {"sound": True, "flaws": []}
+    found.write_text(found.read_text().replace("Springfield", "Shelbyville", 1))
+    assert "DOES NOT HOLD" in await shell("verify", "--bundle", str(found), "--key", str(keys), exit_code=1)
+    assert "needs --key" in await shell("verify", "--bundle", str(found), exit_code=2)
