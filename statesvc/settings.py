@@ -207,7 +207,7 @@ class SealerSettings(BaseSettings):
 
     model_config = _config("SEALER_")
 
-    interval_seconds: Seconds = 0.5
+    interval_seconds: Seconds = 0.3
     """From one checkpoint to the next, at least. The first one after a pause comes at once."""
     sweep_seconds: Seconds = 30
     """Interval of the safety sweep, for wake-ups that were lost."""

@@ -8,7 +8,7 @@ from psycopg import AsyncConnection
 
 from statesvc.log.signing_keys import retire, rotate
 from statesvc.verification import entries, moment, run, tree
-from statesvc.verification.run import Verification
+from statesvc.verification.processes import connect
 from tests.statesvc.log.story import MASTER, scan, story
 from tests.statesvc.verification.attack import attack, places, sealed_story, verify
 
@@ -70,38 +70,15 @@ async def test_a_log_that_grows_meanwhile_is_sound(database: Any, monkeypatch: p
     async with sealed_story(database) as log, await AsyncConnection.connect(database.service_dsn) as held:
         await held.execute("SET timezone = 'UTC'")
         await type(log)(held, log.keyring).say(scan("1ZHELD", 1, None), commit=False)
-        original = Verification._begin  # noqa: SLF001 - to let something happen after the first look
-
-        def look_then_grow(self: Verification, connection: Any) -> Any:
-            seen = original(self, connection)
-            with connection.transaction():
-                pass
-            grow.append(True)
-            return seen
-
-        grow: list[bool] = []
-        monkeypatch.setattr(Verification, "_begin", look_then_grow)
-        seen = []
-
-        async def happen() -> None:
-            await held.commit()
-            await log.say(scan("1Z0001", 70, None))
-            await log.seal()
-
-        before = moment.look
-
-        def look(connection: Any, **options: Any) -> Any:
-            result = before(connection, **options)
-            seen.append(result)
-            return result
-
-        monkeypatch.setattr(run, "look", look)
+        with connect(database.service_dsn) as connection:
+            seen = moment.look(connection)
+        # committed late, grown, sealed: all after the first look
+        await held.commit()
+        await log.say(scan("1Z0001", 70, None))
+        await log.seal()
+        await log.act()
+        monkeypatch.setattr(run, "look", lambda _connection: seen)
         assert places(verify(database)) == []
-        stale = seen[0]
-        await happen()
-        monkeypatch.setattr(run, "look", lambda _connection: stale)
-        assert places(verify(database)) == []
-        assert grow
 
 
 async def test_a_rotated_key_is_believed_by_its_announcement(database: Any) -> None:

@@ -1,0 +1,158 @@
+"""What sealing costs the whole service, A against B in turn, and how soon after its append an entry can be proved."""
+
+import asyncio
+import bisect
+import os
+import time
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Final, NamedTuple
+
+from psycopg import AsyncConnection
+
+from tests.acceptance.processes import BOOTSTRAP_KEY, until_false
+from tests.bench.bench import Bench, child
+from tests.bench.drain import cpu_seconds, until_empty
+from tests.bench.inbox import waiting
+from tests.bench.report import Row, milliseconds, percentile
+from tests.bench.server import Place
+from tests.bench.traffic import SCANS, alerts, histories
+
+_WITHOUT: Final = (
+    "DROP TRIGGER await_sealing ON statesvc.batch",
+    *(f"DROP INDEX statesvc.{kind}_batch" for kind in ("event", "conflict", "transition", "attempt")),
+)
+"""As if there were no sealer: batches are not queued, and nothing reads entries by batch."""
+_LOOK_SECONDS: Final = 0.02
+_WIRES: Final = 256
+
+
+class Cost(NamedTuple):
+    """For one event: microseconds of processor of worker, sealer and server together, and bytes of WAL."""
+
+    cpu: float
+    wal: float
+
+
+async def measure(bench: Bench) -> list[Row]:
+    """The rows of this part."""
+    scale = bench.scale
+    loads = {
+        "UPS alerts, 1 scan": await bench.server.filled("bench_alerts", waiting(partial(alerts, scale.alerts))),
+        f"FedEx histories, {SCANS} new scans": await bench.server.filled("bench_histories", waiting(partial(histories, scale.histories))),
+    }
+    rows = []
+    for name, template in loads.items():
+        without: list[Cost] = []
+        sealed: list[Cost] = []
+        for run in range(scale.runs):
+            # in turn, and each first as often as the other
+            for seals in (False, True) if run % 2 else (True, False):
+                cost = await _drain(bench, template, seals=seals)
+                (sealed if seals else without).append(cost)
+                bench.say(
+                    f"sealing {run + 1}, {name}, {'sealed' if seals else 'without'}: {cost.cpu:.1f} us, {cost.wal:,.0f} bytes an event"
+                )
+        rows += _rows(name, without, sealed)
+    return rows + await _proofs(bench)
+
+
+def _rows(name: str, without: list[Cost], sealed: list[Cost]) -> list[Row]:
+    def more(field: str, unit: str) -> Row:
+        before, after = (median(getattr(cost, field) for cost in costs) for costs in (without, sealed))
+        share = after / before - 1
+        what = {"cpu": "CPU", "wal": "WAL"}[field]
+        return Row(f"sealing, {name}: {what}", f"{share:+.1%} ({before:,.1f} -> {after:,.1f} {unit} an event)", "<= 5 %", share <= 0.05)
+
+    return [more("cpu", "us"), more("wal", "bytes")]
+
+
+async def _drain(bench: Bench, template: str, *, seals: bool) -> Cost:
+    async with bench.server.database(template) as place, bench.service(place) as service:
+        if not seals:
+            await place.execute(*_WITHOUT)
+        roles = await service.start("worker", *(["sealer"] if seals else []))
+        server = Path(await place.value("SHOW data_directory"))
+        known = await place.value("SELECT count(*) FROM statesvc.event")
+        await place.execute("CHECKPOINT")
+
+        def used() -> float:
+            return _server_cpu_seconds(server) + sum(cpu_seconds(role.process.pid) for role in roles)
+
+        wal, cpu = await place.value("SELECT pg_current_wal_insert_lsn() - '0/0'"), used()
+        await until_empty(place)
+        if seals:
+            await until_false(lambda: place.value("SELECT EXISTS (SELECT FROM statesvc.unsealed)"))
+        wal, cpu = await place.value("SELECT pg_current_wal_insert_lsn() - '0/0'") - wal, used() - cpu
+        events = await place.value("SELECT count(*) FROM statesvc.event") - known
+        return Cost(cpu * 1e6 / events, float(wal) / events)
+
+
+def _server_cpu_seconds(data: Path) -> float:
+    """Of the server and all its processes, those that have ended too; 0.0 where the system does not tell."""
+    postmaster = int((data / "postmaster.pid").read_text().split()[0])
+    total = 0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(stat.parent.name) == postmaster:
+            total += sum(map(int, fields[11:15]))
+        elif int(fields[1]) == postmaster:
+            total += sum(map(int, fields[11:13]))
+    return total / os.sysconf("SC_CLK_TCK")
+
+
+async def _proofs(bench: Bench) -> list[Row]:
+    """From the append to the published checkpoint that covers it, at the rate that the promise names."""
+    scale = bench.scale
+    async with bench.server.database() as place, bench.service(place) as service:
+        await service.start("api", "worker", "sealer")
+        seen: list[tuple[int, float]] = []
+        looking = asyncio.create_task(_watch(place, seen))
+        await child(
+            "load",
+            told={
+                "mode": "open",
+                "traffic": "alerts",
+                "series": 0,
+                "count": scale.visible_rate * scale.visible_seconds,
+                "rate": scale.visible_rate,
+                "wires": _WIRES,
+                "port": service.api.port,
+                "key": BOOTSTRAP_KEY,
+            },
+        )
+        await service.drained()
+        await until_false(lambda: place.value("SELECT EXISTS (SELECT FROM statesvc.unsealed)"))
+        await asyncio.sleep(1)
+        looking.cancel()
+        lags = sorted(await _lags(place, seen))
+    name = f"append -> checkpoint that proves it, {scale.visible_rate:,} events/s"
+    return [
+        Row(f"{name}: p50", milliseconds([percentile(lags, 0.5)])),
+        Row(f"{name}: p99", milliseconds([percentile(lags, 0.99)])),
+        Row(f"{name}: max", milliseconds([lags[-1]]), "<= 1 s", lags[-1] <= 1.0),
+    ]
+
+
+async def _watch(place: Place, seen: list[tuple[int, float]]) -> None:
+    """When each size was first there to be read."""
+    async with await AsyncConnection.connect(place.service, autocommit=True) as connection:
+        while True:
+            row = await (await connection.execute("SELECT max(tree_size) FROM statesvc.checkpoint")).fetchone()
+            size = row[0] if row is not None else None
+            if size is not None and (not seen or seen[-1][0] < size):
+                seen.append((size, time.time()))
+            await asyncio.sleep(_LOOK_SECONDS)
+
+
+async def _lags(place: Place, seen: list[tuple[int, float]]) -> list[float]:
+    sizes = [size for size, _ in seen]
+    async with await AsyncConnection.connect(place.service, autocommit=True) as connection:
+        cursor = await connection.execute(
+            "SELECT first_index + entries, extract(epoch FROM recorded_at)::float8 FROM statesvc.sealed_batch"
+        )
+        return [seen[bisect.bisect_left(sizes, end)][1] - recorded_at async for end, recorded_at in cursor]
