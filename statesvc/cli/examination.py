@@ -11,6 +11,7 @@ from events.carriers import CARRIERS
 from events.sql.queries import queries
 from statesvc.cli.archive_examination import examine_archive
 from statesvc.cli.finding import Finding, bad, good, warning
+from statesvc.cli.log_examination import examine_log
 from statesvc.cli.pooling import pooling
 from statesvc.cli.session import connect
 from statesvc.database.dsns import Dsns
@@ -120,6 +121,7 @@ async def _database(connection: AsyncConnection[Any], settings: Settings) -> Asy
         _keys(connection, settings),
         _waiting(connection),
         examine_archive(connection, settings),
+        examine_log(connection, settings),
     ):
         async for finding in part:
             yield finding

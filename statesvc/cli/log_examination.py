@@ -1,0 +1,44 @@
+"""What doctor says about the sealed log: whether somebody seals, whether its head is kept outside, whether its key opens."""
+
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+from psycopg import AsyncConnection
+
+from events.sealing import SealError
+from events.sql.queries import queries
+from statesvc.cli.finding import Finding, bad, good, warning
+from statesvc.keys import MasterKeyError
+from statesvc.log.signing_keys import SigningKeyError, open_signers, read_keys
+from statesvc.roles.master_key import master_keys
+from statesvc.settings import Settings
+
+LATE_SECONDS: Final = 120.0
+
+_SQL = queries("statesvc.cli", "log_examination")
+
+
+async def examine_log(connection: AsyncConnection[Any], settings: Settings) -> AsyncIterator[Finding]:
+    """Looks at the queue, the newest head and the keys; `statesvc verify` looks at the rest."""
+    row = await (await connection.execute(_SQL["standing"])).fetchone()
+    size, oldest_seconds = row if row is not None else (0, None)
+    if oldest_seconds is not None and oldest_seconds > LATE_SECONDS:
+        why = "is a sealer running, and does its /readyz say that it refuses?"
+        yield bad("sealed log", f"entries wait since {oldest_seconds:,.0f} s: {why} Proofs, feed and stream stand still")
+    elif size:
+        yield good("sealed log", f"{size:,} entries are covered by its newest checkpoint; `statesvc verify` checks them")
+    else:
+        yield good("sealed log", "nothing was sealed yet")
+    if settings.checkpoint_file is None:
+        yield warning(
+            "sealed log",
+            "STATESVC_SEALER_CHECKPOINT_FILE is not set: after a restore from an older backup the sealer would sign another history "
+            "without noticing",
+        )
+    try:
+        open_signers(await read_keys(connection), master_keys(settings))
+    except (SealError, SigningKeyError) as error:
+        yield bad("sealed log", f"its signing key cannot be used: {error}")
+    except MasterKeyError:
+        # said already
+        return

@@ -1,0 +1,54 @@
+"""Reading by index costs what is read, whatever the size of the log."""
+
+import re
+from typing import Any
+
+import pytest
+from psycopg import AsyncConnection
+
+from events.sql.queries import queries
+from events.tree.kept import kept_ranges
+from events.tree.proof import inclusion_ranges
+from tests.statesvc.log.story import story
+
+FILLED = (
+    "INSERT INTO statesvc.batch SELECT n, statesvc.clock(), 2, decode(repeat('00', 64), 'hex'), 'x' FROM generate_series(1, 20000) n",
+    "INSERT INTO statesvc.sealed_batch SELECT 2 * n - 2, n, statesvc.clock(), 2, statesvc.clock() FROM generate_series(1, 20000) n",
+    (
+        "INSERT INTO statesvc.action SELECT statesvc.clock(), n, o, 'x', 'x', 'x', sha256(decode('0078', 'hex')), 'x'"
+        " FROM generate_series(1, 20000) n, generate_series(0, 1) o"
+    ),
+    "INSERT INTO statesvc.subtree SELECT 8, n, sha256('x') FROM generate_series(0, 155) n",
+    "ANALYZE",
+)
+
+
+@pytest.mark.parametrize("prepared", ["force_custom_plan", "force_generic_plan"])
+async def test_the_feed_reads_no_table_whole(database: Any, prepared: str) -> None:
+    async with story(database) as log, await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
+        for statement in FILLED:
+            await owner.execute(statement.encode())
+        await log.connection.execute(f"SET plan_cache_mode = {prepared}".encode())
+        rows = await explained(log.connection, "feed", "entries", {"begin": 30_000, "end": 30_100})
+        assert "actual rows=100" in rows[0]
+        assert buffers(rows) < 400, rows
+
+
+async def test_a_proof_reads_a_few_hundred_hashes(database: Any) -> None:
+    async with story(database) as log, await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
+        for statement in FILLED:
+            await owner.execute(statement.encode())
+        ranges = [each for each in kept_ranges(inclusion_ranges(17_777, 40_000)) if each.level == 0]
+        parameters = {"begins": [each.begin for each in ranges], "ends": [each.end for each in ranges]}
+        rows = await explained(log.connection, "kept", "leaf_hashes", parameters)
+        assert buffers(rows) < 2_000, rows
+        assert sum(each.end - each.begin for each in kept_ranges(inclusion_ranges(17_777, 40_000))) < 1_000
+
+
+async def explained(connection: Any, module: str, name: str, parameters: dict[str, Any]) -> list[str]:
+    query = f"EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, SUMMARY OFF) {queries('statesvc.log', module)[name]}"
+    return [row[0] for row in await (await connection.execute(query.encode(), parameters)).fetchall()]
+
+
+def buffers(rows: list[str]) -> int:
+    return sum(map(int, re.findall(r"(?:hit|read)=(\d+)", rows[1])))
