@@ -12,8 +12,6 @@ from statesvc.cli.session import service_connection
 from statesvc.log.signing_keys import read_keys, retire, rotate
 from statesvc.roles.master_key import master_keys
 from statesvc.settings import load_settings
-from statesvc.wakeup.channels import LOG
-from statesvc.wakeup.waker import notify
 
 ACTIONS = ("log", "rotate-log", "retire-log")
 
@@ -39,12 +37,10 @@ async def run(options: argparse.Namespace) -> int:
             case "rotate-log":
                 async with connection.transaction():
                     key = await rotate(connection, master_keys(settings), actor=actor(), why=options.why)
-                await notify(connection, LOG)
                 write_line(str(key))
             case _:
                 async with connection.transaction():
                     await retire(connection, options.id, actor=actor(), why=options.why)
-                await notify(connection, LOG)
                 write_line("retired; it signs no more")
     return 0
 

@@ -17,6 +17,8 @@ from statesvc.roles.master_key import ensure_master_key
 from statesvc.settings import Settings
 from statesvc.telemetry.format import log_format
 from statesvc.telemetry.logs import configure_logging
+from statesvc.wakeup.channels import LOG
+from statesvc.wakeup.waker import notify
 
 
 @asynccontextmanager
@@ -49,6 +51,8 @@ async def service_connection(settings: Settings) -> AsyncIterator[AsyncConnectio
         if pending:
             raise CommandError(f"migrations are pending ({', '.join(each.label for each in pending)}): run `statesvc migrate`")
         yield connection
+        # the command may have told the log what was done
+        await notify(connection, LOG)
 
 
 async def connect(dsn: str) -> AsyncConnection[Any]:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from typing import Final
 
 import structlog
 from aiohttp import hdrs, web
@@ -12,6 +13,9 @@ from statesvc.http.keys import Keys
 from statesvc.http.operation import Route
 from statesvc.roles.foundation import Foundation, Launch
 from statesvc.roles.lifetime import Part
+from statesvc.wakeup.channels import LOG
+
+_READING: Final = frozenset({hdrs.METH_GET, hdrs.METH_HEAD})
 
 log = structlog.get_logger()
 
@@ -27,7 +31,12 @@ async def serve(launch: Launch, base: Foundation, *, keys: Keys, routes: Sequenc
             response.headers[hdrs.CONNECTION] = "close"
             response.force_close()
 
-    app.on_response_prepare.append(say_farewell)
+    async def tell_sealer(request: web.Request, _response: web.StreamResponse) -> None:
+        # what was done by a call may stand in the log; what a webhook says stands there once a worker has read it
+        if request.method not in _READING and not request.path.startswith("/v1/webhooks/"):
+            base.waker.wake(LOG)
+
+    app.on_response_prepare.extend((say_farewell, tell_sealer))
     server = Server(app, host=launch.host, port=launch.port, grace_seconds=launch.settings.http.grace_seconds)
     port = await server.start()
     log.info("listening", role=launch.role, host=launch.host, port=port)

@@ -69,11 +69,14 @@ async def _compare(connection: AsyncConnection[Any], signed: Checkpoint, size: i
 
 
 async def publish(connection: AsyncConnection[Any], sealed: Sealed, signers: Sequence[NoteSigner], file: Path | None) -> None:
-    """Signs the head and makes it known: the file first. Raises OSError where that cannot be written; nothing is published then."""
+    """Signs the head and makes it known: the file first. Raises RefusalError where that cannot be written; nothing is published then."""
     checkpoint = Checkpoint(signers[-1].verifier.name, sealed.frontier.size, sealed.frontier.root())
     note = checkpoint.signed(signers)
     if file is not None:
-        write_published(file, note)
+        try:
+            write_published(file, note)
+        except OSError as error:
+            raise RefusalError(f"the checkpoint cannot be written to {file}: {error.strerror}") from error
     parameters = {"tree_size": checkpoint.size, "root": checkpoint.root, "note": note, "created_at": sealed.sealed_at}
     await connection.execute(SQL["publish"], parameters)
 

@@ -35,6 +35,8 @@ _REFUSED_SECONDS: Final = 30.0
 _LATE_SECONDS: Final = 10.0
 """A batch whose id is older than this may still commit; later ones are found by the sweep."""
 _DEAF_SWEEP_SECONDS: Final = 0.5
+_EMPTY_SECONDS: Final = 0.05
+"""From a look that found nothing to the next, at least: wake-ups come for much that is no entry."""
 
 _log = structlog.get_logger()
 
@@ -133,7 +135,8 @@ class Sealer:
                 await self._sign(connection, sealed)
                 self._count(done)
             if not done.full:
-                await self._rest(0.0 if not done.batches else began + self._pace.interval_seconds - time.monotonic())
+                pace = self._pace.interval_seconds if done.batches else min(_EMPTY_SECONDS, self._pace.interval_seconds)
+                await self._rest(began + pace - time.monotonic())
 
     async def _sign(self, connection: AsyncConnection[Any], sealed: Sealed) -> None:
         signers = await signers_of(connection, self._master)

@@ -76,7 +76,7 @@ async def test_a_restored_backup_that_went_on_differently_is_not_signed_over(dat
 async def test_a_head_is_written_outside_before_anybody_can_read_it(database: Any, tmp_path: Path) -> None:
     async with story(database, Publication(file=tmp_path / "missing folder" / "checkpoint", origin=None)) as log:
         await log.act()
-        with pytest.raises(FileNotFoundError):
+        with pytest.raises(RefusalError, match="cannot be written"):
             await log.seal()
         assert await log.rows("SELECT FROM statesvc.checkpoint") == []
 
