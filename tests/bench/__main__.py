@@ -12,7 +12,7 @@ from typing import Final
 
 import uvloop
 
-from tests.bench import ack, archive, claim, ingest, memory, normalize, rebuild, sealing, storm, visible, worker
+from tests.bench import ack, archive, claim, ingest, memory, normalize, rebuild, sealing, storm, verifying, visible, worker
 from tests.bench.bench import ROOT, Bench
 from tests.bench.environment import load, machine, server_settings
 from tests.bench.report import Row, table
@@ -31,6 +31,7 @@ PARTS: Final = {
     "storm": storm.measure,
     "rebuild": rebuild.measure,
     "sealing": sealing.measure,
+    "verify": verifying.measure,
 }
 PAGE: Final = ROOT / "docs" / "bench.md"
 _BEGIN: Final = "<!-- measured: written by `make bench ARGS=--write` -->"
