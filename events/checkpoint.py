@@ -1,17 +1,22 @@
 """Signed tree heads: checkpoints in the format C2SP tlog-checkpoint, as signed notes (C2SP signed-note) with Ed25519. Pure.
 
+```
 statesvc.example/log          the origin, which names the log
 4711                          how many entries it has
 mZc3...=                      the root hash, base64
 
-— statesvc.example/log x08go/ZJ...   one line a signature: key name, base64 of key id and signature
+— statesvc.example/log x08g...   one line a signature: key name, base64 of key id and signature
+— statesvc.example/log mQ2k...   the same key's cosignature (C2SP tlog-cosignature), which binds the second too
+```
 """
 
 import base64
 import binascii
 import hashlib
 import re
+import struct
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Final, Self
 
 from cryptography.exceptions import InvalidSignature
@@ -23,6 +28,8 @@ from events.tree.hashing import HASH_BYTES
 
 NOTE_BYTES_MAX: Final = 65_536
 _ED25519: Final = b"\x01"
+_COSIGNATURE: Final = b"\x04"
+_TIME: Final = struct.Struct(">Q")
 _SIGNATURE: Final = re.compile(r"— (\S+) (\S+)")
 _KEY_NAME: Final = re.compile(r"[^\s+]+")
 _SIZE: Final = re.compile(r"0|[1-9][0-9]{0,18}")
@@ -42,7 +49,15 @@ class VerifierKey:
     @property
     def key_id(self) -> bytes:
         """Four bytes that tell which key a signature is by."""
-        return hashlib.sha256(self.name.encode() + b"\n" + _ED25519 + self.public_key).digest()[:4]
+        return self._id(_ED25519)
+
+    @property
+    def time_key_id(self) -> bytes:
+        """The same of its cosignatures."""
+        return self._id(_COSIGNATURE)
+
+    def _id(self, kind: bytes) -> bytes:
+        return hashlib.sha256(self.name.encode() + b"\n" + kind + self.public_key).digest()[:4]
 
     def __str__(self) -> str:
         """As it is handed out: `name+key id+base64`."""
@@ -99,6 +114,11 @@ class NoteSigner:
         """The line that this key puts under a note."""
         return f"— {self.verifier.name} {_base64(self.verifier.key_id + self._key.sign(text))}\n"
 
+    def cosignature_line(self, text: bytes, seconds: int) -> str:
+        """The line by which this key says when it signed, in seconds since 1970."""
+        material = self.verifier.time_key_id + _TIME.pack(seconds) + self._key.sign(_timed(text, seconds))
+        return f"— {self.verifier.name} {_base64(material)}\n"
+
 
 @value(frozen=True, slots=True)
 class Checkpoint:
@@ -113,18 +133,27 @@ class Checkpoint:
         """The signed text of the note."""
         return f"{self.origin}\n{self.size}\n{_base64(self.root)}\n"
 
-    def signed(self, signers: Iterable[NoteSigner]) -> str:
-        """The note, signed by each."""
-        text = self.text
-        return text + "\n" + "".join(signer.signature_line(text.encode()) for signer in signers)
+    def signed(self, signers: Iterable[NoteSigner], *, at: datetime | None = None) -> str:
+        """The note, signed by each; with a time also for that second."""
+        text = self.text.encode()
+        lines = []
+        for signer in signers:
+            lines.append(signer.signature_line(text))
+            if at is not None:
+                lines.append(signer.cosignature_line(text, int(at.timestamp())))
+        return self.text + "\n" + "".join(lines)
 
 
 @value(frozen=True, slots=True)
 class SignedCheckpoint:
-    """A checkpoint with the keys that have signed it, of those that were known when it was opened."""
+    """A checkpoint with the keys that have signed it, of those that were known when it was opened.
+
+    `signed_at`: the seconds since 1970 that they signed for; None where they said none.
+    """
 
     checkpoint: Checkpoint
     signed_by: frozenset[VerifierKey]
+    signed_at: int | None = None
 
 
 def open_checkpoint(note: str | bytes, keys: Iterable[VerifierKey], *, origin: str | None = None) -> SignedCheckpoint:
@@ -136,18 +165,40 @@ def open_checkpoint(note: str | bytes, keys: Iterable[VerifierKey], *, origin: s
     checkpoint = _parse(text)
     if origin is not None and checkpoint.origin != origin:
         raise NoteError(f"the checkpoint is of the log {checkpoint.origin!r}, not of {origin!r}")
-    known = {(key.name, key.key_id): key for key in keys}
+    trusted = list(keys)
+    known = {(key.name, key.key_id): key for key in trusted}
+    timing = {(key.name, key.time_key_id): key for key in trusted}
     signed_by = set()
+    times = set()
     for name, material in signatures:
-        key = known.get((name, material[:4]))
-        if key is None:
-            continue
-        if not key.verifies(material[4:], text.encode()):
-            raise NoteError(f"the signature of {name}+{key.key_id.hex()} does not fit the checkpoint's text")
-        signed_by.add(key)
+        if (key := known.get((name, material[:4]))) is not None:
+            _hold(key, material[4:], text.encode())
+            signed_by.add(key)
+        elif (key := timing.get((name, material[:4]))) is not None:
+            times.add(_signed_time(key, material[4:], text.encode()))
     if not signed_by:
         raise NoteError("no known key has signed the checkpoint")
-    return SignedCheckpoint(checkpoint, frozenset(signed_by))
+    if len(times) > 1:
+        raise NoteError("the checkpoint was signed for several times")
+    return SignedCheckpoint(checkpoint, frozenset(signed_by), times.pop() if times else None)
+
+
+def _hold(key: VerifierKey, signature: bytes, signed: bytes) -> None:
+    if not key.verifies(signature, signed):
+        raise NoteError(f"the signature of {key.name}+{key.key_id.hex()} does not fit the checkpoint's text")
+
+
+def _signed_time(key: VerifierKey, material: bytes, text: bytes) -> int:
+    if len(material) <= _TIME.size:
+        raise NoteError("a cosignature has a time")
+    seconds: int = _TIME.unpack_from(material)[0]
+    _hold(key, material[_TIME.size :], _timed(text, seconds))
+    return seconds
+
+
+def _timed(text: bytes, seconds: int) -> bytes:
+    """What a cosignature signs."""
+    return f"cosignature/v1\ntime {seconds}\n".encode() + text
 
 
 def read_checkpoint(note: str | bytes) -> Checkpoint:

@@ -71,7 +71,7 @@ async def _compare(connection: AsyncConnection[Any], signed: Checkpoint, size: i
 async def publish(connection: AsyncConnection[Any], sealed: Sealed, signers: Sequence[NoteSigner], file: Path | None) -> None:
     """Signs the head and makes it known: the file first. Raises RefusalError where that cannot be written; nothing is published then."""
     checkpoint = Checkpoint(signers[-1].verifier.name, sealed.frontier.size, sealed.frontier.root())
-    note = checkpoint.signed(signers)
+    note = checkpoint.signed(signers, at=sealed.sealed_at)
     if file is not None:
         try:
             write_published(file, note)

@@ -140,7 +140,7 @@ def _rounds(rows: Sequence[Any], heads: Sequence[Any], end: int) -> Iterator[Fau
 
 
 def _sized(head: Any, keys: Sequence[VerifierKey], origin: str, rest: tuple[bytes, ...], faults: list[Fault]) -> SizedRoot:  # noqa: ANN401 - a row
-    tree_size, root, note, _ = head
+    tree_size, root, note, created_at = head
     row = f"tree_size={tree_size}"
     signed_by: tuple[str, ...] = ()
     try:
@@ -153,6 +153,8 @@ def _sized(head: Any, keys: Sequence[VerifierKey], origin: str, rest: tuple[byte
             faults.append(Fault("checkpoint", row, "tree_size", f"the note says {opened.checkpoint.size}"))
         if opened.checkpoint.root != root:
             faults.append(Fault("checkpoint", row, "root", "the note says another one"))
+        if opened.signed_at != int(created_at.timestamp()):
+            faults.append(Fault("checkpoint", row, "created_at", "is not the time that the note was signed for"))
     return SizedRoot(size=tree_size, root=root, rest=rest, signed_by=signed_by, source=("checkpoint", row))
 
 

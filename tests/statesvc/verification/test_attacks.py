@@ -255,10 +255,10 @@ async def test_a_log_cut_off_at_an_earlier_head_shows_only_against_a_later_one(d
 async def sign_over(database: Any, log: Story, signer: NoteSigner, *, above: int) -> None:
     """Signs all heads above a size anew, for the log as it is now."""
     async with attacker(database) as hand:
-        for (size,) in await log.rows("SELECT tree_size FROM statesvc.checkpoint"):
+        for size, created_at in await log.rows("SELECT tree_size, created_at FROM statesvc.checkpoint"):
             if size > above:
                 root = await tree_root(log.connection, size)
-                note = Checkpoint(log.origin, size, root).signed([signer])
+                note = Checkpoint(log.origin, size, root).signed([signer], at=created_at)
                 await hand.execute("UPDATE statesvc.checkpoint SET root = %s, note = %s WHERE tree_size = %s", (root, note, size))
 
 
@@ -292,6 +292,18 @@ async def test_a_log_signed_over_from_its_first_head_on_shows_against_the_key_or
         assert places(verify(database)) == [], "without anything from outside there is nothing to hold it against"
         assert "no known key has signed" in places(verify(database, note=note))[0]
         assert "no trusted key has announced" in places(verify(database, keys=ours))[0]
+
+
+async def test_a_round_that_is_dated_back_whole_is_found_by_its_signature(database: Any) -> None:
+    async with sealed_story(database):
+        first = "(SELECT min(created_at) FROM statesvc.checkpoint)"
+        await attack(
+            database,
+            f"UPDATE statesvc.sealed_batch SET sealed_at = sealed_at - interval '1 day' WHERE sealed_at = {first}",
+            f"UPDATE statesvc.checkpoint SET created_at = created_at - interval '1 day' WHERE created_at = {first}",
+        )
+        (fault,) = verify(database).faults
+        assert (fault.table, fault.field) == ("checkpoint", "created_at")
 
 
 @pytest.mark.parametrize(
