@@ -43,7 +43,8 @@ class Tally:
     corrected: int = 0
     added: int = 0
     refused: Counter[Obstacle] = field(default_factory=Counter)
-    ended: Ended = Ended.DONE
+    ended: Ended | None = None
+    """None: it goes on."""
 
 
 Progress = Callable[[Tally], None]
@@ -69,15 +70,14 @@ class Run:
         await self._begin(plan)
         try:
             await self._put_back(plan, tally)
-            if tally.ended is Ended.DONE:
+            if tally.ended is None:
                 await self._read_members(plan, tally)
-            if tally.ended is Ended.DONE:
+            if tally.ended is None:
                 await self._read_codes(plan, tally)
         except asyncio.CancelledError:
-            tally.ended = Ended.INTERRUPTED
-            await self._end(tally)
+            await self._end(tally, Ended.INTERRUPTED)
             raise
-        await self._end(tally)
+        await self._end(tally, tally.ended or Ended.DONE)
         return tally
 
     async def _put_back(self, plan: Plan, tally: Tally) -> None:
@@ -197,11 +197,12 @@ class Run:
         async with self.connection.transaction():
             await record_action(self.connection, actor=self.order.actor, verb="replay_begun", target=self.order.target, details=details)
 
-    async def _end(self, tally: Tally) -> None:
+    async def _end(self, tally: Tally, ended: Ended) -> None:
+        tally.ended = ended
         tally.replayed = await replayed_by(self.connection, self.order)
         details: dict[str, Any] = {
             "run": str(self.order.run_id),
-            "ended": tally.ended.value,
+            "ended": ended.value,
             "replayed": tally.replayed,
             "settled": tally.settled,
             "failed": tally.failed,

@@ -86,7 +86,8 @@ async def _run(options: argparse.Namespace, order: Order) -> int:
         finally:
             end_progress()
     _write_tally(tally, run_id=order.run_id, as_json=options.json)
-    return 0 if tally.ended is Ended.DONE and not tally.refused else 1
+    # what somebody else replayed meanwhile is done all the same
+    return 0 if tally.ended is Ended.DONE and tally.refused.keys() <= {Obstacle.REPLAYED} else 1
 
 
 async def _prepare(connection: Connection, settings: Settings, options: argparse.Namespace, order: Order) -> Run:
@@ -184,5 +185,5 @@ def _write_tally(tally: Tally, *, run_id: UUID, as_json: bool) -> None:
         write_line(f"{tally.reread:,} messages read again: {tally.corrected:,} events corrected, {tally.added:,} added")
     for obstacle, count in tally.refused.most_common():
         write_line(f"{count:,} not replayed: {SENTENCES[obstacle]}")
-    if tally.ended is not Ended.DONE:
+    if tally.ended in _WHY_STOPPED:
         write_line(_WHY_STOPPED[tally.ended])

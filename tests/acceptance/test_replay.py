@@ -1,0 +1,201 @@
+"""Dead letters replayed by the command, beside workers, killed and raced: all applied once, and the record says who did it."""
+
+import asyncio
+import json
+import os
+import pty
+import sys
+import time
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from psycopg import AsyncConnection
+
+from statesvc.ingress.put import put
+from statesvc.ingress.sealed_message import seal_message
+from statesvc.keys import load_keyring, parse_master_keys
+from tests.acceptance.processes import MASTER_KEY, ROOT, Service, until_false
+from tests.statesvc.dead_letters.planted import unread
+from tests.statesvc.worker.shop import CARRIER_ID, says
+
+ServiceMaker = Callable[..., Any]
+LAUNCHER = (sys.executable, "-m", "tests.statesvc.dead_letters.launcher")
+REPLAY = ("dead-letters", "replay", "--carrier", CARRIER_ID)
+FAILED = (*REPLAY, "--cause", "normalizer_failed", "--why", "normalizer mended")
+PUT_AT_ONCE = 500
+OPEN = "SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NULL"
+RESOLVED = "SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NOT NULL"
+
+
+class LetterService(Service):
+    """Roles and commands that know the shop's carrier; commands know its mended normalizer."""
+
+    program = LAUNCHER
+
+    async def push(self, bodies: Sequence[bytes]) -> None:
+        async with await AsyncConnection.connect(self.service_dsn, autocommit=True) as connection:
+            keyring = await load_keyring(connection, parse_master_keys(MASTER_KEY))
+            for start in range(0, len(bodies), PUT_AT_ONCE):
+                sealed = [seal_message(keyring, CARRIER_ID, body, "{}") for body in bodies[start : start + PUT_AT_ONCE]]
+                await put(connection, sealed)
+
+    async def bury(self, count: int) -> None:
+        """So many messages that the workers of today fail on; then their successors, which do not."""
+        (worker,) = await self.start("worker")
+        await self.push([unread(number) for number in range(count)])
+        await self.drained(300)
+        assert await self.value(OPEN) == count
+        worker.kill()
+        await worker.exit_code()
+        await self.start("worker", MENDED="1")
+
+    async def begin(self, *arguments: str, stderr: int = PIPE) -> Process:
+        environment = {**self.environment, "MENDED": "1"}
+        return await asyncio.create_subprocess_exec(*LAUNCHER, *arguments, env=environment, cwd=ROOT, stdout=PIPE, stderr=stderr)
+
+    async def command(self, *arguments: str, exit_code: int = 0) -> list[dict[str, Any]]:
+        """Answers the lines of JSON that it printed."""
+        process = await self.begin(*arguments, "--json")
+        output, errors = await process.communicate()
+        assert process.returncode == exit_code, errors.decode() + output.decode()
+        return [json.loads(line) for line in output.splitlines()]
+
+    async def assert_applied_once(self, count: int) -> None:
+        await self.drained(120)
+        assert await self.value(OPEN) == 0
+        assert await self.value("SELECT count(*) FROM statesvc.message") == count
+        assert await self.value("SELECT count(*) FROM statesvc.event") == count
+        assert await self.value("SELECT count(DISTINCT (carrier_id, event_id)) FROM statesvc.event") == count
+        assert await self.value("SELECT count(*) FROM statesvc.shipment WHERE status = 'in_transit'") == count
+        assert await self.value("SELECT count(*) FROM statesvc.dead_letter") == count, "none was buried again"
+
+    async def verbs(self) -> list[str]:
+        return [verb for (verb,) in await self.rows("SELECT verb FROM statesvc.action ORDER BY recorded_at")]
+
+
+@asynccontextmanager
+async def letters(service_maker: ServiceMaker, folder: Path, count: int) -> AsyncIterator[LetterService]:
+    service = await service_maker(folder, kind=LetterService)
+    async with service:
+        await service.bury(count)
+        yield service
+
+
+async def _replay_all(service: LetterService, count: int, *options: str) -> float:
+    """One command, as a person at a terminal gives it; answers its seconds."""
+    master, slave = pty.openpty()
+    began = time.monotonic()
+    process = await service.begin(*FAILED, *options, stderr=slave)
+    os.close(slave)
+    drawn = bytearray()
+    loop = asyncio.get_running_loop()
+
+    def read() -> None:
+        try:
+            drawn.extend(os.read(master, 65536))
+        except OSError:
+            loop.remove_reader(master)
+
+    loop.add_reader(master, read)
+    output, _ = await process.communicate()
+    seconds = time.monotonic() - began
+    loop.remove_reader(master)
+    os.close(master)
+    assert process.returncode == 0, output.decode() + drawn.decode()
+    assert f"{count:,} of {count:,} letters replayed" in output.decode()
+    assert f"[{'#' * 40}] {count:,}/{count:,} replayed".encode() in drawn, "a bar that fills up"
+    assert drawn.count(b"\r") > 2
+    return seconds
+
+
+async def _record(service: LetterService) -> list[dict[str, Any]]:
+    rows = await service.rows("SELECT canonical FROM statesvc.action ORDER BY recorded_at")
+    return [json.loads(canonical) for (canonical,) in rows]
+
+
+async def _all_are_replayed_by_one_command(service: LetterService, count: int) -> None:
+    seconds = await _replay_all(service, count)
+    await service.assert_applied_once(count)
+    begun, ended = await _record(service)
+    assert (begun["verb"], begun["details"]["letters"], begun["details"]["why"]) == ("replay_begun", count, "normalizer mended")
+    assert begun["actor"].startswith("cli")
+    assert (ended["verb"], ended["details"]["ended"]) == ("replay_ended", "done")
+    assert (ended["details"]["replayed"], ended["details"]["settled"], ended["details"]["failed"]) == (count, count, 0)
+    assert await service.rows("SELECT DISTINCT run_id::text FROM statesvc.dead_letter") == [(begun["details"]["run"],)]
+    sys.stdout.write(f"\n{count} dead letters of one cause replayed in {seconds:.1f} s\n")
+
+
+async def _all_events_of_a_code_are_corrected_by_one_command(service: LetterService, count: int) -> None:
+    await service.start("worker")
+    await service.push([says({"number": f"N{number}", "kind": "unmapped", "code": "NEW"}, envelope=number) for number in range(count)])
+    await service.drained(300)
+    assert await service.value(OPEN) == 1, "one letter however often a code is pushed"
+    code = (*REPLAY, "--cause", "unknown_code")
+    *_, refused = await service.command(*code, exit_code=1)
+    assert refused["result"]["refused"] == {"no_mapping": 1}
+    mapping = await service.begin("carriers", "map", CARRIER_ID, "--type", "T", "--code", "NEW", "--status", "out_for_delivery")
+    told, _ = await mapping.communicate()
+    assert b"dead-letters replay" in told
+    began = time.monotonic()
+    *_, done = await service.command(*code, "--rate", "100000")
+    seconds = time.monotonic() - began
+    assert (done["result"]["replayed"], done["result"]["corrected"], done["result"]["ended"]) == (1, count, "done")
+    assert await service.value(OPEN) == 0
+    assert await service.value("SELECT count(*) FROM statesvc.shipment WHERE status = 'out_for_delivery'") == count
+    assert await service.value("SELECT count(*) FROM statesvc.event WHERE kind = 'correction'") == count
+    assert await service.value("SELECT count(*) FROM statesvc.event") == 2 * count
+    assert (await service.verbs())[-3:] == ["map_code", "replay_begun", "replay_ended"]
+    sys.stdout.write(f"\n{count} messages with an unknown code read again in {seconds:.1f} s\n")
+
+
+async def test_letters_of_one_cause_are_replayed_by_one_command_with_a_bar(service_maker: ServiceMaker, tmp_path: Path) -> None:
+    async with letters(service_maker, tmp_path, 300) as service:
+        await _all_are_replayed_by_one_command(service, 300)
+
+
+async def test_events_of_an_unknown_code_are_corrected_by_one_command(service_maker: ServiceMaker, tmp_path: Path) -> None:
+    async with await service_maker(tmp_path, kind=LetterService) as service:
+        await _all_events_of_a_code_are_corrected_by_one_command(service, 200)
+
+
+@pytest.mark.soak
+async def test_ten_thousand_letters_of_one_cause(service_maker: ServiceMaker, tmp_path: Path) -> None:
+    async with letters(service_maker, tmp_path, 10_000) as service:
+        await _all_are_replayed_by_one_command(service, 10_000)
+
+
+@pytest.mark.soak
+async def test_ten_thousand_messages_of_an_unknown_code(service_maker: ServiceMaker, tmp_path: Path) -> None:
+    async with await service_maker(tmp_path, kind=LetterService) as service:
+        await _all_events_of_a_code_are_corrected_by_one_command(service, 10_000)
+
+
+async def test_a_replay_that_is_killed_at_any_moment_loses_and_doubles_nothing(service_maker: ServiceMaker, tmp_path: Path) -> None:
+    async with letters(service_maker, tmp_path, 500) as service:
+        for kill_at in (1, 60, 150):
+            process = await service.begin(*FAILED, "--rate", "300")
+            async with asyncio.timeout(30):
+                waits = f"SELECT count(*) < {kill_at} FROM statesvc.dead_letter WHERE resolved_at IS NOT NULL"
+                await until_false(lambda: service.value(waits), pause_seconds=0.001)  # noqa: B023 - the same query each time
+            process.kill()
+            await process.wait()
+        assert 150 <= await service.value(RESOLVED) < 500
+        assert (await service.verbs()).count("replay_begun") == 3
+        *_, done = await service.command(*FAILED)
+        assert done["result"]["ended"] == "done"
+        await service.assert_applied_once(500)
+        runs = await service.rows("SELECT count(*) FROM statesvc.dead_letter GROUP BY run_id")
+        assert len(runs) == 4, "each letter names the run that replayed it, also one that was killed"
+
+
+async def test_two_commands_at_the_same_time_put_each_letter_back_once(service_maker: ServiceMaker, tmp_path: Path) -> None:
+    async with letters(service_maker, tmp_path, 200) as service:
+        both = [await service.begin(*FAILED, "--canary", "0", "--json") for _ in range(2)]
+        outputs = [(await process.communicate())[0] for process in both]
+        results = [json.loads(output.splitlines()[-1])["result"] for output in outputs]
+        assert sum(result["replayed"] for result in results) == 200
+        await service.assert_applied_once(200)
