@@ -61,7 +61,8 @@ async def test_a_canary_that_fails_again_leaves_the_rest_alone(desk: Desk) -> No
 
 
 async def test_a_run_stops_when_errors_rise(desk: Desk) -> None:
-    await desk.bury(*(unread(number, hopeless=number >= 40) for number in range(300)))
+    await desk.bury_some(40)
+    await desk.bury(*(unread(number, hopeless=True) for number in range(40, 300)))
     desk.mend()
     async with desk.working():
         tally = await desk.replay(desk.order(**CAUSE), Bounds(canary=10, per_second=200))
