@@ -26,6 +26,7 @@ from statesvc.notifier.attempts import Attempts, Ended
 from statesvc.notifier.claim import Claim, claim, give_back, next_due, release
 from statesvc.notifier.clock import DatabaseClock
 from statesvc.notifier.limiter.permits import Permits
+from statesvc.notifier.limiter_board import LimiterBoard
 from statesvc.notifier.settle import Settled, settle
 from statesvc.notifier.surroundings import Surroundings
 from statesvc.notifier.upkeep import BacklogBound, NotifierUpkeep
@@ -68,6 +69,8 @@ class Notifier:
         self._permits = Permits(self._limits.in_flight_max)
         self._attempts = Attempts(surroundings, self._permits, self._wake)
         self._clock = DatabaseClock()
+        self._board = LimiterBoard(surroundings, self._permits, self._clock, worker=worker)
+        self._board.observe()
         self._upkeep = NotifierUpkeep(surroundings, worker=worker, bound=self._limits.backlog, every_seconds=self._limits.sweep_seconds)
         self._jitter = random.Random()  # noqa: S311 - spreads sweeps, guards nothing
 
@@ -88,10 +91,12 @@ class Notifier:
             async with asyncio.TaskGroup() as group:
                 settling = group.create_task(self._settle_forever(), name="notifier settling")
                 upkeep = group.create_task(self._upkeep.run(), name="notifier upkeep")
+                group.create_task(self._board.run(), name="notifier limiter board")
                 await self._claim_until_stopped(group)
                 await self._drain()
                 await cancel_fully(settling)
                 await cancel_fully(upkeep)
+                self._board.stop()
         finally:
             await self._release()
 

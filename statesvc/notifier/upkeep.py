@@ -18,6 +18,7 @@ from statesvc.wakeup.channels import LOG, OUTBOX
 _PURGED_AT_ONCE: Final = 5_000
 
 _SQL = queries("statesvc.notifier", "upkeep")
+_BOARD = queries("statesvc.notifier", "limiter_board")
 _WAKE = queries("statesvc.wakeup", "wakeup")
 _log = structlog.get_logger()
 
@@ -59,6 +60,7 @@ class NotifierUpkeep:
     async def once(self, connection: AsyncConnection[Any]) -> None:
         """One round."""
         await connection.execute(_SQL["purge"], {"limit": _PURGED_AT_ONCE})
+        await connection.execute(_BOARD["prune"])
         for backlog in await overfull(connection, count_max=self._bound.count_max, age_seconds=self._bound.age_seconds):
             left_out = await self._coalescer.round(connection, backlog)
             if left_out:

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 from events.carriers import CARRIERS
 from events.vocabulary import Status
 from statesvc.http.paging import PageParameters
+from statesvc.notifier.limiter.breaker import BreakerState
 from statesvc.notifier.outcome import Outcome
 from statesvc.subscriptions.secret import ROTATION_GRACE_HOURS_MAX
 from statesvc.subscriptions.url import URL_CHARS_MAX
@@ -129,6 +130,28 @@ class SubscriptionShown(BaseModel):
     paused_at: AwareDatetime | None
     disabled_at: AwareDatetime | None
     disabled_why: str | None
+
+
+class LimiterShown(BaseModel):
+    """How fast its receiver may be told, as all notifiers together learned it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    limit: Annotated[int, Field(description="Requests at a time; 0: nothing was sent lately, the next ones begin carefully.")]
+    in_flight: int
+    mean_latency_seconds: Annotated[float | None, Field(description="Of answers 2xx while few requests are under way.")]
+    breaker: Annotated[
+        BreakerState,
+        Field(description="open: most attempts failed, nothing but a probe from time to time; half_open: the probe is under way."),
+    ]
+    next_allowed_at: Annotated[AwareDatetime | None, Field(description="Nothing is sent before: it asked to wait, or the breaker is open.")]
+    notifiers: Annotated[int, Field(description="How many notifier processes sent to it lately.")]
+
+
+class SubscriptionDetail(SubscriptionShown):
+    """A subscription, and how it fares."""
+
+    limiter: LimiterShown
 
 
 class SubscriptionMade(SubscriptionShown):

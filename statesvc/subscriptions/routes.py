@@ -17,11 +17,13 @@ from statesvc.http.problem import CREATED, NO_CONTENT, Code, Flaw, Problem
 from statesvc.notifier.addresses import Network
 from statesvc.notifier.sending import TOTAL_SECONDS, Sender
 from statesvc.subscriptions import store
+from statesvc.subscriptions.limiter import read_limiter
 from statesvc.subscriptions.models import (
     AttemptShown,
     AttemptsParameters,
     RotationParameters,
     SubscriptionChange,
+    SubscriptionDetail,
     SubscriptionMade,
     SubscriptionParameters,
     SubscriptionShown,
@@ -86,8 +88,12 @@ class Subscriptions:
         return answer({"items": [_shown(one) for one in shown], "next_cursor": cursor})
 
     async def show(self, request: web.Request) -> web.StreamResponse:
-        """One."""
-        return answer(_shown(await self._find(_id(request))))
+        """One, with what its limiter knows."""
+        subscription_id = _id(request)
+        async with self.pool.connection() as connection:
+            found = _there(await store.find(connection, subscription_id), subscription_id)
+            limiter = await read_limiter(connection, subscription_id)
+        return answer({**_shown(found), "limiter": asdict(limiter)})
 
     async def change(self, request: web.Request) -> web.StreamResponse:
         """Sets the members that the body has; the rest stays."""
@@ -228,7 +234,7 @@ def routes(*, pool: Connections, keyring: Keyring, waker: Wakes, sender: Sender,
             calls.list,
             _operation("List subscriptions", parameters=PageParameters, response=Page[SubscriptionShown], problems=(Code.INVALID_CURSOR,)),
         ),
-        Route("GET", ONE, calls.show, _operation("Show a subscription", **shown)),
+        Route("GET", ONE, calls.show, _operation("Show a subscription", response=SubscriptionDetail, **gone)),
         Route("PATCH", ONE, calls.change, _operation("Change a subscription", request=SubscriptionChange, **shown)),
         Route("DELETE", ONE, calls.delete, _operation("Unsubscribe", statuses={NO_CONTENT: "ended"}, **gone)),
         Route("POST", ONE + "/pause", calls.pause, _operation("Send nothing for now", **shown)),

@@ -188,6 +188,20 @@ DELIVERIES_IN_FLIGHT: Final = Metric(
     unit="{attempt}",
     description="Tries that wait for their subscriber now.",
 )
+LIMITER_SUBSCRIPTIONS: Final = Metric(
+    name="statesvc.limiter.subscriptions",
+    instrument=Instrument.OBSERVED_GAUGE,
+    unit="{subscription}",
+    description="Subscriptions that were told lately, by their breaker: closed, open, half_open.",
+    attributes=(Attribute.STATE,),
+)
+LIMITER_PERMITS: Final = Metric(
+    name="statesvc.limiter.permits",
+    instrument=Instrument.OBSERVED_GAUGE,
+    unit="{permit}",
+    description="Requests that the receivers bear at a time by what was learned of them (allowed), and those under way (used).",
+    attributes=(Attribute.STATE,),
+)
 CLAIMS: Final = Metric(
     name="statesvc.claims",
     instrument=Instrument.COUNTER,

@@ -16,6 +16,7 @@ from typing import Final
 from statesvc.notifier.limiter.signal import Signal
 
 INITIAL: Final = 4
+"""The first window runs at half of it: it is a measure."""
 MAXIMUM: Final = 64
 """A receiver that bears more is told at 64 at a time; the process's quarter bounds it too."""
 SLOWER_FACTOR: Final = 0.9
@@ -72,6 +73,11 @@ class Concurrency:
     def limit(self) -> int:
         """How many may be in flight."""
         return max(1, int(self._limit if self._measuring is None else self._limit * MEASURING_FACTOR))
+
+    @property
+    def level(self) -> int:
+        """The limit between measures."""
+        return int(self._limit)
 
     @property
     def mean_latency_seconds(self) -> float | None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from statesvc.notifier.limiter.breaker import Breaker, BreakerState
-from statesvc.notifier.limiter.concurrency import INITIAL, Concurrency
+from statesvc.notifier.limiter.concurrency import Concurrency
 from statesvc.notifier.limiter.retry_budget import RetryBudget
 from statesvc.notifier.limiter.signal import Signal
 
@@ -55,7 +55,7 @@ class LimiterState:
     open_until: float | None
 
 
-FRESH: Final = Allowance(free=INITIAL, retries=1)
+FRESH: Final = Allowance(free=Concurrency().limit, retries=1)
 """Of a subscription that this process knows nothing of yet."""
 
 
@@ -149,10 +149,11 @@ class SubscriptionLimiter:
     @property
     def state(self) -> LimiterState:
         """What is shown of it."""
+        mean = self.concurrency.mean_latency_seconds
         return LimiterState(
-            limit=1 if self.breaker.state is not BreakerState.CLOSED else self.concurrency.limit,
+            limit=1 if self.breaker.state is not BreakerState.CLOSED else self.concurrency.level,
             in_flight=self.in_flight,
-            mean_latency_seconds=self.concurrency.mean_latency_seconds,
+            mean_latency_seconds=None if mean is None else round(mean, 3),
             breaker=self.breaker.state,
             open_until=self.breaker.open_until,
         )

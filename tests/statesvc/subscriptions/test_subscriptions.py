@@ -83,13 +83,24 @@ async def api(database: Any) -> AsyncIterator[Api]:
             yield Api(client, key, wakes, connection)
 
 
+async def test_a_contracted_rate_and_coalescing_are_set_changed_and_bounded(api: Api) -> None:
+    made = await api.make(rate_per_second=5, coalesce=False)
+    assert (made["rate_per_second"], made["coalesce"]) == (5, False)
+    status, changed = await api("PATCH", f"/{made['id']}", {"rate_per_second": None, "coalesce": True})
+    assert (status, changed["rate_per_second"], changed["coalesce"]) == (200, None, True)
+    for wrong in ({"rate_per_second": 0}, {"rate_per_second": 1e9}, {"rate_per_second": "many"}, {"coalesce": None}):
+        assert (await api("PATCH", f"/{made['id']}", wrong))[0] == 422
+
+
 async def test_a_subscription_is_made_and_its_secret_shown_once(api: Api) -> None:
     made = await api.make(carriers=["ups", "fedex", "ups"], statuses=["delivered"], types=["shipment.status_changed"], payload="thin")
     assert made["secret"].startswith("whsec_")
     assert made["carriers"] == ["fedex", "ups"]
     assert (made["state"], made["payload"], made["url"]) == ("active", "thin", URL)
     status, shown = await api("GET", f"/{made['id']}")
+    limiter = shown.pop("limiter")
     assert (status, shown) == (200, {name: value for name, value in made.items() if name != "secret"})
+    assert (limiter["limit"], limiter["breaker"], limiter["next_allowed_at"]) == (0, "closed", None)
     ((sealed,),) = await api.rows("SELECT sealed_secrets[1] FROM statesvc.subscription")
     assert made["secret"].removeprefix("whsec_").encode() not in sealed
 

@@ -1,0 +1,113 @@
+"""Shows what the limiter knows: written when it changes, every few seconds at most; nothing is decided by it."""
+
+import asyncio
+import contextlib
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+from uuid import UUID
+
+import psycopg
+import structlog
+from psycopg import AsyncConnection
+
+from events.sql.pending import columns
+from events.sql.queries import queries
+from statesvc.notifier.clock import DatabaseClock
+from statesvc.notifier.limiter.breaker import BreakerState
+from statesvc.notifier.limiter.permits import Permits
+from statesvc.notifier.limiter.subscription import LimiterState
+from statesvc.notifier.surroundings import Surroundings
+from statesvc.telemetry import names
+from statesvc.telemetry.metrics import Values
+
+PUBLISH_SECONDS: Final = 3.0
+REFRESH_SECONDS: Final = 60.0
+"""What is in use is written again after this, though nothing changed, so that readers can tell it from what a dead notifier left."""
+
+_SQL = queries("statesvc.notifier", "limiter_board")
+_COLUMNS = ("subscription_ids", "concurrencies", "in_flights", "mean_latencies", "breakers", "open_untils")
+_log = structlog.get_logger()
+
+
+class LimiterBoard:
+    """Of one notifier. While nothing is sent it asks the database nothing."""
+
+    def __init__(self, around: Surroundings, permits: Permits, clock: DatabaseClock, *, worker: str) -> None:
+        self._around = around
+        self._permits = permits
+        self._clock = clock
+        self._worker = worker
+        self._shown: dict[UUID, tuple[LimiterState, float]] = {}
+        """What was written, and when."""
+        self._stopping = asyncio.Event()
+
+    def observe(self) -> None:
+        """Has the metrics read it."""
+        self._around.telemetry.observe(names.LIMITER_SUBSCRIPTIONS, self._by_breaker)
+        self._around.telemetry.observe(names.LIMITER_PERMITS, self._permits_used)
+
+    def stop(self) -> None:
+        """Ends `run`, which withdraws what it showed."""
+        self._stopping.set()
+
+    async def run(self) -> None:
+        """Goes on whatever the database does: what could not be written is written the next time."""
+        while not self._stopping.is_set():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(PUBLISH_SECONDS):
+                    await self._stopping.wait()
+            try:
+                async with asyncio.timeout(PUBLISH_SECONDS):
+                    await (self._withdraw() if self._stopping.is_set() else self.publish())
+            except (psycopg.Error, TimeoutError) as error:
+                _log.warning("limiter_state_not_published", error=error)
+
+    async def _withdraw(self) -> None:
+        if self._shown:
+            async with self._around.pool.connection() as connection:
+                await connection.execute(_SQL["withdraw_all"], {"worker": self._worker})
+
+    async def publish(self) -> None:
+        """Writes what changed, takes back what was forgotten."""
+        now = self._clock.now()
+        forgotten = self._permits.forget_idle(now)
+        changed = {one: state for one, state in self._permits.states().items() if self._is_news(one, state, now)}
+        withdrawn = [one for one in forgotten if one in self._shown]
+        if not changed and not withdrawn:
+            return
+        async with self._around.pool.connection() as connection:
+            await self._write(connection, changed, withdrawn)
+        for one in withdrawn:
+            del self._shown[one]
+        self._shown |= {one: (state, now) for one, state in changed.items()}
+
+    def _is_news(self, subscription_id: UUID, state: LimiterState, now: float) -> bool:
+        if subscription_id not in self._shown:
+            return True
+        shown, at = self._shown[subscription_id]
+        return shown != state or (state.in_flight > 0 and now > at + REFRESH_SECONDS)
+
+    async def _write(self, connection: AsyncConnection[Any], changed: Mapping[UUID, LimiterState], withdrawn: list[UUID]) -> None:
+        rows = [
+            (one, state.limit, state.in_flight, state.mean_latency_seconds, state.breaker.value, _moment(state.open_until))
+            for one, state in changed.items()
+        ]
+        if rows:
+            await connection.execute(_SQL["publish"], {"worker": self._worker, **columns(rows, _COLUMNS)})
+        if withdrawn:
+            await connection.execute(_SQL["withdraw"], {"worker": self._worker, "subscription_ids": withdrawn})
+
+    def _by_breaker(self) -> Iterator[tuple[float, Values]]:
+        states = [state.breaker for state in self._permits.states().values()]
+        for state in BreakerState:
+            yield states.count(state), {"state": state.value}
+
+    def _permits_used(self) -> Iterator[tuple[float, Values]]:
+        states = self._permits.states().values()
+        yield sum(state.limit for state in states), {"state": "allowed"}
+        yield sum(state.in_flight for state in states), {"state": "used"}
+
+
+def _moment(seconds: float | None) -> datetime | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)

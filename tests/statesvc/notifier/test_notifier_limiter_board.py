@@ -1,0 +1,125 @@
+"""What is shown of the limiter, and that it costs nothing while nothing is sent."""
+
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from statesvc.notifier import limiter_board
+from statesvc.notifier.clock import DatabaseClock
+from statesvc.notifier.limiter.permits import FORGOTTEN_AFTER_SECONDS, Permits
+from statesvc.notifier.limiter.signal import Signal
+from statesvc.notifier.limiter.subscription import End
+from statesvc.notifier.limiter_board import LimiterBoard
+from statesvc.notifier.sending import Sender
+from statesvc.notifier.surroundings import Surroundings
+from statesvc.subscriptions.limiter import Limiter, read_limiter
+from statesvc.telemetry.metrics import Telemetry
+from statesvc.wakeup.listener import Listener
+
+
+@pytest.fixture
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limiter_board, "PUBLISH_SECONDS", 0.05)
+
+
+def board(world: Any, permits: Permits, *, worker: str = "notifier-1") -> LimiterBoard:
+    around = Surroundings(
+        pool=world.pool,
+        keyring=world.keyring,
+        listener=Listener(world.database.service_dsn, []),
+        telemetry=Telemetry(),
+        sender=Sender(),
+    )
+    return LimiterBoard(around, permits, DatabaseClock(), worker=worker)
+
+
+def told(permits: Permits, subscription_id: Any, now: float, *, signal: Signal = Signal.OK, count: int = 1) -> None:
+    for _ in range(count):
+        permit = permits.take(subscription_id, now, is_retry=False)
+        assert permit is not None
+        end = End(signal=signal, at=now + 0.2, latency_seconds=0.2)
+        permits.give(subscription_id, permit, end)
+        permits.settled(subscription_id, end)
+
+
+@pytest.mark.usefixtures("often")
+async def test_a_limiter_is_shown_while_it_works_and_withdrawn_when_its_notifier_stops(world: Any, receiver: Any, until: Any) -> None:
+    subscription_id = await world.subscribe()
+    await world.tell((await world.shipment())[0], 1)
+
+    async def shown() -> bool:
+        return (await read_limiter(world.connection, subscription_id)).notifiers == 1
+
+    async with world.notifier():
+        await until(lambda: receiver.received)
+        await until(shown)
+        limiter = await read_limiter(world.connection, subscription_id)
+        assert (limiter.limit, limiter.in_flight, limiter.breaker, limiter.next_allowed_at) == (4, 0, "closed", None)
+        assert limiter.mean_latency_seconds is not None
+    assert await read_limiter(world.connection, subscription_id) == Limiter(
+        limit=0, in_flight=0, mean_latency_seconds=None, breaker="closed", next_allowed_at=None, notifiers=0
+    )
+
+
+async def test_several_notifiers_are_summed_up_and_the_worst_breaker_shows(world: Any) -> None:
+    subscription_id = await world.subscribe()
+    now = DatabaseClock().now()
+    well, down = Permits(256), Permits(256)
+    told(well, subscription_id, now)
+    told(down, subscription_id, now, signal=Signal.OVERLOADED, count=10)
+    await board(world, well, worker="one").publish()
+    await board(world, down, worker="two").publish()
+    limiter = await read_limiter(world.connection, subscription_id)
+    assert (limiter.limit, limiter.breaker, limiter.next_allowed_at, limiter.notifiers) == (5, "open", None, 2)
+    await board(world, down, worker="one").publish()
+    limiter = await read_limiter(world.connection, subscription_id)
+    assert limiter.next_allowed_at is not None, "every notifier waits"
+
+
+async def test_a_pause_that_was_asked_for_shows_until_when(world: Any, receiver: Any, until: Any) -> None:
+    subscription_id = await world.subscribe()
+
+    async def answer(_got: Any) -> web.StreamResponse:
+        return web.Response(status=429, headers={"Retry-After": "600"})
+
+    receiver.answer = answer
+    await world.tell((await world.shipment())[0], 1)
+    async with world.notifier() as notifier:
+        await until(lambda: receiver.received)
+        await until(lambda: notifier.in_flight == 0)
+    limiter = await read_limiter(world.connection, subscription_id)
+    now = await world.database.clock.now()
+    assert limiter.next_allowed_at is not None
+    assert 590 < (limiter.next_allowed_at - now).total_seconds() <= 600
+
+
+async def test_nothing_is_written_while_nothing_changes_and_the_forgotten_is_taken_back(world: Any) -> None:
+    subscription_id = await world.subscribe()
+    permits, mine = Permits(256), None
+    mine = board(world, permits)
+    told(permits, subscription_id, DatabaseClock().now())
+
+    async def written() -> Any:
+        return await world.rows("SELECT xmin::text, concurrency FROM statesvc.limiter_state")
+
+    await mine.publish()
+    first = await written()
+    await mine.publish()
+    assert await written() == first
+    assert permits.forget_idle(DatabaseClock().now() + 1) == []
+    told(permits, subscription_id, DatabaseClock().now() - FORGOTTEN_AFTER_SECONDS - 1)
+    await mine.publish()
+    assert await written() == []
+
+
+async def test_the_metrics_count_subscriptions_by_breaker_and_permits_by_use(world: Any) -> None:
+    permits = Permits(256)
+    mine = board(world, permits)
+    mine.observe()
+    told(permits, await world.subscribe(), 0)
+    told(permits, await world.subscribe(), 0, signal=Signal.OVERLOADED, count=10)
+    text = mine._around.telemetry.exposition().decode()  # noqa: SLF001 - what a scrape sees
+    assert 'statesvc_limiter_subscriptions{state="closed"} 1.0' in text
+    assert 'statesvc_limiter_subscriptions{state="open"} 1.0' in text
+    assert 'statesvc_limiter_permits{state="allowed"} 5.0' in text
