@@ -2,6 +2,7 @@
 
 import heapq
 import math
+from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -83,6 +84,10 @@ class Subscriber:
     first_waits: list[float] = field(default_factory=list)
     not_before: float = -math.inf
     next_first: int = 0
+
+    def throughput(self, since: float, until: float) -> float:
+        """Notifications taken a second."""
+        return (bisect_left(self.delivered_at, until) - bisect_left(self.delivered_at, since)) / (until - since)
 
     @property
     def waiting(self) -> int:
@@ -177,7 +182,7 @@ class Notifier:
         def settle() -> None:
             self._limiting.settled(subscription_id, end)
             if outcome is Outcome.DELIVERED:
-                subscriber.delivered_at.append(now)
+                insort(subscriber.delivered_at, now)
             else:
                 delay = next_delay_seconds(attempts, retry_after_seconds=reply.retry_after_seconds, jitter=0.5)
                 if delay is not None:

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 TIMEOUT_SECONDS: Final = 15.0
@@ -115,18 +115,17 @@ class Bursty:
 
 @dataclass
 class Freezing:
-    """As `usual`, but once in `every_seconds` everything stands still for `for_seconds`: what is under way ends after it."""
+    """As `usual`, but from `at` everything stands still for `for_seconds`: what is under way ends that much later."""
 
     usual: Behaviour
-    every_seconds: float = 20.0
+    at: float
     for_seconds: float = 1.0
 
     def reply(self, now: float, in_flight: int) -> Reply:
         usual = self.usual.reply(now, in_flight)
-        began = (now // self.every_seconds) * self.every_seconds
-        if began > 0 and now < began + self.for_seconds:
-            return _ok(began + self.for_seconds - now + usual.after_seconds)
-        upcoming = began + self.every_seconds
-        if now + usual.after_seconds > upcoming:
-            return _ok(usual.after_seconds + self.for_seconds)
+        thawed = self.at + self.for_seconds
+        if self.at <= now < thawed:
+            return replace(usual, after_seconds=thawed - now + usual.after_seconds)
+        if now < self.at < now + usual.after_seconds:
+            return replace(usual, after_seconds=usual.after_seconds + self.for_seconds)
         return usual

@@ -1,12 +1,12 @@
 """Stops asking a receiver that is down: closed, open, half-open with a single probe.
 
 ```
-closed --(of the last 100 attempts within 5 min at least 10, and 70 %, failed)--> open --(5 s ... 15 min)--> half-open
-  ^---------------------- the probe was taken ------------------------------------------------------------------------+  | it failed:
-                                                                                                  open, half as long again <---+
+closed --(it is down)--> open --(1 s, half as long again each time, up to 15 min)--> half-open --(the probe was taken)--> closed
+                          ^------------------------------------ it failed ---------------+
 ```
-The window counts attempts, so that a busy receiver's good past does not hide that it is down now. While the breaker is open no
-notification is charged an attempt: what waits keeps its tries for when the receiver is back.
+Down: ten attempts in a row failed, over a second at least; or of the last hundred within five minutes (ten at least) seven in ten did.
+Both count attempts, so that a busy receiver's good past does not hide that it is down now. While the breaker is open no notification
+is charged an attempt: what waits keeps its tries for when the receiver is back.
 """
 
 from collections import deque
@@ -16,8 +16,10 @@ from typing import Final
 WINDOW_ATTEMPTS: Final = 100
 WINDOW_SECONDS: Final = 300.0
 ATTEMPTS_MIN: Final = 10
+IN_A_ROW_SECONDS_MIN: Final = 1.0
+"""A blip that a whole crowd meets is no outage."""
 FAILED_SHARE: Final = 0.7
-OPEN_SECONDS: Final = 5.0
+OPEN_SECONDS: Final = 1.0
 OPEN_SECONDS_MAX: Final = 900.0
 LONGER_FACTOR: Final = 1.5
 """A receiver that was down for so long is found to be back within a third of that again."""
@@ -39,6 +41,8 @@ class Breaker:
         self.open_until: float | None = None
         """When a probe may be sent; None while closed."""
         self._window: deque[tuple[float, bool]] = deque(maxlen=WINDOW_ATTEMPTS)
+        self._failed_in_a_row = 0
+        self._well_at = float("-inf")
         self._open_seconds = OPEN_SECONDS
         self._changed_at = float("-inf")
 
@@ -58,18 +62,29 @@ class Breaker:
                 self._open(now)
             else:
                 self.state, self.open_until, self._changed_at = BreakerState.CLOSED, None, now
+                self._well_at = now
         elif self.state is BreakerState.CLOSED and started_at >= self._changed_at:
-            self._window.append((now, failed))
+            self._count(failed=failed, now=now)
             if failed and self._is_down(now):
                 self._open_seconds = OPEN_SECONDS
                 self._open(now)
 
-    def _is_down(self, now: float) -> bool:
+    def _count(self, *, failed: bool, now: float) -> None:
+        self._window.append((now, failed))
         while self._window[0][0] < now - WINDOW_SECONDS:
             self._window.popleft()
+        if failed:
+            self._failed_in_a_row += 1
+        else:
+            self._failed_in_a_row, self._well_at = 0, now
+
+    def _is_down(self, now: float) -> bool:
+        if self._failed_in_a_row >= ATTEMPTS_MIN and now >= self._well_at + IN_A_ROW_SECONDS_MIN:
+            return True
         failures = sum(failed for _, failed in self._window)
         return len(self._window) >= ATTEMPTS_MIN and failures >= FAILED_SHARE * len(self._window)
 
     def _open(self, now: float) -> None:
         self._window.clear()
+        self._failed_in_a_row = 0
         self.state, self.open_until, self._changed_at = BreakerState.OPEN, now + self._open_seconds, now

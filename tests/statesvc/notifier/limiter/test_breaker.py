@@ -45,7 +45,7 @@ def test_seven_in_ten_open_it_and_six_do_not() -> None:
 def test_failures_that_are_long_past_do_not_count() -> None:
     breaker = Breaker()
     for place in range(3 * ATTEMPTS_MIN):
-        end(breaker, place * WINDOW_SECONDS / 5, failed=True)
+        end(breaker, place * WINDOW_SECONDS / 5, failed=place % 4 > 0)
     assert breaker.state is BreakerState.CLOSED
 
 
@@ -56,6 +56,27 @@ def test_a_busy_past_does_not_hide_that_it_is_down_now() -> None:
     for place in range(70):
         end(breaker, 10 + place / 1000, failed=True)
     assert breaker.state is BreakerState.OPEN
+
+
+def test_a_busy_receiver_that_falls_silent_is_down_with_the_first_crowd_that_times_out() -> None:
+    states = []
+    for count in (ATTEMPTS_MIN - 1, ATTEMPTS_MIN):
+        breaker = Breaker()
+        for place in range(1000):
+            end(breaker, place / 400, failed=False)
+        for _ in range(count):
+            end(breaker, 17, failed=True)
+        states.append(breaker.state)
+    assert states == [BreakerState.CLOSED, BreakerState.OPEN]
+
+
+def test_a_blip_that_a_whole_crowd_meets_is_no_outage() -> None:
+    breaker = Breaker()
+    for place in range(1000):
+        end(breaker, place / 400, failed=False)
+    for _ in range(60):
+        end(breaker, 2.6, failed=True)
+    assert breaker.state is BreakerState.CLOSED
 
 
 def test_a_probe_that_is_taken_closes_it() -> None:
