@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 from uuid import UUID
 
+from statesvc.notifier.limiter.concurrency import Mark
 from statesvc.notifier.limiter.permits import Offer
 from statesvc.notifier.limiter.signal import signal_of
 from statesvc.notifier.limiter.subscription import Allowance, End, Permit
@@ -51,7 +52,7 @@ class Fixed:
 
     def take(self, subscription_id: UUID, now: float, *, is_retry: bool) -> Permit | None:
         self._busy[subscription_id] += 1
-        return Permit(is_retry=is_retry, is_probe=False, started_at=now)
+        return Permit(is_retry=is_retry, is_probe=False, started_at=now, mark=Mark(0, counts=False))
 
     def give(self, subscription_id: UUID, permit: Permit, end: End | None) -> None:  # noqa: ARG002 - it learns nothing
         self._busy[subscription_id] -= 1

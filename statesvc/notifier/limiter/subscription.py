@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from statesvc.notifier.limiter.breaker import Breaker, BreakerState
-from statesvc.notifier.limiter.concurrency import Concurrency
+from statesvc.notifier.limiter.concurrency import Concurrency, Mark
 from statesvc.notifier.limiter.retry_budget import RetryBudget
 from statesvc.notifier.limiter.signal import Signal
 
@@ -32,6 +32,7 @@ class Permit:
     is_retry: bool
     is_probe: bool
     started_at: float
+    mark: Mark
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,21 +117,21 @@ class SubscriptionLimiter:
                 is_probe = True
             case BreakerState.CLOSED:
                 pass
-        self._began(now, is_retry=is_retry)
-        return Permit(is_retry=is_retry, is_probe=is_probe, started_at=now)
+        return Permit(is_retry=is_retry, is_probe=is_probe, started_at=now, mark=self._began(now, is_retry=is_retry))
 
     def give(self, permit: Permit, end: End | None) -> None:
         """The attempt ended; None: it was never made, or broken off."""
         self.in_flight -= 1
         self._retries -= permit.is_retry
         if end is None:
+            self.concurrency.finished(permit.mark, None, started_at=permit.started_at, now=permit.started_at, latency_seconds=0)
             if permit.is_probe:
                 self.breaker.unprobed()
             return
         self._asked_to_wait += end.asks_to_wait
         if permit.is_retry and end.signal is Signal.OK:
             self._budget.taken()
-        self.concurrency.finished(end.signal, started_at=permit.started_at, now=end.at, latency_seconds=end.latency_seconds)
+        self.concurrency.finished(permit.mark, end.signal, started_at=permit.started_at, now=end.at, latency_seconds=end.latency_seconds)
         was_closed = self.breaker.state is BreakerState.CLOSED
         self.breaker.finished(failed=end.signal is not Signal.OK, is_probe=permit.is_probe, started_at=permit.started_at, now=end.at)
         if not was_closed and self.breaker.state is BreakerState.CLOSED:
@@ -166,7 +167,7 @@ class SubscriptionLimiter:
     def _retry_share(self) -> int:
         return int(not self._retried_last) if self._takes_turns else int(self.concurrency.limit * RETRY_SHARE)
 
-    def _began(self, now: float, *, is_retry: bool) -> None:
+    def _began(self, now: float, *, is_retry: bool) -> Mark:
         self.in_flight += 1
         self.unsettled += 1
         self.last_used_at = now
@@ -176,4 +177,4 @@ class SubscriptionLimiter:
             self._budget.retry(now)
         else:
             self._budget.first()
-        self.concurrency.started(self.in_flight)
+        return self.concurrency.started(self.in_flight, now=now)

@@ -126,16 +126,16 @@ async def test_a_slow_subscriber_holds_at_most_a_quarter_and_delays_nobody(world
     for _ in range(20):
         await world.tell((await world.shipment())[0], 1)
     async with world.notifier(in_flight_max=16) as notifier:
-        await until(lambda: notifier.in_flight == 4)
+        await until(lambda: receiver.received)
         await asyncio.sleep(0.1)
-        assert len(receiver.received) == 4
+        assert len(receiver.received) == notifier.in_flight <= 4
         await store.turn(world.connection, slow, "pause", actor="key:test")
         await world.subscribe(carriers=["ups"])
         for _ in range(30):
             await world.tell((await world.shipment())[0], 1)
         await world.wake()
         await until(lambda: sum(got.path == "/hook" for got in receiver.received) == 30)
-        assert sum(got.path == "/slow" for got in receiver.received) == 4
+        assert sum(got.path == "/slow" for got in receiver.received) <= 4
         hurried.set()
 
 
