@@ -153,7 +153,7 @@ async def told(
         crew = Crew(service, list(posts))
         await crew.start()
         status, answer = await service.post(
-            "/v1/subscriptions", json.dumps({"url": subscriber.url}), **{"Content-Type": "application/json"}
+            "/v1/subscriptions", json.dumps({"url": subscriber.url, "coalesce": False}), **{"Content-Type": "application/json"}
         )
         assert status == 201, answer
         subscriber.secret = answer["secret"]
