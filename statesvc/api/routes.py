@@ -5,7 +5,20 @@ from pathlib import Path
 
 from events.carriers import CARRIERS
 from events.keyring import Keyring
-from statesvc.api import dead_letter_replay, dead_letters, erasure, evidence, legal_holds, log, messages, queue, rollouts, shipments
+from statesvc.api import (
+    allotments,
+    dead_letter_replay,
+    dead_letters,
+    erasure,
+    evidence,
+    legal_holds,
+    log,
+    messages,
+    queue,
+    rollouts,
+    shipments,
+    workers,
+)
 from statesvc.api.rollouts import Wakes
 from statesvc.http.keys import Connections
 from statesvc.http.operation import Route
@@ -27,4 +40,6 @@ def routes(*, pool: Connections, keyring: Keyring, waker: Wakes, archive: Path |
         *dead_letter_replay.routes(pool, keyring, waker, carriers=CARRIERS, archive=archive),
         *rollouts.routes(pool, waker),
         *legal_holds.routes(pool),
+        *allotments.routes(pool, waker),
+        *workers.routes(pool),
     ]

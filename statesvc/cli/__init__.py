@@ -45,6 +45,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "archive": Command("statesvc.cli.archive", "the archive of bodies: list, run, verify"),
     "legal-hold": Command("statesvc.cli.legal_hold", "whose bodies outlive every retention"),
     "verify": Command("statesvc.cli.verify", "the whole log against its signed heads, and against one kept elsewhere"),
+    "workers": Command("statesvc.cli.workers", "which processes work here, and when each was last seen"),
     "rollout": Command("statesvc.cli.rollout", "the dial of each carrier, and the kill switch"),
 }
 

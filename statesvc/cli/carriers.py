@@ -1,4 +1,4 @@
-"""`statesvc carriers`, `statesvc carriers unmapped`, and `statesvc carriers map | unmap CARRIER`: what the codes mean."""
+"""`statesvc carriers`, `... unmapped`, `... map | unmap CARRIER`: what the codes mean; `... allot CARRIER`: what a carrier gets."""
 
 import argparse
 import asyncio
@@ -22,12 +22,14 @@ from events.carriers.carrier import (
 )
 from events.reading.meanings import Meaning
 from events.vocabulary import Kind, Reason, Status
+from statesvc.cli import allotments
 from statesvc.cli.operator import actor
 from statesvc.cli.output import write_json, write_line, write_table
 from statesvc.cli.refusal import CommandError
 from statesvc.cli.session import service_connection
 from statesvc.dead_letters.letter import Filter
 from statesvc.dead_letters.listing import NEWEST, list_dead_letters, show_dead_letter
+from statesvc.inbox.allotment import Allotment
 from statesvc.rollouts.categories import COUNT_MAX, codes_by_category
 from statesvc.rollouts.mapping import Code, Mapping, add_mapping, standing_mappings
 from statesvc.settings import Settings, load_settings
@@ -39,7 +41,7 @@ _EXAMPLES_SHOWN: Final = 2
 def configure(parser: argparse.ArgumentParser) -> None:
     """What the commands take."""
     parser.add_argument("--json", action="store_true", help="for scripts")
-    commands = parser.add_subparsers(dest="what", metavar="unmapped | map | unmap")
+    commands = parser.add_subparsers(dest="what", metavar="unmapped | map | unmap | allot")
     unmapped = commands.add_parser("unmapped", help="codes that no mapping knows yet, and codes read by their category only")
     unmapped.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="for scripts")
     for name, summary in (("map", "say what a code means"), ("unmap", "read a code as the normalizer says, again")):
@@ -54,21 +56,25 @@ def configure(parser: argparse.ArgumentParser) -> None:
             meaning.add_argument("--status", choices=statuses, metavar="STATUS", help=f"it is a scan: {', '.join(statuses)}")
             meaning.add_argument("--info", action="store_true", help="it tells something and never moves the status")
             command.add_argument("--reason", choices=[reason.value for reason in Reason], metavar="REASON", help="why, of a scan")
+    allotments.configure(commands.add_parser("allot", help="set a carrier's part of each claim; in effect at the next one"))
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the table of carriers or the unknown codes, or maps one."""
+    """Prints the table of carriers or the unknown codes, maps one, or allots."""
     settings = load_settings()
+    if options.what == "allot":
+        return asyncio.run(allotments.run_allot(settings, options))
     if options.what == "unmapped":
         return asyncio.run(_unmapped(settings, as_json=options.json))
     if options.what is not None:
         return asyncio.run(_map(settings, options))
-    carriers = [_described(carrier, settings) for _, carrier in sorted(CARRIERS.items())]
+    allotted = asyncio.run(allotments.standing_allotments(settings))
+    carriers = [_described(carrier, settings, allotted) for _, carrier in sorted(CARRIERS.items())]
     if options.json:
         write_json(carriers)
     else:
         write_table(
-            ("CARRIER", "NAME", "VERSIONS", "AUTHENTICATION", "SECRET", "FORMATS"),
+            ("CARRIER", "NAME", "VERSIONS", "AUTHENTICATION", "SECRET", "WEIGHT", "IN FLIGHT MAX", "FORMATS"),
             [
                 (
                     carrier["carrier_id"],
@@ -76,6 +82,8 @@ def run(options: argparse.Namespace) -> int:
                     " ".join(f"{version}*" if version == carrier["stable"] else version for version in carrier["versions"]),
                     ", ".join(carrier["authentication"]) or "any",
                     carrier["secret"],
+                    carrier["weight"],
+                    carrier["in_flight_max"],
                     ", ".join(carrier["formats"]),
                 )
                 for carrier in carriers
@@ -111,7 +119,8 @@ def described(method: Authentication) -> str:
     return words
 
 
-def _described(carrier: Carrier, settings: Settings) -> dict[str, Any]:
+def _described(carrier: Carrier, settings: Settings, allotted: dict[str, Allotment] | None) -> dict[str, Any]:
+    allotment = None if allotted is None else allotted.get(carrier.carrier_id, Allotment(carrier_id=carrier.carrier_id))
     secrets = len(settings.webhook_secrets(carrier.carrier_id))
     unsigned = settings.ingress.allows_unsigned(carrier.carrier_id)
     return {
@@ -121,6 +130,8 @@ def _described(carrier: Carrier, settings: Settings) -> dict[str, Any]:
         "stable": carrier.stable,
         "formats": list(carrier.formats),
         "authentication": [described(method) for method in carrier.authentication],
+        "weight": allotment and allotment.weight,
+        "in_flight_max": allotment and allotment.in_flight_max,
         "secret": "set" if secrets == 1 else f"{secrets} live" if secrets else "unsigned" if unsigned else "none",
         "addresses": [str(network) for network in settings.webhook_networks.get(carrier.carrier_id.upper(), ())],
         "key_set": settings.webhook_key_sets.get(carrier.carrier_id.upper()),

@@ -1,1 +1,1 @@
-"""Upkeep that any worker may do at any time: partitions ahead, expired receipts."""
+"""Upkeep that any worker may do at any time: partitions ahead, expired receipts, attempts and workers."""

@@ -16,7 +16,7 @@ log = structlog.get_logger()
 _SQL = queries("statesvc.maintenance", "upkeep")
 _EVERY_SECONDS: Final = 3600.0
 _AFTER_FAILURE_SECONDS: Final = 30.0
-_RECEIPTS_AT_ONCE: Final = 5000
+_ROWS_AT_ONCE: Final = 5000
 
 
 class Upkeep:
@@ -50,7 +50,7 @@ async def once(connection: AsyncConnection[Any]) -> None:
     row = await (await connection.execute(_SQL["ensure_partitions"])).fetchone()
     if row is not None and row[0]:
         log.info("partitions_made", count=row[0])
-    while True:
-        cursor = await connection.execute(_SQL["expire_receipts"], {"limit": _RECEIPTS_AT_ONCE})
-        if cursor.rowcount < _RECEIPTS_AT_ONCE:
-            return
+    await connection.execute(_SQL["forget_workers"])
+    for name in ("expire_receipts", "forget_attempts"):
+        while (await connection.execute(_SQL[name], {"limit": _ROWS_AT_ONCE})).rowcount == _ROWS_AT_ONCE:
+            pass

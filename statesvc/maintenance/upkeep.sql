@@ -7,3 +7,16 @@ SELECT count(*) FROM statesvc.ensure_partitions();
 DELETE FROM statesvc.receipt WHERE digest = ANY (ARRAY(
     SELECT r.digest FROM statesvc.receipt r WHERE r.received_at < (SELECT statesvc.clock() - interval '48 hours')
     LIMIT %(limit)s FOR UPDATE SKIP LOCKED));
+
+-- name: forget_attempts
+-- Forgets a bounded number of attempts after 90 days; those of a message that still waits, or lies in an open dead letter, stay.
+DELETE FROM statesvc.message_attempt WHERE attempt_id = ANY (ARRAY(
+    SELECT a.attempt_id FROM statesvc.message_attempt a
+    WHERE a.ended_at < (SELECT statesvc.clock() - interval '90 days')
+        AND NOT EXISTS (SELECT FROM statesvc.inbox q WHERE q.message_id = a.message_id)
+        AND NOT EXISTS (SELECT FROM statesvc.dead_letter d WHERE d.message_id = a.message_id AND d.kind = 'message' AND d.resolved_at IS NULL)
+    LIMIT %(limit)s));
+
+-- name: forget_workers
+-- Forgets processes that have been silent for a day; a clean exit takes its row along.
+DELETE FROM statesvc.worker w WHERE w.last_seen_at < statesvc.clock() - interval '1 day';

@@ -14,10 +14,12 @@ import structlog
 
 from events.keyring import Keyring
 from events.sealing import MasterKeys
+from statesvc import __version__
 from statesvc.database.dsns import Dsns
 from statesvc.database.pool import Pool, PoolLimits, make_pool
 from statesvc.http.health import Readiness, shipped_migrations
 from statesvc.keys import load_keyring
+from statesvc.presence.heartbeat import Heartbeat, Incarnation
 from statesvc.roles.databases import find_database
 from statesvc.roles.master_key import master_keys
 from statesvc.roles.signals import StopSignals
@@ -48,6 +50,11 @@ class Launch:
     def worker_id(self) -> str:
         """Names this process in leases, batches and transitions."""
         return f"{socket.gethostname()}-{self.role}-{os.getpid()}-{self.start}"
+
+    @property
+    def incarnation(self) -> Incarnation:
+        """How this start shows in the list of workers."""
+        return Incarnation(worker_id=self.worker_id, role=self.role, host=socket.gethostname(), pid=os.getpid(), version=__version__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +94,8 @@ async def foundation(launch: Launch, limits: PoolLimits) -> AsyncIterator[Founda
             keyring = await _keyring(pool, master, signals)
             waker = Waker(dsns.listen)
             await waker.start()
+            heartbeat = Heartbeat(pool, launch.incarnation, stopping=signals.stopping)
+            await heartbeat.start()
             try:
                 yield Foundation(
                     signals=signals,
@@ -98,6 +107,7 @@ async def foundation(launch: Launch, limits: PoolLimits) -> AsyncIterator[Founda
                     readiness=Readiness(pool, migrations=shipped_migrations()),
                 )
             finally:
+                await heartbeat.stop()
                 await waker.stop()
     finally:
         telemetry.close()

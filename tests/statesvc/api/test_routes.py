@@ -44,6 +44,9 @@ def test_the_calls_are_described_as_valid_openapi() -> None:
         "GET /v1/rollouts/{carrier_id}": ["ops"],
         "PUT /v1/rollouts/{carrier_id}": ["ops"],
         "GET /v1/rollouts/{carrier_id}/diffs": ["ops"],
+        "GET /v1/allotments": ["ops"],
+        "PUT /v1/allotments/{carrier_id}": ["ops"],
+        "GET /v1/workers": ["ops"],
     }
     move = described["components"]["schemas"]["AuditTransition"]["properties"]
     assert {"from", "to"} <= move.keys()

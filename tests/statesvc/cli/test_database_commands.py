@@ -69,6 +69,40 @@ async def test_the_kill_switch_is_turned_and_told_in_the_log(database: Database,
     assert actions == [("hold", "carrier ups"), ("release", "carrier ups")]
 
 
+async def test_a_carrier_is_allotted_its_part_and_the_list_of_carriers_shows_it(
+    database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use(database, monkeypatch)
+    assert "weight 0.5, at most 20 in flight" in await shell(
+        "carriers", "allot", "ups", "--weight", "0.5", "--in-flight", "20", "--why", "slow"
+    )
+    shown = {carrier["carrier_id"]: (carrier["weight"], carrier["in_flight_max"]) for carrier in await shell.json("carriers")}
+    assert (shown["ups"], shown["fedex"]) == ((0.5, 20), (1.0, None))
+    assert "weight 0.5, no bound" in await shell("carriers", "allot", "ups", "--in-flight", "none", "--why", "mended")
+    for wrong in (["nobody", "--weight", "1"], ["ups"], ["ups", "--weight", "0"], ["ups", "--in-flight", "0"], ["ups", "--in-flight", "x"]):
+        await shell("carriers", "allot", *wrong, "--why", "x", exit_code=2)
+    async with await AsyncConnection.connect(database.service_dsn) as connection:
+        actions = await (await connection.execute("SELECT verb, target, canonical FROM statesvc.action ORDER BY batch_id")).fetchall()
+    assert [action[:2] for action in actions] == [("allot", "carrier ups")] * 2
+    assert json.loads(actions[0][2])["details"] == {"in_flight_max": 20, "weight": "0.5", "why": "slow"}
+
+
+async def test_the_list_of_carriers_needs_no_database(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://nobody@127.0.0.1:1/none")
+    assert {carrier["weight"] for carrier in await shell.json("carriers")} == {None}
+
+
+async def test_workers_are_listed(database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    use(database, monkeypatch)
+    assert await shell.json("workers") == {"workers": [], "rescues_last_hour": 0}
+    async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
+        await connection.execute(
+            "INSERT INTO statesvc.worker (worker_id, role, host, pid, version, started_at, last_seen_at)"
+            " SELECT 'h-worker-1-00000000', 'worker', 'h', 1, '0', at, at FROM (SELECT statesvc.clock() - interval '1 min' AS at) c"
+        )
+    assert "silent" in await shell("workers")
+
+
 async def test_dead_letters_are_listed_and_shown(database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     use(database, monkeypatch)
     assert await shell.json("dead-letters", "list") == []

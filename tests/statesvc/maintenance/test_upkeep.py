@@ -34,6 +34,33 @@ async def _days_pass(database: Any, days: int) -> None:
         await owner.execute("UPDATE statesvc.test_clock SET shift = shift + make_interval(days => %s)", (days,))
 
 
+async def test_attempts_and_silent_workers_are_forgotten_in_time(database: Any, service: Connection) -> None:
+    await service.execute(
+        "INSERT INTO statesvc.worker (worker_id, role, host, pid, version, started_at, last_seen_at)"
+        " SELECT w, 'worker', 'h', 1, '0', statesvc.clock(), statesvc.clock() + h * interval '1 hour'"
+        " FROM (VALUES ('silent', 0), ('alive', 100 * 24)) v(w, h)"
+    )
+    await service.execute(
+        "INSERT INTO statesvc.message_attempt (message_id, ended_at, attempt, carrier_id, outcome)"
+        " SELECT lpad(m::text, 32, '0')::uuid, statesvc.clock() + d * interval '1 day', 1, 'ups', 'retried'"
+        " FROM (VALUES (1, 0), (2, 30), (3, 0), (4, 0), (5, 0)) v(m, d)"
+    )
+    await service.execute(
+        "INSERT INTO statesvc.inbox (message_id, received_at, available_at, body_bytes, carrier_id, sealed_key)"
+        " VALUES (lpad('3', 32, '0')::uuid, statesvc.clock(), statesvc.clock(), 1, 'ups', '')"
+    )
+    await service.execute(
+        "INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at, message_id, resolved_at, resolution)"
+        " VALUES ('message', 'unreadable', 'ups', statesvc.clock(), lpad('4', 32, '0')::uuid, NULL, NULL),"
+        " ('message', 'unreadable', 'ups', statesvc.clock(), lpad('5', 32, '0')::uuid, statesvc.clock(), 'discarded')"
+    )
+    await _days_pass(database, 100)
+    await once(service)
+    left = await (await service.execute("SELECT right(message_id::text, 1) FROM statesvc.message_attempt ORDER BY 1")).fetchall()
+    assert left == [("2",), ("3",), ("4",)], "young, waiting, in an open dead letter"
+    assert await (await service.execute("SELECT worker_id FROM statesvc.worker")).fetchall() == [("alive",)]
+
+
 async def _write_batch(connection: Connection) -> None:
     await connection.execute(
         "INSERT INTO statesvc.batch (recorded_at, entries, leaf_hashes, writer) VALUES (statesvc.clock(), 1, %s, 'w')", (bytes(32),)

@@ -1,0 +1,63 @@
+"""How much of each claim a carrier gets, and how many of its messages may be in workers' hands. Each change stands in the log."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from psycopg import AsyncConnection
+from psycopg.rows import class_row
+
+from events.log.actions import record_action
+from events.sql.queries import queries
+
+_SQL = queries("statesvc.inbox", "allotment")
+
+WEIGHT_MIN: Final = 0.01
+WEIGHT_MAX: Final = 100.0
+IN_FLIGHT_MAX: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allotment:
+    """Of one carrier. `in_flight_max` None: no bound; `changed_at` None: never touched."""
+
+    carrier_id: str
+    weight: float = 1.0
+    in_flight_max: int | None = None
+    changed_at: datetime | None = None
+    changed_by: str | None = None
+    why: str = ""
+    in_flight: int = 0
+    """Messages in workers' hands now."""
+
+
+async def list_allotments(connection: AsyncConnection[Any]) -> list[Allotment]:
+    """Of every carrier that was ever given one."""
+    return await _select(connection, None)
+
+
+async def allotment_of(connection: AsyncConnection[Any], carrier_id: str) -> Allotment:
+    """Of a carrier that was never touched, the one it starts with."""
+    found = await _select(connection, carrier_id)
+    return found[0] if found else Allotment(carrier_id=carrier_id)
+
+
+async def allot(
+    connection: AsyncConnection[Any], carrier_id: str, *, weight: float, in_flight_max: int | None, why: str, actor: str
+) -> None:
+    """In effect at the next claim. The caller then wakes `statesvc.wakeup.channels.INBOX`: there may be room for more."""
+    async with connection.transaction():
+        await connection.execute(
+            _SQL["allot"],
+            {"carrier_id": carrier_id, "weight": weight, "in_flight_max": in_flight_max, "changed_by": actor, "why": why},
+        )
+        details: dict[str, Any] = {"why": why, "weight": f"{weight:g}"}
+        if in_flight_max is not None:
+            details["in_flight_max"] = in_flight_max
+        await record_action(connection, actor=actor, verb="allot", target=f"carrier {carrier_id}", details=details)
+
+
+async def _select(connection: AsyncConnection[Any], carrier_id: str | None) -> list[Allotment]:
+    cursor = connection.cursor(row_factory=class_row(Allotment))
+    await cursor.execute(_SQL["allotments"], {"carrier_id": carrier_id})
+    return await cursor.fetchall()

@@ -1,0 +1,1 @@
+"""Which processes work here, and when each last said that it lives."""

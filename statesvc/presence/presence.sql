@@ -1,0 +1,47 @@
+-- name: beat
+-- Says that this process lives, and since when it is stopping. Makes its row again where it was forgotten.
+INSERT INTO statesvc.worker AS w (worker_id, role, host, pid, version, started_at, last_seen_at, stopping_at)
+SELECT %(worker_id)s, %(role)s, %(host)s, %(pid)s, %(version)s, now.at - make_interval(secs => %(age_seconds)s), now.at,
+    CASE WHEN %(stopping)s THEN now.at END
+FROM (SELECT statesvc.clock() AS at) now
+ON CONFLICT (worker_id) DO UPDATE SET
+    last_seen_at = excluded.last_seen_at, stopping_at = coalesce(w.stopping_at, excluded.stopping_at);
+
+-- name: leave
+-- A clean exit.
+DELETE FROM statesvc.worker w WHERE w.worker_id = %(worker_id)s;
+
+-- name: workers
+-- Every process with a row, and whoever else holds messages: workers in other languages have no row. Leases are bounded by the workers'
+-- batches, the rows by `limit`.
+WITH now AS MATERIALIZED (
+    SELECT statesvc.clock() AS at
+), held AS (
+    SELECT q.worker AS worker_id, count(*) AS leases, max(q.leased_at) AS claimed_at
+    FROM statesvc.inbox q WHERE q.token IS NOT NULL AND q.worker IS NOT NULL GROUP BY q.worker
+), told AS (
+    SELECT o.worker AS worker_id, count(*) AS leases FROM statesvc.outbox o WHERE o.token IS NOT NULL GROUP BY o.worker
+), lost AS (
+    SELECT a.worker AS worker_id, count(*) AS leases FROM statesvc.message_attempt a
+    WHERE a.outcome = 'lease_ended' AND a.ended_at > (SELECT n.at - interval '1 day' FROM now n) GROUP BY a.worker
+), known AS (
+    SELECT w.worker_id FROM statesvc.worker w UNION SELECT h.worker_id FROM held h
+)
+SELECT k.worker_id, w.role, w.host, w.pid, w.version, w.started_at, w.stopping_at, coalesce(w.last_seen_at, h.claimed_at) AS last_seen_at,
+    extract(epoch FROM now.at - coalesce(w.last_seen_at, h.claimed_at))::float8 AS seen_seconds_ago,
+    coalesce(h.leases, 0) + coalesce(t.leases, 0) AS leases, coalesce(l.leases, 0) AS leases_lost
+FROM now
+CROSS JOIN known k
+LEFT JOIN statesvc.worker w ON w.worker_id = k.worker_id
+LEFT JOIN held h ON h.worker_id = k.worker_id
+LEFT JOIN told t ON t.worker_id = k.worker_id
+LEFT JOIN lost l ON l.worker_id = k.worker_id
+ORDER BY coalesce(w.last_seen_at, h.claimed_at) DESC NULLS LAST, k.worker_id
+LIMIT %(limit)s;
+
+-- name: rescues
+-- How many messages were taken over in the last hour because somebody's lease had ended, as far as `count_max`.
+SELECT count(*) FROM (
+    SELECT FROM statesvc.message_attempt a
+    WHERE a.outcome = 'lease_ended' AND a.ended_at > (SELECT statesvc.clock() - interval '1 hour') LIMIT %(count_max)s
+) r;
