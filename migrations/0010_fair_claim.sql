@@ -3,6 +3,9 @@
 -- `allotment` is read by the claim, so a change is in effect at the next one. `message_attempt` holds the attempts that did not
 -- settle; the functions of the claim protocol write it, so those of foreign workers stand there too. `worker` is who works here.
 
+-- Behind an ALTER that waits, every ingest would wait too: rather fail soon, and be run again.
+SET LOCAL lock_timeout = '3s';
+
 -- How much of each claim a carrier gets, and how many of its messages may be in workers' hands at a time (NULL: no bound). A
 -- carrier without a row has weight 1 and no bound.
 CREATE TABLE statesvc.allotment (
@@ -175,6 +178,7 @@ DECLARE
     v_open text[] := '{}';
     v_open_rooms int[] := '{}';
     v_lease_mark timestamptz;
+    v_any_lease_mark timestamptz;
     v_oldest timestamptz;
     v_mark timestamptz;
     v_rescue record;
@@ -202,17 +206,17 @@ BEGIN
     IF '*' = ANY (v_held) THEN
         RETURN;
     END IF;
-    SELECT CASE WHEN p_stage = 'raw' THEN l.raw_low_water ELSE l.low_water END INTO v_lease_mark
+    SELECT CASE WHEN p_stage = 'raw' THEN l.raw_low_water ELSE l.low_water END, l.low_water INTO v_lease_mark, v_any_lease_mark
     FROM statesvc.lane l WHERE l.carrier_id = '';
 
     SELECT array_agg(a.carrier_id) INTO v_bounded
     FROM statesvc.allotment a WHERE a.in_flight_max IS NOT NULL AND a.carrier_id <> ALL (v_held);
     IF v_bounded IS NOT NULL THEN
         v_open := statesvc.lock_lanes(v_bounded);
-        -- a statement of its own, so that its snapshot is younger than the locks. No live lease ends below the mark.
+        -- a statement of its own, so that its snapshot is younger than the locks. No lease ends below the mark of all.
         WITH in_flight AS MATERIALIZED (
             SELECT q.carrier_id, count(*)::int AS messages FROM statesvc.inbox q
-            WHERE q.token IS NOT NULL AND q.worker IS NOT NULL AND q.available_at >= v_lease_mark AND q.carrier_id = ANY (v_open)
+            WHERE q.token IS NOT NULL AND q.worker IS NOT NULL AND q.available_at >= v_any_lease_mark AND q.carrier_id = ANY (v_open)
             GROUP BY q.carrier_id
         )
         SELECT coalesce(array_agg(a.carrier_id), '{}'), coalesce(array_agg(a.in_flight_max - coalesce(f.messages, 0)), '{}')
