@@ -154,7 +154,8 @@ $$;
 --
 -- First comes a message whose lease ended, alone; with `p_rescue_first` false only where no lane has anything, so that a worker can
 -- take turns. Else every lane gets its share by weight, and what is left over goes by weight to those that have more. Rows are
--- chosen without a lock, and exactly the chosen ones are locked; where another claim was faster, it looks again beyond them.
+-- chosen without a lock, and exactly the chosen ones are locked; where another claim was faster, it looks again beyond them. Room that a
+-- burial makes for a bounded carrier is given by the next claim.
 -- `p_stage`: 'raw' for a foreign normalizing worker, 'any' for the workers that append. `p_sweep` looks below the low-water marks.
 DROP FUNCTION statesvc.claim(text, int, interval, text, bigint, boolean);
 CREATE FUNCTION statesvc.claim(

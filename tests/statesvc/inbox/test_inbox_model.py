@@ -121,18 +121,20 @@ class Protocol(RuleBasedStateMachine):
             rescue_first,
         )
         taken = {message_id for message_id, *_ in claimed}
-        self.bury_the_dead(taken)
+        late = self.bury_the_dead(taken)
         suspects = taken & set(self.ended())
         ready = {carrier_id: self.ready(carrier_id) for carrier_id in CARRIERS}
-        if suspects or self.ended(rescue_first=rescue_first):
+        if suspects or (rescue_first and self.ended(but_not_parked=late)):
             assert len(taken) == 1, "a message whose worker died is claimed alone"
             assert suspects, "and before all others, or when there is no other"
-            assert rescue_first or not any(self.within_bound(*each) for each in ready.items())
+            assert rescue_first or not any(self.within_bound(c, its) for c, its in ready.items() if c not in late)
         else:
-            assert len(taken) == min(limit, sum(self.within_bound(*each) for each in ready.items())), "work-conserving, within the bounds"
+            room = sum(self.within_bound(*each) for each in ready.items())
+            assert len(taken) == min(limit, room) or (late and len(taken) <= room), "work-conserving, within the bounds"
             for carrier_id, its in ready.items():
                 assert len(taken & set(its)) <= self.within_bound(carrier_id, its)
-                assert len(taken & set(its)) >= min(self.share(carrier_id, limit), self.within_bound(carrier_id, its)), "its share at least"
+                if carrier_id not in late:
+                    assert len(taken & set(its)) >= min(self.share(carrier_id, limit), self.within_bound(carrier_id, its)), "its share"
             assert taken <= {message_id for its in ready.values() for message_id in its}
         for message_id, token, rescued_from in claimed:
             message = self.waiting[message_id]
@@ -155,8 +157,12 @@ class Protocol(RuleBasedStateMachine):
     def in_flight(self, carrier_id: str) -> int:
         return sum(message.leased for message in self.waiting.values() if message.carrier_id == carrier_id)
 
-    def bury_the_dead(self, taken: set[UUID]) -> None:
-        """Suspects with too many deaths go until one is found that may live; which ties go first is free."""
+    def bury_the_dead(self, taken: set[UUID]) -> set[str]:
+        """Suspects with too many deaths go until one is found that may live; which ties go first is free.
+
+        Answers the bounded carriers among theirs: the room that this made is seen by the next claim only.
+        """
+        late = set()
         letters = self.run("SELECT message_id FROM statesvc.dead_letter WHERE cause = 'worker_died' AND resolved_at IS NULL")
         for message_id in {m for (m,) in letters} - set(self.buried):
             message = self.waiting.pop(message_id)
@@ -164,21 +170,22 @@ class Protocol(RuleBasedStateMachine):
             assert message.leased
             self.attempts[message_id, message.attempts, "lease_ended"] += 1
             self.buried[message_id] = "worker_died"
+            late |= {message.carrier_id} if self.bounds[message.carrier_id] is not None else set()
         for message_id in taken:
             assert self.waiting[message_id].attempts - self.waiting[message_id].retries < DEATHS_MAX
         if not taken:
-            assert not self.ended(), "somebody waits for rescue"
+            assert not self.ended(but_not_parked=late), "somebody waits for rescue"
+        return late
 
-    def ended(self, *, rescue_first: bool = True) -> list[UUID]:
+    def ended(self, *, but_not_parked: set[str] | frozenset[str] = frozenset()) -> list[UUID]:
         """Leases that ended and what is parked, as far as it may be claimed now. A lease that is taken over adds none in flight."""
         return [
             m
             for m, message in self.waiting.items()
-            if rescue_first
-            and message.token
+            if message.token
             and message.available_at <= self.now
             and message.carrier_id not in self.held
-            and (message.leased or self.within_bound(message.carrier_id, [m]))
+            and (message.leased or (message.carrier_id not in but_not_parked and self.within_bound(message.carrier_id, [m])))
         ]
 
     def ready(self, carrier_id: str) -> list[UUID]:
@@ -260,19 +267,18 @@ class Protocol(RuleBasedStateMachine):
 
     @rule(place=PLACES)
     def replay(self, place: int) -> None:
-        """A dead letter goes back as if it had never been tried."""
+        """A dead letter goes back as if it had never been tried; not while its carrier is held."""
         if not self.buried:
             return
         message_id = sorted(self.buried)[place % len(self.buried)]
-        (carrier_id,) = self.run(
-            "WITH letter AS (UPDATE statesvc.dead_letter SET resolved_at = statesvc.clock(), resolution = 'replayed'"
-            " WHERE message_id = %s AND resolved_at IS NULL RETURNING *)"
-            " INSERT INTO statesvc.inbox (message_id, received_at, available_at, body_bytes, carrier_id, sealed_key)"
-            " SELECT message_id, received_at, statesvc.clock(), 1, carrier_id, sealed_key FROM letter RETURNING carrier_id",
-            message_id,
+        letter_id, carrier_id = self.run(
+            "SELECT dead_letter_id, carrier_id FROM statesvc.dead_letter WHERE message_id = %s AND resolved_at IS NULL", message_id
         )[0]
-        del self.buried[message_id]
-        self.waiting[message_id] = Waiting(carrier_id, self.now)
+        answers = self.run("SELECT obstacle FROM statesvc.replay_dead_letters(ARRAY[%s], 'me', '', gen_random_uuid())", letter_id)
+        assert answers == [("held" if carrier_id in self.held else None,)]
+        if carrier_id not in self.held:
+            del self.buried[message_id]
+            self.waiting[message_id] = Waiting(carrier_id, self.now)
 
     @rule(place=PLACES, seconds=st.integers(1, 60))
     def extend(self, place: int, seconds: int) -> None:
