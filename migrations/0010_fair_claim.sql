@@ -166,7 +166,8 @@ CREATE FUNCTION statesvc.claim(
     candidate text, percent smallint, shadow boolean, sealed_key bytea, commitment bytea, headers jsonb, sealed bytea,
     normalized_by text, normalized bytea, rescued_from text
 )
-    LANGUAGE plpgsql SET work_mem = '16MB' AS $$
+    -- generic plans: planning for each call would cost more than the claim itself, and the right plan never depends on the values
+    LANGUAGE plpgsql SET work_mem = '16MB' SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
     v_now timestamptz := statesvc.clock();
@@ -345,15 +346,18 @@ BEGIN
             SELECT s.carrier_id FROM statesvc.lane s WHERE s.carrier_id = ANY (v_moving) FOR UPDATE SKIP LOCKED));
     END IF;
 
+    -- bodies one by one, through their index: a join could read a whole day
     RETURN QUERY
     SELECT q.message_id, q.carrier_id, q.token, q.attempts, q.retries, q.received_at, q.stage,
         r.candidate, coalesce(r.percent, 0::smallint), coalesce(r.shadow, false), q.sealed_key,
         coalesce(b.commitment, k.commitment), coalesce(b.headers, k.headers), coalesce(b.sealed, k.sealed), n.normalizer, n.sealed, v_rescued_from
     FROM statesvc.inbox q
-    LEFT JOIN statesvc.body b ON b.message_id = q.message_id AND b.received_at = q.received_at
-    LEFT JOIN statesvc.body_kept k ON k.message_id = q.message_id AND b.message_id IS NULL
+    LEFT JOIN LATERAL (
+        SELECT b.* FROM statesvc.body b WHERE b.message_id = q.message_id AND b.received_at = q.received_at LIMIT 1
+    ) b ON true
+    LEFT JOIN LATERAL (SELECT k.* FROM statesvc.body_kept k WHERE b.message_id IS NULL AND k.message_id = q.message_id LIMIT 1) k ON true
+    LEFT JOIN LATERAL (SELECT n.* FROM statesvc.normalized n WHERE n.message_id = q.message_id LIMIT 1) n ON true
     LEFT JOIN statesvc.rollout r ON r.carrier_id = q.carrier_id
-    LEFT JOIN statesvc.normalized n ON n.message_id = q.message_id
     WHERE q.message_id = ANY (v_ids) AND (b.message_id IS NOT NULL OR k.message_id IS NOT NULL)
     ORDER BY q.received_at, q.message_id;
     GET DIAGNOSTICS v_returned = ROW_COUNT;
