@@ -16,8 +16,8 @@ LEASED = (
 async def test_workers_show_their_state_their_leases_and_what_was_taken_from_them(api: Any) -> None:
     for worker_id, seen_seconds_ago, stopping_at in (("alive", 2, None), ("silent", 50, None), ("stopping", 1, "2026-01-01T00:00:00Z")):
         await api.carriers.execute(WORKER, [worker_id, seen_seconds_ago, stopping_at])
-    for worker_id, count in (("alive", 3), ("node", 2), (None, 4)):
-        await api.carriers.execute(LEASED, [worker_id, count])
+    for holder, count in (("alive", 3), ("node", 2), (None, 4)):
+        await api.carriers.execute(LEASED, [holder, count])
     await api.carriers.execute(
         "INSERT INTO statesvc.message_attempt (message_id, ended_at, attempt, carrier_id, outcome, worker)"
         " SELECT gen_random_uuid(), statesvc.clock() - h * interval '1 h', 1, 'ups', o, 'silent'"
