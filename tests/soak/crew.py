@@ -94,10 +94,10 @@ class Crew:
         self._keeping: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
-        """Returns when all are ready."""
+        """Returns when all are ready. One after another: together they would starve each other on a small machine."""
         for member in self.members:
             await member.begin()
-        await asyncio.gather(*(self._service.ready(member.process) for member in self.members))
+            await self._service.ready(member.process)
         self._keeping = [asyncio.create_task(member.keep(), name=f"keep-{member.post.role}") for member in self.members]
 
     def some(self, rng: random.Random, *roles: str) -> Member:
