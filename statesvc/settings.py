@@ -4,6 +4,7 @@ One small class per part of the service; `load_settings()` reads them all, once,
 docstring is its documentation (`statesvc doctor --settings` prints it) and names the unit. Secrets never show in a repr.
 """
 
+import base64
 import ipaddress
 import os
 from collections.abc import Iterator, Mapping
@@ -188,6 +189,39 @@ class NotifierSettings(BaseSettings):
         return self
 
 
+class OperatorSettings(BaseSettings):
+    """Telling whoever runs the service."""
+
+    model_config = _config("OPERATOR_")
+
+    url: Annotated[str | None, Field(pattern=r"^https?://\S+$", max_length=2000)] = None
+    """URL to which each notice of `GET /v1/notices` is posted, signed like a notification. It may lie in any network. Default: none."""
+    secret: SecretStr | None = None
+    """`whsec_` and the base64 of 24 to 64 bytes that sign those; comma-separated during rotation, the first is current."""
+
+    @model_validator(mode="after")
+    def _signed(self) -> Self:
+        if self.url is not None and not self.secrets:
+            raise ValueError("STATESVC_OPERATOR_URL needs STATESVC_OPERATOR_SECRET: nothing is sent unsigned")
+        return self
+
+    @property
+    def secrets(self) -> tuple[bytes, ...]:
+        """The keys that sign. `ValueError` where one is none."""
+        texts = _split(self.secret.get_secret_value()) if self.secret is not None else ()
+        return tuple(_webhook_key(text) for text in texts)
+
+
+def _webhook_key(text: str) -> bytes:
+    try:
+        key = base64.b64decode(text.removeprefix("whsec_"), validate=True)
+    except ValueError:
+        key = b""
+    if not 24 <= len(key) <= 64:
+        raise ValueError("STATESVC_OPERATOR_SECRET must be whsec_ and the base64 of 24 to 64 bytes")
+    return key
+
+
 class ArchiveSettings(BaseSettings):
     """Keeping bodies beyond their hot days."""
 
@@ -242,6 +276,7 @@ class Settings:
     ingress: IngressSettings
     worker: WorkerSettings
     notifier: NotifierSettings
+    operator: OperatorSettings
     archive: ArchiveSettings
     sealer: SealerSettings
     telemetry: TelemetrySettings
@@ -285,6 +320,7 @@ def load_settings() -> Settings:
         ingress=IngressSettings(),
         worker=WorkerSettings(),
         notifier=NotifierSettings(),
+        operator=OperatorSettings(),
         archive=ArchiveSettings(),
         sealer=SealerSettings(),
         telemetry=TelemetrySettings(),

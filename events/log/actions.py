@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Final
 
 from psycopg import AsyncConnection
@@ -35,12 +36,22 @@ async def record_actions(connection: AsyncConnection[Any], actions: Sequence[Act
     if not actions:
         return
     recorded_at, batch_id = await tick(connection)
+    leaf_hashes = await append_actions(connection, actions, batch_id=batch_id, recorded_at=recorded_at)
+    await write_batch(connection, batch_id=batch_id, recorded_at=recorded_at, leaf_hashes=leaf_hashes, writer=actions[0].actor)
+
+
+async def append_actions(
+    connection: AsyncConnection[Any], actions: Sequence[Action], *, batch_id: int, recorded_at: datetime, before: int = 0
+) -> list[bytes]:
+    """Appends actions to a batch that has `before` other entries. Answers their leaf hashes: the caller writes the batch row."""
+    if not actions:
+        return []
     leaves = [
         leaf(action_document(actor=each.actor, verb=each.verb, target=each.target, details=each.details, recorded_at=recorded_at))
         for each in actions
     ]
     rows = [(each.actor, each.verb, each.target, entry.leaf_hash, entry.canonical) for each, entry in zip(actions, leaves, strict=True)]
-    await connection.execute(_SQL["insert_actions"], {"recorded_at": recorded_at, "batch_id": batch_id, **encoded(rows, _ACTIONS)})
-    await write_batch(
-        connection, batch_id=batch_id, recorded_at=recorded_at, leaf_hashes=[entry.leaf_hash for entry in leaves], writer=actions[0].actor
+    await connection.execute(
+        _SQL["insert_actions"], {"recorded_at": recorded_at, "batch_id": batch_id, "before": before, **encoded(rows, _ACTIONS)}
     )
+    return [entry.leaf_hash for entry in leaves]

@@ -103,8 +103,8 @@ WHERE shipment_id = ANY (%(shipment_ids)b::uuid[]) AND recorded_at >= %(since)s
 ORDER BY shipment_id, version;
 
 -- name: insert_actions
--- Appends what an operator did.
+-- Appends what an operator did, after `before` other entries of the batch.
 INSERT INTO statesvc.action (recorded_at, batch_id, ordinal, actor, verb, target, leaf_hash, canonical)
-SELECT %(recorded_at)s, %(batch_id)s, u.ordinal - 1, u.actor, u.verb, u.target, u.leaf_hash, u.canonical
+SELECT %(recorded_at)s, %(batch_id)s, %(before)s + u.ordinal - 1, u.actor, u.verb, u.target, u.leaf_hash, u.canonical
 FROM unnest(%(actors)b::text[], %(verbs)b::text[], %(targets)b::text[], %(leaf_hashes)b::bytea[], %(canonicals)b::bytea[])
     WITH ORDINALITY AS u(actor, verb, target, leaf_hash, canonical, ordinal);

@@ -14,6 +14,7 @@ from statesvc.api import (
     legal_holds,
     log,
     messages,
+    notices,
     queue,
     rollouts,
     shipments,
@@ -42,4 +43,5 @@ def routes(*, pool: Connections, keyring: Keyring, waker: Wakes, archive: Path |
         *legal_holds.routes(pool),
         *allotments.routes(pool, waker),
         *workers.routes(pool),
+        *notices.routes(pool),
     ]

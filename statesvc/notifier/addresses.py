@@ -12,6 +12,8 @@ from typing import Final
 Network = IPv4Network | IPv6Network
 Address = IPv4Address | IPv6Address
 
+EVERY_NETWORK: Final[tuple[Network, ...]] = (IPv4Network("0.0.0.0/0"), IPv6Network("::/0"))
+"""Allows what the operator named, and nobody else."""
 _NAT64: Final = IPv6Network("64:ff9b::/96")
 _REFUSED: Final[tuple[Network, ...]] = tuple(
     ip_network(text)

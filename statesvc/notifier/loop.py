@@ -27,6 +27,7 @@ from statesvc.notifier.claim import Claim, claim, give_back, next_due, release
 from statesvc.notifier.clock import DatabaseClock
 from statesvc.notifier.limiter.permits import Permits
 from statesvc.notifier.limiter_board import LimiterBoard
+from statesvc.notifier.reporting import report
 from statesvc.notifier.settle import Settled, settle
 from statesvc.notifier.surroundings import Surroundings
 from statesvc.notifier.upkeep import BacklogBound, NotifierUpkeep
@@ -143,6 +144,7 @@ class Notifier:
             while len(group) < SETTLE_MAX and not ended.empty():
                 group.append(ended.get_nowait())
             settled = await self._settle(group)
+            report(self._around.telemetry, settled.notices)
             if self._around.waker is not None:
                 self._around.waker.wake(LOG)
             if settled.unblocked or settled.rescheduled:

@@ -27,8 +27,17 @@ async def record_attempts(
     connection: AsyncConnection[Any], keyring: Keyring, attempts: Sequence[Attempt], *, batch_id: int, now: datetime, worker: str
 ) -> None:
     """Appends them in their order, with the batch row of this transaction. None: nothing is written."""
+    leaf_hashes = await append_attempts(connection, keyring, attempts, batch_id=batch_id, now=now)
+    if leaf_hashes:
+        await write_batch(connection, batch_id=batch_id, recorded_at=now, leaf_hashes=leaf_hashes, writer=worker)
+
+
+async def append_attempts(
+    connection: AsyncConnection[Any], keyring: Keyring, attempts: Sequence[Attempt], *, batch_id: int, now: datetime
+) -> list[bytes]:
+    """Appends them as the first entries of a batch. Answers their leaf hashes: the caller writes the batch row."""
     if not attempts:
-        return
+        return []
     keys: dict[UUID, SealingKey | None] = {}
     for attempt in attempts:
         if attempt.told.shipment_id not in keys:
@@ -37,7 +46,7 @@ async def record_attempts(
     await connection.execute(
         _SQL["insert_attempts"], {"batch_id": batch_id, "recorded_at": now, **columns(attempt_columns(rows), _COLUMNS)}
     )
-    await write_batch(connection, batch_id=batch_id, recorded_at=now, leaf_hashes=[row.leaf.leaf_hash for row in rows], writer=worker)
+    return [row.leaf.leaf_hash for row in rows]
 
 
 def _open(keyring: Keyring, sealed_key: bytes | None, shipment_id: UUID) -> SealingKey | None:

@@ -1,46 +1,60 @@
 """Settling finished deliveries: a group of them in one transaction, with the entries that prove them.
 
 Every attempt is recorded, also one whose lease ran out meanwhile, because it was made; only what the token still holds is
-taken out of the outbox or given back. Lock order: outbox rows by key, dead letters, subscriptions, throttles by id.
+taken out of the outbox or given back. Lock order: outbox rows by key, dead letters, subscriptions, throttles, failing, each by id.
 """
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final, assert_never
+from typing import Any, assert_never
 from uuid import UUID
 
-import structlog
 from psycopg import AsyncConnection
 
 from events.errors import Cause
 from events.keyring import Keyring
+from events.log.actions import append_actions
+from events.log.batch import write_batch
 from events.log.store import send_tick
 from events.sql.pending import columns, send
 from events.sql.queries import queries
+from statesvc.notices.store import Notice, write_notices
 from statesvc.notifier.claim import Delivery
 from statesvc.notifier.evidence import Attempt, Finished
 from statesvc.notifier.limiter.signal import pause_asked_for
 from statesvc.notifier.outcome import Done, GiveUp, TryAgain, Verdict, verdict_on
-from statesvc.notifier.recording import record_attempts
-
-GONE: Final = "the subscriber answered 410 Gone"
+from statesvc.notifier.policy import GONE, Disabled, Tally, disable, note
+from statesvc.notifier.recording import append_attempts
 
 _SQL = queries("statesvc.notifier", "settle")
 _KEY_COLUMNS = ("subscription_ids", "shipment_ids", "sequences")
 _jitter = random.Random()  # noqa: S311 - spreads retries, guards nothing
-_log = structlog.get_logger()
 
 Key = tuple[UUID, UUID, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What to look for now: how many notifications waited behind those that are done, how many have a new due time."""
+    """What to look for now: how many notifications waited behind those that are done, how many have a new due time.
+
+    `notices`: what the operator is told of it.
+    """
 
     unblocked: int = 0
     rescheduled: int = 0
+    notices: Sequence[Notice] = ()
+
+
+@dataclass(slots=True)
+class _Conclusion:
+    """What the verdicts on a group come to."""
+
+    finished: list[Key] = field(default_factory=list)
+    later: list[tuple[UUID, UUID, int, float]] = field(default_factory=list)
+    buried: list[Finished] = field(default_factory=list)
+    disabled: set[UUID] = field(default_factory=set)
 
 
 async def settle(
@@ -56,11 +70,21 @@ async def settle(
         )
         asked_tick = await send_tick(connection)
         held, (now, batch_id) = await asked_held.rows(), await asked_tick.rows()
+        ours = [f for f in group if _key(f.delivery) in held]
         known = [f for f in group if not again or _key(f.delivery) in held]
         made = [Attempt(told=f.delivery, answer=f.answer, started_at=f.started_at, body=f.body) for f in known if f.answer is not None]
-        await record_attempts(connection, keyring, made, batch_id=batch_id, now=now, worker=worker)
-        verdicts = [(f, _verdict(f)) for f in group if _key(f.delivery) in held]
-        return await _conclude(connection, verdicts, now=now, worker=worker)
+        leaf_hashes = await append_attempts(connection, keyring, made, batch_id=batch_id, now=now)
+        concluded = _conclusion([(f, _verdict(f)) for f in ours])
+        await _put_back(connection, concluded, now=now, worker=worker)
+        disabled = await _restrain(connection, ours, concluded.disabled, now=now)
+        asked_recovered = await note(connection, _tally(known), now=now)
+        leaf_hashes += await append_actions(connection, disabled.actions, batch_id=batch_id, recorded_at=now, before=len(leaf_hashes))
+        if leaf_hashes:
+            await write_batch(connection, batch_id=batch_id, recorded_at=now, leaf_hashes=leaf_hashes, writer=worker)
+        asked_unblocked = await send(connection, _SQL["finish"], columns(concluded.finished, _KEY_COLUMNS), lambda rows: int(rows[0][0]))
+        recovered, unblocked = await asked_recovered.rows(), await asked_unblocked.rows()
+        await write_notices(connection, recovered, now=now)
+        return Settled(unblocked=unblocked, rescheduled=len(concluded.later), notices=[*disabled.notices, *recovered])
 
 
 def _key(delivery: Delivery) -> Key:
@@ -78,35 +102,29 @@ def _verdict(finished: Finished) -> Verdict:
     )
 
 
-async def _conclude(
-    connection: AsyncConnection[Any], verdicts: Sequence[tuple[Finished, Verdict]], *, now: datetime, worker: str
-) -> Settled:
-    finished: list[Key] = []
-    later: list[tuple[UUID, UUID, int, float]] = []
-    buried: list[Finished] = []
-    disabled: set[UUID] = set()
+def _conclusion(verdicts: Sequence[tuple[Finished, Verdict]]) -> _Conclusion:
+    concluded = _Conclusion()
     for one, verdict in verdicts:
         match verdict:
             case Done():
-                finished.append(_key(one.delivery))
+                concluded.finished.append(_key(one.delivery))
             case TryAgain(delay_seconds, disable):
-                later.append((*_key(one.delivery), delay_seconds))
+                concluded.later.append((*_key(one.delivery), delay_seconds))
                 if disable:
-                    disabled.add(one.delivery.subscription_id)
+                    concluded.disabled.add(one.delivery.subscription_id)
             case GiveUp():
-                finished.append(_key(one.delivery))
-                buried.append(one)
+                concluded.finished.append(_key(one.delivery))
+                concluded.buried.append(one)
             case _:
                 assert_never(verdict)
-    if later:
-        await _reschedule(connection, later, now=now)
-    if buried:
-        await _bury(connection, buried, now=now, worker=worker)
-    await _restrain(connection, [one for one, _ in verdicts], disabled, now=now)
-    if not finished:
-        return Settled(rescheduled=len(later))
-    asked = await send(connection, _SQL["finish"], columns(finished, _KEY_COLUMNS), lambda rows: int(rows[0][0]))
-    return Settled(unblocked=await asked.rows(), rescheduled=len(later))
+    return concluded
+
+
+async def _put_back(connection: AsyncConnection[Any], concluded: _Conclusion, *, now: datetime, worker: str) -> None:
+    if concluded.later:
+        await _reschedule(connection, concluded.later, now=now)
+    if concluded.buried:
+        await _bury(connection, concluded.buried, now=now, worker=worker)
 
 
 async def _reschedule(connection: AsyncConnection[Any], later: Sequence[tuple[UUID, UUID, int, float]], *, now: datetime) -> None:
@@ -115,14 +133,21 @@ async def _reschedule(connection: AsyncConnection[Any], later: Sequence[tuple[UU
     await connection.execute(_SQL["defer_followers"], parameters)
 
 
-async def _restrain(connection: AsyncConnection[Any], group: Sequence[Finished], disabled: set[UUID], *, now: datetime) -> None:
+async def _restrain(connection: AsyncConnection[Any], group: Sequence[Finished], gone: set[UUID], *, now: datetime) -> Disabled:
     """Carries out what receivers asked for: no more at all, or nothing for a while."""
-    if disabled:
-        await connection.execute(_SQL["disable"], {"now": now, "why": GONE, "subscription_ids": sorted(disabled)})
-        _log.warning("subscriptions_disabled", subscription_id=sorted(disabled), reason=GONE)
+    disabled = await disable(connection, list(gone), why=GONE, now=now) if gone else Disabled()
     pauses = [(one.delivery.subscription_id, seconds) for one in group if (seconds := _pause(one)) is not None]
     if pauses:
         await connection.execute(_SQL["postpone"], {"now": now, **columns(pauses, ("subscription_ids", "seconds"))})
+    return disabled
+
+
+def _tally(group: Sequence[Finished]) -> Tally:
+    tally = Tally()
+    for one in group:
+        if one.answer is not None:
+            tally.add(one.delivery.subscription_id, one.answer.outcome, one.answer.status_code)
+    return tally
 
 
 def _pause(finished: Finished) -> float | None:

@@ -55,8 +55,3 @@ FROM unnest(%(carrier_ids)b::text[], %(webhook_ids)b::text[], %(details)b::text[
     AS u(carrier_id, webhook_id, detail, attempts, subscription_id, shipment_id, sequence)
 ORDER BY u.webhook_id
 ON CONFLICT DO NOTHING;
-
--- name: disable
--- Disables subscriptions whose receiver said that it wants no more.
-UPDATE statesvc.subscription SET disabled_at = %(now)s, disabled_why = %(why)s
-WHERE subscription_id = ANY (%(subscription_ids)b::uuid[]) AND disabled_at IS NULL;

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from events.keyring import Keyring
 from statesvc.database.pool import Pool
+from statesvc.notices.webhook import OperatorWebhook
 from statesvc.notifier.sending import Sender
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.wakeup.listener import Listener
@@ -21,3 +22,5 @@ class Surroundings:
     sender: Sender
     waker: Waker | None = None
     """Tells the sealer that attempts were recorded; without it they are sealed at its next round."""
+    operator: OperatorWebhook | None = None
+    """Where the operator is told of notices, beside `GET /v1/notices`."""

@@ -1,4 +1,7 @@
-"""What the notifier does beside sending: forgets what nobody wants, and keeps what waits for each subscriber within its bound."""
+"""What the notifier does beside sending.
+
+It forgets what nobody wants, keeps what waits for each subscriber within its bound, judges those that only fail, tells the operator.
+"""
 
 import asyncio
 import contextlib
@@ -11,7 +14,10 @@ import structlog
 from psycopg import AsyncConnection
 
 from events.sql.queries import queries
+from statesvc.notices.store import NoticeKind
 from statesvc.notifier.coalesce import Coalescer, overfull
+from statesvc.notifier.policy import review
+from statesvc.notifier.reporting import report
 from statesvc.notifier.surroundings import Surroundings
 from statesvc.wakeup.channels import LOG, OUTBOX
 
@@ -39,6 +45,7 @@ class NotifierUpkeep:
         self._bound = bound
         self._every_seconds = every_seconds
         self._coalescer = Coalescer(around.keyring, worker=worker)
+        self._operator = around.operator
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
@@ -51,6 +58,8 @@ class NotifierUpkeep:
             try:
                 async with self._around.pool.connection() as connection:
                     await self.once(connection)
+                if self._operator is not None:
+                    await self._operator.tell(self._around.pool)
             except psycopg.Error as error:
                 _log.warning("notifier_upkeep_failed", error=error)
             with contextlib.suppress(TimeoutError):
@@ -61,6 +70,10 @@ class NotifierUpkeep:
         """One round."""
         await connection.execute(_SQL["purge"], {"limit": _PURGED_AT_ONCE})
         await connection.execute(_BOARD["prune"])
+        notices = await review(connection)
+        report(self._around.telemetry, notices)
+        if any(notice.kind is NoticeKind.DISABLED for notice in notices):
+            await connection.execute(_WAKE["notify"], {"channels": [LOG]})
         for backlog in await overfull(connection, count_max=self._bound.count_max, age_seconds=self._bound.age_seconds):
             left_out = await self._coalescer.round(connection, backlog)
             if left_out:

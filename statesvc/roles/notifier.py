@@ -3,6 +3,8 @@
 from contextlib import AsyncExitStack
 
 from statesvc.http.keys import Keys
+from statesvc.notices.webhook import OperatorWebhook
+from statesvc.notifier.addresses import EVERY_NETWORK
 from statesvc.notifier.loop import Limits, Notifier
 from statesvc.notifier.sending import Sender
 from statesvc.notifier.surroundings import Surroundings
@@ -26,9 +28,19 @@ async def run(launch: Launch) -> int:
         stack.push_async_callback(listener.stop)
         base.telemetry.observe(names.LISTENER_UP, lambda: [(float(listener.is_up), {})])
         sender = await stack.enter_async_context(Sender(allowed=settings.notifier.subscriber_allow))
+        operator = None
+        if settings.operator.url is not None:
+            unbound = await stack.enter_async_context(Sender(allowed=EVERY_NETWORK))
+            operator = OperatorWebhook(sender=unbound, url=settings.operator.url, keys=settings.operator.secrets)
         notifier = Notifier(
             Surroundings(
-                pool=base.pool, keyring=base.keyring, listener=listener, telemetry=base.telemetry, sender=sender, waker=base.waker
+                pool=base.pool,
+                keyring=base.keyring,
+                listener=listener,
+                telemetry=base.telemetry,
+                sender=sender,
+                waker=base.waker,
+                operator=operator,
             ),
             worker=launch.worker_id,
             limits=Limits(

@@ -108,6 +108,17 @@ class AttemptsParameters(PageParameters):
     subscription_id: UUID
 
 
+class FailingShown(BaseModel):
+    """A receiver that only fails. After 24 h the operator is warned; after 5 days and 20 failures it is told no more."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    since: Annotated[AwareDatetime, Field(description="Of the first failure after the last delivery.")]
+    failures: int
+    last_outcome: Outcome
+    last_status_code: int | None
+
+
 class SubscriptionShown(BaseModel):
     """A subscription. Its secret is shown when it is made, never again."""
 
@@ -123,13 +134,21 @@ class SubscriptionShown(BaseModel):
     coalesce: bool
     state: Annotated[
         Literal["active", "paused", "disabled"],
-        Field(description="paused: notifications collect; disabled: the receiver answered 410 Gone, nothing collects. `resume` ends both."),
+        Field(
+            description="paused: notifications collect; disabled: the receiver answered 410 Gone, or took nothing for days, and nothing"
+            " collects. `resume` ends both."
+        ),
     ]
     created_at: AwareDatetime
     created_by: str
     paused_at: AwareDatetime | None
     disabled_at: AwareDatetime | None
     disabled_why: str | None
+    missed_since: Annotated[
+        AwareDatetime | None,
+        Field(description="It was disabled: after `resume`, `replay` with `since` set to this tells what was missed. null: nothing was."),
+    ]
+    failing: Annotated[FailingShown | None, Field(description="Nothing was delivered lately. null: the last attempt was delivered.")]
 
 
 class LimiterShown(BaseModel):

@@ -207,7 +207,15 @@ def _there(found: Subscription | None, subscription_id: UUID) -> Subscription:
 
 
 def _shown(one: Subscription) -> dict[str, Any]:
-    stored = {**asdict(one), "id": one.subscription_id, "state": one.state}
+    failing = None
+    if one.failing_since is not None:
+        failing = {
+            "since": one.failing_since,
+            "failures": one.failures,
+            "last_outcome": one.last_outcome,
+            "last_status_code": one.last_status_code,
+        }
+    stored = {**asdict(one), "id": one.subscription_id, "state": one.state, "failing": failing}
     return {name: stored[name] for name in SubscriptionShown.model_fields}
 
 

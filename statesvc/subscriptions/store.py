@@ -54,6 +54,13 @@ class Subscription:
     paused_at: datetime | None
     disabled_at: datetime | None
     disabled_why: str | None
+    missed_since: datetime | None
+    """Nothing was collected, or only failures were had, from then on, and it was not replayed yet."""
+    failing_since: datetime | None
+    """The first of `failures` attempts that failed since the last one that was delivered."""
+    failures: int | None
+    last_outcome: str | None
+    last_status_code: int | None
 
     @property
     def state(self) -> State:
@@ -127,6 +134,8 @@ async def change(connection: AsyncConnection[Any], subscription_id: UUID, change
         cursor = await connection.execute(_SQL["change"], {"subscription_id": subscription_id, "named": list(changes), **columns})
         if cursor.rowcount:
             await connection.execute(_SQL["keep_throttle"], {"subscription_id": subscription_id})
+            if "url" in changes:
+                await connection.execute(_SQL["begin_anew"], {"subscription_id": subscription_id})
             details = {"changed": " ".join(sorted(changes))}
             await _record(connection, "subscription.change", subscription_id, actor=actor, details=details)
     return cursor.rowcount > 0
@@ -139,6 +148,8 @@ async def turn(connection: AsyncConnection[Any], subscription_id: UUID, switch: 
         if cursor.rowcount:
             if switch == "resume":
                 await connection.execute(_SQL["call_again"], {"subscription_id": subscription_id})
+            if switch != "pause":
+                await connection.execute(_SQL["begin_anew"], {"subscription_id": subscription_id})
             await _record(connection, f"subscription.{switch}", subscription_id, actor=actor, details={})
     return cursor.rowcount > 0
 

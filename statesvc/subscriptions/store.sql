@@ -7,18 +7,21 @@ VALUES (%(subscription_id)s, statesvc.clock(), %(created_by)s, %(url)s, %(carrie
 
 -- name: find
 -- One subscription that is not deleted.
-SELECT subscription_id, created_at, created_by, url, carriers, statuses, types, payload, rate_per_second, coalesces AS "coalesce",
-    paused_at, disabled_at, disabled_why
-FROM statesvc.subscription WHERE subscription_id = %(subscription_id)s AND deleted_at IS NULL;
+SELECT s.subscription_id, s.created_at, s.created_by, s.url, s.carriers, s.statuses, s.types, s.payload, s.rate_per_second,
+    s.coalesces AS "coalesce", s.paused_at, s.disabled_at, s.disabled_why, s.missed_since, f.since AS failing_since, f.failures,
+    f.last_outcome, f.last_status_code
+FROM statesvc.subscription s LEFT JOIN statesvc.subscription_failing f ON f.subscription_id = s.subscription_id
+WHERE s.subscription_id = %(subscription_id)s AND s.deleted_at IS NULL;
 
 -- name: page
 -- Subscriptions that are not deleted, the oldest first, after a position.
-SELECT subscription_id, created_at, created_by, url, carriers, statuses, types, payload, rate_per_second, coalesces AS "coalesce",
-    paused_at, disabled_at, disabled_why
-FROM statesvc.subscription
-WHERE deleted_at IS NULL
-    AND (%(after_created_at)s::timestamptz IS NULL OR (created_at, subscription_id) > (%(after_created_at)s::timestamptz, %(after_id)s::uuid))
-ORDER BY created_at, subscription_id LIMIT %(limit)s;
+SELECT s.subscription_id, s.created_at, s.created_by, s.url, s.carriers, s.statuses, s.types, s.payload, s.rate_per_second,
+    s.coalesces AS "coalesce", s.paused_at, s.disabled_at, s.disabled_why, s.missed_since, f.since AS failing_since, f.failures,
+    f.last_outcome, f.last_status_code
+FROM statesvc.subscription s LEFT JOIN statesvc.subscription_failing f ON f.subscription_id = s.subscription_id
+WHERE s.deleted_at IS NULL AND (%(after_created_at)s::timestamptz IS NULL
+    OR (s.created_at, s.subscription_id) > (%(after_created_at)s::timestamptz, %(after_id)s::uuid))
+ORDER BY s.created_at, s.subscription_id LIMIT %(limit)s;
 
 -- name: lock_secrets
 -- A subscription's sealed secrets and the time, for a rotation.
@@ -61,6 +64,10 @@ INSERT INTO statesvc.throttle (subscription_id) VALUES (%(subscription_id)s) ON 
 -- name: call_again
 -- Forgets that its receiver asked not to be called for a while.
 UPDATE statesvc.throttle SET not_before = '-infinity' WHERE subscription_id = %(subscription_id)s;
+
+-- name: begin_anew
+-- Forgets how its receiver failed: it is judged by what it does from now on.
+DELETE FROM statesvc.subscription_failing WHERE subscription_id = %(subscription_id)s;
 
 -- name: delete
 -- Nothing is sent or collected any more; what was told stays in the log. Its secrets are forgotten.

@@ -202,6 +202,13 @@ LIMITER_PERMITS: Final = Metric(
     description="Requests that the receivers bear at a time by what was learned of them (allowed), and those under way (used).",
     attributes=(Attribute.STATE,),
 )
+NOTICES: Final = Metric(
+    name="statesvc.notices",
+    instrument=Instrument.COUNTER,
+    unit="{notice}",
+    description="Notices to the operator. type: subscription.failing, subscription.disabled, subscription.recovered.",
+    attributes=(Attribute.TYPE,),
+)
 CLAIMS: Final = Metric(
     name="statesvc.claims",
     instrument=Instrument.COUNTER,

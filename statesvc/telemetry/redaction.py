@@ -95,6 +95,7 @@ KEYS: Final[Mapping[str, Callable[[str], str]]] = {
     "shipment_id": _uuid,
     "subscription_id": _uuid,
     "dead_letter_id": _label,
+    "notice_id": _number,
     "key_id": _key_id,
     "batch_id": _number,
     "token": lambda text: text if _UUID.fullmatch(text) else MASK,

@@ -41,6 +41,8 @@ def test_the_calls_are_described_as_valid_openapi() -> None:
         "GET /v1/legal-holds": ["audit"],
         "POST /v1/legal-holds": ["admin"],
         "POST /v1/legal-holds/release": ["admin"],
+        "GET /v1/notices": ["ops"],
+        "POST /v1/notices/{notice_id}/seen": ["ops"],
         "GET /v1/rollouts/{carrier_id}": ["ops"],
         "PUT /v1/rollouts/{carrier_id}": ["ops"],
         "GET /v1/rollouts/{carrier_id}/diffs": ["ops"],

@@ -1,0 +1,1 @@
+"""Notices: what the service did or saw by itself, for its operator."""

@@ -1,0 +1,14 @@
+-- name: claim
+-- Notices whose webhook is due, for a while under the claim; those that are old news are not told any more.
+UPDATE statesvc.notice n SET sends = n.sends + 1, send_at = statesvc.clock() + make_interval(secs => %(lease_seconds)s::float8)
+WHERE n.notice_id = ANY (ARRAY(
+    SELECT q.notice_id FROM statesvc.notice q
+    WHERE q.send_at <= statesvc.clock() AND q.created_at > statesvc.clock() - make_interval(secs => %(age_seconds)s::float8)
+    ORDER BY q.send_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED))
+RETURNING n.notice_id, n.kind, n.target, n.created_at, n.details, n.sends, statesvc.clock();
+
+-- name: settle
+-- The operator has it, or is told again after the delay; no delay: never again.
+UPDATE statesvc.notice SET told_at = CASE WHEN %(told)s::boolean THEN statesvc.clock() END,
+    send_at = CASE WHEN NOT %(told)s::boolean THEN statesvc.clock() + make_interval(secs => %(delay)s::float8) END
+WHERE notice_id = %(notice_id)s AND told_at IS NULL;

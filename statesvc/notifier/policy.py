@@ -1,0 +1,139 @@
+"""What the service decides about subscribers by itself: it warns of one that only fails, and at last tells it no more.
+
+Never silently: each disablement is an action in the log (actor `policy`), a notice to the operator, and shown on the subscription with
+why and from when on to replay. Lock order within a settlement: subscriptions, throttles, failing, each by id; the review waits for no lock.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from psycopg import AsyncConnection
+
+from events.entry import rfc3339
+from events.log.actions import Action, record_actions
+from events.sql.pending import Pending, columns, send
+from events.sql.queries import queries
+from statesvc.notices.store import Notice, NoticeKind, write_notices
+from statesvc.notifier.outcome import Outcome
+from statesvc.notifier.standing import DISABLE_AFTER, FAILURES_MIN, SPREAD_MIN, WARN_AFTER, Failing, Judgement, blames_receiver, judge
+
+ACTOR: Final = "policy"
+GONE: Final = "the subscriber answered 410 Gone"
+REVIEWED_AT_ONCE: Final = 100
+
+WHAT_TO_DO: Final = (
+    "Once the receiver is well: POST /v1/subscriptions/{id}/test shows it, POST .../resume sends what waits and what comes; "
+    "POST .../replay with since = missed_since tells what was missed."
+)
+
+WHAT_IS_AHEAD: Final = (
+    f"Without a success it is disabled {DISABLE_AFTER.days} days after the first failure. "
+    "POST /v1/subscriptions/{id}/test shows what the receiver says now; .../pause collects without sending."
+)
+
+_SQL = queries("statesvc.notifier", "policy")
+_BOUNDS: Final[Mapping[str, Any]] = {
+    "warn_seconds": WARN_AFTER.total_seconds(),
+    "spread_seconds": SPREAD_MIN.total_seconds(),
+    "disable_seconds": DISABLE_AFTER.total_seconds(),
+    "failures_min": FAILURES_MIN,
+}
+_TALLY = ("subscription_ids", "failures", "outcomes", "status_codes")
+
+
+@dataclass(frozen=True, slots=True)
+class Disabled:
+    """What to record and to tell of subscriptions that were disabled just now."""
+
+    actions: Sequence[Action] = ()
+    notices: Sequence[Notice] = ()
+
+
+@dataclass(slots=True)
+class Tally:
+    """How the attempts of a group ended, by subscription, in the order in which they ended."""
+
+    well: set[UUID] = field(default_factory=set)
+    """Took at least one."""
+    failed: dict[UUID, tuple[int, Outcome, int | None]] = field(default_factory=dict)
+    """How many failed after the last that was taken, and how the last of them did."""
+
+    def add(self, subscription_id: UUID, outcome: Outcome, status_code: int | None) -> None:
+        """The next attempt."""
+        if outcome is Outcome.DELIVERED:
+            self.well.add(subscription_id)
+            self.failed.pop(subscription_id, None)
+        elif blames_receiver(outcome):
+            before = self.failed.get(subscription_id, (0,))[0]
+            self.failed[subscription_id] = before + 1, outcome, status_code
+
+
+async def note(connection: AsyncConnection[Any], tally: Tally, *, now: datetime) -> Pending[list[Notice]]:
+    """Remembers who fails since when, in the caller's transaction and pipeline. Answers what to tell of those that are well again."""
+    if tally.failed:
+        # one statement locks all, so that two settlements never hold each other's
+        await connection.execute(_SQL["lock_failing"], {"subscription_ids": sorted(tally.well | tally.failed.keys())})
+    recovered = await send(
+        connection, _SQL["forget_failing"], {"subscription_ids": sorted(tally.well)}, lambda rows: [_recovered(*row) for row in rows]
+    )
+    if tally.failed:
+        rows = [(one, failures, outcome.value, status) for one, (failures, outcome, status) in sorted(tally.failed.items())]
+        await connection.execute(_SQL["note_failing"], {"now": now, **columns(rows, _TALLY)})
+    return recovered
+
+
+async def disable(connection: AsyncConnection[Any], subscription_ids: Sequence[UUID], *, why: str, now: datetime) -> Disabled:
+    """Tells these no more, and writes the notices. The caller records the actions, in the batch of its transaction."""
+    parameters: dict[str, Any] = {"subscription_ids": sorted(subscription_ids), "why": why, "now": now}
+    asked = await send(connection, _SQL["disable"], parameters, list)
+    actions, notices = [], []
+    for subscription_id, missed_since in await asked.rows():
+        details = {"why": why, "missed_since": rfc3339(missed_since)}
+        actions.append(Action(actor=ACTOR, verb="subscription.disable", target=_target(subscription_id), details=details))
+        notices.append(Notice(kind=NoticeKind.DISABLED, target=_target(subscription_id), details={**details, "what_to_do": WHAT_TO_DO}))
+    await write_notices(connection, notices, now=now)
+    return Disabled(actions, notices)
+
+
+async def review(connection: AsyncConnection[Any]) -> list[Notice]:
+    """Warns of and disables those whose time has come. Answers the notices, which are committed by then."""
+    found = await (await connection.execute(_SQL["failing_long"], _BOUNDS)).fetchone()
+    if found is None or not found[0]:
+        return []
+    notices: list[Notice] = []
+    actions: list[Action] = []
+    warned: list[UUID] = []
+    async with connection.transaction():
+        cursor = await connection.execute(_SQL["look_at_failing"], {**_BOUNDS, "limit": REVIEWED_AT_ONCE})
+        for subscription_id, since, last_at, failures, warned_at, outcome, status_code, now in await cursor.fetchall():
+            last = outcome if status_code is None else f"{outcome}, status {status_code}"
+            match judge(Failing(since=since, last_at=last_at, failures=failures, warned_at=warned_at), now=now):
+                case Judgement.DISABLE:
+                    why = f"all {failures} attempts failed since {rfc3339(since)}, the last one: {last}"
+                    disabled = await disable(connection, [subscription_id], why=why, now=now)
+                    actions += disabled.actions
+                    notices += disabled.notices
+                case Judgement.WARN:
+                    warned.append(subscription_id)
+                    details = {"failing_since": rfc3339(since), "failures": failures, "last": last, "what_to_do": WHAT_IS_AHEAD}
+                    notice = Notice(kind=NoticeKind.FAILING, target=_target(subscription_id), details=details)
+                    await write_notices(connection, [notice], now=now)
+                    notices.append(notice)
+                case Judgement.BEAR:
+                    pass
+        if warned:
+            await connection.execute(_SQL["warned"], {"subscription_ids": warned, "now": now})
+        await record_actions(connection, actions)
+    return notices
+
+
+def _recovered(subscription_id: UUID, since: datetime, failures: int) -> Notice:
+    details = {"failing_since": rfc3339(since), "failures": failures}
+    return Notice(kind=NoticeKind.RECOVERED, target=_target(subscription_id), details=details)
+
+
+def _target(subscription_id: UUID) -> str:
+    return f"subscription {subscription_id}"
