@@ -32,3 +32,14 @@ CREATE INDEX CONCURRENTLY IF NOT EXISTS notice_due ON statesvc.notice (send_at) 
 
 -- `missed_since`: nothing was collected, or only failures were had, from then on; a replay from there tells what was missed.
 ALTER TABLE statesvc.subscription ADD COLUMN IF NOT EXISTS missed_since timestamptz;
+
+-- `shipments`: only of these, `carrier_id/NUMBER` each. `pii`: a full payload holds personal fields, which its maker had to be allowed to
+-- read. `signature`: of the current secret. `give_up_after`: seconds by type, after which a notification is not tried again.
+ALTER TABLE statesvc.subscription
+    ADD COLUMN IF NOT EXISTS shipments text[],
+    ADD COLUMN IF NOT EXISTS pii boolean NOT NULL DEFAULT false,
+    ADD COLUMN IF NOT EXISTS signature text NOT NULL DEFAULT 'hmac' CHECK (signature IN ('hmac', 'ed25519')),
+    ADD COLUMN IF NOT EXISTS give_up_after jsonb NOT NULL DEFAULT '{}';
+
+-- A replay finds the changes of status that nobody was told of by the time at which they were recorded.
+CREATE INDEX CONCURRENTLY IF NOT EXISTS transition_recorded ON statesvc.transition (recorded_at, shipment_id, sequence);

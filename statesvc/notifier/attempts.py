@@ -83,12 +83,13 @@ class Attempts:
     async def _attempt(self, delivery: Delivery, permit: Permit, claimed: float) -> None:
         started_at = delivery.claimed_at + timedelta(seconds=time.monotonic() - claimed)
         body = body_of(delivery.notification)
-        answer = await self._answer(delivery, started_at, body) if delivery.attempts <= ATTEMPTS_MAX else None
+        expired = delivery.gives_up_at is not None and started_at >= delivery.gives_up_at
+        answer = None if expired or delivery.attempts > ATTEMPTS_MAX else await self._answer(delivery, started_at, body)
         end = None if answer is None else _end(answer, at=started_at.timestamp() + answer.duration_seconds)
         self._permits.give(delivery.subscription_id, permit, end)
         if self._permits.is_hungry(delivery.subscription_id):
             self._wake.set()
-        self.ended.put_nowait(Ended(Finished(delivery=delivery, answer=answer, started_at=started_at, body=body), end))
+        self.ended.put_nowait(Ended(Finished(delivery=delivery, answer=answer, started_at=started_at, body=body, expired=expired), end))
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - a coroutine of a task group runs in a task
         del self._sending[task]

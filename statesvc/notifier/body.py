@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 
 from events.entry import rfc3339
+from statesvc.notifier.full_payload import Full
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +33,8 @@ class Notification:
     to_status: str
     sequence: int
     gap: Gap | None = None
+    full: Full | None = None
+    """For subscriptions with a full payload: the event and the shipment's state."""
 
 
 def body_of(notification: Notification) -> bytes:
@@ -49,4 +52,6 @@ def body_of(notification: Notification) -> bytes:
     }
     if notification.gap is not None:
         data["gap"] = asdict(notification.gap)
+    if notification.full is not None:
+        data |= {"event": notification.full.event, "shipment": notification.full.shipment, "erased": notification.full.erased}
     return orjson.dumps({"type": notification.type, "timestamp": rfc3339(notification.created_at), "data": data})

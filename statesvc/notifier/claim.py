@@ -5,9 +5,9 @@ counted at the claim, before anything is sent.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import Any
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
 import structlog
@@ -18,6 +18,7 @@ from events.sealing import SealError
 from events.sql.pending import columns, send
 from events.sql.queries import queries
 from statesvc.notifier.body import Gap, Notification
+from statesvc.notifier.full_payload import Past, full_of, read_past
 from statesvc.notifier.limiter.permits import Offer
 from statesvc.subscriptions.secret import Secret, open_secrets
 
@@ -53,6 +54,8 @@ class Delivery(Told):
 
     token: UUID
     claimed_at: datetime
+    gives_up_at: datetime | None = None
+    """From then on it is too old to be tried."""
     url: str = field(repr=False)
     secrets: tuple[Secret, ...] = field(repr=False)
 
@@ -87,8 +90,39 @@ async def claim(connection: AsyncConnection[Any], keyring: Keyring, asked: Claim
         asked_rows = await send(
             connection, _SQL["read_claimed"], columns(list(leased), ("subscription_ids", "shipment_ids", "sequences")), list
         )
-        rows = await asked_rows.rows()
-    return [_delivery(row, *leased[row[:3]], token=token, keyring=keyring) for row in rows]
+        rows = [_Claimed(*row) for row in await asked_rows.rows()]
+        past = await read_past(connection, [(row.shipment_id, row.sequence) for row in rows if row.is_full])
+    return [_delivery(row, _Lease(*leased[row[:3]]), past.get(row[1:3]), token=token, keyring=keyring) for row in rows]
+
+
+class _Lease(NamedTuple):
+    attempts: int
+    earlier_attempts: int
+    queued_at: datetime
+    claimed_at: datetime
+
+
+class _Claimed(NamedTuple):
+    subscription_id: UUID
+    shipment_id: UUID
+    sequence: int
+    webhook_id: str
+    type: str
+    created_at: datetime
+    occurred_at: datetime
+    carrier_id: str
+    tracking_number: str
+    from_status: str
+    to_status: str
+    skipped: int | None
+    from_sequence: int | None
+    to_sequence: int | None
+    url: str
+    is_full: bool
+    pii: bool
+    give_up_seconds: float | None
+    sealed_secrets: list[bytes]
+    sealed_key: bytes | None
 
 
 def _known(offer: Offer) -> dict[str, list[Any]]:
@@ -104,25 +138,29 @@ def _moment(seconds: float | None) -> datetime | None:
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
 
 
-def _delivery(row: Sequence[Any], attempts: int, earlier_attempts: int, claimed_at: datetime, *, token: UUID, keyring: Keyring) -> Delivery:
-    subscription_id, shipment_id, sequence, *told, url, sealed, key = row
+def _delivery(row: _Claimed, lease: _Lease, past: Past | None, *, token: UUID, keyring: Keyring) -> Delivery:
     try:
-        secrets = open_secrets(keyring, subscription_id, sealed)
+        secrets = open_secrets(keyring, row.subscription_id, row.sealed_secrets)
     except SealError as error:
-        _log.error("subscription_secret_unreadable", subscription_id=subscription_id, error=error)
+        _log.error("subscription_secret_unreadable", subscription_id=row.subscription_id, error=error)
         secrets = ()
+    notification = notification_of(row.sequence, row[3:14])
+    if row.is_full:
+        full = full_of(past, keyring, row.shipment_id, row.sealed_key, pii=row.pii)
+        notification = replace(notification, full=full)
     return Delivery(
-        subscription_id=subscription_id,
-        shipment_id=shipment_id,
-        sequence=sequence,
+        subscription_id=row.subscription_id,
+        shipment_id=row.shipment_id,
+        sequence=row.sequence,
         token=token,
-        attempts=attempts,
-        earlier_attempts=earlier_attempts,
-        claimed_at=claimed_at,
-        notification=notification_of(sequence, told),
-        url=url,
+        attempts=lease.attempts,
+        earlier_attempts=lease.earlier_attempts,
+        claimed_at=lease.claimed_at,
+        gives_up_at=None if row.give_up_seconds is None else lease.queued_at + timedelta(seconds=row.give_up_seconds),
+        notification=notification,
+        url=row.url,
         secrets=secrets,
-        sealed_key=key,
+        sealed_key=row.sealed_key,
     )
 
 

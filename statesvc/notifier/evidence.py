@@ -21,12 +21,16 @@ SNIPPET_BYTES_MAX: Final = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """A delivery with what came of it. No answer: it was not tried, because its attempts ended without a verdict too often."""
+    """A delivery with what came of it.
+
+    No answer: it was not tried, because its attempts ended without a verdict too often, or it is `expired`, too old for its type.
+    """
 
     delivery: Delivery
     answer: Answer | None
     started_at: datetime
     body: bytes = field(repr=False)
+    expired: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

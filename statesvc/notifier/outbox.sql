@@ -17,6 +17,8 @@ WITH change AS (
     JOIN change c ON (s.carriers IS NULL OR c.carrier_id = ANY (s.carriers))
         AND (s.statuses IS NULL OR c.to_status = ANY (s.statuses))
         AND (s.types IS NULL OR c.type = ANY (s.types))
+        AND (s.shipments IS NULL OR EXISTS (
+            SELECT FROM statesvc.stream k WHERE k.shipment_id = c.shipment_id AND k.carrier_id || '/' || k.number = ANY (s.shipments)))
     CROSS JOIN tick t
     WHERE s.deleted_at IS NULL AND s.disabled_at IS NULL
     ON CONFLICT DO NOTHING

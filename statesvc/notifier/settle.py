@@ -166,6 +166,8 @@ async def _bury(connection: AsyncConnection[Any], buried: Sequence[Finished], *,
 
 def _detail(finished: Finished) -> str:
     answer = finished.answer
+    if finished.expired:
+        return f"too old for its type after {finished.delivery.attempts - 1} attempts: `give_up_after_seconds` of the subscription"
     if answer is None:
         return f"{finished.delivery.attempts - 1} attempts, the last ones ended without a verdict: the notifier died"
     status = "" if answer.status_code is None else f", status {answer.status_code}"

@@ -1,20 +1,21 @@
 """What the calls about subscriptions take and answer."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 from uuid import UUID
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
 from events.carriers import CARRIERS
 from events.vocabulary import Status
 from statesvc.http.paging import PageParameters
 from statesvc.notifier.limiter.breaker import BreakerState
 from statesvc.notifier.outcome import Outcome
-from statesvc.subscriptions.secret import ROTATION_GRACE_HOURS_MAX
+from statesvc.subscriptions.secret import ROTATION_GRACE_HOURS_MAX, SignatureKind
 from statesvc.subscriptions.url import URL_CHARS_MAX
 
 FILTER_MAX = 200
 RATE_MAX = 10_000
+GIVE_UP_SECONDS_MAX = 30 * 24 * 3600
 
 
 def _known(carrier_id: str) -> str:
@@ -25,6 +26,7 @@ def _known(carrier_id: str) -> str:
 
 NotificationType = Literal["shipment.status_changed", "shipment.updated"]
 CarrierId = Annotated[str, Field(max_length=64), AfterValidator(_known)]
+GiveUpSeconds = Annotated[float | None, Field(gt=0, le=GIVE_UP_SECONDS_MAX, allow_inf_nan=False)]
 Url = Annotated[
     str,
     Field(
@@ -39,6 +41,41 @@ Statuses = Annotated[list[Status] | None, Field(min_length=1, max_length=FILTER_
 Types = Annotated[list[NotificationType] | None, Field(min_length=1, max_length=FILTER_MAX, description="Only these; null: all.")]
 
 
+class WatchedShipment(BaseModel):
+    """All shipments of a carrier that bear a number."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    carrier_id: CarrierId
+    tracking_number: Annotated[
+        str,
+        Field(min_length=1, max_length=100, pattern=r"^[^\x00]*$", description="In any spelling: case, blanks and hyphens do not matter."),
+    ]
+
+
+class GiveUpAfter(BaseModel):
+    """By type, how many seconds a notification may wait; its next attempt makes a dead letter of an older one. null: never for its age."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    status_changed: GiveUpSeconds = Field(default=None, alias="shipment.status_changed")
+    updated: GiveUpSeconds = Field(default=None, alias="shipment.updated")
+
+
+Shipments = Annotated[
+    list[WatchedShipment] | None, Field(min_length=1, max_length=FILTER_MAX, description="Only these shipments; null: all of the carriers.")
+]
+Payload = Annotated[
+    Literal["thin", "full"],
+    Field(description="thin: the change alone; full: also the event and the shipment's state right after it, as the API shows them."),
+]
+Pii = Annotated[
+    bool, Field(description="A full payload holds personal fields too. Takes a key with scope `pii`, and is recorded in the log.")
+]
+Signature = Annotated[
+    SignatureKind,
+    Field(description="hmac: a shared secret signs (`v1`); ed25519: a key signs whose public half is shown at any time (`v1a`)."),
+]
 RatePerSecond = Annotated[
     float | None,
     Field(
@@ -66,9 +103,19 @@ class SubscriptionWish(BaseModel):
     carriers: Carriers = None
     statuses: Statuses = None
     types: Types = None
-    payload: Annotated[Literal["thin"], Field(description="What a notification holds: the change alone.")] = "thin"
+    shipments: Shipments = None
+    payload: Payload = "thin"
+    pii: Pii = False
+    signature: Signature = "hmac"
     rate_per_second: RatePerSecond = None
     coalesce: Coalesce = True
+    give_up_after_seconds: GiveUpAfter = GiveUpAfter()
+
+    @model_validator(mode="after")
+    def _has_room_for_personal_fields(self) -> Self:
+        if self.pii and self.payload == "thin":
+            raise ValueError("`pii` is for the payload `full`: a thin one holds nothing personal")
+        return self
 
 
 class SubscriptionChange(BaseModel):
@@ -80,9 +127,12 @@ class SubscriptionChange(BaseModel):
     carriers: Carriers = None
     statuses: Statuses = None
     types: Types = None
-    payload: Literal["thin"] = "thin"
+    shipments: Shipments = None
+    payload: Payload = "thin"
+    pii: Pii = False
     rate_per_second: RatePerSecond = None
     coalesce: Coalesce = True
+    give_up_after_seconds: GiveUpAfter = GiveUpAfter()
 
 
 class SubscriptionParameters(BaseModel):
@@ -100,6 +150,36 @@ class RotationParameters(SubscriptionParameters):
         float,
         Field(ge=0, le=ROTATION_GRACE_HOURS_MAX, allow_inf_nan=False, description="So long both secrets sign. 0: the former ends now."),
     ] = 24
+    signature: Annotated[SignatureKind | None, Field(description="The kind of the new one; left out: as before.")] = None
+
+
+class ReplayWish(BaseModel):
+    """Which range to tell again. Bounds are times at which changes were recorded."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    since: Annotated[AwareDatetime, Field(description="Recorded then or later. Before the subscription was made, nothing was missed.")]
+    until: Annotated[AwareDatetime | None, Field(description="Recorded before then; null: up to now.")] = None
+    dry_run: Annotated[bool, Field(description="Only count.")] = False
+    delivered_too: Annotated[bool, Field(description="Also what the subscriber has taken already; it dedupes on `webhook-id`.")] = False
+    cursor: Annotated[str | None, Field(max_length=1024, description="`next_cursor` of the answer before, with the same range.")] = None
+
+
+class ReplayProgress(BaseModel):
+    """What this call did, or would do."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    run_id: Annotated[UUID, Field(description="As the log's operator actions name it; the same on all pages.")]
+    dry_run: bool
+    since: AwareDatetime
+    until: AwareDatetime
+    matched: Annotated[int, Field(description="Notifications in the range, and changes that were not collected but match.")]
+    put: Annotated[int, Field(description="Put into the outbox, or would be.")]
+    never_written: Annotated[int, Field(description="Of those: changes while the subscription was disabled.")]
+    waiting: Annotated[int, Field(description="Left alone: they wait in the outbox anyway.")]
+    delivered: Annotated[int, Field(description="Left out: the subscriber has taken them.")]
+    next_cursor: Annotated[str | None, Field(description="The range goes on: call again with it. null: done.")]
 
 
 class AttemptsParameters(PageParameters):
@@ -129,9 +209,16 @@ class SubscriptionShown(BaseModel):
     carriers: list[str] | None
     statuses: list[str] | None
     types: list[str] | None
+    shipments: list[WatchedShipment] | None
     payload: Literal["thin", "full"]
+    pii: bool
+    signature: SignatureKind
+    public_keys: Annotated[
+        list[str], Field(description="`whpk_` and base64, of what signs with Ed25519 now: one, or two during a rotation; none with hmac.")
+    ]
     rate_per_second: float | None
     coalesce: bool
+    give_up_after_seconds: GiveUpAfter
     state: Annotated[
         Literal["active", "paused", "disabled"],
         Field(
@@ -176,7 +263,9 @@ class SubscriptionDetail(SubscriptionShown):
 class SubscriptionMade(SubscriptionShown):
     """A subscription that was just made, or whose secret was."""
 
-    secret: Annotated[str, Field(description="`whsec_` and base64, as Standard Webhooks libraries take it. Shown once.")]
+    secret: Annotated[
+        str | None, Field(description="`whsec_` and base64, as Standard Webhooks libraries take it. Shown once. null: see `public_keys`.")
+    ]
 
 
 class AttemptShown(BaseModel):

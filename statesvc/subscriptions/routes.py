@@ -7,13 +7,16 @@ from typing import Any, Final, Protocol, TypeVar
 from uuid import UUID
 
 from aiohttp import web
+from psycopg import AsyncConnection
 
+from events.identity import normalize_number
 from events.keyring import Keyring
 from statesvc.http.answer import answer
 from statesvc.http.keys import Connections, caller_of
 from statesvc.http.operation import Operation, Route, body, operation, parameters
 from statesvc.http.paging import Page, PageParameters, decode_cursor, encode_cursor
 from statesvc.http.problem import CREATED, NO_CONTENT, Code, Flaw, Problem
+from statesvc.http.scope import Scope
 from statesvc.notifier.addresses import Network
 from statesvc.notifier.sending import TOTAL_SECONDS, Sender
 from statesvc.subscriptions import store
@@ -21,6 +24,7 @@ from statesvc.subscriptions.limiter import read_limiter
 from statesvc.subscriptions.models import (
     AttemptShown,
     AttemptsParameters,
+    GiveUpAfter,
     RotationParameters,
     SubscriptionChange,
     SubscriptionDetail,
@@ -29,7 +33,10 @@ from statesvc.subscriptions.models import (
     SubscriptionShown,
     SubscriptionWish,
     TrialShown,
+    WatchedShipment,
 )
+from statesvc.subscriptions.replay_call import absent, replay_routes
+from statesvc.subscriptions.secret import Secret
 from statesvc.subscriptions.store import Subscription, Switch, Wish
 from statesvc.subscriptions.trial import try_out
 from statesvc.subscriptions.url import UrlRefusedError, checked_url
@@ -61,20 +68,26 @@ class Subscriptions:
     async def create(self, request: web.Request) -> web.StreamResponse:
         """Makes one; answers its secret, once."""
         asked = body(request, SubscriptionWish)
+        if asked.pii:
+            _may_read_personal(request)
         wish = Wish(
             url=await self._checked_url(asked.url),
             carriers=asked.carriers,
             statuses=None if asked.statuses is None else [status.value for status in asked.statuses],
             types=asked.types,
+            shipments=_watched(asked.shipments),
             payload=asked.payload,
+            pii=asked.pii,
+            signature=asked.signature,
             rate_per_second=asked.rate_per_second,
             coalesce=asked.coalesce,
+            give_up_after=_ages(asked.give_up_after_seconds),
         )
         async with self.pool.connection() as connection:
             subscription_id, secret = await store.create(connection, self.keyring, wish, actor=caller_of(request).actor)
-            made = await store.find(connection, subscription_id)
+            made = await self._shown(connection, subscription_id)
         location = {"Location": f"{PATH}/{subscription_id}"}
-        return answer({**_shown(_there(made, subscription_id)), "secret": secret.shown}, status=CREATED, headers=location)
+        return answer({**made, "secret": _told_once(secret)}, status=CREATED, headers=location)
 
     async def list(self, request: web.Request) -> web.StreamResponse:
         """A page, oldest first."""
@@ -83,28 +96,36 @@ class Subscriptions:
         after = _position(asked.cursor, bound_to, 2, lambda created_at, last_id: (datetime.fromisoformat(created_at), UUID(last_id)))
         async with self.pool.connection() as connection:
             found = await store.page(connection, after=after, limit=asked.limit + 1)
+            keys = await store.public_keys(connection, self.keyring, [one.subscription_id for one in found])
         shown, more = found[: asked.limit], len(found) > asked.limit
         cursor = encode_cursor([shown[-1].created_at.isoformat(), str(shown[-1].subscription_id)], bound_to) if more else None
-        return answer({"items": [_shown(one) for one in shown], "next_cursor": cursor})
+        return answer({"items": [_shown(one, keys) for one in shown], "next_cursor": cursor})
 
     async def show(self, request: web.Request) -> web.StreamResponse:
         """One, with what its limiter knows."""
         subscription_id = _id(request)
         async with self.pool.connection() as connection:
-            found = _there(await store.find(connection, subscription_id), subscription_id)
+            shown = await self._shown(connection, subscription_id)
             limiter = await read_limiter(connection, subscription_id)
-        return answer({**_shown(found), "limiter": asdict(limiter)})
+        return answer({**shown, "limiter": asdict(limiter)})
 
     async def change(self, request: web.Request) -> web.StreamResponse:
         """Sets the members that the body has; the rest stays."""
         subscription_id, asked = _id(request), body(request, SubscriptionChange)
-        changes: dict[str, Any] = asked.model_dump(mode="json", include=asked.model_fields_set - {"payload"})
+        changes: dict[str, Any] = asked.model_dump(mode="json", include=asked.model_fields_set - {"shipments", "give_up_after_seconds"})
+        if "shipments" in asked.model_fields_set:
+            changes["shipments"] = _watched(asked.shipments)
+        if "give_up_after_seconds" in asked.model_fields_set:
+            changes["give_up_after"] = _ages(asked.give_up_after_seconds)
+        # where personal fields go is as much a grant as that they go
+        if asked.pii or (not changes.keys().isdisjoint({"url", "payload"}) and (await self._find(subscription_id)).pii):
+            _may_read_personal(request)
         if "url" in changes:
             changes["url"] = await self._checked_url(asked.url)
         async with self.pool.connection() as connection:
             if changes:
                 await store.change(connection, subscription_id, changes, actor=caller_of(request).actor)
-            return answer(_shown(_there(await store.find(connection, subscription_id), subscription_id)))
+            return answer(await self._shown(connection, subscription_id))
 
     async def delete(self, request: web.Request) -> web.StreamResponse:
         """Ends it. What still waits for it is forgotten."""
@@ -113,24 +134,34 @@ class Subscriptions:
 
     async def pause(self, request: web.Request) -> web.StreamResponse:
         """Sends nothing until `resume`; notifications collect."""
-        return answer(_shown(await self._find(await self._turn(request, "pause"))))
+        subscription_id = await self._turn(request, "pause")
+        async with self.pool.connection() as connection:
+            return answer(await self._shown(connection, subscription_id))
 
     async def resume(self, request: web.Request) -> web.StreamResponse:
         """Sends again, what collected first."""
         subscription_id = await self._turn(request, "resume")
         self.waker.wake(OUTBOX)
-        return answer(_shown(await self._find(subscription_id)))
+        async with self.pool.connection() as connection:
+            return answer(await self._shown(connection, subscription_id))
 
     async def rotate_secret(self, request: web.Request) -> web.StreamResponse:
         """A new secret; the former one signs beside it until the grace is over."""
         asked = parameters(request, RotationParameters)
         grace = timedelta(hours=asked.grace_hours)
         async with self.pool.connection() as connection:
-            secret = await store.rotate(connection, self.keyring, asked.subscription_id, grace=grace, actor=caller_of(request).actor)
-            found = _there(await store.find(connection, asked.subscription_id), asked.subscription_id)
-        if secret is None:
-            raise _absent(asked.subscription_id)
-        return answer({**_shown(found), "secret": secret.shown})
+            secret = await store.rotate(
+                connection,
+                self.keyring,
+                asked.subscription_id,
+                grace=grace,
+                actor=caller_of(request).actor,
+                signature=asked.signature,
+            )
+            if secret is None:
+                raise absent(asked.subscription_id)
+            shown = await self._shown(connection, asked.subscription_id)
+        return answer({**shown, "secret": _told_once(secret)})
 
     async def test(self, request: web.Request) -> web.StreamResponse:
         """Sends one `subscription.test`, also while paused or disabled."""
@@ -169,6 +200,10 @@ class Subscriptions:
         except UrlRefusedError as error:
             raise Problem(Code.INVALID_REQUEST, "the body breaks the contract", flaws=[Flaw("/body/url", str(error))]) from None
 
+    async def _shown(self, connection: AsyncConnection[Any], subscription_id: UUID) -> dict[str, Any]:
+        found = _there(await store.find(connection, subscription_id), subscription_id)
+        return _shown(found, await store.public_keys(connection, self.keyring, [subscription_id]))
+
     async def _find(self, subscription_id: UUID) -> Subscription:
         async with self.pool.connection() as connection:
             return _there(await store.find(connection, subscription_id), subscription_id)
@@ -177,7 +212,7 @@ class Subscriptions:
         subscription_id = _id(request)
         async with self.pool.connection() as connection:
             if not await store.turn(connection, subscription_id, switch, actor=caller_of(request).actor):
-                raise _absent(subscription_id)
+                raise absent(subscription_id)
         return subscription_id
 
 
@@ -196,17 +231,32 @@ def _id(request: web.Request) -> UUID:
     return parameters(request, SubscriptionParameters).subscription_id
 
 
-def _absent(subscription_id: UUID) -> Problem:
-    return Problem(Code.NOT_FOUND, f"there is no subscription {subscription_id}")
-
-
 def _there(found: Subscription | None, subscription_id: UUID) -> Subscription:
     if found is None:
-        raise _absent(subscription_id)
+        raise absent(subscription_id)
     return found
 
 
-def _shown(one: Subscription) -> dict[str, Any]:
+def _watched(shipments: Sequence[WatchedShipment] | None) -> list[str] | None:
+    if shipments is None:
+        return None
+    return [f"{one.carrier_id}/{normalize_number(one.tracking_number)}" for one in shipments]
+
+
+def _ages(asked: GiveUpAfter) -> dict[str, float]:
+    return asked.model_dump(by_alias=True, exclude_none=True)
+
+
+def _told_once(secret: Secret) -> str | None:
+    return secret.shown if secret.kind == "hmac" else None
+
+
+def _may_read_personal(request: web.Request) -> None:
+    if not caller_of(request).has(Scope.PII):
+        raise Problem(Code.MISSING_SCOPE, "personal fields in notifications take a key with the scope pii")
+
+
+def _shown(one: Subscription, public_keys: Mapping[UUID, list[str]]) -> dict[str, Any]:
     failing = None
     if one.failing_since is not None:
         failing = {
@@ -216,6 +266,11 @@ def _shown(one: Subscription) -> dict[str, Any]:
             "last_status_code": one.last_status_code,
         }
     stored = {**asdict(one), "id": one.subscription_id, "state": one.state, "failing": failing}
+    stored["public_keys"] = public_keys.get(one.subscription_id, [])
+    stored["give_up_after_seconds"] = GiveUpAfter.model_validate(one.give_up_after).model_dump(by_alias=True)
+    if one.shipments is not None:
+        split = [watched.partition("/") for watched in one.shipments]
+        stored["shipments"] = [{"carrier_id": carrier_id, "tracking_number": number} for carrier_id, _, number in split]
     return {name: stored[name] for name in SubscriptionShown.model_fields}
 
 
@@ -230,6 +285,7 @@ def routes(*, pool: Connections, keyring: Keyring, waker: Wakes, sender: Sender,
     shown = {"response": SubscriptionShown, **gone}
     made = {"response": SubscriptionMade}
     return [
+        *replay_routes(pool, waker),
         Route(
             "POST",
             PATH,

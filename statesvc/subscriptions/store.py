@@ -8,15 +8,20 @@ from uuid import UUID, uuid4
 
 from psycopg import AsyncConnection
 from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
 
 from events.keyring import Keyring
 from events.log.actions import record_action
+from events.sealing import SealError
 from events.sql.queries import queries
-from statesvc.subscriptions.secret import Secret, live, open_secrets, rotated, seal_secrets
+from statesvc.notifier.signing import SigningKey
+from statesvc.subscriptions.secret import Secret, SignatureKind, live, open_secrets, rotated, seal_secrets
 
 _SQL = queries("statesvc.subscriptions", "store")
 
-CHANGEABLE: Final = ("url", "carriers", "statuses", "types", "rate_per_second", "coalesce")
+CHANGEABLE: Final = (
+    *("url", "carriers", "statuses", "types", "shipments", "payload", "pii", "rate_per_second", "coalesce", "give_up_after"),
+)
 
 State = Literal["active", "paused", "disabled"]
 Switch = Literal["pause", "resume", "delete"]
@@ -30,11 +35,18 @@ class Wish:
     carriers: Sequence[str] | None = None
     statuses: Sequence[str] | None = None
     types: Sequence[str] | None = None
+    shipments: Sequence[str] | None = None
+    """`carrier_id/NUMBER` each, the number normalized."""
     payload: str = "thin"
+    pii: bool = False
+    """A full payload holds personal fields."""
+    signature: SignatureKind = "hmac"
     rate_per_second: float | None = None
     """At most so many a second, whatever its receiver would bear."""
     coalesce: bool = True
     """When too much waits, the latest state of each shipment stands for what was before it."""
+    give_up_after: Mapping[str, float] = field(default_factory=dict)
+    """Seconds by type: what has waited longer is not tried again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +60,13 @@ class Subscription:
     carriers: list[str] | None
     statuses: list[str] | None
     types: list[str] | None
+    shipments: list[str] | None
     payload: str
+    pii: bool
+    signature: SignatureKind
     rate_per_second: float | None
     coalesce: bool
+    give_up_after: dict[str, float]
     paused_at: datetime | None
     disabled_at: datetime | None
     disabled_why: str | None
@@ -90,7 +106,7 @@ class Attempt:
 
 async def create(connection: AsyncConnection[Any], keyring: Keyring, wish: Wish, *, actor: str) -> tuple[UUID, Secret]:
     """Makes a subscription; its secret is readable here and never again."""
-    subscription_id, secret = uuid4(), Secret.fresh()
+    subscription_id, secret = uuid4(), Secret.fresh(wish.signature)
     async with connection.transaction():
         await connection.execute(
             _SQL["insert"],
@@ -101,14 +117,19 @@ async def create(connection: AsyncConnection[Any], keyring: Keyring, wish: Wish,
                 "carriers": _listed(wish.carriers),
                 "statuses": _listed(wish.statuses),
                 "types": _listed(wish.types),
+                "shipments": _listed(wish.shipments),
                 "payload": wish.payload,
+                "pii": wish.pii,
+                "signature": wish.signature,
                 "rate_per_second": wish.rate_per_second,
                 "coalesce": wish.coalesce,
+                "give_up_after": Jsonb(dict(wish.give_up_after)),
                 "sealed_secrets": seal_secrets(keyring, subscription_id, [secret]),
             },
         )
         await connection.execute(_SQL["keep_throttle"], {"subscription_id": subscription_id})
-        await _record(connection, "subscription.create", subscription_id, actor=actor, details={"host": _host(wish.url)})
+        details = {"host": _host(wish.url), **_granted(wish.payload, pii=wish.pii)}
+        await _record(connection, "subscription.create", subscription_id, actor=actor, details=details)
     return subscription_id, secret
 
 
@@ -129,14 +150,14 @@ async def page(connection: AsyncConnection[Any], *, after: tuple[datetime, UUID]
 
 async def change(connection: AsyncConnection[Any], subscription_id: UUID, changes: Mapping[str, Any], *, actor: str) -> bool:
     """Sets the columns in `changes` (those of `CHANGEABLE`). False where there is no such subscription."""
-    columns = {name: changes.get(name) for name in CHANGEABLE}
+    columns = {name: changes.get(name) for name in CHANGEABLE} | {"give_up_after": Jsonb(changes.get("give_up_after") or {})}
     async with connection.transaction():
         cursor = await connection.execute(_SQL["change"], {"subscription_id": subscription_id, "named": list(changes), **columns})
         if cursor.rowcount:
             await connection.execute(_SQL["keep_throttle"], {"subscription_id": subscription_id})
             if "url" in changes:
                 await connection.execute(_SQL["begin_anew"], {"subscription_id": subscription_id})
-            details = {"changed": " ".join(sorted(changes))}
+            details = {"changed": " ".join(sorted(changes)), **({"pii": changes["pii"]} if "pii" in changes else {})}
             await _record(connection, "subscription.change", subscription_id, actor=actor, details=details)
     return cursor.rowcount > 0
 
@@ -155,25 +176,55 @@ async def turn(connection: AsyncConnection[Any], subscription_id: UUID, switch: 
 
 
 async def rotate(
-    connection: AsyncConnection[Any], keyring: Keyring, subscription_id: UUID, *, grace: timedelta, actor: str
+    connection: AsyncConnection[Any],
+    keyring: Keyring,
+    subscription_id: UUID,
+    *,
+    grace: timedelta,
+    actor: str,
+    signature: SignatureKind | None = None,
 ) -> Secret | None:
-    """A new secret; the former one signs too until the grace is over. None where there is no such subscription."""
+    """A new secret; the former one signs too until the grace is over. None where there is no such subscription.
+
+    `signature` None: of the kind that the subscription has.
+    """
     async with connection.transaction():
         row = await (await connection.execute(_SQL["lock_secrets"], {"subscription_id": subscription_id}, binary=True)).fetchone()
         if row is None:
             return None
-        sealed, now = row
-        secret = Secret.fresh()
+        sealed, now, kind = row
+        secret = Secret.fresh(signature or kind)
         held = rotated(open_secrets(keyring, subscription_id, sealed), secret, now=now, grace=grace)
         await connection.execute(
-            _SQL["set_secrets"], {"subscription_id": subscription_id, "sealed_secrets": seal_secrets(keyring, subscription_id, held)}
+            _SQL["set_secrets"],
+            {
+                "subscription_id": subscription_id,
+                "signature": secret.kind,
+                "sealed_secrets": seal_secrets(keyring, subscription_id, held),
+            },
         )
-        details = {"grace_seconds": int(grace.total_seconds())}
+        details: dict[str, Any] = {"grace_seconds": int(grace.total_seconds())}
+        if secret.kind != kind:
+            details["signature"] = secret.kind
         await _record(connection, "subscription.rotate_secret", subscription_id, actor=actor, details=details)
     return secret
 
 
-async def live_secrets(connection: AsyncConnection[Any], keyring: Keyring, subscription_id: UUID) -> tuple[bytes, ...]:
+async def public_keys(connection: AsyncConnection[Any], keyring: Keyring, subscription_ids: Sequence[UUID]) -> dict[UUID, list[str]]:
+    """The keys that verify what is signed now, of those that sign with Ed25519; of the others none."""
+    cursor = await connection.execute(_SQL["read_all_secrets"], {"subscription_ids": list(subscription_ids)}, binary=True)
+    return {one: _shown_keys(keyring, one, sealed, now) for one, sealed, now in await cursor.fetchall()}
+
+
+def _shown_keys(keyring: Keyring, subscription_id: UUID, sealed: Sequence[bytes], now: datetime) -> list[str]:
+    try:
+        held = open_secrets(keyring, subscription_id, sealed)
+    except SealError:
+        return []
+    return [secret.shown for secret in held if secret.kind == "ed25519" and secret.signs_at(now)]
+
+
+async def live_secrets(connection: AsyncConnection[Any], keyring: Keyring, subscription_id: UUID) -> tuple[SigningKey, ...]:
     """The keys that sign now; none where there is no such subscription."""
     row = await (await connection.execute(_SQL["read_secrets"], {"subscription_id": subscription_id}, binary=True)).fetchone()
     return () if row is None else live(open_secrets(keyring, subscription_id, row[0]), row[1])
@@ -200,6 +251,11 @@ async def attempts(
 
 def _listed(words: Sequence[str] | None) -> list[str] | None:
     return None if words is None else sorted(set(words))
+
+
+def _granted(payload: str, *, pii: bool) -> dict[str, Any]:
+    """What an audit must know of a subscription besides its host: who let personal fields out."""
+    return {} if payload == "thin" else {"payload": payload, "pii": pii}
 
 
 def _host(url: str) -> str:

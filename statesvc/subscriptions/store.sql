@@ -1,22 +1,23 @@
 -- name: insert
 -- Makes a subscription.
-INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, url, carriers, statuses, types, payload, rate_per_second,
-    coalesces, sealed_secrets)
+INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, url, carriers, statuses, types, shipments, payload, pii,
+    signature, rate_per_second, coalesces, give_up_after, sealed_secrets)
 VALUES (%(subscription_id)s, statesvc.clock(), %(created_by)s, %(url)s, %(carriers)s::text[], %(statuses)s::text[], %(types)s::text[],
-    %(payload)s, %(rate_per_second)s::float8, %(coalesce)s, %(sealed_secrets)b::bytea[]);
+    %(shipments)s::text[], %(payload)s, %(pii)s, %(signature)s, %(rate_per_second)s::float8, %(coalesce)s, %(give_up_after)s::jsonb,
+    %(sealed_secrets)b::bytea[]);
 
 -- name: find
 -- One subscription that is not deleted.
-SELECT s.subscription_id, s.created_at, s.created_by, s.url, s.carriers, s.statuses, s.types, s.payload, s.rate_per_second,
-    s.coalesces AS "coalesce", s.paused_at, s.disabled_at, s.disabled_why, s.missed_since, f.since AS failing_since, f.failures,
+SELECT s.subscription_id, s.created_at, s.created_by, s.url, s.carriers, s.statuses, s.types, s.shipments, s.payload, s.pii, s.signature,
+    s.rate_per_second, s.coalesces AS "coalesce", s.give_up_after, s.paused_at, s.disabled_at, s.disabled_why, s.missed_since, f.since AS failing_since, f.failures,
     f.last_outcome, f.last_status_code
 FROM statesvc.subscription s LEFT JOIN statesvc.subscription_failing f ON f.subscription_id = s.subscription_id
 WHERE s.subscription_id = %(subscription_id)s AND s.deleted_at IS NULL;
 
 -- name: page
 -- Subscriptions that are not deleted, the oldest first, after a position.
-SELECT s.subscription_id, s.created_at, s.created_by, s.url, s.carriers, s.statuses, s.types, s.payload, s.rate_per_second,
-    s.coalesces AS "coalesce", s.paused_at, s.disabled_at, s.disabled_why, s.missed_since, f.since AS failing_since, f.failures,
+SELECT s.subscription_id, s.created_at, s.created_by, s.url, s.carriers, s.statuses, s.types, s.shipments, s.payload, s.pii, s.signature,
+    s.rate_per_second, s.coalesces AS "coalesce", s.give_up_after, s.paused_at, s.disabled_at, s.disabled_why, s.missed_since, f.since AS failing_since, f.failures,
     f.last_outcome, f.last_status_code
 FROM statesvc.subscription s LEFT JOIN statesvc.subscription_failing f ON f.subscription_id = s.subscription_id
 WHERE s.deleted_at IS NULL AND (%(after_created_at)s::timestamptz IS NULL
@@ -25,16 +26,21 @@ ORDER BY s.created_at, s.subscription_id LIMIT %(limit)s;
 
 -- name: lock_secrets
 -- A subscription's sealed secrets and the time, for a rotation.
-SELECT sealed_secrets, statesvc.clock() FROM statesvc.subscription
+SELECT sealed_secrets, statesvc.clock(), signature FROM statesvc.subscription
 WHERE subscription_id = %(subscription_id)s AND deleted_at IS NULL FOR NO KEY UPDATE;
 
 -- name: read_secrets
 -- A subscription's sealed secrets and the time, for a test.
 SELECT sealed_secrets, statesvc.clock() FROM statesvc.subscription WHERE subscription_id = %(subscription_id)s AND deleted_at IS NULL;
 
+-- name: read_all_secrets
+-- The sealed secrets of several subscriptions and the time, for their public keys.
+SELECT subscription_id, sealed_secrets, statesvc.clock() FROM statesvc.subscription
+WHERE subscription_id = ANY (%(subscription_ids)s::uuid[]) AND deleted_at IS NULL;
+
 -- name: set_secrets
 -- Replaces the secrets.
-UPDATE statesvc.subscription SET sealed_secrets = %(sealed_secrets)b::bytea[] WHERE subscription_id = %(subscription_id)s;
+UPDATE statesvc.subscription SET sealed_secrets = %(sealed_secrets)b::bytea[], signature = %(signature)s WHERE subscription_id = %(subscription_id)s;
 
 -- name: change
 -- Changes where and what; the named columns only.
@@ -43,6 +49,10 @@ UPDATE statesvc.subscription SET
     carriers = CASE WHEN 'carriers' = ANY (%(named)s::text[]) THEN %(carriers)s::text[] ELSE carriers END,
     statuses = CASE WHEN 'statuses' = ANY (%(named)s::text[]) THEN %(statuses)s::text[] ELSE statuses END,
     types = CASE WHEN 'types' = ANY (%(named)s::text[]) THEN %(types)s::text[] ELSE types END,
+    shipments = CASE WHEN 'shipments' = ANY (%(named)s::text[]) THEN %(shipments)s::text[] ELSE shipments END,
+    payload = CASE WHEN 'payload' = ANY (%(named)s::text[]) THEN %(payload)s::text ELSE payload END,
+    pii = CASE WHEN 'pii' = ANY (%(named)s::text[]) THEN %(pii)s::boolean ELSE pii END,
+    give_up_after = CASE WHEN 'give_up_after' = ANY (%(named)s::text[]) THEN %(give_up_after)s::jsonb ELSE give_up_after END,
     rate_per_second = CASE WHEN 'rate_per_second' = ANY (%(named)s::text[]) THEN %(rate_per_second)s::float8 ELSE rate_per_second END,
     coalesces = CASE WHEN 'coalesce' = ANY (%(named)s::text[]) THEN %(coalesce)s::boolean ELSE coalesces END
 WHERE subscription_id = %(subscription_id)s AND deleted_at IS NULL;

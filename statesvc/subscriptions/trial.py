@@ -8,12 +8,12 @@ import orjson
 
 from events.entry import rfc3339
 from statesvc.notifier.sending import Answer, Sender
-from statesvc.notifier.signing import signed_headers
+from statesvc.notifier.signing import SigningKey, signed_headers
 
 TYPE = "subscription.test"
 
 
-async def try_out(sender: Sender, *, subscription_id: UUID, url: str, keys: tuple[bytes, ...], now: datetime) -> tuple[str, Answer]:
+async def try_out(sender: Sender, *, subscription_id: UUID, url: str, keys: tuple[SigningKey, ...], now: datetime) -> tuple[str, Answer]:
     """Sends it; returns its webhook-id and what came back."""
     webhook_id = f"t1-{secrets.token_hex(16)}"
     body = orjson.dumps({"type": TYPE, "timestamp": rfc3339(now), "data": {"subscription_id": str(subscription_id)}})

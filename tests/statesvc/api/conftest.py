@@ -27,6 +27,8 @@ from statesvc.http.key_store import create_key
 from statesvc.http.keys import Keys
 from statesvc.http.scope import Scope
 from statesvc.keys import load_keyring
+from statesvc.notifier.sending import Sender
+from statesvc.subscriptions.routes import routes as subscription_routes
 from statesvc.worker.apply import apply
 from statesvc.worker.reading import Read
 
@@ -151,8 +153,11 @@ async def api(database: Any, tmp_path: Path) -> AsyncIterator[Api]:
     async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
         await connection.execute("SET timezone = 'UTC'")
         keyring = await load_keyring(connection, MasterKeys([bytes(range(32))]))
-        app = build_app(routes(pool=pool, keyring=keyring, waker=waker, archive=tmp_path / "archive", backup_days=7), keys=Keys(pool))
-        async with TestClient(TestServer(app)) as client:
+        calls = routes(pool=pool, keyring=keyring, waker=waker, archive=tmp_path / "archive", backup_days=7)
+        sender = Sender(total_seconds=2)
+        subscriptions = subscription_routes(pool=pool, keyring=keyring, waker=waker, sender=sender, allowed=())
+        app = build_app([*calls, *subscriptions], keys=Keys(pool))
+        async with sender, TestClient(TestServer(app)) as client:
             yield Api(client, connection, Carriers(connection, keyring), keyring, waker.woken)
     await pool.close()
 

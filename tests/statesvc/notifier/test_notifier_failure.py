@@ -176,3 +176,19 @@ async def test_slots_that_become_free_during_a_claim_are_not_forgotten(
     monkeypatch.setattr("statesvc.notifier.loop.claim", claim_slowly)
     async with world.notifier(in_flight_max=16):
         await until(lambda: len(receiver.received) == 40, 5)
+
+
+async def test_what_is_too_old_for_its_type_is_buried_at_its_next_attempt_unsent(world: Any, receiver: Any, until: Any) -> None:
+    await world.subscribe(give_up_after={"shipment.status_changed": 3600.0})
+    await world.subscribe(give_up_after={"shipment.updated": 3600.0})
+    shipment_id, _ = await world.shipment()
+    await world.tell(shipment_id, 1)
+    await world.database.clock.advance(3600)
+    async with world.notifier() as notifier:
+        await until(lambda: receiver.received)
+        await until(lambda: notifier.in_flight == 0)
+    assert len(receiver.received) == 1, "the other subscription has no such bound"
+    ((detail,),) = await world.rows("SELECT detail FROM statesvc.dead_letter")
+    assert detail == "too old for its type after 0 attempts: `give_up_after_seconds` of the subscription"
+    assert await world.attempts() == [("delivered", 204, 1)]
+    assert await world.outbox() == []

@@ -75,3 +75,11 @@ async def test_in_a_pipeline_the_answer_comes_later(world: Any) -> None:
     async with world.connection.pipeline(), world.connection.transaction():
         pending = await write_notifications(world.connection, world.changes(uuid4(), 1))
     assert await pending.rows() == 1
+
+
+async def test_a_watched_shipment_is_told_whatever_its_discriminator_and_no_other(world: Any) -> None:
+    shipment_id, _ = await world.shipment()
+    other_id, _ = await world.shipment()
+    await world.subscribe(shipments=[f"ups/{shipment_id.hex}"])
+    assert await world.tell(other_id, 1) == 0
+    assert await world.tell(shipment_id, 1) == 1

@@ -1,5 +1,7 @@
 """`/v1/subscriptions` over HTTP, against a real database."""
 
+import base64
+import contextlib
 import os
 from collections.abc import AsyncIterator
 from typing import Any
@@ -9,6 +11,8 @@ import orjson
 import pytest
 from aiohttp import ClientResponse, web
 from aiohttp.test_utils import TestClient, TestServer
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from psycopg import AsyncConnection
 from standardwebhooks.webhooks import Webhook
 
@@ -122,7 +126,11 @@ async def test_a_subscription_is_made_and_its_secret_shown_once(api: Api) -> Non
         ({"carriers": []}, "/body/carriers"),
         ({"statuses": ["deliverd"]}, "/body/statuses/0"),
         ({"types": ["shipment.lost"]}, "/body/types/0"),
-        ({"payload": "full"}, "/body/payload"),
+        ({"payload": "fat"}, "/body/payload"),
+        ({"signature": "rsa"}, "/body/signature"),
+        ({"shipments": [{"carrier_id": "pigeon", "tracking_number": "1"}]}, "/body/shipments/0/carrier_id"),
+        ({"give_up_after_seconds": {"shipment.lost": 60}}, "/body/give_up_after_seconds/shipment.lost"),
+        ({"give_up_after_seconds": {"shipment.updated": 0}}, "/body/give_up_after_seconds/shipment.updated"),
         ({"secret": "whsec_mine"}, "/body/secret"),
     ],
 )
@@ -256,6 +264,85 @@ async def test_a_test_is_sent_once_signed_with_both_secrets_and_leaves_no_trace(
     for table in ("notification", "outbox", "attempt", "dead_letter"):
         assert await api.rows(f"SELECT FROM statesvc.{table}") == []
     assert (await api("GET", f"/{made['id']}"))[1]["state"] == "active"
+
+
+def verifies(shown: str, headers: dict[str, str], body: bytes) -> bool:
+    """Whether one of the Ed25519 signatures is of the public key, as Standard Webhooks 1.0.0 describes it."""
+    key = Ed25519PublicKey.from_public_bytes(base64.b64decode(shown.removeprefix("whpk_")))
+    content = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
+    for signature in headers["webhook-signature"].split():
+        version, _, encoded = signature.partition(",")
+        if version == "v1a":
+            with contextlib.suppress(InvalidSignature):
+                key.verify(base64.b64decode(encoded), content)
+                return True
+    return False
+
+
+async def test_ed25519_signs_with_a_key_whose_public_half_is_always_shown_also_through_a_rotation(api: Api, heard: Any) -> None:
+    url, got = heard
+    made = await api.make(url=url, signature="ed25519")
+    (first,) = made["public_keys"]
+    assert (made["secret"], made["signature"], first[:5]) == (None, "ed25519", "whpk_")
+    assert (await api("GET", f"/{made['id']}"))[1]["public_keys"] == [first]
+    await api("POST", f"/{made['id']}/test")
+    assert verifies(first, *got[0])
+    headers, body = got[0]
+    assert not verifies(first, headers, body + b" ")
+    _, rotated = await api("POST", f"/{made['id']}/rotate-secret")
+    second = rotated["public_keys"][0]
+    assert (rotated["public_keys"], second != first) == ([second, first], True)
+    await api("POST", f"/{made['id']}/test")
+    assert verifies(first, *got[1])
+    assert verifies(second, *got[1])
+    _, ended = await api("POST", f"/{made['id']}/rotate-secret", grace_hours=0)
+    assert len(ended["public_keys"]) == 1
+    await api("POST", f"/{made['id']}/test")
+    assert not verifies(second, *got[2])
+    assert verifies(ended["public_keys"][0], *got[2])
+
+
+async def test_a_rotation_may_go_from_one_kind_of_signature_to_the_other_with_both_meanwhile(api: Api, heard: Any) -> None:
+    url, got = heard
+    made = await api.make(url=url)
+    _, rotated = await api("POST", f"/{made['id']}/rotate-secret", signature="ed25519")
+    assert (rotated["signature"], rotated["secret"]) == ("ed25519", None)
+    await api("POST", f"/{made['id']}/test")
+    headers, body = got[0]
+    assert Webhook(made["secret"]).verify(body, headers)["type"] == "subscription.test"
+    assert verifies(rotated["public_keys"][0], headers, body)
+    _, again = await api("POST", f"/{made['id']}/rotate-secret")
+    assert again["signature"] == "ed25519", "it stays of its kind"
+
+
+async def test_shipments_are_watched_in_any_spelling(api: Api) -> None:
+    made = await api.make(shipments=[{"carrier_id": "ups", "tracking_number": "1z 99-1"}])
+    assert made["shipments"] == [{"carrier_id": "ups", "tracking_number": "1Z991"}]
+    _, changed = await api("PATCH", f"/{made['id']}", {"shipments": None})
+    assert changed["shipments"] is None
+
+
+async def test_personal_fields_take_the_scope_pii_and_are_recorded(api: Api) -> None:
+    wish = {"url": URL, "payload": "full", "pii": True}
+    assert (await api("POST", body=wish))[1]["code"] == "missing_scope"
+    assert (await api("POST", body={**wish, "payload": "thin"}))[0] == 422
+    plain = await api.make(payload="full")
+    assert (await api("PATCH", f"/{plain['id']}", {"pii": True}))[1]["code"] == "missing_scope"
+    reader = api.key
+    _, api.key = await create_key(api.connection, name="both", scopes=[Scope.SUBSCRIPTIONS, Scope.PII], created_by="test")
+    made = await api.make(**wish)
+    assert (made["payload"], made["pii"]) == ("full", True)
+    assert (await api("PATCH", f"/{plain['id']}", {"pii": True}))[1]["pii"] is True
+    actions = await api.rows("SELECT verb, canonical FROM statesvc.action WHERE target LIKE 'subscription %' ORDER BY batch_id")
+    assert [(verb, orjson.loads(canonical)["details"].get("pii")) for verb, canonical in actions] == [
+        ("subscription.create", False),
+        ("subscription.create", True),
+        ("subscription.change", True),
+    ]
+    api.key = reader
+    moved = await api("PATCH", f"/{made['id']}", {"url": "https://elsewhere.invalid/"})
+    assert moved[1]["code"] == "missing_scope", "nobody leads personal fields elsewhere who may not read them"
+    assert (await api("PATCH", f"/{made['id']}", {"pii": False}))[1]["pii"] is False
 
 
 async def test_a_rotation_without_grace_ends_the_former_secret_now(api: Api, heard: Any) -> None:

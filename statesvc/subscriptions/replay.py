@@ -1,0 +1,162 @@
+"""Telling a subscriber again what it missed in a range of time, or was told in it already.
+
+What was written for it goes back into the outbox under its webhook-id; changes of status that were never written, because it was disabled,
+are made from the log, under the id that they would have had: whoever dedupes on it sees each once. A range is worked off in pages, each a
+transaction with its own operator action, from a position that the caller hands back: a call that breaks off loses nothing, and one that
+is made twice puts nothing twice. Updates that kept the status are replayed where they were written; the log does not single them out.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from psycopg import AsyncConnection
+
+from events.entry import rfc3339
+from events.log.actions import record_action
+from events.sql.pending import columns
+from events.sql.queries import queries
+
+PAGE_ROWS: Final = 500
+WINDOW_ROWS: Final = 20_000
+"""Transitions that one page looks at: a filter that fits few of them costs no more."""
+CALL_ROWS: Final = 20_000
+CALL_SECONDS: Final = 15.0
+
+_SQL = queries("statesvc.subscriptions", "replay")
+
+
+class Position(NamedTuple):
+    """After this one: the time, the shipment and the sequence by which a range is ordered."""
+
+    at: datetime
+    shipment_id: UUID
+    sequence: int
+
+
+START: Final = Position(datetime(1, 1, 1, tzinfo=UTC), UUID(int=0), 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What to replay. `until` is exclusive; `open_end`: everything up to now. `delivered_too`: also what the subscriber has taken."""
+
+    subscription_id: UUID
+    since: datetime
+    until: datetime
+    open_end: bool
+    delivered_too: bool
+    dry_run: bool
+    actor: str
+    run_id: UUID
+
+
+@dataclass(slots=True)
+class Progress:
+    """What one call did, or would do. `after` None: the range is done."""
+
+    matched: int = 0
+    put: int = 0
+    """Now in the outbox, or to be put there."""
+    never_written: int = 0
+    """Of those: changes while nothing was collected."""
+    waiting: int = 0
+    """Were in the outbox anyway."""
+    delivered: int = 0
+    """Were left out, because the subscriber has them."""
+    after: Position | None = START
+
+
+class Standing(NamedTuple):
+    """Of a subscription that is not deleted."""
+
+    created_at: datetime
+    disabled: bool
+    now: datetime
+
+
+async def standing(connection: AsyncConnection[Any], subscription_id: UUID) -> Standing | None:
+    """None where there is no such subscription."""
+    row = await (await connection.execute(_SQL["standing"], {"subscription_id": subscription_id})).fetchone()
+    return None if row is None else Standing(*row)
+
+
+async def replay(connection: AsyncConnection[Any], order: Order, *, after: Position = START) -> Progress:
+    """Works on from `after`, so long and so far as one call may."""
+    progress, deadline = Progress(after=after), time.monotonic() + CALL_SECONDS
+    while progress.after is not None and progress.matched < CALL_ROWS and time.monotonic() < deadline:
+        await _page(connection, order, progress, progress.after)
+    if progress.after is None and not order.dry_run:
+        until = None if order.open_end else order.until
+        await connection.execute(_SQL["made_up_for"], {"subscription_id": order.subscription_id, "since": order.since, "until": until})
+    return progress
+
+
+class _Found(NamedTuple):
+    at: datetime
+    shipment_id: UUID
+    sequence: int
+    written: bool
+    waiting: bool
+    delivered: bool
+
+    @property
+    def position(self) -> Position:
+        return Position(self.at, self.shipment_id, self.sequence)
+
+
+async def _page(connection: AsyncConnection[Any], order: Order, progress: Progress, after: Position) -> None:
+    bounds = {"subscription_id": order.subscription_id, "since": order.since, "until": order.until, **after._asdict()}
+    row = await (await connection.execute(_SQL["window_end"], {**bounds, "window": WINDOW_ROWS}, binary=True)).fetchone()
+    end = None if row is None else Position(*row)
+    look = {"end_at": end and end.at, "end_shipment_id": end and end.shipment_id, "end_sequence": end and end.sequence}
+    cursor = await connection.execute(_SQL["page"], {**bounds, **look, "limit": PAGE_ROWS}, binary=True)
+    found = [_Found(*row) for row in await cursor.fetchall()]
+    wanted = [one for one in found if not one.waiting and (order.delivered_too or not one.delivered)]
+    progress.matched += len(found)
+    progress.waiting += sum(one.waiting for one in found)
+    progress.delivered += 0 if order.delivered_too else sum(one.delivered and not one.waiting for one in found)
+    if order.dry_run:
+        progress.put += len(wanted)
+        progress.never_written += sum(not one.written for one in wanted)
+    elif wanted:
+        put, never_written = await _put(connection, order, wanted)
+        progress.put += put
+        progress.never_written += never_written
+    progress.after = found[-1].position if len(found) == PAGE_ROWS else end
+
+
+async def _put(connection: AsyncConnection[Any], order: Order, wanted: Sequence[_Found]) -> tuple[int, int]:
+    rows = [(one.shipment_id, one.sequence, one.at, one.written) for one in wanted]
+    async with connection.transaction():
+        current = await standing(connection, order.subscription_id)
+        if current is None:
+            return 0, 0
+        cursor = await connection.execute(
+            _SQL["put"],
+            {
+                "subscription_id": order.subscription_id,
+                "now": current.now,
+                "actor": order.actor,
+                "why": "replayed with its range",
+                "run_id": order.run_id,
+                **columns(rows, ("shipment_ids", "sequences", "ats", "writtens")),
+            },
+        )
+        row = await cursor.fetchone()
+        put, never_written = row or (0, 0)
+        if put:
+            details = {
+                "run_id": str(order.run_id),
+                "since": rfc3339(order.since),
+                "until": rfc3339(order.until),
+                "delivered_too": order.delivered_too,
+                "put": put,
+                "never_written": never_written,
+            }
+            target = f"subscription {order.subscription_id}"
+            await record_action(connection, actor=order.actor, verb="subscription.replay", target=target, details=details)
+    return put, never_written

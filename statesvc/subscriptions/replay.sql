@@ -1,0 +1,96 @@
+-- name: window_end
+-- How far one look goes: the transition after so many; none when the range ends before.
+SELECT t.recorded_at, t.shipment_id, t.sequence FROM statesvc.transition t
+WHERE t.recorded_at >= %(since)s AND t.recorded_at < %(until)s
+    AND (t.recorded_at, t.shipment_id, t.sequence) > (%(at)s::timestamptz, %(shipment_id)s::uuid, %(sequence)s::int)
+ORDER BY t.recorded_at, t.shipment_id, t.sequence OFFSET %(window)s::int - 1 LIMIT 1;
+
+-- name: page
+-- The next of a range, up to the end of the look: what was written for the subscription, and changes of status that match it but were
+-- not, because it was disabled. With what became of each.
+WITH known AS (
+    SELECT n.created_at AS at, n.shipment_id, n.sequence, true AS written
+    FROM statesvc.notification n
+    WHERE n.subscription_id = %(subscription_id)s AND n.created_at >= %(since)s AND n.created_at < %(until)s
+        AND (n.created_at, n.shipment_id, n.sequence) > (%(at)s::timestamptz, %(shipment_id)s::uuid, %(sequence)s::int)
+        AND (%(end_at)s::timestamptz IS NULL OR (n.created_at, n.shipment_id, n.sequence)
+            <= (%(end_at)s::timestamptz, %(end_shipment_id)s::uuid, %(end_sequence)s::int))
+    ORDER BY n.created_at, n.shipment_id, n.sequence LIMIT %(limit)s
+), missed AS (
+    SELECT t.recorded_at AS at, t.shipment_id, t.sequence, false AS written
+    FROM statesvc.subscription s
+    CROSS JOIN statesvc.transition t
+    JOIN statesvc.stream k ON k.shipment_id = t.shipment_id
+    WHERE s.subscription_id = %(subscription_id)s AND t.recorded_at >= %(since)s AND t.recorded_at < %(until)s
+        AND (t.recorded_at, t.shipment_id, t.sequence) > (%(at)s::timestamptz, %(shipment_id)s::uuid, %(sequence)s::int)
+        AND (%(end_at)s::timestamptz IS NULL OR (t.recorded_at, t.shipment_id, t.sequence)
+            <= (%(end_at)s::timestamptz, %(end_shipment_id)s::uuid, %(end_sequence)s::int))
+        AND (s.types IS NULL OR 'shipment.status_changed' = ANY (s.types))
+        AND (s.statuses IS NULL OR t.to_status = ANY (s.statuses))
+        AND (s.carriers IS NULL OR k.carrier_id = ANY (s.carriers))
+        AND (s.shipments IS NULL OR k.carrier_id || '/' || k.number = ANY (s.shipments))
+        AND NOT EXISTS (SELECT FROM statesvc.notification n
+            WHERE n.shipment_id = t.shipment_id AND n.sequence = t.sequence AND n.subscription_id = s.subscription_id)
+    ORDER BY t.recorded_at, t.shipment_id, t.sequence LIMIT %(limit)s
+), next AS (
+    SELECT * FROM known UNION ALL SELECT * FROM missed ORDER BY at, shipment_id, sequence LIMIT %(limit)s
+)
+SELECT x.at, x.shipment_id, x.sequence, x.written, EXISTS (
+        SELECT FROM statesvc.outbox o
+        WHERE o.subscription_id = %(subscription_id)s AND o.shipment_id = x.shipment_id AND o.sequence = x.sequence) AS waiting,
+    x.written AND EXISTS (
+        SELECT FROM statesvc.attempt a
+        WHERE a.shipment_id = x.shipment_id AND a.sequence = x.sequence AND a.subscription_id = %(subscription_id)s
+            AND a.outcome = 'delivered') AS delivered
+FROM next x ORDER BY x.at, x.shipment_id, x.sequence;
+
+-- name: put
+-- Writes what was never written, from the log, under the webhook-id that it would have had, and puts all into the outbox; settles dead
+-- letters of theirs. Attempts are numbered on. Answers how many are in the outbox now, and how many of them were never written.
+WITH asked AS MATERIALIZED (
+    SELECT * FROM unnest(%(shipment_ids)b::uuid[], %(sequences)b::int[], %(ats)b::timestamptz[], %(writtens)b::boolean[])
+        AS u(shipment_id, sequence, at, written)
+), made AS (
+    INSERT INTO statesvc.notification
+        (shipment_id, sequence, subscription_id, created_at, occurred_at, webhook_id, type, carrier_id, tracking_number, from_status, to_status)
+    SELECT a.shipment_id, a.sequence, %(subscription_id)s::uuid, t.recorded_at, e.occurred_at,
+        'n1-' || left(encode(sha256(convert_to(
+            concat_ws(E'\x1f', %(subscription_id)s::uuid, a.shipment_id, a.sequence), 'UTF8')), 'hex'), 32),
+        'shipment.status_changed', e.carrier_id, convert_from(e.canonical, 'UTF8')::jsonb ->> 'tracking_number', t.from_status, t.to_status
+    FROM asked a
+    JOIN statesvc.transition t ON t.shipment_id = a.shipment_id AND t.sequence = a.sequence AND t.recorded_at = a.at
+    JOIN statesvc.event e ON e.shipment_id = a.shipment_id AND e.version = a.sequence
+        AND e.recorded_at BETWEEN a.at - interval '1 day' AND a.at + interval '1 day'
+    WHERE NOT a.written
+    ORDER BY a.shipment_id, a.sequence
+    ON CONFLICT DO NOTHING
+    RETURNING shipment_id, sequence
+), queued AS (
+    INSERT INTO statesvc.outbox (subscription_id, shipment_id, sequence, available_at, created_at, earlier_attempts)
+    SELECT %(subscription_id)s::uuid, a.shipment_id, a.sequence, %(now)s::timestamptz, %(now)s::timestamptz, least(30000, coalesce((
+            SELECT max(p.number) FROM statesvc.attempt p
+            WHERE p.shipment_id = a.shipment_id AND p.sequence = a.sequence AND p.subscription_id = %(subscription_id)s::uuid), 0))
+    FROM asked a
+    WHERE a.written OR EXISTS (SELECT FROM made m WHERE m.shipment_id = a.shipment_id AND m.sequence = a.sequence)
+    ORDER BY a.shipment_id, a.sequence
+    ON CONFLICT DO NOTHING
+    RETURNING shipment_id, sequence
+), resolved AS (
+    UPDATE statesvc.dead_letter d
+    SET resolved_at = %(now)s::timestamptz, resolution = 'replayed', resolved_by = %(actor)s, why = %(why)s, run_id = %(run_id)s::uuid
+    FROM queued q
+    WHERE d.kind = 'notification' AND d.resolved_at IS NULL AND d.webhook_id = 'n1-' || left(encode(sha256(convert_to(
+        concat_ws(E'\x1f', %(subscription_id)s::uuid, q.shipment_id, q.sequence), 'UTF8')), 'hex'), 32)
+)
+SELECT (SELECT count(*) FROM queued), (SELECT count(*) FROM made);
+
+-- name: made_up_for
+-- What was missed before `until` (NULL: at all) was told again.
+UPDATE statesvc.subscription SET missed_since = %(until)s::timestamptz
+WHERE subscription_id = %(subscription_id)s AND missed_since >= %(since)s::timestamptz
+    AND (%(until)s::timestamptz IS NULL OR missed_since < %(until)s::timestamptz);
+
+-- name: standing
+-- When the subscription was made, whether it is disabled, and the time.
+SELECT s.created_at, s.disabled_at IS NOT NULL, statesvc.clock() FROM statesvc.subscription s
+WHERE s.subscription_id = %(subscription_id)s AND s.deleted_at IS NULL;

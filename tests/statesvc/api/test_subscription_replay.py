@@ -1,0 +1,194 @@
+"""A subscriber is told a range again: what it was told and did not take, and what came while it was disabled; each under its one id."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from events.vocabulary import Status
+from statesvc.subscriptions import replay as replaying
+from statesvc.subscriptions.models import ReplayProgress
+
+PATH = "/v1/subscriptions"
+LONG_AGO = "2026-01-01T00:00:00Z"
+
+
+async def subscribe(api: Any, **wish: Any) -> str:
+    made = await api.call("POST", PATH, scopes="subscriptions", json={"url": "https://subscriber.invalid/", **wish})
+    assert made.status == 201, made.body
+    subscription_id: str = made.body["id"]
+    return subscription_id
+
+
+async def replay(api: Any, subscription_id: str, **wish: Any) -> Any:
+    reply = await api.call("POST", f"{PATH}/{subscription_id}/replay", scopes="subscriptions", json={"since": LONG_AGO, **wish})
+    if reply.status == 200:
+        ReplayProgress.model_validate(reply.body)
+    return reply.body
+
+
+def counts(body: Any) -> tuple[int, ...]:
+    return tuple(body[name] for name in ("matched", "put", "never_written", "waiting", "delivered"))
+
+
+async def rows(api: Any, query: str, *parameters: Any) -> list[Any]:
+    return list(await (await api.connection.execute(query, parameters)).fetchall())
+
+
+async def turn(api: Any, subscription_id: str, *, disabled: bool) -> None:
+    if disabled:
+        query = (
+            "UPDATE statesvc.subscription SET disabled_at = statesvc.clock(), missed_since = statesvc.clock() WHERE subscription_id = %s"
+        )
+        await api.carriers.execute(query, [subscription_id])
+    else:
+        assert (await api.call("POST", f"{PATH}/{subscription_id}/resume", scopes="subscriptions")).status == 200
+
+
+async def deliver_all(api: Any) -> None:
+    """As if each notification in the outbox had been taken at its second attempt."""
+    for number, outcome in ((1, "refused"), (2, "delivered")):
+        await api.carriers.execute(
+            "INSERT INTO statesvc.attempt (shipment_id, sequence, subscription_id, number, recorded_at, started_at, batch_id, ordinal,"
+            " webhook_id, outcome, duration_ms, leaf_hash, canonical)"
+            " SELECT shipment_id, sequence, subscription_id, %s, statesvc.clock(), statesvc.clock(), 1, 0, 'n1-', %s, 1,"
+            " sha256('\\x00'::bytea || '{}'::bytea), '{}' FROM statesvc.outbox",
+            [number, outcome],
+        )
+    await api.carriers.execute("DELETE FROM statesvc.outbox")
+
+
+async def test_what_came_while_it_was_disabled_is_written_from_the_log_under_the_id_that_it_would_have_had(api: Any, scan: Any) -> None:
+    witness, subscription_id = await subscribe(api), await subscribe(api)
+    await api.carriers.say(scan("1Z1", Status.PICKED_UP))
+    await turn(api, subscription_id, disabled=True)
+    await api.carriers.say(scan("1Z1", Status.IN_TRANSIT, minutes=5))
+    await api.carriers.say(scan("1z-2", Status.IN_TRANSIT, minutes=6))
+    refused = await replay(api, subscription_id)
+    assert refused["code"] == "conflict"
+    planned = await replay(api, subscription_id, dry_run=True)
+    assert counts(planned) == (3, 2, 2, 1, 0)
+    assert len(await rows(api, "SELECT FROM statesvc.outbox WHERE subscription_id = %s", subscription_id)) == 1, "a plan changes nothing"
+    await turn(api, subscription_id, disabled=False)
+    shown = (await api.get(f"{PATH}/{subscription_id}", scopes="subscriptions")).body
+    done = await replay(api, subscription_id, since=shown["missed_since"])
+    assert (counts(done), done["next_cursor"]) == ((2, 2, 2, 0, 0), None)
+    told = "SELECT shipment_id, sequence, type, carrier_id, tracking_number, from_status, to_status, occurred_at FROM statesvc.notification"
+    assert await rows(api, f"{told} WHERE subscription_id = %s ORDER BY 1, 2", subscription_id) == await rows(
+        api, f"{told} WHERE subscription_id = %s ORDER BY 1, 2", witness
+    )
+    digests = await rows(
+        api,
+        "SELECT webhook_id = 'n1-' || left(encode(sha256(convert_to(concat_ws(E'\\x1f', subscription_id, shipment_id, sequence), 'UTF8')),"
+        " 'hex'), 32) FROM statesvc.notification WHERE subscription_id = %s",
+        subscription_id,
+    )
+    assert digests == [(True,)] * 3
+    assert len(await rows(api, "SELECT FROM statesvc.outbox WHERE subscription_id = %s", subscription_id)) == 3
+    assert (await api.get(f"{PATH}/{subscription_id}", scopes="subscriptions")).body["missed_since"] is None
+    again = await replay(api, subscription_id)
+    assert counts(again) == (3, 0, 0, 3, 0), "a second replay puts nothing twice"
+    assert "outbox" in api.woken[-1]
+
+
+async def test_what_was_taken_is_left_out_unless_asked_for_and_attempts_are_numbered_on(api: Any, scan: Any) -> None:
+    subscription_id = await subscribe(api)
+    await api.carriers.say(scan("1Z1", Status.PICKED_UP))
+    await deliver_all(api)
+    assert counts(await replay(api, subscription_id)) == (1, 0, 0, 0, 1)
+    (before,) = await rows(api, "SELECT webhook_id FROM statesvc.notification")
+    assert counts(await replay(api, subscription_id, delivered_too=True)) == (1, 1, 0, 0, 0)
+    assert await rows(api, "SELECT attempts, earlier_attempts FROM statesvc.outbox") == [(0, 2)]
+    assert await rows(api, "SELECT webhook_id FROM statesvc.notification") == [before]
+
+
+async def test_dead_letters_of_what_is_replayed_are_settled(api: Any, scan: Any) -> None:
+    subscription_id = await subscribe(api)
+    await api.carriers.say(scan("1Z1", Status.PICKED_UP))
+    await api.carriers.execute(
+        "INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at, webhook_id, detail, attempts, subscription_id, shipment_id,"
+        " sequence) SELECT 'notification', 'delivery_exhausted', 'ups', statesvc.clock(), n.webhook_id, '', 10, n.subscription_id,"
+        " n.shipment_id, n.sequence FROM statesvc.notification n"
+    )
+    await api.carriers.execute("DELETE FROM statesvc.outbox")
+    done = await replay(api, subscription_id)
+    assert counts(done) == (1, 1, 0, 0, 0)
+    assert await rows(api, "SELECT resolution, run_id, resolved_by LIKE 'key:%%' FROM statesvc.dead_letter") == [
+        ("replayed", UUID(done["run_id"]), True)
+    ]
+    ((target, canonical),) = await rows(api, "SELECT target, canonical FROM statesvc.action WHERE verb = 'subscription.replay'")
+    assert target == f"subscription {subscription_id}"
+    assert b'"put":1' in canonical
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        ({}, 3),
+        ({"carriers": ["fedex"]}, 0),
+        ({"statuses": ["in_transit"]}, 2),
+        ({"types": ["shipment.updated"]}, 0),
+        ({"shipments": [{"carrier_id": "ups", "tracking_number": "1z 1"}]}, 2),
+        ({"shipments": [{"carrier_id": "fedex", "tracking_number": "1Z1"}]}, 0),
+    ],
+)
+async def test_only_what_the_subscription_wants_is_made(api: Any, scan: Any, filters: dict[str, Any], expected: int) -> None:
+    subscription_id = await subscribe(api, **filters)
+    await turn(api, subscription_id, disabled=True)
+    await api.carriers.say(scan("1Z1", Status.PICKED_UP))
+    await api.carriers.say(scan("1Z1", Status.IN_TRANSIT, minutes=5))
+    await api.carriers.say(scan("1Z2", Status.IN_TRANSIT, minutes=6))
+    assert counts(await replay(api, subscription_id, dry_run=True)) == (expected, expected, expected, 0, 0)
+
+
+async def test_a_range_is_worked_off_in_parts_that_neither_skip_nor_repeat(api: Any, scan: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replaying, "PAGE_ROWS", 2)
+    monkeypatch.setattr(replaying, "WINDOW_ROWS", 3)
+    monkeypatch.setattr(replaying, "CALL_ROWS", 3)
+    subscription_id = await subscribe(api, carriers=["ups"])
+    await turn(api, subscription_id, disabled=True)
+    for place in range(11):
+        await api.carriers.say(scan(f"1Z{place}", Status.IN_TRANSIT, minutes=place))
+        await api.carriers.say(scan(f"F{place}", Status.IN_TRANSIT, minutes=place), carrier_id="fedex")
+    await turn(api, subscription_id, disabled=False)
+    put, cursor, calls, runs = 0, None, 0, set()
+    while True:
+        done = await replay(api, subscription_id, cursor=cursor)
+        put, cursor, calls = put + done["put"], done["next_cursor"], calls + 1
+        runs.add(done["run_id"])
+        if cursor is None:
+            break
+    assert (put, len(runs)) == (11, 1)
+    assert calls > 2
+    assert len(await rows(api, "SELECT FROM statesvc.outbox")) == 11
+    assert (await replay(api, subscription_id, cursor="forged"))["code"] == "invalid_cursor"
+
+
+async def test_a_closed_range_ends_where_it_says_and_what_was_missed_after_it_stays_missed(api: Any, scan: Any) -> None:
+    subscription_id = await subscribe(api)
+    await turn(api, subscription_id, disabled=True)
+    await api.carriers.say(scan("1Z1", Status.PICKED_UP))
+    ((middle,),) = await rows(api, "SELECT statesvc.clock()")
+    await api.carriers.say(scan("1Z1", Status.IN_TRANSIT, minutes=5))
+    await turn(api, subscription_id, disabled=False)
+    assert counts(await replay(api, subscription_id, until=middle.isoformat())) == (1, 1, 1, 0, 0)
+    shown = (await api.get(f"{PATH}/{subscription_id}", scopes="subscriptions")).body
+    assert datetime.fromisoformat(shown["missed_since"]) == middle
+    assert counts(await replay(api, subscription_id, since=shown["missed_since"])) == (1, 1, 1, 0, 0)
+    assert (await api.get(f"{PATH}/{subscription_id}", scopes="subscriptions")).body["missed_since"] is None
+
+
+async def test_nothing_was_missed_before_the_subscription_was_made(api: Any, scan: Any) -> None:
+    await api.carriers.say(scan("1Z1", Status.PICKED_UP))
+    subscription_id = await subscribe(api)
+    done = await replay(api, subscription_id)
+    assert counts(done) == (0, 0, 0, 0, 0)
+    assert datetime.fromisoformat(done["since"]) > datetime.now(UTC) - timedelta(minutes=5)
+
+
+async def test_a_range_that_is_none_and_a_subscription_that_is_none_are_refused(api: Any) -> None:
+    subscription_id = await subscribe(api)
+    assert (await replay(api, subscription_id, until=LONG_AGO))["code"] == "invalid_request"
+    assert (await replay(api, "00000000-0000-0000-0000-000000000000"))["code"] == "not_found"
+    assert (await replay(api, subscription_id, since="yesterday"))["code"] == "invalid_request"
