@@ -267,18 +267,21 @@ class Protocol(RuleBasedStateMachine):
 
     @rule(place=PLACES)
     def replay(self, place: int) -> None:
-        """A dead letter goes back as if it had never been tried; not while its carrier is held."""
+        """A dead letter goes back as if it had never been tried, once; but not while its carrier is held."""
         if not self.buried:
             return
         message_id = sorted(self.buried)[place % len(self.buried)]
-        letter_id, carrier_id = self.run(
+        ((letter_id, carrier_id),) = self.run(
             "SELECT dead_letter_id, carrier_id FROM statesvc.dead_letter WHERE message_id = %s AND resolved_at IS NULL", message_id
-        )[0]
-        answers = self.run("SELECT obstacle FROM statesvc.replay_dead_letters(ARRAY[%s], 'me', '', gen_random_uuid())", letter_id)
-        assert answers == [("held" if carrier_id in self.held else None,)]
-        if carrier_id not in self.held:
-            del self.buried[message_id]
-            self.waiting[message_id] = Waiting(carrier_id, self.now)
+        )
+        query = "SELECT obstacle FROM statesvc.replay_dead_letters(ARRAY[%s::bigint], 'tester', '', gen_random_uuid())"
+        if carrier_id in self.held:
+            assert self.run(query, letter_id) == [("held",)]
+            return
+        assert self.run(query, letter_id) == [(None,)]
+        assert self.run(query, letter_id) == [("replayed",)]
+        del self.buried[message_id]
+        self.waiting[message_id] = Waiting(carrier_id, self.now)
 
     @rule(place=PLACES, seconds=st.integers(1, 60))
     def extend(self, place: int, seconds: int) -> None:
