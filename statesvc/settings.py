@@ -251,6 +251,19 @@ class SealerSettings(BaseSettings):
     """Name of the log in its checkpoints, like a URL without scheme; read once, when the first key is made. Default: one by chance."""
 
 
+class StreamSettings(BaseSettings):
+    """`GET /v1/stream`."""
+
+    model_config = _config("STREAM_")
+
+    clients_max: PositiveInt = 200
+    """Streams per process."""
+    clients_per_key_max: PositiveInt = 20
+    """Streams of one API key per process."""
+    send_seconds: Seconds = 10
+    """How long a client may take nothing of what is sent to it before it is cut off."""
+
+
 class TelemetrySettings(BaseSettings):
     """Seeing what happens."""
 
@@ -279,6 +292,7 @@ class Settings:
     operator: OperatorSettings
     archive: ArchiveSettings
     sealer: SealerSettings
+    stream: StreamSettings
     telemetry: TelemetrySettings
     webhook_secrets_by_carrier: Mapping[str, tuple[SecretStr, ...]]
     webhook_networks: Mapping[str, tuple[Network, ...]] = field(default_factory=dict)
@@ -323,6 +337,7 @@ def load_settings() -> Settings:
         operator=OperatorSettings(),
         archive=ArchiveSettings(),
         sealer=SealerSettings(),
+        stream=StreamSettings(),
         telemetry=TelemetrySettings(),
         webhook_secrets_by_carrier=read_webhook_secrets(os.environ),
         webhook_networks=read_webhook_networks(os.environ),

@@ -22,6 +22,11 @@ class MemoryBound:
         """True where `count` more bytes would fit."""
         return self.bytes_taken + count <= self._bytes_max
 
+    @property
+    def is_strained(self) -> bool:
+        """More than half is taken."""
+        return self.bytes_taken * 2 > self._bytes_max
+
     def take(self, count: int) -> bool:
         """Takes bytes; False (and nothing taken) where they do not fit."""
         if not self.has_room(count):

@@ -24,6 +24,7 @@ class Ingress:
 
     group_commit: GroupCommit
     routes: Sequence[Route]
+    memory: MemoryBound
 
 
 def build_ingress(
@@ -51,4 +52,4 @@ def build_ingress(
         waker=waker,
         telemetry=telemetry,
     )
-    return Ingress(group_commit, [*webhooks.routes(), *Tokens(doors, memory=memory).routes()])
+    return Ingress(group_commit, [*webhooks.routes(), *Tokens(doors, memory=memory).routes()], memory)

@@ -13,11 +13,16 @@ from statesvc.http.keys import Keys
 from statesvc.ingress.build import build_ingress
 from statesvc.notifier.sending import Sender
 from statesvc.roles.foundation import Launch, UnusableSettingError, foundation, pool_of
-from statesvc.roles.lifetime import Farewell, live
+from statesvc.roles.lifetime import Farewell, Part, live
 from statesvc.roles.limits import api_limits, ingress_limits
 from statesvc.roles.serving import as_part, serve
+from statesvc.sse.routes import routes as stream_routes
+from statesvc.sse.streams import Streams, bounds_of
 from statesvc.submission.routes import routes as submission_routes
 from statesvc.subscriptions.routes import routes as subscription_routes
+from statesvc.telemetry import names
+from statesvc.wakeup.channels import SEALED
+from statesvc.wakeup.listener import Listener
 
 
 async def run(launch: Launch) -> int:
@@ -50,6 +55,25 @@ async def run(launch: Launch) -> int:
             await ingress.group_commit.stop(grace_seconds=0 if base.signals.aborting.is_set() else grace_seconds)
 
         stack.push_async_callback(stop_storing)
+        listener = Listener(base.dsns.listen, [SEALED])
+        await listener.start()
+        stack.push_async_callback(listener.stop)
+        base.telemetry.observe(names.LISTENER_UP, lambda: [(float(listener.is_up), {})])
+        streams = Streams(
+            base.pool,
+            keys=keys,
+            listener=listener,
+            woken=listener.event(SEALED),
+            telemetry=base.telemetry,
+            bounds=bounds_of(settings.stream),
+            hindrance=lambda: ingress.memory.is_strained,
+        )
+
+        def drain() -> None:
+            # streams end now, not when the server stops: their clients come back elsewhere
+            base.readiness.drain()
+            streams.stop()
+
         calls = [
             *ingress.routes,
             *submission_routes(pool=base.pool, keyring=base.keyring, waker=base.waker, writer=launch.worker_id),
@@ -60,6 +84,7 @@ async def run(launch: Launch) -> int:
                 archive=archive_folder(settings),
                 backup_days=settings.keys.backup_days,
             ),
+            *stream_routes(streams),
             *subscription_routes(pool=base.pool, keyring=base.keyring, waker=base.waker, sender=sender, allowed=allowed),
         ]
         depths = Depths(base.pool)
@@ -69,9 +94,9 @@ async def run(launch: Launch) -> int:
         server = await serve(launch, base, keys=keys, routes=[*calls, *documentation])
         stack.push_async_callback(server.stop)
         return await live(
-            [as_part(server)],
-            helpers=[task for task in (base.waker.task, *ingress.group_commit.tasks) if task is not None],
+            [as_part(server), Part(name="streams", run=streams.run, stop=streams.stop)],
+            helpers=[task for task in (base.waker.task, listener.task, *ingress.group_commit.tasks) if task is not None],
             signals=base.signals,
-            drain=base.readiness.drain,
+            drain=drain,
             farewell=Farewell(grace_seconds=grace_seconds, drain_seconds=settings.http.drain_seconds),
         )

@@ -76,6 +76,8 @@ class Telemetry:
         self.archive_failures = self._counter(names.ARCHIVE_FAILURES)
         self.sealed_entries = self._counter(names.SEALED_ENTRIES)
         self.sealing_lag = self._histogram(names.SEALING_LAG)
+        self.stream_transitions = self._counter(names.STREAM_TRANSITIONS)
+        self.stream_ends = self._counter(names.STREAM_ENDS)
 
     @contextmanager
     def stage(self, stage: Stage, **attributes: str | int) -> Iterator[None]:

@@ -253,6 +253,27 @@ SEALER_REFUSES: Final = Metric(
     unit="1",
     description="1 while the log contradicts a head that was published: nothing is signed until a human has looked.",
 )
+STREAM_CLIENTS: Final = Metric(
+    name="statesvc.stream.clients",
+    instrument=Instrument.OBSERVED_GAUGE,
+    unit="{client}",
+    description="Clients of GET /v1/stream: live (at the end of the log), behind (reading older parts of it).",
+    attributes=(Attribute.STATE,),
+)
+STREAM_TRANSITIONS: Final = Metric(
+    name="statesvc.stream.transitions",
+    instrument=Instrument.COUNTER,
+    unit="{transition}",
+    description="Transitions sent to clients of the stream.",
+)
+STREAM_ENDS: Final = Metric(
+    name="statesvc.stream.ends",
+    instrument=Instrument.COUNTER,
+    unit="{stream}",
+    description="Streams that ended. cause: closed (by the client), slow (took nothing for too long), shed (the process is under strain), "
+    "stopping, revoked (its key), failed (the log could not be read).",
+    attributes=(Attribute.CAUSE,),
+)
 INBOX_DEPTH: Final = Metric(
     name="statesvc.inbox.depth",
     instrument=Instrument.OBSERVED_GAUGE,

@@ -6,11 +6,14 @@ from events.keyring import Keyring
 from statesvc.api.routes import routes
 from statesvc.http.keys import Connections
 from statesvc.http.openapi import build_document
+from statesvc.sse.routes import routes as stream_routes
+from statesvc.sse.streams import Streams
 
 
 def test_the_calls_are_described_as_valid_openapi() -> None:
     nothing = cast("Any", None)
-    calls = routes(pool=cast("Connections", nothing), keyring=cast("Keyring", nothing), waker=nothing, archive=None, backup_days=7)
+    read = routes(pool=cast("Connections", nothing), keyring=cast("Keyring", nothing), waker=nothing, archive=None, backup_days=7)
+    calls = [*read, *stream_routes(cast("Streams", nothing))]
     described = build_document(calls, version="1")
     OpenAPIV31SpecValidator(described).validate()
     scopes = {
@@ -24,6 +27,7 @@ def test_the_calls_are_described_as_valid_openapi() -> None:
         "GET /v1/shipments/{carrier_id}/{tracking_number}/history": ["read"],
         "GET /v1/shipments/{carrier_id}/{tracking_number}/audit": ["audit"],
         "GET /v1/feed": ["audit"],
+        "GET /v1/stream": ["read"],
         "GET /v1/checkpoint": ["read"],
         "GET /v1/checkpoint/keys": ["read"],
         "GET /v1/proofs/inclusion": ["read"],
@@ -50,5 +54,6 @@ def test_the_calls_are_described_as_valid_openapi() -> None:
         "PUT /v1/allotments/{carrier_id}": ["ops"],
         "GET /v1/workers": ["ops"],
     }
+    assert "text/event-stream" in described["paths"]["/v1/stream"]["get"]["responses"]["200"]["content"]
     move = described["components"]["schemas"]["AuditTransition"]["properties"]
     assert {"from", "to"} <= move.keys()

@@ -1,0 +1,25 @@
+-- name: transitions
+-- The transitions among the entries from index `begin` up to but not including `end`, each with its event. OFFSET 0 as in the feed.
+WITH page AS (
+    SELECT s.first_index, s.batch_id, s.recorded_at, greatest(%(begin)s - s.first_index, 0) AS low, %(end)s - s.first_index AS high
+    FROM statesvc.sealed_batch s
+    WHERE s.first_index >= coalesce((SELECT max(p.first_index) FROM statesvc.sealed_batch p WHERE p.first_index <= %(begin)s), 0)
+        AND s.first_index < %(end)s
+)
+SELECT t.log_index, e.carrier_id, convert_from(e.canonical, 'UTF8')::jsonb ->> 'tracking_number', t.from_status, t.to_status,
+    e.occurred_at, t.sequence, t.recorded_at
+FROM (
+    SELECT page.first_index + m.ordinal AS log_index, m.*
+    FROM page
+    CROSS JOIN LATERAL (
+        SELECT i.* FROM statesvc.transition i
+        WHERE i.batch_id = page.batch_id AND i.ordinal >= page.low AND i.ordinal < page.high AND i.recorded_at >= page.recorded_at
+        OFFSET 0
+    ) m
+) t
+LEFT JOIN LATERAL (
+    SELECT v.carrier_id, v.canonical, v.occurred_at FROM statesvc.event v
+    WHERE v.shipment_id = t.shipment_id AND v.version = t.sequence AND v.recorded_at = t.recorded_at
+    OFFSET 0
+) e ON true
+ORDER BY 1;
