@@ -7,16 +7,15 @@ key: after `erase` nobody can tell from the log which body it was.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final
 from uuid import UUID
+
+import orjson
 
 from events.canonical_json import canonical_bytes
 from events.entry import Leaf, attempt_document, leaf
-from events.sealing import SALT_BYTES, SealingKey, commitment, salted
+from events.sealing import SALT_BYTES, SealingKey, commitment, salted, unsalted
 from statesvc.notifier.claim import Delivery, Told
-from statesvc.notifier.sending import Answer
-
-SNIPPET_BYTES_MAX: Final = 1_000
+from statesvc.notifier.sending import RESPONSE_BYTES_MAX, Answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,9 +57,33 @@ def attempt_context(shipment_id: UUID, webhook_id: str, number: int) -> bytes:
     return b"attempt\x1f" + shipment_id.bytes + f"{webhook_id}\x1f{number}".encode()
 
 
-def attempt_part(body_salt: bytes, response: bytes) -> bytes:
-    """The part that is sealed: the salt of the body's commitment, and the beginning of the response as text."""
-    return canonical_bytes({"body_salt": body_salt.hex(), "response": response[:SNIPPET_BYTES_MAX].decode("utf-8", "replace")})
+def attempt_part(body_salt: bytes, response: bytes, headers: Sequence[tuple[str, str]] = ()) -> bytes:
+    """The part that is sealed: the salt of the body's commitment, and what is kept of the response, as text."""
+    part = {
+        "body_salt": body_salt.hex(),
+        "response": response[:RESPONSE_BYTES_MAX].decode("utf-8", "replace"),
+        "headers": [[name, _text(value)] for name, value in headers],
+    }
+    return canonical_bytes(part)
+
+
+def _text(value: str) -> str:
+    """What a peer sent as a header need not be UTF-8: aiohttp keeps such bytes as lone surrogates."""
+    return value.encode("utf-8", "replace").decode()
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What is kept of a subscriber's answer."""
+
+    text: str = field(repr=False)
+    headers: Sequence[tuple[str, str]] = field(repr=False)
+
+
+def response_of(salted_part: bytes) -> Response:
+    """From an opened part, also one of before headers were kept."""
+    part = orjson.loads(unsalted(salted_part))
+    return Response(part["response"], [(name, value) for name, value in part.get("headers", ())])
 
 
 def attempt_row(attempt: Attempt, *, key: SealingKey | None, recorded_at: datetime) -> AttemptRow:
@@ -68,7 +91,7 @@ def attempt_row(attempt: Attempt, *, key: SealingKey | None, recorded_at: dateti
     told, answer = attempt.told, attempt.answer
     salted_body = salted(attempt.body)
     salt = salted_body[:SALT_BYTES]
-    salted_part = salted(attempt_part(salt, answer.response))
+    salted_part = salted(attempt_part(salt, answer.response, answer.headers))
     webhook_id = told.notification.webhook_id
     duration_ms = round(answer.duration_seconds * 1000)
     document = attempt_document(

@@ -7,7 +7,7 @@ resolver, is bypassed by IP literals and by names that change their answer.
 import errno
 import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import TracebackType
@@ -22,6 +22,10 @@ from statesvc.notifier.schedule import parse_retry_after
 CONNECT_SECONDS: Final = 5.0
 TOTAL_SECONDS: Final = 15.0
 RESPONSE_BYTES_MAX: Final = 20_000
+HEADER_CHARS_MAX: Final = 4_096
+SECRET_HEADERS: Final = frozenset(
+    {"set-cookie", "set-cookie2", "authorization", "proxy-authorization", "authentication-info", "proxy-authenticate", "www-authenticate"}
+)
 _KEEPALIVE_SECONDS: Final = 4.0
 
 
@@ -34,13 +38,14 @@ class AddressRefusedError(OSError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What came back. `response` is the beginning of the body, at most 20 kB."""
+    """What came back. `response` is the beginning of the body, at most 20 kB; `headers` are those that hold no secret, at most 4 kB."""
 
     outcome: Outcome
     duration_seconds: float
     status_code: int | None = None
     retry_after_seconds: float | None = None
     response: bytes = field(default=b"", repr=False)
+    headers: Sequence[tuple[str, str]] = field(default=(), repr=False)
 
 
 class Sender:
@@ -83,6 +88,7 @@ class Sender:
                     status_code=response.status,
                     retry_after_seconds=parse_retry_after(response.headers.get("retry-after"), now=datetime.now(UTC)),
                     response=beginning,
+                    headers=_kept(response.headers.items()),
                 )
         except TimeoutError:
             outcome = Outcome.TIMED_OUT
@@ -97,6 +103,17 @@ class Sender:
         if not may_connect(where[0], self._allowed):
             raise AddressRefusedError
         return socket.socket(family=family, type=kind, proto=protocol)
+
+
+def _kept(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    kept, left = [], HEADER_CHARS_MAX
+    for name, value in headers:
+        left -= len(name) + len(value)
+        if left < 0:
+            break
+        if name.lower() not in SECRET_HEADERS:
+            kept.append((name.lower(), value))
+    return kept
 
 
 async def _beginning(response: ClientResponse) -> bytes:

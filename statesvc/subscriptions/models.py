@@ -186,6 +186,9 @@ class AttemptsParameters(PageParameters):
     """A page of what was tried for one subscription, the newest first."""
 
     subscription_id: UUID
+    responses: Annotated[
+        bool, Field(description="With what the receiver answered. It may repeat personal data: takes the scope `pii`, and is recorded.")
+    ] = False
 
 
 class FailingShown(BaseModel):
@@ -284,6 +287,10 @@ class AttemptShown(BaseModel):
     duration_ms: int
     started_at: AwareDatetime
     recorded_at: AwareDatetime
+    response: Annotated[
+        str | None, Field(description="The first 20 kB of the answer. null: not asked for, none came, or the shipment was erased.")
+    ]
+    response_headers: Annotated[list[tuple[str, str]] | None, Field(description="Without cookies and credentials.")]
 
 
 class TrialShown(BaseModel):

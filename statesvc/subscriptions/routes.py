@@ -18,6 +18,7 @@ from statesvc.http.paging import Page, PageParameters, decode_cursor, encode_cur
 from statesvc.http.problem import CREATED, NO_CONTENT, Code, Flaw, Problem
 from statesvc.http.scope import Scope
 from statesvc.notifier.addresses import Network
+from statesvc.notifier.evidence import Response
 from statesvc.notifier.sending import TOTAL_SECONDS, Sender
 from statesvc.subscriptions import store
 from statesvc.subscriptions.limiter import read_limiter
@@ -37,7 +38,7 @@ from statesvc.subscriptions.models import (
 )
 from statesvc.subscriptions.replay_call import absent, replay_routes
 from statesvc.subscriptions.secret import Secret
-from statesvc.subscriptions.store import Subscription, Switch, Wish
+from statesvc.subscriptions.store import Attempt, Subscription, Switch, Wish
 from statesvc.subscriptions.trial import try_out
 from statesvc.subscriptions.url import UrlRefusedError, checked_url
 from statesvc.wakeup.channels import OUTBOX
@@ -186,12 +187,16 @@ class Subscriptions:
         before = _position(
             asked.cursor, bound_to, 3, lambda at, batch_id, ordinal: (datetime.fromisoformat(at), int(batch_id), int(ordinal))
         )
+        if asked.responses:
+            _may_read_personal(request)
         await self._find(asked.subscription_id)
         async with self.pool.connection() as connection:
             found = await store.attempts(connection, asked.subscription_id, before=before, limit=asked.limit + 1)
+            if asked.responses and found:
+                await store.record_responses_read(connection, asked.subscription_id, actor=caller_of(request).actor)
         shown, more = found[: asked.limit], len(found) > asked.limit
         cursor = encode_cursor([shown[-1].recorded_at.isoformat(), shown[-1].batch_id, shown[-1].ordinal], bound_to) if more else None
-        items = [{name: value for name, value in asdict(one).items() if name in AttemptShown.model_fields} for one in shown]
+        items = [_attempt(one, one.response(self.keyring) if asked.responses else None) for one in shown]
         return answer({"items": items, "next_cursor": cursor})
 
     async def _checked_url(self, text: str) -> str:
@@ -235,6 +240,15 @@ def _there(found: Subscription | None, subscription_id: UUID) -> Subscription:
     if found is None:
         raise absent(subscription_id)
     return found
+
+
+def _attempt(one: Attempt, response: Response | None) -> dict[str, Any]:
+    stored = {
+        **asdict(one),
+        "response": None if response is None else response.text,
+        "response_headers": None if response is None else response.headers,
+    }
+    return {name: stored[name] for name in AttemptShown.model_fields}
 
 
 def _watched(shipments: Sequence[WatchedShipment] | None) -> list[str] | None:

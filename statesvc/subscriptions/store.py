@@ -14,6 +14,7 @@ from events.keyring import Keyring
 from events.log.actions import record_action
 from events.sealing import SealError
 from events.sql.queries import queries
+from statesvc.notifier.evidence import Response, attempt_context, response_of
 from statesvc.notifier.signing import SigningKey
 from statesvc.subscriptions.secret import Secret, SignatureKind, live, open_secrets, rotated, seal_secrets
 
@@ -102,6 +103,16 @@ class Attempt:
     tracking_number: str = field(repr=False)
     batch_id: int
     ordinal: int
+    sealed_part: bytes | None = field(repr=False)
+    sealed_key: bytes | None = field(repr=False)
+    """Of its shipment; None once erased."""
+
+    def response(self, keyring: Keyring) -> Response | None:
+        """What its receiver answered; None where it is erased or was never kept. `SealError` where it was changed."""
+        if self.sealed_part is None or self.sealed_key is None:
+            return None
+        key = keyring.open_shipment_key(self.sealed_key, self.shipment_id)
+        return response_of(key.open(self.sealed_part, attempt_context(self.shipment_id, self.webhook_id, self.number)))
 
 
 async def create(connection: AsyncConnection[Any], keyring: Keyring, wish: Wish, *, actor: str) -> tuple[UUID, Secret]:
@@ -247,6 +258,12 @@ async def attempts(
         },
     )
     return await cursor.fetchall()
+
+
+async def record_responses_read(connection: AsyncConnection[Any], subscription_id: UUID, *, actor: str) -> None:
+    """Somebody was shown what the receiver answered: it may repeat personal data."""
+    async with connection.transaction():
+        await _record(connection, "read_personal", subscription_id, actor=actor, details={"call": "attempts"})
 
 
 def _listed(words: Sequence[str] | None) -> list[str] | None:

@@ -87,8 +87,9 @@ WHERE subscription_id = %(subscription_id)s AND deleted_at IS NULL;
 -- name: attempts
 -- What was tried for a subscription, the newest first, before a position.
 SELECT a.webhook_id, a.shipment_id, a.sequence, a.number, a.outcome, a.status_code, a.duration_ms, a.started_at, a.recorded_at,
-    n.type, n.carrier_id, n.tracking_number, a.batch_id, a.ordinal
+    n.type, n.carrier_id, n.tracking_number, a.batch_id, a.ordinal, a.sealed_part, k.sealed_key
 FROM statesvc.attempt a
+LEFT JOIN statesvc.stream k ON k.shipment_id = a.shipment_id
 JOIN statesvc.notification n
     ON n.shipment_id = a.shipment_id AND n.sequence = a.sequence AND n.subscription_id = a.subscription_id
 WHERE a.subscription_id = %(subscription_id)s

@@ -355,3 +355,29 @@ async def test_a_notifier_that_is_stopped_before_it_runs_ends_at_once(world: Any
         if stop_first:
             notifier.stop()
     assert receiver.received == []
+
+
+async def test_what_the_receiver_answered_is_kept_sealed_without_its_secrets(world: Any, receiver: Any, until: Any) -> None:
+    subscription_id = await world.subscribe()
+    shipment_id, _ = await world.shipment()
+
+    async def answer(_got: Any) -> web.StreamResponse:
+        headers = {"Set-Cookie": "session=secret", "Authorization": "Bearer secret", "X-Request-Id": "7"}
+        return web.Response(status=422, text="no such Alice" + "x" * 30_000, headers=headers)
+
+    receiver.answer = answer
+    await world.tell(shipment_id, 1)
+    async with world.notifier() as notifier:
+        await until(lambda: receiver.received)
+        await until(lambda: notifier.in_flight == 0)
+    (attempt,) = await store.attempts(world.connection, subscription_id, before=None, limit=10)
+    response = attempt.response(world.keyring)
+    assert response is not None
+    assert response.text == "no such Alice" + "x" * (20_000 - len("no such Alice"))
+    assert ("x-request-id", "7") in response.headers
+    assert not {"set-cookie", "authorization"} & {name for name, _ in response.headers}
+    assert attempt.sealed_part is not None
+    assert b"Alice" not in attempt.sealed_part
+    await world.connection.execute("UPDATE statesvc.stream SET sealed_key = NULL, erased_at = statesvc.clock()")
+    (erased,) = await store.attempts(world.connection, subscription_id, before=None, limit=10)
+    assert erased.response(world.keyring) is None

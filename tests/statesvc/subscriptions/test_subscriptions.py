@@ -381,7 +381,14 @@ async def test_attempts_are_listed_newest_first_and_paged(api: Api) -> None:
         "duration_ms": 12,
         "started_at": "",
         "recorded_at": "",
+        "response": None,
+        "response_headers": None,
     }
+    assert (await api("GET", f"/{made['id']}/attempts", responses="true"))[1]["code"] == "missing_scope"
+    _, api.key = await create_key(api.connection, name="both", scopes=[Scope.SUBSCRIPTIONS, Scope.PII], created_by="test")
+    status, shown = await api("GET", f"/{made['id']}/attempts", responses="true")
+    assert (status, shown["items"][0]["response"]) == (200, None)
+    assert await api.rows("SELECT target FROM statesvc.action WHERE verb = 'read_personal'") == [(f"subscription {made['id']}",)]
 
 
 async def test_the_calls_take_the_scope_subscriptions(api: Api) -> None:
