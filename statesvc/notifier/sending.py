@@ -7,15 +7,16 @@ resolver, is bypassed by IP literals and by names that change their answer.
 import errno
 import socket
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Final, Self
 
 from aiohttp import ClientConnectorError, ClientError, ClientResponse, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
+from yarl import URL
 
-from statesvc.notifier.addresses import Network, may_connect
+from statesvc.notifier.addresses import Network, is_allowed, may_connect
 from statesvc.notifier.outcome import Outcome, outcome_of
 from statesvc.notifier.schedule import parse_retry_after
 
@@ -57,30 +58,37 @@ class Sender:
         self._allowed = tuple(allowed)
         self._timeout = ClientTimeout(total=total_seconds, connect=connect_seconds, sock_connect=connect_seconds)
         self._session: ClientSession | None = None
+        self._plain_session: ClientSession | None = None
 
     async def __aenter__(self) -> Self:
-        self._session = ClientSession(
+        self._session, self._plain_session = self._client(self._open_socket), self._client(self._open_plain_socket)
+        return self
+
+    def _client(self, open_socket: Callable[[tuple[Any, ...]], socket.socket]) -> ClientSession:
+        return ClientSession(
             # shorter than what servers keep idle connections for, so that a POST seldom meets one that is being closed
-            connector=TCPConnector(limit=0, socket_factory=self._open_socket, keepalive_timeout=_KEEPALIVE_SECONDS),
+            connector=TCPConnector(limit=0, socket_factory=open_socket, keepalive_timeout=_KEEPALIVE_SECONDS),
             cookie_jar=DummyCookieJar(),
             timeout=self._timeout,
             auto_decompress=False,
             trust_env=False,
         )
-        return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        session, self._session = self._session, None
-        if session is not None:
-            await session.close()
+        sessions = self._session, self._plain_session
+        self._session = self._plain_session = None
+        for session in sessions:
+            if session is not None:
+                await session.close()
 
     async def send(self, url: str, *, headers: Mapping[str, str], body: bytes) -> Answer:
         """Posts `body`. Every failure of the other side is an answer, not an exception."""
-        if self._session is None:
+        session = self._plain_session if URL(url).scheme == "http" else self._session
+        if session is None:
             raise RuntimeError("the sender is not open: use it as `async with`")
         started = time.monotonic()
         try:
-            async with self._session.post(url, data=body, headers=headers, allow_redirects=False) as response:
+            async with session.post(url, data=body, headers=headers, allow_redirects=False) as response:
                 beginning = await _beginning(response)
                 return Answer(
                     outcome=outcome_of(response.status),
@@ -103,6 +111,12 @@ class Sender:
         if not may_connect(where[0], self._allowed):
             raise AddressRefusedError
         return socket.socket(family=family, type=kind, proto=protocol)
+
+    def _open_plain_socket(self, address: tuple[Any, ...]) -> socket.socket:
+        """A name that was in an allowed network when its URL was taken may be elsewhere now: nothing goes there unencrypted."""
+        if not is_allowed(address[4][0], self._allowed):
+            raise AddressRefusedError
+        return self._open_socket(address)
 
 
 def _kept(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:

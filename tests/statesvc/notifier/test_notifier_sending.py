@@ -64,9 +64,30 @@ async def test_a_redirect_is_a_refusal_and_never_followed(receiver: Any) -> None
     ],
 )
 async def test_a_private_address_is_refused_however_it_is_written(receiver: Any, host: str, outcome: Outcome) -> None:
-    answer = await send(receiver.url.replace("127.0.0.1", host), allowed=())
-    assert answer.outcome is outcome
+    url = receiver.url.replace("127.0.0.1", host)
+    for scheme in ("http", "https"):
+        answer = await send(url.replace("http", scheme), allowed=())
+        assert answer.outcome is outcome
     assert receiver.received == []
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("10.0.0.1", "172.16.0.1", "192.168.1.1", "100.64.0.1", "169.254.169.254", "168.63.129.16", "0.0.0.0", "[::]", "[::1]"),  # noqa: S104
+        *("[::ffff:169.254.169.254]", "[::ffff:a00:1]", "[64:ff9b::7f00:1]", "[64:ff9b::a9fe:a9fe]", "[2002:7f00:1::]"),
+        *("[fd00:ec2::254]", "[fc00::1]", "[fe80::1]", "[ff02::1]", "[2001:db8::1]", "[::7f00:1]"),
+    ],
+)
+async def test_nothing_is_connected_to_inside_whatever_the_form_of_the_literal(host: str) -> None:
+    answer = await send(f"https://{host}/hook", allowed=())
+    assert answer.outcome is Outcome.ADDRESS_REFUSED
+
+
+@pytest.mark.parametrize("host", ["8.8.8.8", "[2606:4700::1111]"])
+async def test_plain_http_is_spoken_in_allowed_networks_only(host: str, receiver: Any) -> None:
+    assert (await send(f"http://{host}/hook")).outcome is Outcome.ADDRESS_REFUSED
+    assert (await send(receiver.url)).outcome is Outcome.DELIVERED
 
 
 async def test_a_name_that_changes_its_answer_after_the_check_is_still_refused(receiver: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,10 +99,12 @@ async def test_a_name_that_changes_its_answer_after_the_check_is_still_refused(r
             return
 
     async with Sender() as sender:
-        assert sender._session is not None  # noqa: SLF001 - the resolver is what an attacker controls
-        monkeypatch.setattr(sender._session.connector, "_resolver", Rebinding())  # noqa: SLF001
-        answer = await sender.send(receiver.url.replace("127.0.0.1", "rebinding.invalid"), headers=HEADERS, body=b"{}")
-    assert answer.outcome is Outcome.ADDRESS_REFUSED
+        for session in (sender._session, sender._plain_session):  # noqa: SLF001 - the resolver is what an attacker controls
+            assert session is not None
+            monkeypatch.setattr(session.connector, "_resolver", Rebinding())
+        for scheme in ("http", "https"):
+            url = receiver.url.replace("127.0.0.1", "rebinding.invalid").replace("http", scheme)
+            assert (await sender.send(url, headers=HEADERS, body=b"{}")).outcome is Outcome.ADDRESS_REFUSED
     assert receiver.received == []
 
 
