@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,11 +16,13 @@ from statesvc.http.scope import Scope
 from statesvc.sse import strain
 from statesvc.sse.routes import StreamedTransition
 from statesvc.sse.streams import Bounds
+from statesvc.sse.window import Window
 from tests.statesvc.log.story import Story, scan
 from tests.statesvc.sse.conftest import Stage
 
 TRANSITIONS = 10_000
 DROPS = 50
+KILL = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND application_name = ANY (%s)"
 
 
 def indexes(received: list[Any]) -> list[int]:
@@ -37,13 +40,24 @@ async def until_let_in(stage: Stage) -> None:
             await asyncio.sleep(0.02)
 
 
-async def test_a_client_dropped_at_random_resumes_to_exactly_the_full_sequence(stage: Stage) -> None:
+@pytest.mark.parametrize(("transitions", "window", "page"), [(TRANSITIONS, 60, 97), (2_000, 4096, 2_000)])
+async def test_a_client_dropped_at_random_resumes_to_exactly_the_full_sequence(
+    staged: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, transitions: int, window: int, page: int
+) -> None:
+    # narrow: it keeps falling out of the window, and pages end within batches
+    monkeypatch.setattr("statesvc.sse.tail.Window", partial(Window, frames_max=window))
+    monkeypatch.setattr("statesvc.sse.pages.ENTRIES_MAX", page)
+    async with staged() as stage:
+        await resume(stage, transitions)
+
+
+async def resume(stage: Stage, transitions: int) -> None:
     chance = random.Random(7)
-    drops = sorted(chance.sample(range(TRANSITIONS), DROPS))
+    drops = sorted(chance.sample(range(transitions), DROPS))
     seen: list[Any] = []
 
     async def write() -> None:
-        numbers = [f"1Z{place:06d}" for place in range(TRANSITIONS // 5)]
+        numbers = [f"1Z{place:06d}" for place in range(transitions // 5)]
         while numbers:
             some = chance.randint(1, 60)
             await stage.move(numbers[:some])
@@ -54,14 +68,14 @@ async def test_a_client_dropped_at_random_resumes_to_exactly_the_full_sequence(s
 
     writing = asyncio.create_task(write())
     last: dict[str, str] = {}
-    for drop in [*drops, TRANSITIONS]:
+    for drop in [*drops, transitions]:
         async with stage.source("/v1/stream?after=-1", **last) as source:
             while len(seen) < drop:
                 seen += await source.next()
         last = {"Last_Event_ID": seen[-1].id} if seen else {}
     await writing
     truth = await stage.truth()
-    assert len(truth) == TRANSITIONS
+    assert len(truth) == transitions
     assert [block.data for block in seen] == truth
     assert indexes(seen) == [each["log_index"] for each in truth]
     assert {block.name for block in seen} == {"shipment.status_changed"}
@@ -287,3 +301,16 @@ async def test_only_transitions_are_looked_at_by_their_batch(stage: Stage) -> No
     assert "Seq Scan" not in plan
     assert "_batch_id_ordinal_idx" in plan
     assert "sealed_batch_pkey" in plan
+
+
+async def test_losing_every_connection_loses_no_transition(stage: Stage, database: Any) -> None:
+    async with stage.source() as live:
+        for place in range(3):
+            await stage.move([f"1Z{place}"])
+            await stage.log.seal()
+            async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as other:
+                await other.execute(KILL, (["sse-test", "statesvc listener"],))
+            # nobody says that there is a new checkpoint: the listener looks after it has come back
+            async with asyncio.timeout(20):
+                told = await live.next(5)
+            assert [block.data for block in told] == (await stage.truth())[place * 5 :]
