@@ -1,7 +1,7 @@
 """The worker's loop: clear the wake flag, claim, hand the batch over, claim again; sleep when nothing is there.
 
 One claimer and a few batches in progress: while one batch waits for the database the next is read. A batch grows with the
-backlog, so that a quiet inbox is served at once and a full one cheaply.
+backlog, so that a quiet inbox is served at once and a full one cheaply; but not at the cost of a quiet carrier (`share`).
 """
 
 import asyncio
@@ -25,6 +25,7 @@ from statesvc.wakeup.waker import Waker
 from statesvc.worker.batch import Workshop, process
 from statesvc.worker.failures import again_seconds
 from statesvc.worker.lease import LeaseLostError, under_lease
+from statesvc.worker.share import Growth, apart
 from statesvc.worker.turns import Turns
 
 _CANCEL_SECONDS: Final = 2.0
@@ -75,13 +76,13 @@ class Worker:
 
     async def run(self) -> None:
         """Works until stopped. Raises when a batch meets a defect."""
-        size = self._pace.batch_min
+        growth = Growth(least=self._pace.batch_min, most=self._pace.batch_max)
         failures = 0
         try:
             while await self._at_most_running(self._pace.batches_in_progress - 1):
                 self._woken.clear()
                 try:
-                    messages = await self._claim(size)
+                    messages = await self._claim(growth.size)
                     pause = 0.0 if messages else await self._pause()
                     failures = 0
                 except Exception:
@@ -93,9 +94,11 @@ class Worker:
                 elif messages[0].is_suspect:
                     await self._work_alone(messages)
                 else:
-                    size = min(self._pace.batch_max, size * 2) if len(messages) >= size else max(self._pace.batch_min, size // 2)
+                    quiet, rest = apart(messages)
+                    growth.claimed(len(messages), quiet=bool(quiet), now=time.monotonic())
                     self._turns.served()
-                    self._start(messages)
+                    for batch in filter(None, (quiet, rest)):
+                        self._start(batch)
         finally:
             await self._drain()
 
