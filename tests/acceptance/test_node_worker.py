@@ -34,10 +34,11 @@ from tests.postgres import Server
 
 GRANTS: Final = """
     GRANT USAGE ON SCHEMA statesvc TO {role};
-    GRANT SELECT ON statesvc.inbox, statesvc.body, statesvc.lane, statesvc.rollout, statesvc.normalized TO {role};
+    GRANT SELECT ON statesvc.inbox, statesvc.body, statesvc.body_kept, statesvc.lane, statesvc.allotment, statesvc.rollout,
+        statesvc.normalized TO {role};
     GRANT UPDATE ON statesvc.inbox, statesvc.lane TO {role};
     GRANT DELETE ON statesvc.inbox TO {role};
-    GRANT INSERT ON statesvc.normalized, statesvc.dead_letter TO {role};
+    GRANT INSERT ON statesvc.normalized, statesvc.dead_letter, statesvc.message_attempt TO {role};
     GRANT SELECT ON statesvc.test_clock TO {role};
 """
 """What docs/claim-protocol.md says that a foreign worker's role needs, and the clock of the tests."""
