@@ -33,3 +33,9 @@ def test_a_carrier_knows_no_other_carrier(graph: grimp.ImportGraph, module: str)
     own = carrier_of(graph, module)
     assert own is not None, "a module here is registered in CARRIERS, or starts with the name of one that is"
     assert {name for name in imported_here(graph, f"{HOME}.{module}") if carrier_of(graph, name) != own} == set()
+
+
+def test_no_module_of_the_tests_bears_the_name_of_one_of_ours() -> None:
+    """pytest puts the folder of each test on the path, for children too: there the module would stand for the package."""
+    named = {path.stem for path in Path(__file__).parent.rglob("*.py")} & {"events", "projections", "statesvc", "migrations"}
+    assert named == set()

@@ -15,7 +15,7 @@ from statesvc.notifier.limiter.signal import signal_of
 from statesvc.notifier.limiter.subscription import Allowance, End, Permit
 from statesvc.notifier.outcome import Outcome, outcome_of
 from statesvc.notifier.schedule import next_delay_seconds
-from tests.simulation.events import Events
+from tests.simulation.happenings import Events
 from tests.simulation.receivers import Behaviour, Reply
 
 CLAIM_SECONDS: Final = 0.004

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from statesvc.notifier.limiter.permits import Permits
-from tests.simulation.events import Events
+from tests.simulation.happenings import Events
 from tests.simulation.notifier import Fixed, Notifier, Subscriber
 from tests.simulation.receivers import Behaviour, Collapsing, Dead, RateLimited, Reply, Slow
 from tests.simulation.scenarios import BEGINS, ENDS, SCENARIOS, adaptive, run, seconds_to_recover
