@@ -73,7 +73,9 @@ async def create_database(server: Server, template: str = TEMPLATE) -> str:
     name = f"test_{uuid4().hex}"
     async with await AsyncConnection.connect(server.superuser_dsn, autocommit=True) as connection:
         await connection.execute(
-            sql.SQL("CREATE DATABASE {} TEMPLATE {} OWNER statesvc_owner").format(sql.Identifier(name), sql.Identifier(template))
+            sql.SQL("CREATE DATABASE {} TEMPLATE {} OWNER statesvc_owner STRATEGY file_copy").format(
+                sql.Identifier(name), sql.Identifier(template)
+            )
         )
     return name
 
