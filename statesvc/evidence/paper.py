@@ -1,5 +1,6 @@
 """The story on paper: a PDF with its own fonts, page numbers, and the same words as the page."""
 
+import logging
 import warnings
 from collections.abc import Iterable, Sequence
 from importlib.resources import as_file, files
@@ -86,6 +87,8 @@ class _Paper(FPDF):
 
 def paper(story: Story) -> bytes:
     """A PDF."""
+    # it tells of each table of the font that it leaves out
+    logging.getLogger("fontTools").setLevel(logging.WARNING)
     with warnings.catch_warnings():
         # the library warns where it subsets a font's optional tables
         warnings.simplefilter("ignore")
