@@ -201,6 +201,11 @@ def _timed(text: bytes, seconds: int) -> bytes:
     return f"cosignature/v1\ntime {seconds}\n".encode() + text
 
 
+def signing_key_ids(note: str | bytes) -> frozenset[bytes]:
+    """The ids of the keys that are said to have signed a note; unchecked. Raises NoteError."""
+    return frozenset(material[:4] for _, material in _split(note)[1])
+
+
 def read_checkpoint(note: str | bytes) -> Checkpoint:
     """What a note says, whoever signed it. Raises NoteError."""
     return _parse(_split(note)[0])

@@ -44,3 +44,8 @@ def body_context(message_id: UUID) -> bytes:
 def part_context(shipment_id: UUID, event_id: str) -> bytes:
     """What the personal part of an event is bound to."""
     return b"part\x1f" + shipment_id.bytes + event_id.encode()
+
+
+def attempt_context(shipment_id: UUID, webhook_id: str, number: int) -> bytes:
+    """What the sealed part of an attempt is bound to."""
+    return b"attempt\x1f" + shipment_id.bytes + f"{webhook_id}\x1f{number}".encode()

@@ -2,8 +2,9 @@
 
 The key is a function of the one event, so that any order of arrival gives the same order of folding: (time, rank, event key).
 A scan known to the day sorts at the day's start up to rank 3 and at its end above. An enrichment has the time of its anchor and a rank
-above all scans, so it sorts after its anchor whatever that is, then by its stamp and value. A correction sorts after both: what
-takes back "the previous event" must find that event before it.
+above all scans, so it sorts after its anchor whatever that is, then by its stamp and value; so does a carrier's own event of who
+signed, which often has the time of the delivery that was signed for. A correction sorts after both: what takes back "the previous
+event" must find that event before it.
 """
 
 from collections.abc import Mapping
@@ -11,8 +12,11 @@ from dataclasses import field
 from datetime import UTC, datetime, timezone
 from typing import Any, Final
 
+from msgspec import convert
+
 from events.event import Event, value
 from events.vocabulary import RANK, Kind, Reason, Status, TimePrecision
+from projections.logged import LoggedFact
 
 SortKey = tuple[int, int, str, str, str]
 """(microseconds since 1970, rank, event key); the event key is the event id, of an enrichment (stamp, value, event id)."""
@@ -65,6 +69,11 @@ class Fact:
         """Whether this is a value added to an earlier event."""
         return self.anchor is not None and self.kind is Kind.INFO
 
+    @property
+    def tells_signer(self) -> bool:
+        """Whether this is a carrier's own event of who signed for the delivery before it."""
+        return self.kind is Kind.INFO and self.anchor is None and self.signer_digest is not None
+
 
 def _sort_key(fact: Fact) -> SortKey:
     rank = 0
@@ -72,7 +81,7 @@ def _sort_key(fact: Fact) -> SortKey:
         rank = RANK[fact.status]
     elif fact.kind is Kind.CORRECTION:
         rank = CORRECTION_RANK
-    elif fact.anchor is not None and fact.kind is Kind.INFO:
+    elif fact.kind is Kind.INFO and (fact.anchor is not None or fact.signer_digest is not None):
         rank = ENRICHMENT_RANK
     when = fact.instant
     if fact.precision is TimePrecision.DAY:
@@ -83,7 +92,7 @@ def _sort_key(fact: Fact) -> SortKey:
         )
     since = when - _EPOCH
     microseconds = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
-    if rank == ENRICHMENT_RANK:
+    if rank == ENRICHMENT_RANK and fact.enriches:
         digest = fact.signer_digest.hex() if fact.signer_digest else ""
         return (microseconds, rank, fact.stamp, fact.estimated_delivery or digest, fact.event_id)
     return (microseconds, rank, fact.event_id, "", "")
@@ -121,28 +130,32 @@ def fact_of(event: Event, *, signer_digest: bytes | None, version: int = 0) -> F
 
 
 def fact_from_canonical(document: Mapping[str, Any]) -> Fact:
-    """The fact of an event in the log, from its parsed canonical bytes; equal to the one that `fact_of` gave when it was appended.
+    """The fact of an event in the log, from its parsed canonical bytes."""
+    return fact_from_log(convert(document, LoggedFact))
+
+
+def fact_from_log(logged: LoggedFact) -> Fact:
+    """The fact of an event in the log; equal to the one that `fact_of` gave when it was appended.
 
     An event with a word of a later version moves nothing: of a kind that is not known it is an `info` about nothing, a status that is
     not known is none, a precision that is not known is to the second.
     """
-    digest = document.get("signer_digest")
-    raw = document["raw"]
-    kind = _KINDS.get(document["kind"])
+    digest = logged.signer_digest
+    kind = _KINDS.get(logged.kind)
     return Fact(
-        event_id=document["event_id"],
+        event_id=logged.event_id,
         kind=kind or Kind.INFO,
-        instant=datetime.fromisoformat(document["occurred_at"]),
-        precision=_PRECISIONS.get(document["time_precision"], TimePrecision.SECOND),
-        status=_STATUSES.get(document.get("status")),
-        reason=_REASONS.get(document.get("reason")),
-        corrects=document.get("corrects"),
-        anchor=document.get("anchor") if kind else None,
-        stamp=document.get("stamp") or "",
-        estimated_delivery=document.get("estimated_delivery") if kind else None,
+        instant=datetime.fromisoformat(logged.occurred_at),
+        precision=_PRECISIONS.get(logged.time_precision, TimePrecision.SECOND),
+        status=_STATUSES.get(logged.status),
+        reason=_REASONS.get(logged.reason),
+        corrects=logged.corrects,
+        anchor=logged.anchor if kind else None,
+        stamp=logged.stamp or "",
+        estimated_delivery=logged.estimated_delivery if kind else None,
         signer_digest=bytes.fromhex(digest) if digest and kind else None,
-        carrier_id=document["carrier_id"],
-        raw_type=raw.get("type"),
-        raw_code=raw.get("code"),
-        version=document.get("version", 0),
+        carrier_id=logged.carrier_id,
+        raw_type=logged.raw.type,
+        raw_code=logged.raw.code,
+        version=logged.version,
     )

@@ -48,8 +48,9 @@ def fold(facts: Iterable[Fact]) -> ShipmentState:
 def advance(state: ShipmentState, facts: Iterable[Fact]) -> ShipmentState | None:
     """`state` after `facts` too; None where only the whole log can tell.
 
-    That is so where a fact is a correction, is awaited or waits itself, is a scan that does not sort last, or enriches
-    an event that `state` does not remember; and where a program with another format wrote `state`.
+    That is so where a fact is a correction, is awaited or waits itself, is a scan that does not sort last, enriches
+    an event that `state` does not remember, or tells a signer beside the one that is known; and where a program with another format
+    wrote `state`.
     """
     if state.last_key == STALE_KEY:
         return None
@@ -57,6 +58,8 @@ def advance(state: ShipmentState, facts: Iterable[Fact]) -> ShipmentState | None
     enrichments: list[Fact] = []
     for fact in facts:
         if fact.kind is Kind.CORRECTION or fact.event_id in state.pending or fact.anchor in state.pending:
+            return None
+        if fact.tells_signer and state.signature is not None:
             return None
         (enrichments if fact.enriches else scans).append(fact)
     scans.sort(key=_BY_KEY)
@@ -147,6 +150,8 @@ class _Run:
             self._estimate(Estimate(fact.key, fact.stamp, fact.estimated_delivery, fact.event_id))
         if fact.kind is Kind.SCAN and fact.status is not None:
             self._scan(fact, fact.status)
+        elif fact.tells_signer and self.signature is None and self.deliveries and fact.signer_digest is not None:
+            self._sign(Signature(fact.stamp, fact.signer_digest.hex(), fact.event_id, self.deliveries[-1]))
 
     def anchor_key(self, anchor: str | None) -> SortKey | None:
         """The key of the event `anchor`, where the run remembers it."""

@@ -10,12 +10,11 @@ from dataclasses import dataclass, field
 from typing import assert_never
 from uuid import UUID
 
-import orjson
-
 from events.event import value
 from events.log.assemble import EventRow
-from projections.fact import Fact, fact_from_canonical, fact_of
+from projections.fact import Fact, fact_from_log, fact_of
 from projections.fold import advance, fold
+from projections.logged import decode_fact
 from projections.outcome import Nothing, Transition, Updated, outcome
 from projections.state import INITIAL, ShipmentState
 
@@ -63,7 +62,7 @@ def facts_from_log(canonicals: Iterable[tuple[UUID, bytes]]) -> dict[UUID, list[
     """The fold's input of each shipment, from the canonical bytes of its events."""
     facts: dict[UUID, list[Fact]] = defaultdict(list)
     for shipment_id, canonical in canonicals:
-        facts[shipment_id].append(fact_from_canonical(orjson.loads(canonical)))
+        facts[shipment_id].append(fact_from_log(decode_fact(canonical)))
     return facts
 
 

@@ -5,11 +5,10 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-import orjson
-
 from events.identity import normalize_number
-from projections.fact import fact_from_canonical
+from projections.fact import fact_from_log
 from projections.fold import fold
+from projections.logged import decode_event
 from projections.state import ShipmentState
 
 
@@ -76,17 +75,17 @@ def shipment_row(
 
 def rebuilt_row(shipment_id: UUID, history: Sequence[bytes]) -> ShipmentRow:
     """The row that all events of a shipment add up to; `history` holds their canonical bytes, oldest first, at least one."""
-    documents = [orjson.loads(canonical) for canonical in history]
-    first, last = documents[0], documents[-1]
+    events = [decode_event(canonical) for canonical in history]
+    first, last = events[0], events[-1]
     return shipment_row(
-        fold([fact_from_canonical(document) for document in documents]),
+        fold([fact_from_log(event) for event in events]),
         shipment_id=shipment_id,
-        version=last["version"],
-        recorded_at=datetime.fromisoformat(last["recorded_at"]),
-        first_recorded_at=datetime.fromisoformat(first["recorded_at"]),
-        occurred_at=datetime.fromisoformat(last["occurred_at"]),
-        carrier_id=last["carrier_id"],
-        number=normalize_number(last["tracking_number"]),
-        tracking_number=last["tracking_number"],
-        discriminator=last.get("discriminator") or "",
+        version=last.version,
+        recorded_at=datetime.fromisoformat(last.recorded_at),
+        first_recorded_at=datetime.fromisoformat(first.recorded_at),
+        occurred_at=datetime.fromisoformat(last.occurred_at),
+        carrier_id=last.carrier_id,
+        number=normalize_number(last.tracking_number),
+        tracking_number=last.tracking_number,
+        discriminator=last.discriminator,
     )

@@ -15,7 +15,7 @@ from events.vocabulary import Reason, Status
 from projections.fact import FIRST_KEY, SortKey
 from projections.lifecycle import TERMINAL, Flag
 
-_FORMAT: Final = 1
+_FORMAT: Final = 2
 STALE_KEY: Final[SortKey] = (2**62, 0, "", "", "")
 """Above the key of every fact: nothing sorts after it, so the log is folded."""
 _STATUSES: Final = {status.value: status for status in Status}

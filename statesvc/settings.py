@@ -5,39 +5,31 @@ docstring is its documentation (`statesvc doctor --settings` prints it) and name
 """
 
 import base64
-import ipaddress
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import AliasChoices, BeforeValidator, Field, SecretStr, model_validator
-from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from statesvc.carrier_settings import (
+    Network,
+    read_webhook_key_sets,
+    read_webhook_networks,
+    read_webhook_secrets,
+    split,
+)
+
 PREFIX: Final = "STATESVC_"
-WEBHOOK_SECRET_PREFIX: Final = "STATESVC_WEBHOOK_SECRET_"  # noqa: S105 - the name of a variable, not a secret
-
-WEBHOOK_IPS_PREFIX: Final = "STATESVC_WEBHOOK_IPS_"
-WEBHOOK_JWKS_PREFIX: Final = "STATESVC_WEBHOOK_JWKS_"
-
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 PositiveInt = Annotated[int, Field(gt=0)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Port = Annotated[int, Field(ge=0, le=65535)]
 
 
-def _split(text: str) -> tuple[str, ...]:
-    return tuple(filter(None, (part.strip() for part in text.split(","))))
-
-
 def _split_text(value: object) -> object:
-    return _split(value) if isinstance(value, str) else value
-
-
-class SettingError(ValueError):
-    """A variable of one carrier holds what it must not; the message names it and not its value."""
+    return split(value) if isinstance(value, str) else value
 
 
 Words = Annotated[frozenset[str], NoDecode, BeforeValidator(_split_text)]
@@ -67,6 +59,10 @@ class DatabaseSettings(BaseSettings):
     """The same database as the role that owns the tables, for migrations, partitions, archive and rebuild. Default: DATABASE_URL."""
     listen_url: SecretStr | None = None
     """The same database past the pooler, for LISTEN and advisory locks. Set where DATABASE_URL leads through one. Default: that one."""
+    auditor_url: SecretStr | None = None
+    """The same database as a role that only reads the log: `statesvc verify` uses it where it is set. Default: none."""
+    auditor_role: Annotated[str, Field(min_length=1, max_length=63)] = "statesvc_auditor"
+    """Name of that role: where the server has it, `statesvc migrate` gives it what it may read, and takes away what it may not."""
     data_dir: Path = Path(".statesvc")
     """Folder of the embedded server and of generated keys."""
     embedded_port: Port = 0
@@ -83,7 +79,14 @@ class KeySettings(BaseSettings):
     model_config = _config()
 
     master_key: SecretStr | None = None
-    """Base64 of 32 bytes; comma-separated during rotation, the first is current. Required with DATABASE_URL, otherwise generated."""
+    """Base64 of 32 bytes; comma-separated during rotation, the first is current; the word `kms` stands for the key of STATESVC_KMS_URL.
+    Required with DATABASE_URL unless a KMS holds it, otherwise generated."""
+    kms_url: SecretStr | None = None
+    """KMS that holds the master key: `command:/path/to/program`, or `vault+https://host:8200/v1/transit/keys/name`. Default: none."""
+    kms_token: SecretStr | None = None
+    """Token for Vault."""
+    kms_token_file: Path | None = None
+    """File with the token for Vault, read anew each time: an agent may replace it."""
     bootstrap_key: SecretStr | None = None
     """A first API key with scope `admin`, until real keys are made."""
     backup_days: Annotated[int, Field(ge=0)] = 35
@@ -181,6 +184,8 @@ class NotifierSettings(BaseSettings):
     """How long a notification may wait before a later one of its shipment stands for it."""
     subscriber_allow: Networks = Field(default=(), validation_alias=AliasChoices("STATESVC_SUBSCRIBER_ALLOW"))
     """Networks (CIDR, comma-separated) of subscribers that are not on the public internet."""
+    event_source: Annotated[str, Field(pattern=r"^[!-~]+$", max_length=500)] = "/statesvc"
+    """URI that says in CloudEvents, which brokers get, which installation they come from."""
 
     @model_validator(mode="after")
     def _lease_outlives_an_attempt(self) -> Self:
@@ -208,7 +213,7 @@ class OperatorSettings(BaseSettings):
     @property
     def secrets(self) -> tuple[bytes, ...]:
         """The keys that sign. `ValueError` where one is none."""
-        texts = _split(self.secret.get_secret_value()) if self.secret is not None else ()
+        texts = split(self.secret.get_secret_value()) if self.secret is not None else ()
         return tuple(_webhook_key(text) for text in texts)
 
 
@@ -223,7 +228,7 @@ def _webhook_key(text: str) -> bytes:
 
 
 class ArchiveSettings(BaseSettings):
-    """Keeping bodies beyond their hot days."""
+    """Keeping bodies beyond their hot days, and the log beyond its hot months."""
 
     model_config = _config("ARCHIVE_")
 
@@ -234,6 +239,9 @@ class ArchiveSettings(BaseSettings):
     """Whole days that bodies stay in the database."""
     keep_months: PositiveInt = 25
     """Months after which an archived day is deleted, but for what a legal hold stands on."""
+    log_hot_months: PositiveInt | None = None
+    """Whole months of the log that stay in the database; older ones become Parquet files in the same folder and are kept for good.
+    Default: the whole log stays. Needs `statesvc[archive]`."""
 
 
 class SealerSettings(BaseSettings):
@@ -241,7 +249,7 @@ class SealerSettings(BaseSettings):
 
     model_config = _config("SEALER_")
 
-    interval_seconds: Seconds = 0.3
+    interval_seconds: Seconds = 0.5
     """From one checkpoint to the next, at least. The first one after a pause comes at once."""
     sweep_seconds: Seconds = 30
     """Interval of the safety sweep, for wake-ups that were lost."""
@@ -249,6 +257,30 @@ class SealerSettings(BaseSettings):
     """Keeps the newest checkpoint outside the database: a restored backup is noticed. Default: with the embedded server in its folder."""
     origin: Annotated[str | None, Field(pattern=r"^[^\s+]+$", max_length=200)] = None
     """Name of the log in its checkpoints, like a URL without scheme; read once, when the first key is made. Default: one by chance."""
+
+
+class CheckpointSettings(BaseSettings):
+    """Having others vouch for the log: time stamps, and copies of its checkpoints outside."""
+
+    model_config = _config("CHECKPOINT_")
+
+    stamp_url: Annotated[str | None, Field(pattern=r"^https?://\S+$", max_length=2000)] = None
+    """URL of a time stamping authority (RFC 3161) that stamps checkpoints. Default: none."""
+    stamp_cert: Path | None = None
+    """PEM file with the authority's root certificate, and those that lead to it: no stamp of anybody else is kept. Needed with the URL."""
+    stamp_seconds: Seconds = 3600
+    """From one stamp to the next, at least; a new key of the log is stamped at once."""
+    publish: Annotated[str | None, Field(max_length=2000)] = None
+    """Where checkpoints are kept outside, each under its size and the newest as `latest`: a folder, or `s3://bucket/prefix` (needs
+    `statesvc[objectstore]`; `?endpoint=URL`, `?region=NAME`; credentials as AWS has them). Default: nowhere."""
+    publish_seconds: Seconds = 10
+    """From one checkpoint that is kept there to the next, at least."""
+
+    @model_validator(mode="after")
+    def _believable(self) -> Self:
+        if self.stamp_url is not None and self.stamp_cert is None:
+            raise ValueError("STATESVC_CHECKPOINT_STAMP_URL needs STATESVC_CHECKPOINT_STAMP_CERT: no stamp is believed unchecked")
+        return self
 
 
 class StreamSettings(BaseSettings):
@@ -292,6 +324,7 @@ class Settings:
     operator: OperatorSettings
     archive: ArchiveSettings
     sealer: SealerSettings
+    checkpoint: CheckpointSettings
     stream: StreamSettings
     telemetry: TelemetrySettings
     webhook_secrets_by_carrier: Mapping[str, tuple[SecretStr, ...]]
@@ -316,15 +349,6 @@ class Settings:
         return tuple(secret.get_secret_value() for secret in self.webhook_secrets_by_carrier.get(carrier_id.upper(), ()))
 
 
-@dataclass(frozen=True, slots=True)
-class Documented:
-    """One setting as `doctor --settings` prints it."""
-
-    variable: str
-    default: object
-    meaning: str
-
-
 def load_settings() -> Settings:
     """Reads the environment. Raises pydantic's ValidationError, which names the fields and not their values, or SettingError."""
     return Settings(
@@ -337,75 +361,10 @@ def load_settings() -> Settings:
         operator=OperatorSettings(),
         archive=ArchiveSettings(),
         sealer=SealerSettings(),
+        checkpoint=CheckpointSettings(),
         stream=StreamSettings(),
         telemetry=TelemetrySettings(),
         webhook_secrets_by_carrier=read_webhook_secrets(os.environ),
         webhook_networks=read_webhook_networks(os.environ),
         webhook_key_sets=read_webhook_key_sets(os.environ),
     )
-
-
-def read_webhook_secrets(environment: Mapping[str, str]) -> dict[str, tuple[SecretStr, ...]]:
-    """`STATESVC_WEBHOOK_SECRET_<CARRIER>`, comma-separated, by upper-case carrier id."""
-    return {
-        name.removeprefix(WEBHOOK_SECRET_PREFIX): secrets
-        for name, text in environment.items()
-        if name.startswith(WEBHOOK_SECRET_PREFIX) and (secrets := tuple(SecretStr(part) for part in _split(text)))
-    }
-
-
-def read_webhook_networks(environment: Mapping[str, str]) -> dict[str, tuple[Network, ...]]:
-    """`STATESVC_WEBHOOK_IPS_<CARRIER>`, comma-separated CIDRs, by upper-case carrier id. Raises SettingError."""
-    found = {}
-    for name, text in _of_prefix(environment, WEBHOOK_IPS_PREFIX):
-        try:
-            found[name] = tuple(ipaddress.ip_network(part, strict=False) for part in _split(text))
-        except ValueError:
-            raise SettingError(f"{WEBHOOK_IPS_PREFIX}{name} must be networks such as 20.65.16.22/31, comma-separated") from None
-    return found
-
-
-def read_webhook_key_sets(environment: Mapping[str, str]) -> dict[str, str]:
-    """`STATESVC_WEBHOOK_JWKS_<CARRIER>`, a URL, by upper-case carrier id. Raises SettingError."""
-    found = dict(_of_prefix(environment, WEBHOOK_JWKS_PREFIX))
-    for name, url in found.items():
-        if not url.startswith("https://"):
-            raise SettingError(f"{WEBHOOK_JWKS_PREFIX}{name} must be a https URL: whoever can change the keys can sign")
-    return found
-
-
-def _of_prefix(environment: Mapping[str, str], prefix: str) -> Iterator[tuple[str, str]]:
-    return ((name.removeprefix(prefix), text.strip()) for name, text in environment.items() if name.startswith(prefix) and text.strip())
-
-
-def documented_settings() -> Iterator[Documented]:
-    """Every setting with its variable, default and meaning."""
-    for section in fields(Settings):
-        if isinstance(section.type, type) and issubclass(section.type, BaseSettings):
-            for name, field in section.type.model_fields.items():
-                yield Documented(_variable(section.type, name, field), field.default, field.description or "")
-    yield Documented(
-        f"{WEBHOOK_SECRET_PREFIX}<CARRIER>", None, "Secrets of a carrier's webhooks, comma-separated: two live ones during rotation."
-    )
-    yield Documented(
-        f"{WEBHOOK_IPS_PREFIX}<CARRIER>",
-        None,
-        "Networks (CIDR, comma-separated) from which alone a carrier may push: the proof where it has no secret, beside a secret one more.",
-    )
-    yield Documented(f"{WEBHOOK_JWKS_PREFIX}<CARRIER>", None, "URL of the JSON Web Key Set with a carrier's public keys (shipengine).")
-
-
-def _is_of_a_carrier(name: str) -> bool:
-    return name.startswith((WEBHOOK_SECRET_PREFIX, WEBHOOK_IPS_PREFIX, WEBHOOK_JWKS_PREFIX))
-
-
-def unknown_variables(environment: Mapping[str, str]) -> list[str]:
-    """Variables with our prefix that no setting reads: most likely misspelt."""
-    known = {setting.variable for setting in documented_settings()}
-    return sorted(name for name in environment if name.startswith(PREFIX) and name not in known and not _is_of_a_carrier(name))
-
-
-def _variable(section: type[BaseSettings], name: str, field: FieldInfo) -> str:
-    if isinstance(field.validation_alias, AliasChoices):
-        return str(field.validation_alias.choices[0])
-    return f"{section.model_config.get('env_prefix', '')}{name}".upper()

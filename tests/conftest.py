@@ -45,6 +45,7 @@ class Database:
     service_dsn: str
     owner_dsn: str
     superuser_dsn: str
+    auditor_dsn: str
     clock: Clock
 
 
@@ -84,7 +85,11 @@ async def _temporary(server: postgres.Server, template: str) -> AsyncIterator[Da
     mine = server.on(name)
     try:
         yield Database(
-            service_dsn=mine.service_dsn, owner_dsn=mine.owner_dsn, superuser_dsn=mine.superuser_dsn, clock=Clock(mine.owner_dsn)
+            service_dsn=mine.service_dsn,
+            owner_dsn=mine.owner_dsn,
+            superuser_dsn=mine.superuser_dsn,
+            auditor_dsn=mine.auditor_dsn,
+            clock=Clock(mine.owner_dsn),
         )
     finally:
         await postgres.drop_database(server, name)

@@ -41,9 +41,11 @@ class Server:
     superuser_dsn: str
     owner_dsn: str
     service_dsn: str
+    auditor_dsn: str = ""
 
     def on(self, database: str) -> "Server":
-        return Server(*(make_conninfo(dsn, dbname=database) for dsn in (self.superuser_dsn, self.owner_dsn, self.service_dsn)))
+        roles = (self.superuser_dsn, self.owner_dsn, self.service_dsn, self.auditor_dsn)
+        return Server(*(make_conninfo(dsn, dbname=database) for dsn in roles))
 
 
 def claim_folder() -> None:
@@ -94,18 +96,20 @@ def _external() -> Server | None:
         superuser_dsn=dsn,
         owner_dsn=make_conninfo(dsn, user="statesvc_owner", password=_PASSWORD),
         service_dsn=make_conninfo(dsn, user="statesvc_service", password=_PASSWORD),
+        auditor_dsn=make_conninfo(dsn, user="statesvc_auditor", password=_PASSWORD),
     )
 
 
 def _embedded(folder: Path) -> Server:
     dsns = EmbeddedServer(folder / "data", major=MAJOR, tcp_port=_free_port(), overrides=OVERRIDES).start()
     assert dsns.superuser is not None
-    return Server(superuser_dsn=dsns.superuser, owner_dsn=dsns.owner, service_dsn=dsns.service).on("postgres")
+    assert dsns.auditor is not None
+    return Server(superuser_dsn=dsns.superuser, owner_dsn=dsns.owner, service_dsn=dsns.service, auditor_dsn=dsns.auditor).on("postgres")
 
 
 async def _make_roles(dsn: str) -> None:
     async with await AsyncConnection.connect(dsn, autocommit=True) as connection:
-        for role in ("statesvc_owner", "statesvc_service"):
+        for role in ("statesvc_owner", "statesvc_service", "statesvc_auditor"):
             cursor = await connection.execute("SELECT FROM pg_roles WHERE rolname = %s", (role,))
             verb = "ALTER" if await cursor.fetchone() else "CREATE"
             await connection.execute(

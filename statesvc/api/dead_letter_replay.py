@@ -22,7 +22,6 @@ from statesvc.api.dead_letter_models import (
 )
 from statesvc.api.rollouts import Wakes
 from statesvc.dead_letters.call import Done, replay_one, replay_page
-from statesvc.dead_letters.code import FIRST
 from statesvc.dead_letters.discard import discard
 from statesvc.dead_letters.letter import Filter, Way
 from statesvc.dead_letters.listing import NEWEST, show_dead_letter
@@ -35,6 +34,7 @@ from statesvc.http.keys import Connections, caller_of
 from statesvc.http.operation import Route, body, operation, parameters
 from statesvc.http.paging import decode_cursor, encode_cursor
 from statesvc.http.problem import Code, Problem
+from statesvc.renormalize.code import FIRST
 
 REPLAY_SECONDS = 30.0
 _CODE_LETTERS_MAX = 100

@@ -13,15 +13,16 @@ from pydantic import BaseModel, ConfigDict
 from events.carriers import CARRIERS
 from events.identity import normalize_number
 from events.keyring import Keyring
-from events.log.actions import record_action
 from statesvc.api.parameters import Discriminator, Name
-from statesvc.api.read.trail import SNAPSHOT
+from statesvc.api.personal_reads import record_reading
 from statesvc.evidence.gather import NothingSealedError, UnknownShipmentError, Wanted, gather
 from statesvc.http.keys import Connections, caller_of
 from statesvc.http.operation import Route, operation, parameters
 from statesvc.http.problem import Code, Problem
 from statesvc.http.scope import Scope
 from statesvc.log.proofs import ContradictionError
+from statesvc.log.snapshot import take_snapshot
+from statesvc.log_archive.reading import LogArchive
 
 _JSON: Final = "application/json"
 
@@ -60,6 +61,7 @@ class Evidence:
     pool: Connections
     keyring: Keyring
     folder: Path | None
+    archive: LogArchive
 
     async def show(self, request: web.Request) -> web.StreamResponse:
         """The bundle, in the form that `Accept` prefers."""
@@ -76,9 +78,10 @@ class Evidence:
             archive=self.folder,
         )
         async with self.pool.connection() as connection:
+            await self.archive.bring_back_number(connection, wanted.carrier_id, wanted.number)
             try:
                 async with connection.transaction():
-                    await connection.execute(SNAPSHOT)
+                    await take_snapshot(connection)
                     bundle = await gather(connection, wanted)
             except UnknownShipmentError as error:
                 raise Problem(Code.NOT_FOUND, str(error)) from error
@@ -87,10 +90,8 @@ class Evidence:
             except ContradictionError as error:
                 raise Problem(Code.INTERNAL_ERROR, str(error)) from error
             if wanted.personal and not bundle["shipment"]["erased"]:
-                async with connection.transaction():
-                    target = f"shipment {bundle['shipment']['shipment_id']}"
-                    details = {"call": "evidence", "carrier_id": asked.carrier_id}
-                    await record_action(connection, actor=caller.actor, verb="read_personal", target=target, details=details)
+                target = f"shipment {bundle['shipment']['shipment_id']}"
+                await record_reading(connection, request, call="evidence", target=target, carrier_id=asked.carrier_id)
         kind = _preferred(request.headers.get(hdrs.ACCEPT, ""))
         printed = await asyncio.to_thread(PRINTERS[kind], bundle)
         headers = {hdrs.CACHE_CONTROL: "private, no-store", hdrs.VARY: f"{hdrs.ACCEPT}, {hdrs.AUTHORIZATION}"}
@@ -111,13 +112,13 @@ def _preferred(accept: str) -> str:
     return min(weighed)[2] if weighed else _JSON
 
 
-def routes(pool: Connections, keyring: Keyring, folder: Path | None) -> Sequence[Route]:
+def routes(pool: Connections, keyring: Keyring, folder: Path | None, archive: LogArchive) -> Sequence[Route]:
     """The call for evidence."""
     return [
         Route(
             "GET",
             "/v1/shipments/{carrier_id}/{tracking_number}/evidence",
-            Evidence(pool, keyring, folder).show,
+            Evidence(pool, keyring, folder, archive).show,
             operation(
                 summary="Evidence about a shipment",
                 description="What the carrier said, when we knew it, what we concluded, what we told, with proofs against the newest "
@@ -126,7 +127,7 @@ def routes(pool: Connections, keyring: Keyring, folder: Path | None) -> Sequence
                 tag="shipments",
                 parameters=EvidenceParameters,
                 response_types=tuple(PRINTERS),
-                problems=(Code.NOT_FOUND, Code.UNKNOWN_CARRIER, Code.CONFLICT),
+                problems=(Code.NOT_FOUND, Code.UNKNOWN_CARRIER, Code.CONFLICT, Code.LOG_UNAVAILABLE),
             ),
         )
     ]

@@ -26,6 +26,7 @@ from statesvc.log.checkpoints import Head, covering_head, latest_head
 from statesvc.log.feed import MissingEntryError, read_entries
 from statesvc.log.proofs import ContradictionError, place_of_event, prove_consistency, prove_inclusion
 from statesvc.log.signing_keys import read_keys
+from statesvc.log_archive.reading import LogArchive
 
 _TEXT: Final = "text/plain"
 
@@ -35,13 +36,14 @@ class Log:
     """The handlers."""
 
     pool: Connections
+    archive: LogArchive
 
     async def feed(self, request: web.Request) -> web.StreamResponse:
         """A stretch of entries, each printed in the very bytes that its leaf hash is of."""
         asked = parameters(request, FeedParameters)
         async with self.pool.connection() as connection:
             try:
-                stretch = await read_entries(connection, begin=asked.after + 1, limit=asked.limit)
+                stretch = await read_entries(connection, begin=asked.after + 1, limit=asked.limit, archive=self.archive)
             except MissingEntryError as error:
                 raise Problem(Code.INTERNAL_ERROR, str(error)) from error
         if asked.after >= max(stretch.tree_size, 1):
@@ -82,7 +84,9 @@ class Log:
         """Where an entry stands below a head."""
         asked = parameters(request, InclusionParameters)
         async with self.pool.connection() as connection:
-            index = asked.index if asked.index is not None else await _index_of(connection, asked.carrier_id or "", asked.event_id or "")
+            index = asked.index
+            if index is None:
+                index = await self._index_of(connection, asked.carrier_id or "", asked.event_id or "")
             head = await _head(connection, asked.size)
             if index >= head.tree_size:
                 raise Problem(Code.NOT_SEALED, f"the checkpoint covers {head.tree_size} entries, the last one is {head.tree_size - 1}")
@@ -124,6 +128,14 @@ class Log:
             }
         )
 
+    async def _index_of(self, connection: AsyncConnection[Any], carrier_id: str, event_id: str) -> int:
+        known, index = await place_of_event(connection, carrier_id=carrier_id, event_id=event_id, archive=self.archive)
+        if not known:
+            raise Problem(Code.NOT_FOUND, "the log has no such event")
+        if index is None:
+            raise Problem(Code.NOT_SEALED, "the event is not sealed yet: ask again in a second")
+        return index
+
 
 async def _head(connection: AsyncConnection[Any], size: int | None) -> Head:
     head = await (latest_head(connection) if size is None else covering_head(connection, size))
@@ -132,18 +144,9 @@ async def _head(connection: AsyncConnection[Any], size: int | None) -> Head:
     return head
 
 
-async def _index_of(connection: AsyncConnection[Any], carrier_id: str, event_id: str) -> int:
-    known, index = await place_of_event(connection, carrier_id=carrier_id, event_id=event_id)
-    if not known:
-        raise Problem(Code.NOT_FOUND, "the log has no such event")
-    if index is None:
-        raise Problem(Code.NOT_SEALED, "the event is not sealed yet: ask again in a second")
-    return index
-
-
-def routes(pool: Connections) -> Sequence[Route]:
+def routes(pool: Connections, archive: LogArchive) -> Sequence[Route]:
     """The calls about the log."""
-    log = Log(pool)
+    log = Log(pool, archive)
     return [
         Route(
             "GET",
@@ -157,7 +160,7 @@ def routes(pool: Connections) -> Sequence[Route]:
                 tag="log",
                 parameters=FeedParameters,
                 response=Feed,
-                problems=(Code.INVALID_CURSOR,),
+                problems=(Code.INVALID_CURSOR, Code.LOG_UNAVAILABLE),
             ),
         ),
         Route(
@@ -192,7 +195,7 @@ def routes(pool: Connections) -> Sequence[Route]:
                 tag="log",
                 parameters=InclusionParameters,
                 response=Inclusion,
-                problems=(Code.NOT_FOUND, Code.NOT_SEALED),
+                problems=(Code.NOT_FOUND, Code.NOT_SEALED, Code.LOG_UNAVAILABLE),
             ),
         ),
         Route(

@@ -10,7 +10,7 @@ from aiohttp import hdrs, web
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from events.keyring import Keyring
-from events.log.actions import record_action
+from statesvc.api.personal_reads import record_reading
 from statesvc.api.read.message import body_json, find_message, message_json, open_body
 from statesvc.bodies.find import Place
 from statesvc.http.answer import answer
@@ -84,13 +84,8 @@ class Messages:
                 body = await open_body(connection, found, self.keyring)
                 document |= body_json(body)
                 if body is not None:
-                    await record_action(
-                        connection,
-                        actor=caller_of(request).actor,
-                        verb="read_personal",
-                        target=f"message {message_id}",
-                        details={"call": "message", "carrier_id": found.message.carrier_id},
-                    )
+                    carrier_id = found.message.carrier_id
+                    await record_reading(connection, request, call="message", target=f"message {message_id}", carrier_id=carrier_id)
         return answer(document, headers={hdrs.CACHE_CONTROL: "no-store"})
 
 

@@ -16,7 +16,7 @@ from events.identity import normalize_number
 from events.keyring import Keyring
 from statesvc.api.models import Audit, HistoryPage, ListedShipment, Shipment
 from statesvc.api.parameters import AuditParameters, HistoryParameters, ListParameters, ShipmentParameters
-from statesvc.api.personal_reads import record_reading
+from statesvc.api.personal_reads import record_shipment_reading
 from statesvc.api.read.horizon import Horizon, horizon_at
 from statesvc.api.read.past import find_shipment_at
 from statesvc.api.read.shipment import (
@@ -30,13 +30,15 @@ from statesvc.api.read.shipment import (
     signed_by,
 )
 from statesvc.api.read.timeline import timeline
-from statesvc.api.read.trail import EVENTS_MAX, SNAPSHOT, trail
+from statesvc.api.read.trail import EVENTS_MAX, trail
 from statesvc.http.answer import answer
 from statesvc.http.keys import Connections, caller_of
 from statesvc.http.operation import Route, operation, parameters
 from statesvc.http.paging import Page, decode_cursor, encode_cursor
 from statesvc.http.problem import NOT_MODIFIED, OK, Code, Problem
 from statesvc.http.scope import Scope
+from statesvc.log.snapshot import take_snapshot
+from statesvc.log_archive.reading import LogArchive
 
 _AFTER_ALL: Final = UUID(int=2**128 - 1)
 _BEGINNING: Final = Position(datetime(1, 1, 1, tzinfo=UTC), _AFTER_ALL)
@@ -49,11 +51,13 @@ class Shipments:
 
     pool: Connections
     keyring: Keyring
+    archive: LogArchive
 
     async def state(self, request: web.Request) -> web.StreamResponse:
         """The current state; 304 where the caller has it already."""
         asked = parameters(request, ShipmentParameters)
         async with self.pool.connection() as connection:
+            await self._at_hand(connection, asked)
             found, horizon = await _find(connection, asked, _Resumed())
             document = await self._document(request, connection, found, horizon)
             body = orjson.dumps(document)
@@ -63,7 +67,7 @@ class Shipments:
             if any(known.value in {tag, "*"} for known in request.if_none_match or ()):
                 return web.Response(status=NOT_MODIFIED, headers=headers)
             if document.get("signed_by") is not None:
-                await record_reading(connection, request, found.shipment, call="state")
+                await record_shipment_reading(connection, request, found.shipment, call="state")
         return web.Response(body=body, content_type="application/json", headers=headers)
 
     async def history(self, request: web.Request) -> web.StreamResponse:
@@ -71,13 +75,14 @@ class Shipments:
         asked = parameters(request, HistoryParameters)
         resumed = _resume(asked, "history")
         async with self.pool.connection() as connection:
+            await self._at_hand(connection, asked)
             found, horizon = await _find(connection, asked, resumed)
             opener = found.shipment.opener(self.keyring) if _sees_personal(request) else None
             page = await timeline(connection, found.shipment, after=resumed.after, limit=asked.limit, opener=opener)
             if page is None:
                 raise _foreign_cursor()
             if opener is not None:
-                await record_reading(connection, request, found.shipment, call="history")
+                await record_shipment_reading(connection, request, found.shipment, call="history")
         cursor = _pause(asked, "history", found, page.next_after, horizon)
         return answer({"items": page.events, "next_cursor": cursor, **(horizon.document if horizon else {})})
 
@@ -87,15 +92,16 @@ class Shipments:
         resumed = _resume(asked, "audit")
         keyring = self.keyring if _sees_personal(request) else None
         async with self.pool.connection() as connection:
+            await self._at_hand(connection, asked)
             async with connection.transaction():
-                await connection.execute(SNAPSHOT)
+                await take_snapshot(connection)
                 found, horizon = await _find(connection, asked, resumed)
                 document = await self._document(request, connection, found, horizon)
                 record = await trail(
                     connection, found.shipment, after=resumed.after or 0, limit=EVENTS_MAX, keyring=keyring, horizon=horizon
                 )
             if keyring is not None:
-                await record_reading(connection, request, found.shipment, call="audit")
+                await record_shipment_reading(connection, request, found.shipment, call="audit")
         return answer(
             {
                 "shipment": document,
@@ -125,6 +131,9 @@ class Shipments:
             )
         cursor = None if end is None else encode_cursor([end.recorded_at.isoformat(), str(end.shipment_id)], bound_to)
         return answer({"items": [shipment_json(shipment) for shipment in shipments], "next_cursor": cursor})
+
+    async def _at_hand(self, connection: AsyncConnection[Any], asked: ShipmentParameters | HistoryParameters | AuditParameters) -> None:
+        await self.archive.bring_back_number(connection, asked.carrier_id, normalize_number(asked.tracking_number))
 
     async def _document(
         self, request: web.Request, connection: AsyncConnection[Any], found: Found, horizon: Horizon | None
@@ -216,10 +225,10 @@ def _foreign_cursor() -> Problem:
     return Problem(Code.INVALID_CURSOR, "the cursor names nothing that is here; start again without one")
 
 
-def routes(pool: Connections, keyring: Keyring) -> Sequence[Route]:
+def routes(pool: Connections, keyring: Keyring, archive: LogArchive) -> Sequence[Route]:
     """The calls about shipments."""
-    shipments = Shipments(pool, keyring)
-    unknown = (Code.NOT_FOUND, Code.UNKNOWN_CARRIER)
+    shipments = Shipments(pool, keyring, archive)
+    unknown = (Code.NOT_FOUND, Code.UNKNOWN_CARRIER, Code.LOG_UNAVAILABLE)
     return [
         Route(
             "GET",

@@ -52,7 +52,7 @@ class Unfinished:
         finished = self.writer.finish()
         name = file_name(self._begin, finished.sha256)
         self._path.rename(self._folder / name)
-        sync_folder(self._folder)
+        sync(self._folder)
         return name, finished
 
     def discard(self) -> None:
@@ -84,12 +84,12 @@ def remove(path: Path) -> None:
     """For good; a file that is gone already is fine."""
     path.unlink(missing_ok=True)
     if path.parent.is_dir():
-        sync_folder(path.parent)
+        sync(path.parent)
 
 
-def sync_folder(folder: Path) -> None:
-    """Makes the names in it durable."""
-    descriptor = os.open(folder, os.O_RDONLY)
+def sync(path: Path) -> None:
+    """Makes a file durable, or the names in a folder."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

@@ -8,6 +8,7 @@ import errno
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import date
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -43,13 +44,12 @@ from statesvc.bodies.ledger import (
 from statesvc.bodies.verify import NotVerifiedError, verify_day
 from statesvc.bodies.write import Pause, write_day
 from statesvc.database.errors import Failure, failure
+from statesvc.database.patience import TRIES, until_let_go
 
 log = structlog.get_logger()
 
 CHECKED_DAYS: Final = 30
 """Every file is read again at least so often: one that nobody looks at is lost without anybody's noticing."""
-_DROP_TRIES: Final = 20
-_DROP_AGAIN_SECONDS: Final = 0.5
 _RECORDS_AT_ONCE: Final = 500
 Connection = AsyncConnection[Any]
 
@@ -63,7 +63,7 @@ class Archiving:
     hot_days: int
     keep_months: int
     pause: Pause
-    drop_tries: int = _DROP_TRIES
+    drop_tries: int = TRIES
 
 
 @dataclass(slots=True, kw_only=True)
@@ -119,24 +119,18 @@ async def _archive(connection: Connection, archiving: Archiving, day: date, outc
 
 
 async def _drop(connection: Connection, archiving: Archiving, day: date, sha256: bytes, outcome: Outcome) -> None:
-    for attempt in range(archiving.drop_tries):
-        try:
-            kept = await drop_day(connection, day, sha256)
-        except psycopg.Error as error:
-            match failure(error):
-                case Failure.NOT_ARCHIVED:
-                    raise NotVerifiedError(error.diag.message_primary or "refused") from error
-                case Failure.TRANSIENT:
-                    if attempt + 1 < archiving.drop_tries:
-                        await asyncio.sleep(_DROP_AGAIN_SECONDS)
-                case _:
-                    raise
-        else:
-            outcome.archived.append(day)
-            log.info("bodies_archived", day=day.isoformat(), kept=kept)
-            return
-    outcome.busy.append(day)
-    log.warning("archive_drop_busy", day=day.isoformat())
+    try:
+        kept = await until_let_go(partial(drop_day, connection, day, sha256), tries=archiving.drop_tries)
+    except psycopg.Error as error:
+        if failure(error) is Failure.NOT_ARCHIVED:
+            raise NotVerifiedError(error.diag.message_primary or "refused") from error
+        raise
+    if kept is None:
+        outcome.busy.append(day)
+        log.warning("archive_drop_busy", day=day.isoformat())
+    else:
+        outcome.archived.append(day)
+        log.info("bodies_archived", day=day.isoformat(), kept=kept)
 
 
 async def _expire(connection: Connection, archiving: Archiving, outcome: Outcome) -> None:

@@ -42,7 +42,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "evidence": Command("statesvc.cli.evidence", "one document about a shipment that stands by itself: JSON with proofs, HTML or PDF"),
     "rebuild": Command("statesvc.cli.rebuild", "a projection anew from the log, beside live traffic"),
     "renormalize": Command("statesvc.cli.renormalize", "read history again, append corrections"),
-    "archive": Command("statesvc.cli.archive", "the archive of bodies: list, run, verify"),
+    "archive": Command("statesvc.cli.archive", "the archives of bodies and of the log: list, run, verify, log"),
     "legal-hold": Command("statesvc.cli.legal_hold", "whose bodies outlive every retention"),
     "verify": Command("statesvc.cli.verify", "the whole log against its signed heads, and against one kept elsewhere"),
     "workers": Command("statesvc.cli.workers", "which processes work here, and when each was last seen"),

@@ -1,4 +1,4 @@
-"""`statesvc archive list | run | verify`: the archive of bodies, beside what workers do by themselves."""
+"""`statesvc archive list | run | verify | log`: the archives of bodies and of the log, beside what workers do by themselves."""
 
 import argparse
 import asyncio
@@ -11,22 +11,26 @@ from statesvc.bodies.check import fault_of
 from statesvc.bodies.folder import archive_folder
 from statesvc.bodies.ledger import Archive, archives, note_checked, try_lead
 from statesvc.bodies.round import Archiving, Outcome, archive_round
+from statesvc.cli import log_archive
 from statesvc.cli.output import write_json, write_line, write_table
 from statesvc.cli.progress import show_progress
 from statesvc.cli.refusal import CommandError
 from statesvc.cli.session import connect, running_database, service_connection
 from statesvc.keys import load_keyring
-from statesvc.roles.master_key import master_keys
+from statesvc.log_archive.ledger import months
+from statesvc.log_archive.look import file_faults
+from statesvc.roles.master_key import open_master_keys
 from statesvc.settings import Settings, load_settings
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """What the commands take."""
-    commands = parser.add_subparsers(dest="action", required=True, metavar="list | run | verify")
+    commands = parser.add_subparsers(dest="action", required=True, metavar="list | run | verify | log")
     listing = commands.add_parser("list", help="every day, and how far it came")
     listing.add_argument("--json", action="store_true", help="for scripts")
     commands.add_parser("run", help="archive now what is due, at full speed; a worker does it by itself once an hour")
     commands.add_parser("verify", help="read every file and compare it with what was written; exit code 1 where one differs")
+    log_archive.configure(commands.add_parser("log", help="archive months of the log now, or list them"))
 
 
 def run(options: argparse.Namespace) -> int:
@@ -36,6 +40,8 @@ def run(options: argparse.Namespace) -> int:
     if folder is None:
         raise CommandError("STATESVC_ARCHIVE_DIR is not set: there is no archive", exit_code=2)
     match options.action:
+        case "log":
+            return log_archive.run(options, settings, folder)
         case "list":
             return asyncio.run(_list(settings, as_json=options.json))
         case "run":
@@ -82,7 +88,7 @@ async def _run(settings: Settings, folder: Path) -> int:
             connection,
             Archiving(
                 folder=folder,
-                keyring=await load_keyring(connection, master_keys(settings)),
+                keyring=await load_keyring(connection, await open_master_keys(settings, connection)),
                 hot_days=settings.archive.hot_days,
                 keep_months=settings.archive.keep_months,
                 pause=_at_full_speed,
@@ -113,7 +119,11 @@ async def _verify(settings: Settings, folder: Path) -> int:
         for done, archive in enumerate(kept, start=1):
             faulty += await _is_faulty(connection, folder, archive)
             show_progress(done, len(kept), "files")
-    write_line(f"{len(kept)} files read, {faulty} of them missing or altered")
+        gone = [month for month in await months(connection) if month.dropped_at is not None]
+    for name, why in await asyncio.to_thread(lambda: list(file_faults(folder, gone))):
+        write_line(f"{name}: {why}")
+        faulty += 1
+    write_line(f"{len(kept)} files of bodies and {len(gone)} months of the log read, {faulty} files missing or altered")
     return 1 if faulty else 0
 
 

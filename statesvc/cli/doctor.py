@@ -8,7 +8,8 @@ from typing import Any
 from statesvc.cli.examination import examine
 from statesvc.cli.finding import Finding, Severity
 from statesvc.cli.output import write_json, write_line, write_table
-from statesvc.settings import documented_settings, load_settings
+from statesvc.known_settings import documented_settings
+from statesvc.settings import load_settings
 
 MARKS = {Severity.GOOD: "ok", Severity.WARNING: "look", Severity.BAD: "MEND"}
 

@@ -12,7 +12,7 @@ from statesvc.cli.session import service_connection
 from statesvc.erasure.erase import Erased, Erasure, erase
 from statesvc.erasure.letters import Search, Silenced, silence_some
 from statesvc.keys import load_keyring
-from statesvc.roles.master_key import master_keys
+from statesvc.roles.master_key import open_master_keys
 from statesvc.settings import load_settings
 
 
@@ -64,7 +64,7 @@ async def _run(options: argparse.Namespace) -> tuple[Erased, Silenced]:
         backup_days=settings.keys.backup_days,
     )
     async with service_connection(settings) as connection:
-        keyring = await load_keyring(connection, master_keys(settings))
+        keyring = await load_keyring(connection, await open_master_keys(settings, connection))
         erased = await erase(connection, erasure)
         search = Search(
             carrier_id=erasure.carrier_id,

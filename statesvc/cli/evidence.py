@@ -19,7 +19,9 @@ from statesvc.evidence.gather import Wanted, gather
 from statesvc.evidence.page import page
 from statesvc.evidence.story import story_of
 from statesvc.keys import load_keyring
-from statesvc.roles.master_key import master_keys
+from statesvc.log.snapshot import take_snapshot
+from statesvc.log_archive.reading import LogArchive
+from statesvc.roles.master_key import open_master_keys
 from statesvc.settings import load_settings
 
 _KINDS = (".json", ".html", ".pdf")
@@ -65,11 +67,13 @@ async def _bundle(options: argparse.Namespace) -> dict[str, Any]:
             carrier_id=options.carrier,
             number=normalize_number(options.tracking),
             discriminator=options.discriminator,
-            keyring=await load_keyring(connection, master_keys(settings)),
+            keyring=await load_keyring(connection, await open_master_keys(settings, connection)),
             personal=not options.without_personal_data,
             archive=archive_folder(settings),
         )
+        await LogArchive(wanted.archive).bring_back_number(connection, wanted.carrier_id, wanted.number)
         async with connection.transaction():
+            await take_snapshot(connection)
             bundle = await gather(connection, wanted)
         if wanted.personal:
             async with connection.transaction():

@@ -9,18 +9,25 @@ from psycopg import AsyncConnection
 
 from events.carriers import CARRIERS
 from events.sql.queries import queries
+from statesvc.carrier_settings import WEBHOOK_SECRET_PREFIX
 from statesvc.cli.archive_examination import examine_archive
 from statesvc.cli.finding import Finding, bad, good, warning
+from statesvc.cli.log_archive_examination import examine_log_archive
 from statesvc.cli.log_examination import examine_log
 from statesvc.cli.pooling import pooling
+from statesvc.cli.role_examination import examine_roles
 from statesvc.cli.session import connect
 from statesvc.database.dsns import Dsns
 from statesvc.database.embedded import attach
 from statesvc.database.migrate import applied_versions
 from statesvc.database.migrations import MigrationError, compare, read_migrations
+from statesvc.database.pool import WHOLE_TRANSACTIONS_SINCE
 from statesvc.keys import MasterKeyError, load_keyring
-from statesvc.roles.master_key import master_keys
-from statesvc.settings import WEBHOOK_SECRET_PREFIX, Settings, unknown_variables
+from statesvc.kms.kms import KmsError
+from statesvc.kms.root_key import is_outdated
+from statesvc.known_settings import unknown_variables
+from statesvc.roles.master_key import key_sources, open_sources
+from statesvc.settings import Settings
 
 OLDEST_SERVER: Final = 160000
 HORIZON_DAYS_MIN: Final = 7
@@ -55,10 +62,10 @@ def _settings(settings: Settings, environment: Mapping[str, str]) -> Iterator[Fi
         if name not in {"STATESVC_DEMO_KEY", "STATESVC_SUPERVISED", "STATESVC_CORPUS"}:
             yield warning("settings", f"{name} is no setting: misspelt? `statesvc doctor --settings` lists them")
     try:
-        master_keys(settings)
-        yield good("master key", "set")
-    except MasterKeyError as error:
-        if settings.database.database_url is None and settings.keys.master_key is None:
+        kms = key_sources(settings).kms
+        yield good("master key", "set" if kms is None else f"held by the KMS ({kms.name})")
+    except (MasterKeyError, KmsError) as error:
+        if settings.database.database_url is None and settings.keys.master_key is None and settings.keys.kms_url is None:
             yield warning("master key", "none yet: `statesvc up` makes one at its first start")
         else:
             yield bad("master key", str(error))
@@ -99,10 +106,7 @@ def _disk(settings: Settings) -> Iterator[Finding]:
 
 async def _database(connection: AsyncConnection[Any], settings: Settings) -> AsyncIterator[Finding]:
     (version,) = await _one(connection, "server_version")
-    if version < OLDEST_SERVER:
-        yield bad("server", f"PostgreSQL {version // 10000} is too old: 16 or later is needed")
-    else:
-        yield good("server", f"PostgreSQL {version // 10000}.{version % 10000}")
+    yield examine_version(version)
     async for name, setting in await connection.execute(_SQL["durable"]):
         yield bad("durability", f"{name} is {setting}: a crash would lose webhooks that were acknowledged")
     try:
@@ -116,15 +120,30 @@ async def _database(connection: AsyncConnection[Any], settings: Settings) -> Asy
     yield good("migrations", "up to date")
     for part in (
         _ownership(connection),
+        examine_roles(connection, settings),
         _clock(connection),
         _partitions(connection),
         _keys(connection, settings),
         _waiting(connection),
         examine_archive(connection, settings),
+        examine_log_archive(connection, settings),
         examine_log(connection, settings),
     ):
         async for finding in part:
             yield finding
+
+
+def examine_version(version: int) -> Finding:
+    """`version` as the server numbers itself, such as 180004."""
+    if version < OLDEST_SERVER:
+        return bad("server", f"PostgreSQL {version // 10000} is too old: 16 or later is needed")
+    if version < WHOLE_TRANSACTIONS_SINCE:
+        return warning(
+            "server",
+            f"PostgreSQL {version // 10000} knows no transaction_timeout: a worker that freezes in the middle of a batch keeps its locks "
+            "until it is ended (pg_terminate_backend); from 17 on the server ends its transaction",
+        )
+    return good("server", f"PostgreSQL {version // 10000}.{version % 10000}")
 
 
 async def _ownership(connection: AsyncConnection[Any]) -> AsyncIterator[Finding]:
@@ -169,9 +188,14 @@ async def _keys(connection: AsyncConnection[Any], settings: Settings) -> AsyncIt
         # loading would make them
         return
     try:
-        await load_keyring(connection, master_keys(settings))
+        sources = key_sources(settings)
+        await load_keyring(connection, await open_sources(sources, connection))
+        if sources.kms is not None and await is_outdated(connection, sources.kms):
+            yield warning("master key", "the KMS's key was rotated: `statesvc keys rotate-master` has it wrap the root key anew")
     except MasterKeyError:
         return
+    except KmsError as error:
+        yield bad("master key", str(error))
     except psycopg.Error:
         raise
     except Exception as error:  # noqa: BLE001 - whatever the cipher says, the meaning is the same

@@ -12,9 +12,10 @@ from statesvc.cli.refusal import CommandError
 from statesvc.cli.session import connect, running_database, service_connection
 from statesvc.http.key_store import create_key, list_keys, revoke_key
 from statesvc.http.scope import Scope
+from statesvc.key_rotation.root_key import rewrap_root_key
 from statesvc.key_rotation.rotate import rotate
 from statesvc.keys import load_keyring
-from statesvc.roles.master_key import master_keys
+from statesvc.roles.master_key import key_sources, open_sources
 from statesvc.settings import load_settings
 
 
@@ -44,8 +45,16 @@ def run(options: argparse.Namespace) -> int:
 async def _rotate(options: argparse.Namespace) -> int:
     settings = load_settings()
     async with running_database(settings) as dsns, await connect(dsns.owner) as connection:
-        keyring = await load_keyring(connection, master_keys(settings))
-        rotated = await rotate(connection, keyring, actor=actor(), progress=lambda done, total: show_progress(done, total, "shipments"))
+        sources = key_sources(settings)
+        keyring = await load_keyring(connection, await open_sources(sources, connection, make=True))
+        rewrapped = sources.kms is not None and await rewrap_root_key(connection, sources.kms)
+        rotated = await rotate(
+            connection,
+            keyring,
+            actor=actor(),
+            progress=lambda done, total: show_progress(done, total, "shipments"),
+            root_keys=int(rewrapped),
+        )
     if options.json:
         write_json(asdict(rotated))
     else:
@@ -54,6 +63,8 @@ async def _rotate(options: argparse.Namespace) -> int:
             f"{rotated.service_keys + rotated.log_keys} keys of the service are sealed under "
             "the first master key now; the others may be taken out of STATESVC_MASTER_KEY"
         )
+        if rotated.root_keys:
+            write_line("the KMS wrapped the root key under the newest version of its key")
     return 0
 
 

@@ -9,11 +9,14 @@ from events.sealing import SealError
 from events.sql.queries import queries
 from statesvc.cli.finding import Finding, bad, good, warning
 from statesvc.keys import MasterKeyError
+from statesvc.kms.kms import KmsError
 from statesvc.log.signing_keys import SigningKeyError, open_signers, read_keys
-from statesvc.roles.master_key import master_keys
+from statesvc.log.stamps import standing
+from statesvc.roles.master_key import open_master_keys
 from statesvc.settings import Settings
 
 LATE_SECONDS: Final = 120.0
+STAMP_INTERVALS_MAX: Final = 3
 
 _SQL = queries("statesvc.cli", "log_examination")
 
@@ -29,16 +32,30 @@ async def examine_log(connection: AsyncConnection[Any], settings: Settings) -> A
         yield good("sealed log", f"{size:,} entries are covered by its newest checkpoint; `statesvc verify` checks them")
     else:
         yield good("sealed log", "nothing was sealed yet")
-    if settings.checkpoint_file is None:
+    if settings.checkpoint.stamp_url is not None:
+        yield await _stamps(connection, settings.checkpoint.stamp_seconds)
+    if settings.checkpoint_file is None and settings.checkpoint.publish is None:
         yield warning(
             "sealed log",
-            "STATESVC_SEALER_CHECKPOINT_FILE is not set: after a restore from an older backup the sealer would sign another history "
-            "without noticing",
+            "STATESVC_SEALER_CHECKPOINT_FILE is not set, nor STATESVC_CHECKPOINT_PUBLISH: after a restore from an older backup the sealer "
+            "would sign another history without noticing",
         )
     try:
-        open_signers(await read_keys(connection), master_keys(settings))
+        open_signers(await read_keys(connection), await open_master_keys(settings, connection))
     except (SealError, SigningKeyError) as error:
         yield bad("sealed log", f"its signing key cannot be used: {error}")
-    except MasterKeyError:
+    except (MasterKeyError, KmsError):
         # said already
         return
+
+
+async def _stamps(connection: AsyncConnection[Any], interval_seconds: float) -> Finding:
+    found = await standing(connection)
+    if found is None or found.stamped_size == found.size:
+        return good("time stamps", "every checkpoint there is lies below a stamped one, or is it")
+    if found.age_seconds is None or found.age_seconds > STAMP_INTERVALS_MAX * interval_seconds:
+        since = "never" if found.age_seconds is None else f"{found.age_seconds / 3600:,.1f} h ago"
+        return warning(
+            "time stamps", f"the last stamp came {since}: the sealer's log says what the authority answers (checkpoint_stamp_failed)"
+        )
+    return good("time stamps", f"the last one came {found.age_seconds / 60:,.0f} min ago, of the first {found.stamped_size:,} entries")

@@ -10,7 +10,7 @@ from statesvc.cli.output import write_json, write_line, write_table
 from statesvc.cli.refusal import CommandError
 from statesvc.cli.session import service_connection
 from statesvc.log.signing_keys import read_keys, retire, rotate
-from statesvc.roles.master_key import master_keys
+from statesvc.roles.master_key import open_master_keys
 from statesvc.settings import load_settings
 
 ACTIONS = ("log", "rotate-log", "retire-log")
@@ -36,7 +36,7 @@ async def run(options: argparse.Namespace) -> int:
                 await _list(connection, as_json=options.json)
             case "rotate-log":
                 async with connection.transaction():
-                    key = await rotate(connection, master_keys(settings), actor=actor(), why=options.why)
+                    key = await rotate(connection, await open_master_keys(settings, connection), actor=actor(), why=options.why)
                 write_line(str(key))
             case _:
                 async with connection.transaction():

@@ -1,27 +1,35 @@
-"""`statesvc migrate [--check]`."""
+"""`statesvc migrate [--check | --guard]`."""
 
 import argparse
 import asyncio
 
 from statesvc.cli.output import write_line
 from statesvc.cli.session import running_database
+from statesvc.database.guard import guard_script
 from statesvc.database.migrate import migrate
 from statesvc.settings import load_settings
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
-    parser.add_argument("--check", action="store_true", help="change nothing; exit 1 if any migration is pending")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--check", action="store_true", help="change nothing; exit 1 if any migration is pending")
+    what.add_argument("--guard", action="store_true", help="print the SQL by which a superuser guards the log's tables")
 
 
 def run(options: argparse.Namespace) -> int:
     """Applies what is pending, or looks."""
+    if options.guard:
+        write_line(guard_script().rstrip())
+        return 0
     return asyncio.run(_run(check=options.check))
 
 
 async def _run(*, check: bool) -> int:
-    async with running_database(load_settings(), migrated=False) as dsns:
-        report = await migrate(dsns.owner, dsns.listen, check_only=check)
+    settings = load_settings()
+    async with running_database(settings, migrated=False) as dsns:
+        role = settings.database.auditor_role
+        report = await migrate(dsns.owner, dsns.listen, check_only=check, superuser_dsn=dsns.superuser, auditor_role=role)
     for label in report.applied:
         write_line(f"applied  {label}")
     for label in report.pending:

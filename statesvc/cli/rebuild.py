@@ -7,11 +7,13 @@ import time
 from collections import Counter
 from dataclasses import asdict
 
+from statesvc.bodies.folder import archive_folder
 from statesvc.cli.operator import actor
 from statesvc.cli.output import write_json, write_line, write_table
 from statesvc.cli.progress import show_progress
 from statesvc.cli.refusal import CommandError
 from statesvc.cli.session import running_database
+from statesvc.log_archive.reading import LogArchive
 from statesvc.rebuild.drift import Drift
 from statesvc.rebuild.run import Rebuild
 from statesvc.settings import load_settings
@@ -42,7 +44,8 @@ async def _run(options: argparse.Namespace) -> int:
     async with running_database(settings) as dsns:
         # a pooler in transaction mode would lose the lock that makes us alone
         owner = dsns.owner if settings.database.owner_url is not None or settings.database.database_url is None else dsns.listen
-        task = Rebuild(owner_dsn=owner, actor=actor(), processes=options.processes, progress=_show_progress)
+        archive = LogArchive(archive_folder(settings))
+        task = Rebuild(owner_dsn=owner, actor=actor(), processes=options.processes, progress=_show_progress, archive=archive)
         if options.compare:
             events, drift = await task.compare()
             _tell_drift(events, drift, as_json=options.json)

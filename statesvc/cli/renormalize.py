@@ -18,7 +18,7 @@ from statesvc.cli.session import service_connection
 from statesvc.keys import load_keyring
 from statesvc.renormalize.plan import Report
 from statesvc.renormalize.run import Task, renormalize
-from statesvc.roles.master_key import master_keys
+from statesvc.roles.master_key import open_master_keys
 from statesvc.settings import load_settings
 from statesvc.wakeup.channels import OUTBOX
 
@@ -58,7 +58,7 @@ async def _run(options: argparse.Namespace) -> Report:
     async with service_connection(settings) as connection:
         task = Task(
             carrier=CARRIERS[options.carrier],
-            keyring=await load_keyring(connection, master_keys(settings)),
+            keyring=await load_keyring(connection, await open_master_keys(settings, connection)),
             writer=f"{socket.gethostname()}-renormalize-{os.getpid()}",
             actor=actor(),
             since=options.since,

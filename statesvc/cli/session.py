@@ -35,9 +35,9 @@ async def running_database(settings: Settings, *, migrated: bool = True) -> Asyn
     server = EmbeddedServer(settings.database.data_dir, tcp_port=settings.database.embedded_port)
     try:
         dsns = await asyncio.to_thread(server.start)
-        ensure_master_key(settings.database.data_dir)
+        ensure_master_key(settings)
         if migrated:
-            await migrate(dsns.owner, dsns.listen)
+            await migrate(dsns.owner, dsns.listen, superuser_dsn=dsns.superuser, auditor_role=settings.database.auditor_role)
         yield dsns
     finally:
         await asyncio.to_thread(server.stop)

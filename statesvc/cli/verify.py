@@ -6,21 +6,27 @@
 import argparse
 import asyncio
 import os
+import sys
 from dataclasses import asdict
 from pathlib import Path
 
 from events.checkpoint import NoteError, VerifierKey
+from events.sql.queries import queries
+from statesvc.bodies.folder import archive_folder
 from statesvc.cli.output import write_json, write_line
 from statesvc.cli.progress import show_progress
 from statesvc.cli.refusal import CommandError
-from statesvc.cli.session import running_database
+from statesvc.cli.session import connect, running_database
+from statesvc.database.dsns import Dsns
 from statesvc.evidence.check import check
 from statesvc.keys import MasterKeyError
-from statesvc.roles.master_key import master_keys
+from statesvc.log.stamp import StampError, Trust
+from statesvc.roles.master_key import open_master_keys
 from statesvc.settings import Settings, load_settings
 from statesvc.verification.processes import Access
 from statesvc.verification.run import Order, Report, Verification
 
+_SQL = queries("statesvc.cli", "verify")
 _PATH_MAX = 255
 
 
@@ -33,7 +39,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, metavar="N", help="work on so many (default %(default)s)")
     parser.add_argument("--state", type=Path, metavar="FILE", help="keep the progress there, and go on from it after a stop")
+    parser.add_argument("--tsa-cert", type=_trust, metavar="FILE", help="check time stamps by this authority's root certificate (PEM)")
     parser.add_argument("--skip-parts", action="store_true", help="do not open sealed personal parts (needs no master key then)")
+    parser.add_argument("--as-auditor", action="store_true", help="log in as the role that only reads the log, and no key")
     parser.add_argument("--json", action="store_true", help="for scripts")
 
 
@@ -48,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         write_json({**asdict(report), "sound": report.sound})
     else:
-        _write(report, against=options.checkpoint)
+        _write(report, against=options.checkpoint, trusted=options.tsa_cert is not None)
     return 0 if report.sound else 1
 
 
@@ -59,7 +67,7 @@ def _bundle(options: argparse.Namespace) -> int:
         document = options.bundle.read_bytes()
     except OSError as error:
         raise CommandError(f"{options.bundle} cannot be read: {type(error).__name__}", exit_code=2) from error
-    flaws = check(document, options.key)
+    flaws = check(document, options.key, trust=options.tsa_cert)
     if options.json:
         write_json({"sound": not flaws, "flaws": [asdict(flaw) for flaw in flaws]})
     elif flaws:
@@ -74,21 +82,42 @@ def _bundle(options: argparse.Namespace) -> int:
 async def _run(options: argparse.Namespace) -> Report:
     settings = load_settings()
     async with running_database(settings) as dsns:
+        dsn = _address(settings, dsns, as_auditor=options.as_auditor)
+        opens = not options.skip_parts and await _may_read_keys(dsn)
+        if not (opens or options.skip_parts):
+            sys.stderr.write("Sealed personal parts stay closed: this role may not read their keys. All else is verified.\n")
         order = Order(
-            access=Access(dsn=dsns.listen, master_keys=None if options.skip_parts else _master(settings)),
+            access=Access(dsn=dsn, master_keys=await _master(settings, dsn) if opens else None, archive=archive_folder(settings)),
             note=_note(options.checkpoint),
             note_name=str(options.checkpoint),
             keys=options.key,
             processes=options.processes,
             state_file=options.state,
+            trust=options.tsa_cert,
         )
         verification = Verification(order, lambda done, total: show_progress(done, total, "entries"))
         return await asyncio.to_thread(verification.run)
 
 
-def _master(settings: Settings) -> tuple[bytes, ...]:
+def _address(settings: Settings, dsns: Dsns, *, as_auditor: bool) -> str:
+    """The auditor's where it is set, or asked for."""
+    if as_auditor and dsns.auditor is None:
+        raise CommandError("--as-auditor needs STATESVC_AUDITOR_URL, the address of a role that only reads the log", exit_code=2)
+    wanted = as_auditor or settings.database.auditor_url is not None
+    return dsns.auditor if wanted and dsns.auditor is not None else dsns.listen
+
+
+async def _may_read_keys(dsn: str) -> bool:
+    """Whether this role sees what opens sealed parts: an auditor does not."""
+    async with await connect(dsn) as connection:
+        row = await (await connection.execute(_SQL["may_read_keys"])).fetchone()
+    return row is not None and bool(row[0])
+
+
+async def _master(settings: Settings, dsn: str) -> tuple[bytes, ...]:
     try:
-        return master_keys(settings).keys
+        async with await connect(dsn) as connection:
+            return (await open_master_keys(settings, connection)).keys
     except MasterKeyError as error:
         raise CommandError(f"{error}; or leave the sealed parts out with --skip-parts") from error
 
@@ -102,7 +131,7 @@ def _note(path: Path | None) -> str | None:
         raise CommandError(f"{path} cannot be read: {type(error).__name__}", exit_code=2) from error
 
 
-def _write(report: Report, *, against: Path | None) -> None:
+def _write(report: Report, *, against: Path | None, trusted: bool) -> None:
     for fault in report.faults:
         write_line(str(fault))
     rate = report.entries / max(report.seconds, 0.001)
@@ -111,10 +140,22 @@ def _write(report: Report, *, against: Path | None) -> None:
         waiting = f"; {report.waiting:,} batches wait to be sealed" if report.waiting else ""
         compared = "" if against is None else f" It begins with the log that {against} is the head of."
         write_line(f"The log is sound: {looked}{waiting}.{compared}")
+        if report.stamps:
+            checked = "signed by the authority" if trusted else "signatures unchecked: --tsa-cert FILE"
+            write_line(f"{report.stamps:,} checkpoints bear a time stamp ({checked}).")
         if against is None:
             write_line("That nothing was cut off shows only against a head that was kept elsewhere: --checkpoint FILE.")
     else:
         write_line(f"THE LOG WAS CHANGED: {len(report.faults)} places, above; {looked}.")
+
+
+def _trust(path: str) -> Trust:
+    try:
+        return Trust.parse(Path(path).read_bytes())
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"{path} cannot be read: {type(error).__name__}") from None
+    except StampError as error:
+        raise argparse.ArgumentTypeError(f"{path}: {error}") from None
 
 
 def _key(text: str) -> list[VerifierKey]:

@@ -7,6 +7,7 @@ import os
 import secrets
 import stat
 import tempfile
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -14,7 +15,7 @@ from typing import Final
 from statesvc.database.embedded_error import DataInUseError, EmbeddedServerError
 from statesvc.database.server_user import ServerUser
 
-ROLES: Final = {"superuser": "postgres", "owner": "statesvc_owner", "service": "statesvc_service"}
+ROLES: Final = {"superuser": "postgres", "owner": "statesvc_owner", "service": "statesvc_service", "auditor": "statesvc_auditor"}
 _LOCK: Final = "lock"
 _PASSWORDS: Final = "postgres-passwords.json"
 _SOCKET_PATH_BYTES_MAX: Final = 100
@@ -38,9 +39,13 @@ def take_lock(data_dir: Path) -> int:
 
 def make_passwords(data_dir: Path) -> dict[str, str]:
     """New passwords by role, kept."""
-    passwords = {role: secrets.token_urlsafe(24) for role in ROLES}
-    write_private(data_dir / _PASSWORDS, json.dumps(passwords), ServerUser())
-    return passwords
+    return _keep_passwords(data_dir, {})
+
+
+def complete_passwords(data_dir: Path) -> dict[str, str]:
+    """The passwords by role, with new ones for roles that came with a later release."""
+    passwords = read_passwords(data_dir)
+    return passwords if passwords.keys() >= ROLES.keys() else _keep_passwords(data_dir, passwords)
 
 
 def read_passwords(data_dir: Path) -> dict[str, str]:
@@ -52,6 +57,12 @@ def read_passwords(data_dir: Path) -> dict[str, str]:
         raise EmbeddedServerError(
             f"{path} is missing: without it nobody can log in to the server beside it; restore it from a backup"
         ) from None
+    return passwords
+
+
+def _keep_passwords(data_dir: Path, known: Mapping[str, str]) -> dict[str, str]:
+    passwords = {role: known.get(role) or secrets.token_urlsafe(24) for role in ROLES}
+    write_private(data_dir / _PASSWORDS, json.dumps(passwords), ServerUser())
     return passwords
 
 

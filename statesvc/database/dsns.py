@@ -8,12 +8,16 @@ from statesvc.settings import DatabaseSettings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dsns:
-    """`service` for daily work, `owner` for migrations, `listen` past any pooler. `superuser` is known of an embedded server only."""
+    """`service` for daily work, `owner` for migrations, `listen` past any pooler, `auditor` for `verify`.
+
+    `superuser` is known of an embedded server only.
+    """
 
     service: str = field(repr=False)
     owner: str = field(repr=False)
     listen: str = field(repr=False)
     superuser: str | None = field(default=None, repr=False)
+    auditor: str | None = field(default=None, repr=False)
 
     @property
     def is_pooled(self) -> bool:
@@ -30,4 +34,5 @@ class Dsns:
             service=service,
             owner=settings.owner_url.get_secret_value() if settings.owner_url else service,
             listen=settings.listen_url.get_secret_value() if settings.listen_url else service,
+            auditor=settings.auditor_url.get_secret_value() if settings.auditor_url else None,
         )

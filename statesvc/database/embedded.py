@@ -16,7 +16,16 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from statesvc.database.data_dir import ROLES, make_passwords, read_passwords, remove_socket_dir, socket_dir, take_lock, write_private
+from statesvc.database.data_dir import (
+    ROLES,
+    complete_passwords,
+    make_passwords,
+    read_passwords,
+    remove_socket_dir,
+    socket_dir,
+    take_lock,
+    write_private,
+)
 from statesvc.database.dsns import Dsns
 from statesvc.database.embedded_config import FILE_NAME, configuration
 from statesvc.database.embedded_error import EmbeddedServerError
@@ -69,7 +78,7 @@ class EmbeddedServer:
         place = listening_at(self._folder)
         if place is None:
             raise EmbeddedServerError(f"PostgreSQL started but takes no connections; see {self._folder / 'log'}")
-        passwords = read_passwords(self._data_dir)
+        passwords = complete_passwords(self._data_dir)
         self._make_roles(place, passwords)
         return _dsns(place, passwords)
 
@@ -160,6 +169,7 @@ class EmbeddedServer:
             "PGPASSWORD": passwords["superuser"],
             "STATESVC_OWNER_PASSWORD": passwords["owner"],
             "STATESVC_SERVICE_PASSWORD": passwords["service"],
+            "STATESVC_AUDITOR_PASSWORD": passwords["auditor"],
         }
         with as_file(files("statesvc.database") / "embedded_roles.sql") as script:
             command: list[str | Path] = [self._programs / "psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", "postgres", "-f", script]
@@ -184,8 +194,8 @@ def programs(major: int) -> Path:
 
 def _dsns(place: Listening, passwords: Mapping[str, str]) -> Dsns:
     where = f"{_DATABASE}?host={quote(str(place.socket_dir), safe='')}&port={place.port}"
-    superuser, owner, service = (f"postgresql://{ROLES[role]}:{passwords[role]}@/{where}" for role in ("superuser", "owner", "service"))
-    return Dsns(service=service, owner=owner, listen=service, superuser=superuser)
+    of = {role: f"postgresql://{ROLES[role]}:{password}@/{where}" for role, password in passwords.items()}
+    return Dsns(service=of["service"], owner=of["owner"], listen=of["service"], superuser=of["superuser"], auditor=of.get("auditor"))
 
 
 def _exists(pid: int) -> bool:

@@ -20,6 +20,7 @@ from psycopg import AsyncConnection, sql
 
 from events.sql.queries import queries
 from statesvc.database.errors import Failure, failure
+from statesvc.database.guard import install_guard
 from statesvc.database.migrations import ConcurrentIndex, Migration, MigrationError, Standing, Step, compare, read_migrations
 from statesvc.database.pool import CONNECT_TIMEOUT_SECONDS, KEEPALIVE
 
@@ -29,6 +30,8 @@ _LOCK_POLL_SECONDS: Final = 0.25
 _TRIES: Final = 20
 _PAUSE_SECONDS: Final = 1.0
 _PRIVILEGES: Final = "privileges.sql"
+_AUDITOR_PRIVILEGES: Final = "privileges_auditor.sql"
+AUDITOR_ROLE: Final = "statesvc_auditor"
 
 _SQL = queries("statesvc.database", "migrate")
 _log = structlog.get_logger()
@@ -50,8 +53,13 @@ async def migrate(
     check_only: bool = False,
     folder: Traversable | None = None,
     lock_wait_seconds: float = LOCK_WAIT_SECONDS,
+    superuser_dsn: str | None = None,
+    auditor_role: str = AUDITOR_ROLE,
 ) -> MigrationReport:
-    """Brings the schema to this release; `check_only` just looks. The owner's address leads past any pooler. Raises `MigrationError`."""
+    """Brings the schema to this release; `check_only` just looks. The owner's address leads past any pooler. Raises `MigrationError`.
+
+    With a superuser, known as one or because the owner is, the guard of the log's tables is brought to this release too.
+    """
     folder = folder or files("migrations")
     migrations = read_migrations(folder)
     async with await _connect(owner_dsn) as connection:
@@ -60,7 +68,9 @@ async def migrate(
             async with _alone(connection, lock_wait_seconds):
                 standing = await _apply_all(connection, migrations)
                 await _grant(connection, service_dsn, folder)
+                await _grant_auditor(connection, auditor_role, folder)
                 await _make_partitions(connection)
+                await _guard(connection, superuser_dsn, owner_dsn)
     if standing.newer:
         _log.warning("schema_is_newer", versions=list(standing.newer))
     labels = tuple(migration.label for migration in standing.pending)
@@ -157,13 +167,30 @@ async def _grant(connection: AsyncConnection[Any], service_dsn: str, folder: Tra
         role = await _value(service, _SQL["who"])
     if role == await _value(connection, _SQL["who"]):
         return
-    grants = sql.SQL((folder / _PRIVILEGES).read_text("utf-8")).format(service_role=sql.Identifier(role)).as_bytes(connection)
+    await _run_grants(connection, folder, _PRIVILEGES, service_role=role)
+
+
+async def _grant_auditor(connection: AsyncConnection[Any], role: str, folder: Traversable) -> None:
+    if (folder / _AUDITOR_PRIVILEGES).is_file() and await _value(connection, _SQL["has_role"], {"name": role}):
+        await _run_grants(connection, folder, _AUDITOR_PRIVILEGES, auditor_role=role)
+
+
+async def _run_grants(connection: AsyncConnection[Any], folder: Traversable, file: str, **roles: str) -> None:
+    names = {placeholder: sql.Identifier(role) for placeholder, role in roles.items()}
+    grants = sql.SQL((folder / file).read_text("utf-8")).format(**names).as_bytes(connection)
 
     async def grant() -> None:
         async with connection.transaction():
             await connection.execute(grants)
 
-    await _patiently(_PRIVILEGES, grant)
+    await _patiently(file, grant)
+
+
+async def _guard(connection: AsyncConnection[Any], superuser_dsn: str | None, owner_dsn: str) -> None:
+    if superuser_dsn is None and await _value(connection, _SQL["is_superuser"]):
+        superuser_dsn = owner_dsn
+    if superuser_dsn is not None and await _value(connection, _SQL["can_announce"]):
+        await _patiently("the guard of the log's tables", partial(install_guard, superuser_dsn))
 
 
 async def _make_partitions(connection: AsyncConnection[Any]) -> None:
@@ -200,6 +227,7 @@ async def _alone(connection: AsyncConnection[Any], wait_seconds: float) -> Async
         await asyncio.sleep(_LOCK_POLL_SECONDS)
     try:
         await connection.execute(_SQL["wait_briefly"])
+        await connection.execute(_SQL["announce"])
         yield
     finally:
         if not connection.closed:

@@ -45,9 +45,25 @@ LIMIT 1;
 -- The role of this connection.
 SELECT current_user;
 
+-- name: announce
+-- Whatever the migrator does to the log's tables is announced to their guard.
+SELECT set_config('statesvc.log_ddl', 'migration', false);
+
+-- name: is_superuser
+-- Whether this connection may make event triggers.
+SELECT rolsuper FROM pg_roles WHERE rolname = current_user;
+
+-- name: has_role
+-- Whether the server has a role of this name.
+SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = %(name)s);
+
 -- name: can_partition
 -- Does this schema make its partitions itself?
 SELECT to_regprocedure('statesvc.ensure_partitions()') IS NOT NULL;
+
+-- name: can_announce
+-- Is this schema one that the guard knows?
+SELECT to_regprocedure('statesvc.announce_log_ddl(text)') IS NOT NULL;
 
 -- name: make_schema
 -- Where everything of ours lives.

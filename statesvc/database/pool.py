@@ -24,7 +24,7 @@ KEEPALIVE: Final[Mapping[str, Any]] = MappingProxyType(
 CONNECT_TIMEOUT_SECONDS: Final = 5
 RECONNECT_SECONDS: Final = 3.0
 """A burst of tries (jittered, doubling) ends after this; the next request starts a new one, so recovery never waits minutes."""
-_WHOLE_TRANSACTIONS_SINCE: Final = 17_00_00
+WHOLE_TRANSACTIONS_SINCE: Final = 17_00_00
 _PREPARE_AFTER: Final = 2
 """Executions of one statement after which it is prepared."""
 
@@ -48,7 +48,7 @@ class PoolLimits:
 
     def milliseconds(self, *, server_version: int = 0) -> dict[str, int]:
         """The time limits that a server of this version knows (0: that all know), by the names that the queries have for them."""
-        knows_whole_transactions = server_version >= _WHOLE_TRANSACTIONS_SINCE
+        knows_whole_transactions = server_version >= WHOLE_TRANSACTIONS_SINCE
         whole = {"transaction_ms": round(self.transaction_seconds * 1000)} if self.transaction_seconds and knows_whole_transactions else {}
         return whole | {
             "statement_ms": round(self.statement_seconds * 1000),

@@ -8,13 +8,14 @@ from typing import Any, Final
 from uuid import UUID
 
 from events.log.actions import record_action
-from statesvc.dead_letters.code import FIRST, conclude, find_code, is_known, messages_of, still_unknown
-from statesvc.dead_letters.code import clock as database_clock
+from statesvc.dead_letters.code import conclude, find_code, is_known, still_unknown
 from statesvc.dead_letters.letter import DeadLetter, Way
 from statesvc.dead_letters.members import read_members
 from statesvc.dead_letters.obstacle import Obstacle
 from statesvc.dead_letters.replay import Connection, Open, Order, next_letters, put_back
 from statesvc.dead_letters.rereader import MESSAGES_AT_ONCE, Rereader, Result
+from statesvc.renormalize.code import FIRST, messages_of
+from statesvc.renormalize.code import clock as database_clock
 from statesvc.wakeup.channels import INBOX, OUTBOX
 
 _READING_SECONDS: Final = 4.0

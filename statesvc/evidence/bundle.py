@@ -27,3 +27,8 @@ def sealed(bundle: Bundle, signers: Sequence[NoteSigner], *, origin: str) -> dic
     """The bundle with its seal: a signed note in the form of a checkpoint, of the digest and the number of entries."""
     note = Checkpoint(origin + SEALED_ORIGIN, len(bundle["entries"]), digest_of(bundle)).signed(signers)
     return {**bundle, SEAL: note}
+
+
+def attempts_of(sent: Mapping[str, Any]) -> list[tuple[str, int | None]]:
+    """The attempts that a body was sent by, as (webhook-id, number); no number: all of them (a bundle of before they were told apart)."""
+    return [(sent["webhook_id"], number) for number in sent.get("attempts", [None])]

@@ -12,9 +12,10 @@ import orjson
 
 from events.checkpoint import Checkpoint, NoteError, VerifierKey, open_checkpoint
 from events.identity import shipment_id as id_of
-from events.tree.proof import verify_inclusion
+from events.tree.proof import verify_consistency, verify_inclusion
 from projections.row import ShipmentRow, rebuilt_row
-from statesvc.evidence.bundle import FORMAT, SEAL, SEALED_ORIGIN, Bundle, digest_of
+from statesvc.evidence.bundle import FORMAT, SEAL, SEALED_ORIGIN, Bundle, attempts_of, digest_of
+from statesvc.log.stamp import StampError, Trust, check_stamp, read_stamp
 
 _STATED = tuple(
     name for name in ShipmentRow._fields if name not in {"shipment_id", "state", "number", "first_recorded_at", "signed_by_event_id"}
@@ -34,7 +35,7 @@ class _Flawed(Exception):  # noqa: N818 - ends a check, is no error of ours
         self.flaw = Flaw(pointer, why)
 
 
-def check(document: bytes, keys: Sequence[VerifierKey]) -> list[Flaw]:
+def check(document: bytes, keys: Sequence[VerifierKey], *, trust: Trust | None = None) -> list[Flaw]:
     """Everything that does not hold; empty: the bundle is what the holder of these keys sealed, and its entries stand in their log."""
     try:
         bundle = orjson.loads(document)
@@ -43,18 +44,19 @@ def check(document: bytes, keys: Sequence[VerifierKey]) -> list[Flaw]:
     if not isinstance(bundle, dict) or bundle.get("format") != FORMAT:
         return [Flaw("/format", f"not a bundle of the format {FORMAT}")]
     try:
-        return list(_flaws(bundle, keys))
+        return list(_flaws(bundle, keys, trust))
     except _Flawed as ended:
         return [ended.flaw]
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         return [Flaw("", f"not the shape of {FORMAT} ({type(error).__name__})")]
 
 
-def _flaws(bundle: Bundle, keys: Sequence[VerifierKey]) -> Iterator[Flaw]:
+def _flaws(bundle: Bundle, keys: Sequence[VerifierKey], trust: Trust | None) -> Iterator[Flaw]:
     head = _opened("/log/checkpoint", bundle["log"]["checkpoint"], keys)
     seal = _opened(f"/{SEAL}", bundle[SEAL], keys)
     if seal.root != digest_of(bundle) or seal.size != len(bundle["entries"]) or seal.origin != head.origin + SEALED_ORIGIN:
         yield Flaw(f"/{SEAL}", "the bundle is not the one that was sealed: something in it was changed")
+    yield from _stamp(bundle, head, keys, trust)
     documents = [orjson.loads(entry["canonical"]) for entry in bundle["entries"]]
     for place, (entry, document) in enumerate(zip(bundle["entries"], documents, strict=True)):
         yield from _entry(f"/entries/{place}", entry, document, head)
@@ -64,6 +66,28 @@ def _flaws(bundle: Bundle, keys: Sequence[VerifierKey]) -> Iterator[Flaw]:
     yield from _chain(bundle, documents)
     yield from _bodies(bundle, documents)
     yield from _sent(bundle, documents)
+
+
+def _stamp(bundle: Bundle, head: Checkpoint, keys: Sequence[VerifierKey], trust: Trust | None) -> Iterator[Flaw]:
+    """That an authority saw a beginning of this log, and when. Who signed is checked where the authority's certificate is given."""
+    stated = bundle["log"].get("stamp")
+    if stated is None:
+        if trust is not None:
+            yield Flaw("/log", "bears no time stamp")
+        return
+    pointer = "/log/stamp"
+    stamped = _opened(f"{pointer}/checkpoint", stated["checkpoint"], keys)
+    path = [base64.b64decode(node, validate=True) for node in stated["consistency"]]
+    if not verify_consistency(first=stamped.size, second=head.size, path=path, first_root=stamped.root, second_root=head.root):
+        yield Flaw(f"{pointer}/consistency", "does not prove that the log begins with the one that was stamped")
+    token = base64.b64decode(stated["token"], validate=True)
+    try:
+        stamp = read_stamp(token, stated["checkpoint"]) if trust is None else check_stamp(token, stated["checkpoint"], trust)
+    except StampError as error:
+        yield Flaw(f"{pointer}/token", str(error))
+        return
+    if (stamp.stamped_at.isoformat(), stamp.authority) != (stated["stamped_at"], stated["authority"]):
+        yield Flaw(pointer, "says another time or authority than the stamp itself")
 
 
 def _opened(pointer: str, note: str, keys: Sequence[VerifierKey]) -> Checkpoint:
@@ -130,11 +154,11 @@ def _bodies(bundle: Bundle, documents: Sequence[Mapping[str, Any]]) -> Iterator[
 
 def _sent(bundle: Bundle, documents: Sequence[Mapping[str, Any]]) -> Iterator[Flaw]:
     """What subscribers were sent: the body of each attempt, opened by the salt in the attempt's own part."""
-    bodies = {sent["webhook_id"]: sent["body"] for sent in bundle["sent"]}
+    bodies = {key: sent["body"] for sent in bundle["sent"] for key in attempts_of(sent)}
     for place, (entry, document) in enumerate(zip(bundle["entries"], documents, strict=True)):
         if document["entry"] != "attempt":
             continue
-        body = bodies.get(document["webhook_id"])
+        body = bodies.get((document["webhook_id"], document["number"]), bodies.get((document["webhook_id"], None)))
         if body is not None and entry["part"] is not None:
             salt = bytes.fromhex(orjson.loads(base64.b64decode(entry["part"])[32:])["body_salt"])
             if hashlib.sha256(salt + body.encode()).hexdigest() != document["body_commitment"]:

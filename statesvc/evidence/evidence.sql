@@ -35,7 +35,10 @@ ORDER BY m.received_at, m.message_id;
 
 -- name: notifications
 -- What there was to tell, and to whom.
-SELECT n.webhook_id, n.type, n.created_at, n.occurred_at, n.carrier_id, n.tracking_number, n.from_status, n.to_status, n.sequence,
-    n.subscription_id, s.url
-FROM statesvc.notification n JOIN statesvc.subscription s USING (subscription_id)
+SELECT n.sequence, n.webhook_id, n.type, n.created_at, n.occurred_at, n.carrier_id, n.tracking_number, n.from_status, n.to_status,
+    g.skipped, g.from_sequence, g.to_sequence, n.subscription_id, s.url
+FROM statesvc.notification n
+JOIN statesvc.subscription s USING (subscription_id)
+LEFT JOIN statesvc.notification_gap g
+    ON g.shipment_id = n.shipment_id AND g.sequence = n.sequence AND g.subscription_id = n.subscription_id
 WHERE n.shipment_id = %(shipment_id)s ORDER BY n.sequence, n.subscription_id;

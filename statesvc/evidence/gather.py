@@ -1,45 +1,38 @@
 """Reading everything about one shipment in one snapshot, up to the newest signed head."""
 
 import base64
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
-from urllib.parse import urlsplit
+from typing import Any
 from uuid import UUID
 
 import orjson
 from psycopg import AsyncConnection
 
-from events.keyring import Keyring, part_context
+from events.keyring import Keyring, attempt_context, part_context
 from events.log.store import look_at_streams
 from events.sealing import SealError, SealingKey
 from events.sql.arrays import timestamps, uuids
 from events.sql.queries import queries
 from statesvc.api.read.horizon import Horizon
 from statesvc.api.read.past import find_shipment_at
+from statesvc.api.read.personal import Opener
 from statesvc.api.read.shipment import Found, OtherDiscriminators, Shipment, shipment_json
 from statesvc.bodies.body_key import open_committed, unwrap_body_key
 from statesvc.bodies.find import ArchiveUnavailableError, find_bodies
 from statesvc.evidence.bundle import FORMAT, sealed
+from statesvc.evidence.disclosure import ERASED, NONE, OPENED, SHARED, UNAVAILABLE, WITHHELD
+from statesvc.evidence.sent import Reader, read_sent
 from statesvc.log.checkpoints import Head, latest_head
-from statesvc.log.proofs import inclusion_paths
+from statesvc.log.proofs import inclusion_paths, prove_consistency
 from statesvc.log.signing_keys import open_signers, read_keys
-from statesvc.notifier.body import Notification, body_of
-from statesvc.notifier.evidence import attempt_context
+from statesvc.log.stamps import vouching_stamp
 
 _SQL = queries("statesvc.evidence", "evidence")
 Connection = AsyncConnection[Any]
 Keys = Mapping[UUID, SealingKey | None]
-
-OPENED: Final = "opened"
-WITHHELD: Final = "withheld"
-ERASED: Final = "erased"
-NONE: Final = "none"
-SHARED: Final = "shared"
-UNAVAILABLE: Final = "unavailable"
 
 
 class NothingSealedError(RuntimeError):
@@ -90,8 +83,11 @@ async def gather(connection: Connection, wanted: Wanted) -> dict[str, Any]:
         }
         for (index, kind, leaf_hash, canonical, _), path, (part, state) in zip(rows, paths, parts, strict=True)
     ]
+    reader = Reader(opener=Opener(shipment_id=shipment.shipment_id, key=keys.get(shipment.shipment_id)), personal=wanted.personal)
+    tried = [(document, part) for document, part in zip(documents, parts, strict=True) if document["entry"] == "attempt"]
     signing = await read_keys(connection)
     signers = open_signers(signing, wanted.keyring.master)
+    stamp = await _stamp(connection, head, last=rows[-1][0])
     bundle = {
         "format": FORMAT,
         "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -99,13 +95,29 @@ async def gather(connection: Connection, wanted: Wanted) -> dict[str, Any]:
             "checkpoint": head.note,
             "sealed_at": head.created_at.isoformat(),
             "keys": [str(key.verifier) for key in signing],
+            **({} if stamp is None else {"stamp": stamp}),
         },
         "shipment": _plain(shipment_json(shipment) | {"signed_by": _signer(shipment, documents, parts) if wanted.personal else None}),
         "entries": entries,
         "messages": await _messages(connection, wanted, shipment, documents, keys),
-        "sent": await _sent(connection, shipment, documents, parts),
+        "sent": await read_sent(connection, reader, tried),
     }
     return sealed(bundle, signers, origin=signers[0].verifier.name)
+
+
+async def _stamp(connection: Connection, head: Head, *, last: int) -> dict[str, Any] | None:
+    """The time stamp that vouches for the entries, and the proof that its log is the beginning of the head's."""
+    stamped = await vouching_stamp(connection, size=head.tree_size, last=last)
+    if stamped is None:
+        return None
+    proof = await prove_consistency(connection, stamped.tree_size, head.tree_size, head)
+    return {
+        "checkpoint": stamped.note,
+        "token": _base64(stamped.token),
+        "stamped_at": stamped.stamped_at.astimezone(UTC).isoformat(),
+        "authority": stamped.authority,
+        "consistency": [_base64(node) for node in proof.path],
+    }
 
 
 async def _shipment(connection: Connection, wanted: Wanted, head: Head) -> Shipment:
@@ -204,54 +216,6 @@ async def _messages(
             }
         )
     return told
-
-
-async def _sent(
-    connection: Connection, shipment: Shipment, documents: Sequence[Mapping[str, Any]], parts: Sequence[tuple[bytes | None, str]]
-) -> list[dict[str, Any]]:
-    """What was to be told; the body where it is the one that was sent (a fuller payload is not kept)."""
-    salts: dict[str, tuple[bytes, str]] = {}
-    tried = set()
-    for document, (part, _) in zip(documents, parts, strict=True):
-        if document["entry"] == "attempt":
-            tried.add(document["webhook_id"])
-            if part is not None:
-                salt = bytes.fromhex(orjson.loads(part[32:])["body_salt"])
-                salts[document["webhook_id"]] = (salt, document["body_commitment"])
-    cursor = await connection.execute(_SQL["notifications"], {"shipment_id": shipment.shipment_id}, binary=True)
-    told = []
-    for *fields, subscription_id, url in await cursor.fetchall():
-        notification = Notification(**dict(zip(_NOTIFICATION, fields, strict=True)))
-        if notification.webhook_id not in tried:
-            continue
-        body: str | None = body_of(notification).decode()
-        if notification.webhook_id in salts and body is not None:
-            salt, committed = salts[notification.webhook_id]
-            if hashlib.sha256(salt + body.encode()).hexdigest() != committed:
-                body = None
-        told.append(
-            {
-                "webhook_id": notification.webhook_id,
-                "subscription_id": str(subscription_id),
-                "receiver": urlsplit(url).hostname or "",
-                "type": notification.type,
-                "body": body,
-            }
-        )
-    return told
-
-
-_NOTIFICATION: Final = (
-    "webhook_id",
-    "type",
-    "created_at",
-    "occurred_at",
-    "carrier_id",
-    "tracking_number",
-    "from_status",
-    "to_status",
-    "sequence",
-)
 
 
 def _plain(value: Mapping[str, Any]) -> dict[str, Any]:

@@ -132,6 +132,10 @@ def _written(story: Story) -> bytes:
         )
     else:
         pdf.paragraph("Nothing was sent: nobody had subscribed.")
+    if story.sent:
+        pdf.heading("What was sent, word for word")
+        for one in story.sent:
+            pdf.paragraph(f"To {one.receiver}, {one.webhook_id}, try {one.tries}:\n{one.text}", size=7.5)
     if story.done:
         pdf.heading("What operators did")
         pdf.grid(("When", "What", "Entry"), [(o.at, o.what, str(o.index)) for o in story.done], (24, 84, 10))

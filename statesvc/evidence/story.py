@@ -10,11 +10,14 @@ import orjson
 
 from events.carriers import CARRIERS
 from events.checkpoint import read_checkpoint
-from statesvc.evidence.bundle import Bundle
+from statesvc.evidence import words
+from statesvc.evidence.bundle import Bundle, attempts_of
+from statesvc.evidence.disclosure import ERASED, UNAVAILABLE, WITHHELD
 
 _FIRST_MOVES: Final = frozenset({"picked_up", "in_transit", "available_for_pickup", "out_for_delivery", "delivered"})
 _ERASED: Final = "erased at the person's request"
 _WITHHELD: Final = "not shown to this reader"
+_NOT_SHOWN: Final = {ERASED: _ERASED, WITHHELD: _WITHHELD, UNAVAILABLE: "not kept: its commitment stands in the entry of the attempt"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +45,16 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """What a subscriber was sent, word for word, or why it is not shown. `tries`: the attempts that carried it."""
+
+    webhook_id: str
+    receiver: str
+    tries: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
     """What an operator did."""
 
@@ -61,6 +74,7 @@ class Story:
     concluded: Sequence[Said] = field(default_factory=tuple)
     contradicted: Sequence[Said] = field(default_factory=tuple)
     told: Sequence[Told] = field(default_factory=tuple)
+    sent: Sequence[Sent] = field(default_factory=tuple)
     done: Sequence[Done] = field(default_factory=tuple)
     proof: Sequence[tuple[str, str]] = field(default_factory=tuple)
     checkpoint: str = ""
@@ -72,26 +86,39 @@ def story_of(bundle: Bundle) -> Story:
     entries = [_Entry.of(entry) for entry in bundle["entries"]]
     carrier = CARRIERS[shipment["carrier_id"]].name if shipment["carrier_id"] in CARRIERS else shipment["carrier_id"]
     events = [entry for entry in entries if entry.kind == "event"]
-    sent = {each["webhook_id"]: each for each in bundle["sent"]}
+    sent = {key: each for each in bundle["sent"] for key in attempts_of(each)}
     head = read_checkpoint(bundle["log"]["checkpoint"])
     return Story(
         title=f"{carrier} {shipment['tracking_number']}",
         verdict=_verdict(shipment),
         facts=list(_facts(bundle, carrier, events)),
-        said=[_said(entry) for entry in sorted(events, key=lambda entry: (entry.document["occurred_at"][:19], entry.index))],
-        concluded=[_concluded(entry) for entry in entries if entry.kind == "transition"],
+        said=[_said(entry) for entry in sorted(events, key=lambda entry: (_at(entry), entry.index))],
+        concluded=[_concluded(entry, events) for entry in entries if entry.kind == "transition"],
         contradicted=[_said(entry) for entry in entries if entry.kind == "conflict"],
         told=[_told(entry, sent) for entry in entries if entry.kind == "attempt"],
+        sent=[_sent(each) for each in bundle["sent"]],
         done=[_done(entry) for entry in entries if entry.kind == "action"],
         proof=[
             ("Log", head.origin),
             ("Entries in the log", f"{head.size:,}"),
             ("Sealed", _utc(bundle["log"]["sealed_at"])),
             ("Document made", _utc(bundle["made_at"])),
+            *_stamp(bundle["log"].get("stamp"), entries),
             *((f"Public key {place}", key) for place, key in enumerate(bundle["log"]["keys"], start=1)),
         ],
         checkpoint=bundle["log"]["checkpoint"],
     )
+
+
+def _stamp(stamp: Mapping[str, Any] | None, entries: Sequence["_Entry"]) -> Iterator[tuple[str, str]]:
+    """Since when an outsider vouches for the entries."""
+    if stamp is None:
+        return
+    size = read_checkpoint(stamp["checkpoint"]).size
+    later = sum(entry.index >= size for entry in entries)
+    covered = "all entries of this document" if not later else f"all entries of this document but the last {later}"
+    yield "Time stamp", f"{_utc(stamp['stamped_at'])} (RFC 3161), of {covered}"
+    yield "Stamped by", stamp["authority"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +151,7 @@ def _facts(bundle: Bundle, carrier: str, events: Sequence[_Entry]) -> Iterator[t
     yield "State", _words(shipment["status"])
     moved = [entry for entry in events if entry.document.get("status") in _FIRST_MOVES]
     if moved:
-        yield "Shipped", _local(min(moved, key=lambda entry: entry.document["occurred_at"][:19]).document)
+        yield "Shipped", _local(min(moved, key=_at).document)
     delivery = _delivery(bundle, events)
     if delivery is not None:
         yield "Delivered", _local(delivery.document)
@@ -135,7 +162,7 @@ def _facts(bundle: Bundle, carrier: str, events: Sequence[_Entry]) -> Iterator[t
     signer = shipment.get("signed_by") or _first(events, "signed_by")
     yield "Signed by", signer or "no signature was given by the carrier"
     if shipment["flags"]:
-        yield "Remarks", ", ".join(map(_words, shipment["flags"]))
+        yield "Remarks", "; ".join(words.REMARKS.get(flag, _words(flag)) for flag in shipment["flags"])
     if shipment["erased"]:
         yield "Personal data", _ERASED
 
@@ -163,21 +190,21 @@ def _said(entry: _Entry) -> Said:
         notes.append("a code that is not known: it moved nothing")
     if signer := entry.personal("signed_by"):
         notes.append(f"signed by {signer}" if signer not in {_ERASED, _WITHHELD} else "")
-    words = entry.personal("description")
+    description = entry.personal("description")
     status = document.get("status")
     reading = _words(status) if status else {"info": "information"}.get(document["kind"], document["kind"])
     return Said(
         index=entry.index,
         occurred=_local(document),
         recorded=_utc(document["recorded_at"]),
-        what=f"{reading}: {words}" if words else reading,
+        what=f"{reading}: {description}" if description else reading,
         where=_place(document),
         code=document.get("carrier_code") or "",
         note="; ".join(filter(None, notes)),
     )
 
 
-def _concluded(entry: _Entry) -> Said:
+def _concluded(entry: _Entry, events: Sequence[_Entry]) -> Said:
     document = entry.document
     return Said(
         index=entry.index,
@@ -185,23 +212,46 @@ def _concluded(entry: _Entry) -> Said:
         recorded=_utc(document["recorded_at"]),
         what=f"{_words(document['from'])} → {_words(document['to'])}",
         where="",
-        code=document["event_id"],
+        code=_cause(document, events),
     )
 
 
-def _told(entry: _Entry, sent: Mapping[str, Mapping[str, Any]]) -> Told:
+def _cause(transition: Mapping[str, Any], events: Sequence[_Entry]) -> str:
+    """What came together and moved the state, as places in the log."""
+    places = sorted(entry.index for entry in events if entry.document["message_id"] == transition["message_id"])
+    if len(places) > 1:
+        return f"the {len(places)} entries {places[0]} to {places[-1]}, which came in one message"
+    return f"entry {places[0]}" if places else str(transition["event_id"])
+
+
+def _told(entry: _Entry, sent: Mapping[tuple[str, int | None], Mapping[str, Any]]) -> Told:
     document = entry.document
-    message = sent.get(document["webhook_id"])
-    body = orjson.loads(message["body"]) if message is not None and message["body"] is not None else {"data": {}}
-    data = body["data"]
-    what = f"{_words(data['from'])} → {_words(data['to'])}" if "from" in data and "to" in data else document["webhook_id"]
+    message = sent.get((document["webhook_id"], document["number"]), sent.get((document["webhook_id"], None)))
+    change = {} if message is None else _change(message)
     status = document.get("status_code")
     return Told(
         index=entry.index,
         at=_utc(document["started_at"]),
         receiver=message["receiver"] if message is not None else document["subscription_id"],
-        what=what,
+        what=f"{_words(change['from'])} → {_words(change['to'])}" if change else document["webhook_id"],
         answer=f"{_words(document['outcome'])}{f' (HTTP {status})' if status else ''}, try {document['number']}",
+    )
+
+
+def _change(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What it told of; bundles of before it was stated have it in the body alone."""
+    if "change" in message:
+        change: Mapping[str, Any] = message["change"]
+        return change
+    return {} if message["body"] is None else {name: orjson.loads(message["body"])["data"][name] for name in ("from", "to")}
+
+
+def _sent(message: Mapping[str, Any]) -> Sent:
+    return Sent(
+        webhook_id=message["webhook_id"],
+        receiver=message["receiver"],
+        tries=", ".join(map(str, message.get("attempts", ()))) or "all",
+        text=message["body"] or _NOT_SHOWN[message.get("body_state", UNAVAILABLE)],
     )
 
 
@@ -223,6 +273,10 @@ def _verdict(shipment: Mapping[str, Any]) -> str:
 
 def _words(name: str) -> str:
     return name.replace("_", " ").replace(".", " ")
+
+
+def _at(entry: _Entry) -> datetime:
+    return datetime.fromisoformat(entry.document["occurred_at"])
 
 
 def _place(document: Mapping[str, Any]) -> str:

@@ -26,5 +26,15 @@ Anybody can do the same without our program: SHA-256 of a zero byte and the entr
 from the leaf along the path to the root; the head is a signed note (C2SP signed-note, Ed25519) with the log's name, its size and that root.
 
 Personal parts and message bodies are given with a random salt: SHA-256 of salt and content is the commitment that the entry holds. Where
-personal data was erased, the commitment stays and everything else still verifies.
+personal data was erased, the commitment stays and everything else still verifies. What a subscriber was sent is bound the same way by the
+entry of each attempt, whose personal part holds the salt.
 """)
+
+REMARKS: Final = {
+    "contradicted": "one scan cannot be true beside the others; it did not move the state",
+    "reopened": "it was cancelled or lost, and then seen again",
+    "redelivered": "it was delivered twice: time and signature are those of the later delivery",
+    "backward": "one scan belongs before others that happened earlier by the carrier's clock",
+    "delivered_while_returning": "it was delivered on its way back; the carrier did not say to whom",
+}
+"""What a shipment's flags mean."""

@@ -14,6 +14,7 @@ from statesvc.http.keys import CALLER, Keys
 from statesvc.http.operation import BODY, PARAMETERS, Handler, Route
 from statesvc.http.problem import Code, Problem, from_aiohttp
 from statesvc.http.scope import Scope
+from statesvc.log_archive.errors import LogArchiveError
 
 _log = structlog.get_logger()
 _AWAY: Final = frozenset({Failure.UNAVAILABLE, Failure.TRANSIENT})
@@ -57,8 +58,8 @@ async def problems(request: web.Request, handler: NextHandler) -> web.StreamResp
     """Everything that goes wrong leaves as a problem. What the client sees never holds an exception's text."""
     try:
         return await handler(request)
-    except Problem as problem:
-        return problem.response()
+    except (Problem, LogArchiveError) as error:
+        return _told(request, error).response()
     except web.HTTPException as error:
         translated = from_aiohttp(error)
         if translated is None:
@@ -71,6 +72,13 @@ async def problems(request: web.Request, handler: NextHandler) -> web.StreamResp
         return Problem(Code.DATABASE_UNAVAILABLE, "the database does not answer now; try again").response()
     except Exception as error:  # noqa: BLE001 - the last line: the client gets a problem, the log the traceback
         return _defect(request, error)
+
+
+def _told(request: web.Request, error: Problem | LogArchiveError) -> Problem:
+    if isinstance(error, Problem):
+        return error
+    _log.error("log_archive_unavailable", route=_route(request), why=str(error))
+    return Problem(Code.LOG_UNAVAILABLE, str(error))
 
 
 def _defect(request: web.Request, error: Exception) -> web.StreamResponse:

@@ -45,6 +45,7 @@ class Code(StrEnum):
     INTERNAL_ERROR = "internal_error"
     DATABASE_UNAVAILABLE = "database_unavailable"
     BODY_UNAVAILABLE = "body_unavailable"
+    LOG_UNAVAILABLE = "log_unavailable"
     NOT_DURABLE = "not_durable"
     OVERLOADED = "overloaded"
     STORAGE_LOW = "storage_low"
@@ -84,6 +85,7 @@ MEANINGS: Final[Mapping[Code, Meaning]] = {
     Code.INTERNAL_ERROR: Meaning(HTTPStatus.INTERNAL_SERVER_ERROR, "A defect of this service"),
     Code.DATABASE_UNAVAILABLE: Meaning(HTTPStatus.SERVICE_UNAVAILABLE, "The database does not answer"),
     Code.BODY_UNAVAILABLE: Meaning(HTTPStatus.SERVICE_UNAVAILABLE, "The archived body cannot be read now"),
+    Code.LOG_UNAVAILABLE: Meaning(HTTPStatus.SERVICE_UNAVAILABLE, "The archived part of the log cannot be read now"),
     Code.NOT_DURABLE: Meaning(HTTPStatus.SERVICE_UNAVAILABLE, "The message could not be made durable"),
     Code.OVERLOADED: Meaning(HTTPStatus.SERVICE_UNAVAILABLE, "Too much is in flight"),
     Code.STORAGE_LOW: Meaning(HTTPStatus.SERVICE_UNAVAILABLE, "The disk is nearly full"),

@@ -15,6 +15,7 @@ from events.sql.pending import Pending, columns, send
 from events.sql.queries import queries
 
 SQL = queries("statesvc.inbox", "inbox")
+_CARRIER_ID: Final = 1
 _SETTLEMENTS: Final[Columns] = {
     "message_ids": uuids,
     "events": ints,
@@ -55,7 +56,10 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """What a worker asks for. `sweep` looks below the low-water marks, `rescue_first` for ended leases before the lanes."""
+    """What a worker asks for. `sweep` looks below the low-water marks, `rescue_first` for ended leases before the lanes.
+
+    `beside`: an express claim, which looks at the lanes of all carriers but these and at nothing else.
+    """
 
     worker: str
     limit: int
@@ -63,10 +67,18 @@ class Claim:
     bytes_max: int
     sweep: bool = False
     rescue_first: bool = True
+    beside: tuple[str, ...] | None = None
 
 
-async def claim(connection: AsyncConnection[Any], asked: Claim) -> list[Message]:
-    """Leases messages; in inbox order. The connection is in autocommit: the lease is durable when this returns."""
+class Claimed(NamedTuple):
+    """What a claim leased, in inbox order, and what it had to bury on its way: (carrier, cause) of each."""
+
+    messages: list[Message]
+    buried: list[tuple[str, Cause]]
+
+
+async def claim(connection: AsyncConnection[Any], asked: Claim) -> Claimed:
+    """Leases messages. The connection is in autocommit: the lease is durable when this returns."""
     pending = await send(
         connection,
         SQL["claim"],
@@ -77,10 +89,18 @@ async def claim(connection: AsyncConnection[Any], asked: Claim) -> list[Message]
             "bytes_max": asked.bytes_max,
             "sweep": asked.sweep,
             "rescue_first": asked.rescue_first,
+            "beside": None if asked.beside is None else list(asked.beside),
         },
-        lambda rows: [Message(*row) for row in rows],
+        _claimed,
     )
     return await pending.rows()
+
+
+def _claimed(rows: Sequence[Any]) -> Claimed:
+    return Claimed(
+        [Message(*row) for *row, buried_for in rows if buried_for is None],
+        [(row[_CARRIER_ID], Cause(buried_for)) for *row, buried_for in rows if buried_for is not None],
+    )
 
 
 async def hold(connection: AsyncConnection[Any], token: UUID, message_ids: Iterable[UUID]) -> Pending[set[UUID]]:
@@ -167,7 +187,7 @@ class Outlook(NamedTuple):
     throttled: bool
 
 
-async def outlook(connection: AsyncConnection[Any]) -> Outlook:
-    """What an empty claim leaves to wait for."""
-    row = await (await connection.execute(SQL["next_due"])).fetchone()
+async def outlook(connection: AsyncConnection[Any], *, ahead: bool = True) -> Outlook:
+    """What an empty claim leaves to wait for. Without `ahead` the time is not looked for."""
+    row = await (await connection.execute(SQL["next_due"], {"ahead": ahead})).fetchone()
     return Outlook(None, throttled=False) if row is None else Outlook(*row)

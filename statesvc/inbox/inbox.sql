@@ -1,8 +1,8 @@
 -- name: claim
 -- Leases the next messages to a worker, fairly over the carriers.
 SELECT message_id, carrier_id, token, attempts, retries, received_at, stage, candidate, percent, shadow, sealed_key, commitment, sealed,
-    normalized_by, normalized, rescued_from
-FROM statesvc.claim(%(worker)s, %(limit)s, %(lease)s, 'any', %(bytes_max)s, %(sweep)s, %(rescue_first)s);
+    normalized_by, normalized, rescued_from, buried_for
+FROM statesvc.claim(%(worker)s, %(limit)s, %(lease)s, 'any', %(bytes_max)s, %(sweep)s, %(rescue_first)s, %(beside)s::text[], true);
 
 -- name: extend
 -- Moves the end of a lease; how many messages the token still holds.
@@ -40,8 +40,8 @@ SELECT statesvc.retry(%(token)s, %(message_ids)b::uuid[], %(delays)b::interval[]
 SELECT statesvc.release(%(token)s);
 
 -- name: next_due
--- Seconds until it is worth to claim again (NULL: none waits), and whether a carrier's bound keeps back what is ready.
-SELECT extract(epoch FROM statesvc.next_due() - statesvc.clock())::float8, statesvc.throttled();
+-- Seconds until it is worth to claim again (NULL: none waits, or it is not asked), and whether a carrier's bound keeps back what is ready.
+SELECT CASE WHEN %(ahead)s THEN extract(epoch FROM statesvc.next_due() - statesvc.clock())::float8 END, statesvc.throttled();
 
 -- name: raise_codes
 -- One open dead letter for each unknown code; joining it changes nothing, so there is no hot row.

@@ -7,12 +7,13 @@ from typing import Self
 from aiohttp import web
 
 from events.carriers.carrier import Carrier, OAuthToken, RsaSha256
+from statesvc.carrier_settings import WEBHOOK_IPS_PREFIX, WEBHOOK_SECRET_PREFIX
 from statesvc.http.problem import Code, Problem
 from statesvc.ingress.authentication import Verifier, is_signed
 from statesvc.ingress.jwks import KeySet, KeysUnavailableError
 from statesvc.ingress.kept_headers import KeptHeaders
 from statesvc.ingress.sender_address import Network, is_within, sender_address
-from statesvc.settings import WEBHOOK_IPS_PREFIX, WEBHOOK_SECRET_PREFIX, Settings
+from statesvc.settings import Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,8 +32,8 @@ _DISK_RETRY_SECONDS: Final = 60
 class Wakes(Protocol):
     """What of the waker is needed."""
 
-    def wake(self, channel: str) -> None:
-        """Says, after commit, that there is something to do."""
+    def wake(self, channel: str, carrier_id: str | None = None) -> None:
+        """Says, after commit, that there is something to do, and for whose sake."""
 
 
 class Webhooks:
@@ -106,7 +106,7 @@ class Webhooks:
         if stored.duplicate:
             self._duplicates.add(1, {"carrier": door.carrier.carrier_id})
         else:
-            self._waker.wake(INBOX)
+            self._waker.wake(INBOX, door.carrier.carrier_id)
         return _acknowledgement(door, stored)
 
     async def _store(self, request: web.Request, door: Door) -> Stored:

@@ -21,6 +21,7 @@ from events.sql.queries import queries
 from statesvc.database.errors import Failure, failure
 from statesvc.keys import service_context
 from statesvc.log.signing_keys import rewrap_seeds
+from statesvc.subscriptions.login import open_login, seal_login
 from statesvc.subscriptions.secret import open_secrets, seal_secrets
 
 _SQL = queries("statesvc.key_rotation", "rotation")
@@ -36,17 +37,21 @@ Progress = Callable[[int, int], None]
 
 @dataclass(slots=True)
 class Rotated:
-    """What was wrapped again; what already was under the current key is not counted."""
+    """What was wrapped again, `root_keys` by a KMS; what already was under the current key is not counted."""
 
     service_keys: int = 0
     log_keys: int = 0
     subscriptions: int = 0
     shipments: int = 0
+    root_keys: int = 0
 
 
-async def rotate(connection: Connection, keyring: Keyring, *, actor: str, progress: Progress) -> Rotated:
-    """`connection` as the owner, in autocommit. Raises SealError where something is under a key that the master keys lack."""
-    rotated = Rotated()
+async def rotate(connection: Connection, keyring: Keyring, *, actor: str, progress: Progress, root_keys: int = 0) -> Rotated:
+    """`connection` as the owner, in autocommit; `root_keys`: how many a KMS wrapped anew just before.
+
+    Raises SealError where something is under a key that the master keys lack.
+    """
+    rotated = Rotated(root_keys=root_keys)
     await _service_keys(connection, keyring.master, rotated)
     rotated.log_keys = await rewrap_seeds(connection, keyring.master)
     await _subscriptions(connection, keyring, rotated)
@@ -66,8 +71,12 @@ async def _service_keys(connection: Connection, master: MasterKeys, rotated: Rot
 
 
 async def _subscriptions(connection: Connection, keyring: Keyring, rotated: Rotated) -> None:
-    for subscription_id, olds in await (await connection.execute(_SQL["subscriptions"])).fetchall():
-        if not all(keyring.master.current.sealed(old) for old in olds):
+    current = keyring.master.current
+    for subscription_id, olds, old_login in await (await connection.execute(_SQL["subscriptions"])).fetchall():
+        if old_login is not None and not current.sealed(old_login):
+            new_login = seal_login(keyring, subscription_id, open_login(keyring, subscription_id, old_login))
+            await connection.execute(_SQL["reseal_login"], {"subscription_id": subscription_id, "old": old_login, "new": new_login})
+        if not all(current.sealed(old) for old in olds):
             news = seal_secrets(keyring, subscription_id, open_secrets(keyring, subscription_id, olds))
             done = await connection.execute(
                 _SQL["reseal_secrets"], {"subscription_id": subscription_id, "old": byteas(olds), "new": byteas(news)}

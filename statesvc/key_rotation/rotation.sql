@@ -7,12 +7,16 @@ SELECT name, sealed_key FROM statesvc.service_key;
 UPDATE statesvc.service_key SET sealed_key = %(new)b WHERE name = %(name)s AND sealed_key = %(old)b;
 
 -- name: subscriptions
--- The secrets of the subscriptions.
-SELECT subscription_id, sealed_secrets FROM statesvc.subscription;
+-- The secrets and logins of the subscriptions.
+SELECT subscription_id, sealed_secrets, sealed_login FROM statesvc.subscription;
 
 -- name: reseal_secrets
 -- The same secrets under the current master key, unless they were rotated meanwhile.
 UPDATE statesvc.subscription SET sealed_secrets = %(new)b WHERE subscription_id = %(subscription_id)s AND sealed_secrets = %(old)b::bytea[];
+
+-- name: reseal_login
+-- The same login under the current master key, unless it was changed meanwhile.
+UPDATE statesvc.subscription SET sealed_login = %(new)b WHERE subscription_id = %(subscription_id)s AND sealed_login = %(old)b;
 
 -- name: count_streams
 -- How many shipments there are, about.

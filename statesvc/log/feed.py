@@ -11,6 +11,7 @@ from psycopg import AsyncConnection
 
 from events.sql.queries import queries
 from statesvc.log.checkpoints import latest_head
+from statesvc.log_archive.reading import LogArchive
 
 _SQL = queries("statesvc.log", "feed")
 
@@ -35,15 +36,15 @@ class Stretch:
 
 
 class MissingEntryError(LookupError):
-    """A sealed entry is not where it should be: the log was changed, or a part of it is archived."""
+    """A sealed entry is not where it should be, and in no archive: the log was changed."""
 
     def __init__(self, index: int) -> None:
         super().__init__(f"the log lacks its entry {index}: run `statesvc verify`")
         self.index = index
 
 
-async def read_entries(connection: AsyncConnection[Any], *, begin: int, limit: int) -> Stretch:
-    """At most `limit` entries from index `begin` on; none past the newest checkpoint. Raises MissingEntryError."""
+async def read_entries(connection: AsyncConnection[Any], *, begin: int, limit: int, archive: LogArchive) -> Stretch:
+    """At most `limit` entries from index `begin` on; none past the newest checkpoint. Raises MissingEntryError, LogArchiveError."""
     head = await latest_head(connection)
     size = 0 if head is None else head.tree_size
     end = min(begin + limit, size)
@@ -51,9 +52,21 @@ async def read_entries(connection: AsyncConnection[Any], *, begin: int, limit: i
         return Stretch([], size)
     cursor = await connection.execute(_SQL["entries"], {"begin": begin, "end": end}, binary=True)
     entries = [SealedEntry(*row) for row in await cursor.fetchall()]
+    if len(entries) < end - begin:
+        # what is missing shows by itself: no reader of newer entries asks where the archive ends
+        known = {entry.index: entry for entry in await _archived(connection, archive, begin, end)}
+        known.update((entry.index, entry) for entry in entries)
+        entries = [known[index] for index in sorted(known)]
     for expected, entry in zip(range(begin, end), entries, strict=False):
         if entry.index != expected:
             raise MissingEntryError(expected)
     if len(entries) != end - begin:
         raise MissingEntryError(begin + len(entries))
     return Stretch(entries, size)
+
+
+async def _archived(connection: AsyncConnection[Any], archive: LogArchive, begin: int, end: int) -> list[SealedEntry]:
+    return [
+        SealedEntry(entry.index, entry.kind.name, entry.leaf_hash, entry.canonical, sealed_at)
+        for entry, sealed_at in await archive.entries(connection, begin, end)
+    ]

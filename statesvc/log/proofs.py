@@ -12,6 +12,7 @@ from events.tree.node import Range
 from events.tree.proof import consistency_ranges, inclusion_ranges
 from statesvc.log.checkpoints import Head
 from statesvc.log.kept import range_roots
+from statesvc.log_archive.reading import LogArchive
 
 _SQL = queries("statesvc.log", "proofs")
 
@@ -69,10 +70,17 @@ async def prove_consistency(connection: AsyncConnection[Any], first: int, second
     return Consistency(first=first, second=second, path=path, first_root=first_root, second_root=second_root)
 
 
-async def place_of_event(connection: AsyncConnection[Any], *, carrier_id: str, event_id: str) -> tuple[bool, int | None]:
-    """Whether the log has this event, and its index once it is sealed."""
-    cursor = await connection.execute(_SQL["place_of_event"], {"carrier_id": carrier_id, "event_id": event_id})
-    row = await cursor.fetchone()
+async def place_of_event(
+    connection: AsyncConnection[Any], *, carrier_id: str, event_id: str, archive: LogArchive
+) -> tuple[bool, int | None]:
+    """Whether the log has this event, and its index once it is sealed. Raises LogArchiveError."""
+    asked = {"carrier_id": carrier_id, "event_id": event_id}
+    row = await (await connection.execute(_SQL["place_of_event"], asked)).fetchone()
+    if row is None:
+        holder = await (await connection.execute(_SQL["holder_of_event"], asked)).fetchone()
+        if holder is not None:
+            await archive.bring_back(connection, holder)
+            row = await (await connection.execute(_SQL["place_of_event"], asked)).fetchone()
     return row is not None, None if row is None else row[0]
 
 

@@ -8,3 +8,7 @@ JOIN statesvc.event e ON e.shipment_id = k.shipment_id AND e.recorded_at BETWEEN
 LEFT JOIN statesvc.sealed_batch s ON s.batch_id = e.batch_id
 WHERE k.carrier_id = %(carrier_id)s AND k.event_id = %(event_id)s
 LIMIT 1;
+
+-- name: holder_of_event
+-- Whose event has this dedupe key.
+SELECT k.shipment_id FROM statesvc.event_key k WHERE k.carrier_id = %(carrier_id)s AND k.event_id = %(event_id)s;

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+import orjson
 from psycopg import AsyncConnection
 
 from events.sql.queries import queries
 from statesvc.log.feed import MissingEntryError
+from statesvc.log_archive.reading import LogArchive
 
 _SQL = queries("statesvc.log", "transitions")
 
@@ -29,8 +31,11 @@ class SealedTransition:
     recorded_at: datetime
 
 
-async def read_transitions(connection: AsyncConnection[Any], *, begin: int, end: int) -> list[SealedTransition]:
-    """Those among the entries from `begin` up to `end`, which is no further than the newest checkpoint. Raises MissingEntryError."""
+async def read_transitions(connection: AsyncConnection[Any], *, begin: int, end: int, archive: LogArchive) -> list[SealedTransition]:
+    """Those among the entries from `begin` up to `end`, which is no further than the newest checkpoint.
+
+    Raises MissingEntryError, LogArchiveError.
+    """
     if begin >= end:
         return []
     rows = await (await connection.execute(_SQL["transitions"], {"begin": begin, "end": end}, binary=True)).fetchall()
@@ -38,4 +43,27 @@ async def read_transitions(connection: AsyncConnection[Any], *, begin: int, end:
         if row[1] is None:
             # its event, which stands before it in its batch
             raise MissingEntryError(row[0])
-    return [SealedTransition(*row) for row in rows]
+    hot = [SealedTransition(*row) for row in rows]
+    if not await archive.reaches(connection, begin):
+        return hot
+    known = {each.index: each for each in await _archived(connection, archive, begin, end)}
+    known.update((each.index, each) for each in hot)
+    return [known[index] for index in sorted(known)]
+
+
+async def _archived(connection: AsyncConnection[Any], archive: LogArchive, begin: int, end: int) -> list[SealedTransition]:
+    # an event stands before its transition in the same batch, perhaps before `begin`
+    (first,) = await (await connection.execute(_SQL["batch_begin"], {"begin": begin})).fetchone() or (begin,)
+    entries = [entry for entry, _ in await archive.entries(connection, first, end)]
+    events = {entry.values[:2]: entry for entry in entries if entry.kind.name == "event"}
+    found = []
+    for entry in entries:
+        if entry.kind.name == "transition" and entry.index >= begin:
+            shipment_id, sequence, recorded_at, _, from_status, to_status, *_ = entry.values
+            event = events.get((shipment_id, sequence))
+            if event is None:
+                raise MissingEntryError(entry.index)
+            _, _, _, _, occurred_at, _, carrier_id, *_ = event.values
+            number = orjson.loads(event.canonical)["tracking_number"]
+            found.append(SealedTransition(entry.index, carrier_id, number, from_status, to_status, occurred_at, sequence, recorded_at))
+    return found

@@ -23,3 +23,7 @@ LEFT JOIN LATERAL (
     OFFSET 0
 ) e ON true
 ORDER BY 1;
+
+-- name: batch_begin
+-- Where the batch begins that has the entry at this index.
+SELECT coalesce(max(s.first_index), %(begin)s) FROM statesvc.sealed_batch s WHERE s.first_index <= %(begin)s;

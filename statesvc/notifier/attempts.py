@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from statesvc.notifier.answer import Answer
 from statesvc.notifier.body import body_of
 from statesvc.notifier.claim import Delivery
 from statesvc.notifier.evidence import Finished
@@ -15,11 +16,12 @@ from statesvc.notifier.limiter.permits import Offer, Permits
 from statesvc.notifier.limiter.signal import pause_asked_for, signal_of
 from statesvc.notifier.limiter.subscription import End, Permit
 from statesvc.notifier.outcome import Outcome
+from statesvc.notifier.outgoing import Outgoing
 from statesvc.notifier.schedule import ATTEMPTS_MAX
-from statesvc.notifier.sending import Answer
 from statesvc.notifier.signing import signed_headers
 from statesvc.notifier.surroundings import Surroundings
 from statesvc.subscriptions.secret import live
+from statesvc.telemetry import names
 from statesvc.telemetry.names import Stage
 from statesvc.telemetry.tracing import span
 
@@ -66,6 +68,10 @@ class Attempts:
             self._sending[task] = delivery.token
         return Started(refused, self._permits.claimed(offer, found=found, found_retries=found_retries))
 
+    def observe(self) -> None:
+        """Has the metrics read how many are under way."""
+        self._around.telemetry.observe(names.DELIVERIES_IN_FLIGHT, lambda: [(float(len(self._sending)), {})])
+
     async def abort(self, *, after_seconds: float) -> None:
         """Lets what is under way end by itself for so long, then breaks it off."""
         sending = list(self._sending)
@@ -96,13 +102,8 @@ class Attempts:
 
     async def _answer(self, delivery: Delivery, started_at: datetime, body: bytes) -> Answer:
         telemetry = self._around.telemetry
-        telemetry.deliveries_in_flight.add(1)
-        try:
-            with span(telemetry.tracer, Stage.DELIVER, {"webhook_id": delivery.notification.webhook_id, "attempt": delivery.attempts}):
-                answer = await self._send(delivery, started_at, body)
-        finally:
-            telemetry.deliveries_in_flight.add(-1)
-        telemetry.notification_attempts.add(1, {"outcome": answer.outcome.value})
+        with span(telemetry.tracer, Stage.DELIVER, {"webhook_id": delivery.notification.webhook_id, "attempt": delivery.attempts}):
+            answer = await self._send(delivery, started_at, body)
         telemetry.delivery_duration.record(answer.duration_seconds, {"outcome": answer.outcome.value})
         return answer
 
@@ -112,8 +113,17 @@ class Attempts:
             return Answer(outcome=Outcome.UNSIGNED, duration_seconds=0.0)
         # the receiver compares this with its own clock: a machine whose clock is wrong must not have all of its deliveries refused
         timestamp = int(started_at.timestamp())
-        headers = signed_headers(secrets, webhook_id=delivery.notification.webhook_id, timestamp=timestamp, body=body)
-        return await self._around.sender.send(delivery.url, headers=headers, body=body)
+        told = delivery.notification
+        outgoing = Outgoing(
+            webhook_id=told.webhook_id,
+            type=told.type,
+            at=told.created_at,
+            subject=str(delivery.shipment_id),
+            sequence=delivery.sequence,
+            body=body,
+            headers=signed_headers(secrets, webhook_id=told.webhook_id, timestamp=timestamp, body=body),
+        )
+        return await self._around.targets.send(delivery.destination, outgoing)
 
 
 def _end(answer: Answer, *, at: float) -> End:

@@ -20,6 +20,8 @@ from events.sql.queries import queries
 from statesvc.notifier.body import Gap, Notification
 from statesvc.notifier.full_payload import Past, full_of, read_past
 from statesvc.notifier.limiter.permits import Offer
+from statesvc.notifier.outgoing import Destination
+from statesvc.subscriptions.login import open_login
 from statesvc.subscriptions.secret import Secret, open_secrets
 
 _SQL = queries("statesvc.notifier", "claim")
@@ -50,13 +52,13 @@ class Told:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery(Told):
-    """One leased notification with all that it takes to send it. No secrets: they do not open, it can't be signed."""
+    """One leased notification with all that it takes to send it. No secrets: they or the login do not open, it can't be sent."""
 
     token: UUID
     claimed_at: datetime
     gives_up_at: datetime | None = None
     """From then on it is too old to be tried."""
-    url: str = field(repr=False)
+    destination: Destination
     secrets: tuple[Secret, ...] = field(repr=False)
 
 
@@ -67,10 +69,12 @@ class Claim:
     worker: str
     lease_seconds: float
     offer: Offer
+    thin: frozenset[UUID] = frozenset()
+    """Shipments whose history cannot be read now: their notifications tell the change alone."""
 
 
 async def claim(connection: AsyncConnection[Any], keyring: Keyring, asked: Claim) -> list[Delivery]:
-    """Leases deliveries, none beyond the offer. The lease is durable when this returns."""
+    """Leases deliveries, none beyond the offer. The lease is durable when this returns. Raises ArchivedHistoryError: nothing is leased."""
     token, offer = uuid4(), asked.offer
     parameters = {
         "limit": offer.free,
@@ -91,7 +95,7 @@ async def claim(connection: AsyncConnection[Any], keyring: Keyring, asked: Claim
             connection, _SQL["read_claimed"], columns(list(leased), ("subscription_ids", "shipment_ids", "sequences")), list
         )
         rows = [_Claimed(*row) for row in await asked_rows.rows()]
-        past = await read_past(connection, [(row.shipment_id, row.sequence) for row in rows if row.is_full])
+        past = await read_past(connection, [(row.shipment_id, row.sequence) for row in rows if row.is_full], thin=asked.thin)
     return [_delivery(row, _Lease(*leased[row[:3]]), past.get(row[1:3]), token=token, keyring=keyring) for row in rows]
 
 
@@ -122,6 +126,7 @@ class _Claimed(NamedTuple):
     pii: bool
     give_up_seconds: float | None
     sealed_secrets: list[bytes]
+    sealed_login: bytes | None
     sealed_key: bytes | None
 
 
@@ -141,9 +146,10 @@ def _moment(seconds: float | None) -> datetime | None:
 def _delivery(row: _Claimed, lease: _Lease, past: Past | None, *, token: UUID, keyring: Keyring) -> Delivery:
     try:
         secrets = open_secrets(keyring, row.subscription_id, row.sealed_secrets)
+        login = open_login(keyring, row.subscription_id, row.sealed_login)
     except SealError as error:
         _log.error("subscription_secret_unreadable", subscription_id=row.subscription_id, error=error)
-        secrets = ()
+        secrets, login = (), None
     notification = notification_of(row.sequence, row[3:14])
     if row.is_full:
         full = full_of(past, keyring, row.shipment_id, row.sealed_key, pii=row.pii)
@@ -158,7 +164,7 @@ def _delivery(row: _Claimed, lease: _Lease, past: Past | None, *, token: UUID, k
         claimed_at=lease.claimed_at,
         gives_up_at=None if row.give_up_seconds is None else lease.queued_at + timedelta(seconds=row.give_up_seconds),
         notification=notification,
-        url=row.url,
+        destination=Destination(row.url, login),
         secrets=secrets,
         sealed_key=row.sealed_key,
     )

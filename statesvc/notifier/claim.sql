@@ -64,10 +64,10 @@ WHERE o.ctid = ANY (ARRAY(SELECT row_id FROM taken))
 RETURNING o.subscription_id, o.shipment_id, o.sequence, o.attempts, o.earlier_attempts, o.created_at, (SELECT at FROM tick);
 
 -- name: read_claimed
--- What there is to tell, to whom, signed with what, and the key that the attempt is sealed under (NULL once erased).
+-- What there is to tell, to whom, as whom, signed with what, and the key that the attempt is sealed under (NULL once erased).
 SELECT n.subscription_id, n.shipment_id, n.sequence, n.webhook_id, n.type, n.created_at, n.occurred_at, n.carrier_id, n.tracking_number,
     n.from_status, n.to_status, g.skipped, g.from_sequence, g.to_sequence, s.url, s.payload = 'full', s.pii,
-    (s.give_up_after ->> n.type)::float8, s.sealed_secrets, k.sealed_key
+    (s.give_up_after ->> n.type)::float8, s.sealed_secrets, s.sealed_login, k.sealed_key
 FROM unnest(%(subscription_ids)b::uuid[], %(shipment_ids)b::uuid[], %(sequences)b::int[]) AS u(subscription_id, shipment_id, sequence)
 JOIN statesvc.notification n
     ON n.shipment_id = u.shipment_id AND n.sequence = u.sequence AND n.subscription_id = u.subscription_id

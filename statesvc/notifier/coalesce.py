@@ -19,12 +19,12 @@ from events.keyring import Keyring
 from events.log.batch import tick
 from events.sql.pending import columns
 from events.sql.queries import queries
+from statesvc.notifier.answer import Answer
 from statesvc.notifier.body import Gap, body_of
 from statesvc.notifier.claim import Told, notification_of
 from statesvc.notifier.evidence import Attempt
 from statesvc.notifier.outcome import Outcome
 from statesvc.notifier.recording import record_attempts
-from statesvc.notifier.sending import Answer
 
 WINDOW_ROWS: Final = 10_000
 WINDOWS_MAX: Final = 10

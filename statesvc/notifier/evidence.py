@@ -1,21 +1,22 @@
 """Attempts as entries of the log: what we told a subscriber, when, and what came back, provable later. Pure but for chance (salts).
 
-The leaf binds commitments. What opens them (the salt of the body, and the beginning of the response) is sealed under the shipment's
-key: after `erase` nobody can tell from the log which body it was.
+The leaf binds commitments. What opens them (the salt of the body, the body itself where it can't be made again, and the beginning of the
+response) is sealed under the shipment's key: after `erase` nobody can tell from the log which body it was.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from uuid import UUID
 
 import orjson
 
 from events.canonical_json import canonical_bytes
 from events.entry import Leaf, attempt_document, leaf
+from events.keyring import attempt_context
 from events.sealing import SALT_BYTES, SealingKey, commitment, salted, unsalted
+from statesvc.notifier.answer import RESPONSE_BYTES_MAX, Answer
+from statesvc.notifier.body import body_of
 from statesvc.notifier.claim import Delivery, Told
-from statesvc.notifier.sending import RESPONSE_BYTES_MAX, Answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,19 +53,19 @@ class AttemptRow:
     sealed_part: bytes | None = field(repr=False)
 
 
-def attempt_context(shipment_id: UUID, webhook_id: str, number: int) -> bytes:
-    """What the sealed part of an attempt is bound to."""
-    return b"attempt\x1f" + shipment_id.bytes + f"{webhook_id}\x1f{number}".encode()
-
-
-def attempt_part(body_salt: bytes, response: bytes, headers: Sequence[tuple[str, str]] = ()) -> bytes:
-    """The part that is sealed: the salt of the body's commitment, and what is kept of the response, as text."""
+def attempt_part(body_salt: bytes, response: bytes, headers: Sequence[tuple[str, str]] = (), *, kept_body: bytes | None = None) -> bytes:
+    """The part that is sealed: the salt of the body's commitment, what is kept of the response, as text, and of the body (`keeps_body`)."""
     part = {
         "body_salt": body_salt.hex(),
         "response": response[:RESPONSE_BYTES_MAX].decode("utf-8", "replace"),
         "headers": [[name, _text(value)] for name, value in headers],
     }
-    return canonical_bytes(part)
+    return canonical_bytes(part if kept_body is None else part | {"body": kept_body.decode()})
+
+
+def keeps_body(attempt: Attempt) -> bool:
+    """A thin body is made again from its notification at any time; one that says more than that is kept as it was sent."""
+    return attempt.body != body_of(replace(attempt.told.notification, full=None))
 
 
 def _text(value: str) -> str:
@@ -80,6 +81,20 @@ class Response:
     headers: Sequence[tuple[str, str]] = field(repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class SentBody:
+    """What opens the commitment of an attempt to its body. `kept`: the body, where it was not thin."""
+
+    salt: bytes = field(repr=False)
+    kept: str | None = field(repr=False)
+
+
+def sent_body_of(salted_part: bytes) -> SentBody:
+    """From an opened part, also one of before bodies were kept."""
+    part = orjson.loads(unsalted(salted_part))
+    return SentBody(bytes.fromhex(part["body_salt"]), part.get("body"))
+
+
 def response_of(salted_part: bytes) -> Response:
     """From an opened part, also one of before headers were kept."""
     part = orjson.loads(unsalted(salted_part))
@@ -91,7 +106,8 @@ def attempt_row(attempt: Attempt, *, key: SealingKey | None, recorded_at: dateti
     told, answer = attempt.told, attempt.answer
     salted_body = salted(attempt.body)
     salt = salted_body[:SALT_BYTES]
-    salted_part = salted(attempt_part(salt, answer.response, answer.headers))
+    kept_body = attempt.body if keeps_body(attempt) else None
+    salted_part = salted(attempt_part(salt, answer.response, answer.headers, kept_body=kept_body))
     webhook_id = told.notification.webhook_id
     duration_ms = round(answer.duration_seconds * 1000)
     document = attempt_document(
@@ -113,7 +129,11 @@ def attempt_row(attempt: Attempt, *, key: SealingKey | None, recorded_at: dateti
         attempt=attempt,
         duration_ms=duration_ms,
         leaf=leaf(document),
-        sealed_part=key.seal(salted_part, context) if key else None,
+        sealed_part=None
+        if key is None
+        else key.seal(salted_part, context)
+        if kept_body is None
+        else key.seal_compressed(salted_part, context),
     )
 
 

@@ -21,6 +21,7 @@ from events.sql.queries import queries
 from projections.row import ShipmentRow, rebuilt_row
 from statesvc.api.read.event import statement
 from statesvc.api.read.personal import Opener
+from statesvc.log_archive.errors import ArchivedHistoryError
 
 _SQL = queries("statesvc.notifier", "full_payload")
 _log = structlog.get_logger()
@@ -58,8 +59,11 @@ class Past:
         return Full(event=statement(documents[-1], personal), shipment=_state(row) | signer, erased=erased)
 
 
-async def read_past(connection: AsyncConnection[Any], named: Sequence[Named]) -> dict[Named, Past]:
-    """What each of these notifications was made from; none where its events left the database."""
+async def read_past(connection: AsyncConnection[Any], named: Sequence[Named], *, thin: frozenset[UUID]) -> dict[Named, Past]:
+    """What each of these notifications was made from; none for the shipments `thin`, where a part is missing.
+
+    Raises ArchivedHistoryError where a part of another one is.
+    """
     if not named:
         return {}
     found: dict[Named, Past] = defaultdict(lambda: Past(canonicals=[], sealed_parts=[]))
@@ -68,7 +72,11 @@ async def read_past(connection: AsyncConnection[Any], named: Sequence[Named]) ->
         past = found[shipment_id, sequence]
         past.canonicals.append(canonical)
         past.sealed_parts.append(sealed_part)
-    return dict(found)
+    # versions have no gaps, so what is archived shows by itself
+    lacking = {each for each in named if len(found[each].canonicals) < each[1]}
+    if away := {shipment_id for shipment_id, _ in lacking} - thin:
+        raise ArchivedHistoryError(away)
+    return {each: past for each, past in found.items() if each not in lacking}
 
 
 def full_of(past: Past | None, keyring: Keyring, shipment_id: UUID, sealed_key: bytes | None, *, pii: bool) -> Full | None:

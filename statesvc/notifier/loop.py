@@ -16,18 +16,21 @@ import random
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
+from uuid import UUID
 
 import psycopg
 import structlog
+from psycopg import AsyncConnection
 
 from events.sql.queries import queries
+from statesvc.log_archive.errors import ArchivedHistoryError, LogArchiveError
 from statesvc.notifier.attempts import Attempts, Ended
 from statesvc.notifier.claim import Claim, claim, give_back, next_due, release
 from statesvc.notifier.clock import DatabaseClock
 from statesvc.notifier.limiter.permits import Permits
 from statesvc.notifier.limiter_board import LimiterBoard
-from statesvc.notifier.reporting import report
+from statesvc.notifier.reporting import count, report
 from statesvc.notifier.settle import Settled, settle
 from statesvc.notifier.surroundings import Surroundings
 from statesvc.notifier.upkeep import BacklogBound, NotifierUpkeep
@@ -68,10 +71,12 @@ class Notifier:
         self._wake = surroundings.listener.event(OUTBOX)
         self._stopping = False
         self._permits = Permits(self._limits.in_flight_max)
+        self._thin: set[UUID] = set()
         self._attempts = Attempts(surroundings, self._permits, self._wake)
         self._clock = DatabaseClock()
         self._board = LimiterBoard(surroundings, self._permits, self._clock, worker=worker)
         self._board.observe()
+        self._attempts.observe()
         self._upkeep = NotifierUpkeep(surroundings, worker=worker, bound=self._limits.backlog, every_seconds=self._limits.sweep_seconds)
         self._jitter = random.Random()  # noqa: S311 - spreads sweeps, guards nothing
 
@@ -121,8 +126,12 @@ class Notifier:
         if not offer.free:
             return self._sweep_seconds()
         async with self._around.pool.connection() as connection:
-            asked = Claim(worker=self._worker, lease_seconds=self._limits.lease_seconds, offer=offer)
-            deliveries = await claim(connection, self._around.keyring, asked)
+            asked = Claim(worker=self._worker, lease_seconds=self._limits.lease_seconds, offer=offer, thin=frozenset(self._thin))
+            try:
+                deliveries = await claim(connection, self._around.keyring, asked)
+            except ArchivedHistoryError as away:
+                await self._bring_back(connection, away.shipments)
+                return 0.0
             started = self._attempts.start(group, offer, deliveries)
             self._around.telemetry.claims.add(1, {"queue": "outbox", "fill": _fill(len(deliveries), full=len(deliveries) == offer.free)})
             if started.refused:
@@ -137,12 +146,21 @@ class Notifier:
             due = math.inf
         return max(0.001, min(due, self._permits.seconds_until_retry(self._clock.now()), self._sweep_seconds()))
 
+    async def _bring_back(self, connection: AsyncConnection[Any], shipments: frozenset[UUID]) -> None:
+        try:
+            await self._around.archive.bring_back(connection, shipments)
+        except LogArchiveError as error:
+            # one file that is away must not keep others from hearing anything
+            _log.error("notified_without_history", why=str(error))
+            self._thin |= shipments
+
     async def _settle_forever(self) -> None:
         ended = self._attempts.ended
         while True:
             group = [await ended.get()]
             while len(group) < SETTLE_MAX and not ended.empty():
                 group.append(ended.get_nowait())
+            count(self._around.telemetry, [one.finished for one in group])
             settled = await self._settle(group)
             report(self._around.telemetry, settled.notices)
             if self._around.waker is not None:

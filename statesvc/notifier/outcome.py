@@ -11,7 +11,7 @@ class Outcome(StrEnum):
     """The words that attempts are recorded with. Only ever grows: old entries keep theirs."""
 
     DELIVERED = "delivered"
-    """The subscriber answered 2xx."""
+    """The subscriber answered 2xx; a broker confirmed that it stored it."""
     REFUSED = "refused"
     """Any other answer. A redirect is one too: it is never followed."""
     GONE = "gone"
@@ -24,6 +24,14 @@ class Outcome(StrEnum):
     """Every address of the host lies in a network that subscribers may not live in; nothing was sent."""
     UNSIGNED = "unsigned"
     """The subscription's secrets do not open with the master keys that we have; nothing was sent."""
+    UNROUTABLE = "unroutable"
+    """A broker answered that it has nowhere to put it: no stream, exchange, queue or topic takes it."""
+    NOT_STORED = "not_stored"
+    """A broker answered that it did not store it: it is full, or too few of its replicas are up."""
+    DENIED = "denied"
+    """A broker refused the login, or this login the right to publish there."""
+    CLIENT_MISSING = "client_missing"
+    """The notifier that tried lacks the client library of this kind of broker; nothing was sent."""
     COALESCED = "coalesced"
     """Too much waited: a later notification of the same shipment stands for this one and says so; nothing was sent."""
 
@@ -64,7 +72,17 @@ def verdict_on(outcome: Outcome, *, attempts: int, retry_after_seconds: float | 
         case Outcome.GONE:
             delay = next_delay_seconds(attempts, retry_after_seconds=None, jitter=jitter)
             return TryAgain(RETRY_AFTER_SECONDS_MAX if delay is None else delay, disable=True)
-        case Outcome.REFUSED | Outcome.TIMED_OUT | Outcome.UNREACHABLE | Outcome.ADDRESS_REFUSED | Outcome.UNSIGNED:
+        case (
+            Outcome.REFUSED
+            | Outcome.TIMED_OUT
+            | Outcome.UNREACHABLE
+            | Outcome.ADDRESS_REFUSED
+            | Outcome.UNSIGNED
+            | Outcome.UNROUTABLE
+            | Outcome.NOT_STORED
+            | Outcome.DENIED
+            | Outcome.CLIENT_MISSING
+        ):
             delay = next_delay_seconds(attempts, retry_after_seconds=retry_after_seconds, jitter=jitter)
             return GiveUp() if delay is None else TryAgain(delay)
         case _:

@@ -1,11 +1,13 @@
-"""Notices that were committed, as log lines and as a count."""
+"""What the notifier counts and says of its work."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
 import structlog
 
 from statesvc.notices.store import Notice, NoticeKind
+from statesvc.notifier.evidence import Finished
 from statesvc.telemetry.metrics import Telemetry
 
 _EVENTS: Final = {
@@ -17,8 +19,14 @@ _EVENTS: Final = {
 _log = structlog.get_logger()
 
 
+def count(telemetry: Telemetry, group: Sequence[Finished]) -> None:
+    """Counts the attempts of a group by how they ended."""
+    for outcome, attempts in Counter(one.answer.outcome for one in group if one.answer is not None).items():
+        telemetry.notification_attempts.add(attempts, {"outcome": outcome.value})
+
+
 def report(telemetry: Telemetry, notices: Sequence[Notice]) -> None:
-    """Says each, once: call it after the commit."""
+    """Says each notice, once: call it after the commit."""
     for notice in notices:
         tell = _log.info if notice.kind is NoticeKind.RECOVERED else _log.warning
         about = notice.target.removeprefix("subscription ")

@@ -1,14 +1,8 @@
-"""One POST to one subscriber. Never follows a redirect, never connects to a refused address, never reads without a bound.
+"""One POST to one subscriber. Never follows a redirect, never connects to a refused address, never reads without a bound."""
 
-The address is checked where the socket is made, on the address that it will really connect to: a check of the name before, or in a
-resolver, is bypassed by IP literals and by names that change their answer.
-"""
-
-import errno
 import socket
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Final, Self
@@ -16,37 +10,17 @@ from typing import Any, Final, Self
 from aiohttp import ClientConnectorError, ClientError, ClientResponse, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
 from yarl import URL
 
-from statesvc.notifier.addresses import Network, is_allowed, may_connect
+from statesvc.notifier.addresses import Network
+from statesvc.notifier.answer import CONNECT_SECONDS, RESPONSE_BYTES_MAX, TOTAL_SECONDS, Answer
 from statesvc.notifier.outcome import Outcome, outcome_of
 from statesvc.notifier.schedule import parse_retry_after
+from statesvc.notifier.sockets import AddressRefusedError, Sockets
 
-CONNECT_SECONDS: Final = 5.0
-TOTAL_SECONDS: Final = 15.0
-RESPONSE_BYTES_MAX: Final = 20_000
 HEADER_CHARS_MAX: Final = 4_096
 SECRET_HEADERS: Final = frozenset(
     {"set-cookie", "set-cookie2", "authorization", "proxy-authorization", "authentication-info", "proxy-authenticate", "www-authenticate"}
 )
 _KEEPALIVE_SECONDS: Final = 4.0
-
-
-class AddressRefusedError(OSError):
-    """The host has this address, but a subscriber may not live there."""
-
-    def __init__(self) -> None:
-        super().__init__(errno.EACCES, "subscribers may not live at this address")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """What came back. `response` is the beginning of the body, at most 20 kB; `headers` are those that hold no secret, at most 4 kB."""
-
-    outcome: Outcome
-    duration_seconds: float
-    status_code: int | None = None
-    retry_after_seconds: float | None = None
-    response: bytes = field(default=b"", repr=False)
-    headers: Sequence[tuple[str, str]] = field(default=(), repr=False)
 
 
 class Sender:
@@ -55,13 +29,13 @@ class Sender:
     def __init__(
         self, *, allowed: Sequence[Network] = (), connect_seconds: float = CONNECT_SECONDS, total_seconds: float = TOTAL_SECONDS
     ) -> None:
-        self._allowed = tuple(allowed)
+        self._sockets = Sockets(allowed)
         self._timeout = ClientTimeout(total=total_seconds, connect=connect_seconds, sock_connect=connect_seconds)
         self._session: ClientSession | None = None
         self._plain_session: ClientSession | None = None
 
     async def __aenter__(self) -> Self:
-        self._session, self._plain_session = self._client(self._open_socket), self._client(self._open_plain_socket)
+        self._session, self._plain_session = self._client(self._sockets.open), self._client(self._sockets.open_plain)
         return self
 
     def _client(self, open_socket: Callable[[tuple[Any, ...]], socket.socket]) -> ClientSession:
@@ -105,18 +79,6 @@ class Sender:
         except (ClientError, OSError):
             outcome = Outcome.UNREACHABLE
         return Answer(outcome=outcome, duration_seconds=time.monotonic() - started)
-
-    def _open_socket(self, address: tuple[Any, ...]) -> socket.socket:
-        family, kind, protocol, _, where = address
-        if not may_connect(where[0], self._allowed):
-            raise AddressRefusedError
-        return socket.socket(family=family, type=kind, proto=protocol)
-
-    def _open_plain_socket(self, address: tuple[Any, ...]) -> socket.socket:
-        """A name that was in an allowed network when its URL was taken may be elsewhere now: nothing goes there unencrypted."""
-        if not is_allowed(address[4][0], self._allowed):
-            raise AddressRefusedError
-        return self._open_socket(address)
 
 
 def _kept(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -171,4 +171,5 @@ def _detail(finished: Finished) -> str:
     if answer is None:
         return f"{finished.delivery.attempts - 1} attempts, the last ones ended without a verdict: the notifier died"
     status = "" if answer.status_code is None else f", status {answer.status_code}"
-    return f"{finished.delivery.attempts} attempts, the last one: {answer.outcome.value}{status}"
+    detail = f", {answer.detail}" if answer.detail else ""
+    return f"{finished.delivery.attempts} attempts, the last one: {answer.outcome.value}{status}{detail}"

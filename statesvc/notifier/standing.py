@@ -47,8 +47,13 @@ def judge(failing: Failing, *, now: datetime) -> Judgement:
 
 
 def blames_receiver(outcome: Outcome) -> bool:
-    """Whether an attempt that ended like this failed through its receiver; one that we could not sign did not."""
+    """Whether an attempt that ended like this failed through its receiver; one that we could not sign or send at all did not."""
     return outcome in _BLAMED
 
 
-_BLAMED: Final = frozenset({Outcome.REFUSED, Outcome.GONE, Outcome.TIMED_OUT, Outcome.UNREACHABLE, Outcome.ADDRESS_REFUSED})
+_BLAMED: Final = frozenset(
+    {
+        *(Outcome.REFUSED, Outcome.GONE, Outcome.TIMED_OUT, Outcome.UNREACHABLE, Outcome.ADDRESS_REFUSED),
+        *(Outcome.UNROUTABLE, Outcome.NOT_STORED, Outcome.DENIED),
+    }
+)

@@ -4,6 +4,7 @@ A child holds one connection, as the owner, for its whole life; a slice is read 
 """
 
 import asyncio
+import gc
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from operator import itemgetter
@@ -20,6 +21,7 @@ from projections.store import SHIPMENT_COLUMNS, as_members
 from statesvc.database.pool import CONNECT_TIMEOUT_SECONDS, KEEPALIVE
 from statesvc.rebuild.drift import Drift, drifts
 from statesvc.rebuild.keyspace import Slice
+from statesvc.rebuild.staging import Staging, merged
 
 _SQL = queries("statesvc.rebuild", "rebuild")
 _SHIPMENT = itemgetter(0)
@@ -29,29 +31,32 @@ Connection = AsyncConnection[Any]
 class Child:
     """This process's event loop and connection."""
 
-    def __init__(self, dsn: str) -> None:
+    def __init__(self, dsn: str, staging: Staging | None) -> None:
         self.runner = asyncio.Runner()
+        self.staging = staging
         self.connection = self.runner.run(connect(dsn))
 
 
 _children: list[Child] = []
 
 
-def begin(dsn: str) -> None:
-    """Called once in each child, before its first slice."""
-    _children.append(Child(dsn))
+def begin(dsn: str, staging: Staging | None) -> None:
+    """Called once in each child, before its first slice. `staging`: the events that are archived."""
+    # a slice makes hundreds of thousands of objects and no cycle: looking for some is a fifth of the work
+    gc.disable()
+    _children.append(Child(dsn, staging))
 
 
 def fill_slice(piece: Slice) -> int:
     """Adds the rebuilt rows of the slice to the spare table; how many events they are made of."""
     (child,) = _children
-    return child.runner.run(_fill(child.connection, piece))
+    return child.runner.run(_fill(child, piece))
 
 
 def compare_slice(piece: Slice) -> tuple[int, list[Drift]]:
     """How many events the slice has, and which of its live rows differ from what these add up to."""
     (child,) = _children
-    return child.runner.run(_compare(child.connection, piece))
+    return child.runner.run(_compare(child, piece))
 
 
 async def connect(dsn: str) -> Connection:
@@ -75,17 +80,18 @@ def rebuilt_rows(histories: Iterable[tuple[UUID, bytes]]) -> list[ShipmentRow]:
     return [rebuilt_row(shipment_id, [canonical for _, canonical in history]) for shipment_id, history in groupby(histories, key=_SHIPMENT)]
 
 
-async def _fill(connection: Connection, piece: Slice) -> int:
-    histories = await _histories(connection, piece)
-    await add_rows(connection, histories)
+async def _fill(child: Child, piece: Slice) -> int:
+    histories = await _histories(child, piece)
+    await add_rows(child.connection, histories)
     return len(histories)
 
 
-async def _compare(connection: Connection, piece: Slice) -> tuple[int, list[Drift]]:
+async def _compare(child: Child, piece: Slice) -> tuple[int, list[Drift]]:
+    connection = child.connection
     # an append and its projection commit together, so under one snapshot they agree
     await connection.set_isolation_level(IsolationLevel.REPEATABLE_READ)
     async with connection.transaction():
-        histories = await _histories(connection, piece)
+        histories = await _histories(child, piece)
         asked = await send(
             connection,
             _SQL["slice_rows"],
@@ -96,6 +102,9 @@ async def _compare(connection: Connection, piece: Slice) -> tuple[int, list[Drif
     return len(histories), list(drifts(live, rebuilt_rows(histories)))
 
 
-async def _histories(connection: Connection, piece: Slice) -> Sequence[tuple[UUID, bytes]]:
-    asked = await send(connection, _SQL["slice_histories"], {"first": piece.first, "last": piece.last}, list)
-    return await asked.rows()
+async def _histories(child: Child, piece: Slice) -> Sequence[tuple[UUID, bytes]]:
+    asked = await send(child.connection, _SQL["slice_histories"], {"first": piece.first, "last": piece.last}, list)
+    hot = await asked.rows()
+    if child.staging is None:
+        return [(shipment_id, canonical) for shipment_id, _, canonical in hot]
+    return merged(hot, child.staging.events(piece))

@@ -37,7 +37,7 @@ DELETE FROM statesvc.rebuild WHERE projection = 'shipment';
 
 -- name: slice_histories
 -- The events of a slice of the key space, shipment by shipment, oldest first.
-SELECT shipment_id, canonical FROM statesvc.event
+SELECT shipment_id, version, canonical FROM statesvc.event
 WHERE shipment_id BETWEEN %(first)s AND %(last)s ORDER BY shipment_id, version;
 
 -- name: slice_rows

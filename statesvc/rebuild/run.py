@@ -4,7 +4,7 @@ import asyncio
 import multiprocessing
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeVar
@@ -12,10 +12,13 @@ from typing import Any, TypeVar
 from psycopg import AsyncConnection
 
 from events.sql.queries import queries
+from statesvc.log_archive.ledger import SHARE_MONTHS, LogMonth, months
+from statesvc.log_archive.reading import LogArchive
 from statesvc.rebuild.drift import Drift
 from statesvc.rebuild.folding import begin, compare_slice, connect, fill_slice
-from statesvc.rebuild.keyspace import Slice, slices
+from statesvc.rebuild.keyspace import EVENT_BYTES, Slice, slices
 from statesvc.rebuild.spare import catch_up, forget, prepare, swap
+from statesvc.rebuild.staging import Staging, staged
 
 _SQL = queries("statesvc.rebuild", "rebuild")
 Connection = AsyncConnection[Any]
@@ -36,6 +39,7 @@ class Rebuild:
     actor: str
     processes: int
     progress: Progress
+    archive: LogArchive = field(default_factory=lambda: LogArchive(None))
 
     async def rebuild(self) -> int:
         """Builds the projection anew and swaps it in; how many events it is made of."""
@@ -46,8 +50,8 @@ class Rebuild:
                 events += found
                 self.progress(done, pieces, events)
             await connection.execute(_SQL["analyze"])
-            await catch_up(connection)
-            await swap(connection, actor=self.actor, verb="rebuild", events=events)
+            await catch_up(connection, self.archive)
+            await swap(connection, self.archive, actor=self.actor, verb="rebuild", events=events)
             return events
 
     async def compare(self) -> tuple[int, list[Drift]]:
@@ -69,8 +73,8 @@ class Rebuild:
         async with self._alone() as connection:
             if await _standing(connection) is None:
                 raise RebuildError("there is nothing to go back to: no rebuild was swapped in, or its old table was let go")
-            await catch_up(connection)
-            await swap(connection, actor=self.actor, verb="roll_back_rebuild", events=0)
+            await catch_up(connection, self.archive)
+            await swap(connection, self.archive, actor=self.actor, verb="roll_back_rebuild", events=0)
 
     async def finish(self) -> None:
         """Lets the old table go."""
@@ -89,15 +93,21 @@ class Rebuild:
             await connection.close()
 
     async def _each(self, connection: Connection, work: Callable[[Slice], T]) -> AsyncIterator[tuple[int, int, T]]:
+        # no month leaves the tables meanwhile
+        await connection.execute(SHARE_MONTHS)
+        archived = [month for month in await months(connection) if month.dropped_at is not None]
         row = await (await connection.execute(_SQL["bytes_of_log"])).fetchone()
-        pieces = slices(row[0] if row else 0)
+        pieces = slices((row[0] if row else 0) + EVENT_BYTES * sum(month.events or 0 for month in archived))
         loop = asyncio.get_running_loop()
-        with ProcessPoolExecutor(
-            min(self.processes, len(pieces)),
-            mp_context=multiprocessing.get_context("spawn"),
-            initializer=begin,
-            initargs=(self.owner_dsn,),
-        ) as pool:
+        with (
+            self._staged(archived, len(pieces)) as staging,
+            ProcessPoolExecutor(
+                min(self.processes, len(pieces)),
+                mp_context=multiprocessing.get_context("spawn"),
+                initializer=begin,
+                initargs=(self.owner_dsn, staging),
+            ) as pool,
+        ):
             pending: Sequence[asyncio.Future[T]] = [loop.run_in_executor(pool, work, piece) for piece in pieces]
             try:
                 for done, future in enumerate(asyncio.as_completed(pending), start=1):
@@ -105,6 +115,11 @@ class Rebuild:
             finally:
                 for future in pending:
                     future.cancel()
+
+    def _staged(self, archived: Sequence[LogMonth], pieces: int) -> AbstractContextManager[Staging | None]:
+        if not archived:
+            return nullcontext()
+        return staged([self.archive.path_of(month.file_name or "") for month in archived], pieces=pieces)
 
 
 async def _standing(connection: Connection) -> tuple[datetime, str] | None:

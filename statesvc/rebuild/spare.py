@@ -17,6 +17,7 @@ from events.sql.arrays import uuids
 from events.sql.pending import send
 from events.sql.queries import queries
 from statesvc.database.errors import Failure, failure
+from statesvc.log_archive.reading import LogArchive
 from statesvc.rebuild.folding import add_rows
 
 _SQL = queries("statesvc.rebuild", "rebuild")
@@ -46,20 +47,20 @@ async def prepare(connection: Connection) -> None:
     await _patiently(empty)
 
 
-async def catch_up(connection: Connection) -> None:
+async def catch_up(connection: Connection, archive: LogArchive) -> None:
     """Folds what changed meanwhile, until only a little is left or traffic is as fast as we are."""
     for _ in range(_ROUNDS_MAX):
-        if await _take(connection) <= _FEW:
+        if await _take(connection, archive) <= _FEW:
             return
 
 
-async def swap(connection: Connection, *, actor: str, verb: str, events: int) -> None:
+async def swap(connection: Connection, archive: LogArchive, *, actor: str, verb: str, events: int) -> None:
     """Brings the spare table up to date and puts it in the live one's place, in one transaction. Raises BusyError."""
 
     async def swapped() -> None:
         async with connection.transaction():
             await connection.execute(_SQL["lock_live"])
-            while await _take(connection):
+            while await _take(connection, archive):
                 pass
             await connection.execute(_SQL["swap"])
             await connection.execute(_SQL["unwatch_spare"])
@@ -82,12 +83,13 @@ async def forget(connection: Connection) -> None:
     await _patiently(ended)
 
 
-async def _take(connection: Connection) -> int:
+async def _take(connection: Connection, archive: LogArchive) -> int:
     """Folds some of the noted shipments again; how many they were. Notes and rows change together."""
     async with connection.transaction():
         asked = await send(connection, _SQL["take_notes"], {"limit": _NOTES}, lambda rows: [shipment_id for (shipment_id,) in rows])
         touched: list[UUID] = await asked.rows()
         if touched:
+            await archive.bring_back(connection, touched)
             histories = await send(connection, _SQL["histories"], {"shipment_ids": uuids(touched)}, list)
             await connection.execute(_SQL["remove"], {"shipment_ids": uuids(touched)})
             await add_rows(connection, await histories.rows())

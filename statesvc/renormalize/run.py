@@ -29,6 +29,8 @@ from events.sealing import SealingKey
 from events.sql.queries import queries
 from statesvc.bodies.find import find_bodies
 from statesvc.inbox.claim import Burial
+from statesvc.log_archive.reading import LogArchive
+from statesvc.renormalize.code import FIRST, UnknownCode, came_late, clock, outlast_writers, transaction_id
 from statesvc.renormalize.logged import Document, Standing, standings
 from statesvc.renormalize.plan import CodeKey, Report, plan_read, plan_unread
 from statesvc.renormalize.stored import Stored, read_again
@@ -42,7 +44,6 @@ _SQL = queries("statesvc.renormalize", "renormalize")
 
 BATCH: Final = 50
 _TRIES: Final = 6
-_FIRST: Final = UUID(int=0)
 Connection = AsyncConnection[Any]
 Progress = Callable[[int, int], Awaitable[None]]
 """`(done, all)`, in messages."""
@@ -62,7 +63,7 @@ class Task:
     messages_per_second: float | None = None
     why: str = ""
     archive: Path | None = None
-    """Folder of the bodies that are hot no longer."""
+    """Folder of the bodies that are hot no longer, and of archived months of the log."""
 
     @property
     def scope(self) -> dict[str, Any]:
@@ -77,7 +78,8 @@ async def renormalize(connection: Connection, task: Task, progress: Progress) ->
     mappings = Mappings()
     await mappings.refresh(connection)
     report = Report()
-    after, done, began = _FIRST, 0, time.monotonic()
+    began_at = await clock(connection)
+    after, done, began = FIRST, 0, time.monotonic()
     while True:
         cursor = await connection.execute(_SQL["next_messages"], {**task.scope, "after": after, "limit": BATCH}, binary=True)
         batch = [Stored(*row) for row in await cursor.fetchall()]
@@ -89,7 +91,7 @@ async def renormalize(connection: Connection, task: Task, progress: Progress) ->
         if task.messages_per_second is not None:
             await asyncio.sleep(max(0.0, began + done / task.messages_per_second - time.monotonic()))
     if not task.dry_run:
-        await _conclude(connection, task, report)
+        await _conclude(connection, task, report, mappings, began_at=began_at)
     return report
 
 
@@ -129,6 +131,7 @@ async def _try_batch(connection: Connection, task: Task, batch: Sequence[Stored]
     ]
     said = [propose([read], task.keyring) if isinstance(read, Read) else [] for read in readings]
     shipments = named | {proposal.shipment_id for proposals in said for proposal in proposals}
+    await LogArchive(task.archive).bring_back(connection, shipments)
     async with connection.transaction():
         if not task.dry_run:
             await connection.execute(_SQL["lock_shipments"], {"shipment_ids": sorted(shipments)})
@@ -249,8 +252,8 @@ async def _caused(connection: Connection, shipments: set[UUID], messages: set[UU
     return found
 
 
-async def _conclude(connection: Connection, task: Task, report: Report) -> None:
-    """Says in the log what was done, and settles the codes that are known now."""
+async def _conclude(connection: Connection, task: Task, report: Report, mappings: Mappings, *, began_at: datetime) -> None:
+    """Says in the log what was done, settles the codes that are known now, and reads what workers appended that did not know them yet."""
     details: dict[str, Any] = {
         "why": task.why,
         "version": task.carrier.stable,
@@ -278,3 +281,11 @@ async def _conclude(connection: Connection, task: Task, report: Report) -> None:
                 },
             )
         await record_action(connection, actor=task.actor, verb="renormalize", target=f"carrier {task.carrier.carrier_id}", details=details)
+        resolved_by = await transaction_id(connection)
+    if not learned:
+        return
+    await outlast_writers(connection, resolved_by)
+    for raw_type, raw_code in learned:
+        code = UnknownCode(task.carrier.carrier_id, raw_type, raw_code)
+        async for late in came_late(connection, code, since=began_at, at_once=BATCH):
+            report.add(await reread(connection, task, late, mappings))

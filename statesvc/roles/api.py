@@ -11,7 +11,8 @@ from statesvc.http.app import documentation_routes
 from statesvc.http.health import health_routes
 from statesvc.http.keys import Keys
 from statesvc.ingress.build import build_ingress
-from statesvc.notifier.sending import Sender
+from statesvc.log_archive.reading import LogArchive
+from statesvc.notifier.targets import Targets
 from statesvc.roles.foundation import Launch, UnusableSettingError, foundation, pool_of
 from statesvc.roles.lifetime import Farewell, Part, live
 from statesvc.roles.limits import api_limits, ingress_limits
@@ -34,7 +35,7 @@ async def run(launch: Launch) -> int:
     async with foundation(launch, api_limits(settings)) as base, AsyncExitStack() as stack:
         ingress_pool = await stack.enter_async_context(pool_of(launch, base.dsns, name="statesvc ingress", limits=ingress_limits(settings)))
         base.telemetry.observe_pools({"api": base.pool, "ingress": ingress_pool})
-        sender = await stack.enter_async_context(Sender(allowed=allowed))
+        targets = await stack.enter_async_context(Targets(allowed=allowed, source=settings.notifier.event_source))
         try:
             keys = Keys(base.pool, bootstrap_key=bootstrap.get_secret_value() if bootstrap else None)
         except ValueError as error:
@@ -59,8 +60,10 @@ async def run(launch: Launch) -> int:
         await listener.start()
         stack.push_async_callback(listener.stop)
         base.telemetry.observe(names.LISTENER_UP, lambda: [(float(listener.is_up), {})])
+        log_archive = LogArchive(archive_folder(settings))
         streams = Streams(
             base.pool,
+            archive=log_archive,
             keys=keys,
             listener=listener,
             woken=listener.event(SEALED),
@@ -76,7 +79,7 @@ async def run(launch: Launch) -> int:
 
         calls = [
             *ingress.routes,
-            *submission_routes(pool=base.pool, keyring=base.keyring, waker=base.waker, writer=launch.worker_id),
+            *submission_routes(pool=base.pool, keyring=base.keyring, waker=base.waker, writer=launch.worker_id, archive=log_archive),
             *api_routes(
                 pool=base.pool,
                 keyring=base.keyring,
@@ -85,7 +88,9 @@ async def run(launch: Launch) -> int:
                 backup_days=settings.keys.backup_days,
             ),
             *stream_routes(streams),
-            *subscription_routes(pool=base.pool, keyring=base.keyring, waker=base.waker, sender=sender, allowed=allowed),
+            *subscription_routes(
+                pool=base.pool, keyring=base.keyring, waker=base.waker, targets=targets, allowed=allowed, archive=log_archive
+            ),
         ]
         depths = Depths(base.pool)
         depths.report_to(base.telemetry)

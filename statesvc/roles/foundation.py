@@ -13,15 +13,15 @@ import psycopg
 import structlog
 
 from events.keyring import Keyring
-from events.sealing import MasterKeys
 from statesvc import __version__
 from statesvc.database.dsns import Dsns
 from statesvc.database.pool import Pool, PoolLimits, make_pool
 from statesvc.http.health import Readiness, shipped_migrations
 from statesvc.keys import load_keyring
+from statesvc.kms.kms import KmsError
 from statesvc.presence.heartbeat import Heartbeat, Incarnation
 from statesvc.roles.databases import find_database
-from statesvc.roles.master_key import master_keys
+from statesvc.roles.master_key import KeySources, key_sources, open_sources
 from statesvc.roles.signals import StopSignals
 from statesvc.settings import Settings
 from statesvc.telemetry.metrics import Telemetry
@@ -84,14 +84,14 @@ async def foundation(launch: Launch, limits: PoolLimits) -> AsyncIterator[Founda
     signals = StopSignals()
     signals.listen()
     settings = launch.settings
-    master = master_keys(settings)
+    sources = key_sources(settings)
     dsns = find_database(settings.database)
     tracing = build_provider(role=launch.role, endpoint=settings.telemetry.otlp_endpoint, sample_ratio=settings.telemetry.trace_ratio)
     tracer = tracing.get_tracer("statesvc") if tracing is not None else None
     telemetry = Telemetry(role=launch.role, instance=launch.worker_id, tracer=tracer)
     try:
         async with pool_of(launch, dsns, name=f"statesvc {launch.role}", limits=limits) as pool:
-            keyring = await _keyring(pool, master, signals)
+            keyring = await _keyring(pool, sources, signals)
             waker = Waker(dsns.listen)
             await waker.start()
             heartbeat = Heartbeat(pool, launch.incarnation, stopping=signals.stopping)
@@ -115,16 +115,21 @@ async def foundation(launch: Launch, limits: PoolLimits) -> AsyncIterator[Founda
             await asyncio.to_thread(tracing.shutdown)
 
 
-@asynccontextmanager
-async def pool_of(launch: Launch, dsns: Dsns, *, name: str, limits: PoolLimits) -> AsyncIterator[Pool]:
-    """An open pool."""
-    pool = make_pool(
+def unopened_pool(launch: Launch, dsns: Dsns, *, name: str, limits: PoolLimits) -> Pool:
+    """A pool that its owner opens and closes."""
+    return make_pool(
         dsns.service,
         name=name,
         limits=limits,
         prepared_statements=launch.settings.database.prepared_statements,
         direct=not dsns.is_pooled,
     )
+
+
+@asynccontextmanager
+async def pool_of(launch: Launch, dsns: Dsns, *, name: str, limits: PoolLimits) -> AsyncIterator[Pool]:
+    """An open pool."""
+    pool = unopened_pool(launch, dsns, name=name, limits=limits)
     await pool.open()
     try:
         yield pool
@@ -132,14 +137,18 @@ async def pool_of(launch: Launch, dsns: Dsns, *, name: str, limits: PoolLimits) 
         await pool.close()
 
 
-async def _keyring(pool: Pool, master: MasterKeys, signals: StopSignals) -> Keyring:
-    """Waits for the database and its schema as long as it takes."""
+async def _keyring(pool: Pool, sources: KeySources, signals: StopSignals) -> Keyring:
+    """Waits for the database, its schema and the KMS as long as it takes. Raises KmsError where waiting does not help."""
     while not signals.stopping.is_set():
         try:
             async with pool.connection() as connection:
-                return await load_keyring(connection, master)
+                return await load_keyring(connection, await open_sources(sources, connection, make=True))
         except psycopg.errors.UndefinedTable:
             log.warning("schema_missing", why="run statesvc migrate", delay_seconds=AGAIN_SECONDS)
+        except KmsError as error:
+            if not error.transient:
+                raise
+            log.warning("kms_unavailable", why=str(error), delay_seconds=AGAIN_SECONDS)
         except psycopg.OperationalError as error:
             log.warning("database_unavailable", exc_info=error, delay_seconds=AGAIN_SECONDS)
         with suppress(TimeoutError):

@@ -1,4 +1,4 @@
-"""Where the master key comes from: the setting, or beside the embedded server a file that `up` makes at its first start.
+"""Where the master key comes from: the setting, a KMS, or beside the embedded server a file that `up` makes at its first start.
 
 With DATABASE_URL no key is ever made: two machines that each made one could not open each other's data.
 """
@@ -6,31 +6,64 @@ With DATABASE_URL no key is ever made: two machines that each made one could not
 import base64
 import os
 import secrets
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+from psycopg import AsyncConnection
 
 from events.sealing import MasterKeys
-from statesvc.keys import parse_master_keys
+from statesvc.keys import MasterKeyError, parse_master_keys
+from statesvc.kms.kms import Credentials, Kms, kms_at
+from statesvc.kms.root_key import load_root_key
 from statesvc.settings import Settings
 
 FILE: Final = "master.key"
 KEY_BYTES: Final = 32
+_KMS: Final = "kms"
+"""Stands in STATESVC_MASTER_KEY for the key that the KMS holds."""
 
 
-def master_keys(settings: Settings) -> MasterKeys:
-    """The key of this installation. Raises MasterKeyError, which says how to make one."""
-    if settings.keys.master_key is not None:
-        return parse_master_keys(settings.keys.master_key.get_secret_value())
-    if settings.database.database_url is not None:
-        return parse_master_keys("")
-    path = settings.database.data_dir / FILE
-    return parse_master_keys(path.read_text("ascii") if path.exists() else "")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeySources:
+    """The keys in their order, the first is current; None: the one under the KMS."""
+
+    keys: tuple[bytes | None, ...] = field(repr=False)
+    kms: Kms | None
 
 
-def ensure_master_key(data_dir: Path) -> Path | None:
-    """Makes the file (mode 0600) unless it is there; the path of a new one, else None."""
+def key_sources(settings: Settings) -> KeySources:
+    """What is configured, well-formed. Raises MasterKeyError, which says how to make a key, and KmsError."""
+    given = settings.keys.master_key.get_secret_value() if settings.keys.master_key is not None else _from_file(settings)
+    words = [word.strip() for word in given.split(",") if word.strip()]
+    url = settings.keys.kms_url
+    if url is None:
+        if _KMS in words:
+            raise MasterKeyError("STATESVC_MASTER_KEY names the KMS, but STATESVC_KMS_URL is not set")
+        return KeySources(keys=parse_master_keys(given).keys, kms=None)
+    if _KMS not in words:
+        words.insert(0, _KMS)
+    keys = tuple(None if word == _KMS else parse_master_keys(word).keys[0] for word in words)
+    kms = kms_at(url.get_secret_value(), Credentials(token=settings.keys.kms_token, token_file=settings.keys.kms_token_file))
+    return KeySources(keys=keys, kms=kms)
+
+
+async def open_master_keys(settings: Settings, connection: AsyncConnection[Any], *, make: bool = False) -> MasterKeys:
+    """The keys of this installation. `make`: a root key under the KMS where there is none. Raises MasterKeyError and KmsError."""
+    return await open_sources(key_sources(settings), connection, make=make)
+
+
+async def open_sources(sources: KeySources, connection: AsyncConnection[Any], *, make: bool = False) -> MasterKeys:
+    """The same of sources that were looked at before."""
+    root = b"" if sources.kms is None else await load_root_key(connection, sources.kms, make=make)
+    return MasterKeys(root if key is None else key for key in sources.keys)
+
+
+def ensure_master_key(settings: Settings) -> Path | None:
+    """Makes the file (mode 0600) unless it is there, or another source is set; the path of a new one, else None."""
+    data_dir = settings.database.data_dir
     path = data_dir / FILE
-    if path.exists():
+    if path.exists() or settings.keys.master_key is not None or settings.keys.kms_url is not None:
         return None
     unfinished = data_dir / f"{FILE}.{os.getpid()}"
     descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -47,3 +80,8 @@ def ensure_master_key(data_dir: Path) -> Path | None:
     finally:
         unfinished.unlink()
     return path
+
+
+def _from_file(settings: Settings) -> str:
+    path = settings.database.data_dir / FILE
+    return path.read_text("ascii") if settings.database.database_url is None and path.exists() else ""

@@ -2,12 +2,15 @@
 
 from contextlib import AsyncExitStack
 
+from statesvc.bodies.folder import archive_folder
 from statesvc.http.keys import Keys
+from statesvc.log_archive.reading import LogArchive
 from statesvc.notices.webhook import OperatorWebhook
 from statesvc.notifier.addresses import EVERY_NETWORK
 from statesvc.notifier.loop import Limits, Notifier
 from statesvc.notifier.sending import Sender
 from statesvc.notifier.surroundings import Surroundings
+from statesvc.notifier.targets import Targets
 from statesvc.notifier.upkeep import BacklogBound
 from statesvc.roles.foundation import Launch, foundation
 from statesvc.roles.lifetime import Farewell, Part, live
@@ -27,7 +30,10 @@ async def run(launch: Launch) -> int:
         await listener.start()
         stack.push_async_callback(listener.stop)
         base.telemetry.observe(names.LISTENER_UP, lambda: [(float(listener.is_up), {})])
-        sender = await stack.enter_async_context(Sender(allowed=settings.notifier.subscriber_allow))
+        targets = await stack.enter_async_context(
+            Targets(allowed=settings.notifier.subscriber_allow, source=settings.notifier.event_source)
+        )
+        base.telemetry.observe(names.BROKER_CONNECTIONS, lambda: [(float(targets.broker_connections), {})])
         operator = None
         if settings.operator.url is not None:
             unbound = await stack.enter_async_context(Sender(allowed=EVERY_NETWORK))
@@ -38,7 +44,8 @@ async def run(launch: Launch) -> int:
                 keyring=base.keyring,
                 listener=listener,
                 telemetry=base.telemetry,
-                sender=sender,
+                targets=targets,
+                archive=LogArchive(archive_folder(settings)),
                 waker=base.waker,
                 operator=operator,
             ),

@@ -3,12 +3,17 @@
 from contextlib import AsyncExitStack
 
 from statesvc.http.keys import Keys
-from statesvc.roles.foundation import Launch, foundation
+from statesvc.log.stamp import StampError, Trust
+from statesvc.roles.foundation import Launch, UnusableSettingError, foundation
 from statesvc.roles.lifetime import Farewell, Part, live
 from statesvc.roles.limits import sealer_limits
 from statesvc.roles.serving import serve
 from statesvc.sealer.lead import Publication
 from statesvc.sealer.loop import Pace, Sealer
+from statesvc.sealer.publisher import Publisher
+from statesvc.sealer.shelf import Shelf, ShelfError, shelf_at
+from statesvc.sealer.stamper import Authority, Stamper
+from statesvc.settings import CheckpointSettings
 from statesvc.telemetry import names
 from statesvc.wakeup.channels import LOG
 from statesvc.wakeup.listener import Listener
@@ -17,6 +22,7 @@ from statesvc.wakeup.listener import Listener
 async def run(launch: Launch) -> int:
     """Runs until told to stop; returns the exit code."""
     settings = launch.settings
+    shelf = _shelf(settings.checkpoint)
     async with foundation(launch, sealer_limits(settings)) as base, AsyncExitStack() as stack:
         base.telemetry.observe_pools({"sealer": base.pool})
         listener = Listener(base.dsns.listen, [LOG])
@@ -25,7 +31,7 @@ async def run(launch: Launch) -> int:
         sealer = Sealer(
             base.dsns.listen,
             base.keyring.master,
-            Publication(file=settings.checkpoint_file, origin=settings.sealer.origin),
+            Publication(file=settings.checkpoint_file, origin=settings.sealer.origin, shelf=shelf),
             listener=listener,
             waker=base.waker,
             telemetry=base.telemetry,
@@ -37,10 +43,47 @@ async def run(launch: Launch) -> int:
         base.telemetry.observe(names.SEALER_REFUSES, lambda: [(float(sealer.refusal is not None), {})])
         server = await serve(launch, base, keys=Keys(base.pool))
         stack.push_async_callback(server.stop)
+        parts = [Part(name="sealer", run=sealer.run, stop=sealer.stop)]
+        authority = _authority(settings.checkpoint)
+        if authority is not None:
+            stamper = Stamper(base.pool, authority, leads=lambda: sealer.leads, sealed=sealer.watch(), telemetry=base.telemetry)
+            parts.append(Part(name="stamper", run=stamper.run, stop=stamper.stop))
+        if shelf is not None:
+            publisher = Publisher(
+                base.pool,
+                shelf,
+                interval_seconds=settings.checkpoint.publish_seconds,
+                leads=lambda: sealer.leads,
+                sealed=sealer.watch(),
+                telemetry=base.telemetry,
+            )
+            base.readiness.watch(lambda: publisher.refusal)
+            parts.append(Part(name="publisher", run=publisher.run, stop=publisher.stop))
         return await live(
-            [Part(name="sealer", run=sealer.run, stop=sealer.stop)],
+            parts,
             helpers=[task for task in (base.waker.task, listener.task) if task is not None],
             signals=base.signals,
             drain=base.readiness.drain,
             farewell=Farewell(grace_seconds=settings.http.grace_seconds),
         )
+
+
+def _shelf(settings: CheckpointSettings) -> Shelf | None:
+    """Raises UnusableSettingError."""
+    try:
+        return None if settings.publish is None else shelf_at(settings.publish)
+    except ShelfError as error:
+        raise UnusableSettingError(f"STATESVC_CHECKPOINT_PUBLISH: {error}") from error
+
+
+def _authority(settings: CheckpointSettings) -> Authority | None:
+    """Raises UnusableSettingError for a certificate that cannot be used."""
+    if settings.stamp_url is None or settings.stamp_cert is None:
+        return None
+    try:
+        trust = Trust.parse(settings.stamp_cert.read_bytes())
+    except OSError as error:
+        raise UnusableSettingError(f"STATESVC_CHECKPOINT_STAMP_CERT: {settings.stamp_cert} cannot be read: {error.strerror}") from error
+    except StampError as error:
+        raise UnusableSettingError(f"STATESVC_CHECKPOINT_STAMP_CERT: {error}") from error
+    return Authority(url=settings.stamp_url, trust=trust, interval_seconds=settings.stamp_seconds)

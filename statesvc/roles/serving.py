@@ -7,6 +7,7 @@ from typing import Final
 import structlog
 from aiohttp import hdrs, web
 
+from statesvc.api.personal_reads import was_recorded
 from statesvc.http.app import Server, build_app
 from statesvc.http.health import health_routes
 from statesvc.http.keys import Keys
@@ -32,8 +33,8 @@ async def serve(launch: Launch, base: Foundation, *, keys: Keys, routes: Sequenc
             response.force_close()
 
     async def tell_sealer(request: web.Request, _response: web.StreamResponse) -> None:
-        # what was done by a call may stand in the log; what a webhook says stands there once a worker has read it
-        if request.method not in _READING and not request.path.startswith("/v1/webhooks/"):
+        # what was done by a call may stand in the log, who read what too; what a webhook says stands there once a worker has read it
+        if was_recorded(request) or (request.method not in _READING and not request.path.startswith("/v1/webhooks/")):
             base.waker.wake(LOG)
 
     app.on_response_prepare.extend((say_farewell, tell_sealer))

@@ -4,10 +4,11 @@ A head says "these entries, in this order, for ever". A database that was restor
 then nothing is signed until a human has looked.
 """
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from psycopg import AsyncConnection
 
@@ -21,14 +22,21 @@ from statesvc.log.signing_keys import SigningKeyError, ensure_key, open_signers
 from statesvc.sealer.published import read_published, write_published
 from statesvc.sealer.refusal import RefusalError
 from statesvc.sealer.seal import SQL, Sealed
+from statesvc.sealer.shelf import Shelf, ShelfError
+
+_SHELF_SECONDS: Final = 20.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publication:
-    """Where heads go, and under which name the log is known. `file` None: heads are in the database alone."""
+    """Where heads go, and under which name the log is known. `file` None: heads are in the database alone.
+
+    On the `shelf` they are kept too, by the publisher; whoever takes the lead holds the log against the newest there.
+    """
 
     file: Path | None
     origin: str | None
+    shelf: Shelf | None = None
 
 
 async def take_stock(connection: AsyncConnection[Any], master: MasterKeys, publication: Publication) -> tuple[Sealed, Head | None]:
@@ -47,9 +55,21 @@ async def take_stock(connection: AsyncConnection[Any], master: MasterKeys, publi
         if publication.file is not None and (note := read_published(publication.file)) is not None:
             where = f"the published checkpoint in {publication.file}"
             await _compare(connection, _open(note, keys, where), size, where)
+        if publication.shelf is not None and (note := await _on_shelf(publication.shelf)) is not None:
+            where = f"the latest checkpoint in {publication.shelf.name}"
+            await _compare(connection, _open(note, keys, where), size, where)
     except MissingHashError as error:
         raise RefusalError(f"the log is incomplete: {error}; run `statesvc verify`") from error
     return Sealed(frontier=frontier, sealed_at=sealed_at), head
+
+
+async def _on_shelf(shelf: Shelf) -> str | None:
+    try:
+        async with asyncio.timeout(_SHELF_SECONDS):
+            return await shelf.latest()
+    except (ShelfError, TimeoutError) as error:
+        why = str(error) or f"{shelf.name} cannot be read: it does not answer"
+        raise RefusalError(f"{why}; without it nobody knows whether this log is the one that was published") from error
 
 
 def _open(note: str, keys: Sequence[VerifierKey], where: str) -> Checkpoint:

@@ -35,6 +35,7 @@ _REFUSED_SECONDS: Final = 30.0
 _LATE_SECONDS: Final = 10.0
 """A batch whose id is older than this may still commit; later ones are found by the sweep."""
 _DEAF_SWEEP_SECONDS: Final = 0.5
+_PREPARED_AFTER: Final = 2
 _EMPTY_SECONDS: Final = 0.05
 """From a look that found nothing to the next, at least: wake-ups come for much that is no entry."""
 
@@ -73,8 +74,14 @@ class Sealer:
         self._pace = pace
         self._stopping = asyncio.Event()
         self._jitter = random.Random()  # noqa: S311 - spreads tries, guards nothing
+        self._watching: list[asyncio.Event] = []
         self.leads = False
         self.refusal: str | None = None
+
+    def watch(self) -> asyncio.Event:
+        """An event that is set whenever this process has signed a head."""
+        self._watching.append(asyncio.Event())
+        return self._watching[-1]
 
     def stop(self) -> None:
         """Ends `run` after the round in progress. Idempotent, safe before `run`."""
@@ -88,6 +95,8 @@ class Sealer:
             try:
                 connection = await connect_direct(self._dsn, application_name="statesvc sealer")
                 try:
+                    # past any pooler, and the same few statements for as long as it leads
+                    connection.prepare_threshold = _PREPARED_AFTER
                     await connection.execute(SQL["limit_session"])
                     if await self._take_lead(connection):
                         delays = reconnect_delays(self._jitter)
@@ -142,6 +151,8 @@ class Sealer:
         signers = await signers_of(connection, self._master)
         await publish(connection, sealed, signers, self._publication.file)
         self._waker.wake(SEALED)
+        for event in self._watching:
+            event.set()
 
     def _count(self, done: Round) -> None:
         self._telemetry.sealed_entries.add(done.entries)

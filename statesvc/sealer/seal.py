@@ -42,44 +42,37 @@ class Round:
 
 
 async def seal(connection: AsyncConnection[Any], before: Sealed, *, from_id: int) -> Round:
-    """Places the batches from `from_id` on, in one transaction. Raises RefusalError."""
-    async with connection.transaction():
-        parameters = {"from_id": from_id, "limit": BATCHES_MAX}
-        rows = await (await connection.execute(SQL["next_batches"], parameters, binary=True)).fetchall()
-        if not rows:
-            return Round(sealed=before)
-        clock = await (await connection.execute(SQL["clock"])).fetchone()
-        assert clock is not None  # noqa: S101 - a SELECT without FROM has one row
-        sealed_at = clock[0] if before.sealed_at is None else max(clock[0], before.sealed_at + _TICK)
-        frontier = before.frontier.copy()
-        places, subtrees = [], []
-        for batch_id, recorded_at, leaf_hashes in rows:
-            if leaf_hashes is None:
-                raise RefusalError(f"batch {batch_id} waits to be sealed, but its row is gone: somebody deleted it")
-            leaves = split_hashes(leaf_hashes)
-            places.append((frontier.size, batch_id, recorded_at, len(leaves)))
-            subtrees += frontier.extend(leaves)
-        first_indexes, batch_ids, recorded_ats, entries = map(list, zip(*places, strict=True))
-        await connection.execute(
-            SQL["place_batches"],
-            {
-                "first_indexes": first_indexes,
-                "batch_ids": batch_ids,
-                "recorded_ats": recorded_ats,
-                "entries": entries,
-                "sealed_at": sealed_at,
-            },
-        )
-        if subtrees:
-            await connection.execute(
-                SQL["keep_subtrees"],
-                {
-                    "levels": [subtree.node.level for subtree in subtrees],
-                    "positions": [subtree.node.position for subtree in subtrees],
-                    "hashes": [subtree.hash for subtree in subtrees],
-                },
-            )
-        await connection.execute(SQL["done"], {"batch_ids": batch_ids})
+    """Places the batches from `from_id` on, in one statement. Raises RefusalError.
+
+    Between reading and placing nobody else changes the queue's rows: only the leader takes them away, and this connection has the lead.
+    """
+    rows = await (await connection.execute(SQL["next_batches"], {"from_id": from_id, "limit": BATCHES_MAX}, binary=True)).fetchall()
+    if not rows:
+        return Round(sealed=before)
+    clock = rows[0][3]
+    sealed_at = clock if before.sealed_at is None else max(clock, before.sealed_at + _TICK)
+    frontier = before.frontier.copy()
+    places, subtrees = [], []
+    for batch_id, recorded_at, leaf_hashes, _ in rows:
+        if leaf_hashes is None:
+            raise RefusalError(f"batch {batch_id} waits to be sealed, but its row is gone: somebody deleted it")
+        leaves = split_hashes(leaf_hashes)
+        places.append((frontier.size, batch_id, recorded_at, len(leaves)))
+        subtrees += frontier.extend(leaves)
+    first_indexes, batch_ids, recorded_ats, entries = map(list, zip(*places, strict=True))
+    await connection.execute(
+        SQL["place_batches"],
+        {
+            "first_indexes": first_indexes,
+            "batch_ids": batch_ids,
+            "recorded_ats": recorded_ats,
+            "entries": entries,
+            "sealed_at": sealed_at,
+            "levels": [subtree.node.level for subtree in subtrees],
+            "positions": [subtree.node.position for subtree in subtrees],
+            "hashes": [subtree.hash for subtree in subtrees],
+        },
+    )
     return replace(
         Round(sealed=Sealed(frontier=frontier, sealed_at=sealed_at)),
         batches=len(rows),

@@ -12,30 +12,26 @@ SELECT pg_try_advisory_lock(hashtextextended('statesvc.sealer', 0));
 SELECT first_index + entries, sealed_at FROM statesvc.sealed_batch ORDER BY first_index DESC LIMIT 1;
 
 -- name: next_batches
--- Committed batches that have no place yet. From `from_id` on, so that deleted rows which vacuum cannot take yet are not walked again.
-SELECT u.batch_id, u.recorded_at, b.leaf_hashes
+-- Committed batches that have no place yet, and the time. From `from_id` on, so that deleted rows which vacuum cannot take yet are not
+-- walked again. OFFSET 0 keeps it one look a batch, whatever the tables held when the plan was made.
+SELECT u.batch_id, u.recorded_at, b.leaf_hashes, (SELECT statesvc.clock())
 FROM (SELECT * FROM statesvc.unsealed WHERE batch_id >= %(from_id)s ORDER BY batch_id LIMIT %(limit)s) u
-LEFT JOIN statesvc.batch b ON b.batch_id = u.batch_id AND b.recorded_at = u.recorded_at
+LEFT JOIN LATERAL (
+    SELECT m.leaf_hashes FROM statesvc.batch m WHERE m.batch_id = u.batch_id AND m.recorded_at = u.recorded_at OFFSET 0
+) b ON true
 ORDER BY u.batch_id;
 
--- name: clock
--- The time of this round.
-SELECT statesvc.clock();
-
 -- name: place_batches
--- Gives batches their place.
-INSERT INTO statesvc.sealed_batch (first_index, batch_id, recorded_at, entries, sealed_at)
-SELECT u.first_index, u.batch_id, u.recorded_at, u.entries, %(sealed_at)s
-FROM unnest(%(first_indexes)s::bigint[], %(batch_ids)s::bigint[], %(recorded_ats)s::timestamptz[], %(entries)s::int[])
-    AS u(first_index, batch_id, recorded_at, entries);
-
--- name: keep_subtrees
--- Keeps the nodes that this round completed.
-INSERT INTO statesvc.subtree (level, position, hash)
-SELECT * FROM unnest(%(levels)s::smallint[], %(positions)s::bigint[], %(hashes)s::bytea[]);
-
--- name: done
--- They wait no longer.
+-- Gives batches their place, keeps the nodes that they completed, and takes them from the queue: all of it or nothing.
+WITH placed AS (
+    INSERT INTO statesvc.sealed_batch (first_index, batch_id, recorded_at, entries, sealed_at)
+    SELECT u.first_index, u.batch_id, u.recorded_at, u.entries, %(sealed_at)s
+    FROM unnest(%(first_indexes)s::bigint[], %(batch_ids)s::bigint[], %(recorded_ats)s::timestamptz[], %(entries)s::int[])
+        AS u(first_index, batch_id, recorded_at, entries)
+), kept AS (
+    INSERT INTO statesvc.subtree (level, position, hash)
+    SELECT * FROM unnest(%(levels)s::smallint[], %(positions)s::bigint[], %(hashes)s::bytea[])
+)
 DELETE FROM statesvc.unsealed WHERE batch_id = ANY (%(batch_ids)s::bigint[]);
 
 -- name: publish

@@ -18,6 +18,7 @@ import psycopg
 import structlog
 
 from statesvc.log.feed import MissingEntryError
+from statesvc.log_archive.errors import LogArchiveError
 from statesvc.sse.channel import Channel, StalledError
 from statesvc.sse.frame import PING, Frame, Selection
 from statesvc.sse.pages import Pages
@@ -103,7 +104,7 @@ class Follower:
             return End.CLOSED
         except psycopg.Error as error:
             _log.warning("stream_not_read", error=error)
-        except MissingEntryError as error:
+        except (MissingEntryError, LogArchiveError) as error:
             _log.error("stream_log_incomplete", why=str(error))
         finally:
             self._limit = None

@@ -14,6 +14,7 @@ from aiohttp import hdrs, web
 from statesvc.http.keys import Connections, Keys, caller_of
 from statesvc.http.problem import Code, Problem
 from statesvc.http.scope import Scope
+from statesvc.log_archive.reading import LogArchive
 from statesvc.settings import StreamSettings
 from statesvc.sse.admission import Admission
 from statesvc.sse.channel import Channel
@@ -54,6 +55,7 @@ class Streams:
         self,
         pool: Connections,
         *,
+        archive: LogArchive,
         keys: Keys,
         listener: Hearing,
         woken: asyncio.Event,
@@ -65,7 +67,7 @@ class Streams:
         self._telemetry = telemetry
         self._bounds = bounds
         self._hindrance = hindrance
-        self._pages = Pages(pool)
+        self._pages = Pages(pool, archive)
         self._tail = Tail(self._pages, hearing=listener, woken=woken)
         self._admission = Admission(clients_max=bounds.clients_max, clients_per_key_max=bounds.clients_per_key_max)
         self._strain = Strain()

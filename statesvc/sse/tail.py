@@ -12,6 +12,7 @@ import psycopg
 import structlog
 
 from statesvc.log.feed import MissingEntryError
+from statesvc.log_archive.errors import LogArchiveError
 from statesvc.sse.pages import Pages
 from statesvc.sse.window import Window
 from statesvc.wakeup.direct import reconnect_delays
@@ -78,8 +79,8 @@ class Tail:
             except psycopg.Error as error:
                 _log.warning("stream_tail_not_read", error=error)
                 await self._pause(next(delays))
-            except MissingEntryError as error:
-                # never passed over: somebody has changed the log, or archived a part that this release cannot read
+            except (MissingEntryError, LogArchiveError) as error:
+                # never passed over: somebody has changed the log, or its archive cannot be read now
                 _log.error("stream_log_incomplete", why=str(error))
                 await self._pause(SWEEP_SECONDS)
 

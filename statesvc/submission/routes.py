@@ -17,6 +17,7 @@ from events.vocabulary import Verdict
 from statesvc.http.answer import answer
 from statesvc.http.operation import Route, operation
 from statesvc.http.problem import CREATED, OK, Code, Flaw, Problem
+from statesvc.log_archive.reading import LogArchive
 from statesvc.submission.submit import Held, Submitted, submit
 from statesvc.wakeup.channels import LOG, OUTBOX
 
@@ -62,6 +63,7 @@ class Submission:
     keyring: Keyring
     waker: Wakes
     writer: str
+    archive: LogArchive
 
     async def receive(self, request: web.Request) -> web.StreamResponse:
         """Answers after the events are durable, with what they did."""
@@ -105,7 +107,7 @@ class Submission:
         return answer({"results": results})
 
     async def _submit(self, events: Sequence[Event], body: bytes) -> Submitted:
-        outcome = await submit(self.pool, self.keyring, events, body=body, writer=self.writer)
+        outcome = await submit(self.pool, self.keyring, events, body=body, writer=self.writer, archive=self.archive)
         if isinstance(outcome, Held):
             raise Problem(Code.HELD, f"on hold: {', '.join(outcome.carrier_ids)}; nothing was applied, send it again after the release")
         self.waker.wake(LOG)
@@ -124,9 +126,11 @@ def _event(line: bytes) -> Event | InvalidEventError:
     return event
 
 
-def routes(*, pool: AsyncConnectionPool[AsyncConnection[Any]], keyring: Keyring, waker: Wakes, writer: str) -> Sequence[Route]:
+def routes(
+    *, pool: AsyncConnectionPool[AsyncConnection[Any]], keyring: Keyring, waker: Wakes, writer: str, archive: LogArchive
+) -> Sequence[Route]:
     """The call. `writer` names this process in the log."""
-    submission = Submission(pool, keyring, waker, writer)
+    submission = Submission(pool, keyring, waker, writer, archive)
     contract = operation(
         summary="Append canonical events",
         description=f"One event as {_JSON}: 201 appended, 200 duplicate, 409 conflict. Many, one a line, as {_LINES[0]}: 200 with a "
@@ -135,6 +139,6 @@ def routes(*, pool: AsyncConnectionPool[AsyncConnection[Any]], keyring: Keyring,
         tag="events",
         response=EventVerdict,
         statuses={CREATED: "appended", OK: "a duplicate; or, for lines, `results` with a verdict for each"},
-        problems=(Code.CONFLICT, Code.INVALID_REQUEST, Code.UNSUPPORTED_MEDIA_TYPE, Code.TOO_LARGE, Code.HELD),
+        problems=(Code.CONFLICT, Code.INVALID_REQUEST, Code.UNSUPPORTED_MEDIA_TYPE, Code.TOO_LARGE, Code.HELD, Code.LOG_UNAVAILABLE),
     )
     return [Route("POST", "/v1/events", submission.receive, contract)]

@@ -23,6 +23,8 @@ from events.sql.queries import queries
 from events.vocabulary import Verdict
 from statesvc.inbox.claim import SQL
 from statesvc.ingress.sealed_message import SealedMessage, seal_message
+from statesvc.log_archive.errors import ArchivedHistoryError, LogArchiveError
+from statesvc.log_archive.reading import LogArchive
 from statesvc.worker.apply import Applied, apply
 from statesvc.worker.failures import Fault, again_seconds, classify
 from statesvc.worker.reading import Read
@@ -48,14 +50,26 @@ class Submitted:
 
 
 async def submit(
-    pool: AsyncConnectionPool[AsyncConnection[Any]], keyring: Keyring, events: Sequence[Event], *, body: bytes, writer: str
+    pool: AsyncConnectionPool[AsyncConnection[Any]],
+    keyring: Keyring,
+    events: Sequence[Event],
+    *,
+    body: bytes,
+    writer: str,
+    archive: LogArchive,
 ) -> Submitted | Held:
     """Applies `events`, which `body` states. A lock or serialization failure is tried again; nothing is applied twice."""
     sealed = seal_message(keyring, canonical.CARRIER_ID, body, "{}")
     for attempt in range(_TRIES):
         try:
             async with pool.connection() as connection:
+                try:
+                    return await _submit(connection, keyring, events, sealed, writer=writer)
+                except ArchivedHistoryError as away:
+                    await archive.bring_back(connection, away.shipments)
                 return await _submit(connection, keyring, events, sealed, writer=writer)
+        except LogArchiveError:
+            raise
         except Exception as error:
             if classify(error) is Fault.PERMANENT or attempt == _TRIES - 1:
                 raise

@@ -31,7 +31,10 @@ Url = Annotated[
     str,
     Field(
         max_length=URL_CHARS_MAX,
-        description="https; plain http only for hosts in the networks of STATESVC_SUBSCRIBER_ALLOW. No user name or password.",
+        description="https, or a message broker that gets CloudEvents: `nats+tls://host/subject?stream=..`,"
+        " `amqps://host/vhost/exchange?routing_key=..`, `kafka+tls://host/topic`. What is not encrypted (http, nats, amqp, kafka) only for"
+        " hosts in the networks of STATESVC_SUBSCRIBER_ALLOW. A broker's URL may hold `user:password@`, which is kept sealed and shown to"
+        " nobody; a webhook's may not.",
     ),
 ]
 Carriers = Annotated[
@@ -209,6 +212,7 @@ class SubscriptionShown(BaseModel):
 
     id: UUID
     url: str
+    has_login: Annotated[bool, Field(description="Its URL held a login; what is shown leaves it out.")]
     carriers: list[str] | None
     statuses: list[str] | None
     types: list[str] | None
@@ -302,3 +306,4 @@ class TrialShown(BaseModel):
     outcome: Outcome
     status_code: int | None
     duration_ms: int
+    detail: Annotated[str | None, Field(description="Of a broker: where the message is, or why it is not there.")]

@@ -19,6 +19,7 @@ from events.entry import rfc3339
 from events.log.actions import record_action
 from events.sql.pending import columns
 from events.sql.queries import queries
+from statesvc.log_archive.reading import LogArchive
 
 PAGE_ROWS: Final = 500
 WINDOW_ROWS: Final = 20_000
@@ -84,8 +85,9 @@ async def standing(connection: AsyncConnection[Any], subscription_id: UUID) -> S
     return None if row is None else Standing(*row)
 
 
-async def replay(connection: AsyncConnection[Any], order: Order, *, after: Position = START) -> Progress:
-    """Works on from `after`, so long and so far as one call may."""
+async def replay(connection: AsyncConnection[Any], order: Order, *, archive: LogArchive, after: Position = START) -> Progress:
+    """Works on from `after`, so long and so far as one call may. Raises LogArchiveError."""
+    await archive.bring_back_period(connection, max(order.since, after.at), order.until)
     progress, deadline = Progress(after=after), time.monotonic() + CALL_SECONDS
     while progress.after is not None and progress.matched < CALL_ROWS and time.monotonic() < deadline:
         await _page(connection, order, progress, progress.after)

@@ -13,6 +13,7 @@ from statesvc.http.keys import Connections, caller_of
 from statesvc.http.operation import Route, body, operation, parameters
 from statesvc.http.paging import decode_cursor, encode_cursor
 from statesvc.http.problem import Code, Flaw, Problem
+from statesvc.log_archive.reading import LogArchive
 from statesvc.subscriptions.models import ReplayProgress, ReplayWish, SubscriptionParameters
 from statesvc.subscriptions.replay import CALL_SECONDS, START, Order, Position, replay, standing
 from statesvc.wakeup.channels import OUTBOX
@@ -33,6 +34,7 @@ class Replays:
 
     pool: Connections
     waker: Wakes
+    archive: LogArchive
 
     async def replay(self, request: web.Request) -> web.StreamResponse:
         """A part of the range, as much as one call may."""
@@ -60,7 +62,7 @@ class Replays:
                 actor=caller_of(request).actor,
                 run_id=run_id,
             )
-            progress = await replay(connection, order, after=after)
+            progress = await replay(connection, order, archive=self.archive, after=after)
         if progress.put and not asked.dry_run:
             self.waker.wake(OUTBOX)
         done = asdict(progress)
@@ -86,13 +88,13 @@ def _place(position: Sequence[Any]) -> tuple[datetime, Position, UUID]:
         raise Problem(Code.INVALID_CURSOR, "send `next_cursor` as it was given") from None
 
 
-def replay_routes(pool: Connections, waker: Wakes) -> Sequence[Route]:
+def replay_routes(pool: Connections, waker: Wakes, archive: LogArchive) -> Sequence[Route]:
     """The call."""
     return [
         Route(
             "POST",
             "/v1/subscriptions/{subscription_id}/replay",
-            Replays(pool, waker).replay,
+            Replays(pool, waker, archive).replay,
             operation(
                 summary="Tell a range again",
                 description=(

@@ -17,9 +17,12 @@ from statesvc.http.operation import Operation, Route, body, operation, parameter
 from statesvc.http.paging import Page, PageParameters, decode_cursor, encode_cursor
 from statesvc.http.problem import CREATED, NO_CONTENT, Code, Flaw, Problem
 from statesvc.http.scope import Scope
+from statesvc.log_archive.reading import LogArchive
 from statesvc.notifier.addresses import Network
+from statesvc.notifier.answer import TOTAL_SECONDS
 from statesvc.notifier.evidence import Response
-from statesvc.notifier.sending import TOTAL_SECONDS, Sender
+from statesvc.notifier.outgoing import Login
+from statesvc.notifier.targets import Targets
 from statesvc.subscriptions import store
 from statesvc.subscriptions.limiter import read_limiter
 from statesvc.subscriptions.models import (
@@ -58,12 +61,12 @@ class Wakes(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscriptions:
-    """The handlers. `sender` is open while they serve; `allowed` are the networks that it allows."""
+    """The handlers. `targets` are open while they serve; `allowed` are the networks that they allow."""
 
     pool: Connections
     keyring: Keyring
     waker: Wakes
-    sender: Sender
+    targets: Targets
     allowed: Sequence[Network]
 
     async def create(self, request: web.Request) -> web.StreamResponse:
@@ -71,8 +74,10 @@ class Subscriptions:
         asked = body(request, SubscriptionWish)
         if asked.pii:
             _may_read_personal(request)
+        url, login = await self._checked_url(asked.url)
         wish = Wish(
-            url=await self._checked_url(asked.url),
+            url=url,
+            login=login,
             carriers=asked.carriers,
             statuses=None if asked.statuses is None else [status.value for status in asked.statuses],
             types=asked.types,
@@ -121,11 +126,12 @@ class Subscriptions:
         # where personal fields go is as much a grant as that they go
         if asked.pii or (not changes.keys().isdisjoint({"url", "payload"}) and (await self._find(subscription_id)).pii):
             _may_read_personal(request)
+        login = None
         if "url" in changes:
-            changes["url"] = await self._checked_url(asked.url)
+            changes["url"], login = await self._checked_url(asked.url)
         async with self.pool.connection() as connection:
             if changes:
-                await store.change(connection, subscription_id, changes, actor=caller_of(request).actor)
+                await store.change(connection, self.keyring, subscription_id, changes, actor=caller_of(request).actor, login=login)
             return answer(await self._shown(connection, subscription_id))
 
     async def delete(self, request: web.Request) -> web.StreamResponse:
@@ -168,15 +174,20 @@ class Subscriptions:
         """Sends one `subscription.test`, also while paused or disabled."""
         subscription_id = _id(request)
         async with self.pool.connection() as connection:
-            found = _there(await store.find(connection, subscription_id), subscription_id)
-            keys = await store.live_secrets(connection, self.keyring, subscription_id)
-        webhook_id, came = await try_out(self.sender, subscription_id=subscription_id, url=found.url, keys=keys, now=datetime.now(UTC))
+            means = await store.means(connection, self.keyring, subscription_id)
+        if means is None:
+            raise absent(subscription_id)
+        destination, keys = means
+        webhook_id, came = await try_out(
+            self.targets, subscription_id=subscription_id, destination=destination, keys=keys, now=datetime.now(UTC)
+        )
         return answer(
             {
                 "webhook_id": webhook_id,
                 "outcome": came.outcome,
                 "status_code": came.status_code,
                 "duration_ms": round(came.duration_seconds * 1000),
+                "detail": came.detail or None,
             }
         )
 
@@ -199,7 +210,7 @@ class Subscriptions:
         items = [_attempt(one, one.response(self.keyring) if asked.responses else None) for one in shown]
         return answer({"items": items, "next_cursor": cursor})
 
-    async def _checked_url(self, text: str) -> str:
+    async def _checked_url(self, text: str) -> tuple[str, Login | None]:
         try:
             return await checked_url(text, self.allowed)
         except UrlRefusedError as error:
@@ -292,14 +303,16 @@ def _operation(summary: str, **rest: Any) -> Operation:  # noqa: ANN401 - the fi
     return operation(**{"summary": summary, "scope": "subscriptions", "tag": "subscriptions", "parameters": SubscriptionParameters, **rest})
 
 
-def routes(*, pool: Connections, keyring: Keyring, waker: Wakes, sender: Sender, allowed: Sequence[Network]) -> Sequence[Route]:
-    """The calls about subscriptions, for the role `api`. The caller opens and closes the sender."""
-    calls = Subscriptions(pool=pool, keyring=keyring, waker=waker, sender=sender, allowed=allowed)
+def routes(
+    *, pool: Connections, keyring: Keyring, waker: Wakes, targets: Targets, allowed: Sequence[Network], archive: LogArchive
+) -> Sequence[Route]:
+    """The calls about subscriptions, for the role `api`. The caller opens and closes the targets."""
+    calls = Subscriptions(pool=pool, keyring=keyring, waker=waker, targets=targets, allowed=allowed)
     gone = {"problems": (Code.NOT_FOUND,)}
     shown = {"response": SubscriptionShown, **gone}
     made = {"response": SubscriptionMade}
     return [
-        *replay_routes(pool, waker),
+        *replay_routes(pool, waker, archive),
         Route(
             "POST",
             PATH,

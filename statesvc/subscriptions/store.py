@@ -10,12 +10,14 @@ from psycopg import AsyncConnection
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
-from events.keyring import Keyring
+from events.keyring import Keyring, attempt_context
 from events.log.actions import record_action
 from events.sealing import SealError
 from events.sql.queries import queries
-from statesvc.notifier.evidence import Response, attempt_context, response_of
+from statesvc.notifier.evidence import Response, response_of
+from statesvc.notifier.outgoing import Destination, Login
 from statesvc.notifier.signing import SigningKey
+from statesvc.subscriptions.login import open_login, seal_login
 from statesvc.subscriptions.secret import Secret, SignatureKind, live, open_secrets, rotated, seal_secrets
 
 _SQL = queries("statesvc.subscriptions", "store")
@@ -33,6 +35,8 @@ class Wish:
     """Where to tell, and what: a filter that is None takes everything."""
 
     url: str
+    login: Login | None = None
+    """Of a broker; never part of the URL."""
     carriers: Sequence[str] | None = None
     statuses: Sequence[str] | None = None
     types: Sequence[str] | None = None
@@ -68,6 +72,7 @@ class Subscription:
     rate_per_second: float | None
     coalesce: bool
     give_up_after: dict[str, float]
+    has_login: bool
     paused_at: datetime | None
     disabled_at: datetime | None
     disabled_why: str | None
@@ -136,6 +141,7 @@ async def create(connection: AsyncConnection[Any], keyring: Keyring, wish: Wish,
                 "coalesce": wish.coalesce,
                 "give_up_after": Jsonb(dict(wish.give_up_after)),
                 "sealed_secrets": seal_secrets(keyring, subscription_id, [secret]),
+                "sealed_login": seal_login(keyring, subscription_id, wish.login),
             },
         )
         await connection.execute(_SQL["keep_throttle"], {"subscription_id": subscription_id})
@@ -159,9 +165,19 @@ async def page(connection: AsyncConnection[Any], *, after: tuple[datetime, UUID]
     return await cursor.fetchall()
 
 
-async def change(connection: AsyncConnection[Any], subscription_id: UUID, changes: Mapping[str, Any], *, actor: str) -> bool:
-    """Sets the columns in `changes` (those of `CHANGEABLE`). False where there is no such subscription."""
-    columns = {name: changes.get(name) for name in CHANGEABLE} | {"give_up_after": Jsonb(changes.get("give_up_after") or {})}
+async def change(
+    connection: AsyncConnection[Any],
+    keyring: Keyring,
+    subscription_id: UUID,
+    changes: Mapping[str, Any],
+    *,
+    actor: str,
+    login: Login | None = None,
+) -> bool:
+    """Sets the columns in `changes` (those of `CHANGEABLE`), with a URL its `login`. False where there is no such subscription."""
+    columns: dict[str, Any] = {name: changes.get(name) for name in CHANGEABLE}
+    columns["give_up_after"] = Jsonb(changes.get("give_up_after") or {})
+    columns["sealed_login"] = seal_login(keyring, subscription_id, login)
     async with connection.transaction():
         cursor = await connection.execute(_SQL["change"], {"subscription_id": subscription_id, "named": list(changes), **columns})
         if cursor.rowcount:
@@ -235,10 +251,16 @@ def _shown_keys(keyring: Keyring, subscription_id: UUID, sealed: Sequence[bytes]
     return [secret.shown for secret in held if secret.kind == "ed25519" and secret.signs_at(now)]
 
 
-async def live_secrets(connection: AsyncConnection[Any], keyring: Keyring, subscription_id: UUID) -> tuple[SigningKey, ...]:
-    """The keys that sign now; none where there is no such subscription."""
-    row = await (await connection.execute(_SQL["read_secrets"], {"subscription_id": subscription_id}, binary=True)).fetchone()
-    return () if row is None else live(open_secrets(keyring, subscription_id, row[0]), row[1])
+async def means(
+    connection: AsyncConnection[Any], keyring: Keyring, subscription_id: UUID
+) -> tuple[Destination, tuple[SigningKey, ...]] | None:
+    """Where it is told, and the keys that sign now; None where there is no such subscription."""
+    row = await (await connection.execute(_SQL["read_means"], {"subscription_id": subscription_id}, binary=True)).fetchone()
+    if row is None:
+        return None
+    sealed_secrets, now, url, sealed_login = row
+    destination = Destination(url, open_login(keyring, subscription_id, sealed_login))
+    return destination, live(open_secrets(keyring, subscription_id, sealed_secrets), now)
 
 
 async def attempts(

@@ -1,15 +1,15 @@
 -- name: insert
 -- Makes a subscription.
 INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, url, carriers, statuses, types, shipments, payload, pii,
-    signature, rate_per_second, coalesces, give_up_after, sealed_secrets)
+    signature, rate_per_second, coalesces, give_up_after, sealed_secrets, sealed_login)
 VALUES (%(subscription_id)s, statesvc.clock(), %(created_by)s, %(url)s, %(carriers)s::text[], %(statuses)s::text[], %(types)s::text[],
     %(shipments)s::text[], %(payload)s, %(pii)s, %(signature)s, %(rate_per_second)s::float8, %(coalesce)s, %(give_up_after)s::jsonb,
-    %(sealed_secrets)b::bytea[]);
+    %(sealed_secrets)b::bytea[], %(sealed_login)b::bytea);
 
 -- name: find
 -- One subscription that is not deleted.
 SELECT s.subscription_id, s.created_at, s.created_by, s.url, s.carriers, s.statuses, s.types, s.shipments, s.payload, s.pii, s.signature,
-    s.rate_per_second, s.coalesces AS "coalesce", s.give_up_after, s.paused_at, s.disabled_at, s.disabled_why, s.missed_since, f.since AS failing_since, f.failures,
+    s.rate_per_second, s.coalesces AS "coalesce", s.give_up_after, s.sealed_login IS NOT NULL AS has_login, s.paused_at, s.disabled_at, s.disabled_why, s.missed_since, f.since AS failing_since, f.failures,
     f.last_outcome, f.last_status_code
 FROM statesvc.subscription s LEFT JOIN statesvc.subscription_failing f ON f.subscription_id = s.subscription_id
 WHERE s.subscription_id = %(subscription_id)s AND s.deleted_at IS NULL;
@@ -17,7 +17,7 @@ WHERE s.subscription_id = %(subscription_id)s AND s.deleted_at IS NULL;
 -- name: page
 -- Subscriptions that are not deleted, the oldest first, after a position.
 SELECT s.subscription_id, s.created_at, s.created_by, s.url, s.carriers, s.statuses, s.types, s.shipments, s.payload, s.pii, s.signature,
-    s.rate_per_second, s.coalesces AS "coalesce", s.give_up_after, s.paused_at, s.disabled_at, s.disabled_why, s.missed_since, f.since AS failing_since, f.failures,
+    s.rate_per_second, s.coalesces AS "coalesce", s.give_up_after, s.sealed_login IS NOT NULL AS has_login, s.paused_at, s.disabled_at, s.disabled_why, s.missed_since, f.since AS failing_since, f.failures,
     f.last_outcome, f.last_status_code
 FROM statesvc.subscription s LEFT JOIN statesvc.subscription_failing f ON f.subscription_id = s.subscription_id
 WHERE s.deleted_at IS NULL AND (%(after_created_at)s::timestamptz IS NULL
@@ -29,9 +29,10 @@ ORDER BY s.created_at, s.subscription_id LIMIT %(limit)s;
 SELECT sealed_secrets, statesvc.clock(), signature FROM statesvc.subscription
 WHERE subscription_id = %(subscription_id)s AND deleted_at IS NULL FOR NO KEY UPDATE;
 
--- name: read_secrets
--- A subscription's sealed secrets and the time, for a test.
-SELECT sealed_secrets, statesvc.clock() FROM statesvc.subscription WHERE subscription_id = %(subscription_id)s AND deleted_at IS NULL;
+-- name: read_means
+-- Where a subscription is told, its sealed secrets and login, and the time, for a test.
+SELECT sealed_secrets, statesvc.clock(), url, sealed_login FROM statesvc.subscription
+WHERE subscription_id = %(subscription_id)s AND deleted_at IS NULL;
 
 -- name: read_all_secrets
 -- The sealed secrets of several subscriptions and the time, for their public keys.
@@ -46,6 +47,9 @@ UPDATE statesvc.subscription SET sealed_secrets = %(sealed_secrets)b::bytea[], s
 -- Changes where and what; the named columns only.
 UPDATE statesvc.subscription SET
     url = CASE WHEN 'url' = ANY (%(named)s::text[]) THEN %(url)s::text ELSE url END,
+    -- a login goes nowhere but to the URL that it came with; the same URL as it is shown, without one, changes nothing
+    sealed_login = CASE WHEN 'url' = ANY (%(named)s::text[]) AND (%(url)s::text <> url OR %(sealed_login)b::bytea IS NOT NULL)
+        THEN %(sealed_login)b::bytea ELSE sealed_login END,
     carriers = CASE WHEN 'carriers' = ANY (%(named)s::text[]) THEN %(carriers)s::text[] ELSE carriers END,
     statuses = CASE WHEN 'statuses' = ANY (%(named)s::text[]) THEN %(statuses)s::text[] ELSE statuses END,
     types = CASE WHEN 'types' = ANY (%(named)s::text[]) THEN %(types)s::text[] ELSE types END,
@@ -80,8 +84,8 @@ UPDATE statesvc.throttle SET not_before = '-infinity' WHERE subscription_id = %(
 DELETE FROM statesvc.subscription_failing WHERE subscription_id = %(subscription_id)s;
 
 -- name: delete
--- Nothing is sent or collected any more; what was told stays in the log. Its secrets are forgotten.
-UPDATE statesvc.subscription SET deleted_at = statesvc.clock(), sealed_secrets = '{}'
+-- Nothing is sent or collected any more; what was told stays in the log. Its secrets and login are forgotten.
+UPDATE statesvc.subscription SET deleted_at = statesvc.clock(), sealed_secrets = '{}', sealed_login = NULL
 WHERE subscription_id = %(subscription_id)s AND deleted_at IS NULL;
 
 -- name: attempts

@@ -7,15 +7,20 @@ from uuid import UUID
 import orjson
 
 from events.entry import rfc3339
-from statesvc.notifier.sending import Answer, Sender
+from statesvc.notifier.answer import Answer
+from statesvc.notifier.outgoing import Destination, Outgoing
 from statesvc.notifier.signing import SigningKey, signed_headers
+from statesvc.notifier.targets import Targets
 
 TYPE = "subscription.test"
 
 
-async def try_out(sender: Sender, *, subscription_id: UUID, url: str, keys: tuple[SigningKey, ...], now: datetime) -> tuple[str, Answer]:
+async def try_out(
+    targets: Targets, *, subscription_id: UUID, destination: Destination, keys: tuple[SigningKey, ...], now: datetime
+) -> tuple[str, Answer]:
     """Sends it; returns its webhook-id and what came back."""
     webhook_id = f"t1-{secrets.token_hex(16)}"
     body = orjson.dumps({"type": TYPE, "timestamp": rfc3339(now), "data": {"subscription_id": str(subscription_id)}})
     headers = signed_headers(keys, webhook_id=webhook_id, timestamp=int(now.timestamp()), body=body)
-    return webhook_id, await sender.send(url, headers=headers, body=body)
+    outgoing = Outgoing(webhook_id=webhook_id, type=TYPE, at=now, subject=str(subscription_id), body=body, headers=headers)
+    return webhook_id, await targets.send(destination, outgoing)

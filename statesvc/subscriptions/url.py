@@ -13,18 +13,31 @@ from typing import Final
 from yarl import URL
 
 from statesvc.notifier.addresses import Network, may_connect
+from statesvc.notifier.brokers.broker_url import UrlFlawError, split_login
+from statesvc.notifier.brokers.table import BY_SCHEME, Broker, ClientMissingError
+from statesvc.notifier.outgoing import Login
 
 URL_CHARS_MAX: Final = 2_000
 _RESOLVE_SECONDS: Final = 2.0
+_WEBHOOK_PORTS: Final = {"https": 443, "http": 80}
 
 
 class UrlRefusedError(ValueError):
     """The URL can't be a subscriber's. The text says why and what to do, and does not repeat it."""
 
 
-async def checked_url(text: str, allowed: Sequence[Network]) -> str:
-    """The URL as it is stored and called. `UrlRefusedError` where it may not be one."""
+async def checked_url(text: str, allowed: Sequence[Network]) -> tuple[str, Login | None]:
+    """The URL as it is stored and shown, and the login that a broker's held. `UrlRefusedError` where it may not be one."""
     url = _parsed(text)
+    broker = BY_SCHEME.get(url.scheme)
+    login = None
+    if broker is None:
+        if url.user is not None or url.password is not None:
+            raise UrlRefusedError("holds a user name or password: receivers verify the signature instead")
+        port, encrypted = url.port or _WEBHOOK_PORTS[url.scheme], url.scheme == "https"
+    else:
+        url, login = split_login(url)
+        port, encrypted = _check_broker(broker, url, login)
     host = url.host
     assert host is not None  # noqa: S101 - `_parsed` refuses a URL without a host
     literal = _literal(host)
@@ -32,9 +45,10 @@ async def checked_url(text: str, allowed: Sequence[Network]) -> str:
         raise UrlRefusedError(
             "this address lies in a network that subscribers may not live in: name its network in STATESVC_SUBSCRIBER_ALLOW"
         )
-    if url.scheme == "http" and not await _lies_within(literal or host, url.port or 80, allowed):
-        raise UrlRefusedError("must be https: plain http is only for hosts in the networks of STATESVC_SUBSCRIBER_ALLOW")
-    return str(url)
+    if not encrypted and not await _lies_within(literal or host, port, allowed):
+        better = "https" if broker is None else next(scheme for scheme, one in broker.schemes.items() if one.tls)
+        raise UrlRefusedError(f"must be {better}: plain {url.scheme} is only for hosts in the networks of STATESVC_SUBSCRIBER_ALLOW")
+    return str(url), login
 
 
 def _parsed(text: str) -> URL:
@@ -47,11 +61,19 @@ def _parsed(text: str) -> URL:
         port = url.port
     except ValueError:
         raise UrlRefusedError("is no URL: write it as https://host/path") from None
-    if url.scheme not in {"https", "http"} or not url.host or not port:
-        raise UrlRefusedError("must begin with https:// and name a host")
-    if url.user is not None or url.password is not None:
-        raise UrlRefusedError("holds a user name or password: receivers verify the signature instead")
+    if url.scheme not in {*_WEBHOOK_PORTS, *BY_SCHEME} or not url.host or port == 0:
+        raise UrlRefusedError(f"must begin with https:// and name a host, or with {', '.join(f'{scheme}://' for scheme in BY_SCHEME)}")
     return url.with_fragment(None)
+
+
+def _check_broker(broker: Broker, url: URL, login: Login | None) -> tuple[int, bool]:
+    """The port that is meant, and whether the connection is encrypted."""
+    try:
+        parts = broker.read(url)
+        broker.client().check(parts, login)
+    except (UrlFlawError, ClientMissingError) as error:
+        raise UrlRefusedError(str(error)) from None
+    return parts.port, parts.tls
 
 
 def _literal(host: str) -> str | None:

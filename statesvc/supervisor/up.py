@@ -20,7 +20,7 @@ from statesvc.database.dsns import Dsns
 from statesvc.database.embedded import EmbeddedServer, attach
 from statesvc.database.embedded_error import EmbeddedServerError
 from statesvc.database.migrate import migrate
-from statesvc.roles.master_key import ensure_master_key, master_keys
+from statesvc.roles.master_key import ensure_master_key, key_sources
 from statesvc.roles.signals import StopSignals
 from statesvc.supervisor.banner import banner
 from statesvc.supervisor.child import Child
@@ -46,15 +46,15 @@ async def up(plan: Plan) -> int:
     settings = plan.settings
     given = Dsns.from_settings(settings.database)
     if given is not None:
-        master_keys(settings)
-        await _migrate(given, has_owner=settings.database.owner_url is not None)
+        key_sources(settings)
+        await _migrate(given, settings.database.auditor_role, has_owner=settings.database.owner_url is not None)
         return await _supervise(plan, given, signals, new_key_file=None)
     server = EmbeddedServer(settings.database.data_dir, tcp_port=settings.database.embedded_port)
     try:
         dsns = await asyncio.to_thread(server.start)
-        new_key_file = None if settings.keys.master_key else ensure_master_key(settings.database.data_dir)
-        master_keys(settings)
-        await _migrate(dsns, has_owner=True)
+        new_key_file = ensure_master_key(settings)
+        key_sources(settings)
+        await _migrate(dsns, settings.database.auditor_role, has_owner=True)
         if signals.stopping.is_set():
             return 0
         watch = asyncio.create_task(_keep_running(server, settings.database.data_dir), name="database-watch")
@@ -67,13 +67,13 @@ async def up(plan: Plan) -> int:
         await asyncio.to_thread(server.stop)
 
 
-async def _migrate(dsns: Dsns, *, has_owner: bool) -> None:
+async def _migrate(dsns: Dsns, auditor_role: str, *, has_owner: bool) -> None:
     """A role that does not own the tables can look, and need do no more when nothing is pending."""
     if not has_owner:
         report = await migrate(dsns.owner, dsns.listen, check_only=True)
         if not report.pending:
             return
-    await migrate(dsns.owner, dsns.listen)
+    await migrate(dsns.owner, dsns.listen, superuser_dsn=dsns.superuser, auditor_role=auditor_role)
 
 
 async def _supervise(plan: Plan, dsns: Dsns, signals: StopSignals, *, new_key_file: Path | None) -> int:

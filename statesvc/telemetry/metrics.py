@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from opentelemetry.exporter.prometheus import PrometheusMetricReader
-from opentelemetry.metrics import CallbackOptions, Counter, Histogram, Observation, UpDownCounter
+from opentelemetry.metrics import CallbackOptions, Counter, Histogram, Observation
 from opentelemetry.sdk.metrics import AlwaysOffExemplarFilter, MeterProvider
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.trace import NoOpTracer, Tracer
@@ -69,13 +69,14 @@ class Telemetry:
         self.notifications_coalesced = self._counter(names.NOTIFICATIONS_COALESCED)
         self.notification_attempts = self._counter(names.NOTIFICATION_ATTEMPTS)
         self.delivery_duration = self._histogram(names.DELIVERY_DURATION)
-        self.deliveries_in_flight = self._up_down_counter(names.DELIVERIES_IN_FLIGHT)
         self.notices = self._counter(names.NOTICES)
         self.claims = self._counter(names.CLAIMS)
         self.archived_bodies = self._counter(names.ARCHIVED_BODIES)
         self.archive_failures = self._counter(names.ARCHIVE_FAILURES)
         self.sealed_entries = self._counter(names.SEALED_ENTRIES)
         self.sealing_lag = self._histogram(names.SEALING_LAG)
+        self.checkpoint_stamps = self._counter(names.CHECKPOINT_STAMPS)
+        self.checkpoint_publications = self._counter(names.CHECKPOINT_PUBLICATIONS)
         self.stream_transitions = self._counter(names.STREAM_TRANSITIONS)
         self.stream_ends = self._counter(names.STREAM_ENDS)
 
@@ -100,7 +101,7 @@ class Telemetry:
                 self._meter.create_observable_gauge(metric.name, [callback], metric.unit, metric.description)
             case Instrument.OBSERVED_COUNTER:
                 self._meter.create_observable_counter(metric.name, [callback], metric.unit, metric.description)
-            case Instrument.COUNTER | Instrument.UP_DOWN_COUNTER | Instrument.HISTOGRAM:
+            case Instrument.COUNTER | Instrument.HISTOGRAM:
                 raise ValueError(f"{metric.name} is recorded, not observed")
 
     def observe_pools(self, pools: Mapping[str, PoolStatistics]) -> None:
@@ -137,9 +138,6 @@ class Telemetry:
 
     def _counter(self, metric: Metric) -> Counter:
         return self._meter.create_counter(metric.name, metric.unit, metric.description)
-
-    def _up_down_counter(self, metric: Metric) -> UpDownCounter:
-        return self._meter.create_up_down_counter(metric.name, metric.unit, metric.description)
 
     def _histogram(self, metric: Metric) -> Histogram:
         return self._meter.create_histogram(

@@ -13,7 +13,6 @@ class Instrument(StrEnum):
     """How a metric is recorded. The observed ones are read by a callback when somebody scrapes."""
 
     COUNTER = "counter"
-    UP_DOWN_COUNTER = "up_down_counter"
     HISTOGRAM = "histogram"
     OBSERVED_GAUGE = "observed_gauge"
     OBSERVED_COUNTER = "observed_counter"
@@ -184,9 +183,15 @@ DELIVERY_DURATION: Final = Metric(
 )
 DELIVERIES_IN_FLIGHT: Final = Metric(
     name="statesvc.notifications.in_flight",
-    instrument=Instrument.UP_DOWN_COUNTER,
+    instrument=Instrument.OBSERVED_GAUGE,
     unit="{attempt}",
     description="Tries that wait for their subscriber now.",
+)
+BROKER_CONNECTIONS: Final = Metric(
+    name="statesvc.notifications.broker_connections",
+    instrument=Instrument.OBSERVED_GAUGE,
+    unit="{connection}",
+    description="Connections to brokers that are subscribers, one for each target that was told lately.",
 )
 LIMITER_SUBSCRIPTIONS: Final = Metric(
     name="statesvc.limiter.subscriptions",
@@ -252,6 +257,20 @@ SEALER_REFUSES: Final = Metric(
     instrument=Instrument.OBSERVED_GAUGE,
     unit="1",
     description="1 while the log contradicts a head that was published: nothing is signed until a human has looked.",
+)
+CHECKPOINT_STAMPS: Final = Metric(
+    name="statesvc.checkpoint.stamps",
+    instrument=Instrument.COUNTER,
+    unit="{stamp}",
+    description="Time stamps of checkpoints that were asked of the authority: stamped, failed (its answer is in the log).",
+    attributes=(Attribute.OUTCOME,),
+)
+CHECKPOINT_PUBLICATIONS: Final = Metric(
+    name="statesvc.checkpoint.publications",
+    instrument=Instrument.COUNTER,
+    unit="{checkpoint}",
+    description="Checkpoints to be kept outside (STATESVC_CHECKPOINT_PUBLISH): published, failed, contradicted (another one is there).",
+    attributes=(Attribute.OUTCOME,),
 )
 STREAM_CLIENTS: Final = Metric(
     name="statesvc.stream.clients",

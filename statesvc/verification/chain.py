@@ -7,14 +7,16 @@ They are kept by part of the shipments' ids; a part whose sum is off is then fol
 """
 
 from collections import Counter
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Iterable, Iterator
+from operator import itemgetter
+from typing import Any, Final, TypeAlias
 
 import orjson
 from psycopg import Connection
 
 from events.entry import NO_PREVIOUS
 from events.sql.queries import queries
+from statesvc.verification.archived import Archived
 from statesvc.verification.fault import Fault
 
 _SQL = queries("statesvc.verification", "chain")
@@ -25,15 +27,27 @@ Sums = Counter[str]
 """By part; only what is not zero counts."""
 
 
-def add_event(sums: Sums, shipment_id: str, version: int, *, leaf_hash: bytes, previous_hash: str) -> None:
-    """An event's own link, less the one that it names. `previous_hash` in hexadecimal, as the entry has it."""
-    place = int(shipment_id.replace("-", ""), 16) + version
-    sums[shipment_id[:_PREFIX]] += int.from_bytes(leaf_hash) * place - int(previous_hash, 16) * (place - 1)
+Link: TypeAlias = tuple[str, int, bytes, str]
+"""An event as its chain sees it: shipment id, version, leaf hash, previous hash in hexadecimal as the entry has it."""
+
+
+def add_events(sums: Sums, links: Iterable[Link]) -> None:
+    """Each event's own link, less the one that it names, in any order.
+
+    Where an event follows the one before it, as those of a message do, what the first adds the second takes away: neither is computed.
+    """
+    last_id, last_version, last_hash = "", 0, NO_PREVIOUS
+    for shipment_id, version, leaf_hash, previous_hash in links:
+        if version != last_version + 1 or shipment_id != last_id or previous_hash != last_hash.hex():
+            _add(sums, last_id, last_version, int.from_bytes(last_hash))
+            _add(sums, shipment_id, version - 1, -int(previous_hash, 16))
+        last_id, last_version, last_hash = shipment_id, version, leaf_hash
+    _add(sums, last_id, last_version, int.from_bytes(last_hash))
 
 
 def add_head(sums: Sums, shipment_id: str, version: int, head_hash: bytes) -> None:
     """Takes away what is left of a whole chain: the link of its head."""
-    sums[shipment_id[:_PREFIX]] -= int.from_bytes(head_hash) * (int(shipment_id.replace("-", ""), 16) + version)
+    _add(sums, shipment_id, version, -int.from_bytes(head_hash))
 
 
 def suspicious(sums: Sums) -> list[str]:
@@ -49,13 +63,17 @@ def read_heads(connection: Connection[Any], sums: Sums) -> None:
             add_head(sums, shipment_id, version, head_hash)
 
 
-def follow(connection: Connection[Any], part: str) -> Iterator[Fault]:
+def follow(connection: Connection[Any], part: str, archived: Archived) -> Iterator[Fault]:
     """The broken links of a part, found event by event. Inside a transaction that sees one moment."""
     bounds = {"low": _bound(part, "0"), "high": _bound(part, "f")}
     heads = {row[0]: row[1:] for row in connection.execute(_SQL["heads"], bounds, binary=True)}
     shipment_id, version, leaf_hash = "", 0, NO_PREVIOUS
     ends: dict[str, tuple[int, bytes]] = {}
-    for found_id, found_version, found_hash, canonical in connection.execute(_SQL["events"], bounds, binary=True):
+    events = connection.execute(_SQL["events"], bounds, binary=True).fetchall()
+    if archived.months:
+        known = {event[:2] for event in events}
+        events = sorted([*events, *(event for event in archived.events_of(part) if event[:2] not in known)], key=itemgetter(0, 1))
+    for found_id, found_version, found_hash, canonical in events:
         if found_id != shipment_id:
             shipment_id, version, leaf_hash = found_id, 0, NO_PREVIOUS
         row = f"shipment_id={shipment_id} version={found_version}"
@@ -72,6 +90,11 @@ def follow(connection: Connection[Any], part: str) -> Iterator[Fault]:
             yield Fault("stream", f"shipment_id={shipment_id}", "head_hash" if end[0] == version else "version", why)
     for shipment_id in ends:
         yield Fault("stream", f"shipment_id={shipment_id}", "shipment_id", "is missing, though the shipment has events")
+
+
+def _add(sums: Sums, shipment_id: str, version: int, link: int) -> None:
+    if link:
+        sums[shipment_id[:_PREFIX]] += link * (int(shipment_id.replace("-", ""), 16) + version)
 
 
 def _gap(before: int, found: int) -> str:

@@ -1,42 +1,33 @@
-"""One stretch of batches: each entry's bytes against its hash, its columns, its batch and its sealed part; each batch against the queue."""
+"""One stretch of batches: each entry's bytes against its hash, its columns, its batch and its sealed part; each batch against the queue.
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from datetime import datetime
+A batch's entries of one kind are held against it all at once, which is quick and says only whether all of it is right. Where it is not,
+`examination` looks at them one by one and names the place.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from itertools import islice
+from itertools import groupby, islice
+from operator import itemgetter
 from typing import Any, Final
 
-import orjson
-from psycopg import Connection
+from psycopg import Connection, Cursor
+from psycopg.types.numeric import Int8BinaryLoader
 
-from events.entry import FORMAT
 from events.sealing import MasterKeys
 from events.sql.queries import queries
 from events.tree.hashing import HASH_BYTES
-from statesvc.verification.chain import Sums, add_event
+from statesvc.log_archive.entry import Entry
+from statesvc.verification.archived import Archived, Found, Unread
+from statesvc.verification.batches import Batch, Stretch, read_batches, untaken
+from statesvc.verification.chain import Sums, add_events
 from statesvc.verification.columns import KINDS, Kind
+from statesvc.verification.examination import FIRST_VALUE, examine, fits
 from statesvc.verification.fault import FAULTS_MAX, Fault
 from statesvc.verification.parts import Parts
 
 SQL = queries("statesvc.verification", "entries")
-_FIRST_VALUE: Final = 5
-"""Before it each query selects batch_id, ordinal, leaf_hash, canonical and sealed_part."""
-_EXACT: Final = frozenset({"conflict", "attempt", "action"})
-"""Recorded at the very time of their batch; events and what they caused may be microseconds later."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
-    """Batch ids from `low` up to but not including `high`.
-
-    Chains are summed over what was there at one moment: batches sealed below `sealed_below`, and those in `waiting`.
-    """
-
-    low: int
-    high: int
-    sealed_below: int
-    waiting: frozenset[int]
+_BATCH: Final = itemgetter(0)
 
 
 @dataclass(slots=True)
@@ -50,126 +41,98 @@ class Checked:
     faults: list[Fault] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class _Batch:
-    recorded_at: datetime
-    leaf_hashes: bytes
-    seen: bytearray
-    summed: bool
-
-
-def check_stretch(connection: Connection[Any], stretch: Stretch, master: MasterKeys | None) -> Checked:
-    """Reads and checks a stretch as of one moment."""
+def check_stretch(connection: Connection[Any], stretch: Stretch, master: MasterKeys | None, archived: Archived) -> Checked:
+    """Reads and checks a stretch as of one moment, and what the archive has of it."""
     checked = Checked()
-    bounds = {"low": stretch.low, "high": stretch.high}
     parts = Parts(master)
-    with connection.transaction():
-        connection.execute(SQL["snapshot"])
-        found: list[Fault] = []
-        batches = _batches(connection, bounds, stretch, found)
+    found: list[Fault] = []
+    with connection.transaction(), _cursor(connection) as cursor:
+        cursor.execute(SQL["snapshot"])
+        batches = read_batches(cursor, stretch, found)
         for kind in KINDS:
-            rows = connection.execute(SQL[kind.name], bounds, binary=True).fetchall()
+            rows = cursor.execute(SQL[kind.name], {"low": stretch.low, "high": stretch.high, "opens": parts.opens}).fetchall()
             checked.entries += len(rows)
             checked.events += len(rows) if kind.name == "event" else 0
-            if parts.opens and kind.name not in {"transition", "action"}:
+            if parts.opens and kind.sealed:
                 parts.read(connection, {value for row in rows for value in (row[5], row[6]) if isinstance(value, str)})
             found += islice(_check(kind, rows, batches, parts, checked.sums), FAULTS_MAX)
+        unread: list[Unread] = []
+        for file in archived.of_batches(stretch.low, stretch.high):
+            found += file.faults
+            unread += file.unread
+            found += islice(_check_archived(connection, file, batches, parts, checked), FAULTS_MAX)
     checked.batches = len(batches)
-    found += islice(_places(batches), FAULTS_MAX)
+    # what could not be read was said already
+    found += islice(untaken({id_: batch for id_, batch in batches.items() if not any(id_ in each for each in unread)}), FAULTS_MAX)
     checked.faults = found[:FAULTS_MAX]
     return checked
 
 
-def _batches(connection: Connection[Any], bounds: dict[str, int], stretch: Stretch, faults: list[Fault]) -> dict[int, _Batch]:
-    batches = {}
-    for batch_id, recorded_at, entries, leaf_hashes, first_index, waits in connection.execute(SQL["batches"], bounds, binary=True):
-        row = f"batch_id={batch_id}"
-        if len(leaf_hashes) != entries * HASH_BYTES:
-            faults.append(Fault("batch", row, "entries", "is not the number of its leaf hashes"))
-        if first_index is None and not waits:
-            faults.append(Fault("batch", row, "batch_id", "is neither sealed nor waiting to be sealed"))
-        elif first_index is not None and waits:
-            faults.append(Fault("unsealed", row, "batch_id", "waits to be sealed, though it is"))
-        summed = batch_id in stretch.waiting or (first_index is not None and first_index < stretch.sealed_below)
-        batches[batch_id] = _Batch(recorded_at, leaf_hashes, bytearray(len(leaf_hashes) // HASH_BYTES), summed)
-    return batches
+def _cursor(connection: Connection[Any]) -> Cursor[Any]:
+    """Times come as the integers that they are in the server: three of them an event are too many objects to make and to compare."""
+    cursor = connection.cursor(binary=True)
+    cursor.adapters.register_loader("timestamptz", Int8BinaryLoader)
+    return cursor
 
 
-def _check(kind: Kind, rows: list[Any], batches: dict[int, _Batch], parts: Parts, sums: Sums) -> Iterator[Fault]:
-    is_event, exact = kind.name == "event", kind.name in _EXACT
-    opens = parts.opens and kind.name not in {"transition", "action"}
-    recorded = kind.columns.index("recorded_at")
-    for row in rows:
-        batch_id, ordinal, leaf_hash, canonical, sealed_part = row[:_FIRST_VALUE]
-        values = row[_FIRST_VALUE:]
+def _check(kind: Kind, rows: list[Any], batches: dict[int, Batch], parts: Parts, sums: Sums) -> Iterator[Fault]:
+    for batch_id, entries in groupby(rows, key=_BATCH):
+        together = list(entries)
         batch = batches.get(batch_id)
-        if batch is None or not 0 <= ordinal < len(batch.seen) or batch.seen[ordinal]:
-            yield Fault(kind.name, kind.row(values, batch_id, ordinal), "ordinal", _misplaced(batch, ordinal))
-            continue
-        batch.seen[ordinal] = kind.rank
-        computed = sha256(b"\x00" + canonical).digest()
-        in_batch = batch.leaf_hashes[HASH_BYTES * ordinal : HASH_BYTES * ordinal + HASH_BYTES]
-        if not computed == leaf_hash == in_batch:
-            yield _wrong_hash(kind, row, computed, in_batch)
-            continue
-        try:
-            document = orjson.loads(canonical)
-            same = values == kind.expected(document) and document["entry"] == kind.name and document["format"] <= FORMAT
-        except (orjson.JSONDecodeError, KeyError, TypeError, ValueError):
-            yield Fault(kind.name, kind.row(values, batch_id, ordinal), "canonical", f"is no {kind.name} of a format that is known here")
-            continue
-        if not same:
-            yield from _wrong_columns(kind, row, document)
-        recorded_at = values[recorded]
-        if recorded_at < batch.recorded_at or (exact and recorded_at != batch.recorded_at):
-            yield Fault("batch", f"batch_id={batch_id}", "recorded_at", f"does not fit that of its {kind.name} at ordinal {ordinal}")
-        if opens and (why := parts.fault(document, sealed_part)) is not None:
-            yield Fault(kind.name, kind.row(values, batch_id, ordinal), "sealed_part", why)
-        if is_event and batch.summed:
-            add_event(sums, values[0], values[1], leaf_hash=computed, previous_hash=document["previous_hash"])
+        added = _sound(kind, together, batch, parts) if batch is not None else None
+        if added is None:
+            yield from examine(kind, together, batch, parts, sums)
+        else:
+            sums.update(added)
 
 
-def _misplaced(batch: _Batch | None, ordinal: int) -> str:
-    if batch is None:
-        return "its batch does not exist: it was inserted, or the batch was deleted"
-    if not 0 <= ordinal < len(batch.seen):
-        return f"its batch has only {len(batch.seen)} entries: it was inserted, or the batch was cut"
-    return "another entry stands there already"
+def _check_archived(connection: Connection[Any], file: Found, batches: dict[int, Batch], parts: Parts, checked: Checked) -> Iterator[Fault]:
+    """The entries of a file like those of the tables. What the tables have too is checked in both, and counts once."""
+    places = {batch_id: replace(batch, seen=bytearray(len(batch.seen))) for batch_id, batch in batches.items()}
+    for kind in KINDS:
+        entries = [entry for entry in file.entries if entry.kind is kind]
+        if parts.opens and kind.sealed and entries:
+            parts.read(connection, {shipment_id for entry in entries for shipment_id in entry.shipments()})
+        fresh = [entry.counted for entry in entries if not _is_seen(batches, entry)]
+        known = [entry.counted for entry in entries if _is_seen(batches, entry)]
+        checked.entries += len(fresh)
+        checked.events += len(fresh) if kind.name == "event" else 0
+        for fault in (*_check(kind, fresh, places, parts, checked.sums), *_check(kind, known, places, parts, Sums())):
+            yield replace(fault, table=f"{file.name}, {fault.table}")
+    for batch_id, batch in places.items():
+        seen = batches[batch_id].seen
+        for ordinal, rank in enumerate(batch.seen):
+            seen[ordinal] = seen[ordinal] or rank
 
 
-def _wrong_hash(kind: Kind, row: Any, computed: bytes, in_batch: bytes) -> Fault:  # noqa: ANN401 - a row
-    batch_id, ordinal, leaf_hash = row[:3]
-    named = kind.row(row[_FIRST_VALUE:], batch_id, ordinal)
-    if leaf_hash == in_batch:
-        return Fault(kind.name, named, "canonical", "was changed: its hash is not the leaf hash that row and batch have")
-    if computed == in_batch:
-        return Fault(kind.name, named, "leaf_hash", "was changed: the canonical bytes and the batch have another one")
-    if computed == leaf_hash:
-        return Fault("batch", f"batch_id={batch_id}", f"leaf_hashes, ordinal {ordinal}", f"is not the leaf hash of {kind.name} ({named})")
-    return Fault(kind.name, named, "canonical, leaf_hash", "neither fits the batch")
+def _is_seen(batches: dict[int, Batch], entry: Entry) -> bool:
+    batch = batches.get(entry.batch_id)
+    return batch is not None and entry.ordinal < len(batch.seen) and bool(batch.seen[entry.ordinal])
 
 
-def _wrong_columns(kind: Kind, row: Any, document: Any) -> Iterator[Fault]:  # noqa: ANN401 - a row and JSON
-    batch_id, ordinal = row[:2]
-    values = row[_FIRST_VALUE:]
-    named = kind.row(values, batch_id, ordinal)
-    for name, value, expected in zip(kind.columns, values, kind.expected(document), strict=True):
-        if value != expected:
-            yield Fault(kind.name, named, name, "is not what the entry's canonical bytes say")
-    if document["entry"] != kind.name or document["format"] > FORMAT:
-        yield Fault(kind.name, named, "canonical", f"is no {kind.name} of a format that is known here")
+def _sound(kind: Kind, rows: Sequence[Any], batch: Batch, parts: Parts) -> Sums | None:
+    """What the rows, all of one batch, add to the sums of chains.
 
-
-def _places(batches: dict[int, _Batch]) -> Iterator[Fault]:
-    """Every place of a batch is taken, and the kinds stand in their order."""
-    for batch_id, batch in batches.items():
-        row = f"batch_id={batch_id}"
-        if 0 in batch.seen:
-            for ordinal, rank in enumerate(batch.seen):
-                if not rank:
-                    missing = batch.leaf_hashes[HASH_BYTES * ordinal : HASH_BYTES * ordinal + HASH_BYTES].hex()
-                    yield Fault(
-                        "batch", row, f"leaf_hashes, ordinal {ordinal}", f"the entry with leaf hash {missing} is missing: it was deleted"
-                    )
-        elif list(batch.seen) != sorted(batch.seen):
-            yield Fault("batch", row, "leaf_hashes", "the kinds of entries do not stand in their order")
+    None: something is wrong, or they do not stand in their order, and no place was taken.
+    """
+    _, ordinals, leaf_hashes, canonicals, *_ = zip(*rows, strict=True)
+    first, after = ordinals[0], ordinals[0] + len(rows)
+    digests = tuple([sha256(b"\x00" + canonical).digest() for canonical in canonicals])
+    in_batch = batch.leaf_hashes[HASH_BYTES * first : HASH_BYTES * after]
+    if ordinals != tuple(range(first, after)) or digests != leaf_hashes or b"".join(digests) != in_batch:
+        return None
+    sums = Sums()
+    try:
+        documents = [kind.decode(canonical) for canonical in canonicals]
+        same = [row[FIRST_VALUE:] for row in rows] == [kind.expected(document) for document in documents]
+        if kind.name == "event" and batch.summed:
+            links = zip(documents, digests, strict=True)
+            add_events(sums, [(document.shipment_id, document.version, digest, document.previous_hash) for document, digest in links])
+    except ValueError:
+        return None
+    recorded = [row[FIRST_VALUE + kind.recorded] for row in rows]
+    if not (same and fits(kind, min(recorded), batch) and fits(kind, max(recorded), batch)):
+        return None
+    if kind.sealed and parts.opens and any(parts.fault(document, row[4]) for row, document in zip(rows, documents, strict=True)):
+        return None
+    return sums if batch.take(first, len(rows), kind.rank) else None

@@ -15,14 +15,14 @@ LEFT JOIN statesvc.unsealed u ON u.batch_id = b.batch_id
 WHERE b.batch_id >= %(low)s AND b.batch_id < %(high)s;
 
 -- name: event
--- The events of a stretch of batches.
-SELECT e.batch_id, e.ordinal, e.leaf_hash, e.canonical, e.sealed_part, e.shipment_id::text, e.version, e.recorded_at, e.received_at,
+-- The events of a stretch of batches. Their sealed parts only where somebody opens them.
+SELECT e.batch_id, e.ordinal, e.leaf_hash, e.canonical, CASE WHEN %(opens)s THEN e.sealed_part END, e.shipment_id::text, e.version, e.recorded_at, e.received_at,
     e.occurred_at, e.message_id::text, e.carrier_id, e.event_id, e.kind, e.status, e.carrier_code, e.by_category, e.normalizer
 FROM statesvc.event e WHERE e.batch_id >= %(low)s AND e.batch_id < %(high)s;
 
 -- name: conflict
 -- The conflicts of a stretch of batches.
-SELECT c.batch_id, c.ordinal, c.leaf_hash, c.canonical, c.sealed_part, c.shipment_id::text, c.claimed_shipment_id::text, c.recorded_at,
+SELECT c.batch_id, c.ordinal, c.leaf_hash, c.canonical, CASE WHEN %(opens)s THEN c.sealed_part END, c.shipment_id::text, c.claimed_shipment_id::text, c.recorded_at,
     c.message_id::text, c.carrier_id, c.event_id, encode(c.facts_digest, 'hex')
 FROM statesvc.conflict c WHERE c.batch_id >= %(low)s AND c.batch_id < %(high)s;
 
@@ -34,7 +34,7 @@ FROM statesvc.transition t WHERE t.batch_id >= %(low)s AND t.batch_id < %(high)s
 
 -- name: attempt
 -- The attempts of a stretch of batches.
-SELECT a.batch_id, a.ordinal, a.leaf_hash, a.canonical, a.sealed_part, a.shipment_id::text, a.sequence, a.subscription_id::text, a.number,
+SELECT a.batch_id, a.ordinal, a.leaf_hash, a.canonical, CASE WHEN %(opens)s THEN a.sealed_part END, a.shipment_id::text, a.sequence, a.subscription_id::text, a.number,
     a.recorded_at, a.started_at, a.webhook_id, a.outcome, a.status_code, a.duration_ms
 FROM statesvc.attempt a WHERE a.batch_id >= %(low)s AND a.batch_id < %(high)s;
 

@@ -3,19 +3,18 @@
 What was erased opens for nobody, and is passed over.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
 from psycopg import Connection
 
-from events.keyring import part_context, shipment_context
+from events.keyring import attempt_context, part_context, shipment_context
 from events.sealing import MasterKeys, SealError, SealingKey, commitment
 from events.sql.queries import queries
-from statesvc.notifier.evidence import attempt_context
+from statesvc.verification.documents import AttemptDocument, ConflictDocument, SealedDocument
 
 _SQL = queries("statesvc.verification", "entries")
-Document = Mapping[str, Any]
 
 
 class Parts:
@@ -39,9 +38,9 @@ class Parts:
             self._ids[text] = shipment_id
             self._sealed[text] = sealed
 
-    def fault(self, document: Document, sealed_part: bytes | None) -> str | None:
+    def fault(self, document: SealedDocument, sealed_part: bytes | None) -> str | None:
         """What is wrong with the part of an entry."""
-        committed = document.get("part_commitment")
+        committed = document.part_commitment
         if committed is None:
             return None if sealed_part is None else "is there, though its entry commits to none"
         if sealed_part is None:
@@ -52,22 +51,23 @@ class Parts:
             return f"does not open: {error}"
         return None if part is None or commitment(part).hex() == committed else "is not what its entry committed to"
 
-    def _open(self, document: Document, sealed: bytes) -> bytes | None:
+    def _open(self, document: SealedDocument, sealed: bytes) -> bytes | None:
         """None: erased. Raises SealError."""
-        shipment_id = document["shipment_id"]
-        claimed_id = document.get("claimed_shipment_id", shipment_id)
-        if claimed_id != shipment_id and claimed_id in self._sealed:
-            claimed = self._key(claimed_id)
-            if claimed is None:
-                return None
-            if claimed.sealed(sealed):
-                sealed = claimed.open(sealed, part_context(self._ids[claimed_id], document["event_id"]))
+        shipment_id = document.shipment_id
+        if isinstance(document, ConflictDocument) and document.claimed_shipment_id != shipment_id:
+            claimed_id = document.claimed_shipment_id
+            if claimed_id in self._sealed:
+                claimed = self._key(claimed_id)
+                if claimed is None:
+                    return None
+                if claimed.sealed(sealed):
+                    sealed = claimed.open(sealed, part_context(self._ids[claimed_id], document.event_id))
         key = self._key(shipment_id)
         if key is None:
             return None
-        if document["entry"] == "attempt":
-            return key.open(sealed, attempt_context(self._ids[shipment_id], document["webhook_id"], document["number"]))
-        return key.open(sealed, part_context(self._ids[shipment_id], document["event_id"]))
+        if isinstance(document, AttemptDocument):
+            return key.open(sealed, attempt_context(self._ids[shipment_id], document.webhook_id, document.number))
+        return key.open(sealed, part_context(self._ids[shipment_id], document.event_id))
 
     def _key(self, shipment_id: str) -> SealingKey | None:
         key = self._keys.get(shipment_id)

@@ -1,11 +1,13 @@
 """The stretches on several processes, each with a connection of its own; their findings come back in order."""
 
+import gc
 import multiprocessing
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import psycopg
@@ -13,7 +15,9 @@ from psycopg import Connection
 
 from events.checkpoint import VerifierKey
 from events.sealing import MasterKeys
-from statesvc.verification.entries import SQL, Checked, Stretch, check_stretch
+from statesvc.verification.archived import Archived
+from statesvc.verification.batches import Stretch
+from statesvc.verification.entries import SQL, Checked, check_stretch
 from statesvc.verification.tree import Grown, Kept, check_tree
 
 T = TypeVar("T")
@@ -27,12 +31,15 @@ class Access:
 
     dsn: str = field(repr=False)
     master_keys: tuple[bytes, ...] | None = field(default=None, repr=False)
+    archive: Path | None = None
+    """The folder of archived months."""
 
 
 @dataclass(slots=True)
 class _Bench:
     connection: Connection[Any]
     master: MasterKeys | None
+    archived: Archived
 
 
 _bench: _Bench | None = None
@@ -78,7 +85,7 @@ def crew(access: Access, processes: int) -> Iterator[Crew]:
         return
     # spawned, because the caller may have threads and connections that a fork would share
     context = multiprocessing.get_context("spawn")
-    executor = ProcessPoolExecutor(processes, mp_context=context, initializer=_begin, initargs=(access,))
+    executor = ProcessPoolExecutor(processes, mp_context=context, initializer=_begin_child, initargs=(access,))
     try:
         yield Crew(executor, processes)
     finally:
@@ -93,7 +100,7 @@ def grow(begin: int, end: int, keys: Sequence[VerifierKey], origin: str, kept: K
 def check(stretch: Stretch) -> Checked:
     """`check_stretch` on this process's connection."""
     bench = _at_work()
-    return check_stretch(bench.connection, stretch, bench.master)
+    return check_stretch(bench.connection, stretch, bench.master, bench.archived)
 
 
 def _at_work() -> _Bench:
@@ -105,7 +112,14 @@ def _at_work() -> _Bench:
 def _begin(access: Access) -> None:
     global _bench  # noqa: PLW0603 - what a process of the pool has lives as long as it
     master = MasterKeys(access.master_keys) if access.master_keys is not None else None
-    _bench = _Bench(connect(access.dsn), master)
+    connection = connect(access.dsn)
+    _bench = _Bench(connection, master, Archived.read(connection, access.archive))
+
+
+def _begin_child(access: Access) -> None:
+    # rows and documents make no cycles, and looking for some among so many is a tenth of the work
+    gc.disable()
+    _begin(access)
 
 
 def _end() -> None:

@@ -16,13 +16,17 @@ import orjson
 from psycopg import Connection
 
 from events.checkpoint import NoteError, VerifierKey, open_checkpoint
+from statesvc.log.stamp import Trust
+from statesvc.log_archive.ledger import SHARE_MONTHS
+from statesvc.verification.archived import Archived
+from statesvc.verification.batches import Stretch
 from statesvc.verification.chain import follow, suspicious
 from statesvc.verification.entries import SQL as ENTRIES
-from statesvc.verification.entries import Stretch
 from statesvc.verification.fault import FAULTS_MAX, Fault
 from statesvc.verification.moment import Moment, ids_beyond, look
 from statesvc.verification.processes import Access, Crew, check, connect, crew, grow
 from statesvc.verification.spine import Spine
+from statesvc.verification.stamps import check_stamps
 from statesvc.verification.tree import STRETCH, Kept, stray_subtree
 
 Progress = Callable[[int, int], None]
@@ -41,6 +45,8 @@ class Order:
     processes: int = 1
     """1: none but this one."""
     state_file: Path | None = None
+    trust: Trust | None = None
+    """Whose time stamps are believed; None: stamps are only held against their checkpoints."""
 
 
 @dataclass(slots=True)
@@ -53,6 +59,7 @@ class Report:
     batches: int = 0
     waiting: int = 0
     heads: int = 0
+    stamps: int = 0
     seconds: float = 0.0
     faults: list[Fault] = field(default_factory=list)
 
@@ -78,12 +85,17 @@ class Verification:
         """Runs to the end."""
         began = time.monotonic()
         with connect(self._order.access.dsn) as connection:
+            # no month leaves the tables meanwhile
+            connection.execute(SHARE_MONTHS)
+            archived = Archived.read(connection, self._order.access.archive)
             moment = self._begin(connection)
+            files = list(archived.faults())
+            self._found(files)
             kept = self._kept(moment)
             with crew(self._order.access, self._order.processes) as workers:
                 self._tree(moment, kept, workers)
                 self._entries(moment, workers)
-            self._conclude(connection, moment)
+            self._conclude(connection, moment, archived, whole=not files)
         self.report.seconds += time.monotonic() - began
         if self._order.state_file is not None:
             self._order.state_file.unlink(missing_ok=True)
@@ -148,18 +160,21 @@ class Verification:
             self._progress(self.report.entries, max(moment.entries, self.report.entries))
             self._keep(moment)
 
-    def _conclude(self, connection: Connection[Any], moment: Moment) -> None:
+    def _conclude(self, connection: Connection[Any], moment: Moment, archived: Archived, *, whole: bool) -> None:
         self.report.heads = self._spine.heads
         self._found(stray_subtree(connection))
+        self.report.stamps, faults = check_stamps(connection, self._order.trust)
+        self._found(faults)
         beyond = ids_beyond(connection)
         if beyond is not None:
             self._found([Fault("batch", f"batch_id={beyond}", "batch_id", "was never given out: a row with it was inserted")])
-        for part in suspicious(moment.sums):
+        # where a file is not as it was written, chains break for that alone
+        for part in suspicious(moment.sums) if whole else ():
             if len(self.report.faults) >= FAULTS_MAX:
                 return
             with connection.transaction():
                 connection.execute(ENTRIES["snapshot"])
-                self._found(follow(connection, part))
+                self._found(follow(connection, part, archived))
 
     def _found(self, faults: Iterable[Fault]) -> None:
         for fault in faults:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from psycopg import AsyncConnection
@@ -40,13 +40,17 @@ from projections.project import Change, Projection, facts_from_log, project
 from projections.store import read_states, save_shipments
 from statesvc.inbox.claim import Settlement, hold, settle
 from statesvc.inbox.raising import raise_codes, raise_rejections
+from statesvc.log_archive.errors import ArchivedHistoryError
 from statesvc.notifier.outbox import Change as Told
 from statesvc.notifier.outbox import write_notifications
 from statesvc.telemetry.names import Stage
+from statesvc.worker.passage import GiveWay, breathe
 from statesvc.worker.proposals import propose
 from statesvc.worker.reading import Read
 
 Connection = AsyncConnection[Any]
+_AT_ONCE: Final = 64
+"""Messages or events that are worked on without a pause."""
 
 
 Timer = Callable[[Stage], AbstractContextManager[None]]
@@ -76,14 +80,22 @@ class Applied:
 
 
 async def apply_claimed(
-    connection: Connection, keyring: Keyring, reads: Sequence[Read], *, token: UUID, worker: str, timed: Timer = untimed
+    connection: Connection,
+    keyring: Keyring,
+    reads: Sequence[Read],
+    *,
+    token: UUID,
+    worker: str,
+    timed: Timer = untimed,
+    give_way: GiveWay = breathe,
 ) -> Applied:
     """Applies leased messages and settles them; drops those that the token no longer holds. `timed` measures the stages."""
     with ExitStack() as settling:
         async with connection.pipeline(), connection.transaction():
             held = await hold(connection, token, [read.message_id for read in reads])
             kept = await held.rows()
-            applied = await apply(connection, keyring, [read for read in reads if read.message_id in kept], worker=worker, timed=timed)
+            mine = [read for read in reads if read.message_id in kept]
+            applied = await apply(connection, keyring, mine, worker=worker, timed=timed, give_way=give_way)
             # until after the commit: the statements of the pipeline end with it
             settling.enter_context(timed(Stage.SETTLE))
             if applied.settlements:
@@ -93,21 +105,32 @@ async def apply_claimed(
     return applied
 
 
-async def apply(connection: Connection, keyring: Keyring, reads: Sequence[Read], *, worker: str, timed: Timer = untimed) -> Applied:
-    """Appends, projects and tells, inside the caller's transaction and pipeline; leaves settling to the caller."""
+async def apply(
+    connection: Connection, keyring: Keyring, reads: Sequence[Read], *, worker: str, timed: Timer = untimed, give_way: GiveWay = breathe
+) -> Applied:
+    """Appends, projects and tells, inside the caller's transaction and pipeline; leaves settling to the caller.
+
+    Between its parts it calls `give_way`: what else the process has to do does not wait for the whole batch.
+
+    Raises ArchivedHistoryError before it writes: the caller brings these shipments back and does its transaction again.
+    """
     applied = Applied(held=list(reads))
-    proposals = propose(reads, keyring)
+    proposals: list[Proposal] = []
+    for start in range(0, len(reads), _AT_ONCE):
+        proposals += propose(reads[start : start + _AT_ONCE], keyring, first=start)
+        await give_way()
     keys: dict[UUID, SealingKey | None] = {}
     named = [(proposal.message, proposal.shipment_id) for proposal in proposals]
     if proposals:
         asked_streams = await look_at_streams(connection, keyring, (proposal.shipment_id for proposal in proposals))
         asked_known = await known_keys(connection, (key for proposal in proposals for key in proposal.dedupe_keys()))
         streams, known = await asked_streams.rows(), await asked_known.rows()
+        await give_way()
         keys = {shipment_id: stream.key for shipment_id, stream in streams.items()}
         decision = decide(proposals, known)
         if decision.appends or decision.conflicts:
             decision, projection, applied.told = await _append(
-                connection, _Batch(keyring, proposals, known, streams, keys, worker, timed), decision
+                connection, _Batch(keyring, proposals, known, streams, keys, worker, timed, give_way), decision
             )
             applied.changes, applied.raised = projection.changes, projection.raised
         named += [(conflict.proposal.message, conflict.holder) for conflict in decision.conflicts]
@@ -115,6 +138,7 @@ async def apply(connection: Connection, keyring: Keyring, reads: Sequence[Read],
         applied.wrote = bool(decision.appends or decision.conflicts)
         applied.carriers.update((p.event.carrier_id, verdict) for p, verdict in zip(proposals, decision.verdicts, strict=True))
     await raise_rejections(connection, reads, worker=worker)
+    await give_way()
     applied.settlements = _settlements(reads, named, keys)
     return applied
 
@@ -128,6 +152,7 @@ class _Batch:
     keys: dict[UUID, SealingKey | None]
     worker: str
     timed: Timer
+    give_way: GiveWay
 
 
 async def _append(connection: Connection, batch: _Batch, first: Decision) -> tuple[Decision, Projection, Pending[int] | None]:
@@ -142,6 +167,7 @@ async def _append(connection: Connection, batch: _Batch, first: Decision) -> tup
     asked_tick = await send_tick(connection)
     heads, free = await asked_heads.rows(), await asked_free.rows()
     states, (clock, batch_id) = await asked_states.rows(), await asked_tick.rows()
+    await batch.give_way()
     batch.keys.update({shipment_id: head.key for shipment_id, head in heads.items()})
     decision = first
     if not untouched(free, first.appends, heads, batch.streams):
@@ -150,16 +176,31 @@ async def _append(connection: Connection, batch: _Batch, first: Decision) -> tup
         decision = decide(proposals, {**batch.known, **{key: value for key, value in taken.items() if key not in free}})
 
     conflicts = await _new_conflicts(connection, keyring, decision, batch.keys, clock)
-    rows = assemble_events(decision.appends, heads, clock=clock)
+    rows: list[EventRow] = []
+    for start in range(0, len(decision.appends), _AT_ONCE):
+        rows += assemble_events(decision.appends[start : start + _AT_ONCE], heads, clock=clock)
+        await batch.give_way()
     with batch.timed(Stage.PROJECT):
         projection = project(rows, states, {})
         if projection.missing:
             asked_history = await read_events(
                 connection, {shipment_id: heads[shipment_id].first_recorded_at for shipment_id in projection.missing}
             )
-            projection = project(rows, states, facts_from_log(await asked_history.rows()))
-    told = await _write(connection, _Writing(decision, rows, conflicts, heads, projection, batch_id, clock), worker=batch.worker)
+            projection = project(rows, states, facts_from_log(_whole(await asked_history.rows(), projection.missing, rows, heads)))
+    await batch.give_way()
+    told = await _write(connection, _Writing(decision, rows, conflicts, heads, projection, batch_id, clock), batch)
     return decision, projection, told
+
+
+def _whole(
+    history: list[tuple[UUID, bytes]], shipments: Iterable[UUID], rows: Sequence[EventRow], heads: Mapping[UUID, Head]
+) -> list[tuple[UUID, bytes]]:
+    """Versions have no gaps, so what is archived shows by itself. Raises ArchivedHistoryError."""
+    found = Counter(shipment_id for shipment_id, _ in history)
+    found.update(row.proposal.shipment_id for row in rows)
+    if away := [shipment_id for shipment_id in shipments if found[shipment_id] != heads[shipment_id].version]:
+        raise ArchivedHistoryError(away)
+    return history
 
 
 async def _new_conflicts(
@@ -184,13 +225,15 @@ class _Writing:
     clock: datetime
 
 
-async def _write(connection: Connection, writing: _Writing, *, worker: str) -> Pending[int] | None:
+async def _write(connection: Connection, writing: _Writing, batch: _Batch) -> Pending[int] | None:
     """Writes everything of the batch; answers how many notifications that made."""
-    rows, conflicts, batch_id = writing.rows, writing.conflicts, writing.batch_id
+    rows, conflicts, batch_id, worker = writing.rows, writing.conflicts, writing.batch_id, batch.worker
     transitions = [(change, _transition_leaf(change, worker)) for change in writing.projection.changes if change.is_transition]
     if rows:
         await write_events(connection, rows, reserved=writing.decision.reserved, heads=writing.heads, batch_id=batch_id)
+        await batch.give_way()
         await save_shipments(connection, writing.projection.shipments, writing.heads)
+        await batch.give_way()
     if conflicts:
         await write_conflicts(connection, conflicts, batch_id=batch_id, before=len(rows), recorded_at=writing.clock)
     if transitions:
@@ -202,6 +245,7 @@ async def _write(connection: Connection, writing: _Writing, *, worker: str) -> P
             worker=worker,
         )
     leaves = [row.leaf for row in rows] + [row.leaf for row in conflicts] + [entry for _, entry in transitions]
+    await batch.give_way()
     if leaves:
         await write_batch(
             connection, batch_id=batch_id, recorded_at=writing.clock, leaf_hashes=[entry.leaf_hash for entry in leaves], writer=worker

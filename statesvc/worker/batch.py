@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -17,12 +18,15 @@ from events.carriers.carrier import Carrier
 from events.errors import Cause
 from events.keyring import Keyring
 from statesvc.inbox.claim import Burial, Deferral, Message, bury, retry
+from statesvc.log_archive.errors import ArchivedHistoryError
+from statesvc.log_archive.reading import LogArchive
 from statesvc.rollouts.evidence import Evidence, record_evidence
 from statesvc.rollouts.mapping import Mappings
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.telemetry.names import Stage
 from statesvc.worker.apply import Applied, apply_claimed
 from statesvc.worker.failures import RETRIES_MAX, Fault, again_seconds, classify, retry_seconds
+from statesvc.worker.passage import GiveWay, breathe
 from statesvc.worker.reading import Read
 from statesvc.worker.versions import Trial, Tried, compare, read_chosen
 
@@ -45,6 +49,8 @@ class Workshop:
     telemetry: Telemetry
     worker: str
     mappings: Mappings = field(default_factory=Mappings)
+    give_way: GiveWay = breathe
+    archive: LogArchive = field(default_factory=lambda: LogArchive(None))
 
 
 async def process(workshop: Workshop, messages: Sequence[Message], *, lease_ends: float) -> int:
@@ -64,9 +70,8 @@ async def process(workshop: Workshop, messages: Sequence[Message], *, lease_ends
                 burials.append((message.carrier_id, outcome))
             else:
                 reads.append(outcome)
-            if place % _READ_AT_ONCE == 0:
-                # a long batch must not starve the listener and the health checks of this process
-                await asyncio.sleep(0)
+            if place % _READ_AT_ONCE == _READ_AT_ONCE - 1:
+                await workshop.give_way()
     if burials:
         await _bury(workshop, token, burials, lease_ends=lease_ends)
     retries = {message.message_id: message.retries for message in messages}
@@ -100,8 +105,8 @@ async def _judge(workshop: Workshop, trials: Sequence[Trial]) -> None:
         tried[trial.message.carrier_id, trial.stable, trial.candidate].append(
             compare(trial, keyring=workshop.keyring, carriers=workshop.carriers, mappings=workshop.mappings)
         )
-        if place % _READ_AT_ONCE == 0:
-            await asyncio.sleep(0)
+        if place % _READ_AT_ONCE == _READ_AT_ONCE - 1:
+            await workshop.give_way()
     for (carrier_id, stable, candidate), results in tried.items():
         evidence = Evidence(
             carrier_id=carrier_id,
@@ -136,9 +141,7 @@ async def _apply(workshop: Workshop, token: UUID, reads: list[Read], retries: Ma
         try:
             with workshop.telemetry.stage(Stage.APPEND, messages=len(reads)):
                 async with workshop.pool.connection() as connection:
-                    applied = await apply_claimed(
-                        connection, workshop.keyring, reads, token=token, worker=workshop.worker, timed=workshop.telemetry.stage
-                    )
+                    applied = await _apply_whole(workshop, connection, reads, token)
             _count(workshop.telemetry, applied)
             return len(applied.changes)
         except Exception as error:
@@ -160,6 +163,25 @@ async def _apply(workshop: Workshop, token: UUID, reads: list[Read], retries: Ma
                     await _bury(workshop, token, [(reads[0].carrier_id, _failed(reads[0], error))], lease_ends=lease_ends)
                     return 0
     return 0
+
+
+async def _apply_whole(workshop: Workshop, connection: AsyncConnection[Any], reads: Sequence[Read], token: UUID) -> Applied:
+    """With the archived part of a history brought back where a late event needs it."""
+    apply = partial(
+        apply_claimed,
+        connection,
+        workshop.keyring,
+        reads,
+        token=token,
+        worker=workshop.worker,
+        timed=workshop.telemetry.stage,
+        give_way=workshop.give_way,
+    )
+    try:
+        return await apply()
+    except ArchivedHistoryError as away:
+        await workshop.archive.bring_back(connection, away.shipments)
+    return await apply()
 
 
 async def _bury(workshop: Workshop, token: UUID, burials: Sequence[tuple[str, Burial]], *, lease_ends: float) -> None:
@@ -194,8 +216,7 @@ def _named(error: BaseException) -> str:
 
 
 async def _give_back(workshop: Workshop, token: UUID, reads: Sequence[Read], retries: Mapping[UUID, int], error: BaseException) -> None:
-    """Best effort: where the database is still away, the end of the lease does the same. A message beyond its budget is buried."""
-    spent = [read for read in reads if retries[read.message_id] >= RETRIES_MAX]
+    """Best effort: where the database is still away, the end of the lease does the same. It buries a message beyond its budget."""
     deferrals = [
         Deferral(
             message_id=read.message_id,
@@ -204,24 +225,18 @@ async def _give_back(workshop: Workshop, token: UUID, reads: Sequence[Read], ret
             normalizer=read.normalizer,
         )
         for read in reads
-        if retries[read.message_id] < RETRIES_MAX
-    ]
-    detail = f"given back {RETRIES_MAX} times, the last time for {_named(error)}"
-    burials = [
-        Burial(message_id=read.message_id, cause=Cause.ATTEMPTS_EXHAUSTED, detail=detail, normalizer=read.normalizer) for read in spent
     ]
     try:
         async with workshop.pool.connection() as connection:
-            if burials:
-                await bury(connection, token, burials)
             await retry(connection, token, deferrals)
     except Exception:
         log.warning("give_back_failed", messages=len(reads), exc_info=True)
         return
-    for carrier_id, count in Counter(read.carrier_id for read in spent).items():
-        workshop.telemetry.messages_buried.add(count, {"carrier": carrier_id, "cause": Cause.ATTEMPTS_EXHAUSTED.value})
-    for carrier_id, count in Counter(read.carrier_id for read in reads if retries[read.message_id] < RETRIES_MAX).items():
-        workshop.telemetry.messages_retried.add(count, {"carrier": carrier_id})
+    for (carrier_id, spent), count in Counter((read.carrier_id, retries[read.message_id] >= RETRIES_MAX) for read in reads).items():
+        if spent:
+            workshop.telemetry.messages_buried.add(count, {"carrier": carrier_id, "cause": Cause.ATTEMPTS_EXHAUSTED.value})
+        else:
+            workshop.telemetry.messages_retried.add(count, {"carrier": carrier_id})
 
 
 def _count_attempts(telemetry: Telemetry, messages: Sequence[Message]) -> None:

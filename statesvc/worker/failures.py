@@ -15,6 +15,7 @@ import psycopg
 from aiohttp import ClientError, ClientResponseError
 
 from statesvc.database.errors import Failure, failure
+from statesvc.log_archive.errors import ArchivedHistoryError, LogArchiveError
 
 RETRY_FIRST_SECONDS: Final = 5.0
 RETRY_MAX_SECONDS: Final = 300.0
@@ -56,6 +57,8 @@ def classify(error: BaseException) -> Fault:
     match error:
         case psycopg.Error() | OSError() | TimeoutError():
             return FAULTS[failure(error)]
+        case LogArchiveError() | ArchivedHistoryError():
+            return Fault.TRANSIENT  # a file that somebody puts back
         case ClientResponseError(status=status):
             return Fault.TRANSIENT if status >= HTTPStatus.INTERNAL_SERVER_ERROR else Fault.PERMANENT
         case ClientError() | MemoryError():

@@ -1,23 +1,25 @@
 """The worker's loop: clear the wake flag, claim, hand the batch over, claim again; sleep when nothing is there.
 
 One claimer and a few batches in progress: while one batch waits for the database the next is read. A batch grows with the
-backlog, so that a quiet inbox is served at once and a full one cheaply; but not at the cost of a quiet carrier (`share`).
+backlog, so that a quiet inbox is served at once and a full one cheaply (`share`). While it has a flood in hand, what others
+send is claimed at once all the same (`lookout`), and goes ahead (`passage`).
 """
 
 import asyncio
 import contextlib
+import math
 import random
 import time
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 import psycopg
 import structlog
 
-from statesvc.inbox.claim import Claim, Message, claim, extend, outlook, release
+from statesvc.inbox.claim import Claim, Claimed, Message, claim, extend, outlook, release
 from statesvc.telemetry.names import Stage
 from statesvc.wakeup.channels import INBOX, LOG, OUTBOX
 from statesvc.wakeup.listener import Listener
@@ -25,11 +27,18 @@ from statesvc.wakeup.waker import Waker
 from statesvc.worker.batch import Workshop, process
 from statesvc.worker.failures import again_seconds
 from statesvc.worker.lease import LeaseLostError, under_lease
-from statesvc.worker.share import Growth, apart
+from statesvc.worker.lookout import Lookout
+from statesvc.worker.passage import Passage
+from statesvc.worker.share import Growth, apart, loud
 from statesvc.worker.turns import Turns
 
 _CANCEL_SECONDS: Final = 2.0
 _RELEASE_SECONDS: Final = 2.0
+_LOOK_AHEAD_SECONDS: Final = 1.0
+"""Between looks for what becomes available later: under a pinned xmin each walks all leases of the last half minute."""
+
+_TRICKLE_SECONDS: Final = 2.0
+"""For so long after the look-out claimed something one batch is in progress at a time."""
 
 log = structlog.get_logger()
 
@@ -45,44 +54,80 @@ class Pace:
     sweep_seconds: float = 30.0
     deaf_sweep_seconds: float = 0.5
     """The longest sleep while the listener is down."""
-    batches_in_progress: int = 3
-    """Measured: with 2, one claim at a time left a third of the core idle."""
+    batches_in_progress: int = 2
+    """Measured: a third one settles no more, for the loop is busy with two, and everybody else on the machine waits longer for a core."""
+    express_in_progress: int = 2
+    """Batches beside these, of what the look-out claimed."""
     grace_seconds: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Hand:
+    """What a batch in progress holds. `loud`: carriers with much in it; a claim beside it leaves them out."""
+
+    token: UUID
+    messages: int
+    loud: frozenset[str]
+    express: bool
 
 
 class Worker:
     """Works until `stop`; safe to stop before it runs, and twice. `woken` is the listener's flag for the inbox."""
 
-    def __init__(self, workshop: Workshop, *, listener: Listener, woken: asyncio.Event, waker: Waker, pace: Pace) -> None:
+    def __init__(
+        self,
+        workshop: Workshop,
+        *,
+        listener: Listener,
+        woken: asyncio.Event,
+        waker: Waker,
+        pace: Pace,
+        lookout: Lookout | None = None,
+    ) -> None:
         self._workshop = workshop
+        self._passage = Passage()
+        self._yielding = replace(workshop, give_way=self._passage.give_way)
         self._listener = listener
         self._woken = woken
         self._waker = waker
         self._pace = pace
         self._stopping = asyncio.Event()
-        self._running: dict[asyncio.Task[None], UUID] = {}
+        self._running: dict[asyncio.Task[None], _Hand] = {}
         self._changed = asyncio.Event()
         """A batch ended, or the worker is told to stop."""
         self._turns = Turns()
         self._throttled = False
         """A carrier's bound kept back what was ready when this worker last found nothing."""
         self._swept_at = float("-inf")
+        self._look_ahead_at = self._due_at = float("-inf")
+        """When to ask again what becomes available later, and when the earliest of it does."""
+        self._growth = Growth(least=pace.batch_min, most=pace.batch_max)
+        self._loop_seconds = 0.0
+        """Of the processor, when a batch was last done."""
+        self._asleep = False
+        self._alone = False
+        """A suspect is worked on."""
+        self._lookout = lookout
+        self._trickle_until = float("-inf")
 
     def stop(self) -> None:
         """Claims no more; `run` returns when the batches in progress are done or the grace is over."""
         self._stopping.set()
         self._woken.set()
         self._changed.set()
+        self._watch()
 
     async def run(self) -> None:
         """Works until stopped. Raises when a batch meets a defect."""
-        growth = Growth(least=self._pace.batch_min, most=self._pace.batch_max)
+        self._loop_seconds = time.thread_time()
+        if self._lookout is not None:
+            self._lookout.start(self._ask_beside, self._take)
         failures = 0
         try:
-            while await self._at_most_running(self._pace.batches_in_progress - 1):
+            while await self._at_most_running(self._slots() - 1):
                 self._woken.clear()
                 try:
-                    messages = await self._claim(growth.size)
+                    messages = await self._claim(self._growth.size)
                     pause = 0.0 if messages else await self._pause()
                     failures = 0
                 except Exception:
@@ -95,16 +140,20 @@ class Worker:
                     await self._work_alone(messages)
                 else:
                     quiet, rest = apart(messages)
-                    growth.claimed(len(messages), quiet=bool(quiet), now=time.monotonic())
+                    self._growth.claimed(len(messages))
                     self._turns.served()
-                    for batch in filter(None, (quiet, rest)):
-                        self._start(batch)
+                    if quiet:
+                        self._start(quiet, ahead=bool(rest))
+                    if rest:
+                        self._start(rest)
+                        # what was announced during the claim may have come too late for it
+                        self._look_again()
         finally:
             await self._drain()
 
     async def _at_most_running(self, batches: int) -> bool:
         """Waits until no more than so many batches are in progress. False: told to stop."""
-        while len(self._running) > batches and not self._stopping.is_set():
+        while self._slots_taken() > batches and not self._stopping.is_set():
             self._changed.clear()
             await self._changed.wait()
         return not self._stopping.is_set()
@@ -116,9 +165,54 @@ class Worker:
             if message.rescued_from is not None:
                 self._workshop.telemetry.messages_rescued.add(1, {"carrier": message.carrier_id})
                 log.warning("lease_taken_over", message_id=str(message.message_id), carrier=message.carrier_id, worker=message.rescued_from)
-        self._start(messages, after=tuple(self._running))
-        await self._at_most_running(0)
+        self._alone = True
+        self._watch()
+        try:
+            if self._lookout is not None:
+                await self._lookout.still()
+            self._start(messages, after=tuple(self._running))
+            await self._at_most_running(0)
+        finally:
+            self._alone = False
+            self._watch()
         self._turns.rescued(began=began, ended=time.monotonic())
+
+    def _slots(self) -> int:
+        """One while others trickle in beside a flood: so a core is free for them more often, and the flood goes on."""
+        return 1 if time.monotonic() < self._trickle_until else self._pace.batches_in_progress
+
+    def _slots_taken(self) -> int:
+        return sum(not hand.express for hand in self._running.values())
+
+    def _watch(self) -> None:
+        """Tells the look-out whom to pass by: nobody is to be claimed for while this loop has its hands free, or on a suspect."""
+        if self._lookout is None:
+            return
+        busy = not (self._asleep or self._alone or self._stopping.is_set())
+        full = len(self._running) - self._slots_taken() >= self._pace.express_in_progress
+        held = frozenset[str]().union(*(hand.loud for hand in self._running.values()))
+        self._lookout.pass_by(held if busy and held and not full else None)
+
+    def _look_again(self) -> None:
+        if self._lookout is not None:
+            self._lookout.again()
+
+    def _ask_beside(self, carriers: frozenset[str]) -> Claim:
+        pace = self._pace
+        return Claim(
+            worker=self._workshop.worker,
+            limit=pace.batch_min,
+            lease_seconds=pace.lease_seconds,
+            bytes_max=pace.bytes_max,
+            beside=tuple(sorted(carriers)),
+        )
+
+    def _take(self, claimed: Claimed) -> None:
+        """What the look-out claimed."""
+        self._received(claimed, self._pace.batch_min)
+        if claimed.messages:
+            self._trickle_until = time.monotonic() + _TRICKLE_SECONDS
+            self._start(claimed.messages, ahead=True, express=True)
 
     async def _claim(self, limit: int) -> list[Message]:
         sweep = time.monotonic() - self._swept_at >= self._pace.sweep_seconds
@@ -131,17 +225,22 @@ class Worker:
             rescue_first=self._turns.rescue_first(time.monotonic()),
         )
         self._throttled = False
-        telemetry = self._workshop.telemetry
-        with telemetry.stage(Stage.CLAIM, limit=limit):
+        with self._workshop.telemetry.stage(Stage.CLAIM, limit=limit):
             async with self._workshop.pool.connection() as connection:
-                messages = await claim(connection, asked)
+                claimed = await claim(connection, asked)
         if sweep:
             self._swept_at = time.monotonic()
+        self._received(claimed, limit)
+        return claimed.messages
+
+    def _received(self, claimed: Claimed, limit: int) -> None:
+        telemetry, (messages, buried) = self._workshop.telemetry, claimed
         telemetry.claims.add(1, {"queue": "inbox", "fill": "empty" if not messages else "full" if len(messages) >= limit else "partial"})
         for carrier_id, count in Counter(message.carrier_id for message in messages).items():
             telemetry.messages_claimed.add(count, {"carrier": carrier_id})
+        for (carrier_id, cause), count in Counter(buried).items():
+            telemetry.messages_buried.add(count, {"carrier": carrier_id, "cause": cause.value})
         self._observe_lag(messages)
-        return messages
 
     def _observe_lag(self, messages: list[Message]) -> None:
         """Of each carrier its oldest message of the claim, by this process's clock."""
@@ -156,37 +255,71 @@ class Worker:
     async def _pause(self) -> float:
         """Until it is worth to claim again, at most until the next sweep."""
         longest = self._pace.sweep_seconds if self._listener.is_up else self._pace.deaf_sweep_seconds
+        now = time.monotonic()
+        ahead = now >= min(self._look_ahead_at, self._due_at)
         async with self._workshop.pool.connection() as connection:
-            due, self._throttled = await outlook(connection)
+            due, self._throttled = await outlook(connection, ahead=ahead)
+        now = time.monotonic()
+        if ahead:
+            self._look_ahead_at = now + _LOOK_AHEAD_SECONDS
+            self._due_at = math.inf if due is None else now + max(due, 0.0) + 0.001
         jittered = longest * random.uniform(0.9, 1.1)  # noqa: S311 - so that workers do not sweep in step
-        return jittered if due is None else min(jittered, max(due, 0.0) + 0.001)
+        until = self._due_at if ahead else min(self._due_at, self._look_ahead_at)
+        return min(jittered, max(0.0, until - now))
 
     async def _sleep(self, seconds: float) -> None:
         # not wait_for: on Python 3.11 it may swallow a cancellation
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._woken.wait()
+        self._asleep = True
+        self._watch()
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._woken.wait()
+        finally:
+            self._asleep = False
+            self._watch()
 
-    def _start(self, messages: list[Message], *, after: tuple[asyncio.Task[None], ...] = ()) -> None:
-        task = asyncio.create_task(self._work(messages, after), name=f"batch-{messages[0].token}")
-        self._running[task] = messages[0].token
+    def _start(
+        self, messages: list[Message], *, after: tuple[asyncio.Task[None], ...] = (), ahead: bool = False, express: bool = False
+    ) -> None:
+        """`after`: only when these have ended; `ahead`: the others give way; `express`: it takes no slot."""
+        passing = self._passage.ahead() if ahead else contextlib.nullcontext()
+        workshop = self._workshop if ahead else self._yielding
+        token = messages[0].token
+        task = asyncio.create_task(self._work(workshop, messages, after, passing), name=f"batch-{token}")
+        self._running[task] = _Hand(token, len(messages), loud(messages), express)
         task.add_done_callback(self._done)
+        self._watch()
 
     def _done(self, task: asyncio.Task[None]) -> None:
-        self._running.pop(task, None)
+        hand = self._running.pop(task, None)
+        if hand is not None:
+            before, self._loop_seconds = self._loop_seconds, time.thread_time()
+            self._growth.worked(hand.messages, loop_seconds=self._loop_seconds - before)
+            self._watch()
+            if hand.express:
+                # there is room for the next
+                self._look_again()
         self._changed.set()
         if self._throttled:
             # what it held may have been all that its carrier may have in flight
             self._woken.set()
 
-    async def _work(self, messages: list[Message], after: tuple[asyncio.Task[None], ...]) -> None:
+    async def _work(
+        self,
+        workshop: Workshop,
+        messages: list[Message],
+        after: tuple[asyncio.Task[None], ...],
+        passing: contextlib.AbstractContextManager[Any],
+    ) -> None:
         lease_seconds, token = self._pace.lease_seconds, messages[0].token
         lease_ends = time.monotonic() + lease_seconds
 
         async def work() -> int:
             if after:
                 await asyncio.wait(after)
-            return await process(self._workshop, messages, lease_ends=lease_ends)
+            with passing:
+                return await process(workshop, messages, lease_ends=lease_ends)
 
         async def extended() -> int:
             async with self._workshop.pool.connection() as connection:
@@ -210,10 +343,12 @@ class Worker:
         task = asyncio.current_task()
         is_cancelled = task is not None and task.cancelling() > 0
         try:
+            if self._lookout is not None:
+                await self._lookout.stop()
             if self._running and not is_cancelled:
                 await asyncio.wait(self._running, timeout=self._pace.grace_seconds)
         finally:
-            late = dict(self._running)
+            late = {task: hand.token for task, hand in self._running.items()}
             await self._give_back(late)
             if late or self._throttled:
                 # others can go on with it now

@@ -1,7 +1,8 @@
 """From read messages to proposals for the log: whose event, which facts, which enrichments. Pure."""
 
 from collections.abc import Sequence
-from typing import Literal
+from operator import attrgetter
+from typing import Final, Literal
 from uuid import UUID
 
 from events.event import Event
@@ -11,10 +12,22 @@ from events.log.proposal import Enrichment, Proposal
 from events.vocabulary import Kind
 from statesvc.worker.reading import Read
 
+_OCCURRED_AT: Final = attrgetter("occurred_at")
 
-def propose(reads: Sequence[Read], keyring: Keyring) -> list[Proposal]:
-    """The events of all messages, in inbox order."""
-    return [_proposal(event, read, place, keyring) for place, read in enumerate(reads) for event in read.events]
+
+def propose(reads: Sequence[Read], keyring: Keyring, *, first: int = 0) -> list[Proposal]:
+    """The events of all messages, in inbox order; those of one message oldest first, however its carrier lists them.
+
+    So a version grows with the time that it tells of, and a transition names the newest of the scans that came together.
+    `first`: the place of the first message in its batch.
+    """
+    return [_proposal(event, read, place, keyring) for place, read in enumerate(reads, first) for event in oldest_first(read.events)]
+
+
+def oldest_first(events: Sequence[Event]) -> list[Event]:
+    """By time; events of one instant in the order in which they happened, as far as the listing tells it."""
+    newest_first = len(events) > 1 and events[0].occurred_at > events[-1].occurred_at
+    return sorted(reversed(events) if newest_first else events, key=_OCCURRED_AT)
 
 
 def _proposal(event: Event, read: Read, place: int, keyring: Keyring) -> Proposal:

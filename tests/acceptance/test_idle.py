@@ -5,17 +5,23 @@ import re
 import time
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from psycopg import AsyncConnection, sql
 
 from tests import postgres
-from tests.acceptance.processes import Service
+from tests.acceptance.processes import Service, until_false
 from tests.acceptance.stories import ups_alert
 
 ServiceMaker = Callable[..., Any]
 STATEMENTS_A_MINUTE_MAX = 60
 MEASURED_SECONDS = 20
+QUIET_SECONDS = 1.5
+"""A service that asked no more than once in so long has started."""
+VISIBLE_SECONDS_MAX = 0.1
+VISIBLE_IN_ACKS_MAX = 40
+"""A busy machine is slow at everything: so many times as long as an acknowledgement takes there. Whoever sleeps on takes far longer."""
 STATEMENT = re.compile(r"LOG:  (?:statement|execute [^:]+): (.*)")
 
 
@@ -26,26 +32,42 @@ async def test_idle_costs_few_statements_and_a_message_is_visible_at_once(
     log = await _log_statements(service, server)
     async with service:
         await service.start("api", "worker", "notifier", "sealer")
-        await asyncio.sleep(3)
-        begun = len(log.read_text())
+        await until_false(lambda: _is_still_starting(log), pause_seconds=0)
+        before = len(_statements(log))
         await asyncio.sleep(MEASURED_SECONDS)
-        asked = STATEMENT.findall(log.read_text()[begun:])
+        asked = _statements(log)[before:]
         assert len(asked) * 60 / MEASURED_SECONDS <= STATEMENTS_A_MINUTE_MAX, asked
 
-        seconds = []
+        visible = []
         for place in range(20):
-            seconds.append(await _seconds_until_visible(service, f"1ZIDLE{place:010d}"))
-            await asyncio.sleep(0.3)
-        assert sorted(seconds)[18] < 0.1, seconds
+            visible.append(await _visible(service, f"1ZIDLE{place:010d}"))
+            await asyncio.sleep(0.2)
+        seconds_max = max(VISIBLE_SECONDS_MAX, VISIBLE_IN_ACKS_MAX * median(acknowledged for acknowledged, _ in visible))
+        assert sorted(shown for _, shown in visible)[18] < seconds_max, visible
 
 
-async def _seconds_until_visible(service: Service, number: str) -> float:
+async def _is_still_starting(log: Path) -> bool:
+    before = _statements(log)
+    await asyncio.sleep(QUIET_SECONDS)
+    return len(_statements(log)) > len(before) + 1
+
+
+def _statements(log: Path) -> list[str]:
+    return STATEMENT.findall(log.read_text())
+
+
+async def _visible(service: Service, number: str) -> tuple[float, float]:
+    """Seconds from the push until it was acknowledged, and until the API showed it."""
     started = time.perf_counter()
     status, _ = await service.webhook("ups", ups_alert(number, "I/OT", day=3, minute=300).body)
+    acknowledged = time.perf_counter() - started
     assert status == 200
-    while (await service.get(f"/v1/shipments/ups/{number}"))[0] != 200:
-        pass
-    return time.perf_counter() - started
+
+    async def is_unknown() -> bool:
+        return (await service.get(f"/v1/shipments/ups/{number}"))[0] != 200
+
+    await until_false(is_unknown, pause_seconds=0.002)
+    return acknowledged, time.perf_counter() - started
 
 
 async def _log_statements(service: Service, server: postgres.Server) -> Path:

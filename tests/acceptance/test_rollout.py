@@ -96,7 +96,7 @@ async def test_turned_back_under_load_nothing_claimed_later_is_read_by_the_candi
 ) -> None:
     async with three_workers(service_maker, tmp_path) as service:
         await service.command("rollout", "set", CARRIER_ID, "--candidate", "2", "--percent", "50")
-        pushing = asyncio.create_task(service.push(range(8)))
+        pushing = asyncio.create_task(service.push(range(5)))
         async with asyncio.timeout(30):
             await until_false(lambda: service.value("SELECT count(*) < 50 FROM statesvc.event WHERE normalizer = 'acme@2'"))
         await service.turn(percent=0, why="it reads deliveries that are none")

@@ -45,6 +45,23 @@ async def test_a_webhook_is_proved_within_a_second_and_a_change_is_found(service
         assert await _verify(service, head) == 1
 
 
+async def test_who_read_personal_data_is_proved_long_before_the_sealers_sweep(service_maker: ServiceMaker, tmp_path: Path) -> None:
+    async with await service_maker(tmp_path, {}) as service:
+        await service.start("api", "worker", "sealer")
+        await _seconds_until_proved(service, "1ZREAD0000000001")
+        _, before = await service.get("/v1/feed")
+        last = before["items"][-1]["index"]
+        status, _ = await service.get("/v1/shipments/ups/1ZREAD0000000001/audit")
+        assert status == 200
+        # the sweep would come after 30 s
+        async with asyncio.timeout(10):
+            while True:
+                _, after = await service.get("/v1/feed", after=str(last))
+                if "read_personal" in [item["entry"].get("verb") for item in after["items"]]:
+                    break
+                await asyncio.sleep(0.01)
+
+
 async def _seconds_until_proved(service: Service, number: str) -> float:
     status, _ = await service.webhook("ups", ups_alert(number, "I/OT", day=3, minute=300).body)
     assert status == 200

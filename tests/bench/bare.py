@@ -43,8 +43,8 @@ class Nowhere(GroupCommit):
 class Silence:
     """Wakes nobody."""
 
-    def wake(self, channel: str) -> None:
-        del channel
+    def wake(self, channel: str, carrier_id: str | None = None) -> None:
+        del channel, carrier_id
 
 
 def limit(pool: AsyncConnectionPool) -> web.Application:

@@ -61,7 +61,7 @@ async def _dead_rows(bench: Bench) -> list[Row]:
             await pinned.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             await pinned.execute("SELECT count(*) FROM statesvc.lane")
             drain_claim = Claim(worker="bench", limit=512, lease_seconds=600, bytes_max=4 * 1024 * 1024)
-            while messages := await claim(connection, drain_claim):
+            while messages := (await claim(connection, drain_claim)).messages:
                 await connection.execute("DELETE FROM statesvc.inbox WHERE token = %s", (messages[0].token,))
             # two thousand a second, as in `ack`
             await connection.execute(FILL.encode(), {"rows": 20_000, "span": 10, "carrier": "c001"})
@@ -102,7 +102,7 @@ async def time_claims(connection: AsyncConnection[Any]) -> tuple[list[float], in
     short = 0
     for place in range(_CLAIMS + _UNTIMED):
         started = time.perf_counter()
-        messages = await claim(connection, _ASKED)
+        messages = (await claim(connection, _ASKED)).messages
         if place >= _UNTIMED:
             seconds.append(time.perf_counter() - started)
         waiting_lanes = await (await connection.execute(_WAITING_LANES)).fetchone()

@@ -76,7 +76,7 @@ async def record(url: str) -> list[Batch]:
     batches = []
     async with await _connect(url, Recorder) as connection:
         keyring = await keyring_of(connection)
-        while messages := await claim(connection, ASKED):
+        while messages := (await claim(connection, ASKED)).messages:
             reads = [read for message in messages if isinstance(read := read_message(message, keyring=keyring, carriers=CARRIERS), Read)]
             Recorder.open_batch, Recorder.numbers = Batch([message.message_id for message in messages]), 0
             await apply_claimed(connection, keyring, reads, token=messages[0].token, worker="bench")
@@ -95,7 +95,7 @@ async def replay(url: str, batches: list[Batch]) -> float:
     async with asyncio.TaskGroup() as running:
         for batch in batches:
             connection = await connections.get()
-            messages = await claim(claimer, ASKED)
+            messages = (await claim(claimer, ASKED)).messages
             if [message.message_id for message in messages] != batch.message_ids:
                 raise RuntimeError("the second database handed out other messages than the first")
             running.create_task(_send(connection, connections, batch, messages))

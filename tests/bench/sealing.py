@@ -2,7 +2,6 @@
 
 import asyncio
 import bisect
-import os
 import time
 from functools import partial
 from pathlib import Path
@@ -15,6 +14,7 @@ from tests.acceptance.processes import BOOTSTRAP_KEY, until_false
 from tests.bench.bench import Bench, child
 from tests.bench.drain import cpu_seconds, until_empty
 from tests.bench.inbox import waiting
+from tests.bench.processor import server_cpu_seconds
 from tests.bench.report import Row, milliseconds, percentile
 from tests.bench.server import Place
 from tests.bench.traffic import SCANS, alerts, histories
@@ -78,7 +78,7 @@ async def _drain(bench: Bench, template: str, *, seals: bool) -> Cost:
         await place.execute("CHECKPOINT")
 
         def used() -> float:
-            return _server_cpu_seconds(server) + sum(cpu_seconds(role.process.pid) for role in roles)
+            return server_cpu_seconds(server) + sum(cpu_seconds(role.process.pid) for role in roles)
 
         wal, cpu = await place.value("SELECT pg_current_wal_insert_lsn() - '0/0'"), used()
         await until_empty(place)
@@ -87,22 +87,6 @@ async def _drain(bench: Bench, template: str, *, seals: bool) -> Cost:
         wal, cpu = await place.value("SELECT pg_current_wal_insert_lsn() - '0/0'") - wal, used() - cpu
         events = await place.value("SELECT count(*) FROM statesvc.event") - known
         return Cost(cpu * 1e6 / events, float(wal) / events)
-
-
-def _server_cpu_seconds(data: Path) -> float:
-    """Of the server and all its processes, those that have ended too; 0.0 where the system does not tell."""
-    postmaster = int((data / "postmaster.pid").read_text().split()[0])
-    total = 0
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(stat.parent.name) == postmaster:
-            total += sum(map(int, fields[11:15]))
-        elif int(fields[1]) == postmaster:
-            total += sum(map(int, fields[11:13]))
-    return total / os.sysconf("SC_CLK_TCK")
 
 
 async def _proofs(bench: Bench) -> list[Row]:

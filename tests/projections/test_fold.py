@@ -1,12 +1,13 @@
 """Given these events, whatever came first, the shipment is that."""
 
+from dataclasses import replace
 from itertools import permutations
 
 import pytest
 
 from events.vocabulary import Kind, Reason, Status
 from projections.fact import Fact
-from projections.fold import fold
+from projections.fold import advance, fold
 from projections.lifecycle import Flag
 from projections.state import INITIAL
 from tests.projections.parcel_story import at, enrichment, note, scan
@@ -151,3 +152,14 @@ def test_times_are_those_of_the_events() -> None:
     state = fold([scan("in_transit", "01 10:00"), scan("in_transit", "02 10:00"), note("03 10:00", name="n")])
     assert (state.status_since, state.last_event_at, state.terminal) == (at("01 10:00"), at("03 10:00"), False)
     assert fold([DELIVERED]).terminal
+
+
+def test_a_carriers_own_event_of_who_signed_signs_the_delivery_before_it() -> None:
+    first, again = scan("delivered", "03 10:00", name="d1-1"), scan("delivered", "05 12:00", name="d1-4")
+    out = scan("out_for_delivery", "05 08:00", name="d1-3")
+    signed = replace(note("03 10:00", name="d1-2"), signer_digest=b"\x01")
+    signed_again = replace(note("05 12:00", name="d1-0"), signer_digest=b"\x02")
+    assert fold([signed, first]).signed_by_event_id == "d1-2"
+    assert fold([signed]).signed_by_event_id is None
+    assert fold([signed_again, out, first, again, signed]).signed_by_event_id == "d1-0"
+    assert advance(fold([first, signed]), [signed_again]) is None

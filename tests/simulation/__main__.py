@@ -1,43 +1,45 @@
-"""`python -m tests.simulation`: what the limiter makes of receivers in trouble, as a table. Hours of virtual time in minutes."""
+"""`python -m tests.simulation [FOLDER]`: what the limiter makes of receivers in trouble, as a table.
+
+Hours of virtual time in minutes. FOLDER holds what real runs left there (`STATESVC_SOAK_PLOTS`): their figures stand beside.
+"""
 
 import sys
+from pathlib import Path
 
-from tests.simulation.scenarios import SCENARIOS, SECONDS, adaptive, best_fixed, seconds_to_recover
-
-HEAD = (
-    "receiver",
-    "peak in flight",
-    "told/s in trouble",
-    "told/s in all",
-    "best fixed limit",
-    "told/s by it",
-    "refused %",
-    "recovers in s",
-)
+from tests.simulation.figures import HEAD, Figures, rows
+from tests.simulation.scenarios import SCENARIOS, SECONDS, Scenario, adaptive, best_fixed, seconds_to_recover
 
 
-def row(place: int) -> tuple[str, ...]:
-    scenario = SCENARIOS[place]
+def simulated(scenario: Scenario) -> Figures:
+    """One run with the real limiter in virtual time."""
     subscriber = adaptive(scenario)
-    limit, throughput = best_fixed(scenario)
     answers = sum(subscriber.statuses.values())
-    return (
-        scenario.name,
-        str(subscriber.peak),
-        f"{subscriber.throughput(scenario.begins, scenario.ends):.0f}" if scenario.begins else "-",
-        f"{subscriber.throughput(0, SECONDS):.0f}",
-        str(limit),
-        f"{throughput:.0f}",
-        f"{100 * (answers - subscriber.statuses[204]) / answers:.1f}",
-        f"{seconds_to_recover(subscriber, scenario):.1f}",
+    return Figures(
+        receiver=scenario.name,
+        peak=subscriber.peak,
+        in_trouble=subscriber.throughput(scenario.begins, scenario.ends) if scenario.begins else None,
+        in_all=subscriber.throughput(0, SECONDS),
+        refused_share=(answers - subscriber.statuses[204]) / answers,
+        recovers_seconds=seconds_to_recover(subscriber, scenario),
     )
 
 
+def row(scenario: Scenario, real: Figures | None) -> list[str]:
+    """What it came to, what the best fixed limit would have, and what a real run did."""
+    limit, throughput = best_fixed(scenario)
+    name, *cells = simulated(scenario).cells()
+    if real is not None:
+        cells = [f"{cell} / {other}" for cell, other in zip(cells, real.cells()[1:], strict=True)]
+    return [name, *cells, str(limit), f"{throughput:.0f}"]
+
+
 def main() -> None:
-    write = sys.stdout.write
-    write("| " + " | ".join(HEAD) + " |\n|---" + "|---:" * (len(HEAD) - 1) + "|\n")
-    for place in range(len(SCENARIOS)):
-        write("| " + " | ".join(row(place)) + " |\n")
+    """Prints the table."""
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else None
+    found = [] if folder is None else [Figures.from_json(path.read_text("utf-8")) for path in folder.glob("*.json")]
+    reals = {real.receiver: real for real in found}
+    head = (*HEAD, "best fixed limit", "told/s by it")
+    sys.stdout.write(rows(head, (row(scenario, reals.get(scenario.name)) for scenario in SCENARIOS)))
 
 
 main()

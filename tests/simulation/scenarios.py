@@ -63,8 +63,8 @@ def run(receiver: Behaviour, limiting: Limiting, *, seconds: float = SECONDS) ->
     return subscriber
 
 
-def adaptive(scenario: Scenario) -> Subscriber:
-    return run(scenario.receiver(), Permits(256))
+def adaptive(scenario: Scenario, *, seconds: float = SECONDS) -> Subscriber:
+    return run(scenario.receiver(), Permits(256), seconds=seconds)
 
 
 def best_fixed(scenario: Scenario) -> tuple[int, float]:

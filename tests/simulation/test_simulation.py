@@ -12,6 +12,8 @@ from tests.simulation.notifier import Fixed, Notifier, Subscriber
 from tests.simulation.receivers import Behaviour, Collapsing, Dead, RateLimited, Reply, Slow
 from tests.simulation.scenarios import BEGINS, ENDS, SCENARIOS, adaptive, run, seconds_to_recover
 
+RECOVERY_SEEN_SECONDS = 15
+
 
 def test_a_receiver_that_collapses_beyond_20_stays_well_and_loses_no_more_than_15_percent_to_a_hand_tuned_limit() -> None:
     told = run(Collapsing(), Permits(256), seconds=60)
@@ -45,7 +47,7 @@ def test_a_receiver_in_trouble_is_not_pressed_and_soon_told_again_as_fast_as_bef
     name: str, peak_max: int, told_min: float, recovers_max: float
 ) -> None:
     scenario = next(scenario for scenario in SCENARIOS if scenario.name.startswith(name))
-    told = adaptive(scenario)
+    told = adaptive(scenario, seconds=ENDS + RECOVERY_SEEN_SECONDS)
     assert told.peak <= peak_max
     assert told.throughput(scenario.begins, scenario.ends) >= told_min
     assert seconds_to_recover(told, scenario) <= recovers_max
@@ -53,7 +55,7 @@ def test_a_receiver_in_trouble_is_not_pressed_and_soon_told_again_as_fast_as_bef
 
 def test_a_dead_receiver_is_asked_by_single_probes() -> None:
     scenario = next(scenario for scenario in SCENARIOS if scenario.name.startswith("broken"))
-    told = adaptive(scenario)
+    told = adaptive(scenario, seconds=ENDS)
     late = [in_flight for at, in_flight in told.started if BEGINS + 3 <= at < ENDS]
     assert set(late) == {1}
     assert len(late) < 20

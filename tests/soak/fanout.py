@@ -137,10 +137,9 @@ class Changes:
         await self._connection.execute("SELECT pg_notify(%s, '')", (OUTBOX,))
         return written
 
-    async def tell_steadily(self, *, per_second: float, seconds: float) -> None:
-        """New shipments, one change each."""
+    async def tell_steadily(self, shipments: Sequence[UUID], *, per_second: float) -> None:
+        """One change each."""
         group = max(1, round(per_second * TELL_SECONDS))
-        shipments = await self.make_shipments(round(per_second * seconds))
         due = time.monotonic()
         for place in range(0, len(shipments), group):
             await self.tell([(one, 1) for one in shipments[place : place + group]])

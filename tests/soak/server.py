@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from psycopg import AsyncConnection
 from psycopg.conninfo import make_conninfo
 
 from statesvc.database.embedded import EmbeddedServer
@@ -32,6 +33,16 @@ class SoakServer:
         assert dsns.superuser is not None
         self.dsns = on_tcp(postgres.Server(dsns.superuser, dsns.owner, dsns.service), str(self.port))
         await migrate(self.dsns.owner_dsn, self.dsns.service_dsn)
+
+    async def make_wal(self, files: int) -> None:
+        """Fills files of the write-ahead log, and lets a checkpoint keep them to be used again."""
+        async with await AsyncConnection.connect(self.dsns.superuser_dsn, autocommit=True) as connection:
+            await connection.execute("ALTER SYSTEM SET min_wal_size = '1900MB'")
+            await connection.execute("SELECT pg_reload_conf()")
+            for _ in range(files):
+                await connection.execute("SELECT pg_logical_emit_message(false, 'soak', '')")
+                await connection.execute("SELECT pg_switch_wal()")
+            await connection.execute("CHECKPOINT")
 
     async def crash(self) -> None:
         """Ends it as a power cut does, and starts it again: it recovers from its log."""

@@ -45,9 +45,10 @@ async def p99_of_the_well(server: SoakServer, bad: list[Behaviour]) -> float:
     receivers = [Receiver(behaviour) for behaviour in bad] + [Receiver(Slow(WELL_SECONDS)) for _ in range(SUBSCRIBERS - len(bad))]
     async with listening(receivers), changes(server.dsns.service_dsn) as told:
         ids = [await told.subscribe(receiver.url) for receiver in receivers]
-        await told.tell_steadily(per_second=TRANSITIONS_PER_SECOND, seconds=SECONDS)
+        shipments = await told.make_shipments(round(TRANSITIONS_PER_SECOND * SECONDS))
+        await told.tell_steadily(shipments, per_second=TRANSITIONS_PER_SECOND)
         well = ids[len(bad) :]
-        await settled(told, well, count=round(TRANSITIONS_PER_SECOND * SECONDS) * len(well))
+        await settled(told, well, count=len(shipments) * len(well))
         for subscription_id in ids:
             await told.unsubscribe(subscription_id)
         waits = await told.rows(

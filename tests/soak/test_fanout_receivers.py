@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.processes import Service
-from tests.simulation.scenarios import BEGINS, OFFERED_PER_SECOND, RECOVERED_SHARE, SCENARIOS, SECONDS, Scenario
+from tests.simulation.figures import Figures, table
+from tests.simulation.scenarios import OFFERED_PER_SECOND, RECOVERED_SHARE, SCENARIOS, SECONDS, Scenario
 from tests.soak.fanout import Receiver, changes, listening
 from tests.soak.plot import Curve, write_chart
 from tests.soak.server import SoakServer
@@ -34,9 +35,10 @@ async def test_a_receiver_in_trouble_is_not_pressed_and_soon_told_again(own_serv
         Service(service_dsn=own_server.dsns.service_dsn, owner_dsn=own_server.dsns.owner_dsn, folder=tmp_path, settings={}) as service,
     ):
         await told.subscribe(receiver.url, coalesce=False)
+        shipments = await told.make_shipments(round(OFFERED_PER_SECOND * SECONDS))
         await service.start("notifier")
         receiver.began = time.monotonic()
-        telling = asyncio.create_task(told.tell_steadily(per_second=OFFERED_PER_SECOND, seconds=SECONDS))
+        telling = asyncio.create_task(told.tell_steadily(shipments, per_second=OFFERED_PER_SECOND))
         await asyncio.sleep(SECONDS)
         telling.cancel()
         await asyncio.gather(telling, return_exceptions=True)
@@ -56,13 +58,29 @@ def seconds_to_recover(scenario: Scenario, receiver: Receiver) -> float:
     return at - scenario.ends
 
 
-def report(scenario: Scenario, receiver: Receiver) -> None:
-    in_trouble = f"{receiver.throughput(scenario.begins, scenario.ends):.0f}/s in trouble, " if scenario.begins else ""
-    sys.stdout.write(
-        f"\n{scenario.name}: peak {receiver.peak} in flight, {receiver.throughput(10, BEGINS):.0f}/s told before, {in_trouble}"
-        f"{receiver.throughput(scenario.ends or 10, SECONDS):.0f}/s after, recovers in {seconds_to_recover(scenario, receiver):.1f} s,"
-        f" answers {dict(receiver.statuses)}\n"
+def figures(scenario: Scenario, receiver: Receiver) -> Figures:
+    """Times are from when changes began to be written: the whole includes the first climb, which is what `well` recovers from."""
+    answers = sum(receiver.statuses.values())
+    return Figures(
+        receiver=scenario.name,
+        peak=receiver.peak,
+        in_trouble=receiver.throughput(scenario.begins, scenario.ends) if scenario.begins else None,
+        in_all=receiver.throughput(0, SECONDS),
+        refused_share=(answers - receiver.statuses[204]) / answers,
+        recovers_seconds=seconds_to_recover(scenario, receiver),
     )
+
+
+def report(scenario: Scenario, receiver: Receiver) -> None:
+    told = figures(scenario, receiver)
+    sys.stdout.write(f"\n{table([told])}answers {dict(receiver.statuses)}\n")
+    folder = os.environ.get("STATESVC_SOAK_PLOTS")
+    if folder:
+        Path(folder, f"{_file_name(scenario)}.json").write_text(told.to_json(), "utf-8")
+
+
+def _file_name(scenario: Scenario) -> str:
+    return scenario.name.partition(":")[0].replace(" ", "-")
 
 
 def plot(scenario: Scenario, receiver: Receiver) -> None:
@@ -72,6 +90,7 @@ def plot(scenario: Scenario, receiver: Receiver) -> None:
     seconds = range(int(SECONDS))
     peaks = [max((start.in_flight for start in receiver.started if at <= start.at < at + 1), default=0) for at in seconds]
     rates = [receiver.throughput(at, at + 1) for at in seconds]
-    name = scenario.name.partition(":")[0].replace(" ", "-")
     shaded = (scenario.begins, scenario.ends) if scenario.begins else None
-    write_chart(Path(folder) / f"{name}.svg", scenario.name, Curve("in flight (peak)", peaks), Curve("told/s", rates), shaded=shaded)
+    write_chart(
+        Path(folder) / f"{_file_name(scenario)}.svg", scenario.name, Curve("in flight (peak)", peaks), Curve("told/s", rates), shaded=shaded
+    )

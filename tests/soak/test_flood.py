@@ -31,6 +31,8 @@ FLOODER: Final = "ups"
 QUIET: Final = tuple(carrier_id for carrier_id in DIALECTS if carrier_id != FLOODER)
 """Each sends one message a second."""
 QUIET_SECONDS_MAX: Final = 0.020
+WAL_FILES: Final = 110
+"""A server that has run for a while has files of its log to use again; a new one makes each while all commits wait, up to 60 ms."""
 CARRIERS: Final = 200
 WAITING: Final = 500_000
 CLAIM_SECONDS_MAX: Final = 0.010
@@ -70,6 +72,7 @@ async def test_a_flooding_carrier_delays_the_quiet_ones_by_next_to_nothing(own_s
     settings = {"STATESVC_LOG_LEVEL": "warning"}
     service = Service(service_dsn=dsns.service_dsn, owner_dsn=dsns.owner_dsn, folder=tmp_path, settings=settings)
     figures = Figures()
+    await own_server.make_wal(WAL_FILES)
     async with await AsyncConnection.connect(dsns.owner_dsn, autocommit=True) as owner:
         await owner.execute(_WATCH.encode())
     async with running(service, "api", "worker"):

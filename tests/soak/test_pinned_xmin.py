@@ -118,7 +118,7 @@ async def _claim_times(connection: AsyncConnection[Any]) -> list[float]:
     seconds = []
     for place in range(CLAIMS + 5):
         started = time.perf_counter()
-        messages = await claim(connection, _ASKED)
+        messages = (await claim(connection, _ASKED)).messages
         if place >= 5:
             # the first few are planned and prepared
             seconds.append(time.perf_counter() - started)

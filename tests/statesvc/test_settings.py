@@ -3,7 +3,9 @@
 import pytest
 from pydantic import ValidationError
 
-from statesvc.settings import SettingError, documented_settings, load_settings, unknown_variables
+from statesvc.carrier_settings import SettingError
+from statesvc.known_settings import documented_settings, unknown_variables
+from statesvc.settings import load_settings
 
 
 def test_webhook_secrets_are_found_by_carrier_two_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:

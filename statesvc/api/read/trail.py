@@ -28,9 +28,6 @@ _SQL = queries("statesvc.api.read", "trail")
 EVENTS_MAX: Final = 1_000
 """Events in one answer; a shipment with more is read in several."""
 
-SNAPSHOT: Final = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
-"""The first statement of a transaction that reads a trail."""
-
 _ALWAYS: Final = {"recorded_after": datetime(1, 1, 1, tzinfo=UTC), "recorded_upto": datetime(9999, 1, 1, tzinfo=UTC)}
 _NOT_KNOWN_THEN: Final = {"count": None, "last_seen_at": None}
 _NOT_TOLD_THEN: Final = {"waiting": None, "next_attempt_at": None}

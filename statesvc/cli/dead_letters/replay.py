@@ -28,7 +28,7 @@ from statesvc.dead_letters.replay import Connection, Order, plan
 from statesvc.dead_letters.rereader import Rereader
 from statesvc.dead_letters.run import Run, Tally
 from statesvc.keys import load_keyring
-from statesvc.roles.master_key import master_keys
+from statesvc.roles.master_key import open_master_keys
 from statesvc.settings import Settings, load_settings
 
 _WAKEUP = queries("statesvc.wakeup", "wakeup")
@@ -91,7 +91,7 @@ async def _run(options: argparse.Namespace, order: Order) -> int:
 
 
 async def _prepare(connection: Connection, settings: Settings, options: argparse.Namespace, order: Order) -> Run:
-    keyring = await load_keyring(connection, master_keys(settings))
+    keyring = await load_keyring(connection, await open_master_keys(settings, connection))
     writer = f"{socket.gethostname()}-replay-{os.getpid()}"
 
     async def wake(channels: frozenset[str]) -> None:

@@ -26,12 +26,20 @@ def signal_of(outcome: Outcome, status_code: int | None) -> Signal:
     match outcome:
         case Outcome.DELIVERED:
             return Signal.OK
-        case Outcome.TIMED_OUT | Outcome.UNREACHABLE:
+        case Outcome.TIMED_OUT | Outcome.UNREACHABLE | Outcome.NOT_STORED:
             return Signal.OVERLOADED
         case Outcome.REFUSED:
             busy = status_code is not None and (status_code >= 500 or status_code in _TOO_MANY)
             return Signal.OVERLOADED if busy else Signal.REFUSED
-        case Outcome.GONE | Outcome.ADDRESS_REFUSED | Outcome.UNSIGNED | Outcome.COALESCED:
+        case (
+            Outcome.GONE
+            | Outcome.ADDRESS_REFUSED
+            | Outcome.UNSIGNED
+            | Outcome.UNROUTABLE
+            | Outcome.DENIED
+            | Outcome.CLIENT_MISSING
+            | Outcome.COALESCED
+        ):
             return Signal.REFUSED
         case _:
             assert_never(outcome)

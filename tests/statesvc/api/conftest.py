@@ -27,7 +27,8 @@ from statesvc.http.key_store import create_key
 from statesvc.http.keys import Keys
 from statesvc.http.scope import Scope
 from statesvc.keys import load_keyring
-from statesvc.notifier.sending import Sender
+from statesvc.log_archive.reading import LogArchive
+from statesvc.notifier.targets import Targets
 from statesvc.subscriptions.routes import routes as subscription_routes
 from statesvc.worker.apply import apply
 from statesvc.worker.reading import Read
@@ -154,10 +155,11 @@ async def api(database: Any, tmp_path: Path) -> AsyncIterator[Api]:
         await connection.execute("SET timezone = 'UTC'")
         keyring = await load_keyring(connection, MasterKeys([bytes(range(32))]))
         calls = routes(pool=pool, keyring=keyring, waker=waker, archive=tmp_path / "archive", backup_days=7)
-        sender = Sender(total_seconds=2)
-        subscriptions = subscription_routes(pool=pool, keyring=keyring, waker=waker, sender=sender, allowed=())
+        targets = Targets(total_seconds=2)
+        archive = LogArchive(tmp_path / "archive")
+        subscriptions = subscription_routes(pool=pool, keyring=keyring, waker=waker, targets=targets, allowed=(), archive=archive)
         app = build_app([*calls, *subscriptions], keys=Keys(pool))
-        async with sender, TestClient(TestServer(app)) as client:
+        async with targets, TestClient(TestServer(app)) as client:
             yield Api(client, connection, Carriers(connection, keyring), keyring, waker.woken)
     await pool.close()
 

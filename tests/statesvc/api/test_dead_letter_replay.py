@@ -19,7 +19,7 @@ async def bury_messages(api: Any, *details: str, cause: Cause = Cause.NORMALIZER
     """Pushes messages that are then buried with these details; answers the open letters."""
     messages = [seal_message(api.keyring, "ups", f"{number}{detail}".encode(), "{}") for number, detail in enumerate(details)]
     await put(api.connection, messages)
-    claimed = await claim(api.connection, Claim(worker="worker-1", limit=500, lease_seconds=30, bytes_max=1 << 20, sweep=True))
+    claimed = (await claim(api.connection, Claim(worker="worker-1", limit=500, lease_seconds=30, bytes_max=1 << 20, sweep=True))).messages
     said = dict(zip([message.message_id for message in messages], details, strict=True))
     burials = [Burial(message_id=message.message_id, cause=cause, detail=said[message.message_id]) for message in claimed]
     await bury(api.connection, claimed[0].token, burials)
@@ -94,7 +94,7 @@ async def test_what_cannot_be_replayed_is_a_conflict_that_names_its_reason(api: 
 async def test_a_letter_shows_its_attempts_and_its_other_lives(api: Any) -> None:
     (first,) = await bury_messages(api, "KeyError in ups line 7")
     await post(api, f"/v1/dead-letters/{first}/replay", why="perhaps it works now")
-    claimed = await claim(api.connection, Claim(worker="worker-2", limit=1, lease_seconds=30, bytes_max=1 << 20, sweep=True))
+    claimed = (await claim(api.connection, Claim(worker="worker-2", limit=1, lease_seconds=30, bytes_max=1 << 20, sweep=True))).messages
     await bury(api.connection, claimed[0].token, [Burial(message_id=claimed[0].message_id, cause=Cause.UNREADABLE, detail="not JSON")])
     (second,) = await open_letters(api)
     await api.carriers.execute(

@@ -9,6 +9,9 @@ from uuid import UUID
 import pytest
 from psycopg import AsyncConnection
 
+from events.keyring import body_context
+from events.sealing import SealingKey, unsalted
+from statesvc.bodies.find import Place, find_bodies, places
 from statesvc.bodies.ledger import Archive, archives, try_lead
 from statesvc.bodies.round import Archiving, Outcome, archive_round
 from tests.statesvc.worker.conftest import log as log  # noqa: PLC0414 - a fixture of this suite
@@ -67,6 +70,37 @@ class Archivist:
         await self.shop.as_owner(
             f"UPDATE statesvc.stream SET sealed_key = NULL, erased_at = statesvc.clock() WHERE shipment_id = '{shipment_id}'"
         )
+
+    async def body(self, message_id: UUID) -> bytes | None:
+        """The clear body wherever it is, opened with the key of its shipment."""
+        shop = self.shop
+        wanted = [(message_id, await self._received_at(message_id))]
+        found = (await find_bodies(shop.connection, self.folder, wanted)).get(message_id)
+        if found is None:
+            return None
+        ((sealed_key, shipments),) = await shop.rows("SELECT sealed_key, shipments FROM statesvc.message WHERE message_id = %s", message_id)
+        if sealed_key is None:
+            return None
+        for shipment_id in reversed(shipments):
+            wrapped = await shop.value("SELECT sealed_key FROM statesvc.stream WHERE shipment_id = %s", shipment_id)
+            if wrapped is None:
+                return None
+            sealed_key = shop.keyring.open_shipment_key(wrapped, shipment_id).open(sealed_key, body_context(message_id))
+        key = SealingKey(sealed_key) if shipments else shop.keyring.inbox.unwrap(sealed_key, body_context(message_id))
+        return unsalted(key.open(found.sealed, body_context(message_id)))
+
+    async def place(self, message_id: UUID) -> Place:
+        wanted = [(message_id, await self._received_at(message_id))]
+        return (await places(self.shop.connection, wanted))[message_id]
+
+    async def _received_at(self, message_id: UUID) -> Any:
+        found = await self.shop.rows(
+            "SELECT received_at FROM statesvc.message WHERE message_id = %s"
+            " UNION ALL SELECT received_at FROM statesvc.inbox WHERE message_id = %s"
+            " UNION ALL SELECT received_at FROM statesvc.dead_letter WHERE message_id = %s",
+            *[message_id] * 3,
+        )
+        return found[0][0]
 
     def files(self) -> list[str]:
         return sorted(path.name for path in self.folder.iterdir()) if self.folder.is_dir() else []

@@ -1,66 +1,29 @@
-"""Days are written, verified, dropped and expired; whatever is killed on the way, nothing is lost and the next round goes on."""
+"""Days are written, verified and dropped; whatever is killed on the way, nothing is lost and the next round goes on."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
-from uuid import UUID
 
 import pytest
 from psycopg import AsyncConnection, errors
 
-from events.keyring import body_context
-from events.sealing import COMPRESSED, MasterKeys, SealingKey, unsalted
+from events.sealing import COMPRESSED, MasterKeys
 from statesvc.bodies import round as rounds
 from statesvc.bodies.archive_file import ArchiveReader
-from statesvc.bodies.find import ArchiveUnavailableError, Place, find_bodies, places
+from statesvc.bodies.find import ArchiveUnavailableError, Place
 from statesvc.bodies.folder import day_name
 from statesvc.bodies.ledger import drop_day, note_written, try_lead
 from statesvc.bodies.round import CHECKED_DAYS, archive_round
 from statesvc.database.errors import Failure, failure
 from statesvc.ingress.put import put
 from statesvc.ingress.sealed_message import seal_message
-from statesvc.legal_holds.store import LegalHold, place_hold, release_hold
-from tests.statesvc.bodies.conftest import HOT_DAYS, KEEP_MONTHS, Archivist
-from tests.statesvc.worker.shop import CARRIER_ID, Shop, says, shipment
+from tests.statesvc.bodies.conftest import HOT_DAYS, Archivist
+from tests.statesvc.worker.shop import CARRIER_ID, says, shipment
 
 
 class KilledError(Exception):
     """Stands for SIGKILL: nothing after it runs."""
-
-
-async def received_at(shop: Shop, message_id: UUID) -> Any:
-    found = await shop.rows(
-        "SELECT received_at FROM statesvc.message WHERE message_id = %s"
-        " UNION ALL SELECT received_at FROM statesvc.inbox WHERE message_id = %s"
-        " UNION ALL SELECT received_at FROM statesvc.dead_letter WHERE message_id = %s",
-        *[message_id] * 3,
-    )
-    return found[0][0]
-
-
-async def body(archivist: Archivist, message_id: UUID) -> bytes | None:
-    """The clear body wherever it is, opened with the key of its shipment."""
-    shop = archivist.shop
-    wanted = [(message_id, await received_at(shop, message_id))]
-    found = (await find_bodies(shop.connection, archivist.folder, wanted)).get(message_id)
-    if found is None:
-        return None
-    ((sealed_key, shipments),) = await shop.rows("SELECT sealed_key, shipments FROM statesvc.message WHERE message_id = %s", message_id)
-    if sealed_key is None:
-        return None
-    for shipment_id in reversed(shipments):
-        wrapped = await shop.value("SELECT sealed_key FROM statesvc.stream WHERE shipment_id = %s", shipment_id)
-        if wrapped is None:
-            return None
-        sealed_key = shop.keyring.open_shipment_key(wrapped, shipment_id).open(sealed_key, body_context(message_id))
-    key = SealingKey(sealed_key) if shipments else shop.keyring.inbox.unwrap(sealed_key, body_context(message_id))
-    return unsalted(key.open(found.sealed, body_context(message_id)))
-
-
-async def place(archivist: Archivist, message_id: UUID) -> Place:
-    wanted = [(message_id, await received_at(archivist.shop, message_id))]
-    return (await places(archivist.shop.connection, wanted))[message_id]
 
 
 async def test_a_day_is_archived_when_its_hot_days_are_over_and_not_before(archivist: Archivist) -> None:
@@ -68,11 +31,11 @@ async def test_a_day_is_archived_when_its_hot_days_are_over_and_not_before(archi
     day = await archivist.today()
     await archivist.days_pass(HOT_DAYS)
     assert day not in (await archivist.round()).archived
-    assert (await archivist.partition(day) is not None, await place(archivist, message_id)) == (True, Place.HOT)
+    assert (await archivist.partition(day) is not None, await archivist.place(message_id)) == (True, Place.HOT)
     await archivist.days_pass(1)
     assert day in (await archivist.round()).archived
-    assert (await archivist.partition(day), await place(archivist, message_id)) == (None, Place.ARCHIVED)
-    assert await body(archivist, message_id) == says({"number": "A1", "status": "in_transit"})
+    assert (await archivist.partition(day), await archivist.place(message_id)) == (None, Place.ARCHIVED)
+    assert await archivist.body(message_id) == says({"number": "A1", "status": "in_transit"})
     row = (await archivist.ledger())[day]
     assert (row.bodies, row.compressed, row.unopened, row.erased, row.failures) == (1, 1, 0, 0, 0)
     with ArchiveReader(archivist.folder / str(row.file_name)) as reader:
@@ -90,7 +53,7 @@ async def test_many_bodies_in_several_batches_are_all_there(archivist: Archivist
     message_ids = await shop.push(*bodies)
     await shop.work()
     day = await archivist.archived()
-    assert [await body(archivist, message_id) for message_id in message_ids] == bodies
+    assert [await archivist.body(message_id) for message_id in message_ids] == bodies
     assert (await archivist.ledger())[day].bodies == 40
 
 
@@ -133,11 +96,11 @@ async def test_killed_before_or_after_any_step_the_next_round_goes_on(
     monkeypatch.setattr(rounds, step, dying)
     with pytest.raises(KilledError):
         await archivist.round()
-    assert await body(archivist, message_id) is not None
+    assert await archivist.body(message_id) is not None
     outcome = await archivist.round()
     assert outcome.failed == []
     assert await archivist.partition(day) is None
-    assert await body(archivist, message_id) == says({"number": "A1", "status": "in_transit"})
+    assert await archivist.body(message_id) == says({"number": "A1", "status": "in_transit"})
     assert await archivist.kept() == {waiting}
     ledger = await archivist.ledger()
     assert archivist.files() == sorted(str(row.file_name) for row in ledger.values())
@@ -214,7 +177,7 @@ async def test_a_body_that_comes_after_the_writing_has_the_day_written_anew(arch
     assert (await archivist.ledger())[day].failure == f"the bodies of {day} stay: 2 are in the partition, 1 were archived"
     assert day in (await archivist.round()).archived
     for message_id in (first, late):
-        assert await body(archivist, message_id) is not None
+        assert await archivist.body(message_id) is not None
 
 
 async def test_one_archiver_leads_and_the_others_do_nothing(archivist: Archivist) -> None:
@@ -236,8 +199,8 @@ async def test_what_waits_is_kept_claimed_later_and_then_forgotten(archivist: Ar
     await shop.as_owner("UPDATE statesvc.inbox SET token = NULL, available_at = received_at, attempts = 0")
     await archivist.archived()
     assert await archivist.kept() == {waiting, unreadable}
-    assert await place(archivist, settled) is Place.ARCHIVED
-    assert await place(archivist, waiting) is Place.HOT
+    assert await archivist.place(settled) is Place.ARCHIVED
+    assert await archivist.place(waiting) is Place.HOT
     await shop.as_owner(
         f"UPDATE statesvc.dead_letter SET resolved_at = statesvc.clock(), resolution = 'discarded' WHERE message_id = '{unreadable}'"
     )
@@ -247,7 +210,7 @@ async def test_what_waits_is_kept_claimed_later_and_then_forgotten(archivist: Ar
     assert await shop.value("SELECT status FROM statesvc.shipment WHERE shipment_id = %s", shipment("A1")) == "in_transit"
     assert (await archivist.round()).pruned == 1
     assert await archivist.kept() == set()
-    assert await body(archivist, waiting) == says({"number": "A1", "status": "in_transit"}), "under the key that its verdict wrapped anew"
+    assert await archivist.body(waiting) == says({"number": "A1", "status": "in_transit"}), "under the key that its verdict wrapped anew"
 
 
 async def test_an_erased_shipments_body_stays_unreadable_and_one_erased_before_is_left_out(archivist: Archivist) -> None:
@@ -261,13 +224,13 @@ async def test_an_erased_shipments_body_stays_unreadable_and_one_erased_before_i
     day = await archivist.archived()
     row = (await archivist.ledger())[day]
     assert (row.bodies, row.compressed, row.erased) == (3, 2, 1)
-    assert await body(archivist, after) is not None
+    assert await archivist.body(after) is not None
     await shop.as_owner(
         f"UPDATE statesvc.stream SET sealed_key = NULL, erased_at = statesvc.clock() WHERE shipment_id = '{shipment('A2')}'"
     )
     for message_id in (before, after, both):
-        assert await body(archivist, message_id) is None
-        assert await place(archivist, message_id) is Place.ERASED
+        assert await archivist.body(message_id) is None
+        assert await archivist.place(message_id) is Place.ERASED
 
 
 async def test_a_body_that_does_not_open_is_archived_as_it_is(archivist: Archivist) -> None:
@@ -283,7 +246,7 @@ async def test_a_body_that_does_not_open_is_archived_as_it_is(archivist: Archivi
         record = reader.find(broken)
         assert record is not None
         assert record.sealed == sealed
-    assert await body(archivist, good) is not None
+    assert await archivist.body(good) is not None
 
 
 async def test_a_shipments_key_that_does_not_open_stops_its_day_and_nothing_is_left_out(archivist: Archivist) -> None:
@@ -319,7 +282,7 @@ async def test_a_wrong_file_is_not_verified_and_the_day_is_written_anew(archivis
     assert (row.failures, row.written_at, "digest differs" in str(row.failure)) == (1, None, True)
     assert await archivist.partition(day) is not None
     assert day in (await archivist.round()).archived
-    assert await body(archivist, message_id) is not None
+    assert await archivist.body(message_id) is not None
 
 
 @pytest.mark.parametrize("fault", ["missing", "altered"])
@@ -334,80 +297,13 @@ async def test_a_file_that_was_lost_or_altered_is_found_and_its_bodies_are_not_g
         data[100] ^= 1
         path.write_bytes(bytes(data))
     with pytest.raises(ArchiveUnavailableError):
-        await body(archivist, message_id)
+        await archivist.body(message_id)
     await archivist.days_pass(CHECKED_DAYS + 1)
     found: set[Any] = set()
     for _ in range(10):
         found |= set((await archivist.round()).faults)
     assert day in found
     assert (await archivist.ledger())[day].fault is not None
-
-
-async def test_a_hold_survives_expiry_and_its_release_ends_it(archivist: Archivist) -> None:
-    shop = archivist.shop
-    held = await shop.say({"number": "A1", "status": "in_transit"})
-    held_too = await shop.say({"number": "A2", "status": "in_transit"}, {"number": "A1", "status": "delivered", "minute": 5})
-    free = await shop.say({"number": "A3", "status": "in_transit"})
-    hold = await place_hold(shop.connection, carrier_id=CARRIER_ID, tracking_number="a-1", why="case 7", actor="tester")
-    assert isinstance(hold, LegalHold)
-    day = await archivist.archived()
-    assert await archivist.kept() == {held, held_too}
-    later = await shop.say({"number": "A1", "status": "in_transit", "minute": 9})
-    later_day = await archivist.today()
-    await shop.as_owner("DELETE FROM statesvc.body_kept")
-    await archivist.days_pass(31 * KEEP_MONTHS)
-    outcome = await archivist.round()
-    assert day in outcome.expired
-    assert await archivist.kept() == {held, held_too, later}
-    assert await body(archivist, held) == says({"number": "A1", "status": "in_transit"})
-    assert await place(archivist, free) is Place.EXPIRED
-    assert await body(archivist, free) is None
-    assert later_day in await archivist.ledger()
-    ledger = await archivist.ledger()
-    assert ledger[day].deleted_at is not None
-    assert str(ledger[day].file_name) not in archivist.files()
-    released = await release_hold(shop.connection, carrier_id=CARRIER_ID, tracking_number="A1", why="settled", actor="tester")
-    assert isinstance(released, LegalHold)
-    await archivist.round()
-    assert await archivist.kept() == set()
-    assert await place(archivist, held) is Place.EXPIRED
-
-
-async def test_a_hold_placed_while_a_day_expires_is_looked_for_again(archivist: Archivist, monkeypatch: pytest.MonkeyPatch) -> None:
-    shop = archivist.shop
-    held = await shop.say({"number": "A1", "status": "in_transit"})
-    day = await archivist.archived()
-    await archivist.days_pass(31 * KEEP_MONTHS)
-    genuine = rounds.keep_held
-
-    async def meanwhile(*arguments: Any) -> None:
-        await genuine(*arguments)
-        if arguments[2].day == day:
-            await place_hold(shop.connection, carrier_id=CARRIER_ID, tracking_number="A1", why="case 7", actor="tester")
-
-    monkeypatch.setattr(rounds, "keep_held", meanwhile)
-    assert day not in (await archivist.round()).expired
-    assert day in (await archivist.round()).expired
-    assert await archivist.kept() == {held}
-
-
-async def test_an_expiry_that_was_killed_before_the_file_went_is_finished(archivist: Archivist, monkeypatch: pytest.MonkeyPatch) -> None:
-    await archivist.shop.say({"number": "A1", "status": "in_transit"})
-    await archivist.archived()
-    await archivist.days_pass(31 * KEEP_MONTHS)
-
-    def dying(_path: Any) -> None:
-        raise KilledError
-
-    with monkeypatch.context() as killing:
-        killing.setattr(rounds, "remove", dying)
-        with pytest.raises(KilledError):
-            await archivist.round()
-    assert archivist.files() != []
-    await archivist.round()
-    ledger = await archivist.ledger()
-    assert {row.deleted_at is None for row in ledger.values() if row.expired_at is not None} == {False}
-    assert archivist.files() == sorted(str(row.file_name) for row in ledger.values() if row.expired_at is None)
 
 
 async def test_a_full_disk_is_told_in_the_ledger_and_the_bodies_stay(archivist: Archivist, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -422,6 +318,6 @@ async def test_a_full_disk_is_told_in_the_ledger_and_the_bodies_stay(archivist: 
         disk.setattr("statesvc.bodies.archive_file.os.fsync", full)
         assert day in (await archivist.round()).failed
     assert (await archivist.ledger())[day].failure == "the archive's folder: ENOSPC"
-    assert await place(archivist, message_id) is Place.HOT
+    assert await archivist.place(message_id) is Place.HOT
     assert archivist.files() == []
     assert day in (await archivist.round()).archived

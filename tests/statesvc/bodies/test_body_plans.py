@@ -40,6 +40,11 @@ async def filled(archivist: Archivist) -> Archivist:
         "INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at, message_id)"
         " SELECT 'message', 'unreadable', 'acme', statesvc.clock(), gen_random_uuid() FROM generate_series(1, 2000)"
     )
+    # a queue that fits into a few pages may well be read whole
+    await archivist.shop.as_owner(
+        "INSERT INTO statesvc.inbox (message_id, received_at, available_at, body_bytes, carrier_id, sealed_key)"
+        " SELECT gen_random_uuid(), statesvc.clock(), statesvc.clock(), 100, 'acme', '' FROM generate_series(1, 20000)"
+    )
     await archivist.shop.as_owner("ANALYZE")
     return archivist
 

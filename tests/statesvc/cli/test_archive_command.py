@@ -69,7 +69,7 @@ async def test_days_are_listed_and_files_verified(archivist: Archivist, shell: S
     listed = {each["day"]: each for each in await shell.json("archive", "list")}
     assert (listed[day.isoformat()]["bodies"], listed[day.isoformat()]["fault"]) == (1, None)
     assert "archived" in await shell("archive", "list")
-    assert "0 of them missing or altered" in await shell("archive", "verify")
+    assert "0 files missing or altered" in await shell("archive", "verify")
     await asyncio.to_thread((archivist.folder / listed[day.isoformat()]["file_name"]).unlink)
     assert "it is missing" in await shell("archive", "verify", exit_code=1)
     assert "FAULTY" in await shell("archive", "list")

@@ -20,7 +20,7 @@ async def bury_messages(database: Database, count: int) -> None:
     async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
         keyring = await load_keyring(connection, parse_master_keys(MASTER_KEY))
         await put(connection, [seal_message(keyring, "ups", f"{number}".encode(), "{}") for number in range(count)])
-        claimed = await claim(connection, Claim(worker="worker-1", limit=500, lease_seconds=30, bytes_max=1 << 20, sweep=True))
+        claimed = (await claim(connection, Claim(worker="worker-1", limit=500, lease_seconds=30, bytes_max=1 << 20, sweep=True))).messages
         burials = [Burial(message_id=message.message_id, cause=Cause.UNREADABLE, detail="not JSON") for message in claimed]
         await bury(connection, claimed[0].token, burials)
 

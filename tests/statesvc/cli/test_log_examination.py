@@ -1,12 +1,15 @@
 """What doctor says about the sealed log."""
 
 import base64
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from statesvc.cli.finding import Finding, Severity
 from statesvc.cli.log_examination import examine_log
+from statesvc.log.stamp import Stamp
+from statesvc.log.stamps import keep
 from statesvc.settings import load_settings
 from tests.statesvc.log.story import Story, story
 
@@ -53,3 +56,27 @@ async def test_a_key_under_another_master_key_is_told(database: Any, monkeypatch
         await log.seal()
         monkeypatch.setenv("STATESVC_MASTER_KEY", base64.b64encode(bytes(32)).decode())
         assert "signing key cannot be used" in (await told(log))[-1].text
+
+
+async def test_a_shelf_elsewhere_will_do(database: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("STATESVC_SEALER_CHECKPOINT_FILE")
+    monkeypatch.setenv("STATESVC_CHECKPOINT_PUBLISH", "/mnt/elsewhere")
+    async with story(database) as log:
+        assert [finding.severity for finding in await told(log)] == [Severity.GOOD]
+
+
+async def test_stamps_that_do_not_come_are_told(database: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STATESVC_CHECKPOINT_STAMP_URL", "https://tsa.example/")
+    monkeypatch.setenv("STATESVC_CHECKPOINT_STAMP_CERT", "/etc/tsa.pem")
+    stamp = Stamp(stamped_at=datetime.now(UTC), authority="CN=Stamps & Sons", nonce=None)
+    async with story(database) as log:
+        await log.act()
+        head = await log.seal()
+        assert [(finding.severity, finding.text[:26]) for finding in await told(log)][1] == (Severity.WARNING, "the last stamp came never:")
+        await keep(log.connection, head.tree_size, stamp, b"token")
+        assert (await told(log))[1].severity is Severity.GOOD
+        await log.act()
+        await log.seal()
+        assert "of the first 1 entries" in (await told(log))[1].text
+        await database.clock.advance(4 * 3600)
+        assert "4.0 h ago" in (await told(log))[1].text

@@ -25,7 +25,7 @@ def verify(document: bytes, keys: list[str]) -> str | None:
                 return f"entry {entry['index']}: another hash"
             if root(leaf, entry["index"], head[0], [decode(node) for node in entry["proof"]]) != head[1]:
                 return f"entry {entry['index']}: not in the log"
-        return chain(bundle)
+        return chain(bundle) or sent(bundle)
     except (KeyError, IndexError, TypeError, ValueError, InvalidSignature) as error:
         return f"malformed: {type(error).__name__}"
 
@@ -91,6 +91,19 @@ def chain(bundle: dict[str, Any]) -> str | None:
     for message in bundle["messages"]:
         if message["body"] is not None and sha256(decode(message["body"])).hex() != bodies[message["message_id"]]:
             return "another body"
+    return None
+
+
+def sent(bundle: dict[str, Any]) -> str | None:
+    """Each attempt was sent the body that the bundle says, where its salt is given."""
+    bodies = {(row["webhook_id"], number): row["body"] for row in bundle["sent"] for number in row["attempts"]}
+    for entry in bundle["entries"]:
+        said = json.loads(entry["canonical"])
+        body = bodies.get((said.get("webhook_id"), said.get("number")))
+        if entry["part"] is not None and body is not None:
+            salt = bytes.fromhex(json.loads(decode(entry["part"])[32:])["body_salt"])
+            if sha256(salt + body.encode()).hex() != said["body_commitment"]:
+                return "another body was sent"
     return None
 
 

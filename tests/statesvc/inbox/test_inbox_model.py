@@ -108,33 +108,42 @@ class Protocol(RuleBasedStateMachine):
                 self.receipts[name] = message_id
                 self.waiting[message_id] = Waiting(carrier_id, self.now)
 
-    @rule(limit=st.integers(len(CARRIERS), 6), sweep=st.booleans(), rescue_first=st.booleans())
-    def claim(self, limit: int, *, sweep: bool, rescue_first: bool) -> None:
-        self.take(limit, sweep=sweep, rescue_first=rescue_first)
+    @rule(
+        limit=st.integers(len(CARRIERS), 6),
+        sweep=st.booleans(),
+        rescue_first=st.booleans(),
+        beside=st.sampled_from([None, None, (), ("a",), ("a", "b")]),
+    )
+    def claim(self, limit: int, *, sweep: bool, rescue_first: bool, beside: tuple[str, ...] | None) -> None:
+        self.take(limit, sweep=sweep, rescue_first=rescue_first, beside=beside)
 
-    def take(self, limit: int, *, sweep: bool, rescue_first: bool) -> None:
+    def take(self, limit: int, *, sweep: bool, rescue_first: bool, beside: tuple[str, ...] | None = None) -> None:
         claimed = self.run(
-            "SELECT message_id, token, rescued_from FROM statesvc.claim('w', %s, make_interval(secs => %s), 'any', 1000000, %s, %s)",
+            "SELECT message_id, token, rescued_from, buried_for"
+            " FROM statesvc.claim('w', %s, make_interval(secs => %s), 'any', 1000000, %s, %s, %s, true)",
             limit,
             LEASE_SECONDS,
             sweep,
             rescue_first,
+            None if beside is None else list(beside),
         )
+        told = {message_id: cause for message_id, *_, cause in claimed if cause}
+        claimed = [tuple(row) for *row, cause in claimed if not cause]
         taken = {message_id for message_id, *_ in claimed}
-        late = self.bury_the_dead(taken)
-        suspects = taken & set(self.ended())
-        ready = {carrier_id: self.ready(carrier_id) for carrier_id in CARRIERS}
-        if suspects or (rescue_first and self.ended(but_not_parked=late)):
+        assert self.bury_the_dead(taken, rescues=beside is None) == told
+        ended = self.ended() if beside is None else []
+        suspects = taken & set(ended)
+        ready = {carrier_id: self.ready(carrier_id) for carrier_id in CARRIERS if carrier_id not in (beside or ())}
+        if suspects or (rescue_first and ended):
             assert len(taken) == 1, "a message whose worker died is claimed alone"
             assert suspects, "and before all others, or when there is no other"
-            assert rescue_first or not any(self.within_bound(c, its) for c, its in ready.items() if c not in late)
+            assert rescue_first or not any(self.within_bound(*each) for each in ready.items())
         else:
             room = sum(self.within_bound(*each) for each in ready.items())
-            assert len(taken) == min(limit, room) or (late and len(taken) <= room), "work-conserving, within the bounds"
+            assert len(taken) == min(limit, room), "work-conserving, within the bounds"
             for carrier_id, its in ready.items():
                 assert len(taken & set(its)) <= self.within_bound(carrier_id, its)
-                if carrier_id not in late:
-                    assert len(taken & set(its)) >= min(self.share(carrier_id, limit), self.within_bound(carrier_id, its)), "its share"
+                assert len(taken & set(its)) >= min(self.share(carrier_id, limit), self.within_bound(carrier_id, its)), "its share"
             assert taken <= {message_id for its in ready.values() for message_id in its}
         for message_id, token, rescued_from in claimed:
             message = self.waiting[message_id]
@@ -157,27 +166,23 @@ class Protocol(RuleBasedStateMachine):
     def in_flight(self, carrier_id: str) -> int:
         return sum(message.leased for message in self.waiting.values() if message.carrier_id == carrier_id)
 
-    def bury_the_dead(self, taken: set[UUID]) -> set[str]:
-        """Suspects with too many deaths go until one is found that may live; which ties go first is free.
-
-        Answers the bounded carriers among theirs: the room that this made is seen by the next claim only.
-        """
-        late = set()
+    def bury_the_dead(self, taken: set[UUID], *, rescues: bool) -> dict[UUID, str]:
+        """Suspects with too many deaths go until one is found that may live; which ties go first is free. Answers whom it hit."""
         letters = self.run("SELECT message_id FROM statesvc.dead_letter WHERE cause = 'worker_died' AND resolved_at IS NULL")
-        for message_id in {m for (m,) in letters} - set(self.buried):
+        buried = dict.fromkeys({m for (m,) in letters} - set(self.buried), "worker_died")
+        for message_id in buried:
             message = self.waiting.pop(message_id)
             assert message.attempts - message.retries >= DEATHS_MAX
             assert message.leased
             self.attempts[message_id, message.attempts, "lease_ended"] += 1
-            self.buried[message_id] = "worker_died"
-            late |= {message.carrier_id} if self.bounds[message.carrier_id] is not None else set()
+        self.buried |= buried
         for message_id in taken:
             assert self.waiting[message_id].attempts - self.waiting[message_id].retries < DEATHS_MAX
-        if not taken:
-            assert not self.ended(but_not_parked=late), "somebody waits for rescue"
-        return late
+        if rescues and not taken:
+            assert not self.ended(), "somebody waits for rescue"
+        return buried
 
-    def ended(self, *, but_not_parked: set[str] | frozenset[str] = frozenset()) -> list[UUID]:
+    def ended(self) -> list[UUID]:
         """Leases that ended and what is parked, as far as it may be claimed now. A lease that is taken over adds none in flight."""
         return [
             m
@@ -185,7 +190,7 @@ class Protocol(RuleBasedStateMachine):
             if message.token
             and message.available_at <= self.now
             and message.carrier_id not in self.held
-            and (message.leased or (message.carrier_id not in but_not_parked and self.within_bound(message.carrier_id, [m])))
+            and (message.leased or self.within_bound(message.carrier_id, [m]))
         ]
 
     def ready(self, carrier_id: str) -> list[UUID]:

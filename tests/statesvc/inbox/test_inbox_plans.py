@@ -57,6 +57,24 @@ async def test_a_claim_reads_as_much_beside_a_large_backlog_as_beside_a_small_on
         assert through_indexes <= small[1] + 64 * (claims + 1), "beside the leases of its own carrier, which are counted"
 
 
+async def _read_of_a_backlog_that_came_after_the_plan(inbox: Any) -> int:
+    await inbox.connection.execute("DELETE FROM statesvc.inbox")
+    async with await AsyncConnection.connect(inbox.database.owner_dsn, autocommit=True) as owner:
+        await owner.execute("VACUUM ANALYZE statesvc.inbox")
+    assert await inbox.rows(CLAIM, "any", False) == []
+    await _fill(inbox, "c7", 20_000)
+    return sum(await _rows_read(inbox))
+
+
+async def test_a_claim_that_was_planned_for_an_empty_queue_reads_no_whole_backlog(inbox: Any) -> None:
+    await inbox.connection.execute(LANES)
+    assert await _read_of_a_backlog_that_came_after_the_plan(inbox) <= 1_000
+    by_statistics = "ALTER FUNCTION statesvc.claim(text, int, interval, text, bigint, boolean, boolean, text[], boolean)"
+    for name in ("enable_seqscan", "enable_bitmapscan", "enable_sort", "enable_incremental_sort"):
+        await inbox.as_owner(f"{by_statistics} RESET {name}")
+    assert await _read_of_a_backlog_that_came_after_the_plan(inbox) > 10_000, "this is what the settings of the function are for"
+
+
 async def test_a_foreign_claim_passes_what_others_handed_over_or_declined_once(inbox: Any) -> None:
     await inbox.connection.execute("INSERT INTO statesvc.lane (carrier_id) VALUES ('ups')")
     await _fill(inbox, "ups", 20_000, stage="declined")

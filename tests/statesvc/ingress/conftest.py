@@ -15,12 +15,13 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from events.carriers.carrier import Ack, Basic, Carrier, Hmac, OAuthToken, RsaSha256, SharedHeader, UrlToken
 from events.keyring import Keyring
 from events.sealing import MasterKeys, SealingKey
+from statesvc.carrier_settings import read_webhook_secrets
 from statesvc.database.pool import Pool, PoolLimits, make_pool
 from statesvc.http.app import Server, build_app
 from statesvc.http.keys import Keys
 from statesvc.ingress.build import build_ingress
 from statesvc.ingress.group_commit import GroupCommit
-from statesvc.settings import load_settings, read_webhook_secrets
+from statesvc.settings import load_settings
 from statesvc.telemetry.metrics import Telemetry
 
 LIMITS = PoolLimits(connections_max=4, acquire_seconds=0.5, statement_seconds=1, lock_seconds=1, idle_in_transaction_seconds=5)
@@ -48,8 +49,13 @@ CARRIERS = (
 
 
 class Wakes(list[str]):
-    def wake(self, channel: str) -> None:
+    def __init__(self) -> None:
+        super().__init__()
+        self.named: list[str | None] = []
+
+    def wake(self, channel: str, carrier_id: str | None = None) -> None:
         self.append(channel)
+        self.named.append(carrier_id)
 
 
 @dataclass

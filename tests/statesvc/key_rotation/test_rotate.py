@@ -13,12 +13,15 @@ from events.sealing import MasterKeys, SealError
 from statesvc.key_rotation import rotate as rotation
 from statesvc.key_rotation.rotate import Rotated, rotate
 from statesvc.keys import load_keyring
+from statesvc.notifier.outgoing import Login
+from statesvc.subscriptions.login import open_login, seal_login
 from statesvc.subscriptions.secret import Secret, open_secrets, seal_secrets
 from tests.statesvc.worker.log_check import check_log
 from tests.statesvc.worker.shop import Shop, shipment
 
 OLD = bytes(range(32))
 NEW = os.urandom(32)
+LOGIN = Login("user", "hunter2")
 
 
 @pytest.fixture
@@ -35,8 +38,9 @@ async def turn(shop: Shop, owner: AsyncConnection[Any]) -> Rotated:
 async def subscribe(shop: Shop, owner: AsyncConnection[Any]) -> tuple[UUID, Secret]:
     subscription_id, secret = uuid4(), Secret.fresh()
     await owner.execute(
-        "INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, url, sealed_secrets) VALUES (%s, now(), 'x', 'x', %s)",
-        (subscription_id, seal_secrets(shop.keyring, subscription_id, [secret])),
+        "INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, url, sealed_secrets, sealed_login)"
+        " VALUES (%s, now(), 'x', 'x', %s, %s)",
+        (subscription_id, seal_secrets(shop.keyring, subscription_id, [secret]), seal_login(shop.keyring, subscription_id, LOGIN)),
     )
     return subscription_id, secret
 
@@ -53,6 +57,7 @@ async def test_everything_opens_under_the_new_key_alone(shop: Shop, owner: Async
     assert await check_log(shop.connection, keyring) > 5
     sealed = await shop.value("SELECT sealed_secrets FROM statesvc.subscription")
     assert open_secrets(keyring, subscription_id, sealed) == (secret,)
+    assert open_login(keyring, subscription_id, await shop.value("SELECT sealed_login FROM statesvc.subscription")) == LOGIN
     with pytest.raises(SealError, match="does not hold it"):
         await load_keyring(shop.connection, MasterKeys([OLD]))
     assert await shop.value("SELECT count(*) FROM statesvc.action WHERE verb = 'rotate_master_key'") == 2

@@ -13,7 +13,7 @@ from events.checkpoint import Checkpoint, open_checkpoint
 from events.entry import Source, attempt_document, leaf
 from events.event import Moment, Place, Raw, Reading
 from events.identity import identify
-from events.keyring import Keyring
+from events.keyring import Keyring, attempt_context
 from events.log.actions import record_action
 from events.log.batch import tick, write_batch
 from events.sealing import MasterKeys, SealingKey, commitment, salted
@@ -22,7 +22,7 @@ from events.vocabulary import Kind, Status, TimePrecision, TzSource
 from statesvc.keys import load_keyring
 from statesvc.log.checkpoints import Head, latest_head
 from statesvc.log.signing_keys import read_keys
-from statesvc.notifier.evidence import attempt_context, attempt_part
+from statesvc.notifier.evidence import attempt_part
 from statesvc.sealer.lead import Publication, publish, signers_of, take_stock
 from statesvc.sealer.seal import seal
 from statesvc.worker.apply import apply

@@ -25,8 +25,8 @@ from statesvc.keys import load_keyring
 from statesvc.notifier.addresses import parse_networks
 from statesvc.notifier.loop import Limits, Notifier
 from statesvc.notifier.outbox import Change, write_notifications
-from statesvc.notifier.sending import Sender
 from statesvc.notifier.surroundings import Surroundings
+from statesvc.notifier.targets import Targets
 from statesvc.subscriptions import store
 from statesvc.subscriptions.secret import Secret
 from statesvc.telemetry.metrics import Telemetry
@@ -188,8 +188,8 @@ class World:
         """A running notifier, stopped at the end."""
         listener, telemetry = Listener(self.database.service_dsn, [OUTBOX]), Telemetry()
         await listener.start()
-        async with Sender(allowed=LOOPBACK, total_seconds=limits.pop("total_seconds", 15)) as sender:
-            around = Surroundings(pool=self.pool, keyring=self.keyring, listener=listener, telemetry=telemetry, sender=sender)
+        async with Targets(allowed=LOOPBACK, total_seconds=limits.pop("total_seconds", 15)) as targets:
+            around = Surroundings(pool=self.pool, keyring=self.keyring, listener=listener, telemetry=telemetry, targets=targets)
             notifier = Notifier(around, worker="notifier-1", limits=Limits(grace_seconds=grace_seconds, **limits))
             running = asyncio.create_task(notifier.run())
             try:

@@ -10,8 +10,8 @@ from statesvc.database.pool import PoolLimits, make_pool
 from statesvc.keys import load_keyring
 from statesvc.notifier.addresses import parse_networks
 from statesvc.notifier.loop import Limits, Notifier
-from statesvc.notifier.sending import Sender
 from statesvc.notifier.surroundings import Surroundings
+from statesvc.notifier.targets import Targets
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.wakeup.channels import OUTBOX
 from statesvc.wakeup.listener import Listener
@@ -23,8 +23,8 @@ async def main(dsn: str, master_key: str) -> None:
         keyring = await load_keyring(connection, MasterKeys([bytes.fromhex(master_key)]))
     listener = Listener(dsn, [OUTBOX])
     await listener.start()
-    async with make_pool(dsn, name="notifier process", limits=limits) as pool, Sender(allowed=parse_networks(["127.0.0.0/8"])) as sender:
-        around = Surroundings(pool=pool, keyring=keyring, listener=listener, telemetry=Telemetry(), sender=sender)
+    async with make_pool(dsn, name="notifier process", limits=limits) as pool, Targets(allowed=parse_networks(["127.0.0.0/8"])) as targets:
+        around = Surroundings(pool=pool, keyring=keyring, listener=listener, telemetry=Telemetry(), targets=targets)
         await Notifier(around, worker="notifier-process", limits=Limits()).run()
 
 

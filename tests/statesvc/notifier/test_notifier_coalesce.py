@@ -13,10 +13,10 @@ from aiohttp import web
 from hypothesis import given
 from psycopg import AsyncConnection
 
+from events.keyring import attempt_context
 from events.sealing import unsalted
 from statesvc.notifier.body import Gap, Notification, body_of
 from statesvc.notifier.coalesce import Coalescer, Waiting, collapses, overfull
-from statesvc.notifier.evidence import attempt_context
 from statesvc.notifier.upkeep import BacklogBound
 from statesvc.subscriptions import store
 

@@ -11,9 +11,10 @@ from uuid import uuid4
 import orjson
 import pytest
 from aiohttp import web
+from standardwebhooks.webhooks import WebhookVerificationError
 
+from events.keyring import attempt_context
 from events.sealing import commitment, unsalted
-from statesvc.notifier.evidence import attempt_context
 from statesvc.notifier.schedule import ATTEMPTS_MAX, DELAYS_SECONDS
 from statesvc.subscriptions import store
 
@@ -222,6 +223,8 @@ async def test_a_rotation_signs_with_both_secrets_until_the_grace_is_over(world:
         await world.wake()
         await until(lambda: len(receiver.received) == 2)
         receiver.received[1].verify(new)
+        with pytest.raises(WebhookVerificationError):
+            receiver.received[1].verify(old)
         assert " " not in receiver.received[1].headers["webhook-signature"]
 
 

@@ -11,8 +11,8 @@ from statesvc.notifier.limiter.permits import FORGOTTEN_AFTER_SECONDS, Permits
 from statesvc.notifier.limiter.signal import Signal
 from statesvc.notifier.limiter.subscription import End
 from statesvc.notifier.limiter_board import LimiterBoard
-from statesvc.notifier.sending import Sender
 from statesvc.notifier.surroundings import Surroundings
+from statesvc.notifier.targets import Targets
 from statesvc.subscriptions.limiter import Limiter, read_limiter
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.wakeup.listener import Listener
@@ -29,7 +29,7 @@ def board(world: Any, permits: Permits, *, worker: str = "notifier-1") -> Limite
         keyring=world.keyring,
         listener=Listener(world.database.service_dsn, []),
         telemetry=Telemetry(),
-        sender=Sender(),
+        targets=Targets(),
     )
     return LimiterBoard(around, permits, DatabaseClock(), worker=worker)
 

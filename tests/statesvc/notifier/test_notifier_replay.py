@@ -13,11 +13,11 @@ def order(*ids: int) -> Order:
     return Order(wanted=Filter(), ids=ids, carriers=frozenset(), actor="tester", why="their server is back", run_id=uuid4())
 
 
-async def exhaust(world: Any, until: Any) -> int:
-    """One notification tried once, and with that for the last time; answers its letter."""
+async def exhaust(world: Any, until: Any, *, told_before: int = 0) -> int:
+    """One notification tried once, and with that for the last time; answers its letter. `told_before`: attempts of earlier replays."""
     shipment_id, _ = await world.shipment()
     await world.tell(shipment_id, 1)
-    await world.connection.execute("UPDATE statesvc.outbox SET attempts = %s", (ATTEMPTS_MAX - 1,))
+    await world.connection.execute("UPDATE statesvc.outbox SET attempts = %s, earlier_attempts = %s", (ATTEMPTS_MAX - 1, told_before))
     world.receiver.statuses(503)
     letters = "SELECT dead_letter_id FROM statesvc.dead_letter WHERE resolved_at IS NULL"
     async with world.notifier():
@@ -62,8 +62,16 @@ async def test_it_can_give_up_again_and_is_a_new_letter(world: Any, until: Any) 
     ((second,),) = await world.rows("SELECT dead_letter_id FROM statesvc.dead_letter WHERE resolved_at IS NULL")
     assert await verdicts(world.connection, [first]) == {first: Verdict.BURIED}
     assert await put_back(world.connection, order(second), [second]) == {second: None}
-    # the last life was charged one claim that was never sent
-    assert await world.rows("SELECT earlier_attempts, attempts FROM statesvc.outbox") == [(2 * ATTEMPTS_MAX + 1, 0)]
+    # the last life was charged claims of which none was sent
+    assert await world.rows("SELECT earlier_attempts, attempts FROM statesvc.outbox") == [(ATTEMPTS_MAX, 0)]
+
+
+async def test_attempts_are_numbered_on_from_the_log_though_not_all_of_them_ended_in_letters(world: Any, until: Any) -> None:
+    await world.subscribe()
+    letter_id = await exhaust(world, until, told_before=7)
+    assert [number for _, _, number in await world.attempts()] == [7 + ATTEMPTS_MAX]
+    await put_back(world.connection, order(letter_id), [letter_id])
+    assert await world.rows("SELECT earlier_attempts, attempts FROM statesvc.outbox") == [(7 + ATTEMPTS_MAX, 0)]
 
 
 async def test_nobody_is_told_who_does_not_want_to_know_any_more(world: Any, until: Any) -> None:

@@ -13,8 +13,9 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.test_utils import TestServer
 
 from statesvc.notifier.addresses import parse_networks
+from statesvc.notifier.answer import RESPONSE_BYTES_MAX, Answer
 from statesvc.notifier.outcome import Outcome
-from statesvc.notifier.sending import RESPONSE_BYTES_MAX, Answer, Sender
+from statesvc.notifier.sending import Sender
 
 LOOPBACK = parse_networks(["127.0.0.0/8"])
 HEADERS = {"webhook-id": "n1-00"}

@@ -9,6 +9,7 @@ from uuid import UUID
 import pytest
 from psycopg import AsyncConnection
 
+from statesvc.log_archive.reading import LogArchive
 from statesvc.rebuild import run as rebuild_run
 from statesvc.rebuild.drift import MISSING, UNFOUNDED, Drift
 from statesvc.rebuild.keyspace import EVENT_BYTES, SLICE_EVENTS, slices
@@ -110,13 +111,13 @@ async def test_an_append_that_began_before_and_commits_after_the_reading_is_not_
 async def test_what_changes_while_it_runs_is_folded_again(shop: Shop, monkeypatch: pytest.MonkeyPatch, is_noted: bool) -> None:  # noqa: FBT001
     await tell_stories(shop, 10)
 
-    async def meanwhile(connection: Any) -> None:
+    async def meanwhile(connection: Any, archive: LogArchive) -> None:
         await shop.say({"number": "P1", "status": "delivered", "minute": 950})
         await shop.say({"number": "NEW", "status": "picked_up"})
         if not is_noted:
             # the variant without notes loses what came
             await shop.as_owner("TRUNCATE statesvc.shipment_touched")
-        await catch_up(connection)
+        await catch_up(connection, archive)
 
     monkeypatch.setattr(rebuild_run, "catch_up", meanwhile)
     await task(shop).rebuild()

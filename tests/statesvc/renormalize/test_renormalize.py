@@ -1,8 +1,11 @@
 """History read again: corrections that point to the old, an effect like the right reading's, and nothing a second time."""
 
+import asyncio
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
+
+from psycopg import AsyncConnection
 
 from events.reading.meanings import UNMAPPED, Meaning
 from events.vocabulary import Kind, Status
@@ -11,6 +14,8 @@ from statesvc.renormalize.plan import Report, plan_unread
 from statesvc.renormalize.run import Task, renormalize
 from statesvc.rollouts.dial import Dial, set_dial
 from statesvc.rollouts.mapping import add_mapping
+from statesvc.worker.apply import apply_claimed
+from statesvc.worker.reading import Read, read_message
 from tests.statesvc.rollouts.planted import CARRIER, MISREAD
 from tests.statesvc.worker.log_check import check_log
 from tests.statesvc.worker.shop import CARRIER_ID, Shop, says, shipment
@@ -118,6 +123,26 @@ async def test_a_mapping_is_in_effect_at_the_next_claim_and_one_run_reads_the_ol
     await add_mapping(shop.connection, (CARRIER_ID, "T", "NEW"), None, why="it was wrong", actor="tester")
     await shop.say({"number": "A4", "kind": "unmapped", "code": "NEW"})
     assert await status(shop, "A4") == "unknown"
+
+
+async def test_what_a_worker_appends_that_did_not_know_the_code_yet_is_read_too(shop: Shop) -> None:
+    await shop.say({"number": "A1", "kind": "unmapped", "code": "NEW"})
+    await shop.push(says({"number": "LATE", "kind": "unmapped", "code": "NEW"}))
+    messages = await shop.claim()
+    stale = [read_message(message, keyring=shop.keyring, carriers={CARRIER_ID: CARRIER}) for message in messages]
+    await add_mapping(shop.connection, (CARRIER_ID, "T", "NEW"), Meaning(Kind.SCAN, Status.LOST), why="", actor="tester")
+    dsn = shop.database.service_dsn
+    async with await AsyncConnection.connect(dsn, autocommit=True) as late, await AsyncConnection.connect(dsn, autocommit=True) as own:
+        async with late.transaction():
+            reads = [read for read in stale if isinstance(read, Read)]
+            # it has joined the open letter, and commits only after that was resolved
+            await apply_claimed(late, shop.keyring, reads, token=messages[0].token, worker="worker-2")
+            running = asyncio.create_task(again(replace(shop, connection=own)))
+            await shop.until("SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NULL", 0)
+            await asyncio.sleep(0.1)
+            assert not running.done()
+        assert (await running).corrected == 2
+    assert await status(shop, "LATE") == "lost"
 
 
 async def test_without_its_message_an_event_is_read_by_its_raw_fields_or_reported(shop: Shop) -> None:

@@ -20,6 +20,7 @@ from statesvc.http.app import build_app
 from statesvc.http.key_store import create_key
 from statesvc.http.keys import Keys
 from statesvc.http.scope import Scope
+from statesvc.log_archive.reading import LogArchive
 from statesvc.sse.routes import routes
 from statesvc.sse.streams import Bounds, Streams
 from statesvc.telemetry.metrics import Telemetry
@@ -130,6 +131,7 @@ def staged(database: Any) -> StageMaker:
         keys = Keys(opened)
         streams = Streams(
             pool(opened),
+            archive=LogArchive(None),
             keys=keys,
             listener=listener,
             woken=listener.event(SEALED),

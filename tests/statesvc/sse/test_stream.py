@@ -114,7 +114,7 @@ async def test_the_data_keeps_its_contract_and_says_where_the_log_has_it(stage: 
         "tracking_number": "1z 1",
         "from": "unknown",
         "to": "delivered",
-        "occurred_at": "2026-03-01T08:00:00+00:00",
+        "occurred_at": "2026-03-01T08:01:00+00:00",
         "sequence": 2,
     }
     assert str(block.data["log_index"]) == block.id

@@ -16,6 +16,7 @@ from events.sealing import MasterKeys, SealingKey, unsalted
 from events.vocabulary import Verdict
 from statesvc.database.pool import Pool, PoolLimits, make_pool
 from statesvc.keys import load_keyring
+from statesvc.log_archive.reading import LogArchive
 from statesvc.submission.submit import Held, Submitted, submit
 
 LIMITS = PoolLimits(connections_max=8, acquire_seconds=5, statement_seconds=10, lock_seconds=5, idle_in_transaction_seconds=10)
@@ -37,7 +38,7 @@ class Desk:
 
     async def submit(self, *lines: bytes) -> Submitted | Held:
         events: list[Event] = [read_line(line) for line in lines]
-        return await submit(self.pool, self.keyring, events, body=b"\n".join(lines), writer="api-1")
+        return await submit(self.pool, self.keyring, events, body=b"\n".join(lines), writer="api-1", archive=LogArchive(None))
 
     async def verdicts(self, *lines: bytes) -> list[Verdict]:
         submitted = await self.submit(*lines)

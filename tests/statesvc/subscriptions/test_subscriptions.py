@@ -1,90 +1,21 @@
 """`/v1/subscriptions` over HTTP, against a real database."""
 
-import base64
-import contextlib
-import os
-from collections.abc import AsyncIterator
 from typing import Any
 from uuid import uuid4
 
 import orjson
 import pytest
-from aiohttp import ClientResponse, web
-from aiohttp.test_utils import TestClient, TestServer
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-from psycopg import AsyncConnection
-from standardwebhooks.webhooks import Webhook
 
-from events.sealing import MasterKeys
-from statesvc.database.pool import PoolLimits, make_pool
-from statesvc.http.app import build_app
 from statesvc.http.key_store import create_key
-from statesvc.http.keys import Keys
 from statesvc.http.openapi import build_document
 from statesvc.http.paging import encode_cursor
 from statesvc.http.scope import Scope
-from statesvc.keys import load_keyring
+from statesvc.log_archive.reading import LogArchive
 from statesvc.notifier.addresses import parse_networks
-from statesvc.notifier.sending import Sender
 from statesvc.subscriptions.routes import routes
 from statesvc.subscriptions.url import UrlRefusedError, checked_url
 from statesvc.wakeup.channels import OUTBOX
-
-LOOPBACK = parse_networks(["127.0.0.0/8"])
-URL = "https://subscriber.invalid/hook"
-LIMITS = PoolLimits(connections_max=2, acquire_seconds=2, statement_seconds=5, lock_seconds=2, idle_in_transaction_seconds=5)
-
-
-class Wakes:
-    """Remembers which channels were woken."""
-
-    def __init__(self) -> None:
-        self.channels: list[str] = []
-
-    def wake(self, channel: str) -> None:
-        self.channels.append(channel)
-
-
-class Api:
-    """The calls, with a key of scope `subscriptions`."""
-
-    def __init__(self, client: TestClient[Any, Any], key: str, wakes: Wakes, connection: AsyncConnection[Any]) -> None:
-        self.client, self.key, self.wakes, self.connection = client, key, wakes, connection
-
-    async def __call__(self, method: str, path: str = "", body: Any = None, **query: Any) -> tuple[int, Any]:
-        response: ClientResponse = await self.client.request(
-            method,
-            f"/v1/subscriptions{path}",
-            json=body,
-            params=query,
-            headers={"Authorization": f"Bearer {self.key}"},
-        )
-        text = await response.read()
-        return response.status, orjson.loads(text) if text else None
-
-    async def make(self, **wish: Any) -> Any:
-        status, made = await self("POST", body={"url": URL, **wish})
-        assert status == 201, made
-        return made
-
-    async def rows(self, query: str) -> list[Any]:
-        return list(await (await self.connection.execute(query)).fetchall())
-
-
-@pytest.fixture
-async def api(database: Any) -> AsyncIterator[Api]:
-    async with (
-        await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection,
-        make_pool(database.service_dsn, name="subscriptions test", limits=LIMITS) as pool,
-        Sender(allowed=LOOPBACK, total_seconds=2) as sender,
-    ):
-        keyring = await load_keyring(connection, MasterKeys([os.urandom(32)]))
-        _, key = await create_key(connection, name="test", scopes=[Scope.SUBSCRIPTIONS], created_by="test")
-        wakes = Wakes()
-        calls = routes(pool=pool, keyring=keyring, waker=wakes, sender=sender, allowed=LOOPBACK)
-        async with TestClient(TestServer(build_app(calls, keys=Keys(pool)))) as client:
-            yield Api(client, key, wakes, connection)
+from tests.statesvc.subscriptions.conftest import LOOPBACK, URL, Api, Wakes
 
 
 async def test_a_contracted_rate_and_coalescing_are_set_changed_and_bounded(api: Api) -> None:
@@ -143,13 +74,13 @@ async def test_a_wish_that_breaks_the_contract_names_the_place(api: Api, wish: d
 
 async def test_plain_http_is_for_allowed_networks_only() -> None:
     for url in ("http://127.0.0.1:9000/hook", "http://localhost:9000/hook", "https://127.0.0.1/"):
-        assert await checked_url(url, parse_networks(["127.0.0.0/8", "::1/128"])) == url
+        assert await checked_url(url, parse_networks(["127.0.0.0/8", "::1/128"])) == (url, None)
     for url in ("http://127.0.0.1/", "http://localhost/"):
         with pytest.raises(UrlRefusedError):
             await checked_url(url, ())
     with pytest.raises(UrlRefusedError, match="https"):
         await checked_url("http://8.8.8.8/", LOOPBACK)
-    assert await checked_url("https://8.8.8.8/hook#part", ()) == "https://8.8.8.8/hook"
+    assert await checked_url("https://8.8.8.8/hook#part", ()) == ("https://8.8.8.8/hook", None)
 
 
 async def test_the_list_is_paged_oldest_first(api: Api) -> None:
@@ -236,85 +167,6 @@ async def test_every_change_is_an_action_in_the_log_without_the_secret_or_the_pa
     assert not any(b"whsec" in canonical or b"token" in canonical for _, canonical in actions)
 
 
-@pytest.fixture
-async def heard() -> AsyncIterator[tuple[str, list[tuple[dict[str, str], bytes]]]]:
-    """A subscriber that answers 500: its URL, and what it got."""
-    got: list[tuple[dict[str, str], bytes]] = []
-
-    async def hook(request: web.Request) -> web.StreamResponse:
-        got.append((dict(request.headers), await request.read()))
-        return web.Response(status=500)
-
-    app = web.Application()
-    app.router.add_post("/hook", hook)
-    async with TestServer(app, host="127.0.0.1") as server:
-        yield f"http://127.0.0.1:{server.port}/hook", got
-
-
-async def test_a_test_is_sent_once_signed_with_both_secrets_and_leaves_no_trace(api: Api, heard: Any) -> None:
-    url, got = heard
-    made = await api.make(url=url)
-    _, rotated = await api("POST", f"/{made['id']}/rotate-secret")
-    status, result = await api("POST", f"/{made['id']}/test")
-    assert (status, result["outcome"], result["status_code"]) == (200, "refused", 500)
-    ((headers, body),) = got
-    for secret in (made["secret"], rotated["secret"]):
-        assert Webhook(secret).verify(body, headers)["type"] == "subscription.test"
-    assert headers["webhook-id"] == result["webhook_id"]
-    for table in ("notification", "outbox", "attempt", "dead_letter"):
-        assert await api.rows(f"SELECT FROM statesvc.{table}") == []
-    assert (await api("GET", f"/{made['id']}"))[1]["state"] == "active"
-
-
-def verifies(shown: str, headers: dict[str, str], body: bytes) -> bool:
-    """Whether one of the Ed25519 signatures is of the public key, as Standard Webhooks 1.0.0 describes it."""
-    key = Ed25519PublicKey.from_public_bytes(base64.b64decode(shown.removeprefix("whpk_")))
-    content = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
-    for signature in headers["webhook-signature"].split():
-        version, _, encoded = signature.partition(",")
-        if version == "v1a":
-            with contextlib.suppress(InvalidSignature):
-                key.verify(base64.b64decode(encoded), content)
-                return True
-    return False
-
-
-async def test_ed25519_signs_with_a_key_whose_public_half_is_always_shown_also_through_a_rotation(api: Api, heard: Any) -> None:
-    url, got = heard
-    made = await api.make(url=url, signature="ed25519")
-    (first,) = made["public_keys"]
-    assert (made["secret"], made["signature"], first[:5]) == (None, "ed25519", "whpk_")
-    assert (await api("GET", f"/{made['id']}"))[1]["public_keys"] == [first]
-    await api("POST", f"/{made['id']}/test")
-    assert verifies(first, *got[0])
-    headers, body = got[0]
-    assert not verifies(first, headers, body + b" ")
-    _, rotated = await api("POST", f"/{made['id']}/rotate-secret")
-    second = rotated["public_keys"][0]
-    assert (rotated["public_keys"], second != first) == ([second, first], True)
-    await api("POST", f"/{made['id']}/test")
-    assert verifies(first, *got[1])
-    assert verifies(second, *got[1])
-    _, ended = await api("POST", f"/{made['id']}/rotate-secret", grace_hours=0)
-    assert len(ended["public_keys"]) == 1
-    await api("POST", f"/{made['id']}/test")
-    assert not verifies(second, *got[2])
-    assert verifies(ended["public_keys"][0], *got[2])
-
-
-async def test_a_rotation_may_go_from_one_kind_of_signature_to_the_other_with_both_meanwhile(api: Api, heard: Any) -> None:
-    url, got = heard
-    made = await api.make(url=url)
-    _, rotated = await api("POST", f"/{made['id']}/rotate-secret", signature="ed25519")
-    assert (rotated["signature"], rotated["secret"]) == ("ed25519", None)
-    await api("POST", f"/{made['id']}/test")
-    headers, body = got[0]
-    assert Webhook(made["secret"]).verify(body, headers)["type"] == "subscription.test"
-    assert verifies(rotated["public_keys"][0], headers, body)
-    _, again = await api("POST", f"/{made['id']}/rotate-secret")
-    assert again["signature"] == "ed25519", "it stays of its kind"
-
-
 async def test_shipments_are_watched_in_any_spelling(api: Api) -> None:
     made = await api.make(shipments=[{"carrier_id": "ups", "tracking_number": "1z 99-1"}])
     assert made["shipments"] == [{"carrier_id": "ups", "tracking_number": "1Z991"}]
@@ -343,16 +195,6 @@ async def test_personal_fields_take_the_scope_pii_and_are_recorded(api: Api) -> 
     moved = await api("PATCH", f"/{made['id']}", {"url": "https://elsewhere.invalid/"})
     assert moved[1]["code"] == "missing_scope", "nobody leads personal fields elsewhere who may not read them"
     assert (await api("PATCH", f"/{made['id']}", {"pii": False}))[1]["pii"] is False
-
-
-async def test_a_rotation_without_grace_ends_the_former_secret_now(api: Api, heard: Any) -> None:
-    url, got = heard
-    made = await api.make(url=url)
-    status, rotated = await api("POST", f"/{made['id']}/rotate-secret", grace_hours=0)
-    assert (status, rotated["secret"] != made["secret"]) == (200, True)
-    await api("POST", f"/{made['id']}/test")
-    assert len(got[0][0]["webhook-signature"].split()) == 1
-    assert (await api("POST", f"/{made['id']}/rotate-secret", grace_hours=1000))[0] == 422
 
 
 async def test_attempts_are_listed_newest_first_and_paged(api: Api) -> None:
@@ -399,6 +241,6 @@ async def test_the_calls_take_the_scope_subscriptions(api: Api) -> None:
 
 
 def test_the_calls_have_a_contract() -> None:
-    calls = routes(pool=None, keyring=None, waker=Wakes(), sender=None, allowed=())  # type: ignore[arg-type]
+    calls = routes(pool=None, keyring=None, waker=Wakes(), targets=None, allowed=(), archive=LogArchive(None))  # type: ignore[arg-type]
     document = build_document(calls, version="0")
     assert "/v1/subscriptions/{subscription_id}/rotate-secret" in document["paths"]

@@ -52,7 +52,7 @@ async def sealed_story(database: Any) -> AsyncIterator[Story]:
 
 
 def verify(database: Any, **options: Any) -> Report:
-    access = Access(dsn=database.service_dsn, master_keys=options.pop("master_keys", MASTER_KEYS))
+    access = Access(dsn=database.service_dsn, master_keys=options.pop("master_keys", MASTER_KEYS), archive=options.pop("archive", None))
     return Verification(Order(access=access, **options), lambda *_: None).run()
 
 

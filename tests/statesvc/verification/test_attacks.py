@@ -16,7 +16,7 @@ from events.checkpoint import Checkpoint, NoteSigner
 from events.log.batch import write_batch
 from statesvc.log.kept import tree_root
 from statesvc.log.signing_keys import read_keys
-from statesvc.verification import chain, entries, parts, run, tree
+from statesvc.verification import chain, examination, parts, run, tree
 from tests.statesvc.log.story import Story
 from tests.statesvc.verification.attack import attack, attacker, places, sealed_story, verify
 
@@ -309,7 +309,7 @@ async def test_a_round_that_is_dated_back_whole_is_found_by_its_signature(databa
 @pytest.mark.parametrize(
     ("module", "check", "change"),
     [
-        (entries, "_wrong_columns", "UPDATE statesvc.event SET status = 'lost' WHERE version = 3"),
+        (examination, "_wrong_columns", "UPDATE statesvc.event SET status = 'lost' WHERE version = 3"),
         (parts.Parts, "fault", "UPDATE statesvc.event SET sealed_part = '\\x00' WHERE version = 3"),
         (tree, "_rounds", "UPDATE statesvc.sealed_batch SET sealed_at = sealed_at + interval '1 microsecond' WHERE batch_id = 3"),
         (tree, "_subtrees", "UPDATE statesvc.subtree SET hash = sha256('x')"),
@@ -341,9 +341,13 @@ def test_the_sum_of_a_chain_does_not_depend_on_the_order_but_on_every_link() -> 
         sums = chain.Sums()
         chain.add_head(sums, "0001", 3, hashes[2])
         chain.add_head(sums, "0002", 1, hashes[3])
-        for shipment_id, version, leaf_hash, previous_hash in wanted:
-            chain.add_event(sums, shipment_id, version, leaf_hash=leaf_hash, previous_hash=previous_hash.hex())
-        return chain.suspicious(sums)
+        links = [(shipment_id, version, leaf_hash, previous.hex()) for shipment_id, version, leaf_hash, previous in wanted]
+        together, apart = chain.Sums(sums), chain.Sums(sums)
+        chain.add_events(together, links)
+        for link in links:
+            chain.add_events(apart, [link])
+        assert {part: rest for part, rest in together.items() if rest} == {part: rest for part, rest in apart.items() if rest}
+        return chain.suspicious(together)
 
     assert rest(*links, *other) == rest(*other, *links[::-1]) == []
     for broken in (

@@ -8,6 +8,9 @@ from psycopg import AsyncConnection
 
 from statesvc.log.signing_keys import retire, rotate
 from statesvc.verification import entries, moment, run, tree
+from statesvc.verification.archived import Archived
+from statesvc.verification.batches import Stretch
+from statesvc.verification.chain import suspicious
 from statesvc.verification.processes import connect
 from tests.statesvc.log.story import MASTER, scan, story
 from tests.statesvc.verification.attack import attack, places, sealed_story, verify
@@ -50,6 +53,23 @@ async def test_several_processes_find_the_same(database: Any) -> None:
         found = places(verify(database, processes=2))
         assert found == places(verify(database))
         assert len(found) > 4
+
+
+async def test_looking_at_entries_one_by_one_finds_the_same_as_all_at_once(database: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with sealed_story(database) as log:
+        await log.parcel("1Z0009")
+        with connect(database.service_dsn) as connection:
+            seen = moment.look(connection)
+            stretch = Stretch(low=0, high=10_000, sealed_below=seen.size, waiting=seen.waiting)
+            at_once = entries.check_stretch(connection, stretch, MASTER, Archived(None, []))
+            monkeypatch.setattr(entries, "_sound", lambda *_: None)
+            one_by_one = entries.check_stretch(connection, stretch, MASTER, Archived(None, []))
+        assert at_once.faults == one_by_one.faults == []
+        assert (at_once.entries, at_once.events) == (one_by_one.entries, one_by_one.events)
+        sums = seen.sums.copy()
+        sums.update(one_by_one.sums)
+        assert suspicious(sums) == []
+        assert {part: rest for part, rest in at_once.sums.items() if rest} == {part: rest for part, rest in one_by_one.sums.items() if rest}
 
 
 async def test_many_stretches_make_one_log(database: Any, monkeypatch: pytest.MonkeyPatch) -> None:

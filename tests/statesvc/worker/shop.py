@@ -82,7 +82,7 @@ class Shop:
 
     async def claim(self, limit: int = 64, *, lease_seconds: float = 30) -> list[Message]:
         asked = Claim(worker=self.workshop.worker, limit=limit, lease_seconds=lease_seconds, bytes_max=4 << 20, sweep=True)
-        return await claim(self.connection, asked)
+        return (await claim(self.connection, asked)).messages
 
     async def process(self, messages: list[Message], *, lease_seconds: float = 30) -> int:
         return await process(self.workshop, messages, lease_ends=time.monotonic() + lease_seconds)

@@ -2,10 +2,12 @@
 
 import asyncio
 import itertools
+import time
 from typing import Any
 
 import pytest
 
+from statesvc.inbox.claim import Outlook, outlook
 from statesvc.wakeup.channels import INBOX
 from statesvc.wakeup.listener import Listener
 from statesvc.wakeup.waker import Waker
@@ -136,6 +138,27 @@ async def test_the_loop_works_when_woken_and_stops_without_a_lease(shop: Shop) -
     await waker.stop()
     assert await shop.value("SELECT count(*) FROM statesvc.inbox") == 0
     assert await check_log(shop.connection, shop.keyring) == 200
+
+
+async def test_however_often_it_is_woken_it_looks_ahead_but_once_a_second(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    listener, waker = Listener(shop.database.service_dsn, [INBOX]), Waker(shop.database.service_dsn)
+    looks: list[bool] = []
+
+    async def counted(connection: Any, *, ahead: bool) -> Outlook:
+        looks.append(ahead)
+        return await outlook(connection, ahead=ahead)
+
+    monkeypatch.setattr("statesvc.worker.loop.outlook", counted)
+    worker = _worker(shop, listener, waker)
+    began = time.monotonic()
+    running = asyncio.create_task(worker.run())
+    async with asyncio.timeout(20):
+        while len(looks) < 30:
+            listener.event(INBOX).set()
+            await asyncio.sleep(0.002)
+        worker.stop()
+        await running
+    assert 1 <= sum(looks) <= time.monotonic() - began + 1
 
 
 async def test_what_is_not_finished_within_the_grace_is_given_back_uncharged(shop: Shop) -> None:

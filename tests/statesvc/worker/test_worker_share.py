@@ -1,11 +1,11 @@
-"""How much is claimed at once: it grows with a backlog, and stays small while somebody quiet would wait behind it."""
+"""How much is claimed at once: it grows with a backlog, up to a time of the loop."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import uuid4
 
 from statesvc.inbox.claim import Message
-from statesvc.worker.share import QUIET_SECONDS, Growth, apart
+from statesvc.worker.share import BATCH_SECONDS, Growth, apart, loud
 
 ONE = Message(
     message_id=uuid4(),
@@ -41,12 +41,37 @@ def test_where_all_are_alike_nobody_goes_ahead() -> None:
     assert apart([]) == ([], [])
 
 
-def test_batches_grow_while_nobody_quiet_is_seen_and_for_some_seconds_not_after() -> None:
+def test_loud_is_who_sent_more_than_a_few() -> None:
+    assert loud(claimed(ups=17, gls=16, dpd=1)) == {"ups"}
+
+
+def test_batches_grow_with_the_backlog_and_shrink_with_it() -> None:
     growth = Growth(least=64, most=512)
     sizes = []
-    for now, quiet in ((0.0, False), (0.1, False), (0.2, False), (0.3, False), (0.4, True), (0.5, False), (0.4 + QUIET_SECONDS, False)):
-        growth.claimed(growth.size, quiet=quiet, now=now)
+    for messages in (64, 128, 256, 512, 512, 40, 40, 3):
+        growth.claimed(messages)
         sizes.append(growth.size)
-    assert sizes == [128, 256, 512, 512, 64, 64, 128]
-    growth.claimed(3, quiet=False, now=60.0)
-    assert growth.size == 64
+    assert sizes == [128, 256, 512, 512, 512, 256, 128, 64]
+
+
+def test_a_batch_takes_the_loop_for_its_time_and_no_longer_whatever_a_message_costs() -> None:
+    growth = Growth(least=64, most=512)
+    for _ in range(20):
+        growth.worked(growth.size, loop_seconds=growth.size * 400e-6)
+        growth.claimed(growth.size)
+    assert growth.size == round(BATCH_SECONDS / 400e-6)
+    for _ in range(20):
+        # histories of ten scans each
+        growth.worked(growth.size, loop_seconds=growth.size * 1e-3)
+        growth.claimed(growth.size)
+    assert growth.size == round(BATCH_SECONDS / 1e-3)
+    for _ in range(20):
+        growth.worked(growth.size, loop_seconds=growth.size * 1.0)
+        growth.claimed(growth.size)
+    assert growth.size == 16, "not one by one: a transaction has its own cost"
+
+
+def test_a_batch_of_a_few_says_nothing_about_the_cost_of_a_message() -> None:
+    growth = Growth(least=64, most=512)
+    growth.worked(1, loop_seconds=1.0)
+    assert growth.bound == 512

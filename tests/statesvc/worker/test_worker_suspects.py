@@ -58,3 +58,19 @@ async def test_attempts_are_counted_by_their_number(shop: Shop) -> None:
     told = shop.workshop.telemetry.exposition().decode()
     assert 'statesvc_messages_attempts_total{attempt="2",carrier="acme"} 3.0' in told
     assert 'statesvc_messages_attempts_total{attempt="1",carrier="acme"} 1.0' in told
+
+
+async def test_what_a_claim_buries_is_counted(shop: Shop) -> None:
+    await shop.push(says({"number": "S", "status": "in_transit"}))
+    for _ in range(5):
+        assert len(await shop.claim()) == 1
+        await shop.database.clock.advance(31)
+    listener, waker = Listener(shop.database.service_dsn, [INBOX]), Waker(shop.database.service_dsn)
+    worker = Worker(shop.workshop, listener=listener, woken=listener.event(INBOX), waker=waker, pace=Pace())
+    running = asyncio.create_task(worker.run())
+    async with asyncio.timeout(20):
+        await shop.until("SELECT count(*) FROM statesvc.dead_letter WHERE cause = 'worker_died'", 1)
+        worker.stop()
+        await running
+    told = shop.workshop.telemetry.exposition().decode()
+    assert 'statesvc_messages_buried_total{carrier="acme",cause="worker_died"} 1.0' in told

@@ -22,9 +22,18 @@ def test_2xx_is_well_and_5xx_408_and_429_are_overload_and_the_rest_says_nothing(
         (Outcome.UNREACHABLE, Signal.OVERLOADED),
         (Outcome.ADDRESS_REFUSED, Signal.REFUSED),
         (Outcome.UNSIGNED, Signal.REFUSED),
+        (Outcome.CLIENT_MISSING, Signal.REFUSED),
     ],
 )
 def test_no_answer_is_overload_unless_nothing_was_sent(outcome: Outcome, signal: Signal) -> None:
+    assert signal_of(outcome, None) is signal
+
+
+@pytest.mark.parametrize(
+    ("outcome", "signal"),
+    [(Outcome.NOT_STORED, Signal.OVERLOADED), (Outcome.UNROUTABLE, Signal.REFUSED), (Outcome.DENIED, Signal.REFUSED)],
+)
+def test_of_what_a_broker_answers_only_a_want_of_room_is_overload(outcome: Outcome, signal: Signal) -> None:
     assert signal_of(outcome, None) is signal
 
 

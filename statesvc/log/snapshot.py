@@ -1,0 +1,15 @@
+"""One moment of the log for a whole transaction."""
+
+from typing import Any, Final
+
+from psycopg import AsyncConnection
+
+_SNAPSHOT: Final = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_PARTITIONS: Final = "LOCK TABLE statesvc.event IN ACCESS SHARE MODE"
+"""An archived month leaves the tables by DDL, of which an older snapshot would see one half. No month leaves before the lock ends."""
+
+
+async def take_snapshot(connection: AsyncConnection[Any]) -> None:
+    """The first statements of the caller's transaction."""
+    await connection.execute(_SNAPSHOT)
+    await connection.execute(_PARTITIONS)

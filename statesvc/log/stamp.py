@@ -1,0 +1,130 @@
+"""RFC 3161 time stamps of signed heads: an authority outside says that it saw this very note, and when. Pure: no network, no clock.
+
+What is stamped is the note as it is published, byte for byte: `openssl ts -verify -data NOTE -in TOKEN -CAfile ROOT` checks it too.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from rfc3161_client import (
+    HashAlgorithm,
+    PKIStatus,
+    TimestampRequestBuilder,
+    TimeStampResponse,
+    VerificationError,
+    VerifierBuilder,
+    decode_timestamp_response,
+)
+
+TOKEN_BYTES_MAX: Final = 65_536
+_MALFORMED: Final = (ValueError, TypeError, x509.InvalidVersion, UnsupportedAlgorithm)
+_SHA256: Final = x509.ObjectIdentifier("2.16.840.1.101.3.4.2.1")
+
+
+class StampError(ValueError):
+    """Not a time stamp, not of this note, or not by an authority that is trusted; the message says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """The certificates by which stamps are believed: at least one root, and what leads to it."""
+
+    roots: tuple[x509.Certificate, ...]
+    intermediates: tuple[x509.Certificate, ...]
+
+    @classmethod
+    def parse(cls, pem: bytes) -> "Trust":
+        """Certificates in PEM, the authority's root among them. Raises StampError."""
+        try:
+            found = x509.load_pem_x509_certificates(pem)
+        except ValueError:
+            raise StampError("no certificates in PEM") from None
+        roots = tuple(each for each in found if each.issuer == each.subject)
+        if not roots:
+            raise StampError("the root certificate of the time stamping authority is missing (one that it issued to itself)")
+        return cls(roots, tuple(each for each in found if each not in roots))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stamp:
+    """What an authority vouches for. `authority`: the subject of the certificate that signed, as RFC 4514 writes it."""
+
+    stamped_at: datetime
+    authority: str
+    nonce: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Inquiry:
+    """What is sent to the authority, and the number that its answer must repeat."""
+
+    request: bytes
+    nonce: int
+
+
+def inquire(note: str) -> Inquiry:
+    """Asks for a stamp of this note."""
+    request = TimestampRequestBuilder().data(note.encode()).hash_algorithm(HashAlgorithm.SHA256).build()
+    if request.nonce is None:
+        raise StampError("a request without a nonce")
+    return Inquiry(request.as_bytes(), request.nonce)
+
+
+def read_stamp(token: bytes, note: str) -> Stamp:
+    """What a token says about this note, whoever signed it. Raises StampError."""
+    return _stamp(_decoded(token), note)
+
+
+def check_stamp(token: bytes, note: str, trust: Trust, *, nonce: int | None = None) -> Stamp:
+    """The same, signed by an authority that is trusted, and an answer to `nonce` where one is given. Raises StampError."""
+    answer = _decoded(token)
+    stamp = _stamp(answer, note)
+    if nonce is not None and stamp.nonce != nonce:
+        raise StampError("the stamp answers another request (its nonce is another)")
+    verifier = VerifierBuilder(roots=list(trust.roots), intermediates=list(trust.intermediates)).build()
+    try:
+        verifier.verify(answer, hashlib.sha256(note.encode()).digest())
+    except (VerificationError, *_MALFORMED) as error:
+        raise StampError(f"the stamp is not by an authority that is trusted: {error}") from error
+    return stamp
+
+
+def _decoded(token: bytes) -> TimeStampResponse:
+    if len(token) > TOKEN_BYTES_MAX:
+        raise StampError("too long for a time stamp")
+    try:
+        answer = decode_timestamp_response(token)
+        status = PKIStatus(answer.status)
+    except _MALFORMED:
+        raise StampError("not a time stamp (RFC 3161)") from None
+    if status is not PKIStatus.GRANTED:
+        raise StampError(f"the authority gave no stamp: {status.name.lower()}")
+    return answer
+
+
+def _stamp(answer: TimeStampResponse, note: str) -> Stamp:
+    try:
+        told = answer.tst_info
+        imprint = told.message_imprint
+        authority = _authority(answer)
+        nonce: int | None = told.nonce
+        stamped_at = told.gen_time
+    except _MALFORMED:
+        raise StampError("not a time stamp (RFC 3161)") from None
+    if imprint.hash_algorithm != _SHA256 or imprint.message != hashlib.sha256(note.encode()).digest():
+        raise StampError("the stamp is of something else than this checkpoint")
+    return Stamp(stamped_at=stamped_at.astimezone(UTC), authority=authority, nonce=nonce)
+
+
+def _authority(answer: TimeStampResponse) -> str:
+    certificates: Sequence[x509.Certificate] = [x509.load_der_x509_certificate(each) for each in answer.signed_data.certificates]
+    for signer in answer.signed_data.signer_infos:
+        for certificate in certificates:
+            if (certificate.issuer, certificate.serial_number) == (signer.issuer, signer.serial_number):
+                return certificate.subject.rfc4514_string()
+    raise StampError("the stamp does not hold the certificate of who signed it")

@@ -1,0 +1,40 @@
+"""What keeps an archived month from being read or made. Messages name the file and what to do; nothing in them is of an entry."""
+
+from collections.abc import Iterable
+from uuid import UUID
+
+
+class LogArchiveError(RuntimeError):
+    """An archived month cannot be read now: its file is missing, altered, or this installation cannot read it."""
+
+
+class NotSoundError(LogArchiveError):
+    """A file is not what the database has: it is written anew."""
+
+
+class EntryFileError(LogArchiveError):
+    """A file is not as it was written. `place` says where."""
+
+    def __init__(self, name: str, place: str, why: str) -> None:
+        super().__init__(name, place, why)
+        self.name = name
+        self.place = place
+        self.why = why
+
+    def __str__(self) -> str:
+        return f"{self.name}, {self.place}: {self.why}; put the copy from the backup of the archive's folder back"
+
+
+class NoParquetError(LogArchiveError):
+    """pyarrow is not installed."""
+
+    def __str__(self) -> str:
+        return "archived months of the log are Parquet files, which need pyarrow: pip install 'statesvc[archive]'"
+
+
+class ArchivedHistoryError(RuntimeError):
+    """Events of these shipments are archived and must be brought back before the transaction can be done again."""
+
+    def __init__(self, shipments: Iterable[UUID]) -> None:
+        super().__init__("a part of their history is archived")
+        self.shipments = frozenset(shipments)

@@ -1,0 +1,79 @@
+-- name: try_lead
+-- One archiver of the log at a time, as long as its session lasts.
+SELECT pg_try_advisory_lock(hashtextextended('statesvc.log_archive', 0));
+
+-- name: limit_session
+-- A month's statement may take long, whatever the role allows others; a wait for a lock, or a pause inside a transaction, may not.
+SELECT set_config('statement_timeout', '60min', false), set_config('lock_timeout', '2s', false),
+    set_config('idle_in_transaction_session_timeout', '10min', false), set_config('TimeZone', 'UTC', false);
+
+-- name: due_months
+-- Months that are over since their hot ones, have entries, and are not gone; the oldest first. Looks at one entry of each month at most.
+SELECT p.month, p.begins, p.ends FROM (
+    SELECT to_date(right(c.relname, 6), 'YYYYMM') AS month,
+        to_date(right(c.relname, 6), 'YYYYMM')::timestamp AT TIME ZONE 'UTC' AS begins,
+        (to_date(right(c.relname, 6), 'YYYYMM') + interval '1 month') AT TIME ZONE 'UTC' AS ends
+    FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = 'statesvc.event'::regclass
+) p
+WHERE (p.ends AT TIME ZONE 'UTC') + make_interval(months => %(hot_months)s::int) <= (statesvc.clock() AT TIME ZONE 'UTC')
+    AND NOT EXISTS (SELECT FROM statesvc.log_archive a WHERE a.month = p.month AND a.dropped_at IS NOT NULL)
+    AND (EXISTS (SELECT FROM statesvc.event e WHERE e.recorded_at >= p.begins AND e.recorded_at < p.ends)
+        OR EXISTS (SELECT FROM statesvc.action o WHERE o.recorded_at >= p.begins AND o.recorded_at < p.ends)
+        OR EXISTS (SELECT FROM statesvc.attempt t WHERE t.recorded_at >= p.begins AND t.recorded_at < p.ends)
+        OR EXISTS (SELECT FROM statesvc.conflict c WHERE c.recorded_at >= p.begins AND c.recorded_at < p.ends)
+        OR EXISTS (SELECT FROM statesvc.transition n WHERE n.recorded_at >= p.begins AND n.recorded_at < p.ends))
+ORDER BY p.month;
+
+-- name: begin_month
+-- Opens the month's row, or finds how far it came.
+INSERT INTO statesvc.log_archive AS a (month, begins, ends, begun_at) VALUES (%(month)s, %(begins)s, %(ends)s, statesvc.clock())
+ON CONFLICT (month) DO UPDATE SET begun_at = a.begun_at
+RETURNING a.file_name, a.sha256, a.index_sha256, a.verified_at IS NOT NULL, a.leaving_at + interval '1 minute';
+
+-- name: note_written
+-- Both files are complete and on the disk.
+UPDATE statesvc.log_archive SET file_name = %(file_name)s, sha256 = %(sha256)s, index_sha256 = %(index_sha256)s, size_bytes = %(size_bytes)s,
+    tree_size = %(tree_size)s, first_index = %(first_index)s, last_index = %(last_index)s, first_batch = %(first_batch)s,
+    last_batch = %(last_batch)s, events = %(event)s, conflicts = %(conflict)s, transitions = %(transition)s, attempts = %(attempt)s,
+    actions = %(action)s, written_at = statesvc.clock()
+WHERE month = %(month)s AND verified_at IS NULL;
+
+-- name: note_verified
+-- What the files hold was compared with the partitions.
+UPDATE statesvc.log_archive SET verified_at = statesvc.clock() WHERE month = %(month)s AND sha256 = %(sha256)s AND verified_at IS NULL;
+
+-- name: give_notice
+-- From now on readers count the month as gone.
+UPDATE statesvc.log_archive a SET leaving_at = coalesce(a.leaving_at, statesvc.clock())
+WHERE a.month = %(month)s AND a.sha256 = %(sha256)s AND a.verified_at IS NOT NULL
+RETURNING a.leaving_at + interval '1 minute';
+
+-- name: forget_written
+-- The files are not what the partitions are: they are written anew. Never once the partitions are gone.
+UPDATE statesvc.log_archive SET file_name = NULL, sha256 = NULL, index_sha256 = NULL, size_bytes = NULL, tree_size = NULL, first_index = NULL,
+    last_index = NULL, first_batch = NULL, last_batch = NULL, events = NULL, conflicts = NULL, transitions = NULL, attempts = NULL,
+    actions = NULL, written_at = NULL, verified_at = NULL, leaving_at = NULL
+WHERE month = %(month)s AND dropped_at IS NULL;
+
+-- name: note_failure
+-- A month could not be archived; it is tried again.
+UPDATE statesvc.log_archive SET failures = failures + 1, failed_at = statesvc.clock(), failure = %(failure)s WHERE month = %(month)s;
+
+-- name: drop_month
+-- Takes the month's entries out of the database, but for those that stay; answers of how many shipments these are.
+SELECT statesvc.drop_log_month(%(month)s, %(sha256)s, %(active_since)s);
+
+-- name: clock
+-- The operational time, and since when a shipment counts as active.
+SELECT statesvc.clock(), statesvc.clock() - make_interval(months => %(hot_months)s::int);
+
+-- name: months
+-- The whole ledger, the oldest month first.
+SELECT a.month, a.begins, a.ends, a.begun_at, a.file_name, a.sha256, a.index_sha256, a.size_bytes, a.tree_size, a.first_index, a.last_index,
+    a.first_batch, a.last_batch, a.events, a.conflicts, a.transitions, a.attempts, a.actions, a.written_at, a.verified_at, a.leaving_at,
+    a.dropped_at, a.failures, a.failed_at, a.failure
+FROM statesvc.log_archive a ORDER BY a.month;
+
+-- name: share_months
+-- No month goes while this session reads the log as a whole.
+SELECT pg_advisory_lock_shared(hashtextextended('statesvc.log_months', 0));

@@ -1,0 +1,89 @@
+-- name: horizon
+-- Up to which time and which index something of the log is archived, or about to be.
+SELECT max(a.ends), max(a.last_index) + 1 FROM statesvc.log_archive a WHERE a.leaving_at IS NOT NULL;
+
+-- name: away
+-- Which of these shipments have months that are archived, or about to be, and are not at hand.
+SELECT s.shipment_id, a.month FROM statesvc.stream s
+JOIN statesvc.log_archive a ON a.leaving_at IS NOT NULL AND a.ends > s.first_recorded_at
+WHERE s.shipment_id = ANY (%(shipment_ids)s::uuid[])
+    AND NOT EXISTS (SELECT FROM statesvc.log_resident r WHERE r.shipment_id = s.shipment_id AND r.month = a.month);
+
+-- name: away_of_number
+-- The same for all shipments that bear a number.
+SELECT s.shipment_id, a.month FROM statesvc.stream s
+JOIN statesvc.log_archive a ON a.leaving_at IS NOT NULL AND a.ends > s.first_recorded_at
+WHERE s.carrier_id = %(carrier_id)s AND s.number = %(number)s
+    AND NOT EXISTS (SELECT FROM statesvc.log_resident r WHERE r.shipment_id = s.shipment_id AND r.month = a.month);
+
+-- name: take_in
+-- These shipments are at hand from the commit on. While a month is still in the database, they stay there when it goes.
+INSERT INTO statesvc.log_resident (shipment_id, month, kept_at, why)
+SELECT u.shipment_id, u.month, statesvc.clock(), 'asked'
+FROM unnest(%(shipment_ids)s::uuid[], %(months)s::date[]) AS u(shipment_id, month)
+ORDER BY u.month, u.shipment_id
+ON CONFLICT DO NOTHING
+RETURNING shipment_id;
+
+-- name: gone
+-- The files of those of these months whose entries are out of the database.
+SELECT a.month, a.file_name FROM statesvc.log_archive a WHERE a.month = ANY (%(months)s::date[]) AND a.dropped_at IS NOT NULL ORDER BY a.month;
+
+-- name: files_of_range
+-- The archived months that reach into a range of indexes.
+SELECT a.month, a.file_name FROM statesvc.log_archive a
+WHERE a.dropped_at IS NOT NULL AND a.first_index < %(end)s AND a.last_index >= %(begin)s ORDER BY a.month;
+
+-- name: files_of_period
+-- The months that are archived, or about to be, and reach into a period.
+SELECT a.month, a.file_name FROM statesvc.log_archive a
+WHERE a.leaving_at IS NOT NULL AND a.begins < %(until)s AND a.ends > %(since)s ORDER BY a.month;
+
+-- name: sealed_at
+-- When these entries were sealed.
+SELECT u.log_index, (SELECT s.sealed_at FROM statesvc.sealed_batch s WHERE s.first_index <= u.log_index ORDER BY s.first_index DESC LIMIT 1)
+FROM unnest(%(indexes)s::bigint[]) AS u(log_index);
+
+-- name: restore_event
+-- Brings an event back.
+INSERT INTO statesvc.event
+    (batch_id, ordinal, leaf_hash, canonical, sealed_part, shipment_id, version, recorded_at, received_at, occurred_at, message_id,
+     carrier_id, event_id, kind, status, carrier_code, by_category, normalizer)
+VALUES (%(batch_id)s, %(ordinal)s, %(leaf_hash)s, %(canonical)s, %(sealed_part)s, %(shipment_id)s::uuid, %(version)s, %(recorded_at)s,
+    %(received_at)s, %(occurred_at)s, %(message_id)s::uuid, %(carrier_id)s, %(event_id)s, %(kind)s, %(status)s, %(carrier_code)s,
+    %(by_category)s, %(normalizer)s)
+ON CONFLICT DO NOTHING;
+
+-- name: restore_conflict
+-- Brings a conflict back.
+INSERT INTO statesvc.conflict
+    (batch_id, ordinal, leaf_hash, canonical, sealed_part, shipment_id, claimed_shipment_id, recorded_at, message_id, carrier_id,
+     event_id, facts_digest)
+VALUES (%(batch_id)s, %(ordinal)s, %(leaf_hash)s, %(canonical)s, %(sealed_part)s, %(shipment_id)s::uuid, %(claimed_shipment_id)s::uuid,
+    %(recorded_at)s, %(message_id)s::uuid, %(carrier_id)s, %(event_id)s, decode(%(facts_digest)s, 'hex'))
+ON CONFLICT DO NOTHING;
+
+-- name: restore_transition
+-- Brings a transition back.
+INSERT INTO statesvc.transition
+    (batch_id, ordinal, leaf_hash, canonical, shipment_id, sequence, recorded_at, message_id, from_status, to_status, event_id, worker)
+VALUES (%(batch_id)s, %(ordinal)s, %(leaf_hash)s, %(canonical)s, %(shipment_id)s::uuid, %(sequence)s, %(recorded_at)s, %(message_id)s::uuid,
+    %(from_status)s, %(to_status)s, %(event_id)s, %(worker)s)
+ON CONFLICT DO NOTHING;
+
+-- name: restore_attempt
+-- Brings an attempt back.
+INSERT INTO statesvc.attempt
+    (batch_id, ordinal, leaf_hash, canonical, sealed_part, shipment_id, sequence, subscription_id, number, recorded_at, started_at,
+     webhook_id, outcome, status_code, duration_ms)
+VALUES (%(batch_id)s, %(ordinal)s, %(leaf_hash)s, %(canonical)s, %(sealed_part)s, %(shipment_id)s::uuid, %(sequence)s,
+    %(subscription_id)s::uuid, %(number)s, %(recorded_at)s, %(started_at)s, %(webhook_id)s, %(outcome)s, %(status_code)s,
+    %(duration_ms)s)
+ON CONFLICT DO NOTHING;
+
+-- name: restore_action
+-- Brings an action back.
+INSERT INTO statesvc.action
+    (batch_id, ordinal, leaf_hash, canonical, actor, verb, target, recorded_at)
+VALUES (%(batch_id)s, %(ordinal)s, %(leaf_hash)s, %(canonical)s, %(actor)s, %(verb)s, %(target)s, %(recorded_at)s)
+ON CONFLICT DO NOTHING;

@@ -1,0 +1,37 @@
+"""What is sent, and where to, in a form that every kind of target takes. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outgoing:
+    """One message. `body` is the same at every attempt; `headers` are those of Standard Webhooks and sign it for this one."""
+
+    webhook_id: str
+    type: str
+    at: datetime
+    """When what it tells was recorded."""
+    subject: str
+    """The id of what it is about: of the shipment, or of the subscription that is tried out."""
+    sequence: int | None = None
+    """Its place among all of its subject."""
+    body: bytes = field(repr=False)
+    headers: Mapping[str, str] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """Who we are to a broker. Without a password, `user` is a token where the broker knows tokens."""
+
+    user: str = field(repr=False)
+    password: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where a subscription is told: its URL as it is shown, and the login that its URL held."""
+
+    url: str = field(repr=False)
+    login: Login | None = field(default=None, repr=False)

@@ -1,0 +1,29 @@
+-- name: tick
+-- The database's clock.
+SELECT statesvc.clock();
+
+-- name: messages_of_code
+-- The next messages, in the order of their ids, that said a code while nobody knew it. `since`: only of events that were recorded since
+-- then and that no correction of ours is about.
+SELECT DISTINCT said.message_id FROM (
+    SELECT e.message_id, e.recorded_at, e.shipment_id, e.event_id, e.canonical FROM statesvc.event e
+    WHERE e.kind = 'unmapped' AND e.carrier_id = %(carrier_id)s
+        AND e.carrier_code ~>=~ %(carrier_code)s AND e.carrier_code ~<~ (%(carrier_code)s || '0')
+    UNION ALL
+    SELECT e.message_id, e.recorded_at, e.shipment_id, e.event_id, e.canonical FROM statesvc.event e
+    WHERE e.kind = 'unmapped' AND e.carrier_id = %(carrier_id)s AND %(carrier_code)s::text IS NULL
+) said CROSS JOIN LATERAL (SELECT convert_from(said.canonical, 'UTF8')::jsonb -> 'raw' AS raw) r
+WHERE said.message_id > %(after)s
+    AND (%(since)s::timestamptz IS NULL OR said.recorded_at >= %(since)s AND NOT EXISTS (
+        SELECT FROM statesvc.event c WHERE c.shipment_id = said.shipment_id AND c.kind = 'correction'
+            AND convert_from(c.canonical, 'UTF8')::jsonb ->> 'corrects' = said.event_id))
+    AND r.raw ->> 'type' IS NOT DISTINCT FROM %(raw_type)s::text AND r.raw ->> 'code' IS NOT DISTINCT FROM %(raw_code)s::text
+ORDER BY said.message_id LIMIT %(limit)s;
+
+-- name: transaction_id
+-- The transaction that asks.
+SELECT pg_current_xact_id()::text::bigint;
+
+-- name: older_writers
+-- Whether a transaction that writes and that began before `transaction_id` ended is still under way.
+SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint <= %(transaction_id)s::bigint;

@@ -1,0 +1,106 @@
+"""What verification reads in an entry's canonical document, decoded straight from the bytes.
+
+A whole log passes here, so only the named fields become objects; the others are vouched for by the hash over all bytes. What lacks a field,
+is of another kind, or of a format that is not known here, raises ValueError. Times stay text.
+"""
+
+from typing import Annotated, Final, Literal, TypeAlias
+
+from msgspec import Meta, Struct, field
+from msgspec.json import Decoder
+
+from events.entry import FORMAT
+
+Format: TypeAlias = Annotated[int, Meta(ge=1, le=FORMAT)]
+
+
+class EventDocument(Struct, frozen=True, gc=False):
+    """An event."""
+
+    entry: Literal["event"]
+    format: Format
+    shipment_id: str
+    version: int
+    previous_hash: str
+    recorded_at: str
+    received_at: str
+    occurred_at: str
+    message_id: str
+    carrier_id: str
+    event_id: str
+    kind: str
+    normalizer: str
+    normalizer_version: str
+    status: str | None = None
+    carrier_code: str | None = None
+    by_category: bool = False
+    part_commitment: str | None = None
+
+
+class ConflictDocument(Struct, frozen=True, gc=False):
+    """A conflict."""
+
+    entry: Literal["conflict"]
+    format: Format
+    shipment_id: str
+    claimed_shipment_id: str
+    recorded_at: str
+    message_id: str
+    carrier_id: str
+    event_id: str
+    facts_digest: str
+    part_commitment: str | None = None
+
+
+class TransitionDocument(Struct, frozen=True, gc=False):
+    """A transition."""
+
+    entry: Literal["transition"]
+    format: Format
+    shipment_id: str
+    sequence: int
+    recorded_at: str
+    message_id: str
+    from_status: str = field(name="from")
+    to_status: str = field(name="to")
+    event_id: str
+    worker: str
+
+
+class AttemptDocument(Struct, frozen=True, gc=False):
+    """An attempt."""
+
+    entry: Literal["attempt"]
+    format: Format
+    shipment_id: str
+    sequence: int
+    subscription_id: str
+    number: int
+    recorded_at: str
+    started_at: str
+    webhook_id: str
+    outcome: str
+    duration_ms: int
+    status_code: int | None = None
+    part_commitment: str | None = None
+
+
+class ActionDocument(Struct, frozen=True, gc=False):
+    """An operator's action."""
+
+    entry: Literal["action"]
+    format: Format
+    actor: str
+    verb: str
+    target: str
+    recorded_at: str
+
+
+SealedDocument: TypeAlias = EventDocument | ConflictDocument | AttemptDocument
+"""Those that commit to a sealed part."""
+
+event: Final = Decoder(EventDocument).decode
+conflict: Final = Decoder(ConflictDocument).decode
+transition: Final = Decoder(TransitionDocument).decode
+attempt: Final = Decoder(AttemptDocument).decode
+action: Final = Decoder(ActionDocument).decode

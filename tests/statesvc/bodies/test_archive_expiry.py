@@ -1,0 +1,82 @@
+"""Archived days expire, except what a legal hold keeps; an expiry that was cut short is finished."""
+
+from typing import Any
+
+import pytest
+
+from statesvc.bodies import round as rounds
+from statesvc.bodies.find import Place
+from statesvc.legal_holds.store import LegalHold, place_hold, release_hold
+from tests.statesvc.bodies.conftest import KEEP_MONTHS, Archivist
+from tests.statesvc.worker.shop import CARRIER_ID, says
+
+
+class KilledError(Exception):
+    """Stands for SIGKILL: nothing after it runs."""
+
+
+async def test_a_hold_survives_expiry_and_its_release_ends_it(archivist: Archivist) -> None:
+    shop = archivist.shop
+    held = await shop.say({"number": "A1", "status": "in_transit"})
+    held_too = await shop.say({"number": "A2", "status": "in_transit"}, {"number": "A1", "status": "delivered", "minute": 5})
+    free = await shop.say({"number": "A3", "status": "in_transit"})
+    hold = await place_hold(shop.connection, carrier_id=CARRIER_ID, tracking_number="a-1", why="case 7", actor="tester")
+    assert isinstance(hold, LegalHold)
+    day = await archivist.archived()
+    assert await archivist.kept() == {held, held_too}
+    later = await shop.say({"number": "A1", "status": "in_transit", "minute": 9})
+    later_day = await archivist.today()
+    await shop.as_owner("DELETE FROM statesvc.body_kept")
+    await archivist.days_pass(31 * KEEP_MONTHS)
+    outcome = await archivist.round()
+    assert day in outcome.expired
+    assert await archivist.kept() == {held, held_too, later}
+    assert await archivist.body(held) == says({"number": "A1", "status": "in_transit"})
+    assert await archivist.place(free) is Place.EXPIRED
+    assert await archivist.body(free) is None
+    assert later_day in await archivist.ledger()
+    ledger = await archivist.ledger()
+    assert ledger[day].deleted_at is not None
+    assert str(ledger[day].file_name) not in archivist.files()
+    released = await release_hold(shop.connection, carrier_id=CARRIER_ID, tracking_number="A1", why="settled", actor="tester")
+    assert isinstance(released, LegalHold)
+    await archivist.round()
+    assert await archivist.kept() == set()
+    assert await archivist.place(held) is Place.EXPIRED
+
+
+async def test_a_hold_placed_while_a_day_expires_is_looked_for_again(archivist: Archivist, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop = archivist.shop
+    held = await shop.say({"number": "A1", "status": "in_transit"})
+    day = await archivist.archived()
+    await archivist.days_pass(31 * KEEP_MONTHS)
+    genuine = rounds.keep_held
+
+    async def meanwhile(*arguments: Any) -> None:
+        await genuine(*arguments)
+        if arguments[2].day == day:
+            await place_hold(shop.connection, carrier_id=CARRIER_ID, tracking_number="A1", why="case 7", actor="tester")
+
+    monkeypatch.setattr(rounds, "keep_held", meanwhile)
+    assert day not in (await archivist.round()).expired
+    assert day in (await archivist.round()).expired
+    assert await archivist.kept() == {held}
+
+
+async def test_an_expiry_that_was_killed_before_the_file_went_is_finished(archivist: Archivist, monkeypatch: pytest.MonkeyPatch) -> None:
+    await archivist.shop.say({"number": "A1", "status": "in_transit"})
+    await archivist.archived()
+    await archivist.days_pass(31 * KEEP_MONTHS)
+
+    def dying(_path: Any) -> None:
+        raise KilledError
+
+    with monkeypatch.context() as killing:
+        killing.setattr(rounds, "remove", dying)
+        with pytest.raises(KilledError):
+            await archivist.round()
+    assert archivist.files() != []
+    await archivist.round()
+    ledger = await archivist.ledger()
+    assert {row.deleted_at is None for row in ledger.values() if row.expired_at is not None} == {False}
+    assert archivist.files() == sorted(str(row.file_name) for row in ledger.values() if row.expired_at is None)

@@ -1,0 +1,105 @@
+"""The auditor's role: verifies the whole log, reads no key, writes nothing; doctor says when it has more than that."""
+
+import asyncio
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import AsyncConnection
+
+from statesvc.cli import main
+from statesvc.cli.role_examination import examine_roles
+from statesvc.database.guard import TRIGGERS, install_guard
+from statesvc.database.migrate import migrate
+from statesvc.settings import Settings, load_settings
+from tests.statesvc.verification.attack import attack, sealed_story
+
+SECRETS = (
+    "SELECT sealed_key FROM statesvc.stream",
+    "SELECT sealed_key FROM statesvc.service_key",
+    "SELECT sealed_seed FROM statesvc.signing_key",
+    "SELECT sealed_secrets FROM statesvc.subscription",
+    "SELECT key_hash FROM statesvc.api_key",
+    "SELECT sealed FROM statesvc.body",
+    "SELECT FROM statesvc.inbox",
+    "SELECT sealed_key FROM statesvc.message",
+    "SELECT FROM statesvc.dead_letter",
+)
+WRITES = (
+    "INSERT INTO statesvc.batch (recorded_at, entries, leaf_hashes, writer) VALUES (now(), 1, sha256('x'), 'w')",
+    "UPDATE statesvc.stream SET version = 9",
+    "DELETE FROM statesvc.unsealed",
+    "TRUNCATE statesvc.event",
+    "CREATE TABLE statesvc.mine (x int)",
+    "SELECT nextval('statesvc.batch_id_seq')",
+)
+
+
+@pytest.fixture
+def settings(database: Any, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    monkeypatch.setenv("DATABASE_URL", database.service_dsn)
+    return load_settings()
+
+
+async def _findings(database: Any, settings: Settings, about: str) -> list[tuple[str, str]]:
+    async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
+        return [(each.severity.value, each.text) async for each in examine_roles(connection, settings) if each.about == about]
+
+
+async def test_verify_runs_whole_as_the_auditor_and_finds_what_was_changed(
+    database: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("STATESVC_MASTER_KEY", raising=False)
+    monkeypatch.setenv("DATABASE_URL", "postgresql://nobody@127.0.0.1:1/nowhere")
+    monkeypatch.setenv("STATESVC_AUDITOR_URL", database.auditor_dsn)
+    async with sealed_story(database):
+        assert await asyncio.to_thread(main, ["verify", "--processes", "2"]) == 0
+        said = capsys.readouterr()
+        assert "The log is sound" in said.out
+        assert "may not read their keys" in said.err
+        await attack(database, "UPDATE statesvc.transition SET worker = 'somebody else'")
+        await attack(database, "UPDATE statesvc.stream SET version = 9 WHERE number = '1Z0001'")
+        assert await asyncio.to_thread(main, ["verify", "--processes", "1"]) == 1
+        said = capsys.readouterr()
+        assert "transition" in said.out
+        assert "says version 9" in said.out
+
+
+@pytest.mark.parametrize("statement", [*SECRETS, *WRITES])
+async def test_the_auditor_reads_no_secret_and_writes_nothing(database: Any, statement: str) -> None:
+    async with await AsyncConnection.connect(database.auditor_dsn, autocommit=True) as auditor:
+        # whoever holds the role can undo its default
+        await auditor.execute("SET default_transaction_read_only = off")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            await auditor.execute(statement.encode())
+
+
+async def test_doctor_says_what_the_auditor_has_too_much_and_migrate_takes_it_away(database: Any, settings: Settings) -> None:
+    assert await _findings(database, settings, "auditor") == [("good", "statesvc_auditor reads the log and no key, and writes nothing")]
+    async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
+        await owner.execute("GRANT SELECT (sealed_key) ON statesvc.stream TO statesvc_auditor")
+        await owner.execute("GRANT UPDATE (worker) ON statesvc.transition TO statesvc_auditor")
+        await owner.execute("GRANT SELECT ON statesvc.body TO PUBLIC")
+    ((severity, text),) = await _findings(database, settings, "auditor")
+    assert severity == "bad"
+    assert all(word in text for word in ("statesvc.stream.sealed_key", "transition (update)", "statesvc.body.sealed"))
+    async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
+        await owner.execute("REVOKE SELECT ON statesvc.body FROM PUBLIC")
+    await migrate(database.owner_dsn, database.service_dsn)
+    assert [severity for severity, _ in await _findings(database, settings, "auditor")] == ["good"]
+
+
+async def test_doctor_says_whether_the_guard_stands(database: Any, settings: Settings) -> None:
+    ((severity, text),) = await _findings(database, settings, "log guard")
+    assert (severity, "statesvc migrate --guard" in text) == ("warning", True)
+    await install_guard(database.superuser_dsn)
+    assert [severity for severity, _ in await _findings(database, settings, "log guard")] == ["good"]
+    async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as superuser:
+        await superuser.execute(f"ALTER EVENT TRIGGER {TRIGGERS[1]} DISABLE".encode())
+    ((severity, text),) = await _findings(database, settings, "log guard")
+    assert (severity, TRIGGERS[1] in text) == ("bad", True)
+
+
+def test_the_guards_script_is_printed_for_a_superuser(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["migrate", "--guard"]) == 0
+    assert "CREATE EVENT TRIGGER statesvc_guard_drop" in capsys.readouterr().out

@@ -1,0 +1,89 @@
+"""A claim for whoever would wait behind a flood, and what a claim tells of those that it buried."""
+
+from typing import Any
+
+
+async def _leases_end(inbox: Any, times: int) -> None:
+    for _ in range(times):
+        await inbox.claim(1)
+        await inbox.advance(31)
+
+
+async def _bound(inbox: Any, in_flight_max: int) -> None:
+    await inbox.as_owner(
+        "INSERT INTO statesvc.allotment (carrier_id, in_flight_max, changed_at, changed_by)"
+        f" VALUES ('bounded', {in_flight_max}, now(), 'test')"
+    )
+
+
+async def test_a_claim_beside_carriers_takes_the_others_messages_alone(inbox: Any) -> None:
+    await inbox.put(*["flood"] * 100)
+    await inbox.put("quiet", "other")
+    assert {m.carrier_id for m in await inbox.claim(beside=["flood"])} == {"quiet", "other"}
+    assert await inbox.claim(beside=["flood"]) == []
+    assert len(await inbox.claim(beside=[])) == 64
+
+
+async def test_it_rescues_nobody(inbox: Any) -> None:
+    await inbox.put("ups")
+    await inbox.claim()
+    await inbox.advance(31)
+    await inbox.put("quiet")
+    assert [m.carrier_id for m in await inbox.claim(beside=[])] == ["quiet"]
+    assert await inbox.claim(beside=[]) == []
+    assert [m.carrier_id for m in await inbox.claim()] == ["ups"]
+
+
+async def test_it_leaves_held_carriers_out_and_keeps_to_bounds(inbox: Any) -> None:
+    await inbox.put(*["bounded"] * 5, "held", "quiet")
+    await inbox.hold("held")
+    await _bound(inbox, 2)
+    assert sorted(m.carrier_id for m in await inbox.claim(beside=["flood"])) == ["bounded", "bounded", "quiet"]
+
+
+async def test_who_asks_is_told_what_the_claim_buried(inbox: Any) -> None:
+    ((message_id, _),) = await inbox.put("ups")
+    await _leases_end(inbox, 5)
+    query = "SELECT message_id, carrier_id, token, buried_for FROM statesvc.claim('w', 64, '30 s', 'any', p_tell_burials => true)"
+    assert await inbox.rows(query) == [(message_id, "ups", None, "worker_died")]
+    assert await inbox.rows(query) == []
+
+
+async def test_who_does_not_ask_gets_messages_alone(inbox: Any) -> None:
+    await inbox.put("ups")
+    await _leases_end(inbox, 5)
+    assert await inbox.claim() == []
+    assert await inbox.count("SELECT count(*) FROM statesvc.dead_letter WHERE cause = 'worker_died'") == 1
+
+
+async def test_a_message_without_a_body_is_buried_and_told(inbox: Any) -> None:
+    ((message_id, _),) = await inbox.put("ups")
+    await inbox.as_owner("DELETE FROM statesvc.body")
+    query = "SELECT message_id, buried_for FROM statesvc.claim('w', 64, '30 s', 'any', p_tell_burials => true)"
+    assert await inbox.rows(query) == [(message_id, "body_missing")]
+
+
+async def test_the_room_that_a_burial_makes_is_given_by_the_same_claim(inbox: Any) -> None:
+    await inbox.put("bounded")
+    await _leases_end(inbox, 5)
+    await inbox.put("bounded")
+    await _bound(inbox, 1)
+    assert len(await inbox.claim()) == 1
+
+
+async def test_the_budget_of_transient_failures_holds_for_every_client(inbox: Any) -> None:
+    ((message_id, _),) = await inbox.put("ups")
+    for _ in range(20):
+        (message,) = await inbox.claim()
+        assert await inbox.retry(message.token, message_id, seconds=0) == 1
+    (message,) = await inbox.claim()
+    assert (message.attempts, message.retries) == (21, 20)
+    assert await inbox.retry(message.token, message_id, seconds=0) == 1
+    assert await inbox.claim() == []
+    assert await inbox.rows("SELECT cause, detail, attempts FROM statesvc.dead_letter") == [
+        ("attempts_exhausted", "given back 20 times, the last time for Lost", 21)
+    ]
+    assert await inbox.rows("SELECT outcome, count(*) FROM statesvc.message_attempt GROUP BY 1 ORDER BY 1") == [
+        ("buried", 1),
+        ("retried", 20),
+    ]

@@ -1,0 +1,85 @@
+"""A time stamp is believed only if it is of this note, answers this request and is signed by the authority that is trusted."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from statesvc.log.stamp import StampError, Trust, check_stamp, inquire, read_stamp
+from tests.stamping import NOTE, Tsa, make_tsa, needs_openssl
+
+pytestmark = needs_openssl
+
+
+@pytest.fixture
+def tsa(tmp_path: Path) -> Tsa:
+    return make_tsa(tmp_path / "tsa")
+
+
+def test_a_right_one_is_believed_by_us_and_by_openssl(tsa: Tsa, tmp_path: Path) -> None:
+    inquiry = inquire(NOTE)
+    token = tsa.reply(inquiry.request)
+    stamp = check_stamp(token, NOTE, tsa.trust, nonce=inquiry.nonce)
+    assert stamp.authority == "CN=Stamps & Sons"
+    assert read_stamp(token, NOTE) == stamp
+    (tmp_path / "note").write_text(NOTE)
+    (tmp_path / "token").write_bytes(token)
+    subprocess.run(
+        ["openssl", "ts", "-verify", "-data", tmp_path / "note", "-in", tmp_path / "token", "-CAfile", tsa.folder / "root.pem"],
+        check=True,
+        capture_output=True,
+    )
+
+
+def test_a_stamp_of_something_else(tsa: Tsa) -> None:
+    token = tsa.reply(inquire("another note").request)
+    with pytest.raises(StampError, match="something else"):
+        read_stamp(token, NOTE)
+    with pytest.raises(StampError, match="something else"):
+        check_stamp(token, NOTE, tsa.trust)
+
+
+def test_an_answer_to_another_request(tsa: Tsa) -> None:
+    token = tsa.reply(inquire(NOTE).request)
+    with pytest.raises(StampError, match="another request"):
+        check_stamp(token, NOTE, tsa.trust, nonce=inquire(NOTE).nonce)
+
+
+def test_another_signer_of_the_same_name(tsa: Tsa, tmp_path: Path) -> None:
+    stranger = make_tsa(tmp_path / "stranger")
+    token = stranger.reply(inquire(NOTE).request)
+    assert read_stamp(token, NOTE).authority == "CN=Stamps & Sons"
+    with pytest.raises(StampError, match="trusted"):
+        check_stamp(token, NOTE, tsa.trust)
+
+
+def test_any_changed_byte_of_what_counts(tsa: Tsa) -> None:
+    token = tsa.reply(inquire(NOTE).request)
+    believed = check_stamp(token, NOTE, tsa.trust)
+    for place in range(0, len(token), 3):
+        changed = bytearray(token)
+        changed[place] ^= 0x01
+        try:
+            stamp = check_stamp(bytes(changed), NOTE, tsa.trust)
+        except StampError:
+            continue
+        # outside of what is signed; never another time
+        assert stamp.stamped_at == believed.stamped_at
+
+
+@pytest.mark.parametrize("token", [b"", b"garbage", b"\x30\x82\xff\xff", bytes(100_000)])
+def test_garbage(tsa: Tsa, token: bytes) -> None:
+    with pytest.raises(StampError):
+        check_stamp(token, NOTE, tsa.trust)
+
+
+def test_a_refusal(tsa: Tsa) -> None:
+    with pytest.raises(StampError, match="gave no stamp"):
+        read_stamp(tsa.reply(b"nonsense"), NOTE)
+
+
+def test_certificates_without_a_root(tsa: Tsa) -> None:
+    with pytest.raises(StampError, match="root"):
+        Trust.parse((tsa.folder / "signer.pem").read_bytes())
+    with pytest.raises(StampError, match="no certificates"):
+        Trust.parse(b"nothing")

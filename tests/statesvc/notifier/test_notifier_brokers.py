@@ -1,0 +1,138 @@
+"""A notifier and real brokers, killed with SIGKILL under load.
+
+Nothing is lost, order per shipment is kept, and a consumer that dedupes by id sees each once.
+"""
+
+import asyncio
+import time
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from statesvc.notifier.outgoing import Login
+from tests.brokers import Server, running_nats, running_rabbitmq
+from tests.statesvc.notifier.conftest import World
+
+Until = Callable[..., Awaitable[None]]
+Stored = Sequence[tuple[str, str, int]]
+"""`(webhook-id, shipment, sequence)` in the broker's order."""
+
+SHIPMENTS: Final = 40
+CHANGES: Final = 5
+DRAINED_SECONDS_MAX: Final = 60
+OUTAGE_SECONDS: Final = 120
+"""Of the database's clock: longer than the breaker's pause and the first retries."""
+
+
+async def test_what_is_published_is_recorded_like_any_attempt(world: World, tmp_path: Path, until: Until) -> None:
+    async with running_nats(tmp_path) as server:
+        await server.add_stream("S", ["S.>"])
+        await world.subscribe(url=f"{server.address}/S.a")
+        shipment_id, _ = await world.shipment()
+        await world.tell(shipment_id, 1, 2, 3)
+        async with world.notifier():
+            await until(lambda: _is_empty(world))
+        assert await world.attempts() == [("delivered", None, 1)] * 3
+        found = await server.stored("S")
+    assert [orjson.loads(data)["data"]["sequence"] for _, data in found] == [1, 2, 3]
+    assert {headers["ce-subject"] for headers, _ in found} == {str(shipment_id)}
+
+
+async def test_what_no_stream_takes_waits_blames_the_target_and_is_told_once_there_is_one(
+    world: World, tmp_path: Path, until: Until
+) -> None:
+    async with running_nats(tmp_path) as server:
+        await world.subscribe(url=f"{server.address}/S.a")
+        shipment_id, _ = await world.shipment()
+        await world.tell(shipment_id, 1)
+        async with world.notifier():
+            await until(lambda: _has(world, "SELECT FROM statesvc.attempt WHERE outcome = 'unroutable'"))
+            assert await _has(world, "SELECT FROM statesvc.subscription_failing WHERE last_outcome = 'unroutable'")
+            await server.add_stream("S", ["S.>"])
+            await world.advance(10)
+            await until(lambda: _is_empty(world))
+        assert len(await server.stored("S")) == 1
+
+
+async def test_nats_killed_twice_under_load(world: World, tmp_path: Path, until: Until) -> None:
+    async with running_nats(tmp_path) as server:
+        await server.add_stream("S", ["S.>"])
+        await world.subscribe(url=f"{server.address}/S.a?stream=S", coalesce=False)
+        await _story(world, server, until, kills=2)
+        found = [(headers["ce-id"], headers["ce-subject"], int(headers["ce-sequence"])) for headers, _ in await server.stored("S")]
+    await _each_once_in_order(world, found)
+
+
+async def test_rabbitmq_killed_under_load(world: World, tmp_path: Path, until: Until) -> None:
+    async with running_rabbitmq(tmp_path) as server:
+        # classic: a quorum queue that was made just before the kill was seen to stay without a leader (3.10); the soak kills an older one
+        await server.declare("shipments", "q")
+        await world.subscribe(url=f"amqp://127.0.0.1:{server.port}/%2F/shipments", login=Login("guest", "guest"), coalesce=False)
+        await _story(world, server, until, kills=1)
+        stored = await server.stored("q")
+        found = [
+            (str(one.message_id), str(one.headers["cloudEvents_subject"]), int(str(one.headers["cloudEvents_sequence"]))) for one in stored
+        ]
+    await _each_once_in_order(world, found)
+
+
+async def _story(world: World, server: Server, until: Until, *, kills: int) -> None:
+    """Tells many changes; each kill comes while they are sent."""
+    shipments = [(await world.shipment())[0] for _ in range(SHIPMENTS)]
+    for sequence in range(1, CHANGES + 1):
+        for shipment_id in shipments:
+            await world.tell(shipment_id, sequence)
+    async with world.notifier():
+        for kill in range(kills):
+            told = (kill + 1) * SHIPMENTS * CHANGES // (kills + 2)
+            failed = await _count(world, "outcome <> 'delivered'")
+            await until(lambda told=told: _at_least(world, told, "outcome = 'delivered'"), seconds=20)
+            await server.kill()
+            await world.wake()
+            await until(lambda failed=failed: _at_least(world, failed + 1, "outcome <> 'delivered'"), seconds=20)
+            await server.start()
+            await world.advance(OUTAGE_SECONDS)
+        await _drained(world)
+
+
+async def _drained(world: World) -> None:
+    """What failed meanwhile waits for its next try: the clock goes on, but only while nothing is under way, whose lease it would end."""
+    deadline = time.monotonic() + DRAINED_SECONDS_MAX
+    before: list[Any] = []
+    while outbox := await world.outbox():
+        assert time.monotonic() < deadline, (len(outbox), Counter(await world.attempts()))
+        if outbox == before and not any(is_leased for *_, is_leased in outbox):
+            await world.advance(OUTAGE_SECONDS)
+        before = outbox
+        await asyncio.sleep(0.3)
+
+
+async def _each_once_in_order(world: World, found: Stored) -> None:
+    told = {tuple(row) for row in await world.rows("SELECT webhook_id, shipment_id::text, sequence FROM statesvc.notification")}
+    assert len(told) == SHIPMENTS * CHANGES
+    first = list(dict.fromkeys(found))
+    assert set(first) == told, "each at least once, and nothing else"
+    order: dict[str, list[int]] = defaultdict(list)
+    for _, shipment, sequence in first:
+        order[shipment].append(sequence)
+    assert all(sequences == sorted(sequences) for sequences in order.values())
+
+
+async def _is_empty(world: World) -> bool:
+    return not await world.outbox()
+
+
+async def _has(world: World, query: str) -> bool:
+    return bool(await world.rows(query))
+
+
+async def _count(world: World, condition: str) -> int:
+    count: Any = (await world.rows(f"SELECT count(*) FROM statesvc.attempt WHERE {condition}"))[0][0]
+    return int(count)
+
+
+async def _at_least(world: World, count: int, condition: str) -> bool:
+    return await _count(world, condition) >= count

@@ -1,0 +1,139 @@
+"""Checkpoints on a shelf outside: each under its size for ever, the newest as `latest`, and nothing signed below it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from events.checkpoint import Checkpoint, NoteSigner
+from statesvc.database.pool import PoolLimits, make_pool
+from statesvc.sealer import publisher
+from statesvc.sealer.lead import take_stock
+from statesvc.sealer.publisher import Publisher
+from statesvc.sealer.refusal import RefusalError
+from statesvc.sealer.shelf import LATEST, ContradictedError, Shelf, ShelfError, shelf_at
+from statesvc.telemetry.metrics import Telemetry
+from tests.object_store import ObjectStore, object_store
+from tests.statesvc.log.story import MASTER, NOWHERE, story
+
+LIMITS = PoolLimits(connections_max=2, acquire_seconds=5, statement_seconds=5, lock_seconds=5, idle_in_transaction_seconds=5)
+SIGNER = NoteSigner.fresh("example.org/log")
+
+
+def note(size: int, root: int = 1) -> str:
+    return Checkpoint(SIGNER.verifier.name, size, bytes([root]) * 32).signed([SIGNER])
+
+
+@pytest.fixture(params=["folder", "objects"])
+async def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[Shelf, Any]]:
+    """A shelf, and what one reads of it by other means."""
+    if request.param == "folder":
+        folder = tmp_path / "shelf"
+        yield shelf_at(str(folder)), lambda key: (folder / key).read_text() if (folder / key).exists() else None
+        return
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    async with object_store() as store:
+        shelf = shelf_at(f"s3://bucket/some/prefix?endpoint={store.endpoint}")
+        yield shelf, lambda key: body.decode() if (body := store.objects.get(f"bucket/some/prefix/{key}")) else None
+
+
+async def test_each_is_kept_and_the_newest_is_the_latest(place: tuple[Shelf, Any]) -> None:
+    shelf, read = place
+    assert await shelf.latest() is None
+    for size in (3, 7, 5):
+        await shelf.keep(size, note(size))
+    assert [read(str(size)) for size in (3, 5, 7)] == [note(3), note(5), note(7)]
+    assert await shelf.latest() == note(7) == read(LATEST)
+    # the same again changes nothing
+    await shelf.keep(7, note(7))
+
+
+async def test_what_was_published_is_never_overwritten(place: tuple[Shelf, Any]) -> None:
+    shelf, read = place
+    await shelf.keep(3, note(3))
+    with pytest.raises(ContradictedError, match="two histories"):
+        await shelf.keep(3, note(3, root=2))
+    assert read("3") == read(LATEST) == note(3)
+
+
+@pytest.mark.parametrize("text", ["ftp://host/x", "s3://", "s3://user:secret@bucket/x", "s3://bucket/x?secret=y"])
+def test_what_is_no_place_is_refused(text: str) -> None:
+    with pytest.raises(ShelfError) as caught:
+        shelf_at(text)
+    assert "secret@" not in str(caught.value)
+
+
+@asynccontextmanager
+async def publishing(database: Any, shelf: Shelf) -> AsyncIterator[tuple[Publisher, asyncio.Event]]:
+    pool = make_pool(database.service_dsn, name="publisher-test", limits=LIMITS)
+    await pool.open()
+    telemetry, sealed = Telemetry(), asyncio.Event()
+    working = Publisher(pool, shelf, interval_seconds=0.01, leads=lambda: True, sealed=sealed, telemetry=telemetry)
+    task = asyncio.create_task(working.run())
+    try:
+        yield working, sealed
+    finally:
+        working.stop()
+        await asyncio.wait_for(task, 10)
+        telemetry.close()
+        await pool.close()
+
+
+async def _until(condition: Any) -> None:
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110 - other tasks decide
+            await asyncio.sleep(0.01)
+
+
+async def test_a_restored_backup_is_noticed_by_what_lies_on_the_shelf(database: Any, place: tuple[Shelf, Any]) -> None:
+    shelf, read = place
+    async with story(database) as log, publishing(database, shelf) as (_, sealed):
+        await log.parcel("1Z0001")
+        first = await log.seal()
+        sealed.set()
+        await _until(lambda: read(LATEST) == first.note)
+        publication = replace(NOWHERE, shelf=shelf)
+        await take_stock(log.connection, MASTER, publication)
+        await shelf.keep(first.tree_size + 5, note(first.tree_size + 5).replace("example.org/log", log.origin))
+        with pytest.raises(RefusalError):
+            await take_stock(log.connection, MASTER, publication)
+
+
+async def test_a_store_that_is_away_is_asked_again_and_holds_the_lead_back(database: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(publisher, "_RETRY_SECONDS", 0.02)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    async with object_store() as store, story(database) as log:
+        shelf = shelf_at(f"s3://bucket?endpoint={store.endpoint}")
+        store.down = True
+        with pytest.raises(RefusalError, match="cannot be read"):
+            await take_stock(log.connection, MASTER, replace(NOWHERE, shelf=shelf))
+        async with publishing(database, shelf) as (_, sealed):
+            await log.parcel("1Z0001")
+            head = await log.seal()
+            sealed.set()
+            await asyncio.sleep(0.1)
+            assert store.objects == {}
+            store.down = False
+            await _until(lambda: _latest(store) == head.note)
+
+
+async def test_another_history_on_the_shelf_is_said(database: Any, tmp_path: Path) -> None:
+    shelf = shelf_at(str(tmp_path / "shelf"))
+    async with story(database) as log:
+        await log.parcel("1Z0001")
+        head = await log.seal()
+        await shelf.keep(head.tree_size, note(head.tree_size))
+        async with publishing(database, shelf) as (working, _):
+            await _until(lambda: working.refusal)
+            assert "two histories" in (working.refusal or "")
+
+
+def _latest(store: ObjectStore) -> str | None:
+    body = store.objects.get(f"bucket/{LATEST}")
+    return None if body is None else body.decode()

@@ -1,0 +1,189 @@
+"""Heads are stamped once an interval and at a new key; whatever the authority answers, sealing goes on and no wrong stamp is kept."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from statesvc.database.pool import PoolLimits, make_pool
+from statesvc.evidence.check import check
+from statesvc.evidence.page import page
+from statesvc.evidence.story import story_of
+from statesvc.log.signing_keys import rotate
+from statesvc.log.stamp import inquire
+from statesvc.sealer import stamper
+from statesvc.sealer.stamper import Authority, Stamper
+from statesvc.telemetry.metrics import Telemetry
+from tests.stamping import Tsa, make_tsa, needs_openssl, serving
+from tests.statesvc.evidence.test_bundle import NUMBER, both, bundle_of, keys_of
+from tests.statesvc.log.story import MASTER, Story, story
+from tests.statesvc.verification.attack import attack, places, verify
+
+pytestmark = needs_openssl
+LIMITS = PoolLimits(connections_max=2, acquire_seconds=5, statement_seconds=5, lock_seconds=5, idle_in_transaction_seconds=5)
+STAMPS = "SELECT tree_size, authority FROM statesvc.checkpoint_stamp ORDER BY received_at"
+
+
+@pytest.fixture
+async def tsa(tmp_path: Path) -> AsyncIterator[Tsa]:
+    async with serving(make_tsa(tmp_path / "tsa")) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stamper, "_RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(stamper, "_LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(stamper, "_STANDBY_SECONDS", 0.01)
+
+
+@asynccontextmanager
+async def stamping(
+    database: Any, tsa: Tsa, *, interval_seconds: float = 3600, leads: Callable[[], bool] = lambda: True
+) -> AsyncIterator[Any]:
+    pool = make_pool(database.service_dsn, name="stamper-test", limits=LIMITS)
+    await pool.open()
+    telemetry, sealed = Telemetry(), asyncio.Event()
+    authority = Authority(url=tsa.url, trust=tsa.trust, interval_seconds=interval_seconds)
+    working = Stamper(pool, authority, leads=leads, sealed=sealed, telemetry=telemetry)
+    task = asyncio.create_task(working.run())
+    try:
+        yield sealed
+    finally:
+        working.stop()
+        await asyncio.wait_for(task, 10)
+        telemetry.close()
+        await pool.close()
+
+
+async def _stamps(log: Story, count: int) -> list[Any]:
+    async with asyncio.timeout(15):
+        while len(found := await log.rows(STAMPS)) < count:  # noqa: ASYNC110 - a server and a database decide
+            await asyncio.sleep(0.02)
+    return found
+
+
+async def test_one_an_interval_and_one_for_a_new_key(database: Any, tsa: Tsa) -> None:
+    async with story(database) as log, stamping(database, tsa) as sealed:
+        await log.parcel("1Z0001")
+        first = await log.seal()
+        sealed.set()
+        assert await _stamps(log, 1) == [(first.tree_size, "CN=Stamps & Sons")]
+        await log.parcel("1Z0002")
+        await log.seal()
+        sealed.set()
+        await asyncio.sleep(0.3)
+        assert len(await log.rows(STAMPS)) == 1
+        async with log.connection.transaction():
+            await rotate(log.connection, MASTER, actor="cli:ops", why="a test")
+        newest = await log.seal()
+        sealed.set()
+        assert (await _stamps(log, 2))[1][0] == newest.tree_size
+        # the interval is over by the database's clock
+        await log.parcel("1Z0003")
+        newest = await log.seal()
+        await database.clock.advance(3601)
+        sealed.set()
+        assert (await _stamps(log, 3))[2][0] == newest.tree_size
+        assert len(tsa.asked) == 3
+
+
+async def test_a_standby_does_not_ask(database: Any, tsa: Tsa) -> None:
+    async with story(database) as log, stamping(database, tsa, leads=lambda: False) as sealed:
+        await log.parcel("1Z0001")
+        await log.seal()
+        sealed.set()
+        await asyncio.sleep(0.2)
+        assert tsa.asked == []
+
+
+@pytest.mark.parametrize("fault", ["garbage", "huge", "500", "redirect", "another", "nonce", "slow"])
+async def test_a_wrong_answer_is_not_kept_and_asked_for_again(database: Any, tsa: Tsa, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stamper, "_ANSWER_SECONDS", 0.5)
+    async with story(database) as log:
+        await log.parcel("1Z0001")
+        await log.seal()
+        if fault == "another":
+            tsa.asked.append(inquire("another note").request)
+        tsa.faults = [fault, fault]
+        async with stamping(database, tsa) as sealed:
+            # sealing does not wait for it
+            await log.parcel("1Z0002")
+            await log.seal()
+            sealed.set()
+            ((_, authority),) = await _stamps(log, 1)
+        assert authority == "CN=Stamps & Sons"
+        assert tsa.faults == []
+        assert verify(database, trust=tsa.trust).sound
+
+
+async def test_somebody_elses_stamp_is_refused(database: Any, tsa: Tsa, tmp_path: Path) -> None:
+    stranger = make_tsa(tmp_path / "stranger")
+    tsa.root = stranger.root
+    async with story(database) as log, stamping(database, tsa) as sealed:
+        await log.parcel("1Z0001")
+        await log.seal()
+        sealed.set()
+        async with asyncio.timeout(10):
+            while len(tsa.asked) < 2:  # noqa: ASYNC110 - as above
+                await asyncio.sleep(0.02)
+        assert await log.rows(STAMPS) == []
+
+
+async def test_verify_finds_what_was_changed_about_a_stamp(database: Any, tsa: Tsa, tmp_path: Path) -> None:
+    async with story(database) as log:
+        await log.parcel("1Z0001")
+        await log.seal()
+        async with stamping(database, tsa):
+            await _stamps(log, 1)
+        await log.parcel("1Z0002")
+        await log.seal()
+    sound = verify(database, trust=tsa.trust)
+    assert (places(sound), sound.stamps) == ([], 1)
+    stranger = make_tsa(tmp_path / "stranger").trust
+    assert "trusted" in places(verify(database, trust=stranger))[0]
+    await attack(database, "UPDATE statesvc.checkpoint_stamp SET authority = 'CN=Somebody'")
+    assert "is not who signed" in places(verify(database))[0]
+    await attack(database, "UPDATE statesvc.checkpoint_stamp SET authority = 'CN=Stamps & Sons', stamped_at = stamped_at - interval '1 h'")
+    assert "is not the time" in places(verify(database))[0]
+    await attack(
+        database,
+        "UPDATE statesvc.checkpoint_stamp SET stamped_at = stamped_at + interval '1 h'",
+        "UPDATE statesvc.checkpoint_stamp SET tree_size = (SELECT max(tree_size) FROM statesvc.checkpoint)",
+    )
+    assert "something else than this checkpoint" in places(verify(database))[0]
+    await attack(database, "UPDATE statesvc.checkpoint_stamp SET tree_size = 4711")
+    assert "no checkpoint of this size" in places(verify(database))[0]
+
+
+async def test_evidence_bears_the_stamp_and_proves_it_offline(database: Any, tsa: Tsa, tmp_path: Path) -> None:
+    async with story(database) as log:
+        await log.everything()
+        await log.seal()
+        async with stamping(database, tsa):
+            await _stamps(log, 1)
+        await log.parcel("1Z0009")
+        await log.seal()
+        bundle = await bundle_of(log, NUMBER)
+        later = await bundle_of(log, "1Z0009")
+    keys = keys_of(bundle)
+    document = json.dumps(bundle).encode()
+    assert both(bundle, keys) == (True, True)
+    assert check(document, keys, trust=tsa.trust) == []
+    assert [flaw.pointer for flaw in check(document, keys, trust=make_tsa(tmp_path / "stranger").trust)] == ["/log/stamp/token"]
+    shown = page(story_of(bundle)).decode()
+    assert "of all entries of this document" in shown
+    assert "CN=Stamps &amp; Sons" in shown
+    # what came after the stamp is not claimed to be under it
+    assert "but the last" in page(story_of(later)).decode()
+    for name, value in (("consistency", []), ("token", "AAAA"), ("stamped_at", "2020-01-01T00:00:00+00:00"), ("authority", "CN=Me")):
+        changed = json.loads(document)
+        changed["log"]["stamp"][name] = value
+        pointers = [flaw.pointer for flaw in check(json.dumps(changed).encode(), keys)]
+        assert any(pointer.startswith("/log/stamp") for pointer in pointers), (name, pointers)
+    del (unstamped := json.loads(document))["log"]["stamp"]
+    assert "/log" in [flaw.pointer for flaw in check(json.dumps(unstamped).encode(), keys, trust=tsa.trust)]
