@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import socket
+import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -139,6 +140,7 @@ class RabbitMq(Server):
         self._mapper: asyncio.subprocess.Process | None = None
         self._mapper_port, self._peer_port = _free_port(), _free_port()
         self._node = f"statesvc-{uuid4().hex[:12]}@localhost"
+        self._declared: list[tuple[str, str, str, dict[str, Any] | None]] = []
         (folder / "home").mkdir()
         (folder / "plugins").write_text("[].\n", encoding="utf-8")
         (folder / "rabbitmq.conf").write_text(
@@ -158,6 +160,9 @@ class RabbitMq(Server):
                 stderr=asyncio.subprocess.DEVNULL,
             )
         await super().start()
+        # consumers declare what they read from whenever they connect
+        for declared in self._declared:
+            await self._declare(*declared)
 
     async def stop(self) -> None:
         """For good."""
@@ -167,7 +172,15 @@ class RabbitMq(Server):
             await self._mapper.wait()
 
     async def declare(self, exchange: str, queue: str, *, routing_key: str = "", arguments: dict[str, Any] | None = None) -> None:
-        """A durable exchange, and a durable queue that is bound to it."""
+        """A durable exchange, and a durable queue that is bound to it; again after each start."""
+        self._declared.append((exchange, queue, routing_key, arguments))
+        await self._declare(*self._declared[-1])
+
+    def told(self) -> str:
+        """What it wrote into its logs."""
+        return "\n".join(log.read_text(errors="replace") for log in sorted(self.folder.glob("log/*.log")))
+
+    async def _declare(self, exchange: str, queue: str, routing_key: str, arguments: dict[str, Any] | None) -> None:
         async with await aio_pika.connect(self.address) as connection:
             channel = await connection.channel()
             made = await channel.declare_exchange(exchange, aio_pika.ExchangeType.DIRECT, durable=True)
@@ -225,6 +238,10 @@ async def running_rabbitmq(folder: Path) -> AsyncIterator[RabbitMq]:
     try:
         await server.start()
         yield server
+    except BaseException:
+        # for pytest's report: a broker that was killed may have come back with less than it had
+        sys.stdout.write(server.told())
+        raise
     finally:
         await server.stop()
 
