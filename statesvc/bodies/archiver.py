@@ -5,7 +5,6 @@ bodies costs the other work of its process little.
 """
 
 import asyncio
-import contextlib
 import random
 import time
 from pathlib import Path
@@ -18,6 +17,7 @@ from statesvc.bodies.ledger import try_lead
 from statesvc.bodies.round import Archiving, Outcome, archive_round
 from statesvc.settings import ArchiveSettings
 from statesvc.telemetry.metrics import Telemetry
+from statesvc.waiting import set_within
 from statesvc.wakeup.direct import connect_direct
 
 log = structlog.get_logger()
@@ -50,7 +50,7 @@ class Archiver:
     async def run(self) -> None:
         """Goes on whatever database and disk do; a failed round is tried again soon."""
         pause = _FIRST_SECONDS
-        while not await self._stopped_within(pause * random.uniform(0.9, 1.1)):  # noqa: S311 - so that workers do not do it in step
+        while not await set_within(self._stopping, pause * random.uniform(0.9, 1.1)):  # noqa: S311 - so that workers do not do it in step
             pause = _EVERY_SECONDS
             try:
                 outcome = await self.once()
@@ -78,12 +78,6 @@ class Archiver:
 
     async def _rest(self) -> None:
         """As long as the batch before took."""
-        if await self._stopped_within(time.monotonic() - self._worked_since):
+        if await set_within(self._stopping, time.monotonic() - self._worked_since):
             raise _StoppedError
         self._worked_since = time.monotonic()
-
-    async def _stopped_within(self, seconds: float) -> bool:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._stopping.wait()
-        return self._stopping.is_set()

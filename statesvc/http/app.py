@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from importlib.resources import files
 from typing import Final
 
@@ -14,6 +13,7 @@ from statesvc.http.guard import guarded, problems
 from statesvc.http.keys import Keys
 from statesvc.http.openapi import build_document
 from statesvc.http.operation import Route, operation
+from statesvc.waiting import set_within
 
 BODY_BYTES_MAX: Final = 1024 * 1024
 LINGERING_SECONDS: Final = 2.0
@@ -79,9 +79,7 @@ class InFlight:
 
     async def until_none(self, seconds: float) -> None:
         """Returns when none is left, or after so long."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._none.wait()
+        await set_within(self._none, seconds)
 
 
 class Server:

@@ -14,6 +14,7 @@ import structlog
 
 from statesvc.log_archive.ledger import due_months
 from statesvc.telemetry.metrics import Telemetry
+from statesvc.waiting import set_within
 from statesvc.wakeup.direct import connect_direct
 
 log = structlog.get_logger()
@@ -41,7 +42,7 @@ class LogArchiver:
     async def run(self) -> None:
         """Goes on whatever database and disk do."""
         pause = _FIRST_SECONDS
-        while not await self._stopped_within(pause * random.uniform(0.9, 1.1)):  # noqa: S311 - so that workers do not do it in step
+        while not await set_within(self._stopping, pause * random.uniform(0.9, 1.1)):  # noqa: S311 - so that workers do not do it in step
             pause = _EVERY_SECONDS
             try:
                 await self.once()
@@ -70,12 +71,6 @@ class LogArchiver:
             log.warning("log_archive_round_failed", exit_code=child.returncode)
             self._telemetry.archive_failures.add(1)
         return child.returncode
-
-    async def _stopped_within(self, seconds: float) -> bool:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._stopping.wait()
-        return self._stopping.is_set()
 
 
 async def _end(child: Process) -> None:

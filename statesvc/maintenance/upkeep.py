@@ -1,7 +1,6 @@
 """The upkeep loop. Every step is idempotent and safe beside other workers doing the same, so it needs no leader."""
 
 import asyncio
-import contextlib
 import random
 from typing import Any, Final
 
@@ -10,6 +9,7 @@ from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool
 
 from events.sql.queries import queries
+from statesvc.waiting import set_within
 
 log = structlog.get_logger()
 
@@ -40,9 +40,7 @@ class Upkeep:
             except Exception:
                 log.warning("upkeep_failed", exc_info=True)
                 pause = _AFTER_FAILURE_SECONDS
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(pause):
-                    await self._stopping.wait()
+            await set_within(self._stopping, pause)
 
 
 async def once(connection: AsyncConnection[Any]) -> None:

@@ -1,7 +1,6 @@
 """Shows what the limiter knows: written when it changes, every few seconds at most; nothing is decided by it."""
 
 import asyncio
-import contextlib
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -20,6 +19,7 @@ from statesvc.notifier.limiter.subscription import LimiterState
 from statesvc.notifier.surroundings import Surroundings
 from statesvc.telemetry import names
 from statesvc.telemetry.metrics import Values
+from statesvc.waiting import set_within
 
 PUBLISH_SECONDS: Final = 3.0
 REFRESH_SECONDS: Final = 60.0
@@ -54,9 +54,7 @@ class LimiterBoard:
     async def run(self) -> None:
         """Goes on whatever the database does: what could not be written is written the next time."""
         while not self._stopping.is_set():
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(PUBLISH_SECONDS):
-                    await self._stopping.wait()
+            await set_within(self._stopping, PUBLISH_SECONDS)
             try:
                 async with asyncio.timeout(PUBLISH_SECONDS):
                     await (self._withdraw() if self._stopping.is_set() else self.publish())

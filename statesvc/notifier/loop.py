@@ -10,7 +10,6 @@ attempt lasts; what is claimed and not settled is bounded too, so that nothing p
 """
 
 import asyncio
-import contextlib
 import math
 import random
 import time
@@ -35,6 +34,7 @@ from statesvc.notifier.settle import Settled, settle
 from statesvc.notifier.surroundings import Surroundings
 from statesvc.notifier.upkeep import BacklogBound, NotifierUpkeep
 from statesvc.telemetry.names import Stage
+from statesvc.waiting import set_within
 from statesvc.wakeup.cancellation import cancel_fully
 from statesvc.wakeup.channels import LOG, OUTBOX
 from statesvc.wakeup.direct import reconnect_delays
@@ -118,7 +118,7 @@ class Notifier:
             else:
                 delays = reconnect_delays(self._jitter)
             if pause > 0 and not self._stopping:
-                await self._sleep(pause)
+                await set_within(self._wake, pause)
 
     async def _claim(self, group: asyncio.TaskGroup) -> float:
         """One claim. Returns for how many seconds there is nothing to do, unless woken."""
@@ -217,11 +217,6 @@ class Notifier:
         if self._around.listener.is_up:
             return self._limits.sweep_seconds * (0.8 + 0.4 * self._jitter.random())
         return self._jitter.uniform(*_DEAF_SWEEP_SECONDS)
-
-    async def _sleep(self, seconds: float) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._wake.wait()
 
 
 def _fill(found: int, *, full: bool) -> str:

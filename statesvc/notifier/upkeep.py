@@ -4,7 +4,6 @@ It forgets what nobody wants, keeps what waits for each subscriber within its bo
 """
 
 import asyncio
-import contextlib
 import random
 from dataclasses import dataclass
 from typing import Any, Final
@@ -19,6 +18,7 @@ from statesvc.notifier.coalesce import Coalescer, overfull
 from statesvc.notifier.policy import review
 from statesvc.notifier.reporting import report
 from statesvc.notifier.surroundings import Surroundings
+from statesvc.waiting import set_within
 from statesvc.wakeup.channels import LOG, OUTBOX
 
 _PURGED_AT_ONCE: Final = 5_000
@@ -62,9 +62,7 @@ class NotifierUpkeep:
                     await self._operator.tell(self._around.pool)
             except psycopg.Error as error:
                 _log.warning("notifier_upkeep_failed", error=error)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._every_seconds * random.uniform(0.8, 1.2)):  # noqa: S311 - notifiers do it out of step
-                    await self._stopping.wait()
+            await set_within(self._stopping, self._every_seconds * random.uniform(0.8, 1.2))  # noqa: S311 - notifiers do it out of step
 
     async def once(self, connection: AsyncConnection[Any]) -> None:
         """One round."""

@@ -4,7 +4,6 @@ It says who is there and since when, for people; nothing is decided by it. Wheth
 """
 
 import asyncio
-import contextlib
 import random
 import time
 from dataclasses import asdict, dataclass
@@ -15,6 +14,7 @@ import structlog
 
 from events.sql.queries import queries
 from statesvc.database.pool import Pool
+from statesvc.waiting import set_within
 from statesvc.wakeup.cancellation import cancel_fully
 
 BEAT_SECONDS: Final = 10.0
@@ -75,9 +75,7 @@ class Heartbeat:
             if told:
                 await asyncio.sleep(pause)
                 continue
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(pause):
-                    await self._stopping.wait()
+            await set_within(self._stopping, pause)
 
     def _beat(self, *, stopping: bool) -> dict[str, Any]:
         return {**asdict(self._incarnation), "age_seconds": time.monotonic() - self._began, "stopping": stopping}

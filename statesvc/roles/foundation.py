@@ -5,7 +5,7 @@ import os
 import secrets
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -26,6 +26,7 @@ from statesvc.roles.signals import StopSignals
 from statesvc.settings import Settings
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.telemetry.tracing import build_provider
+from statesvc.waiting import set_within
 from statesvc.wakeup.waker import Waker
 
 Role = Literal["api", "worker", "notifier", "sealer"]
@@ -151,7 +152,5 @@ async def _keyring(pool: Pool, sources: KeySources, signals: StopSignals) -> Key
             log.warning("kms_unavailable", why=str(error), delay_seconds=AGAIN_SECONDS)
         except psycopg.OperationalError as error:
             log.warning("database_unavailable", exc_info=error, delay_seconds=AGAIN_SECONDS)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(AGAIN_SECONDS):
-                await signals.stopping.wait()
+        await set_within(signals.stopping, AGAIN_SECONDS)
     raise StoppedEarlyError

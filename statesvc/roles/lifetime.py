@@ -9,13 +9,13 @@ because its supervisor restarts a dead one.
 import asyncio
 import gc
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
 import structlog
 
 from statesvc.roles.signals import StopSignals
+from statesvc.waiting import set_within
 
 _COLLECTED_AFTER: Final = (10_000, 20, 20)
 
@@ -57,18 +57,11 @@ async def live(
     asked.cancel()
     drain()
     if not dead:
-        await _passed(farewell.drain_seconds, signals)
+        await set_within(signals.aborting, farewell.drain_seconds)
     for part in parts:
         part.stop()
     aborted = await _finish(tasks, signals=signals, grace_seconds=farewell.grace_seconds)
     return 1 if dead or aborted else 0
-
-
-async def _passed(seconds: float, signals: StopSignals) -> None:
-    """Returns after so long, or at a second signal."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await signals.aborting.wait()
 
 
 async def _finish(tasks: Sequence[asyncio.Task[None]], *, signals: StopSignals, grace_seconds: float) -> bool:

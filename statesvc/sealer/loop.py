@@ -8,7 +8,6 @@ The lock and all that the leader writes are on one connection: whoever loses the
 """
 
 import asyncio
-import contextlib
 import random
 import time
 from collections import deque
@@ -25,6 +24,7 @@ from statesvc.sealer.lead import Publication, publish, signers_of, take_stock
 from statesvc.sealer.refusal import RefusalError
 from statesvc.sealer.seal import SQL, Round, Sealed, seal
 from statesvc.telemetry.metrics import Telemetry
+from statesvc.waiting import set_within
 from statesvc.wakeup.channels import LOG, SEALED
 from statesvc.wakeup.direct import connect_direct, reconnect_delays
 from statesvc.wakeup.listener import Listener
@@ -108,10 +108,10 @@ class Sealer:
                 if self.refusal != str(error):
                     _log.error("sealer_refuses", why=str(error))
                 self.refusal = str(error)
-                await self._pause(_REFUSED_SECONDS)
+                await set_within(self._stopping, _REFUSED_SECONDS)
             except (psycopg.Error, OSError) as error:
                 _log.warning("sealing_failed", error=error)
-                await self._pause(next(delays))
+                await set_within(self._stopping, next(delays))
 
     async def _take_lead(self, connection: AsyncConnection[Any]) -> bool:
         """Stands by until the lead is free; False when stopped before."""
@@ -120,7 +120,7 @@ class Sealer:
             if row is not None and row[0]:
                 return True
             self.refusal = None
-            await self._pause(_STANDBY_SECONDS * self._jitter.uniform(0.8, 1.2))
+            await set_within(self._stopping, _STANDBY_SECONDS * self._jitter.uniform(0.8, 1.2))
         return False
 
     async def _lead(self, connection: AsyncConnection[Any]) -> None:
@@ -163,16 +163,9 @@ class Sealer:
     async def _rest(self, interval_seconds: float) -> None:
         """Keeps the pace, then sleeps until something is committed."""
         if interval_seconds > 0:
-            await self._pause(interval_seconds)
+            await set_within(self._stopping, interval_seconds)
         sweep = self._pace.sweep_seconds if self._listener.is_up else _DEAF_SWEEP_SECONDS
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(sweep):
-                await self._woken.wait()
-
-    async def _pause(self, seconds: float) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._stopping.wait()
+        await set_within(self._woken, sweep)
 
 
 class _Recent:

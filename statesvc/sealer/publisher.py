@@ -1,7 +1,6 @@
 """Keeping checkpoints outside, on a shelf: the newest one, at most one an interval, beside the sealer and never in its way."""
 
 import asyncio
-import contextlib
 from collections.abc import Callable
 from typing import Final
 
@@ -14,6 +13,7 @@ from statesvc.log.checkpoints import latest_head
 from statesvc.sealer.shelf import ContradictedError, Shelf, ShelfError
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.telemetry.names import Attribute
+from statesvc.waiting import set_within
 
 _STANDBY_SECONDS: Final = 1.0
 _ANSWER_SECONDS: Final = 30.0
@@ -59,14 +59,14 @@ class Publisher:
         """Goes on whatever becomes of the shelf."""
         while not self._stopping.is_set():
             if not self._leads():
-                await self._pause(_STANDBY_SECONDS)
+                await set_within(self._stopping, _STANDBY_SECONDS)
                 continue
             self._sealed.clear()
             if await self._publish():
                 await self._sealed.wait()
-                await self._pause(self._interval_seconds)
+                await set_within(self._stopping, self._interval_seconds)
             else:
-                await self._pause(min(_RETRY_SECONDS * 2 ** min(self._failed - 1, 6), _RETRY_SECONDS_MAX))
+                await set_within(self._stopping, min(_RETRY_SECONDS * 2 ** min(self._failed - 1, 6), _RETRY_SECONDS_MAX))
 
     async def _publish(self) -> bool:
         """Keeps the newest head. False: not yet."""
@@ -98,8 +98,3 @@ class Publisher:
 
     def _count(self, outcome: str) -> None:
         self._telemetry.checkpoint_publications.add(1, {Attribute.OUTCOME: outcome})
-
-    async def _pause(self, seconds: float) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._stopping.wait()

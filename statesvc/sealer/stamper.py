@@ -5,7 +5,6 @@ signed by the authority whose certificate was given; else it is asked for again 
 """
 
 import asyncio
-import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -21,6 +20,7 @@ from statesvc.log.stamp import TOKEN_BYTES_MAX, StampError, Trust, check_stamp, 
 from statesvc.log.stamps import Standing, keep, standing
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.telemetry.names import Attribute
+from statesvc.waiting import set_within
 
 _ANSWER_SECONDS: Final = 15.0
 _LOOK_SECONDS: Final = 60.0
@@ -66,7 +66,7 @@ class Stamper:
         async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_ANSWER_SECONDS)) as session:
             while not self._stopping.is_set():
                 if not self._leads():
-                    await self._pause(_STANDBY_SECONDS)
+                    await set_within(self._stopping, _STANDBY_SECONDS)
                     continue
                 self._sealed.clear()
                 seconds = await self._look(session)
@@ -74,7 +74,7 @@ class Stamper:
                     # all there is has its stamp
                     await self._sealed.wait()
                     seconds = min(_LOOK_SECONDS, self._authority.interval_seconds) if self._any else 0.0
-                await self._pause(seconds)
+                await set_within(self._stopping, seconds)
 
     async def _look(self, session: aiohttp.ClientSession) -> float | None:
         """Stamps the newest head if one is due. Answers when to look again; None: when there is a new head."""
@@ -120,8 +120,3 @@ class Stamper:
         async with self._pool.connection() as connection:
             await keep(connection, found.size, stamp, token)
         _log.info("checkpoint_stamped", count=found.size)
-
-    async def _pause(self, seconds: float) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._stopping.wait()

@@ -5,7 +5,6 @@ It sleeps until a checkpoint is published, and reads nothing while nobody follow
 
 import asyncio
 import random
-from contextlib import suppress
 from typing import Final, Protocol
 
 import psycopg
@@ -15,6 +14,7 @@ from statesvc.log.feed import MissingEntryError
 from statesvc.log_archive.errors import LogArchiveError
 from statesvc.sse.pages import Pages
 from statesvc.sse.window import Window
+from statesvc.waiting import set_within
 from statesvc.wakeup.direct import reconnect_delays
 
 SWEEP_SECONDS: Final = 30.0
@@ -78,11 +78,11 @@ class Tail:
                 await self._rest()
             except psycopg.Error as error:
                 _log.warning("stream_tail_not_read", error=error)
-                await self._pause(next(delays))
+                await set_within(self._stopping, next(delays))
             except (MissingEntryError, LogArchiveError) as error:
                 # never passed over: somebody has changed the log, or its archive cannot be read now
                 _log.error("stream_log_incomplete", why=str(error))
-                await self._pause(SWEEP_SECONDS)
+                await set_within(self._stopping, SWEEP_SECONDS)
 
     async def _read(self) -> bool:
         """Reads a stretch; False at the end of the log."""
@@ -99,11 +99,4 @@ class Tail:
 
     async def _rest(self) -> None:
         sweep = SWEEP_SECONDS if self._hearing.is_up else _DEAF_SWEEP_SECONDS
-        with suppress(TimeoutError):
-            async with asyncio.timeout(sweep if self._followers else None):
-                await self._woken.wait()
-
-    async def _pause(self, seconds: float) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._stopping.wait()
+        await set_within(self._woken, sweep if self._followers else None)

@@ -16,6 +16,7 @@ from typing import Final
 import structlog
 
 from statesvc.roles.signals import SUPERVISED_VARIABLE
+from statesvc.waiting import set_within
 
 FIRST_PAUSE_SECONDS: Final = 0.5
 LONGEST_PAUSE_SECONDS: Final = 15.0
@@ -69,9 +70,7 @@ class Child:
                 return
             pause = pause_after(deaths)
             log.error("child_died", role=name, pid=process.pid, exit_code=exit_code, attempt=deaths, delay_seconds=pause)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(pause):
-                    await self._stopping.wait()
+            await set_within(self._stopping, pause)
 
     def stop(self) -> None:
         """Asks it to stop, and starts it no more; asked a second time it stops at once."""

@@ -21,6 +21,7 @@ import structlog
 
 from statesvc.inbox.claim import Claim, Claimed, Message, claim, extend, outlook, release
 from statesvc.telemetry.names import Stage
+from statesvc.waiting import set_within
 from statesvc.wakeup.channels import INBOX, LOG, OUTBOX
 from statesvc.wakeup.listener import Listener
 from statesvc.wakeup.waker import Waker
@@ -272,9 +273,7 @@ class Worker:
         self._asleep = True
         self._watch()
         try:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    await self._woken.wait()
+            await set_within(self._woken, seconds)
         finally:
             self._asleep = False
             self._watch()

@@ -7,8 +7,10 @@ not for long at a time, for it may hold locks, and not most of the time, for it 
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Final
+
+from statesvc.waiting import set_within
 
 GiveWay = Callable[[], Awaitable[None]]
 
@@ -55,6 +57,4 @@ class Passage:
         if self._ahead and self._began >= self._not_before:
             left = self._began + LONGEST_SECONDS - self._clock()
             if left > 0:
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(left):
-                        await self._free.wait()
+                await set_within(self._free, left)
