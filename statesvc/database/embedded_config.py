@@ -21,6 +21,8 @@ _SIZE: Final = MappingProxyType(
         "work_mem": "8MB",
         "maintenance_work_mem": "128MB",
         "wal_buffers": "16MB",
+        # a webhook's commit waits for whatever of the log is not written yet: of a worker's batch that were megabytes at 200ms
+        "wal_writer_delay": "10ms",
         "min_wal_size": "256MB",
         "max_wal_size": "2GB",
         "checkpoint_timeout": "15min",

@@ -27,6 +27,7 @@ from statesvc.wakeup.listener import Listener
 from statesvc.wakeup.waker import Waker
 from statesvc.worker.batch import Workshop, process
 from statesvc.worker.failures import again_seconds
+from statesvc.worker.garbage import Garbage
 from statesvc.worker.lease import LeaseLostError, under_lease
 from statesvc.worker.lookout import Lookout
 from statesvc.worker.passage import Passage
@@ -106,8 +107,12 @@ class Worker:
         self._loop_seconds = 0.0
         """Of the processor, when a batch was last done."""
         self._asleep = False
+        self._claiming = False
+        self._flooding = frozenset[str]()
+        """Who had much in the last claim, and likely has in the next."""
         self._alone = False
         """A suspect is worked on."""
+        self._garbage = Garbage(time.monotonic())
         self._lookout = lookout
         self._trickle_until = float("-inf")
 
@@ -120,6 +125,10 @@ class Worker:
 
     async def run(self) -> None:
         """Works until stopped. Raises when a batch meets a defect."""
+        with self._garbage:
+            await self._run()
+
+    async def _run(self) -> None:
         self._loop_seconds = time.thread_time()
         if self._lookout is not None:
             self._lookout.start(self._ask_beside, self._take)
@@ -186,12 +195,15 @@ class Worker:
         return sum(not hand.express for hand in self._running.values())
 
     def _watch(self) -> None:
-        """Tells the look-out whom to pass by: nobody is to be claimed for while this loop has its hands free, or on a suspect."""
+        """Tells the look-out whom to pass by: nobody is to be claimed for while this loop has its hands free, or on a suspect.
+
+        A claim out of a flood takes a while, and does not see what comes meanwhile: the hands are not free then.
+        """
         if self._lookout is None:
             return
         busy = not (self._asleep or self._alone or self._stopping.is_set())
         full = len(self._running) - self._slots_taken() >= self._pace.express_in_progress
-        held = frozenset[str]().union(*(hand.loud for hand in self._running.values()))
+        held = (self._flooding if self._claiming else frozenset()).union(*(hand.loud for hand in self._running.values()))
         self._lookout.pass_by(held if busy and held and not full else None)
 
     def _look_again(self) -> None:
@@ -226,9 +238,15 @@ class Worker:
             rescue_first=self._turns.rescue_first(time.monotonic()),
         )
         self._throttled = False
-        with self._workshop.telemetry.stage(Stage.CLAIM, limit=limit):
-            async with self._workshop.pool.connection() as connection:
-                claimed = await claim(connection, asked)
+        self._claiming = True
+        self._watch()
+        try:
+            with self._workshop.telemetry.stage(Stage.CLAIM, limit=limit):
+                async with self._workshop.pool.connection() as connection:
+                    claimed = await claim(connection, asked)
+        finally:
+            self._claiming = False
+        self._flooding = loud(claimed.messages)
         if sweep:
             self._swept_at = time.monotonic()
         self._received(claimed, limit)
@@ -270,6 +288,7 @@ class Worker:
 
     async def _sleep(self, seconds: float) -> None:
         # not wait_for: on Python 3.11 it may swallow a cancellation
+        self._garbage.may_collect(time.monotonic(), busy=bool(self._running))
         self._asleep = True
         self._watch()
         try:
@@ -292,6 +311,7 @@ class Worker:
 
     def _done(self, task: asyncio.Task[None]) -> None:
         hand = self._running.pop(task, None)
+        self._garbage.may_collect(time.monotonic(), busy=bool(self._running))
         if hand is not None:
             before, self._loop_seconds = self._loop_seconds, time.thread_time()
             self._growth.worked(hand.messages, loop_seconds=self._loop_seconds - before)

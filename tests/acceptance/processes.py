@@ -165,10 +165,10 @@ class Service:
     async def value(self, query: str, *parameters: object) -> Any:
         return (await self.rows(query, *parameters))[0][0]
 
-    async def drained(self, timeout_seconds: float = 60) -> None:
-        """Waits until nothing is left in the inbox."""
+    async def drained(self, timeout_seconds: float = 60, *, pause_seconds: float = 0.05) -> None:
+        """Waits until nothing is left in the inbox. Each look costs the server a connection."""
         async with asyncio.timeout(timeout_seconds):
-            await until_false(lambda: self.value("SELECT EXISTS (SELECT FROM statesvc.inbox)"))
+            await until_false(lambda: self.value("SELECT EXISTS (SELECT FROM statesvc.inbox)"), pause_seconds=pause_seconds)
 
 
 async def until_false(ask: Callable[[], Awaitable[bool]], *, pause_seconds: float = 0.05) -> None:

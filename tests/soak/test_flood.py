@@ -87,7 +87,7 @@ async def test_a_flooding_carrier_delays_the_quiet_ones_by_next_to_nothing(own_s
             begun = time.monotonic()
             since = await service.value("SELECT statesvc.clock()")
             await _hold(service, hold=False)
-            await service.drained(600)
+            await service.drained(600, pause_seconds=0.5)
             figures.drained_per_second.append(FLOOD / (time.monotonic() - begun))
             p99, settled_p99, samples = await _pickups_since(service, since)
             figures.flooded.append(p99)

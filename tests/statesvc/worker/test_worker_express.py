@@ -4,11 +4,13 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
+from psycopg import AsyncConnection
 
 from statesvc.database.pool import make_pool
-from statesvc.inbox.claim import Message
+from statesvc.inbox.claim import Claim, Claimed, Message, claim
 from statesvc.wakeup.channels import INBOX
 from statesvc.wakeup.listener import Listener
 from statesvc.wakeup.waker import Waker
@@ -85,6 +87,23 @@ async def test_a_quiet_carrier_is_served_while_every_slot_is_taken(shop: Shop, m
         await scene.push_quietly()
         await scene.shop.until("SELECT count(*) FROM statesvc.message WHERE carrier_id = 'quiet'", 1)
         assert len(scene.waiting) == SLOTS, "no more of the flood was claimed"
+
+
+async def test_a_quiet_carrier_does_not_wait_for_the_claim_of_more_of_the_flood(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, answer = asyncio.Event(), asyncio.Event()
+
+    async def slow_claim(connection: AsyncConnection[Any], what: Claim) -> Claimed:
+        asked.set()
+        await answer.wait()
+        return await claim(connection, what)
+
+    async with stuck(shop, monkeypatch, slots=1) as scene:
+        monkeypatch.setattr(loop, "claim", slow_claim)
+        scene.go.set()
+        await asked.wait()
+        await scene.push_quietly()
+        await scene.shop.until("SELECT count(*) FROM statesvc.message WHERE carrier_id = 'quiet'", 1)
+        answer.set()
 
 
 async def test_a_wake_up_that_names_nobody_will_do(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
