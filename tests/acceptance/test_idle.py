@@ -22,6 +22,8 @@ QUIET_SECONDS = 1.5
 VISIBLE_SECONDS_MAX = 0.1
 VISIBLE_IN_ACKS_MAX = 40
 """A busy machine is slow at everything: so many times as long as an acknowledgement takes there. Whoever sleeps on takes far longer."""
+OF_THE_POOLER = ("SET application_name=", "-- The time limits of one statement that is a transaction of its own.")
+"""PgBouncer says whose statement follows, and that one brings its limits along, in the same round trip: no reason to be awake."""
 STATEMENT = re.compile(r"LOG:  (?:statement|execute [^:]+): (.*)")
 
 
@@ -53,7 +55,7 @@ async def _is_still_starting(log: Path) -> bool:
 
 
 def _statements(log: Path) -> list[str]:
-    return STATEMENT.findall(log.read_text())
+    return [statement for statement in STATEMENT.findall(log.read_text()) if not statement.startswith(OF_THE_POOLER)]
 
 
 async def _visible(service: Service, number: str) -> tuple[float, float]:
