@@ -73,7 +73,7 @@ def _rows(name: str, without: list[Cost], sealed: list[Cost]) -> list[Row]:
         return Row(f"sealing, {name}: {what}", measured, "<= 5 %", share <= 0.05)
 
     own = median(cost.sealer for cost in sealed)
-    of_it = Row(f"sealing, {name}: of it the sealer's process", f"{own:.1f} us an event; the rest are keys by batch, and a fuller machine")
+    of_it = Row(f"sealing, {name}: of it the sealer's process", f"{own:.1f} us an event")
     return [more("cpu", "us"), of_it, more("wal", "bytes")]
 
 
