@@ -7,6 +7,7 @@ from statesvc import __version__
 from statesvc.api.read.depths import Depths
 from statesvc.api.routes import routes as api_routes
 from statesvc.bodies.folder import archive_folder
+from statesvc.console.routes import routes as console_routes
 from statesvc.http.app import documentation_routes
 from statesvc.http.health import health_routes
 from statesvc.http.keys import Keys
@@ -95,6 +96,7 @@ async def run(launch: Launch) -> int:
         depths = Depths(base.pool)
         depths.report_to(base.telemetry)
         calls += health_routes(base.readiness, base.telemetry.exposition, sample=depths.sample)
+        calls += console_routes()
         documentation = documentation_routes(calls, version=__version__)
         server = await serve(launch, base, keys=keys, routes=[*calls, *documentation])
         stack.push_async_callback(server.stop)
