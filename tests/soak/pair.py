@@ -25,6 +25,8 @@ from tests.soak.server import on_tcp
 
 _FOLLOWING: Final = "SELECT EXISTS (SELECT FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum') AND state = 'streaming')"
 
+_STARTUP_LOG: Final = "startup.log"
+
 
 class Node:
     """One data folder, always on the same port."""
@@ -44,7 +46,8 @@ class Node:
     def _run(self, program: str, *arguments: str | Path, **environment: str) -> None:
         ended = self._user.run([programs(MAJOR) / program, *arguments], environment=environment)
         if ended.returncode != 0:
-            raise RuntimeError(f"{program}: {ended.stdout}")
+            told = self._data / _STARTUP_LOG
+            raise RuntimeError(f"{program}: {ended.stdout}\n{told.read_text() if told.exists() else ''}")
 
     def follow(self, primary: "Node", superuser_dsn: str) -> None:
         """Becomes a standby with a copy of the primary's data; its own is thrown away."""
@@ -57,10 +60,12 @@ class Node:
         address = conninfo_to_dict(superuser_dsn)
         source = make_conninfo(host="127.0.0.1", port=primary.port, user=address["user"], password=address["password"])
         self._run("pg_basebackup", "-D", self._data, "-d", source, "-R", "-X", "stream", "-c", "fast")
-        self._sockets.mkdir(mode=0o700, exist_ok=True)
+        # the lock of one that was killed names a process that may still be a zombie
+        shutil.rmtree(self._sockets, ignore_errors=True)
+        self._sockets.mkdir(mode=0o700)
         self._user.give(self._sockets)
         (self._data / FILE_NAME).write_text(configuration(socket_dir=self._sockets, tcp_port=self.port, overrides={}))
-        self._run("pg_ctl", "start", "-w", "-s", "-D", self._data, "-l", self._data / "startup.log")
+        self._run("pg_ctl", "start", "-w", "-s", "-D", self._data, "-l", self._data / _STARTUP_LOG)
 
     def promote(self) -> None:
         """Becomes the primary."""
