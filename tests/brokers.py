@@ -3,9 +3,7 @@
 import asyncio
 import contextlib
 import os
-import shutil
 import signal
-import socket
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -16,24 +14,14 @@ from uuid import uuid4
 import aio_pika
 import nats
 import nats.errors
-import pytest
 from nats.js.api import StreamConfig
 
+from tests.acceptance.processes import free_port
+from tests.programs import required
+
 START_SECONDS: Final = 60
-SBIN: Final = "/usr/sbin"
 RABBITMQ: Final = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
 """Debian's wrapper in PATH changes to the user and the folders of the machine's own server."""
-
-
-def _required(program: str, package: str, place: Path | None = None) -> str:
-    """The program. Skips the test where there is none, fails it in CI."""
-    found = shutil.which(program) or shutil.which(program, path=SBIN)
-    if found is not None and (place is None or place.exists()):
-        return str(place or found)
-    reason = f"{program} is not installed (Debian package {package})"
-    if os.environ.get("CI") == "true":
-        pytest.fail(reason)
-    pytest.skip(reason)
 
 
 class Server:
@@ -44,7 +32,7 @@ class Server:
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
-        self.port = _free_port()
+        self.port = free_port()
         self.lives = 0
         self._process: asyncio.subprocess.Process | None = None
 
@@ -92,7 +80,7 @@ class Nats(Server):
 
     def __init__(self, folder: Path, extra: str = "") -> None:
         super().__init__(folder)
-        self.program = _required("nats-server", "nats-server")
+        self.program = required("nats-server", "nats-server")
         (folder / "nats.conf").write_text(
             f'listen: "127.0.0.1:{self.port}"\njetstream {{ store_dir: "{folder / "jetstream"}" }}\n{extra}\n', encoding="utf-8"
         )
@@ -135,10 +123,10 @@ class RabbitMq(Server):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self.program = _required("rabbitmq-server", "rabbitmq-server", RABBITMQ)
-        self._epmd = _required("epmd", "erlang-base")
+        self.program = required("rabbitmq-server", "rabbitmq-server", RABBITMQ)
+        self._epmd = required("epmd", "erlang-base")
         self._mapper: asyncio.subprocess.Process | None = None
-        self._mapper_port, self._peer_port = _free_port(), _free_port()
+        self._mapper_port, self._peer_port = free_port(), free_port()
         self._node = f"statesvc-{uuid4().hex[:12]}@localhost"
         self._declared: list[tuple[str, str, str, dict[str, Any] | None]] = []
         (folder / "home").mkdir()
@@ -263,10 +251,3 @@ async def _speaks(port: int, greeting: bytes, beginning: bytes) -> bool:
 
 async def _ignored(_error: Exception) -> None:
     """What the client would print."""
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

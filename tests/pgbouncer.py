@@ -13,29 +13,19 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 import psycopg
-import pytest
 from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from tests.programs import required
 
 EVERYWHERE = os.environ.get("STATESVC_TEST_PGBOUNCER") == "1"
 """Whether every service of the acceptance tests works behind a pooler."""
 START_SECONDS = 10
 
 
-def required() -> str:
-    """The program. Skips the test where there is none, fails it in CI."""
-    found = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
-    if found is not None:
-        return found
-    reason = "PgBouncer is not installed (Debian package pgbouncer)"
-    if os.environ.get("CI") == "true":
-        pytest.fail(reason)
-    pytest.skip(reason)
-
-
 def can_carry_prepared_statements() -> bool:
     """Since 1.21, where it is told how many."""
-    told = subprocess.run([required(), "--version"], capture_output=True, text=True, check=True).stdout
+    told = subprocess.run([required("pgbouncer", "pgbouncer"), "--version"], capture_output=True, text=True, check=True).stdout
     version = re.search(r"(\d+)\.(\d+)", told)
     return version is not None and (int(version[1]), int(version[2])) >= (1, 21)
 
@@ -53,7 +43,7 @@ async def between(service_dsn: str, *, wanted: bool = EVERYWHERE) -> AsyncIterat
 @asynccontextmanager
 async def pooled(*dsns: str, mode: str = "transaction", prepared_max: int = 0) -> AsyncIterator[list[str]]:
     """The same databases and roles through a pooler, for the time of the block."""
-    program = required()
+    program = required("pgbouncer", "pgbouncer")
     folder = Path(mkdtemp(prefix="statesvc-pgbouncer-"))
     targets = [conninfo_to_dict(dsn) for dsn in dsns]
     port = _free_port()

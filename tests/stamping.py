@@ -1,7 +1,6 @@
 """A time stamping authority of our own: certificates, and `openssl ts` behind a real HTTP server that can also misbehave."""
 
 import asyncio
-import shutil
 import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -9,7 +8,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 from cryptography import x509
@@ -19,8 +17,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from statesvc.log.stamp import Trust
+from tests.programs import required
 
-needs_openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="the authority of these tests is `openssl ts`")
 NOTE = "note"
 _CONFIGURATION = """
 [tsa]
@@ -91,6 +89,7 @@ class Tsa:
 
 
 def make_tsa(folder: Path, name: str = "Stamps & Sons") -> Tsa:
+    required("openssl", "openssl")
     folder.mkdir()
     root_key, signer_key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     root = _certificate(f"{name} Root", root_key, f"{name} Root", root_key)

@@ -14,12 +14,11 @@ from statesvc.database.guard import install_guard
 from tests.acceptance.processes import until_false
 from tests.acceptance.stories import ups_alert
 from tests.postgres import Server
-from tests.stamping import make_tsa, needs_openssl, serving
+from tests.stamping import make_tsa, serving
 
 ServiceMaker = Callable[..., Any]
 
 
-@needs_openssl
 async def test_heads_are_stamped_and_kept_elsewhere_and_an_auditor_verifies_them(
     server: Server, service_maker: ServiceMaker, tmp_path: Path
 ) -> None:

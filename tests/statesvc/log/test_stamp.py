@@ -6,9 +6,7 @@ from pathlib import Path
 import pytest
 
 from statesvc.log.stamp import StampError, Trust, check_stamp, inquire, read_stamp
-from tests.stamping import NOTE, Tsa, make_tsa, needs_openssl
-
-pytestmark = needs_openssl
+from tests.stamping import NOTE, Tsa, make_tsa
 
 
 @pytest.fixture

@@ -18,12 +18,11 @@ from statesvc.log.stamp import inquire
 from statesvc.sealer import stamper
 from statesvc.sealer.stamper import Authority, Stamper
 from statesvc.telemetry.metrics import Telemetry
-from tests.stamping import Tsa, make_tsa, needs_openssl, serving
+from tests.stamping import Tsa, make_tsa, serving
 from tests.statesvc.evidence.test_bundle import NUMBER, both, bundle_of, keys_of
 from tests.statesvc.log.story import MASTER, Story, story
 from tests.statesvc.verification.attack import attack, places, verify
 
-pytestmark = needs_openssl
 LIMITS = PoolLimits(connections_max=2, acquire_seconds=5, statement_seconds=5, lock_seconds=5, idle_in_transaction_seconds=5)
 STAMPS = "SELECT tree_size, authority FROM statesvc.checkpoint_stamp ORDER BY received_at"
 
