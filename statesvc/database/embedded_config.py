@@ -3,6 +3,7 @@
 Written to `statesvc.conf` in the data folder at every start; `postgresql.conf` includes it.
 """
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -16,14 +17,14 @@ _DURABILITY: Final = MappingProxyType({"fsync": "on", "full_page_writes": "on", 
 _SIZE: Final = MappingProxyType(
     {
         "max_connections": "100",
-        "shared_buffers": "256MB",
         "effective_cache_size": "2GB",
         "work_mem": "8MB",
         "maintenance_work_mem": "128MB",
         "wal_buffers": "16MB",
         # a webhook's commit waits for whatever of the log is not written yet: of a worker's batch that were megabytes at 200ms
         "wal_writer_delay": "10ms",
-        "min_wal_size": "256MB",
+        # all commits wait up to 60 ms while a new file of the log is made: those that there are are used again
+        "min_wal_size": "2GB",
         "max_wal_size": "2GB",
         "checkpoint_timeout": "15min",
         "random_page_cost": "1.1",
@@ -51,6 +52,23 @@ _LOG: Final = MappingProxyType(
 )
 
 
+_BUFFERS_MIB_MIN: Final = 128
+_BUFFERS_MIB_MAX: Final = 1024
+_MEMORY_LIMIT: Final = Path("/sys/fs/cgroup/memory.max")
+
+
+def _buffers_mib() -> int:
+    """A quarter of the memory that this machine or container has: what does not fit is written in a flood, and commits wait for the disk."""
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    try:
+        limit = _MEMORY_LIMIT.read_text().strip()
+    except OSError:
+        limit = "max"
+    if limit.isdecimal():
+        memory = min(memory, int(limit))
+    return max(_BUFFERS_MIB_MIN, min(_BUFFERS_MIB_MAX, memory // 4 // 1024**2))
+
+
 def configuration(*, socket_dir: Path, tcp_port: int, overrides: Mapping[str, str]) -> str:
     """The file's text. Without a `tcp_port` the server listens on its socket alone."""
     reach = {
@@ -59,6 +77,6 @@ def configuration(*, socket_dir: Path, tcp_port: int, overrides: Mapping[str, st
         "listen_addresses": "127.0.0.1" if tcp_port else "",
         "port": str(tcp_port or DEFAULT_PORT),
     }
-    settings = {**_DURABILITY, **_SIZE, **_LOG, **reach, **overrides}
+    settings = {**_DURABILITY, "shared_buffers": f"{_buffers_mib()}MB", **_SIZE, **_LOG, **reach, **overrides}
     lines = [f"{name} = '{value.replace(chr(39), chr(39) * 2)}'" for name, value in settings.items()]
     return "\n".join(["# Written by statesvc at every start; put own settings into postgresql.auto.conf (ALTER SYSTEM).", *lines, ""])

@@ -1,8 +1,10 @@
-"""What sealing costs the whole service, A against B in turn, and how soon after its append an entry can be proved."""
+"""What sealing costs the whole service, with it and without it in turn, and how soon after its append an entry can be proved."""
 
 import asyncio
 import bisect
 import time
+from collections import deque
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from statistics import median, quantiles
@@ -19,11 +21,10 @@ from tests.bench.report import Row, milliseconds, percentile
 from tests.bench.server import Place
 from tests.bench.traffic import SCANS, alerts, histories
 
-_WITHOUT: Final = (
-    "DROP TRIGGER await_sealing ON statesvc.batch",
-    *(f"DROP INDEX statesvc.{kind}_batch" for kind in ("event", "conflict", "transition", "attempt")),
-)
-"""As if there were no sealer: batches are not queued, and nothing reads entries by batch."""
+_NO_QUEUE: Final = "DROP TRIGGER await_sealing ON statesvc.batch"
+_NO_KEYS: Final = tuple(f"DROP INDEX statesvc.{kind}_batch" for kind in ("event", "conflict", "transition", "attempt"))
+_WITHOUT: Final = {"sealed": (), "unsealed": (_NO_QUEUE,), "keyless": (_NO_QUEUE, *_NO_KEYS)}
+"""As it is; as if there were no sealer, so that batches are not queued; and as if nobody read entries by their batch either."""
 _PAIRS: Final = 3
 """In each run, with as much less to do: a shared machine is faster one minute than the next, so what stands side by side is compared."""
 _LOOK_SECONDS: Final = 0.02
@@ -49,38 +50,42 @@ async def measure(bench: Bench) -> list[Row]:
     }
     rows = []
     for name, template in loads.items():
-        without: list[Cost] = []
-        sealed: list[Cost] = []
-        for pair in range(scale.runs * _PAIRS):
-            # in turn, and each first as often as the other
-            for seals in (False, True) if pair % 2 else (True, False):
-                cost = await _drain(bench, template, seals=seals)
-                (sealed if seals else without).append(cost)
-                bench.say(
-                    f"sealing {pair + 1}, {name}, {'sealed' if seals else 'without'}: {cost.cpu:.1f} us, {cost.wal:,.0f} bytes an event"
-                )
-        rows += _rows(name, without, sealed)
+        costs: dict[str, list[Cost]] = {variant: [] for variant in _WITHOUT}
+        order = deque(_WITHOUT)
+        for turn in range(scale.runs * _PAIRS):
+            # each is first as often as the others
+            order.rotate()
+            for variant in order:
+                cost = await _drain(bench, template, variant)
+                costs[variant].append(cost)
+                bench.say(f"sealing {turn + 1}, {name}, {variant}: {cost.cpu:.1f} us, {cost.wal:,.0f} bytes an event")
+        rows += _rows(name, costs)
     return rows + await _proofs(bench)
 
 
-def _rows(name: str, without: list[Cost], sealed: list[Cost]) -> list[Row]:
-    def more(field: str, unit: str) -> Row:
-        before, after = ([getattr(cost, field) for cost in costs] for costs in (without, sealed))
-        shares = [one / other - 1 for one, other in zip(after, before, strict=True)]
+def _rows(name: str, costs: Mapping[str, list[Cost]]) -> list[Row]:
+    def more(field: str, unit: str, after: str, before: str) -> tuple[str, float]:
+        one, other = ([getattr(cost, field) for cost in costs[variant]] for variant in (after, before))
+        shares = [mine / its - 1 for mine, its in zip(one, other, strict=True)]
         share, (low, _, high) = median(shares), quantiles(shares, n=4)
-        what = {"cpu": "CPU", "wal": "WAL"}[field]
-        measured = f"{share:+.1%} (half of {len(shares)} pairs {low:+.1%} to {high:+.1%}; {median(before):,.1f} {unit} an event without)"
-        return Row(f"sealing, {name}: {what}", measured, "<= 5 %", share <= 0.05)
+        half = f"half of {len(shares)} pairs {low:+.1%} to {high:+.1%}"
+        return f"{share:+.1%} ({half}; {median(other):,.1f} {unit} an event without)", share
 
-    own = median(cost.sealer for cost in sealed)
-    of_it = Row(f"sealing, {name}: of it the sealer's process", f"{own:.1f} us an event")
-    return [more("cpu", "us"), of_it, more("wal", "bytes")]
+    rows = []
+    for what, field, unit in (("CPU", "cpu", "us"), ("WAL", "wal", "bytes")):
+        measured, share = more(field, unit, "sealed", "unsealed")
+        rows.append(Row(f"sealing, {name}: {what}", measured, "<= 5 %", share <= 0.05))
+        measured, _ = more(field, unit, "sealed", "keyless")
+        rows.append(Row(f"sealing and the keys by batch, {name}: {what}", measured))
+    own = median(cost.sealer for cost in costs["sealed"])
+    return [*rows, Row(f"sealing, {name}: of it the sealer's process", f"{own:.1f} us an event")]
 
 
-async def _drain(bench: Bench, template: str, *, seals: bool) -> Cost:
+async def _drain(bench: Bench, template: str, variant: str) -> Cost:
+    seals = variant == "sealed"
     async with bench.server.database(template) as place, bench.service(place) as service:
-        if not seals:
-            await place.execute(*_WITHOUT)
+        if _WITHOUT[variant]:
+            await place.execute(*_WITHOUT[variant])
         roles = await service.start("worker", *(["sealer"] if seals else []))
         server = Path(await place.value("SHOW data_directory"))
         known = await place.value("SELECT count(*) FROM statesvc.event")

@@ -37,8 +37,6 @@ class SoakServer:
     async def make_wal(self, files: int) -> None:
         """Fills files of the write-ahead log, and lets a checkpoint keep them to be used again."""
         async with await AsyncConnection.connect(self.dsns.superuser_dsn, autocommit=True) as connection:
-            await connection.execute("ALTER SYSTEM SET min_wal_size = '1900MB'")
-            await connection.execute("SELECT pg_reload_conf()")
             for _ in range(files):
                 await connection.execute("SELECT pg_logical_emit_message(false, 'soak', '')")
                 await connection.execute("SELECT pg_switch_wal()")

@@ -31,7 +31,7 @@ FLOODER: Final = "ups"
 QUIET: Final = tuple(carrier_id for carrier_id in DIALECTS if carrier_id != FLOODER)
 """Each sends one message a second."""
 QUIET_SECONDS_MAX: Final = 0.020
-WAL_FILES: Final = 110
+WAL_FILES: Final = 130
 """A server that has run for a while has files of its log to use again; a new one makes each while all commits wait, up to 60 ms."""
 CARRIERS: Final = 200
 WAITING: Final = 500_000
