@@ -16,12 +16,12 @@ from statesvc.cli.log_archive_examination import examine_log_archive
 from statesvc.cli.log_examination import examine_log
 from statesvc.cli.pooling import pooling
 from statesvc.cli.role_examination import examine_roles
+from statesvc.cli.server_examination import examine_server
 from statesvc.cli.session import connect
 from statesvc.database.dsns import Dsns
 from statesvc.database.embedded import attach
 from statesvc.database.migrate import applied_versions
 from statesvc.database.migrations import MigrationError, compare, read_migrations
-from statesvc.database.pool import WHOLE_TRANSACTIONS_SINCE
 from statesvc.keys import MasterKeyError, load_keyring
 from statesvc.kms.kms import KmsError
 from statesvc.kms.root_key import is_outdated
@@ -29,7 +29,6 @@ from statesvc.known_settings import unknown_variables
 from statesvc.roles.master_key import key_sources, open_sources
 from statesvc.settings import Settings
 
-OLDEST_SERVER: Final = 160000
 HORIZON_DAYS_MIN: Final = 7
 BOOTSTRAP_CHARS_MIN: Final = 24
 CLOCK_SECONDS_OFF_MAX: Final = 1.0
@@ -105,10 +104,8 @@ def _disk(settings: Settings) -> Iterator[Finding]:
 
 
 async def _database(connection: AsyncConnection[Any], settings: Settings) -> AsyncIterator[Finding]:
-    (version,) = await _one(connection, "server_version")
-    yield examine_version(version)
-    async for name, setting in await connection.execute(_SQL["durable"]):
-        yield bad("durability", f"{name} is {setting}: a crash would lose webhooks that were acknowledged")
+    async for finding in examine_server(connection):
+        yield finding
     try:
         standing = compare(read_migrations(), await applied_versions(connection))
     except MigrationError as error:
@@ -131,19 +128,6 @@ async def _database(connection: AsyncConnection[Any], settings: Settings) -> Asy
     ):
         async for finding in part:
             yield finding
-
-
-def examine_version(version: int) -> Finding:
-    """`version` as the server numbers itself, such as 180004."""
-    if version < OLDEST_SERVER:
-        return bad("server", f"PostgreSQL {version // 10000} is too old: 16 or later is needed")
-    if version < WHOLE_TRANSACTIONS_SINCE:
-        return warning(
-            "server",
-            f"PostgreSQL {version // 10000} knows no transaction_timeout: a worker that freezes in the middle of a batch keeps its locks "
-            "until it is ended (pg_terminate_backend); from 17 on the server ends its transaction",
-        )
-    return good("server", f"PostgreSQL {version // 10000}.{version % 10000}")
 
 
 async def _ownership(connection: AsyncConnection[Any]) -> AsyncIterator[Finding]:

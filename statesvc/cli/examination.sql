@@ -1,7 +1,3 @@
--- name: server_version
--- The server's version number, such as 180004.
-SELECT current_setting('server_version_num')::int AS version;
-
 -- name: owned_log
 -- Whether the role that asks could change the log: it owns its tables or is a superuser.
 SELECT pg_has_role(current_user, c.relowner, 'MEMBER') OR (SELECT r.rolsuper FROM pg_roles r WHERE r.rolname = current_user) AS owned
@@ -32,10 +28,6 @@ JOIN LATERAL (
     ORDER BY (substring(pg_get_expr(k.relpartbound, k.oid) FROM 'TO \(''([^'']+)''\)'))::timestamptz DESC LIMIT 1
 ) c ON true
 GROUP BY p.table_name ORDER BY days LIMIT 1;
-
--- name: durable
--- Settings that would lose an acknowledged webhook.
-SELECT s.name, s.setting FROM pg_settings s WHERE s.name IN ('fsync', 'full_page_writes', 'synchronous_commit') AND s.setting = 'off';
 
 -- name: service_keys
 -- How many of the service's own keys exist; none before its first start.

@@ -58,7 +58,7 @@ _MEMORY_LIMIT: Final = Path("/sys/fs/cgroup/memory.max")
 
 
 def _buffers_mib() -> int:
-    """A quarter of the memory that this machine or container has: what does not fit is written in a flood, and commits wait for the disk."""
+    """A quarter of the memory of this machine or container: what does not fit is written in a flood, and commits wait for the disk."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     try:
         limit = _MEMORY_LIMIT.read_text().strip()

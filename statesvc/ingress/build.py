@@ -11,9 +11,9 @@ from statesvc.http.keys import Keys
 from statesvc.http.operation import Route
 from statesvc.ingress.bounds import DiskRoom, MemoryBound
 from statesvc.ingress.door import build_doors
-from statesvc.ingress.group_commit import GroupCommit
+from statesvc.ingress.group_commit import Announcer, GroupCommit
 from statesvc.ingress.oauth import Tokens
-from statesvc.ingress.webhooks import Wakes, Webhooks
+from statesvc.ingress.webhooks import Webhooks
 from statesvc.settings import Settings
 from statesvc.telemetry.metrics import Telemetry
 
@@ -34,13 +34,13 @@ def build_ingress(
     pool: Pool,
     keyring: Keyring,
     keys: Keys,
-    waker: Wakes,
+    waker: Announcer,
     telemetry: Telemetry,
     local_data: Path | None,
 ) -> Ingress:
     """`pool` has the ingress limits (500 ms to acquire, 1 s a statement); `local_data`: the embedded server's folder, None otherwise."""
     memory = MemoryBound(settings.ingress.memory_bytes_max)
-    group_commit = GroupCommit(pool, memory=memory)
+    group_commit = GroupCommit(pool, memory=memory, announcer=waker)
     doors = build_doors(carriers, settings)
     webhooks = Webhooks(
         doors=doors,

@@ -6,6 +6,8 @@ Nothing waits for a group to fill: a message alone goes out at once, and while a
 itself. A row that the database refuses is searched by halving the group, so that it fails alone. Whoever stops waiting
 takes only itself away: its message stays in the group. An outcome that nobody knows is answered as not stored, and the
 carrier's retry finds out by its digest.
+
+The wake-up of the workers goes along with a group where none went out a moment ago: so it waits for no process but the server's.
 """
 
 import asyncio
@@ -13,17 +15,20 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, Protocol
 
 import psycopg
 import structlog
 
 from statesvc.database.errors import Failure, failure
 from statesvc.database.pool import Pool
+from statesvc.database.pooled import PooledConnection
 from statesvc.ingress.bounds import MemoryBound
 from statesvc.ingress.breaker import Breaker
-from statesvc.ingress.put import Stored, put
+from statesvc.ingress.put import Stored, put, put_and_wake
 from statesvc.ingress.sealed_message import SealedMessage
+from statesvc.wakeup.channels import INBOX
+from statesvc.wakeup.hint import Named
 
 _log = structlog.get_logger()
 
@@ -49,6 +54,16 @@ class Refusal(StrEnum):
 
 
 Outcome = Stored | Refusal
+
+
+class Announcer(Protocol):
+    """What of the waker is needed."""
+
+    def wake(self, channel: str, carrier_id: str | None = None) -> None:
+        """Wishes for a wake-up."""
+
+    def takes_along(self, named: Named) -> str | None:
+        """The payload of a wake-up that the caller sends itself, or None."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,8 +94,19 @@ class _Waiting:
 class GroupCommit:
     """Stores messages through a few lanes. `put` may be called from any number of tasks of the same loop."""
 
-    def __init__(self, pool: Pool, *, memory: MemoryBound, limits: Limits | None = None, breaker: Breaker | None = None) -> None:
+    def __init__(
+        self,
+        pool: Pool,
+        *,
+        memory: MemoryBound,
+        limits: Limits | None = None,
+        breaker: Breaker | None = None,
+        announcer: Announcer | None = None,
+    ) -> None:
         self._pool = pool
+        self._announcer = announcer
+        self._new_lately = True
+        """The last group had messages that were no retries; after one of retries alone nobody is woken ahead of the answer."""
         self._memory = memory
         self._limits = Limits() if limits is None else limits
         self._breaker = Breaker() if breaker is None else breaker
@@ -175,15 +201,35 @@ class GroupCommit:
                 self._memory.give_back(waiting.message.body_bytes + ROW_BYTES)
 
     async def _store(self, group: Sequence[_Waiting]) -> None:
+        messages = [waiting.message for waiting in group]
+
+        def answered(answers: Sequence[Stored]) -> None:
+            self._new_lately = not all(stored.duplicate for stored in answers)
+            for waiting, stored in zip(group, answers, strict=True):
+                waiting.resolve(stored)
+
         try:
             async with self._pool.connection() as connection:
-                answers = await put(connection, [waiting.message for waiting in group])
+                carriers = frozenset(message.carrier_id for message in messages)
+                # behind a pooler statements of a pipeline get their limits in the same transaction
+                alone = isinstance(connection, PooledConnection)
+                payload = None if alone else self._payload(carriers)
+                if payload is None:
+                    answered(await put(connection, messages))
+                elif not await put_and_wake(connection, messages, payload=payload, answered=answered):
+                    self._wake_later(carriers)
         except (psycopg.Error, OSError) as error:
             await self._failed(group, error)
         else:
             self._breaker.succeeded()
-            for waiting, stored in zip(group, answers, strict=True):
-                waiting.resolve(stored)
+
+    def _payload(self, carriers: frozenset[str]) -> str | None:
+        return self._announcer.takes_along(carriers) if self._announcer is not None and self._new_lately else None
+
+    def _wake_later(self, carriers: frozenset[str]) -> None:
+        if self._announcer is not None:
+            for carrier_id in carriers:
+                self._announcer.wake(INBOX, carrier_id)
 
     async def _failed(self, group: Sequence[_Waiting], error: psycopg.Error | OSError) -> None:
         kind = failure(error)

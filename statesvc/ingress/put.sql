@@ -5,3 +5,7 @@ FROM statesvc.put(
     %(message_ids)b::uuid[], %(carrier_ids)b::text[], %(digests)b::bytea[], %(sealed)b::bytea[], %(sealed_keys)b::bytea[],
     %(commitments)b::bytea[], (%(headers)b::text[])::jsonb[], %(body_bytes)b::int[])
 ORDER BY ordinal;
+
+-- name: wake
+-- Wakes the workers. A hint: its commit waits for no disk.
+SELECT set_config('synchronous_commit', 'off', true), pg_notify('statesvc_inbox', %(payload)s::text);

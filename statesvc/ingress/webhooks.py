@@ -105,7 +105,7 @@ class Webhooks:
             self._duration.record(time.perf_counter() - started, attributes)
         if stored.duplicate:
             self._duplicates.add(1, {"carrier": door.carrier.carrier_id})
-        else:
+        elif not stored.announced:
             self._waker.wake(INBOX, door.carrier.carrier_id)
         return _acknowledgement(door, stored)
 

@@ -2,7 +2,8 @@
 
 The first wish goes out at once (leading edge); wishes within the interval after it go out together at its end (trailing
 edge), so the last wish is never swallowed. While the server is away wishes are kept and sent after the reconnect.
-A wish may name the carrier whose work it announces (`hint`); wishes that go out together name all of theirs.
+A wish may name the carrier whose work it announces (`hint`); wishes that go out together name all of theirs. Who is about to send a
+statement anyway may send the wake-up along with it (`takes_along`).
 """
 
 import asyncio
@@ -41,6 +42,8 @@ class Waker:
         self._task: asyncio.Task[None] | None = None
         self._connection: AsyncConnection[Any] | None = None
         self._jitter = random.Random()  # noqa: S311 - spreads reconnects, guards nothing
+        self._next_at = float("-inf")
+        """No wake-up before this, by the loop's clock."""
 
     async def start(self) -> None:
         """Starts sending. Does not wait for the connection."""
@@ -55,6 +58,13 @@ class Waker:
     def wake(self, channel: str, carrier_id: str | None = None) -> None:
         """Wishes for a wake-up on `channel`, because of one carrier or for whatever reason. Cheap, never fails, never waits."""
         self._want(channel, ANYBODY if carrier_id is None else frozenset({carrier_id}))
+
+    def takes_along(self, named: Named) -> str | None:
+        """The payload of a wake-up that the caller sends itself, now; None: one went out within the interval, and `wake` will do."""
+        if self._wanted or asyncio.get_running_loop().time() < self._next_at:
+            return None
+        self._went()
+        return written(named)
 
     async def stop(self) -> None:
         """Sends what is still wished for if that takes no second, then closes. Safe to call twice, and before `start`."""
@@ -73,6 +83,9 @@ class Waker:
         delays = reconnect_delays(self._jitter)
         while True:
             await self._dirty.wait()
+            await asyncio.sleep(self._next_at - asyncio.get_running_loop().time())
+            # meanwhile no other may go: something is wanted
+            self._went()
             try:
                 if self._connection is None:
                     self._connection = await self._connect()
@@ -83,7 +96,9 @@ class Waker:
                 await asyncio.sleep(next(delays))
             else:
                 delays = reconnect_delays(self._jitter)
-                await asyncio.sleep(self._interval_seconds)
+
+    def _went(self) -> None:
+        self._next_at = asyncio.get_running_loop().time() + self._interval_seconds
 
     async def _connect(self) -> AsyncConnection[Any]:
         connection = await connect_direct(self._dsn, application_name="statesvc waker")

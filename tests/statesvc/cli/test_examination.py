@@ -1,7 +1,7 @@
 """What doctor says about the server's version."""
 
-from statesvc.cli.examination import examine_version
 from statesvc.cli.finding import Severity
+from statesvc.cli.server_examination import examine_housekeeping, examine_version
 
 
 def test_a_server_that_is_too_old_must_be_replaced() -> None:
@@ -16,3 +16,20 @@ def test_a_server_that_cannot_limit_a_whole_transaction_will_do_and_what_that_me
 
 def test_a_newer_one_is_well() -> None:
     assert examine_version(170000).severity is examine_version(180004).severity is Severity.GOOD
+
+
+def test_a_server_that_keeps_house_beside_webhooks_is_well() -> None:
+    assert list(examine_housekeeping(buffers_bytes=1024**3, wal_bytes=2 * 1024**3, writer_delay_ms=10, vacuums=True)) == []
+
+
+def test_a_server_as_it_comes_makes_webhooks_wait() -> None:
+    found = list(examine_housekeeping(buffers_bytes=128 * 1024**2, wal_bytes=1024**3, writer_delay_ms=200, vacuums=True))
+    assert [finding.severity for finding in found] == [Severity.WARNING] * 3
+    assert "shared_buffers is 128 MB" in found[0].text
+    assert "max_wal_size is 1024 MB" in found[1].text
+    assert "wal_writer_delay is 200 ms" in found[2].text
+
+
+def test_a_server_that_takes_no_dead_rows_away_is_to_be_mended() -> None:
+    (finding,) = examine_housekeeping(buffers_bytes=1024**3, wal_bytes=2 * 1024**3, writer_delay_ms=10, vacuums=False)
+    assert finding.severity is Severity.BAD

@@ -14,6 +14,9 @@ from statesvc.ingress.bounds import MemoryBound
 from statesvc.ingress.group_commit import GroupCommit, Limits, Refusal
 from statesvc.ingress.put import Stored
 from statesvc.ingress.sealed_message import SealedMessage, seal_message
+from statesvc.wakeup.channels import INBOX
+from statesvc.wakeup.hint import Named
+from statesvc.wakeup.waker import Waker
 
 
 @pytest.fixture
@@ -169,3 +172,73 @@ async def test_stopping_stores_what_waits_and_takes_nothing_more(pool: Pool, mem
     await group_commit.stop(grace_seconds=1)
     assert await count(database, "inbox") == 7
     assert memory.bytes_taken == 0
+
+
+class Loud:
+    """An announcer that always lets a wake-up go along, with this payload."""
+
+    def __init__(self, payload: str) -> None:
+        self.payload = payload
+        self.wished: list[str | None] = []
+
+    def wake(self, channel: str, carrier_id: str | None = None) -> None:
+        assert channel == INBOX
+        self.wished.append(carrier_id)
+
+    def takes_along(self, named: Named) -> str | None:
+        assert named == frozenset({"acme"})
+        return self.payload
+
+
+async def test_the_wake_up_goes_along_once_an_interval_and_not_for_retries(
+    pool: Pool, memory: MemoryBound, keyring: Keyring, database: Any
+) -> None:
+    waker = Waker(database.service_dsn, interval_seconds=60)
+    group_commit = GroupCommit(pool, memory=memory, announcer=waker)
+    await group_commit.start()
+    async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as listener:
+        await listener.execute(f"LISTEN {INBOX}".encode())
+        first, second = seal(keyring, "a"), seal(keyring, "b")
+        assert await group_commit.put(first) == Stored(first.message_id, duplicate=False, announced=True)
+        (heard,) = [notice async for notice in listener.notifies(timeout=5, stop_after=1)]
+        assert heard.payload == "acme"
+        assert await group_commit.put(second) == Stored(second.message_id, duplicate=False, announced=False)
+        assert [notice async for notice in listener.notifies(timeout=0.1)] == []
+    await group_commit.stop(grace_seconds=1)
+
+
+async def test_after_retries_alone_nobody_is_woken_ahead_of_the_answer(pool: Pool, memory: MemoryBound, keyring: Keyring) -> None:
+    group_commit = GroupCommit(pool, memory=memory, announcer=Loud("acme"))
+    await group_commit.start()
+    told = [await group_commit.put(seal(keyring, body)) for body in ("a", "a", "a", "b", "c")]
+    assert [(stored.duplicate, stored.announced) for stored in told if isinstance(stored, Stored)] == [
+        (False, True),
+        (True, True),
+        (True, False),
+        (False, False),
+        (False, True),
+    ]
+    await group_commit.stop(grace_seconds=1)
+
+
+async def test_a_wake_up_that_fails_takes_no_message_with_it(pool: Pool, memory: MemoryBound, keyring: Keyring, database: Any) -> None:
+    loud = Loud("x" * 8_000)
+    group_commit = GroupCommit(pool, memory=memory, announcer=loud)
+    await group_commit.start()
+    message = seal(keyring, "a")
+    assert await group_commit.put(message) == Stored(message.message_id, duplicate=False, announced=True)
+    await group_commit.stop(grace_seconds=1)
+    assert loud.wished == ["acme"], "it is sent again"
+    assert await count(database, "inbox") == 1
+
+
+async def test_a_group_that_fails_wakes_nobody_in_vain_for_long(pool: Pool, memory: MemoryBound, keyring: Keyring, database: Any) -> None:
+    """The bad row of the group fails alone, with the wake-up along as without it."""
+    group_commit = GroupCommit(pool, memory=memory, limits=Limits(lanes=1), announcer=Loud("acme"))
+    good, bad = seal(keyring, "a"), replace(seal(keyring, "b"), headers="no json")
+    assert await put_together(group_commit, [good, bad]) == [
+        Stored(good.message_id, duplicate=False, announced=True),
+        Refusal.ROW_REFUSED,
+    ]
+    await group_commit.stop(grace_seconds=1)
+    assert await count(database, "inbox") == 1

@@ -1,0 +1,12 @@
+-- name: server_version
+-- The server's version number, such as 180004.
+SELECT current_setting('server_version_num')::int AS version;
+
+-- name: durable
+-- Settings that would lose an acknowledged webhook.
+SELECT s.name, s.setting FROM pg_settings s WHERE s.name IN ('fsync', 'full_page_writes', 'synchronous_commit') AND s.setting = 'off';
+
+-- name: housekeeping
+-- What decides whether webhooks wait while the server keeps house: bytes, bytes, milliseconds, and whether dead rows are taken away.
+SELECT pg_size_bytes(current_setting('shared_buffers')), pg_size_bytes(current_setting('max_wal_size')),
+    (SELECT s.setting::int FROM pg_settings s WHERE s.name = 'wal_writer_delay'), current_setting('autovacuum')::bool;
