@@ -7,5 +7,5 @@ FROM statesvc.put(
 ORDER BY ordinal;
 
 -- name: wake
--- Wakes the workers. A hint: its commit waits for no disk.
-SELECT set_config('synchronous_commit', 'off', true), pg_notify('statesvc_inbox', %(payload)s::text);
+-- Wakes the workers; does not wait long for others that notify. (A transaction that does nothing else waits for no disk.)
+SELECT set_config('lock_timeout', '20ms', true), pg_notify('statesvc_inbox', %(payload)s::text);
