@@ -35,15 +35,16 @@ async def put_and_wake(
     """As `put`, and right behind it, in a transaction of its own, the wake-up of the workers with this payload.
 
     In the same transaction it would lock the whole cluster through the flush to disk; sent along with it, it waits for no other process.
-    `answered` is called as soon as the messages are durable. Returns whether the wake-up went out too.
+    `answered` is called when the messages are durable. Returns whether the wake-up went out too.
     """
     cursor: AsyncCursor[Any] | None = None
     try:
         async with connection.pipeline() as pipeline:
             cursor = await _send(connection, messages)
-            await pipeline.sync()
+            # what `pipeline.sync()` queues, but that waits for the answer
+            pipeline.command_queue.append(connection.pgconn.pipeline_sync)
+            pipeline.result_queue.append(None)
             await connection.execute(_SQL["wake"], {"payload": payload})
-            await pipeline.sync()
             answered(await _stored(cursor, announced=True))
     except psycopg.Error:
         # the failure of either statement surfaces wherever the pipeline reads

@@ -242,3 +242,13 @@ async def test_a_group_that_fails_wakes_nobody_in_vain_for_long(pool: Pool, memo
     ]
     await group_commit.stop(grace_seconds=1)
     assert await count(database, "inbox") == 1
+
+
+async def test_with_a_wake_up_along_a_large_body_is_stored_too(pool: Pool, keyring: Keyring) -> None:
+    """More than a socket takes at once: what psycopg leaves unsent, its `pipeline.sync()` waits for in vain."""
+    group_commit = GroupCommit(pool, memory=MemoryBound(100_000_000), announcer=Loud("acme"))
+    await group_commit.start()
+    for number in range(8):
+        message = seal(keyring, f"{number}" * 4_000_000)
+        assert await group_commit.put(message) == Stored(message.message_id, duplicate=False, announced=True)
+    await group_commit.stop(grace_seconds=1)
