@@ -49,7 +49,6 @@ def build_ingress(
         group_commit=group_commit,
         memory=memory,
         disk=DiskRoom(local_data, free_bytes_min=settings.ingress.disk_free_bytes_min),
-        waker=waker,
         telemetry=telemetry,
     )
     return Ingress(group_commit, [*webhooks.routes(), *Tokens(doors, memory=memory).routes()], memory)

@@ -7,7 +7,7 @@ itself. A row that the database refuses is searched by halving the group, so tha
 takes only itself away: its message stays in the group. An outcome that nobody knows is answered as not stored, and the
 carrier's retry finds out by its digest.
 
-The wake-up of the workers goes along with a group where none went out a moment ago: so it waits for no process but the server's.
+The lane that stored a group wakes the workers for it, before anything else that the loop has to do; who came later, the waker.
 """
 
 import asyncio
@@ -15,17 +15,17 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import psycopg
 import structlog
+from psycopg import AsyncConnection
 
 from statesvc.database.errors import Failure, failure
 from statesvc.database.pool import Pool
-from statesvc.database.pooled import PooledConnection
 from statesvc.ingress.bounds import MemoryBound
 from statesvc.ingress.breaker import Breaker
-from statesvc.ingress.put import Stored, put, put_and_wake
+from statesvc.ingress.put import Stored, put, wake_workers
 from statesvc.ingress.sealed_message import SealedMessage
 from statesvc.wakeup.channels import INBOX
 from statesvc.wakeup.hint import Named
@@ -63,7 +63,7 @@ class Announcer(Protocol):
         """Wishes for a wake-up."""
 
     def takes_along(self, named: Named) -> str | None:
-        """The payload of a wake-up that the caller sends itself, or None."""
+        """The payload of a wake-up that the caller sends itself; None: `wake` will do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,8 +105,6 @@ class GroupCommit:
     ) -> None:
         self._pool = pool
         self._announcer = announcer
-        self._new_lately = True
-        """The last group had messages that were no retries; after one of retries alone nobody is woken ahead of the answer."""
         self._memory = memory
         self._limits = Limits() if limits is None else limits
         self._breaker = Breaker() if breaker is None else breaker
@@ -201,35 +199,31 @@ class GroupCommit:
                 self._memory.give_back(waiting.message.body_bytes + ROW_BYTES)
 
     async def _store(self, group: Sequence[_Waiting]) -> None:
-        messages = [waiting.message for waiting in group]
-
-        def answered(answers: Sequence[Stored]) -> None:
-            self._new_lately = not all(stored.duplicate for stored in answers)
-            for waiting, stored in zip(group, answers, strict=True):
-                waiting.resolve(stored)
-
         try:
             async with self._pool.connection() as connection:
-                carriers = frozenset(message.carrier_id for message in messages)
-                # behind a pooler statements of a pipeline get their limits in the same transaction
-                alone = isinstance(connection, PooledConnection)
-                payload = None if alone else self._payload(carriers)
-                if payload is None:
-                    answered(await put(connection, messages))
-                elif not await put_and_wake(connection, messages, payload=payload, answered=answered):
-                    self._wake_later(carriers)
+                answers = await put(connection, [waiting.message for waiting in group])
+                for waiting, stored in zip(group, answers, strict=True):
+                    waiting.resolve(stored)
+                await self._announce(connection, group, answers)
         except (psycopg.Error, OSError) as error:
             await self._failed(group, error)
         else:
             self._breaker.succeeded()
 
-    def _payload(self, carriers: frozenset[str]) -> str | None:
-        return self._announcer.takes_along(carriers) if self._announcer is not None and self._new_lately else None
-
-    def _wake_later(self, carriers: frozenset[str]) -> None:
-        if self._announcer is not None:
-            for carrier_id in carriers:
-                self._announcer.wake(INBOX, carrier_id)
+    async def _announce(self, connection: AsyncConnection[Any], group: Sequence[_Waiting], answers: Sequence[Stored]) -> None:
+        """Sent before the answers go out, which wait in the loop; never fails."""
+        fresh = frozenset(waiting.message.carrier_id for waiting, stored in zip(group, answers, strict=True) if not stored.duplicate)
+        if not fresh or self._announcer is None:
+            return
+        payload = self._announcer.takes_along(fresh)
+        try:
+            if payload is not None:
+                await wake_workers(connection, payload)
+                return
+        except psycopg.Error as error:
+            _log.info("wakeup_left_to_the_waker", failure=failure(error).value)
+        for carrier_id in fresh:
+            self._announcer.wake(INBOX, carrier_id)
 
     async def _failed(self, group: Sequence[_Waiting], error: psycopg.Error | OSError) -> None:
         kind = failure(error)

@@ -6,7 +6,7 @@ carriers any other answer than a yes is final.
 
 import time
 from collections.abc import Sequence
-from typing import Final, Protocol, assert_never
+from typing import Final, assert_never
 
 import orjson
 from aiohttp import hdrs, web
@@ -23,17 +23,9 @@ from statesvc.ingress.group_commit import GroupCommit, Refusal
 from statesvc.ingress.put import Stored
 from statesvc.ingress.sealed_message import seal_message
 from statesvc.telemetry.metrics import Telemetry
-from statesvc.wakeup.channels import INBOX
 
 MESSAGE_ID_HEADER: Final = "Statesvc-Message-Id"
 _DISK_RETRY_SECONDS: Final = 60
-
-
-class Wakes(Protocol):
-    """What of the waker is needed."""
-
-    def wake(self, channel: str, carrier_id: str | None = None) -> None:
-        """Says, after commit, that there is something to do, and for whose sake."""
 
 
 class Webhooks:
@@ -48,7 +40,6 @@ class Webhooks:
         group_commit: GroupCommit,
         memory: MemoryBound,
         disk: DiskRoom,
-        waker: Wakes,
         telemetry: Telemetry,
     ) -> None:
         self._doors = doors
@@ -57,7 +48,6 @@ class Webhooks:
         self._group_commit = group_commit
         self._memory = memory
         self._disk = disk
-        self._waker = waker
         self._duration = telemetry.ingest_ack_duration
         self._duplicates = telemetry.ingest_duplicates
 
@@ -105,8 +95,6 @@ class Webhooks:
             self._duration.record(time.perf_counter() - started, attributes)
         if stored.duplicate:
             self._duplicates.add(1, {"carrier": door.carrier.carrier_id})
-        elif not stored.announced:
-            self._waker.wake(INBOX, door.carrier.carrier_id)
         return _acknowledgement(door, stored)
 
     async def _store(self, request: web.Request, door: Door) -> Stored:

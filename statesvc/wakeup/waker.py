@@ -2,8 +2,8 @@
 
 The first wish goes out at once (leading edge); wishes within the interval after it go out together at its end (trailing
 edge), so the last wish is never swallowed. While the server is away wishes are kept and sent after the reconnect.
-A wish may name the carrier whose work it announces (`hint`); wishes that go out together name all of theirs. Who is about to send a
-statement anyway may send the wake-up along with it (`takes_along`).
+A wish may name the carrier whose work it announces (`hint`); wishes that go out together name all of theirs. Who has just
+committed may send the first of an interval itself (`takes_along`).
 """
 
 import asyncio

@@ -40,13 +40,6 @@ class Nowhere(GroupCommit):
         return Stored(message.message_id, duplicate=False)
 
 
-class Silence:
-    """Wakes nobody."""
-
-    def wake(self, channel: str, carrier_id: str | None = None) -> None:
-        del channel, carrier_id
-
-
 def limit(pool: AsyncConnectionPool) -> web.Application:
     """Our application without a database."""
     settings = load_settings()
@@ -59,7 +52,6 @@ def limit(pool: AsyncConnectionPool) -> web.Application:
         group_commit=Nowhere(pool, memory=memory),
         memory=memory,
         disk=DiskRoom(None, free_bytes_min=0),
-        waker=Silence(),
         telemetry=Telemetry(role="bench"),
     )
     return build_app(webhooks.routes(), keys=keys)

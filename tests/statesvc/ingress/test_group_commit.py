@@ -175,10 +175,11 @@ async def test_stopping_stores_what_waits_and_takes_nothing_more(pool: Pool, mem
 
 
 class Loud:
-    """An announcer that always lets a wake-up go along, with this payload."""
+    """An announcer that always lets a lane send the wake-up itself, with this payload."""
 
     def __init__(self, payload: str) -> None:
         self.payload = payload
+        self.asked = 0
         self.wished: list[str | None] = []
 
     def wake(self, channel: str, carrier_id: str | None = None) -> None:
@@ -187,38 +188,34 @@ class Loud:
 
     def takes_along(self, named: Named) -> str | None:
         assert named == frozenset({"acme"})
+        self.asked += 1
         return self.payload
 
 
-async def test_the_wake_up_goes_along_once_an_interval_and_not_for_retries(
-    pool: Pool, memory: MemoryBound, keyring: Keyring, database: Any
-) -> None:
-    waker = Waker(database.service_dsn, interval_seconds=60)
+async def test_a_lane_wakes_the_workers_itself_once_an_interval(pool: Pool, memory: MemoryBound, keyring: Keyring, database: Any) -> None:
+    waker = Waker(database.service_dsn, interval_seconds=0.2)
     group_commit = GroupCommit(pool, memory=memory, announcer=waker)
     await group_commit.start()
     async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as listener:
         await listener.execute(f"LISTEN {INBOX}".encode())
-        first, second = seal(keyring, "a"), seal(keyring, "b")
-        assert await group_commit.put(first) == Stored(first.message_id, duplicate=False, announced=True)
-        (heard,) = [notice async for notice in listener.notifies(timeout=5, stop_after=1)]
-        assert heard.payload == "acme"
-        assert await group_commit.put(second) == Stored(second.message_id, duplicate=False, announced=False)
-        assert [notice async for notice in listener.notifies(timeout=0.1)] == []
+        assert isinstance(await group_commit.put(seal(keyring, "a")), Stored)
+        assert [notice.payload async for notice in listener.notifies(timeout=5, stop_after=1)] == ["acme"]
+        assert isinstance(await group_commit.put(seal(keyring, "b")), Stored)
+        assert [notice async for notice in listener.notifies(timeout=0.3)] == [], "the waker's now, which was not started"
+        await waker.start()
+        assert [notice.payload async for notice in listener.notifies(timeout=5, stop_after=1)] == ["acme"]
+    await waker.stop()
     await group_commit.stop(grace_seconds=1)
 
 
-async def test_after_retries_alone_nobody_is_woken_ahead_of_the_answer(pool: Pool, memory: MemoryBound, keyring: Keyring) -> None:
-    group_commit = GroupCommit(pool, memory=memory, announcer=Loud("acme"))
+async def test_retries_wake_nobody(pool: Pool, memory: MemoryBound, keyring: Keyring) -> None:
+    loud = Loud("acme")
+    group_commit = GroupCommit(pool, memory=memory, announcer=loud)
     await group_commit.start()
-    told = [await group_commit.put(seal(keyring, body)) for body in ("a", "a", "a", "b", "c")]
-    assert [(stored.duplicate, stored.announced) for stored in told if isinstance(stored, Stored)] == [
-        (False, True),
-        (True, True),
-        (True, False),
-        (False, False),
-        (False, True),
-    ]
+    for body in ("a", "a", "b", "a"):
+        await group_commit.put(seal(keyring, body))
     await group_commit.stop(grace_seconds=1)
+    assert (loud.asked, loud.wished) == (2, [])
 
 
 async def test_a_wake_up_that_fails_takes_no_message_with_it(pool: Pool, memory: MemoryBound, keyring: Keyring, database: Any) -> None:
@@ -226,29 +223,7 @@ async def test_a_wake_up_that_fails_takes_no_message_with_it(pool: Pool, memory:
     group_commit = GroupCommit(pool, memory=memory, announcer=loud)
     await group_commit.start()
     message = seal(keyring, "a")
-    assert await group_commit.put(message) == Stored(message.message_id, duplicate=False, announced=True)
+    assert await group_commit.put(message) == Stored(message.message_id, duplicate=False)
     await group_commit.stop(grace_seconds=1)
-    assert loud.wished == ["acme"], "it is sent again"
+    assert loud.wished == ["acme"], "the waker sends it"
     assert await count(database, "inbox") == 1
-
-
-async def test_a_group_that_fails_wakes_nobody_in_vain_for_long(pool: Pool, memory: MemoryBound, keyring: Keyring, database: Any) -> None:
-    """The bad row of the group fails alone, with the wake-up along as without it."""
-    group_commit = GroupCommit(pool, memory=memory, limits=Limits(lanes=1), announcer=Loud("acme"))
-    good, bad = seal(keyring, "a"), replace(seal(keyring, "b"), headers="no json")
-    assert await put_together(group_commit, [good, bad]) == [
-        Stored(good.message_id, duplicate=False, announced=True),
-        Refusal.ROW_REFUSED,
-    ]
-    await group_commit.stop(grace_seconds=1)
-    assert await count(database, "inbox") == 1
-
-
-async def test_with_a_wake_up_along_a_large_body_is_stored_too(pool: Pool, keyring: Keyring) -> None:
-    """More than a socket takes at once: what psycopg leaves unsent, its `pipeline.sync()` waits for in vain."""
-    group_commit = GroupCommit(pool, memory=MemoryBound(100_000_000), announcer=Loud("acme"))
-    await group_commit.start()
-    for number in range(8):
-        message = seal(keyring, f"{number}" * 4_000_000)
-        assert await group_commit.put(message) == Stored(message.message_id, duplicate=False, announced=True)
-    await group_commit.stop(grace_seconds=1)
