@@ -11,7 +11,7 @@ from statesvc.http.keys import Keys
 from statesvc.http.operation import Route
 from statesvc.ingress.bounds import DiskRoom, MemoryBound
 from statesvc.ingress.door import build_doors
-from statesvc.ingress.group_commit import Announcer, GroupCommit
+from statesvc.ingress.group_commit import GroupCommit, Wakes
 from statesvc.ingress.oauth import Tokens
 from statesvc.ingress.webhooks import Webhooks
 from statesvc.settings import Settings
@@ -34,13 +34,13 @@ def build_ingress(
     pool: Pool,
     keyring: Keyring,
     keys: Keys,
-    waker: Announcer,
+    waker: Wakes,
     telemetry: Telemetry,
     local_data: Path | None,
 ) -> Ingress:
     """`pool` has the ingress limits (500 ms to acquire, 1 s a statement); `local_data`: the embedded server's folder, None otherwise."""
     memory = MemoryBound(settings.ingress.memory_bytes_max)
-    group_commit = GroupCommit(pool, memory=memory, announcer=waker)
+    group_commit = GroupCommit(pool, memory=memory, waker=waker)
     doors = build_doors(carriers, settings)
     webhooks = Webhooks(
         doors=doors,

@@ -25,10 +25,9 @@ from statesvc.database.errors import Failure, failure
 from statesvc.database.pool import Pool
 from statesvc.ingress.bounds import MemoryBound
 from statesvc.ingress.breaker import Breaker
-from statesvc.ingress.put import Stored, put, wake_workers
+from statesvc.ingress.put import Stored, put
 from statesvc.ingress.sealed_message import SealedMessage
 from statesvc.wakeup.channels import INBOX
-from statesvc.wakeup.hint import Named
 
 _log = structlog.get_logger()
 
@@ -56,14 +55,11 @@ class Refusal(StrEnum):
 Outcome = Stored | Refusal
 
 
-class Announcer(Protocol):
+class Wakes(Protocol):
     """What of the waker is needed."""
 
-    def wake(self, channel: str, carrier_id: str | None = None) -> None:
-        """Wishes for a wake-up."""
-
-    def takes_along(self, named: Named) -> str | None:
-        """The payload of a wake-up that the caller sends itself; None: `wake` will do."""
+    async def wake_through(self, connection: AsyncConnection[Any], channel: str, carrier_ids: frozenset[str]) -> None:
+        """Says, on the connection that has just committed, that there is something to do, and for whose sake."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,10 +97,10 @@ class GroupCommit:
         memory: MemoryBound,
         limits: Limits | None = None,
         breaker: Breaker | None = None,
-        announcer: Announcer | None = None,
+        waker: Wakes | None = None,
     ) -> None:
         self._pool = pool
-        self._announcer = announcer
+        self._waker = waker
         self._memory = memory
         self._limits = Limits() if limits is None else limits
         self._breaker = Breaker() if breaker is None else breaker
@@ -204,26 +200,16 @@ class GroupCommit:
                 answers = await put(connection, [waiting.message for waiting in group])
                 for waiting, stored in zip(group, answers, strict=True):
                     waiting.resolve(stored)
-                await self._announce(connection, group, answers)
+                fresh = frozenset(
+                    waiting.message.carrier_id for waiting, stored in zip(group, answers, strict=True) if not stored.duplicate
+                )
+                if fresh and self._waker is not None:
+                    # goes out before the answers, which wait in the loop
+                    await self._waker.wake_through(connection, INBOX, fresh)
         except (psycopg.Error, OSError) as error:
             await self._failed(group, error)
         else:
             self._breaker.succeeded()
-
-    async def _announce(self, connection: AsyncConnection[Any], group: Sequence[_Waiting], answers: Sequence[Stored]) -> None:
-        """Sent before the answers go out, which wait in the loop; never fails."""
-        fresh = frozenset(waiting.message.carrier_id for waiting, stored in zip(group, answers, strict=True) if not stored.duplicate)
-        if not fresh or self._announcer is None:
-            return
-        payload = self._announcer.takes_along(fresh)
-        try:
-            if payload is not None:
-                await wake_workers(connection, payload)
-                return
-        except psycopg.Error as error:
-            _log.info("wakeup_left_to_the_waker", failure=failure(error).value)
-        for carrier_id in fresh:
-            self._announcer.wake(INBOX, carrier_id)
 
     async def _failed(self, group: Sequence[_Waiting], error: psycopg.Error | OSError) -> None:
         kind = failure(error)

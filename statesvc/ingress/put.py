@@ -38,8 +38,3 @@ async def put(connection: AsyncConnection[Any], messages: Sequence[SealedMessage
         binary=True,
     )
     return [Stored(message_id, duplicate) for _, message_id, duplicate in await cursor.fetchall()]
-
-
-async def wake_workers(connection: AsyncConnection[Any], payload: str) -> None:
-    """After the commit, in a transaction of its own: in the same one it would lock the whole cluster through the flush to disk."""
-    await connection.execute(_SQL["wake"], {"payload": payload})

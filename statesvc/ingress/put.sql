@@ -5,7 +5,3 @@ FROM statesvc.put(
     %(message_ids)b::uuid[], %(carrier_ids)b::text[], %(digests)b::bytea[], %(sealed)b::bytea[], %(sealed_keys)b::bytea[],
     %(commitments)b::bytea[], (%(headers)b::text[])::jsonb[], %(body_bytes)b::int[])
 ORDER BY ordinal;
-
--- name: wake
--- Wakes the workers; does not wait long for others that notify. (A transaction that does nothing else waits for no disk.)
-SELECT set_config('lock_timeout', '20ms', true), pg_notify('statesvc_inbox', %(payload)s::text);

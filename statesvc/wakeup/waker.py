@@ -2,8 +2,8 @@
 
 The first wish goes out at once (leading edge); wishes within the interval after it go out together at its end (trailing
 edge), so the last wish is never swallowed. While the server is away wishes are kept and sent after the reconnect.
-A wish may name the carrier whose work it announces (`hint`); wishes that go out together name all of theirs. Who has just
-committed may send the first of an interval itself (`takes_along`).
+A wish may name the carrier whose work it announces (`hint`); wishes that go out together name all of theirs. The first of
+an interval may go out through a connection that has just committed (`wake_through`).
 """
 
 import asyncio
@@ -59,12 +59,17 @@ class Waker:
         """Wishes for a wake-up on `channel`, because of one carrier or for whatever reason. Cheap, never fails, never waits."""
         self._want(channel, ANYBODY if carrier_id is None else frozenset({carrier_id}))
 
-    def takes_along(self, named: Named) -> str | None:
-        """The payload of a wake-up that the caller sends itself, now; None: one went out within the interval, and `wake` will do."""
+    async def wake_through(self, connection: AsyncConnection[Any], channel: str, carrier_ids: frozenset[str]) -> None:
+        """The same, on a connection that has just committed: at once where none went out within the interval. Never fails."""
         if self._wanted or asyncio.get_running_loop().time() < self._next_at:
-            return None
+            self._want(channel, carrier_ids)
+            return
         self._went()
-        return written(named)
+        try:
+            await connection.execute(_SQL["notify_in_passing"], {"channel": channel, "payload": written(carrier_ids)})
+        except psycopg.Error as error:
+            _log.info("wakeup_left_to_the_waker", error=error)
+            self._want(channel, carrier_ids)
 
     async def stop(self) -> None:
         """Sends what is still wished for if that takes no second, then closes. Safe to call twice, and before `start`."""

@@ -1,4 +1,4 @@
-"""What doctor says about the server's version."""
+"""What doctor says about the server: its version and its housekeeping."""
 
 from statesvc.cli.finding import Severity
 from statesvc.cli.server_examination import examine_housekeeping, examine_version

@@ -23,7 +23,6 @@ from statesvc.ingress.build import build_ingress
 from statesvc.ingress.group_commit import GroupCommit
 from statesvc.settings import load_settings
 from statesvc.telemetry.metrics import Telemetry
-from statesvc.wakeup.hint import Named
 
 LIMITS = PoolLimits(connections_max=4, acquire_seconds=0.5, statement_seconds=1, lock_seconds=1, idle_in_transaction_seconds=5)
 BOOTSTRAP = "bootstrap-key-of-the-tests"
@@ -52,15 +51,12 @@ CARRIERS = (
 class Wakes(list[str]):
     def __init__(self) -> None:
         super().__init__()
-        self.named: list[str | None] = []
+        self.named: list[frozenset[str]] = []
 
-    def wake(self, channel: str, carrier_id: str | None = None) -> None:
+    async def wake_through(self, connection: AsyncConnection[Any], channel: str, carrier_ids: frozenset[str]) -> None:
+        assert not connection.broken
         self.append(channel)
-        self.named.append(carrier_id)
-
-    def takes_along(self, named: Named) -> str | None:
-        assert named
-        return None
+        self.named.append(carrier_ids)
 
 
 @dataclass

@@ -15,8 +15,7 @@ from statesvc.ingress.group_commit import GroupCommit, Limits, Refusal
 from statesvc.ingress.put import Stored
 from statesvc.ingress.sealed_message import SealedMessage, seal_message
 from statesvc.wakeup.channels import INBOX
-from statesvc.wakeup.hint import Named
-from statesvc.wakeup.waker import Waker
+from tests.statesvc.ingress.conftest import Wakes
 
 
 @pytest.fixture
@@ -174,56 +173,12 @@ async def test_stopping_stores_what_waits_and_takes_nothing_more(pool: Pool, mem
     assert memory.bytes_taken == 0
 
 
-class Loud:
-    """An announcer that always lets a lane send the wake-up itself, with this payload."""
-
-    def __init__(self, payload: str) -> None:
-        self.payload = payload
-        self.asked = 0
-        self.wished: list[str | None] = []
-
-    def wake(self, channel: str, carrier_id: str | None = None) -> None:
-        assert channel == INBOX
-        self.wished.append(carrier_id)
-
-    def takes_along(self, named: Named) -> str | None:
-        assert named == frozenset({"acme"})
-        self.asked += 1
-        return self.payload
-
-
-async def test_a_lane_wakes_the_workers_itself_once_an_interval(pool: Pool, memory: MemoryBound, keyring: Keyring, database: Any) -> None:
-    waker = Waker(database.service_dsn, interval_seconds=0.2)
-    group_commit = GroupCommit(pool, memory=memory, announcer=waker)
-    await group_commit.start()
-    async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as listener:
-        await listener.execute(f"LISTEN {INBOX}".encode())
-        assert isinstance(await group_commit.put(seal(keyring, "a")), Stored)
-        assert [notice.payload async for notice in listener.notifies(timeout=5, stop_after=1)] == ["acme"]
-        assert isinstance(await group_commit.put(seal(keyring, "b")), Stored)
-        assert [notice async for notice in listener.notifies(timeout=0.3)] == [], "the waker's now, which was not started"
-        await waker.start()
-        assert [notice.payload async for notice in listener.notifies(timeout=5, stop_after=1)] == ["acme"]
-    await waker.stop()
-    await group_commit.stop(grace_seconds=1)
-
-
-async def test_retries_wake_nobody(pool: Pool, memory: MemoryBound, keyring: Keyring) -> None:
-    loud = Loud("acme")
-    group_commit = GroupCommit(pool, memory=memory, announcer=loud)
+async def test_a_lane_wakes_the_workers_for_what_is_new(pool: Pool, memory: MemoryBound, keyring: Keyring) -> None:
+    wakes = Wakes()
+    group_commit = GroupCommit(pool, memory=memory, waker=wakes)
     await group_commit.start()
     for body in ("a", "a", "b", "a"):
-        await group_commit.put(seal(keyring, body))
+        assert isinstance(await group_commit.put(seal(keyring, body)), Stored)
     await group_commit.stop(grace_seconds=1)
-    assert (loud.asked, loud.wished) == (2, [])
-
-
-async def test_a_wake_up_that_fails_takes_no_message_with_it(pool: Pool, memory: MemoryBound, keyring: Keyring, database: Any) -> None:
-    loud = Loud("x" * 8_000)
-    group_commit = GroupCommit(pool, memory=memory, announcer=loud)
-    await group_commit.start()
-    message = seal(keyring, "a")
-    assert await group_commit.put(message) == Stored(message.message_id, duplicate=False)
-    await group_commit.stop(grace_seconds=1)
-    assert loud.wished == ["acme"], "the waker sends it"
-    assert await count(database, "inbox") == 1
+    assert wakes == [INBOX, INBOX], "for retries nobody"
+    assert wakes.named == [{"acme"}, {"acme"}]

@@ -37,7 +37,7 @@ async def test_a_message_is_stored_sealed_before_it_is_acknowledged(serve: Any) 
     content = site.keyring.inbox.unwrap(sealed_key, context).open(sealed, context)
     assert (unsalted(content), commitment(content)) == (BODY, committed)
     assert site.wakes == [INBOX]
-    assert site.wakes.named == ["acme"], "a worker with its hands full learns whose it is"
+    assert site.wakes.named == [{"acme"}], "a worker with its hands full learns whose it is"
 
 
 async def test_a_retry_gets_the_same_answer_and_makes_no_work(serve: Any) -> None:
