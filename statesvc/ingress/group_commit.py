@@ -1,13 +1,14 @@
 """Group commit: messages that arrive together share one round trip and one flush to disk.
 
-    put -> waiting -> a free lane takes what is there (bounded in rows and bytes) -> one transaction -> all are answered
+    put -> waiting -> a free lane takes what is there (bounded in rows and bytes) -> one transaction
+        -> workers are woken, and the lane waits for the disk -> all are answered
 
 Nothing waits for a group to fill: a message alone goes out at once, and while a lane is busy the next group grows by
 itself. A row that the database refuses is searched by halving the group, so that it fails alone. Whoever stops waiting
 takes only itself away: its message stays in the group. An outcome that nobody knows is answered as not stored, and the
 carrier's retry finds out by its digest.
 
-The lane that stored a group wakes the workers for it, before anything else that the loop has to do; who came later, the waker.
+Workers may begin with a message before it is durable (`put`): only the ACK waits for the disk.
 """
 
 import asyncio
@@ -15,17 +16,16 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import psycopg
 import structlog
-from psycopg import AsyncConnection
 
 from statesvc.database.errors import Failure, failure
 from statesvc.database.pool import Pool
 from statesvc.ingress.bounds import MemoryBound
 from statesvc.ingress.breaker import Breaker
-from statesvc.ingress.put import Stored, put
+from statesvc.ingress.put import Stored, flush, put
 from statesvc.ingress.sealed_message import SealedMessage
 from statesvc.wakeup.channels import INBOX
 
@@ -58,8 +58,8 @@ Outcome = Stored | Refusal
 class Wakes(Protocol):
     """What of the waker is needed."""
 
-    async def wake_through(self, connection: AsyncConnection[Any], channel: str, carrier_ids: frozenset[str]) -> None:
-        """Says, on the connection that has just committed, that there is something to do, and for whose sake."""
+    def wake(self, channel: str, carrier_id: str | None = None) -> None:
+        """Says that there is something to do, and for whose sake. Does not wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,14 +198,15 @@ class GroupCommit:
         try:
             async with self._pool.connection() as connection:
                 answers = await put(connection, [waiting.message for waiting in group])
-                for waiting, stored in zip(group, answers, strict=True):
-                    waiting.resolve(stored)
                 fresh = frozenset(
                     waiting.message.carrier_id for waiting, stored in zip(group, answers, strict=True) if not stored.duplicate
                 )
-                if fresh and self._waker is not None:
-                    # goes out before the answers, which wait in the loop
-                    await self._waker.wake_through(connection, INBOX, fresh)
+                if self._waker is not None:
+                    for carrier_id in fresh:
+                        self._waker.wake(INBOX, carrier_id)
+                await flush(connection)
+                for waiting, stored in zip(group, answers, strict=True):
+                    waiting.resolve(stored)
         except (psycopg.Error, OSError) as error:
             await self._failed(group, error)
         else:

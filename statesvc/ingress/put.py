@@ -1,4 +1,8 @@
-"""Writing a group of messages: one statement, one round trip."""
+"""Writing a group of messages: one statement that makes them visible, and one that makes them durable.
+
+Workers need not wait for the disk to begin with a message: what they do with it is durable after it in the log, or lost with it.
+Only the carrier's ACK has to wait.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,14 +19,17 @@ _SQL = queries("statesvc.ingress", "put")
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """The message is durable. Of a byte-identical retry: the first message's id."""
+    """The message is in the inbox, or was. Of a byte-identical retry: the first message's id."""
 
     message_id: UUID
     duplicate: bool
 
 
 async def put(connection: AsyncConnection[Any], messages: Sequence[SealedMessage]) -> list[Stored]:
-    """Stores them in one transaction, all or none; answers in their order. On a connection in autocommit they are durable then."""
+    """Stores them in one transaction, all or none; answers in their order. The connection is in autocommit.
+
+    Workers can take them then; none of them may be acknowledged before `flush`, a duplicate neither.
+    """
     cursor = await connection.execute(
         _SQL["put"],
         {
@@ -38,3 +45,8 @@ async def put(connection: AsyncConnection[Any], messages: Sequence[SealedMessage
         binary=True,
     )
     return [Stored(message_id, duplicate) for _, message_id, duplicate in await cursor.fetchall()]
+
+
+async def flush(connection: AsyncConnection[Any]) -> None:
+    """Returns when whatever was committed before, on any connection, is durable."""
+    await connection.execute(_SQL["flush"])

@@ -2,8 +2,7 @@
 
 The first wish goes out at once (leading edge); wishes within the interval after it go out together at its end (trailing
 edge), so the last wish is never swallowed. While the server is away wishes are kept and sent after the reconnect.
-A wish may name the carrier whose work it announces (`hint`); wishes that go out together name all of theirs. The first of
-an interval may go out through a connection that has just committed (`wake_through`).
+A wish may name the carrier whose work it announces (`hint`); wishes that go out together name all of theirs.
 """
 
 import asyncio
@@ -19,7 +18,7 @@ from statesvc.wakeup.cancellation import cancel_fully
 from statesvc.wakeup.direct import ANSWER_SECONDS, connect_direct, reconnect_delays
 from statesvc.wakeup.hint import ANYBODY, Named, together, written
 
-DEFAULT_INTERVAL_SECONDS: Final = 0.015
+DEFAULT_INTERVAL_SECONDS: Final = 0.010
 _FLUSH_SECONDS: Final = 1.0
 
 _SQL = queries("statesvc.wakeup", "wakeup")
@@ -42,8 +41,6 @@ class Waker:
         self._task: asyncio.Task[None] | None = None
         self._connection: AsyncConnection[Any] | None = None
         self._jitter = random.Random()  # noqa: S311 - spreads reconnects, guards nothing
-        self._next_at = float("-inf")
-        """No wake-up before this, by the loop's clock."""
 
     async def start(self) -> None:
         """Starts sending. Does not wait for the connection."""
@@ -58,18 +55,6 @@ class Waker:
     def wake(self, channel: str, carrier_id: str | None = None) -> None:
         """Wishes for a wake-up on `channel`, because of one carrier or for whatever reason. Cheap, never fails, never waits."""
         self._want(channel, ANYBODY if carrier_id is None else frozenset({carrier_id}))
-
-    async def wake_through(self, connection: AsyncConnection[Any], channel: str, carrier_ids: frozenset[str]) -> None:
-        """The same, on a connection that has just committed: at once where none went out within the interval. Never fails."""
-        if self._wanted or asyncio.get_running_loop().time() < self._next_at:
-            self._want(channel, carrier_ids)
-            return
-        self._went()
-        try:
-            await connection.execute(_SQL["notify_in_passing"], {"channel": channel, "payload": written(carrier_ids)})
-        except psycopg.Error as error:
-            _log.info("wakeup_left_to_the_waker", error=error)
-            self._want(channel, carrier_ids)
 
     async def stop(self) -> None:
         """Sends what is still wished for if that takes no second, then closes. Safe to call twice, and before `start`."""
@@ -88,9 +73,6 @@ class Waker:
         delays = reconnect_delays(self._jitter)
         while True:
             await self._dirty.wait()
-            await asyncio.sleep(self._next_at - asyncio.get_running_loop().time())
-            # meanwhile no other may go: something is wanted
-            self._went()
             try:
                 if self._connection is None:
                     self._connection = await self._connect()
@@ -101,9 +83,7 @@ class Waker:
                 await asyncio.sleep(next(delays))
             else:
                 delays = reconnect_delays(self._jitter)
-
-    def _went(self) -> None:
-        self._next_at = asyncio.get_running_loop().time() + self._interval_seconds
+                await asyncio.sleep(self._interval_seconds)
 
     async def _connect(self) -> AsyncConnection[Any]:
         connection = await connect_direct(self._dsn, application_name="statesvc waker")

@@ -48,15 +48,9 @@ CARRIERS = (
 )
 
 
-class Wakes(list[str]):
-    def __init__(self) -> None:
-        super().__init__()
-        self.named: list[frozenset[str]] = []
-
-    async def wake_through(self, connection: AsyncConnection[Any], channel: str, carrier_ids: frozenset[str]) -> None:
-        assert not connection.broken
-        self.append(channel)
-        self.named.append(carrier_ids)
+class Wakes(list[tuple[str, str | None]]):
+    def wake(self, channel: str, carrier_id: str | None = None) -> None:
+        self.append((channel, carrier_id))
 
 
 @dataclass

@@ -237,32 +237,3 @@ async def test_a_server_process_that_froze_is_left_for_another(
         await waker.stop()
     finally:
         os.kill(frozen, signal.SIGCONT)
-
-
-async def test_the_first_of_an_interval_goes_through_the_connection_that_committed(database: Any) -> None:
-    waker = Waker(database.service_dsn, interval_seconds=0.2)
-    async with (
-        await AsyncConnection.connect(database.service_dsn, autocommit=True) as listener,
-        await AsyncConnection.connect(database.service_dsn, autocommit=True) as lane,
-    ):
-        await listener.execute(f"LISTEN {INBOX}")
-        await waker.wake_through(lane, INBOX, frozenset({"acme"}))
-        assert [notice.payload async for notice in listener.notifies(timeout=5, stop_after=1)] == ["acme"]
-        await waker.wake_through(lane, INBOX, frozenset({"acme"}))
-        await waker.wake_through(lane, INBOX, frozenset({"other"}))
-        assert [notice async for notice in listener.notifies(timeout=0.3)] == [], "the waker's, which is not started"
-        await waker.start()
-        assert [notice.payload async for notice in listener.notifies(timeout=5, stop_after=1)] == ["acme,other"]
-    await waker.stop()
-
-
-async def test_what_the_connection_cannot_send_the_waker_sends(database: Any) -> None:
-    waker = Waker(database.service_dsn, interval_seconds=0.01)
-    async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as listener:
-        await listener.execute(f"LISTEN {INBOX}")
-        lane = await AsyncConnection.connect(database.service_dsn, autocommit=True)
-        await lane.close()
-        await waker.wake_through(lane, INBOX, frozenset({"acme"}))
-        await waker.start()
-        assert [notice.payload async for notice in listener.notifies(timeout=5, stop_after=1)] == ["acme"]
-    await waker.stop()

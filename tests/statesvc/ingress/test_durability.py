@@ -1,0 +1,71 @@
+"""A message is there for the workers at once; its ACK waits until it is durable, here on a standby that does not answer."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from psycopg import AsyncConnection
+from psycopg.conninfo import make_conninfo
+
+from events.keyring import Keyring
+from statesvc.database.dsns import Dsns
+from statesvc.database.embedded import EmbeddedServer
+from statesvc.database.migrate import migrate
+from statesvc.database.pool import make_pool
+from statesvc.inbox.claim import Claim, claim
+from statesvc.ingress.bounds import MemoryBound
+from statesvc.ingress.group_commit import GroupCommit, Limits
+from statesvc.ingress.put import Stored
+from statesvc.ingress.sealed_message import seal_message
+from tests.statesvc.ingress.conftest import LIMITS, Wakes
+
+
+@pytest.fixture
+async def own_server(tmp_path: Path) -> AsyncIterator[Dsns]:
+    """A migrated server. Whoever asks for more than its own disk waits for a standby that there is not."""
+    overrides = {"fsync": "off", "shared_buffers": "32MB", "synchronous_standby_names": "nobody", "synchronous_commit": "local"}
+    server = EmbeddedServer(tmp_path / "data", overrides=overrides)
+    dsns = await asyncio.to_thread(server.start)
+    try:
+        await migrate(dsns.owner, dsns.service)
+        yield dsns
+    finally:
+        await asyncio.to_thread(server.stop)
+
+
+async def wait_for_no_standby(dsns: Dsns) -> None:
+    """Lets go of whoever waits for it."""
+    assert dsns.superuser is not None
+    async with await AsyncConnection.connect(dsns.superuser, autocommit=True) as connection:
+        await connection.execute("ALTER SYSTEM SET synchronous_standby_names = ''")
+        await connection.execute("SELECT pg_reload_conf()")
+
+
+async def claimed(dsns: Dsns) -> int:
+    """How many messages a worker gets within a second, of one that waits for its ACK."""
+    deadline = time.monotonic() + 1
+    async with await AsyncConnection.connect(dsns.service, autocommit=True) as connection:
+        while True:
+            found = (await claim(connection, Claim(worker="w", limit=10, lease_seconds=30, bytes_max=1_000_000))).messages
+            if found or time.monotonic() > deadline:
+                return len(found)
+            await asyncio.sleep(0.01)
+
+
+async def test_workers_need_not_wait_for_the_disk_and_the_ack_does(own_server: Dsns, keyring: Keyring) -> None:
+    wakes = Wakes()
+    dsn = make_conninfo(own_server.service, options="-c synchronous_commit=on")
+    async with make_pool(dsn, name="test ingress", limits=LIMITS) as pool:
+        group_commit = GroupCommit(pool, memory=MemoryBound(1_000_000), waker=wakes, limits=Limits(deadline_seconds=30))
+        await group_commit.start()
+        first = asyncio.create_task(group_commit.put(seal_message(keyring, "acme", b"a", "{}")))
+        assert await claimed(own_server) == len(wakes) == 1
+        retry = asyncio.create_task(group_commit.put(seal_message(keyring, "acme", b"a", "{}")))
+        acknowledged, _ = await asyncio.wait({first, retry}, timeout=0.3)
+        assert not acknowledged, "neither is durable, nor what the retry repeats"
+        await wait_for_no_standby(own_server)
+        outcomes = await asyncio.gather(first, retry)
+        assert [isinstance(outcome, Stored) and outcome.duplicate for outcome in outcomes] == [False, True]
+        await group_commit.stop(grace_seconds=5)
