@@ -20,7 +20,7 @@ from psycopg import AsyncConnection
 
 from events.keyring import Keyring
 from statesvc.inbox.claim import Claim, claim
-from statesvc.ingress.put import put
+from statesvc.ingress.put import flush, put
 from statesvc.ingress.sealed_message import seal_message
 from statesvc.keys import load_keyring, parse_master_keys
 from tests.acceptance.processes import MASTER_KEY, Service, running
@@ -95,6 +95,7 @@ async def _put(connection: AsyncConnection[Any], keyring: Keyring, pushes: Itera
     group = [seal_message(keyring, carrier_id, body, "{}") for carrier_id, body in pushes]
     if group:
         await put(connection, group)
+        await flush(connection)
         await connection.execute("SELECT pg_notify('statesvc_inbox', '')")
     return len(group)
 
