@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from uuid import uuid4
 
@@ -23,7 +24,17 @@ MAJOR = int(os.environ.get("STATESVC_TEST_PG", "18"))
 FOLDER_VARIABLE = "STATESVC_TEST_FOLDER"
 FOLDER_PREFIX = "statesvc-test-"
 TEMPLATE = "statesvc_template"
-OVERRIDES = {"fsync": "off", "full_page_writes": "off", "shared_buffers": "128MB", "max_connections": "200", "checkpoint_timeout": "1h"}
+OVERRIDES = {
+    "fsync": "off",
+    "full_page_writes": "off",
+    "shared_buffers": "128MB",
+    "min_wal_size": "80MB",
+    "max_wal_size": "512MB",
+    "max_connections": "200",
+    "checkpoint_timeout": "1h",
+}
+MEMORY = Path("/dev/shm")  # noqa: S108 - a folder with a random name is made in it
+MEMORY_BYTES_MIN = 4 * 1024**3
 _PASSWORD = "for-tests-only"
 _MOVABLE_CLOCK = """
 CREATE TABLE statesvc.test_clock (shift interval NOT NULL);
@@ -51,7 +62,7 @@ class Server:
 def claim_folder() -> None:
     """Called by the controller before it starts workers: they inherit where to find the server."""
     _end_servers_of_dead_runs()
-    os.environ[FOLDER_VARIABLE] = tempfile.mkdtemp(prefix=f"{FOLDER_PREFIX}{os.getpid()}-")
+    os.environ[FOLDER_VARIABLE] = tempfile.mkdtemp(prefix=f"{FOLDER_PREFIX}{os.getpid()}-", dir=_root())
 
 
 def release_folder() -> None:
@@ -127,8 +138,14 @@ async def _make_template(server: Server) -> None:
         await connection.execute(_MOVABLE_CLOCK)
 
 
+def _root() -> Path | None:
+    """In memory where there is room: a database is copied for each test, hundreds of small files."""
+    is_roomy = MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free >= MEMORY_BYTES_MIN
+    return MEMORY if is_roomy else None
+
+
 def _end_servers_of_dead_runs() -> None:
-    for folder in Path(tempfile.gettempdir()).glob(f"{FOLDER_PREFIX}*-*"):
+    for folder in chain.from_iterable(root.glob(f"{FOLDER_PREFIX}*-*") for root in (Path(tempfile.gettempdir()), MEMORY)):
         pid = folder.name.split("-")[2]
         if pid.isdigit() and not _lives(int(pid)) and os.access(folder, os.W_OK):
             _end(folder)
