@@ -11,7 +11,7 @@ from psycopg import AsyncConnection, sql
 from events.keyring import Keyring
 from statesvc.bodies.ledger import archives, try_lead
 from statesvc.bodies.round import Archiving, archive_round
-from statesvc.ingress.put import put
+from statesvc.ingress.put import flush, put
 from statesvc.ingress.sealed_message import seal_message
 from tests.bench.bench import Bench
 from tests.bench.drain import drain_in_place
@@ -87,6 +87,7 @@ async def _push(connection: AsyncConnection[Any], keyring: Keyring, seconds: lis
         message = seal_message(keyring, "ups", b"%d" % number, "{}")
         began = time.perf_counter()
         await put(connection, [message])
+        await flush(connection)
         seconds.append(time.perf_counter() - began)
         await asyncio.sleep(1 / _PUTS_PER_SECOND)
 
