@@ -22,7 +22,8 @@ from rfc3161_client import (
 )
 
 TOKEN_BYTES_MAX: Final = 65_536
-_MALFORMED: Final = (ValueError, TypeError, x509.InvalidVersion, UnsupportedAlgorithm)
+_MALFORMED: Final = (ValueError, TypeError, LookupError, x509.InvalidVersion, UnsupportedAlgorithm)
+"""What the libraries raise for bytes that are no stamp; LookupError for a name in a type of string that they do not know."""
 _SHA256: Final = x509.ObjectIdentifier("2.16.840.1.101.3.4.2.1")
 
 

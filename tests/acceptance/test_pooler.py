@@ -36,7 +36,7 @@ async def test_the_log_names_the_cause_when_a_prepared_statement_does_not_exist(
         told = ""
         async with asyncio.timeout(20):
             while "STATESVC_PREPARED_STATEMENTS=false" not in told:
-                statuses = await asyncio.gather(*(_push_one(service, place) for place in range(30)))
+                statuses = await asyncio.gather(*(_push_one(service, place) for place in range(200)))
                 assert set(statuses) <= {200, 503}, "what is not stored is not acknowledged"
                 told = service.api.log.read_text()
         assert '"failure":"misrouted"' in told
