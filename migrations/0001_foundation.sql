@@ -1,9 +1,8 @@
--- The schema, its clock, and the three rules that every later table leans on: operational time is `statesvc.clock()`,
--- append-only tables refuse change by trigger, and time-partitioned tables get their partitions made ahead.
--- The schema itself and `statesvc.schema_migrations` are made by the runner before this file.
+-- What every other file stands on: one clock, tables that refuse change, cheap statistics, and partitions by time.
+-- The migrator has made the schema itself and its two ledgers, `schema_migrations` and `schema_functions`.
 
--- The one clock for leases, schedules and recorded_at. Reads no setting, so that no client can bend it; tests replace the
--- function in their template database, `statesvc doctor` checks its definition.
+-- The one clock for leases, schedules and recorded times. It reads no setting, so that no client can bend it. Tests replace it in
+-- their template database; `statesvc doctor` checks its definition.
 CREATE FUNCTION statesvc.clock() RETURNS timestamptz
     LANGUAGE sql VOLATILE PARALLEL SAFE
     RETURN clock_timestamp();
@@ -16,8 +15,7 @@ BEGIN
 END
 $$;
 
--- Statement triggers are not inherited by partitions, and TRUNCATE of a partition does not fire its parent's: each
--- partition gets its own.
+-- Statement triggers are not inherited, and TRUNCATE of a partition does not fire its parent's: each partition gets its own.
 CREATE FUNCTION statesvc.make_append_only(target regclass) RETURNS void
     LANGUAGE plpgsql AS $$
 BEGIN
@@ -26,48 +24,27 @@ BEGIN
 END
 $$;
 
--- Which tables are partitioned by time, and how finely. `append_only` partitions refuse change like their parent.
+-- Makes ANALYZE of a table cheap. Autovacuum analyzes a table once a tenth of it is new, which in a flood is every ten seconds. By
+-- default that reads 30,000 rows and sorts each of their columns: a second of processor time over all tables, and on two processors
+-- webhooks wait for it (docs/decisions/0022-express.md). Our queries go by keys, so a fifth of the default suffices, and nothing at
+-- all for bytes. Every new table needs it; partitions get it when they are made, because LIKE does not copy it.
+CREATE FUNCTION statesvc.sample_little(target regclass) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    EXECUTE (
+        SELECT format('ALTER TABLE %s %s', target, string_agg(
+            format('ALTER COLUMN %I SET STATISTICS %s', a.attname, CASE a.atttypid WHEN 'bytea'::regtype THEN 0 ELSE 20 END), ', '))
+        FROM pg_attribute a WHERE a.attrelid = target AND a.attnum > 0 AND NOT a.attisdropped
+    );
+END
+$$;
+
+-- Which tables are partitioned by time, and how finely. functions/partitions.sql makes the partitions; those of an `append_only` table
+-- refuse change as it does.
 CREATE TABLE statesvc.partitioned (
     table_name text PRIMARY KEY,
     step text NOT NULL CHECK (step IN ('month', 'day')),
     steps_ahead int NOT NULL CHECK (steps_ahead > 0),
     append_only boolean NOT NULL
 );
-
--- Makes the partitions of the step that holds `clock()`, of the one before it (clocks of two servers differ) and of the
--- steps ahead. Runs as its owner, so that a worker without the owner's credentials keeps the horizon open: without a
--- default partition, a closed horizon stops every append. Built beside the table and attached, because CREATE TABLE ..
--- PARTITION OF would take an ACCESS EXCLUSIVE lock on the parent. Returns the names of the new partitions.
-CREATE FUNCTION statesvc.ensure_partitions() RETURNS SETOF text
-    LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path = pg_catalog, pg_temp
-    SET lock_timeout = '2s'
-    SET timezone = 'UTC' AS $$
-DECLARE
-    p record;
-    n int;
-    lower_bound timestamptz;
-    upper_bound timestamptz;
-    partition_name text;
-BEGIN
-    FOR p IN SELECT * FROM statesvc.partitioned ORDER BY table_name LOOP
-        FOR n IN -1 .. p.steps_ahead LOOP
-            lower_bound := date_trunc(p.step, statesvc.clock()) + n * ('1 ' || p.step)::interval;
-            upper_bound := lower_bound + ('1 ' || p.step)::interval;
-            partition_name := p.table_name || '_' || to_char(lower_bound, CASE p.step WHEN 'month' THEN 'YYYYMM' ELSE 'YYYYMMDD' END);
-            CONTINUE WHEN to_regclass(format('statesvc.%I', partition_name)) IS NOT NULL;
-            -- two workers may look at once: the second waits for the first and then finds it made
-            PERFORM pg_advisory_xact_lock(hashtextextended('statesvc.ensure_partitions', 0));
-            -- not to_regclass: it would answer from the cache that the first look filled
-            CONTINUE WHEN EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = 'statesvc'::regnamespace AND c.relname = partition_name);
-            EXECUTE format('CREATE TABLE statesvc.%I (LIKE statesvc.%I INCLUDING ALL)', partition_name, p.table_name);
-            IF p.append_only THEN
-                PERFORM statesvc.make_append_only(format('statesvc.%I', partition_name)::regclass);
-            END IF;
-            EXECUTE format('ALTER TABLE statesvc.%I ATTACH PARTITION statesvc.%I FOR VALUES FROM (%L) TO (%L)',
-                           p.table_name, partition_name, lower_bound, upper_bound);
-            RETURN NEXT partition_name;
-        END LOOP;
-    END LOOP;
-END
-$$;

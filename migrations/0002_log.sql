@@ -1,10 +1,13 @@
--- The event log. Its shape is final: rows here can never be mended.
+-- The event log. Its rows are never changed, so neither is its shape.
 --
--- Five kinds of entries, each the leaf of one Merkle tree: event, conflict, transition, attempt, action. Of each, `canonical`
--- holds the RFC 8785 bytes of all bound fields and `leaf_hash` = SHA-256(0x00 || canonical); the other columns repeat
--- bound fields for indexes and filters (the verifier compares them). Every transaction that writes entries writes one row in
--- `batch` with the leaf hashes in their order: events, conflicts, transitions, attempts, actions; an entry stands at
--- `ordinal` in it (from 0). The sealer gives batches their place in the tree later, so appends never wait for each other.
+-- Five kinds of entries, each a leaf of one Merkle tree: event, conflict, transition, attempt, action. In each table, `canonical`
+-- holds the RFC 8785 bytes of all bound fields, and `leaf_hash` is SHA-256(0x00 || canonical); the other columns repeat bound fields
+-- for indexes and filters, and the verifier compares them. Every transaction that writes entries writes one row in `batch` with the
+-- leaf hashes in order: events, conflicts, transitions, attempts, actions. An entry stands at `ordinal` in it, counted from 0. The
+-- sealer gives batches their place in the tree later (0006_sealing), so appends never wait for each other.
+--
+-- The indexes on (batch_id, ordinal) lead from a place in the tree to its entries: the feed, the stream and the verifier read the log
+-- by batches.
 
 CREATE SEQUENCE statesvc.batch_id_seq;
 
@@ -17,8 +20,9 @@ CREATE TABLE statesvc.batch (
     PRIMARY KEY (batch_id, recorded_at)
 ) PARTITION BY RANGE (recorded_at);
 
--- Head of a shipment's chain of events, and the lock that appends to it take. `sealed_key` is the shipment's own key under
--- the master key: erasing it makes its personal parts and bodies unreadable.
+-- The head of a shipment's chain of events, and the lock that appends to it take. `sealed_key` is the shipment's own key under the
+-- master key: erasing it makes the shipment's personal parts and bodies unreadable. They stay as ciphertext that nothing opens, so
+-- every hash and proof still verifies.
 CREATE TABLE statesvc.stream (
     shipment_id uuid PRIMARY KEY,
     carrier_id text NOT NULL,
@@ -34,8 +38,8 @@ CREATE TABLE statesvc.stream (
 ) WITH (fillfactor = 70);
 CREATE INDEX stream_number ON statesvc.stream (carrier_id, number);
 
--- Never expires: the promise `carrier_id` + `event_id` takes effect once outlives the partitions. An id that an enrichment
--- would have (`e1-`) is kept here too when its scan already carried the value.
+-- Never expires: that a `carrier_id` + `event_id` takes effect once is a promise that outlives the partitions. An id that an
+-- enrichment would have (`e1-`) is kept here too when its scan already carried the value.
 CREATE TABLE statesvc.event_key (
     carrier_id text NOT NULL,
     event_id text NOT NULL,
@@ -43,7 +47,6 @@ CREATE TABLE statesvc.event_key (
     facts_digest bytea NOT NULL CHECK (octet_length(facts_digest) = 16),
     PRIMARY KEY (carrier_id, event_id)
 );
-SELECT statesvc.make_append_only('statesvc.event_key');
 
 CREATE TABLE statesvc.event (
     shipment_id uuid NOT NULL,
@@ -67,11 +70,12 @@ CREATE TABLE statesvc.event (
     PRIMARY KEY (shipment_id, version, recorded_at),
     CHECK (leaf_hash = sha256('\x00'::bytea || canonical))
 ) PARTITION BY RANGE (recorded_at);
--- Codes that a human should look at: unknown ones, and those read only by the category that the carrier gives beside them.
+-- Codes that a human should look at: unknown ones, and those that were read only by the category which the carrier gives beside them.
 -- Pattern ops, because a code may have a reason appended and is then counted by its prefix.
 CREATE INDEX event_unmapped ON statesvc.event (carrier_id, carrier_code text_pattern_ops) WHERE kind = 'unmapped' OR by_category;
+CREATE INDEX event_batch ON statesvc.event (batch_id, ordinal);
 
--- The same carrier_id + event_id with other carrier-stated facts. `shipment_id` is the holder of the event.
+-- The same carrier_id + event_id with other facts stated by the carrier. `shipment_id` is the shipment that has the event.
 CREATE TABLE statesvc.conflict (
     shipment_id uuid NOT NULL,
     claimed_shipment_id uuid NOT NULL,
@@ -89,8 +93,9 @@ CREATE TABLE statesvc.conflict (
     CHECK (leaf_hash = sha256('\x00'::bytea || canonical))
 ) PARTITION BY RANGE (recorded_at);
 CREATE INDEX conflict_claimed ON statesvc.conflict (claimed_shipment_id);
+CREATE INDEX conflict_batch ON statesvc.conflict (batch_id, ordinal);
 
--- Stores a conflict once however often it is pushed; repeats are counted here, outside the log.
+-- Stores a conflict once, however often it is pushed. Repeats are counted here, outside the log.
 CREATE TABLE statesvc.conflict_key (
     carrier_id text NOT NULL,
     event_id text NOT NULL,
@@ -100,7 +105,7 @@ CREATE TABLE statesvc.conflict_key (
     PRIMARY KEY (carrier_id, event_id, facts_digest)
 );
 
--- One change of a shipment's status. `sequence` is the version of the event that it names.
+-- One change of a shipment's status. `sequence` is the version of the event that caused it.
 CREATE TABLE statesvc.transition (
     shipment_id uuid NOT NULL,
     sequence int NOT NULL CHECK (sequence > 0),
@@ -117,8 +122,11 @@ CREATE TABLE statesvc.transition (
     PRIMARY KEY (shipment_id, sequence, recorded_at),
     CHECK (leaf_hash = sha256('\x00'::bytea || canonical))
 ) PARTITION BY RANGE (recorded_at);
+CREATE INDEX transition_batch ON statesvc.transition (batch_id, ordinal);
+-- A replay for a subscription finds the changes of status of a period.
+CREATE INDEX transition_recorded ON statesvc.transition (recorded_at, shipment_id, sequence);
 
--- The outcome of one try at one notification: what we told, when, and what came back.
+-- The outcome of one attempt at one notification: what was sent, when, and what came back.
 CREATE TABLE statesvc.attempt (
     shipment_id uuid NOT NULL,
     sequence int NOT NULL,
@@ -139,8 +147,9 @@ CREATE TABLE statesvc.attempt (
     CHECK (leaf_hash = sha256('\x00'::bytea || canonical))
 ) PARTITION BY RANGE (recorded_at);
 CREATE INDEX attempt_subscription ON statesvc.attempt (subscription_id, recorded_at);
+CREATE INDEX attempt_batch ON statesvc.attempt (batch_id, ordinal);
 
--- What an operator did: hold, replay, discard, erase, key and subscription changes.
+-- What an operator did: hold, replay, discard, erase, changes of keys and subscriptions.
 CREATE TABLE statesvc.action (
     recorded_at timestamptz NOT NULL,
     batch_id bigint NOT NULL,
@@ -153,6 +162,8 @@ CREATE TABLE statesvc.action (
     PRIMARY KEY (batch_id, ordinal, recorded_at),
     CHECK (leaf_hash = sha256('\x00'::bytea || canonical))
 ) PARTITION BY RANGE (recorded_at);
+-- Evidence about a shipment names what operators did to it.
+CREATE INDEX action_target ON statesvc.action (target);
 
 INSERT INTO statesvc.partitioned (table_name, step, steps_ahead, append_only) VALUES
     ('batch', 'month', 3, true),
@@ -162,11 +173,4 @@ INSERT INTO statesvc.partitioned (table_name, step, steps_ahead, append_only) VA
     ('attempt', 'month', 3, true),
     ('action', 'month', 3, true);
 SELECT statesvc.make_append_only(format('statesvc.%I', table_name)::regclass) FROM statesvc.partitioned;
-
--- The digest key and the inbox key under the master key. The digest key is made once and never changes: every keyed digest
--- in the log depends on it.
-CREATE TABLE statesvc.service_key (
-    name text PRIMARY KEY CHECK (name IN ('digest', 'inbox')),
-    sealed_key bytea NOT NULL,
-    created_at timestamptz NOT NULL
-);
+SELECT statesvc.make_append_only('statesvc.event_key');

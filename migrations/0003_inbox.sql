@@ -1,9 +1,8 @@
--- Messages: what carriers pushed, from the ACK to the verdict.
+-- Messages: what carriers pushed, from the ACK to the verdict, and what decides how they are read.
 --
--- `body` is written once at ingress (day partitions); `inbox` holds the narrow row that waits, is leased and goes away;
--- `message` keeps the verdict and the key to the body under the shipments' keys; `receipt` recognises byte-identical retries.
--- `inbox.available_at` is the one time that counts: when new, when it arrived or its ETA; after a retry, the end of the
--- backoff; while leased, the end of the lease.
+-- `body` is written once at ingress (day partitions); `inbox` holds the narrow row that waits, is leased and goes away; `message`
+-- keeps the verdict, and the key to the body under the shipments' keys; `receipt` recognises byte-identical retries.
+-- The rules by which rows of `inbox` move are in functions/claim_protocol.sql.
 
 CREATE TABLE statesvc.receipt (
     digest bytea PRIMARY KEY CHECK (octet_length(digest) = 16),
@@ -20,22 +19,23 @@ CREATE TABLE statesvc.body (
     carrier_id text NOT NULL,
     commitment bytea NOT NULL CHECK (octet_length(commitment) = 32),
     headers jsonb NOT NULL,
-    sealed bytea NOT NULL,
+    sealed bytea STORAGE EXTERNAL NOT NULL,  -- ciphertext does not compress
     PRIMARY KEY (message_id, received_at)
 ) PARTITION BY RANGE (received_at);
--- ciphertext does not compress
-ALTER TABLE statesvc.body ALTER COLUMN sealed SET STORAGE EXTERNAL;
 
+-- `available_at` is the one time that counts: of a new message, when it arrived or its ETA; after a retry, the end of the backoff;
+-- while leased, the end of the lease.
 CREATE TABLE statesvc.inbox (
     message_id uuid PRIMARY KEY,
     received_at timestamptz NOT NULL,
     available_at timestamptz NOT NULL,
+    leased_at timestamptz,
     token uuid,
     attempts smallint NOT NULL DEFAULT 0,
     retries smallint NOT NULL DEFAULT 0,
     body_bytes int NOT NULL,
     carrier_id text NOT NULL,
-    stage text NOT NULL DEFAULT 'raw' CHECK (stage IN ('raw', 'normalized')),
+    stage text NOT NULL DEFAULT 'raw' CHECK (stage IN ('raw', 'declined', 'normalized')),
     sealed_key bytea NOT NULL,
     worker text,
     last_error text
@@ -49,33 +49,112 @@ CREATE INDEX inbox_token ON statesvc.inbox (token) WHERE token IS NOT NULL;
 CREATE TABLE statesvc.normalized (
     message_id uuid PRIMARY KEY REFERENCES statesvc.inbox ON DELETE CASCADE,
     normalizer text NOT NULL,
-    sealed bytea NOT NULL
+    sealed bytea STORAGE EXTERNAL NOT NULL
 );
-ALTER TABLE statesvc.normalized ALTER COLUMN sealed SET STORAGE EXTERNAL;
 
--- One row a carrier that ever pushed. `low_water`: nothing ready lies before it, as far as claims have seen; only the
--- sweep reads below. The lane named '' holds the mark of the leases.
+-- One row per carrier that ever pushed. `low_water`: as far as claims have seen, nothing that is ready lies before it; only a sweep
+-- reads below. A claim of raw messages alone has marks of its own, because what others handed over or declined may lie below them.
+-- The lane named '' holds the marks of the leases.
 CREATE TABLE statesvc.lane (
     carrier_id text PRIMARY KEY,
-    low_water timestamptz NOT NULL DEFAULT '-infinity'
+    low_water timestamptz NOT NULL DEFAULT '-infinity',
+    raw_low_water timestamptz NOT NULL DEFAULT '-infinity'
 ) WITH (fillfactor = 50);
 INSERT INTO statesvc.lane (carrier_id) VALUES ('');
 
--- The dial: which version reads a carrier's messages, and the kill switch. Carrier '*' stands for all. Read by the claim.
+-- How much of each claim a carrier gets, and how many of its messages may be in workers' hands at a time (NULL: no bound). A carrier
+-- without a row has weight 1 and no bound. Read by the claim, so a change is in effect at the next one.
+CREATE TABLE statesvc.allotment (
+    carrier_id text PRIMARY KEY,
+    weight float8 NOT NULL DEFAULT 1 CHECK (weight BETWEEN 0.01 AND 100),
+    in_flight_max int CHECK (in_flight_max > 0),
+    changed_at timestamptz NOT NULL,
+    changed_by text NOT NULL,
+    why text NOT NULL DEFAULT ''
+);
+
+-- The dial: which version reads a carrier's messages, the guard that turns it back, and the kill switch. Carrier '*' stands for all.
+-- Read by the claim. `turned_at`: since when candidate, share and guard are as they are; the guard looks at nothing before it.
 CREATE TABLE statesvc.rollout (
     carrier_id text PRIMARY KEY,
     candidate text,
     percent smallint NOT NULL DEFAULT 0 CHECK (percent BETWEEN 0 AND 100),
     shadow boolean NOT NULL DEFAULT false,
     hold boolean NOT NULL DEFAULT false,
+    turned_at timestamptz,
+    guard_messages int CHECK (guard_messages > 0),
+    guard_errors_percent float8 CHECK (guard_errors_percent BETWEEN 0 AND 100),
+    guard_differences_percent float8 CHECK (guard_differences_percent BETWEEN 0 AND 100),
     changed_at timestamptz NOT NULL,
     changed_by text NOT NULL,
     why text NOT NULL DEFAULT '',
-    CHECK (candidate IS NOT NULL OR (percent = 0 AND NOT shadow))
+    CHECK (candidate IS NOT NULL OR (percent = 0 AND NOT shadow)),
+    CHECK (guard_messages IS NOT NULL OR (guard_errors_percent IS NULL AND guard_differences_percent IS NULL))
 );
 
--- The verdict on a message. `sealed_key` is the body's key, wrapped under the keys of `shipments` in their order (the last
--- one outermost); under the inbox key when it names none; NULL once one of them was erased.
+-- What a candidate did is counted and compared in the next three tables, beside the log and never in it: they are evidence for a
+-- decision and may be pruned.
+
+-- One row per batch that a candidate read: the guard's window. Only the newest rows are kept.
+CREATE TABLE statesvc.rollout_tally (
+    tally_id bigint GENERATED ALWAYS AS IDENTITY,
+    recorded_at timestamptz NOT NULL,
+    carrier_id text NOT NULL,
+    candidate text NOT NULL,
+    messages int NOT NULL,
+    errors int NOT NULL,
+    differing int NOT NULL,
+    PRIMARY KEY (carrier_id, tally_id)
+);
+
+-- Totals since the candidate was named, one row per worker, so that no two workers wait for each other. `measure`: messages, errors,
+-- differing, or `field:` and the name of a field.
+CREATE TABLE statesvc.rollout_count (
+    carrier_id text NOT NULL,
+    candidate text NOT NULL,
+    measure text NOT NULL,
+    worker text NOT NULL,
+    count bigint NOT NULL,
+    PRIMARY KEY (carrier_id, candidate, measure, worker)
+);
+
+-- What the two versions read differently, field by field. Personal values are keyed digests. Only the newest rows are kept.
+CREATE TABLE statesvc.rollout_diff (
+    diff_id bigint GENERATED ALWAYS AS IDENTITY,
+    recorded_at timestamptz NOT NULL,
+    message_id uuid NOT NULL,
+    carrier_id text NOT NULL,
+    stable text NOT NULL,
+    candidate text NOT NULL,
+    event_id text,
+    field text NOT NULL,
+    stable_value text,
+    candidate_value text,
+    PRIMARY KEY (carrier_id, diff_id)
+);
+
+-- How a code is read, whatever the normalizer says: a code is learned without a deploy. It decides what the log says, so its rows are
+-- never changed: the latest row of a code holds, and its revision stands in the normalizer version of the events that it read.
+-- `kind` NULL: as the normalizer says, again.
+CREATE TABLE statesvc.code_mapping (
+    revision bigint PRIMARY KEY CHECK (revision > 0),
+    carrier_id text NOT NULL,
+    raw_type text,
+    raw_code text,
+    kind text CHECK (kind IN ('scan', 'info')),
+    status text CHECK (status <> 'unknown'),
+    reason text,
+    added_at timestamptz NOT NULL,
+    added_by text NOT NULL,
+    why text NOT NULL,
+    CHECK (raw_type IS NOT NULL OR raw_code IS NOT NULL),
+    CHECK ((kind IS NOT DISTINCT FROM 'scan') = (status IS NOT NULL)),
+    CHECK (reason IS NULL OR status IS NOT NULL)
+);
+SELECT statesvc.make_append_only('statesvc.code_mapping');
+
+-- The verdict on a message. `sealed_key` is the body's key, wrapped under the keys of `shipments` in their order (the last one
+-- outermost); under the inbox key when there are none; NULL once one of them was erased.
 CREATE TABLE statesvc.message (
     message_id uuid NOT NULL,
     received_at timestamptz NOT NULL,
@@ -91,12 +170,31 @@ CREATE TABLE statesvc.message (
     PRIMARY KEY (message_id, received_at)
 ) PARTITION BY RANGE (received_at);
 
-INSERT INTO statesvc.partitioned (table_name, step, steps_ahead, append_only) VALUES
-    ('body', 'day', 7, false),
-    ('message', 'month', 3, false);
+-- One row per attempt at a message that did not settle it. `retried`: given back after a transient failure; `lease_ended`: its worker
+-- died, froze or was too slow, as found by the claim that took over; `buried`: it went to the dead letters. `attempt` counts within
+-- one life of the message (a replay begins another), `attempt_id` orders all. `error`: a type, an SQLSTATE or a cause, never a value.
+-- Written by the functions of the claim protocol, so attempts of foreign workers are here too. Upkeep deletes what is older than 90
+-- days, unless its message still waits or is an open dead letter.
+CREATE TABLE statesvc.message_attempt (
+    attempt_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    message_id uuid NOT NULL,
+    started_at timestamptz,
+    ended_at timestamptz NOT NULL,
+    attempt smallint NOT NULL,
+    carrier_id text NOT NULL,
+    outcome text NOT NULL CHECK (outcome IN ('retried', 'lease_ended', 'buried')),
+    worker text,
+    error text CHECK (length(error) <= 200),
+    normalizer text
+);
+CREATE INDEX message_attempt_message ON statesvc.message_attempt (message_id, attempt_id);
+CREATE INDEX message_attempt_rescued ON statesvc.message_attempt (ended_at) WHERE outcome = 'lease_ended';
+-- ended_at only grows with the heap
+CREATE INDEX message_attempt_ended ON statesvc.message_attempt USING brin (ended_at) WITH (autosummarize = on);
 
--- What waits for a human. A message keeps its key here, so that it can be replayed; a code is listed once per (carrier,
--- type, code), its count is derived from the log.
+-- What waits for a human. A message keeps its key here, so that it can be replayed. A code is listed once per (carrier, type, code);
+-- its count comes from the log. `subscription_id`, `shipment_id` and `sequence` say which notification it is; `webhook_id` is a digest
+-- of them. `run_id`: the run that resolved the dead letter, as the operator's action in the log names it.
 CREATE TABLE statesvc.dead_letter (
     dead_letter_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     kind text NOT NULL CHECK (kind IN ('message', 'code', 'notification')),
@@ -108,6 +206,9 @@ CREATE TABLE statesvc.dead_letter (
     raw_type text,
     raw_code text,
     webhook_id text,
+    subscription_id uuid,
+    shipment_id uuid,
+    sequence int,
     detail text NOT NULL DEFAULT '',
     attempts smallint NOT NULL DEFAULT 0,
     worker text,
@@ -117,6 +218,7 @@ CREATE TABLE statesvc.dead_letter (
     resolution text CHECK (resolution IN ('replayed', 'discarded')),
     resolved_by text,
     why text,
+    run_id uuid,
     CHECK ((resolved_at IS NULL) = (resolution IS NULL))
 );
 CREATE UNIQUE INDEX dead_letter_code ON statesvc.dead_letter (carrier_id, coalesce(raw_type, ''), coalesce(raw_code, ''))
@@ -124,3 +226,25 @@ CREATE UNIQUE INDEX dead_letter_code ON statesvc.dead_letter (carrier_id, coales
 CREATE UNIQUE INDEX dead_letter_message ON statesvc.dead_letter (message_id, cause) WHERE kind = 'message' AND resolved_at IS NULL;
 CREATE UNIQUE INDEX dead_letter_notification ON statesvc.dead_letter (webhook_id) WHERE kind = 'notification' AND resolved_at IS NULL;
 CREATE INDEX dead_letter_open ON statesvc.dead_letter (dead_letter_id) WHERE resolved_at IS NULL;
+-- Earlier and later dead letters of the same message or notification.
+CREATE INDEX dead_letter_of_message ON statesvc.dead_letter (message_id) WHERE kind = 'message';
+CREATE INDEX dead_letter_of_notification ON statesvc.dead_letter (webhook_id) WHERE webhook_id IS NOT NULL;
+-- A message that waits for a human is sealed under the inbox key, because nobody could read whom it is about. An erasure looks into
+-- these bodies for the number, and takes the key of those that name it.
+CREATE INDEX dead_letter_sealed ON statesvc.dead_letter (carrier_id, dead_letter_id) WHERE sealed_key IS NOT NULL;
+
+-- One row per running process of this service. It reports every few seconds that it is alive, and its row goes with a clean exit.
+CREATE TABLE statesvc.worker (
+    worker_id text PRIMARY KEY,
+    role text NOT NULL,
+    host text NOT NULL,
+    pid int NOT NULL,
+    version text NOT NULL,
+    started_at timestamptz NOT NULL,
+    last_seen_at timestamptz NOT NULL,
+    stopping_at timestamptz
+) WITH (fillfactor = 50);
+
+INSERT INTO statesvc.partitioned (table_name, step, steps_ahead, append_only) VALUES
+    ('body', 'day', 7, false),
+    ('message', 'month', 3, false);

@@ -1,1 +1,18 @@
-"""The schema, as plain SQL files that are applied in their order and never edited afterwards; see `statesvc.database.migrate`."""
+"""The schema of the database, as SQL.
+
+A migration applies it in this order:
+
+1. `NNNN_area.sql`: the tables, constraints, indexes and triggers of one area, in its final shape. Each is applied once.
+2. `functions/`: what is only code, one file per group. Applied after the tables, and again when the file changes: its functions are
+   then dropped and created anew, so that a changed signature needs no care.
+3. `privileges.sql` and `privileges_auditor.sql`: who may do what. Granted by every migration.
+4. The partitions that the coming weeks need.
+
+A function that a table cannot exist without stands with the tables: the clock, trigger functions, and what the numbered files call
+themselves. Every other function is repeatable. PL/pgSQL and quoted SQL bodies find tables and functions when they run, so the files in
+`functions/` may call each other; a body that PostgreSQL binds when it is created (RETURN, BEGIN ATOMIC) must not call a function of
+another file there, because that file could then no longer be applied alone.
+
+Until release 0.1 the numbered files are a baseline that is edited in place: there is no database to upgrade. From then on they only
+grow by new ones.
+"""

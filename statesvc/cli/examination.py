@@ -20,7 +20,7 @@ from statesvc.cli.server_examination import examine_server
 from statesvc.cli.session import connect
 from statesvc.database.dsns import Dsns
 from statesvc.database.embedded import attach
-from statesvc.database.migrate import applied_versions
+from statesvc.database.migrate import read_ledger
 from statesvc.database.migrations import MigrationError, compare, read_migrations
 from statesvc.keys import MasterKeyError, load_keyring
 from statesvc.kms.kms import KmsError
@@ -107,7 +107,7 @@ async def _database(connection: AsyncConnection[Any], settings: Settings) -> Asy
     async for finding in examine_server(connection):
         yield finding
     try:
-        standing = compare(read_migrations(), await applied_versions(connection))
+        standing = compare(read_migrations(), await read_ledger(connection))
     except MigrationError as error:
         yield bad("migrations", str(error))
         return

@@ -10,7 +10,7 @@ from psycopg import AsyncConnection
 from statesvc.cli.refusal import CommandError
 from statesvc.database.dsns import Dsns
 from statesvc.database.embedded import EmbeddedServer, attach
-from statesvc.database.migrate import applied_versions, migrate
+from statesvc.database.migrate import migrate, read_ledger
 from statesvc.database.migrations import compare, read_migrations
 from statesvc.database.pool import CONNECT_TIMEOUT_SECONDS, KEEPALIVE
 from statesvc.roles.master_key import ensure_master_key
@@ -47,7 +47,7 @@ async def running_database(settings: Settings, *, migrated: bool = True) -> Asyn
 async def service_connection(settings: Settings) -> AsyncIterator[AsyncConnection[Any]]:
     """An autocommit connection as the service's role, on a schema that is up to date."""
     async with running_database(settings) as dsns, await connect(dsns.service) as connection:
-        pending = compare(read_migrations(), await applied_versions(connection)).pending
+        pending = compare(read_migrations(), await read_ledger(connection)).pending
         if pending:
             raise CommandError(f"migrations are pending ({', '.join(each.label for each in pending)}): run `statesvc migrate`")
         yield connection

@@ -1,7 +1,8 @@
 """Applying migrations: forward only, one migrator at a time, never waiting long for a lock that serving traffic holds.
 
-A file is one transaction, unless its first line is `-- migrate: no-transaction`: then its statements run one by one and must
-bear repetition. Afterwards the service's privileges are granted and the partitions made ahead; both bear repetition too.
+A numbered file is one transaction, unless its first line is `-- migrate: no-transaction`: then its statements run one by one and
+must bear repetition. The changed files of functions are one transaction together. Afterwards the service's privileges are granted and
+the partitions made ahead; both bear repetition too.
 """
 
 import asyncio
@@ -21,7 +22,18 @@ from psycopg import AsyncConnection, sql
 from events.sql.queries import queries
 from statesvc.database.errors import Failure, failure
 from statesvc.database.guard import install_guard
-from statesvc.database.migrations import ConcurrentIndex, Migration, MigrationError, Standing, Step, compare, read_migrations
+from statesvc.database.migrate_functions import apply_functions
+from statesvc.database.migrations import (
+    ConcurrentIndex,
+    Ledger,
+    Migration,
+    MigrationError,
+    Release,
+    SchemaState,
+    Step,
+    compare,
+    read_migrations,
+)
 from statesvc.database.pool import CONNECT_TIMEOUT_SECONDS, KEEPALIVE
 
 LOCK_WAIT_SECONDS: Final = 300.0
@@ -61,35 +73,38 @@ async def migrate(
     With a superuser, known as one or because the owner is, the guard of the log's tables is brought to this release too.
     """
     folder = folder or files("migrations")
-    migrations = read_migrations(folder)
+    release = read_migrations(folder)
     async with await _connect(owner_dsn) as connection:
-        standing = compare(migrations, await applied_versions(connection))
+        state = compare(release, await read_ledger(connection))
         if not check_only:
             async with _alone(connection, lock_wait_seconds):
-                standing = await _apply_all(connection, migrations)
+                state = await _apply_all(connection, release)
                 await _grant(connection, service_dsn, folder)
                 await _grant_auditor(connection, auditor_role, folder)
                 await _make_partitions(connection)
                 await _guard(connection, superuser_dsn, owner_dsn)
-    if standing.newer:
-        _log.warning("schema_is_newer", versions=list(standing.newer))
-    labels = tuple(migration.label for migration in standing.pending)
-    return MigrationReport(applied=() if check_only else labels, pending=labels if check_only else (), newer=standing.newer)
+    if state.newer:
+        _log.warning("schema_is_newer", versions=list(state.newer))
+    labels = tuple(file.label for file in state.pending)
+    return MigrationReport(applied=() if check_only else labels, pending=labels if check_only else (), newer=state.newer)
 
 
-async def applied_versions(connection: AsyncConnection[Any]) -> dict[int, str]:
-    """Version -> checksum; empty for a database without schema. Any role of the service may ask."""
-    if not await _value(connection, _SQL["has_ledger"]):
-        return {}
-    cursor = await connection.execute(_SQL["applied"])
-    return {version: sha256 async for version, sha256 in cursor}
+async def read_ledger(connection: AsyncConnection[Any]) -> Ledger:
+    """Empty for a database without schema. Any role of the service may ask."""
+    migrations: dict[int, str] = {}
+    functions: dict[str, str] = {}
+    if await _value(connection, _SQL["has_ledger"]):
+        migrations = dict(await (await connection.execute(_SQL["applied_migrations"])).fetchall())
+    if await _value(connection, _SQL["has_function_ledger"]):
+        functions = dict(await (await connection.execute(_SQL["applied_functions"])).fetchall())
+    return Ledger(migrations, functions)
 
 
-async def _apply_all(connection: AsyncConnection[Any], migrations: tuple[Migration, ...]) -> Standing:
+async def _apply_all(connection: AsyncConnection[Any], release: Release) -> SchemaState:
     if not await _value(connection, _SQL["has_ledger"]):
         await _patiently("schema statesvc", partial(_make_ledger, connection))
-    standing = compare(migrations, await applied_versions(connection))
-    for migration in standing.pending:
+    state = compare(release, await read_ledger(connection))
+    for migration in state.migrations:
         begun = time.monotonic()
         if migration.in_transaction:
             await _patiently(migration.label, partial(_apply_whole, connection, migration, begun))
@@ -98,13 +113,19 @@ async def _apply_all(connection: AsyncConnection[Any], migrations: tuple[Migrati
                 await _patiently(migration.label, partial(_apply_step, connection, step))
             await _record(connection, migration, begun)
         _log.info("migration_applied", migration=migration.label, duration_ms=_milliseconds_since(begun))
-    return standing
+    if state.functions:
+        begun = time.monotonic()
+        labels = [file.label for file in state.functions]
+        await _patiently(", ".join(labels), partial(apply_functions, connection, state.functions))
+        _log.info("functions_applied", files=labels, duration_ms=_milliseconds_since(begun))
+    return state
 
 
 async def _make_ledger(connection: AsyncConnection[Any]) -> None:
     async with connection.transaction():
         await connection.execute(_SQL["make_schema"])
         await connection.execute(_SQL["make_ledger"])
+        await connection.execute(_SQL["make_function_ledger"])
 
 
 async def _apply_whole(connection: AsyncConnection[Any], migration: Migration, begun: float) -> None:

@@ -2,9 +2,38 @@
 -- Was this database ever migrated?
 SELECT to_regclass('statesvc.schema_migrations') IS NOT NULL;
 
--- name: applied
--- What was applied, with checksums.
+-- name: applied_migrations
+-- Which numbered files were applied, with checksums.
 SELECT version, sha256 FROM statesvc.schema_migrations ORDER BY version;
+
+-- name: has_function_ledger
+-- A database from before the functions had files of their own lacks it.
+SELECT to_regclass('statesvc.schema_functions') IS NOT NULL;
+
+-- name: applied_functions
+-- Which files of functions were applied last, with checksums.
+SELECT file, sha256 FROM statesvc.schema_functions ORDER BY file;
+
+-- name: qualify_names
+-- Until the transaction ends, functions are named with their schema, whatever the role's search path is.
+SELECT set_config('search_path', 'pg_catalog, pg_temp', true);
+
+-- name: functions
+-- All functions of the schema, by signature.
+SELECT p.oid::regprocedure::text FROM pg_proc p WHERE p.pronamespace = 'statesvc'::regnamespace;
+
+-- name: functions_of_files
+-- Those that these files made when they were applied last, and that are still there.
+SELECT p.oid::regprocedure::text FROM statesvc.schema_functions f
+CROSS JOIN unnest(f.functions) AS made(signature)
+JOIN pg_proc p ON p.oid = to_regprocedure(made.signature)
+WHERE f.file = ANY (%(files)s::text[]);
+
+-- name: record_functions
+-- Notes that a file of functions was applied, and what it made.
+INSERT INTO statesvc.schema_functions (file, sha256, functions, applied_at)
+VALUES (%(file)s, %(sha256)s, %(functions)s::text[], clock_timestamp())
+ON CONFLICT (file) DO UPDATE SET sha256 = excluded.sha256, functions = excluded.functions, applied_at = excluded.applied_at;
 
 -- name: try_lock
 -- One migrator at a time. Never the waiting form: its snapshot would deadlock with CREATE INDEX CONCURRENTLY.
@@ -15,7 +44,7 @@ SELECT pg_try_advisory_lock(hashtextextended('statesvc.migrate', 0));
 SELECT pg_advisory_unlock(hashtextextended('statesvc.migrate', 0));
 
 -- name: record
--- Notes that a file was applied.
+-- Notes that a numbered file was applied.
 INSERT INTO statesvc.schema_migrations (version, name, sha256, applied_at, duration_ms)
 VALUES (%(version)s, %(name)s, %(sha256)s, clock_timestamp(), %(duration_ms)s);
 
@@ -70,13 +99,22 @@ SELECT to_regprocedure('statesvc.announce_log_ddl(text)') IS NOT NULL;
 CREATE SCHEMA IF NOT EXISTS statesvc;
 
 -- name: make_ledger
--- What was applied, and when.
+-- Which numbered files were applied, and when: one row each, for ever.
 CREATE TABLE IF NOT EXISTS statesvc.schema_migrations (
     version int PRIMARY KEY,
     name text NOT NULL,
     sha256 text NOT NULL,
     applied_at timestamptz NOT NULL,
     duration_ms int NOT NULL
+);
+
+-- name: make_function_ledger
+-- Which text of each file of functions is in effect, and which functions it made: the next text of the file replaces these.
+CREATE TABLE IF NOT EXISTS statesvc.schema_functions (
+    file text PRIMARY KEY,
+    sha256 text NOT NULL,
+    functions text[] NOT NULL,
+    applied_at timestamptz NOT NULL
 );
 
 -- name: make_partitions

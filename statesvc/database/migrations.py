@@ -1,8 +1,12 @@
-"""The migration files: `NNNN_name.sql`, applied in their order, never edited once they are out."""
+"""What a release ships in `migrations/`, and how a database compares with it (`migrations/__init__.py` says what the files are).
+
+A numbered file is applied once and never edited after its release. A file of functions is applied again whenever its text changes. The
+database keeps a ledger of both.
+"""
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -12,6 +16,7 @@ from statesvc.database.statements import split_statements
 
 NO_TRANSACTION: Final = "-- migrate: no-transaction"
 _FILE: Final = re.compile(r"(\d{4})_(\w+)\.sql")
+_FUNCTIONS: Final = "functions"
 _CONCURRENT_INDEX: Final = re.compile(r"\bCREATE\s+(?:UNIQUE\s+)?INDEX\s+CONCURRENTLY\b", re.IGNORECASE)
 _REPEATABLE_INDEX: Final = re.compile(
     _CONCURRENT_INDEX.pattern + r"\s+IF\s+NOT\s+EXISTS\s+(?P<name>\w+)\s+ON\s+(?:ONLY\s+)?(?P<schema>\w+)\.(?P<table>\w+)\s+(?P<keys>.+)",
@@ -25,7 +30,7 @@ class MigrationError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One file."""
+    """A numbered file."""
 
     version: int
     name: str
@@ -39,7 +44,7 @@ class Migration:
     @property
     def sha256(self) -> str:
         """Of the file's text, lower-case hex."""
-        return hashlib.sha256(self.text.encode()).hexdigest()
+        return _sha256(self.text)
 
     @property
     def in_transaction(self) -> bool:
@@ -81,37 +86,101 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class FunctionFile:
+    """A file of functions. Without text it is one that this release no longer has."""
+
+    name: str
+    text: str
+
+    @property
+    def label(self) -> str:
+        """As the file is called."""
+        return f"{_FUNCTIONS}/{self.name}"
+
+    @property
+    def sha256(self) -> str:
+        """Of the file's text, lower-case hex."""
+        return _sha256(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """The files of this release, each kind in its order."""
+
+    migrations: tuple[Migration, ...]
+    functions: tuple[FunctionFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """What was applied to a database: version or name of the file -> checksum."""
+
+    migrations: Mapping[int, str]
+    functions: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaState:
     """How a database compares with the files of this release."""
 
-    pending: tuple[Migration, ...]
+    migrations: tuple[Migration, ...]
+    """Those that it lacks."""
+    functions: tuple[FunctionFile, ...]
+    """Those that it has not, or in another text."""
     newer: tuple[int, ...]
     """Versions that a later release applied; this one works on, for migrations only add."""
 
+    @property
+    def pending(self) -> tuple[Migration | FunctionFile, ...]:
+        """What is to be applied, in its order."""
+        return (*self.migrations, *self.functions)
 
-def read_migrations(folder: Traversable | None = None) -> tuple[Migration, ...]:
-    """All files in their order, by default those of the package `migrations`."""
+
+def read_migrations(folder: Traversable | None = None) -> Release:
+    """The files of the folder, by default of the package `migrations`."""
     folder = folder or files("migrations")
     found = sorted((int(name[1]), name[2], entry) for entry in folder.iterdir() if (name := _FILE.fullmatch(entry.name)))
     versions = [version for version, _, _ in found]
     if len(set(versions)) < len(versions):
         raise MigrationError(f"two migrations share a version: {', '.join(entry.name for _, _, entry in found)}")
-    return tuple(Migration(version, name, entry.read_text("utf-8")) for version, name, entry in found)
+    functions = folder / _FUNCTIONS
+    texts = sorted((entry.name, entry.read_text("utf-8")) for entry in functions.iterdir()) if functions.is_dir() else []
+    return Release(
+        migrations=tuple(Migration(version, name, entry.read_text("utf-8")) for version, name, entry in found),
+        functions=tuple(FunctionFile(name.removesuffix(".sql"), text) for name, text in texts if name.endswith(".sql")),
+    )
 
 
-def compare(migrations: Iterable[Migration], applied: Mapping[int, str]) -> Standing:
-    """`applied` has the checksum of each applied version. Raises `MigrationError` where history differs."""
-    known = {migration.version: migration for migration in migrations}
+def compare(release: Release, ledger: Ledger) -> SchemaState:
+    """Raises `MigrationError` where the history of the database is another one.
+
+    The functions of a database that a later release migrated belong to that release, and are left alone.
+    """
+    known = {migration.version: migration for migration in release.migrations}
     newest = max(known, default=0)
-    for version, sha256 in applied.items():
+    for version, sha256 in ledger.migrations.items():
         if version in known and known[version].sha256 != sha256:
             raise MigrationError(
-                f"{known[version].label} was changed after it was applied: restore the file, and put the change into a new migration"
+                f"this database was made from another text of {known[version].label}, and before release 0.1 none is upgraded: "
+                "make a new database (of the embedded server: stop it and remove its data directory)"
             )
         if version not in known and version < newest:
             raise MigrationError(f"the database has migration {version:04}, which this release lacks: use the release that made it")
-    pending = tuple(migration for version, migration in known.items() if version not in applied)
-    late = [migration.label for migration in pending if migration.version < max(applied, default=0)]
+    pending = tuple(migration for version, migration in known.items() if version not in ledger.migrations)
+    late = [migration.label for migration in pending if migration.version < max(ledger.migrations, default=0)]
     if late:
         raise MigrationError(f"the database is past these migrations, which it never had: {', '.join(late)}; give them a new number")
-    return Standing(pending, tuple(sorted(version for version in applied if version not in known)))
+    newer = tuple(sorted(version for version in ledger.migrations if version not in known))
+    return SchemaState(pending, () if newer else tuple(_changed(release.functions, ledger.functions)), newer)
+
+
+def _changed(functions: Iterable[FunctionFile], applied: Mapping[str, str]) -> Iterator[FunctionFile]:
+    shipped = {file.name: file for file in functions}
+    for name in sorted(shipped.keys() | applied.keys()):
+        file = shipped.get(name) or FunctionFile(name, "")
+        if applied.get(name) != file.sha256:
+            yield file
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

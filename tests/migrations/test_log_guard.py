@@ -1,6 +1,7 @@
 """The guard of the log's tables: what is not announced is refused, what is announced stands in the log, daily work notices nothing."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -139,10 +140,9 @@ async def test_replica_mode_does_not_get_past_it(database: Any) -> None:
 
 async def test_migrations_announce_themselves(database: Any, tmp_path: Path) -> None:
     await install_guard(database.superuser_dsn)
-    for file in (Path(__file__).parents[2] / "migrations").glob("*.sql"):
-        (tmp_path / file.name).write_text(file.read_text())
-    (tmp_path / "9999_more.sql").write_text("ALTER TABLE statesvc.event ADD COLUMN later text;")
-    await migrate(database.owner_dsn, database.service_dsn, folder=tmp_path, superuser_dsn=database.superuser_dsn)
+    folder = Path(shutil.copytree(Path(__file__).parents[2] / "migrations", tmp_path / "migrations"))
+    (folder / "9999_more.sql").write_text("ALTER TABLE statesvc.event ADD COLUMN later text;")
+    await migrate(database.owner_dsn, database.service_dsn, folder=folder, superuser_dsn=database.superuser_dsn)
     async with await AsyncConnection.connect(database.owner_dsn) as owner:
         actions = await (await owner.execute(ACTIONS.encode())).fetchall()
     assert actions == [("database role statesvc_owner", "statesvc.event", {"command": "ALTER TABLE", "why": "migration"})]

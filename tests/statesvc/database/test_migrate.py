@@ -13,6 +13,7 @@ from statesvc.database.migrate import MigrationReport, migrate
 from statesvc.database.migrations import MigrationError
 
 FIRST = "CREATE TABLE statesvc.parcel (number int NOT NULL);"
+HEAVIEST = "CREATE FUNCTION statesvc.heaviest() RETURNS int LANGUAGE sql RETURN (SELECT max(number) FROM statesvc.parcel);\n"
 
 
 @pytest.fixture
@@ -29,6 +30,14 @@ async def rows(dsn: str, statement: str) -> list[Any]:
     async with await AsyncConnection.connect(dsn, autocommit=True) as connection:
         cursor = await connection.execute(statement)
         return await cursor.fetchall() if cursor.description else []
+
+
+async def functions(database: Any) -> list[str]:
+    found = await rows(
+        database.owner_dsn,
+        "SELECT p.oid::regprocedure::text FROM pg_proc p WHERE p.pronamespace = 'statesvc'::regnamespace ORDER BY 1",
+    )
+    return [signature.removeprefix("statesvc.") for (signature,) in found]
 
 
 async def test_files_are_applied_once_and_in_order(bare_database: Any, folder: Path) -> None:
@@ -55,11 +64,28 @@ async def test_a_file_that_fails_leaves_nothing_behind(bare_database: Any, folde
     ]
 
 
-async def test_a_file_changed_after_it_was_applied_is_refused(bare_database: Any, folder: Path) -> None:
+async def test_a_database_of_another_text_is_refused_and_told_what_to_do(bare_database: Any, folder: Path) -> None:
     await run(bare_database, folder)
     (folder / "0001_parcel.sql").write_text(FIRST + "-- more")
-    with pytest.raises(MigrationError, match="0001_parcel was changed"):
-        await run(bare_database, folder)
+    (folder / "0002_later.sql").write_text("CREATE TABLE statesvc.later ();")
+    for check_only in (True, False):
+        with pytest.raises(MigrationError, match=r"another text of 0001_parcel.*make a new database.*remove its data directory"):
+            await run(bare_database, folder, check_only=check_only)
+    assert await rows(bare_database.owner_dsn, "SELECT to_regclass('statesvc.later') IS NULL") == [(True,)]
+
+
+async def test_a_database_from_before_the_baseline_is_refused_and_told_what_to_do(bare_database: Any) -> None:
+    await rows(bare_database.owner_dsn, "CREATE SCHEMA statesvc")
+    await rows(
+        bare_database.owner_dsn,
+        "CREATE TABLE statesvc.schema_migrations AS SELECT version, 'old' AS name, 'old' AS sha256, now() AS applied_at, 1 AS duration_ms"
+        " FROM generate_series(1, 32) AS version",
+    )
+    for check_only in (True, False):
+        with pytest.raises(MigrationError, match=r"another text of 0001_foundation.*make a new database.*remove its data directory"):
+            await migrate(bare_database.owner_dsn, bare_database.service_dsn, check_only=check_only)
+    tables = "SELECT relname FROM pg_class WHERE relnamespace = 'statesvc'::regnamespace"
+    assert await rows(bare_database.owner_dsn, tables) == [("schema_migrations",)]
 
 
 async def test_a_number_below_what_was_applied_is_refused(bare_database: Any, folder: Path) -> None:
@@ -76,6 +102,60 @@ async def test_the_schema_of_a_later_release_is_tolerated_and_told(bare_database
     (folder / "0002_later.sql").unlink()
     report = await run(bare_database, folder)
     assert (report.applied, report.newer) == ((), (2,))
+
+
+async def test_functions_are_applied_after_the_tables_and_again_when_their_file_changes(bare_database: Any, folder: Path) -> None:
+    (folder / "functions").mkdir()
+    heaviest = folder / "functions" / "heaviest.sql"
+    heaviest.write_text(HEAVIEST)
+    assert (await run(bare_database, folder, check_only=True)).pending == ("0001_parcel", "functions/heaviest")
+    assert (await run(bare_database, folder)).applied == ("0001_parcel", "functions/heaviest")
+    assert (await run(bare_database, folder)).applied == ()
+    heaviest.write_text(HEAVIEST.replace("max(", "min("))
+    assert (await run(bare_database, folder, check_only=True)).pending == ("functions/heaviest",)
+    await rows(bare_database.owner_dsn, "INSERT INTO statesvc.parcel VALUES (1), (2)")
+    assert await rows(bare_database.owner_dsn, "SELECT statesvc.heaviest()") == [(2,)]
+    assert (await run(bare_database, folder)).applied == ("functions/heaviest",)
+    assert await rows(bare_database.owner_dsn, "SELECT statesvc.heaviest()") == [(1,)]
+
+
+async def test_a_function_that_was_renamed_or_removed_leaves_nothing_behind(bare_database: Any, folder: Path) -> None:
+    (folder / "functions").mkdir()
+    heaviest, lightest = folder / "functions" / "heaviest.sql", folder / "functions" / "lightest.sql"
+    heaviest.write_text(HEAVIEST + HEAVIEST.replace("heaviest", "second").replace("max(number)", "max(statesvc.heaviest())"))
+    lightest.write_text(HEAVIEST.replace("heaviest", "lightest"))
+    await run(bare_database, folder)
+    # made by hand: nobody's
+    await rows(bare_database.owner_dsn, HEAVIEST.replace("heaviest", "mine"))
+    assert await functions(bare_database) == ["heaviest()", "lightest()", "mine()", "second()"]
+    heaviest.write_text(HEAVIEST.replace("()", "(p_least bigint)").replace("RETURNS int", "RETURNS bigint"))
+    lightest.unlink()
+    assert (await run(bare_database, folder)).applied == ("functions/heaviest", "functions/lightest")
+    assert await functions(bare_database) == ["heaviest(bigint)", "mine()"]
+    assert (await run(bare_database, folder)).applied == ()
+
+
+async def test_functions_that_fail_leave_the_old_ones(bare_database: Any, folder: Path) -> None:
+    (folder / "functions").mkdir()
+    (folder / "functions" / "heaviest.sql").write_text(HEAVIEST)
+    await run(bare_database, folder)
+    (folder / "functions" / "heaviest.sql").write_text("CREATE FUNCTION statesvc.first() RETURNS int RETURN 1;")
+    (folder / "functions" / "lightest.sql").write_text("SELECT 1/0;")
+    with pytest.raises(MigrationError, match="functions/heaviest, functions/lightest failed: division by zero"):
+        await run(bare_database, folder)
+    assert await functions(bare_database) == ["heaviest()"]
+
+
+async def test_the_functions_of_a_later_release_are_left_alone(bare_database: Any, folder: Path) -> None:
+    (folder / "functions").mkdir()
+    (folder / "functions" / "heaviest.sql").write_text(HEAVIEST)
+    (folder / "0002_later.sql").write_text("SELECT 2;")
+    await run(bare_database, folder)
+    (folder / "0002_later.sql").unlink()
+    (folder / "functions" / "heaviest.sql").write_text("-- of an earlier release")
+    report = await run(bare_database, folder)
+    assert (report.applied, report.newer) == ((), (2,))
+    assert await functions(bare_database) == ["heaviest()"]
 
 
 async def test_of_many_migrators_one_does_the_work(bare_database: Any, folder: Path) -> None:

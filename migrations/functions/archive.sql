@@ -1,60 +1,59 @@
--- Where months of the log are after their hot ones. A month's entries are written to a Parquet file, the file is compared with the
--- partitions, and these are then replaced by small ones that hold only what must stay at hand. `batch` stays whole: it holds the leaves of
--- the tree, so every proof is made as before. `log_archive` is the ledger, one row a month, a time a step.
---
--- No reader may see a log that is silently shorter. From `leaving_at` on a month counts as gone: whoever reads a shipment looks for its
--- row in `log_resident` first, and without one brings its entries back. The partitions go a minute later, when nobody is left who looked
--- before.
+-- What destroys: dropping a day of bodies or a month of the log once it is in an archive file. Both functions run as their owner, like
+-- ensure_partitions, so they trust no caller: the ledger must say that this very file was verified, with as many rows as the partitions
+-- have now. Everything slow comes first. The ACCESS EXCLUSIVE locks are held for the few milliseconds to the commit, and each is given
+-- up rather than make traffic queue behind it for longer than `lock_timeout`.
 
-CREATE TABLE statesvc.log_archive (
-    month date PRIMARY KEY CHECK (extract(day FROM month) = 1),
-    begins timestamptz NOT NULL,
-    ends timestamptz NOT NULL CHECK (ends > begins),
-    begun_at timestamptz NOT NULL,
-    file_name text,
-    sha256 bytea CHECK (octet_length(sha256) = 32),
-    index_sha256 bytea CHECK (octet_length(index_sha256) = 32),
-    size_bytes bigint,
-    -- the head that the file was held against
-    tree_size bigint,
-    first_index bigint,
-    last_index bigint,
-    first_batch bigint,
-    last_batch bigint,
-    events bigint,
-    conflicts bigint,
-    transitions bigint,
-    attempts bigint,
-    actions bigint,
-    written_at timestamptz,
-    verified_at timestamptz,
-    leaving_at timestamptz,
-    dropped_at timestamptz,
-    failures int NOT NULL DEFAULT 0,
-    failed_at timestamptz,
-    failure text,
-    CHECK (num_nulls(written_at, file_name, sha256, index_sha256, size_bytes, tree_size, first_index, last_index, first_batch, last_batch,
-        events, conflicts, transitions, attempts, actions) IN (0, 15)),
-    CHECK (tree_size > last_index AND last_index >= first_index),
-    CHECK (verified_at IS NULL OR written_at IS NOT NULL),
-    CHECK (leaving_at IS NULL OR verified_at IS NOT NULL),
-    CHECK (dropped_at IS NULL OR leaving_at IS NOT NULL)
-);
+-- Is any of these shipments under a legal hold? Whatever destroys a body or a key asks this first.
+CREATE FUNCTION statesvc.under_legal_hold(p_shipments uuid[]) RETURNS boolean
+    LANGUAGE sql STABLE AS $$
+    SELECT EXISTS (
+        SELECT FROM statesvc.legal_hold h JOIN statesvc.stream s ON s.carrier_id = h.carrier_id AND s.number = h.number
+        WHERE h.released_at IS NULL AND s.shipment_id = ANY (p_shipments))
+$$;
 
--- Whose entries of an archived month are in the database too: kept there when the month went, or brought back since.
-CREATE TABLE statesvc.log_resident (
-    shipment_id uuid NOT NULL,
-    month date NOT NULL REFERENCES statesvc.log_archive,
-    kept_at timestamptz NOT NULL,
-    why text NOT NULL CHECK (why IN ('held', 'active', 'unread', 'asked')),
-    PRIMARY KEY (shipment_id, month)
-);
+-- Drops a day's partition of bodies, after it has kept what still waits: in the inbox, or for a human. Returns how many bodies it kept.
+CREATE FUNCTION statesvc.drop_archived_day(p_day date, p_sha256 bytea) RETURNS bigint
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp
+    SET lock_timeout = '100ms'
+    SET timezone = 'UTC' AS $$
+DECLARE
+    v_partition text := 'body_' || to_char(p_day, 'YYYYMMDD');
+    v_from timestamptz := p_day;
+    v_until timestamptz := p_day + 1;
+    v_written bigint;
+    v_counted bigint;
+    v_kept bigint;
+BEGIN
+    SELECT a.bodies INTO v_written FROM statesvc.body_archive a
+    WHERE a.day = p_day AND a.sha256 = p_sha256 AND a.verified_at IS NOT NULL AND a.dropped_at IS NULL FOR UPDATE;
+    IF NOT FOUND OR p_day + 2 > statesvc.clock() THEN
+        RAISE EXCEPTION 'the bodies of % stay: no verified archive of that day', p_day USING ERRCODE = 'SS003';
+    END IF;
+    EXECUTE format('SELECT count(*) FROM statesvc.%I', v_partition) INTO v_counted;
+    IF v_counted <> v_written THEN
+        RAISE EXCEPTION 'the bodies of % stay: % are in the partition, % were archived', p_day, v_counted, v_written USING ERRCODE = 'SS003';
+    END IF;
+    EXECUTE format(
+        'INSERT INTO statesvc.body_kept (message_id, received_at, carrier_id, commitment, headers, sealed)
+        SELECT b.message_id, b.received_at, b.carrier_id, b.commitment, b.headers, b.sealed FROM statesvc.%I b
+        WHERE b.message_id IN (
+            SELECT q.message_id FROM statesvc.inbox q WHERE q.received_at >= $1 AND q.received_at < $2
+            UNION ALL
+            SELECT d.message_id FROM statesvc.dead_letter d
+            WHERE d.resolved_at IS NULL AND d.kind = ''message'' AND d.received_at >= $1 AND d.received_at < $2)
+        ON CONFLICT DO NOTHING', v_partition) USING v_from, v_until;
+    GET DIAGNOSTICS v_kept = ROW_COUNT;
+    EXECUTE format('DROP TABLE statesvc.%I', v_partition);
+    UPDATE statesvc.body_archive a SET dropped_at = statesvc.clock() WHERE a.day = p_day;
+    RETURN v_kept;
+END
+$$;
+REVOKE EXECUTE ON FUNCTION statesvc.drop_archived_day(date, bytea) FROM PUBLIC;
 
--- Replaces a month's partitions by ones that hold only what stays: the shipments of `log_resident`, contradictions between two shipments,
--- and the announcements of the log's keys. As its owner, like drop_archived_day, so it believes nobody: the ledger must say that this very
--- file was verified, with as many entries as the partitions have now. All or nothing, and everything slow comes first: the ACCESS EXCLUSIVE
--- locks are held for the milliseconds to the commit, and no append queues behind them for longer than `lock_timeout` each.
--- `p_active_since`: shipments of which something was said since then stay. Answers how many shipments stay.
+-- Replaces a month's partitions by ones that hold only what stays: the shipments of `log_resident`, conflicts between two shipments,
+-- and the announcements of the log's keys. All or nothing. `p_active_since`: shipments of which something was recorded since then stay.
+-- Returns how many shipments stay.
 CREATE FUNCTION statesvc.drop_log_month(p_month date, p_sha256 bytea, p_active_since timestamptz) RETURNS bigint
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp

@@ -1,34 +1,14 @@
--- migrate: no-transaction
--- Replay: what waits for a human goes back the way it came, once. Each statement may run again.
+-- Replay: what waits for a human goes back where it came from, once. And what a message that is read again needs.
 --
--- A letter is resolved in the statement that puts its message into the inbox, or its notification into the outbox: a crash leaves
--- both or neither, and of two replays the second finds the letter resolved. `replay_obstacle` is the one place that says why a letter
+-- A dead letter is resolved in the statement that puts its message into the inbox, or its notification into the outbox: a crash leaves
+-- both or neither, and of two replays the second finds it resolved. `replay_obstacle` is the one place that says why a dead letter
 -- cannot go back; plans, answers and the replay itself ask it.
 
--- `run_id`: the run that resolved the letter, as the log's operator action names it. The rest: which notification it is; its webhook id
--- is a digest of these.
-ALTER TABLE statesvc.dead_letter
-    ADD COLUMN IF NOT EXISTS run_id uuid,
-    ADD COLUMN IF NOT EXISTS subscription_id uuid,
-    ADD COLUMN IF NOT EXISTS shipment_id uuid,
-    ADD COLUMN IF NOT EXISTS sequence int;
-
-UPDATE statesvc.dead_letter d SET subscription_id = n.subscription_id, shipment_id = n.shipment_id, sequence = n.sequence
-FROM statesvc.notification n
-WHERE n.webhook_id = d.webhook_id AND d.kind = 'notification' AND d.subscription_id IS NULL;
-
--- Earlier and later letters of the same message or notification.
-CREATE INDEX CONCURRENTLY IF NOT EXISTS dead_letter_of_message ON statesvc.dead_letter (message_id) WHERE kind = 'message';
-CREATE INDEX CONCURRENTLY IF NOT EXISTS dead_letter_of_notification ON statesvc.dead_letter (webhook_id) WHERE webhook_id IS NOT NULL;
-
--- Attempts are numbered on over replays, for the log knows an attempt by its number; the schedule begins anew.
-ALTER TABLE statesvc.outbox ADD COLUMN IF NOT EXISTS earlier_attempts smallint NOT NULL DEFAULT 0;
-
--- Why a letter cannot be replayed; NULL: it can. Words of statesvc/dead_letters/obstacle.py. Letters of codes and of rejected members
--- are read again instead of put back; what stands in their way shows when they are.
-CREATE OR REPLACE FUNCTION statesvc.replay_obstacle(d statesvc.dead_letter) RETURNS text
-    LANGUAGE sql STABLE
-    RETURN CASE
+-- Why a dead letter cannot be replayed; NULL: it can. The words of statesvc/dead_letters/obstacle.py. Dead letters of codes and of
+-- rejected members are read again instead of put back; what stands in their way shows when they are.
+CREATE FUNCTION statesvc.replay_obstacle(d statesvc.dead_letter) RETURNS text
+    LANGUAGE sql STABLE AS $$
+    SELECT CASE
         WHEN d.resolved_at IS NOT NULL THEN d.resolution
         WHEN d.kind = 'message' AND d.cause <> 'rejected_member' THEN CASE
             WHEN EXISTS (SELECT FROM statesvc.inbox q WHERE q.message_id = d.message_id) THEN 'waiting'
@@ -46,12 +26,14 @@ CREATE OR REPLACE FUNCTION statesvc.replay_obstacle(d statesvc.dead_letter) RETU
             ELSE (SELECT CASE WHEN s.deleted_at IS NOT NULL THEN 'subscription_gone' WHEN s.disabled_at IS NOT NULL THEN 'subscription_disabled' END
                 FROM statesvc.subscription s WHERE s.subscription_id = d.subscription_id)
         END
-    END;
+    END
+$$;
 
--- Puts messages back into the inbox, under their old ids, with their keys and as if never tried, and notifications back into the outbox,
--- under their old webhook ids; resolves their letters. Answers for each letter what stood in the way (`read_again`: it is of the kind that
--- is read again instead); NULL: it was put back.
-CREATE OR REPLACE FUNCTION statesvc.replay_dead_letters(p_ids bigint[], p_actor text, p_why text, p_run_id uuid)
+-- Puts messages back into the inbox, under their old ids, with their keys and as if never tried, and notifications back into the
+-- outbox, under their old webhook ids; resolves their dead letters. A notification's attempts are numbered on from the highest number
+-- in the log. Answers for each dead letter what stood in the way (`read_again`: it is of a kind that is read again instead); NULL: it
+-- was put back.
+CREATE FUNCTION statesvc.replay_dead_letters(p_ids bigint[], p_actor text, p_why text, p_run_id uuid)
     RETURNS TABLE (dead_letter_id bigint, obstacle text)
     LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -83,7 +65,8 @@ BEGIN
     ), notification AS (
         INSERT INTO statesvc.outbox (subscription_id, shipment_id, sequence, available_at, created_at, earlier_attempts)
         SELECT l.subscription_id, l.shipment_id, l.sequence, v_now, v_now,
-            least((SELECT sum(e.attempts) FROM statesvc.dead_letter e WHERE e.webhook_id = l.webhook_id), 30000)
+            least(30000, coalesce((SELECT max(p.number) FROM statesvc.attempt p
+                WHERE p.shipment_id = l.shipment_id AND p.sequence = l.sequence AND p.subscription_id = l.subscription_id), 0))
         FROM letter l WHERE l.kind = 'notification' AND l.obstacle IS NULL
         ORDER BY l.subscription_id, l.shipment_id, l.sequence
         ON CONFLICT DO NOTHING
@@ -106,3 +89,17 @@ BEGIN
     FROM letter l LEFT JOIN resolved r ON r.dead_letter_id = l.dead_letter_id ORDER BY l.dead_letter_id;
 END
 $$;
+
+-- A message that is read again may name more shipments than at first: its body's key is then wrapped under their keys too, so that
+-- erasing any of them makes the body unreadable. It runs as its owner, because the service may not change verdicts; it only adds
+-- shipments, and never brings back a key that was erased.
+CREATE FUNCTION statesvc.name_shipments(p_message_id uuid, p_received_at timestamptz, p_shipments uuid[], p_sealed_key bytea) RETURNS boolean
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    UPDATE statesvc.message m SET shipments = p_shipments, sealed_key = p_sealed_key
+    WHERE m.message_id = p_message_id AND m.received_at = p_received_at AND m.shipments <@ p_shipments AND m.sealed_key IS NOT NULL;
+    RETURN FOUND;
+END
+$$;
+REVOKE EXECUTE ON FUNCTION statesvc.name_shipments(uuid, timestamptz, uuid[], bytea) FROM PUBLIC;

@@ -1,23 +1,10 @@
--- Statistics that cost little.
+-- Makes partitions ahead of time. They are made for the step that holds `clock()`, the one before it (two servers' clocks differ) and
+-- the steps ahead (statesvc.partitioned). Returns the names of the new ones.
 --
--- Autovacuum analyzes a table once a tenth of it is new, which in a flood is every ten seconds. With PostgreSQL's default it reads 30,000
--- rows and sorts each of their columns: a second of a processor for all tables, and where there are two, webhooks wait behind it
--- (docs/decisions/0022-express.md). What is asked here goes by keys, so a fifth of the default will do, and none for bytes.
-
-CREATE FUNCTION statesvc.sample_little(target regclass) RETURNS void
-    LANGUAGE plpgsql
-    SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    EXECUTE (
-        SELECT format('ALTER TABLE %s %s', target, string_agg(
-            format('ALTER COLUMN %I SET STATISTICS %s', a.attname, CASE a.atttypid WHEN 'bytea'::regtype THEN 0 ELSE 20 END), ', '))
-        FROM pg_attribute a WHERE a.attrelid = target AND a.attnum > 0 AND NOT a.attisdropped
-    );
-END
-$$;
-
--- As in 0001; a new partition has to be told, for LIKE does not copy it.
-CREATE OR REPLACE FUNCTION statesvc.ensure_partitions() RETURNS SETOF text
+-- It runs as its owner, so that a worker without the owner's credentials keeps the horizon open: there is no default partition, so
+-- where the horizon closes, every append stops. A partition is built beside the table and attached, because CREATE TABLE .. PARTITION
+-- OF would take an ACCESS EXCLUSIVE lock on the parent.
+CREATE FUNCTION statesvc.ensure_partitions() RETURNS SETOF text
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp
     SET lock_timeout = '2s'
@@ -51,7 +38,3 @@ BEGIN
     END LOOP;
 END
 $$;
-
--- Partitions that there are get it from their parents. The lock lets traffic by.
-SELECT statesvc.sample_little(c.oid) FROM pg_class c
-WHERE c.relnamespace = 'statesvc'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition;

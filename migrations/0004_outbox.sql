@@ -1,0 +1,132 @@
+-- Who subscribed to what, which notifications there are, and which of them still wait to be sent.
+--
+-- `notification` is written once, in the transaction that appends, unique per (subscription, shipment, sequence) for ever; `outbox` is
+-- the narrow row that waits, and goes away when the subscriber has it.
+
+-- `shipments`: only of these, each `carrier_id/NUMBER`. `pii`: a full payload holds personal fields, which whoever made the
+-- subscription had to be allowed to read. `signature`: of the current secret. `give_up_after`: seconds by type, after which a
+-- notification is not tried again. `missed_since`: from then on nothing was collected, or every attempt failed; a replay from there
+-- sends what was missed. `url` is shown, so it never holds a login: that of a message broker is in `sealed_login`, sealed under the
+-- master key and bound to the subscription (NULL: it has none).
+CREATE TABLE statesvc.subscription (
+    subscription_id uuid PRIMARY KEY,
+    created_at timestamptz NOT NULL,
+    created_by text NOT NULL,
+    url text NOT NULL,
+    sealed_login bytea,
+    sealed_secrets bytea[] NOT NULL,
+    signature text NOT NULL DEFAULT 'hmac' CHECK (signature IN ('hmac', 'ed25519')),
+    carriers text[],
+    statuses text[],
+    types text[],
+    shipments text[],
+    payload text NOT NULL DEFAULT 'thin' CHECK (payload IN ('thin', 'full')),
+    pii boolean NOT NULL DEFAULT false,
+    rate_per_second double precision CHECK (rate_per_second > 0),
+    coalesces boolean NOT NULL DEFAULT true,
+    give_up_after jsonb NOT NULL DEFAULT '{}',
+    paused_at timestamptz,
+    disabled_at timestamptz,
+    disabled_why text,
+    missed_since timestamptz,
+    deleted_at timestamptz
+);
+
+-- One row per subscription of which every attempt since `since` failed; the first success deletes it. A table of its own, because
+-- claims read `subscription` all the time.
+CREATE TABLE statesvc.subscription_failing (
+    subscription_id uuid PRIMARY KEY,
+    since timestamptz NOT NULL,
+    last_at timestamptz NOT NULL,
+    failures int NOT NULL CHECK (failures > 0),
+    last_outcome text NOT NULL,
+    last_status_code int,
+    warned_at timestamptz
+) WITH (fillfactor = 50);
+
+CREATE TABLE statesvc.notification (
+    shipment_id uuid NOT NULL,
+    sequence int NOT NULL,
+    subscription_id uuid NOT NULL,
+    created_at timestamptz NOT NULL,
+    occurred_at timestamptz NOT NULL,
+    webhook_id text NOT NULL,
+    type text NOT NULL CHECK (type IN ('shipment.status_changed', 'shipment.updated')),
+    carrier_id text NOT NULL,
+    tracking_number text NOT NULL,
+    from_status text NOT NULL,
+    to_status text NOT NULL,
+    PRIMARY KEY (shipment_id, sequence, subscription_id)
+);
+CREATE INDEX notification_subscription ON statesvc.notification (subscription_id, created_at);
+
+-- A notification that stands for earlier ones too, which were left out because too much waited for the subscription.
+CREATE TABLE statesvc.notification_gap (
+    shipment_id uuid NOT NULL,
+    sequence int NOT NULL,
+    subscription_id uuid NOT NULL,
+    recorded_at timestamptz NOT NULL,
+    skipped int NOT NULL CHECK (skipped > 0),
+    from_sequence int NOT NULL,
+    to_sequence int NOT NULL,
+    PRIMARY KEY (shipment_id, sequence, subscription_id),
+    CHECK (from_sequence <= to_sequence AND to_sequence < sequence)
+);
+
+-- `earlier_attempts`: a replayed notification numbers its attempts on, because the log knows an attempt by its number; only its
+-- schedule begins anew, with `attempts`.
+CREATE TABLE statesvc.outbox (
+    subscription_id uuid NOT NULL,
+    shipment_id uuid NOT NULL,
+    sequence int NOT NULL,
+    available_at timestamptz NOT NULL,
+    created_at timestamptz NOT NULL,
+    token uuid,
+    attempts smallint NOT NULL DEFAULT 0,
+    earlier_attempts smallint NOT NULL DEFAULT 0,
+    worker text,
+    PRIMARY KEY (subscription_id, shipment_id, sequence)
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000,
+        autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0.1);
+-- First attempts and retries have an index each, so that a claim finds either without reading past the other.
+CREATE INDEX outbox_first ON statesvc.outbox (subscription_id, available_at, shipment_id, sequence) WHERE attempts = 0;
+CREATE INDEX outbox_retry ON statesvc.outbox (subscription_id, available_at, shipment_id, sequence) WHERE attempts > 0;
+CREATE INDEX outbox_token ON statesvc.outbox (token) WHERE token IS NOT NULL;
+
+-- What rules every notifier alike. The contracted rate is a bucket: what it brings is spent until `spent_until`, and of the time since
+-- then at most a second's worth is left, but at least one notification. `not_before`: the receiver asked not to be called earlier.
+CREATE TABLE statesvc.throttle (
+    subscription_id uuid PRIMARY KEY,
+    spent_until timestamptz NOT NULL DEFAULT '-infinity',
+    not_before timestamptz NOT NULL DEFAULT '-infinity'
+) WITH (fillfactor = 50);
+
+-- What each notifier learned about a receiver. For people to look at; nothing is decided by it.
+CREATE TABLE statesvc.limiter_state (
+    subscription_id uuid NOT NULL,
+    worker text NOT NULL,
+    updated_at timestamptz NOT NULL,
+    concurrency int NOT NULL,
+    in_flight int NOT NULL,
+    mean_latency_seconds double precision,
+    breaker text NOT NULL CHECK (breaker IN ('closed', 'open', 'half_open')),
+    open_until timestamptz,
+    PRIMARY KEY (subscription_id, worker)
+) WITH (fillfactor = 50);
+
+-- What the operator should know of: what the service did or saw by itself. `send_at` is when its webhook is due (NULL: it was sent, or
+-- given up).
+CREATE TABLE statesvc.notice (
+    notice_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    kind text NOT NULL,
+    target text NOT NULL,
+    created_at timestamptz NOT NULL,
+    details jsonb NOT NULL,
+    seen_at timestamptz,
+    seen_by text,
+    sends smallint NOT NULL DEFAULT 0,
+    send_at timestamptz,
+    told_at timestamptz
+);
+CREATE INDEX notice_unseen ON statesvc.notice (notice_id) WHERE seen_at IS NULL;
+CREATE INDEX notice_due ON statesvc.notice (send_at) WHERE send_at IS NOT NULL;

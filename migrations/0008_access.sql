@@ -1,0 +1,34 @@
+-- Who may call the API, and the keys that everything sealed depends on.
+
+-- API keys. The key itself is never stored: `key_hash` is its SHA-256 (it carries 256 random bits).
+CREATE TABLE statesvc.api_key (
+    key_id text PRIMARY KEY,
+    name text NOT NULL,
+    key_hash bytea NOT NULL CHECK (octet_length(key_hash) = 32),
+    scopes text[] NOT NULL,
+    created_at timestamptz NOT NULL,
+    created_by text NOT NULL,
+    revoked_at timestamptz
+);
+
+-- The digest key and the inbox key under the master key. The digest key is made once and never changes: every keyed digest in the log
+-- depends on it.
+CREATE TABLE statesvc.service_key (
+    name text PRIMARY KEY CHECK (name IN ('digest', 'inbox')),
+    sealed_key bytea NOT NULL,
+    created_at timestamptz NOT NULL
+);
+
+-- A master key that a KMS holds never leaves it: what seals here is a root key of our own, which the KMS wrapped once and unwraps when
+-- a process starts. `kms` names the key in the KMS, without credentials; `key_id` is the root key's in what it has sealed.
+CREATE TABLE statesvc.root_key (
+    kms text PRIMARY KEY,
+    key_id bytea NOT NULL CHECK (octet_length(key_id) = 8),
+    wrapped bytea NOT NULL,
+    created_at timestamptz NOT NULL,
+    wrapped_at timestamptz NOT NULL
+);
+
+-- Every table of the baseline; partitions get it when they are made.
+SELECT statesvc.sample_little(c.oid) FROM pg_class c
+WHERE c.relnamespace = 'statesvc'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition;

@@ -1,0 +1,599 @@
+-- The claim protocol: the functions through which any program in any language works on the inbox (docs/claim-protocol.md).
+--
+--                   put
+--                    |
+--                    v             claim                        appended by a Python worker
+--               [ waiting ] ----------------> [ leased ] ---------------------------------------> [ settled ]
+--                    ^                         |  |  ^
+--                    |   settle, decline,      |  |  |   bury; retry after 20 retries
+--                    +---- retry, release -----+  +--|------------------------------------------> [ dead letter ]
+--                                                 |  |                                                 ^
+--                                                 v  | claim, alone                                    |
+--                                             [ suspect ] ------- claim, after 5 such attempts --------+
+--
+-- A leased message becomes suspect when its lease ends without a verdict; and when it is given back later, as long as it has such an
+-- attempt behind it.
+--
+-- A message is a row of `inbox`, and its columns say which state it is in:
+--   waiting   `token` is NULL. It can be claimed once `available_at` has come (at once; after a retry, when its delay is over).
+--   leased    `token` and `worker` are set, and `available_at`, the end of the lease, has not come.
+--   suspect   `token` is set, and either the lease has ended, or `worker` is NULL: the message is parked until `available_at`.
+--   settled   The row is gone, and `message` has the verdict; the worker that appends does both in the transaction that appends.
+--   dead letter   The row is gone, and `dead_letter` has the message's key. functions/replay.sql brings it back.
+-- `stage` says what is left to do: `raw`, to be read; `declined`, to be read, but not by a foreign worker; `normalized`, to be appended.
+--
+-- Rules:
+-- 1. A claim leases its messages under one fencing token. Whoever presents the token later acts on those messages only that still
+--    carry it; every function answers how many these were.
+-- 2. Attempts are counted when a message is claimed, so that a message which kills its worker is charged although nobody lives to
+--    report it. `attempts - retries` is the number of attempts that ended without a verdict.
+-- 3. A message with such an attempt is claimed alone until it settles, and is buried after 5 of them: it charges no other message.
+-- 4. Retries after transient failures have a budget of their own, 20; release and decline cost nothing.
+-- 5. Claims look from each lane's low-water mark on. Under a pinned xmin, the dead index entries below it would otherwise be walked
+--    again by every claim. A message whose ingest was slow may hide below its mark until the next sweep.
+-- 6. Every attempt that did not settle is recorded in `message_attempt` by these functions, whoever the worker is.
+-- 7. Lock order: messages before everything else.
+
+-- Stores a group of messages and queues them; a byte-identical retry within 48 hours is counted and answered with the first message's
+-- id. One round trip, whatever the size; the caller commits, then ACKs. Never notifies.
+CREATE FUNCTION statesvc.put(
+    p_message_ids uuid[], p_carrier_ids text[], p_digests bytea[], p_sealed bytea[], p_sealed_keys bytea[],
+    p_commitments bytea[], p_headers jsonb[], p_body_bytes int[]
+) RETURNS TABLE (ordinal int, message_id uuid, duplicate boolean)
+    LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    v_now timestamptz := statesvc.clock();
+BEGIN
+    INSERT INTO statesvc.lane (carrier_id)
+        SELECT DISTINCT c FROM unnest(p_carrier_ids) c
+        WHERE NOT EXISTS (SELECT FROM statesvc.lane l WHERE l.carrier_id = c)
+        ORDER BY c ON CONFLICT DO NOTHING;
+    RETURN QUERY
+    WITH item AS (
+        SELECT u.*, (row_number() OVER (PARTITION BY u.digest ORDER BY u.ordinal)) = 1 AS first
+        FROM unnest(p_message_ids, p_carrier_ids, p_digests, p_sealed, p_sealed_keys, p_commitments, p_headers, p_body_bytes)
+            WITH ORDINALITY AS u(message_id, carrier_id, digest, sealed, sealed_key, commitment, headers, body_bytes, ordinal)
+    ), kept AS (
+        -- sorted, so that two groups with the same retries wait for each other instead of deadlocking
+        INSERT INTO statesvc.receipt AS r (digest, message_id, received_at, retries)
+        SELECT i.digest, i.message_id, v_now, (SELECT count(*) - 1 FROM item s WHERE s.digest = i.digest)
+        FROM item i WHERE i.first ORDER BY i.digest
+        ON CONFLICT (digest) DO UPDATE SET
+            message_id = CASE WHEN r.received_at < v_now - interval '48 hours' THEN excluded.message_id ELSE r.message_id END,
+            retries = CASE WHEN r.received_at < v_now - interval '48 hours' THEN excluded.retries ELSE r.retries + 1 + excluded.retries END,
+            received_at = CASE WHEN r.received_at < v_now - interval '48 hours' THEN excluded.received_at ELSE r.received_at END
+        RETURNING r.digest, r.message_id
+    ), fresh AS (
+        SELECT i.* FROM item i JOIN kept k ON k.digest = i.digest AND k.message_id = i.message_id WHERE i.first
+    ), stored AS (
+        INSERT INTO statesvc.body (message_id, received_at, carrier_id, commitment, headers, sealed)
+        SELECT f.message_id, v_now, f.carrier_id, f.commitment, f.headers, f.sealed FROM fresh f
+    ), queued AS (
+        INSERT INTO statesvc.inbox (message_id, received_at, available_at, body_bytes, carrier_id, sealed_key)
+        SELECT f.message_id, v_now, v_now, f.body_bytes, f.carrier_id, f.sealed_key FROM fresh f
+    )
+    SELECT i.ordinal::int, k.message_id, NOT (i.first AND k.message_id = i.message_id)
+    FROM item i JOIN kept k ON k.digest = i.digest ORDER BY i.ordinal;
+END
+$$;
+
+-- Leases up to `p_limit` messages (and `p_bytes_max` of bodies, at least one) to `p_worker` for `p_lease`.
+--
+-- First comes a suspect, alone; with `p_rescue_first` false only when no lane has anything, so that a worker can take turns. Else every
+-- lane gets its share by weight, and what is left over goes by weight to those that have more. Rows are chosen without a lock, and
+-- exactly the chosen ones are locked; where another claim was faster, it looks again beyond them. Room that a burial makes for a bounded
+-- carrier is given at once.
+-- `p_stage`: 'raw' for a foreign worker that normalizes, 'any' for the workers that append. `p_sweep` looks below the low-water marks.
+-- `p_except`: an express claim, for a worker that has these carriers' messages in hand: it looks at the other lanes alone, neither at
+-- suspects nor at their mark. `p_tell_burials`: what the claim buried is answered too, in rows of nothing but the message's id, its
+-- carrier and `buried_for`, the cause.
+--
+-- Its plans are generic, because planning for each call would cost more than the claim itself, and owe nothing to statistics: a queue
+-- is empty when it is analyzed, and full a second later. Planned for a few rows, a claim read and sorted a lane's whole backlog (150 ms
+-- for 25,000 messages) until the next analyze. The right plan walks an index in its order and stops; the settings leave no other.
+--
+-- The marks: under a pinned xmin each claim walks what died above them, so they follow closely. The mark of the leases is one row and
+-- may move every second; every move of a lane's costs a dead row per carrier, which each claim scans.
+CREATE FUNCTION statesvc.claim(
+    p_worker text, p_limit int, p_lease interval, p_stage text DEFAULT 'raw', p_bytes_max bigint DEFAULT 4194304,
+    p_sweep boolean DEFAULT false, p_rescue_first boolean DEFAULT true, p_except text[] DEFAULT NULL, p_tell_burials boolean DEFAULT false
+) RETURNS TABLE (
+    message_id uuid, carrier_id text, token uuid, attempts smallint, retries smallint, received_at timestamptz, stage text,
+    candidate text, percent smallint, shadow boolean, sealed_key bytea, commitment bytea, headers jsonb, sealed bytea,
+    normalized_by text, normalized bytea, rescued_from text, buried_for text
+)
+    LANGUAGE plpgsql SET work_mem = '16MB' SET plan_cache_mode = force_generic_plan
+    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_incremental_sort = off AS $$
+#variable_conflict use_column
+DECLARE
+    v_now timestamptz := statesvc.clock();
+    v_token uuid := gen_random_uuid();
+    v_worker text := coalesce(p_worker, 'unnamed');  -- a row without a worker would count as parked
+    -- What an ingest is allowed to take until it is visible. The walk over what died since is paid by every claim under a pinned xmin;
+    -- so is, by the scan of the lanes, every move of a mark.
+    v_margin constant interval := interval '1.5 seconds';
+    v_step constant interval := interval '3 seconds';
+    v_lease_step constant interval := interval '1 second';
+    v_held text[];
+    v_bounded text[];
+    v_full text[] := '{}';
+    v_open text[] := '{}';
+    v_open_rooms int[] := '{}';
+    v_lease_mark timestamptz;
+    v_any_lease_mark timestamptz;
+    v_oldest timestamptz;
+    v_mark timestamptz;
+    v_rescue record;
+    v_rescued_from text;
+    v_buried uuid[] := '{}';
+    v_buried_carriers text[] := '{}';
+    v_missing uuid[];
+    v_missing_carriers text[];
+    -- the lanes that may have more, aligned: from where to look, their marks, weights and rooms
+    v_lanes text[];
+    v_starts timestamptz[];
+    v_low_waters timestamptz[];
+    v_weights float8[];
+    v_rooms int[];
+    v_moving text[];
+    v_marks timestamptz[];
+    v_is_first boolean := true;
+    v_left int := p_limit;
+    v_bytes_left bigint := p_bytes_max;
+    v_seen int;
+    v_chosen uuid[];
+    v_taken uuid[];
+    v_bytes bigint;
+    v_busy uuid[] := '{}';
+    v_ids uuid[] := '{}';
+    v_returned int;
+BEGIN
+    SELECT coalesce(array_agg(r.carrier_id), '{}') INTO v_held FROM statesvc.rollout r WHERE r.hold;
+    IF '*' = ANY (v_held) THEN
+        RETURN;
+    END IF;
+    v_held := v_held || p_except;
+    SELECT CASE WHEN p_stage = 'raw' THEN l.raw_low_water ELSE l.low_water END, l.low_water INTO v_lease_mark, v_any_lease_mark
+    FROM statesvc.lane l WHERE l.carrier_id = '';
+
+    SELECT array_agg(a.carrier_id) INTO v_bounded
+    FROM statesvc.allotment a WHERE a.in_flight_max IS NOT NULL AND a.carrier_id <> ALL (v_held);
+    -- once more where a burial made room for a bounded carrier, and nothing was found
+    LOOP
+        IF v_bounded IS NOT NULL THEN
+            v_open := statesvc.lock_lanes(v_bounded);
+            -- a statement of its own, so that its snapshot is younger than the locks. No lease ends below the mark of all.
+            WITH in_flight AS MATERIALIZED (
+                SELECT q.carrier_id, count(*)::int AS messages FROM statesvc.inbox q
+                WHERE q.token IS NOT NULL AND q.worker IS NOT NULL AND q.available_at >= v_any_lease_mark AND q.carrier_id = ANY (v_open)
+                GROUP BY q.carrier_id
+            )
+            SELECT coalesce(array_agg(a.carrier_id), '{}'), coalesce(array_agg(a.in_flight_max - coalesce(f.messages, 0)), '{}')
+            INTO v_open, v_open_rooms
+            FROM statesvc.allotment a LEFT JOIN in_flight f ON f.carrier_id = a.carrier_id
+            WHERE a.carrier_id = ANY (v_open) AND a.in_flight_max > coalesce(f.messages, 0);
+            v_full := ARRAY(SELECT b FROM unnest(v_bounded) b WHERE b <> ALL (v_open));
+        END IF;
+
+        IF p_rescue_first AND p_except IS NULL THEN
+            v_rescue := statesvc.claim_ended(v_token, v_worker, p_lease, p_stage, v_now,
+                CASE WHEN p_sweep THEN '-infinity' ELSE v_lease_mark END, v_held, v_full);
+            v_ids := array_remove(ARRAY[v_rescue.message_id], NULL);
+            v_rescued_from := v_rescue.rescued_from;
+            v_buried := v_buried || v_rescue.buried;
+            v_buried_carriers := v_buried_carriers || v_rescue.buried_carriers;
+            CONTINUE WHEN v_ids = '{}' AND v_rescue.buried_carriers && v_bounded;
+        END IF;
+
+        IF v_ids = '{}' THEN
+            SELECT array_agg(l.carrier_id), array_agg(CASE WHEN p_sweep THEN '-infinity' ELSE l.mark END), array_agg(l.mark),
+                array_agg(l.weight), array_agg(l.room)
+            INTO v_lanes, v_starts, v_low_waters, v_weights, v_rooms
+            FROM (
+                SELECT l.carrier_id, CASE WHEN p_stage = 'raw' THEN l.raw_low_water ELSE l.low_water END AS mark,
+                    coalesce(a.weight, 1) AS weight, o.room
+                FROM statesvc.lane l
+                LEFT JOIN statesvc.allotment a ON a.carrier_id = l.carrier_id
+                LEFT JOIN unnest(v_open, v_open_rooms) AS o(carrier_id, room) ON o.carrier_id = l.carrier_id
+                WHERE l.carrier_id <> '' AND l.carrier_id <> ALL (v_held) AND l.carrier_id <> ALL (v_full)
+            ) l;
+            WHILE v_left > 0 AND v_lanes IS NOT NULL LOOP
+                WITH asked AS MATERIALIZED (
+                    SELECT a.*, random() AS phase,
+                        least(greatest(1, floor(v_left * a.weight / sum(a.weight) OVER ()))::int, a.room) AS share
+                    FROM unnest(v_lanes, v_starts, v_low_waters, v_weights, v_rooms) AS a(carrier_id, start, low_water, weight, room)
+                ), seen AS MATERIALIZED (
+                    -- by turns as its weight says, each lane at a phase of its own: so a bound in rows or bytes cuts all alike, and no
+                    -- lane is always the last
+                    SELECT a.carrier_id, q.message_id, q.available_at, q.body_bytes, (q.turn - a.phase) / a.weight AS turn
+                    FROM asked a CROSS JOIN LATERAL (
+                        SELECT i.*, row_number() OVER (ORDER BY i.available_at, i.message_id) AS turn
+                        FROM (
+                            SELECT i.message_id, i.available_at, i.body_bytes FROM statesvc.inbox i
+                            WHERE i.carrier_id = a.carrier_id AND i.token IS NULL AND i.available_at >= a.start AND i.available_at <= v_now
+                                AND (p_stage = 'any' OR i.stage = p_stage) AND i.message_id <> ALL (v_busy)
+                            ORDER BY i.available_at, i.message_id LIMIT a.share
+                        ) i
+                    ) q
+                ), placed AS (
+                    SELECT s.message_id, row_number() OVER w AS place, sum(s.body_bytes) OVER w AS bytes_through
+                    FROM seen s WINDOW w AS (ORDER BY s.turn, s.message_id)
+                ), looked_at AS (
+                    SELECT a.*, s.found, s.last, least(v_now, s.first) - v_margin AS mark
+                    FROM asked a LEFT JOIN (
+                        SELECT s.carrier_id, count(*) AS found, min(s.available_at) AS first, max(s.available_at) AS last
+                        FROM seen s GROUP BY s.carrier_id
+                    ) s ON s.carrier_id = a.carrier_id
+                ), more AS (
+                    SELECT * FROM looked_at l WHERE l.found = l.share AND (l.room IS NULL OR l.room > l.share)
+                ), moving AS (
+                    -- at most every few seconds a lane; down only by a sweep, which saw what lies below
+                    SELECT l.carrier_id, l.mark FROM looked_at l
+                    WHERE v_is_first AND (l.mark > l.low_water + v_step OR (p_sweep AND l.mark < l.low_water))
+                )
+                SELECT
+                    ARRAY(SELECT p.message_id FROM placed p
+                        WHERE p.place <= v_left AND (p.bytes_through <= v_bytes_left OR (p.place = 1 AND v_ids = '{}'))),
+                    (SELECT least(count(*), v_left) FROM seen),
+                    m.lanes, m.starts, m.low_waters, m.weights, m.rooms,
+                    CASE WHEN v_is_first THEN (SELECT array_agg(g.carrier_id) FROM moving g) ELSE v_moving END,
+                    CASE WHEN v_is_first THEN (SELECT array_agg(g.mark) FROM moving g) ELSE v_marks END
+                INTO v_chosen, v_seen, v_lanes, v_starts, v_low_waters, v_weights, v_rooms, v_moving, v_marks
+                FROM (
+                    SELECT array_agg(m.carrier_id) AS lanes, array_agg(m.last) AS starts, array_agg(m.low_water) AS low_waters,
+                        array_agg(m.weight) AS weights, array_agg(m.room - m.share) AS rooms
+                    FROM more m
+                ) m;
+                v_is_first := false;
+                EXIT WHEN v_chosen = '{}';
+                WITH taken AS (
+                    -- = ANY(ARRAY(..)), not a join: the planner overestimates the choice and would scan the whole inbox
+                    UPDATE statesvc.inbox q
+                    SET token = v_token, worker = v_worker, leased_at = v_now, available_at = v_now + p_lease, attempts = q.attempts + 1
+                    WHERE q.message_id = ANY (ARRAY(
+                        SELECT i.message_id FROM statesvc.inbox i
+                        -- num_nulls, not IS NULL: where next to nothing is ready the planner would read the index of the ready ones whole,
+                        -- dead entries and all, rather than look up the keys
+                        WHERE i.message_id = ANY (v_chosen) AND num_nulls(i.token) = 1 AND i.available_at <= v_now FOR UPDATE SKIP LOCKED))
+                    RETURNING q.message_id, q.body_bytes
+                )
+                SELECT coalesce(array_agg(t.message_id), '{}'), coalesce(sum(t.body_bytes), 0) INTO v_taken, v_bytes FROM taken t;
+                v_ids := v_ids || v_taken;
+                v_left := v_left - cardinality(v_taken);
+                v_bytes_left := v_bytes_left - v_bytes;
+                EXIT WHEN cardinality(v_chosen) < v_seen OR v_bytes_left <= 0;
+                IF cardinality(v_taken) < cardinality(v_chosen) THEN
+                    v_busy := v_busy || ARRAY(SELECT c FROM unnest(v_chosen) c EXCEPT SELECT t FROM unnest(v_taken) t);
+                END IF;
+            END LOOP;
+            IF v_ids = '{}' AND NOT p_rescue_first AND p_except IS NULL THEN
+                v_rescue := statesvc.claim_ended(v_token, v_worker, p_lease, p_stage, v_now,
+                    CASE WHEN p_sweep THEN '-infinity' ELSE v_lease_mark END, v_held, v_full);
+                v_ids := array_remove(ARRAY[v_rescue.message_id], NULL);
+                v_rescued_from := v_rescue.rescued_from;
+                v_buried := v_buried || v_rescue.buried;
+                v_buried_carriers := v_buried_carriers || v_rescue.buried_carriers;
+                CONTINUE WHEN v_ids = '{}' AND v_rescue.buried_carriers && v_bounded;
+            END IF;
+        END IF;
+        EXIT;
+    END LOOP;
+
+    -- The mark of the leases stays below every ended one that is left: a held carrier's are found as soon as it is released.
+    IF p_except IS NULL AND (p_sweep OR v_lease_mark < v_now - v_margin - v_lease_step) THEN
+        SELECT q.available_at INTO v_oldest FROM statesvc.inbox q
+        WHERE q.token IS NOT NULL AND q.available_at <= v_now AND (p_sweep OR q.available_at >= v_lease_mark)
+            AND (p_stage = 'any' OR q.stage = p_stage)
+        ORDER BY q.available_at LIMIT 1;
+        v_mark := least(v_now, v_oldest) - v_margin;
+        IF v_mark > v_lease_mark + v_lease_step OR v_mark < v_lease_mark THEN
+            v_moving := v_moving || ''::text;
+            v_marks := v_marks || v_mark;
+        END IF;
+    END IF;
+    IF v_moving IS NOT NULL THEN
+        -- never waits for another claim
+        UPDATE statesvc.lane l
+        SET low_water = CASE WHEN p_stage = 'any' THEN m.mark ELSE l.low_water END,
+            raw_low_water = CASE WHEN p_stage = 'raw' THEN m.mark ELSE l.raw_low_water END
+        FROM unnest(v_moving, v_marks) AS m(carrier_id, mark)
+        WHERE l.carrier_id = m.carrier_id AND p_stage IN ('any', 'raw') AND l.carrier_id = ANY (ARRAY(
+            SELECT s.carrier_id FROM statesvc.lane s WHERE s.carrier_id = ANY (v_moving) FOR UPDATE SKIP LOCKED));
+    END IF;
+
+    -- bodies one by one, through their index: a join could read a whole day
+    RETURN QUERY
+    SELECT q.message_id, q.carrier_id, q.token, q.attempts, q.retries, q.received_at, q.stage,
+        r.candidate, coalesce(r.percent, 0::smallint), coalesce(r.shadow, false), q.sealed_key,
+        coalesce(b.commitment, k.commitment), coalesce(b.headers, k.headers), coalesce(b.sealed, k.sealed), n.normalizer, n.sealed, v_rescued_from,
+        NULL::text
+    FROM statesvc.inbox q
+    LEFT JOIN LATERAL (
+        SELECT b.* FROM statesvc.body b WHERE b.message_id = q.message_id AND b.received_at = q.received_at LIMIT 1
+    ) b ON true
+    LEFT JOIN LATERAL (SELECT k.* FROM statesvc.body_kept k WHERE b.message_id IS NULL AND k.message_id = q.message_id LIMIT 1) k ON true
+    LEFT JOIN LATERAL (SELECT n.* FROM statesvc.normalized n WHERE n.message_id = q.message_id LIMIT 1) n ON true
+    LEFT JOIN statesvc.rollout r ON r.carrier_id = q.carrier_id
+    WHERE q.message_id = ANY (v_ids) AND (b.message_id IS NOT NULL OR k.message_id IS NOT NULL)
+    ORDER BY q.received_at, q.message_id;
+    GET DIAGNOSTICS v_returned = ROW_COUNT;
+    IF v_returned < cardinality(v_ids) THEN
+        -- never silently: a human finds it among the dead letters
+        SELECT array_agg(q.message_id), array_agg(q.carrier_id) INTO v_missing, v_missing_carriers
+        FROM statesvc.inbox q
+        WHERE q.message_id = ANY (v_ids)
+            AND NOT EXISTS (SELECT FROM statesvc.body b WHERE b.message_id = q.message_id AND b.received_at = q.received_at)
+            AND NOT EXISTS (SELECT FROM statesvc.body_kept k WHERE k.message_id = q.message_id);
+        PERFORM statesvc.bury_locked(m, 'body_missing', 'neither the day''s bodies nor the kept ones have it') FROM unnest(v_missing) m;
+    END IF;
+    IF p_tell_burials AND (v_buried <> '{}' OR v_missing IS NOT NULL) THEN
+        RETURN QUERY
+        SELECT b.message_id, b.carrier_id, NULL::uuid, NULL::smallint, NULL::smallint, NULL::timestamptz, NULL::text,
+            NULL::text, NULL::smallint, NULL::boolean, NULL::bytea, NULL::bytea, NULL::jsonb, NULL::bytea, NULL::text, NULL::bytea,
+            NULL::text, b.cause
+        FROM (
+            SELECT w.*, 'worker_died'::text AS cause FROM unnest(v_buried, v_buried_carriers) AS w(message_id, carrier_id)
+            UNION ALL
+            SELECT w.*, 'body_missing' FROM unnest(v_missing, v_missing_carriers) AS w(message_id, carrier_id)
+        ) b;
+    END IF;
+END
+$$;
+
+-- Moves the end of a lease to `p_lease` from now. Returns how many messages the token still holds.
+CREATE FUNCTION statesvc.extend(p_token uuid, p_lease interval) RETURNS int
+    LANGUAGE plpgsql AS $$
+DECLARE
+    v_held int;
+BEGIN
+    UPDATE statesvc.inbox q SET available_at = statesvc.clock() + p_lease WHERE q.token = p_token;
+    GET DIAGNOSTICS v_held = ROW_COUNT;
+    RETURN v_held;
+END
+$$;
+
+-- A foreign worker's verdict "read": hands over what it read. `p_results`: a JSON array of
+-- {"message_id": uuid, "normalizer": text, "events": base64 of the sealed canonical events}. Each message that the token still holds
+-- becomes a normalized message of the same id, ready at once. Returns how many.
+CREATE FUNCTION statesvc.settle(p_token uuid, p_results jsonb) RETURNS int
+    LANGUAGE plpgsql AS $$
+DECLARE
+    v_taken int;
+BEGIN
+    WITH result AS (
+        SELECT (e ->> 'message_id')::uuid AS message_id, e ->> 'normalizer' AS normalizer, decode(e ->> 'events', 'base64') AS sealed
+        FROM jsonb_array_elements(p_results) e
+    ), mine AS (
+        UPDATE statesvc.inbox q
+        SET token = NULL, worker = NULL, leased_at = NULL, available_at = statesvc.clock(), stage = 'normalized', attempts = 0, retries = 0
+        FROM result r WHERE q.message_id = r.message_id AND q.token = p_token AND q.stage = 'raw'
+        RETURNING q.message_id
+    )
+    INSERT INTO statesvc.normalized (message_id, normalizer, sealed)
+    SELECT r.message_id, r.normalizer, r.sealed FROM result r JOIN mine m ON m.message_id = r.message_id;
+    GET DIAGNOSTICS v_taken = ROW_COUNT;
+    RETURN v_taken;
+END
+$$;
+
+-- A foreign worker's verdict "not mine" on raw messages: they are available at once to the workers that read everything, and to no
+-- foreign worker again. A worker may be sure of some formats of a carrier and not of others. Uncharged. Returns how many the token still
+-- held.
+CREATE FUNCTION statesvc.decline(p_token uuid, p_message_ids uuid[]) RETURNS int
+    LANGUAGE plpgsql AS $$
+DECLARE
+    v_held int;
+BEGIN
+    UPDATE statesvc.inbox q
+    SET token = statesvc.waiting_token(q.attempts, q.retries), worker = NULL, leased_at = NULL, available_at = statesvc.clock(),
+        attempts = q.attempts - 1, stage = 'declined'
+    WHERE q.message_id = ANY (p_message_ids) AND q.token = p_token AND q.stage = 'raw';
+    GET DIAGNOSTICS v_held = ROW_COUNT;
+    RETURN v_held;
+END
+$$;
+
+-- Gives messages back after a transient failure, available again after their delay; one that was given back 20 times goes to the dead
+-- letters instead. Returns how many the token still held.
+CREATE FUNCTION statesvc.retry(
+    p_token uuid, p_message_ids uuid[], p_delays interval[], p_errors text[], p_normalizers text[] DEFAULT NULL
+) RETURNS int
+    LANGUAGE plpgsql AS $$
+DECLARE
+    v_retries_max constant int := 20;
+    v_now timestamptz := statesvc.clock();
+    v_item record;
+    v_held int := 0;
+BEGIN
+    FOR v_item IN
+        SELECT q.message_id, q.retries, u.delay, u.error, u.normalizer FROM statesvc.inbox q
+        JOIN unnest(p_message_ids, p_delays, p_errors, p_normalizers) AS u(message_id, delay, error, normalizer) ON u.message_id = q.message_id
+        WHERE q.token = p_token ORDER BY q.message_id FOR UPDATE OF q
+    LOOP
+        v_held := v_held + 1;
+        IF v_item.retries >= v_retries_max THEN
+            PERFORM statesvc.note_attempt(v_item.message_id, 'buried', v_now, 'attempts_exhausted', v_item.normalizer);
+            PERFORM statesvc.bury_locked(v_item.message_id, 'attempts_exhausted',
+                format('given back %s times, the last time for %s', v_item.retries, left(v_item.error, 200)), v_item.normalizer);
+            CONTINUE;
+        END IF;
+        PERFORM statesvc.note_attempt(v_item.message_id, 'retried', v_now, v_item.error, v_item.normalizer);
+        UPDATE statesvc.inbox q
+        SET token = statesvc.waiting_token(q.attempts, q.retries), worker = NULL, leased_at = NULL, available_at = v_now + v_item.delay,
+            retries = q.retries + 1, last_error = v_item.error
+        WHERE q.message_id = v_item.message_id;
+    END LOOP;
+    RETURN v_held;
+END
+$$;
+
+-- Gives back everything that the token holds, untouched and uncharged (a worker that shuts down). Returns how many.
+CREATE FUNCTION statesvc.release(p_token uuid) RETURNS int
+    LANGUAGE plpgsql AS $$
+DECLARE
+    v_held int;
+BEGIN
+    UPDATE statesvc.inbox q
+    SET token = statesvc.waiting_token(q.attempts, q.retries), worker = NULL, leased_at = NULL, available_at = statesvc.clock(),
+        attempts = q.attempts - 1
+    WHERE q.token = p_token;
+    GET DIAGNOSTICS v_held = ROW_COUNT;
+    RETURN v_held;
+END
+$$;
+
+-- Moves messages to the dead letters, with the cause and a detail that holds nothing of the message. Returns how many the token still
+-- held.
+CREATE FUNCTION statesvc.bury(
+    p_token uuid, p_message_ids uuid[], p_causes text[], p_details text[], p_normalizers text[] DEFAULT NULL
+) RETURNS int
+    LANGUAGE plpgsql AS $$
+DECLARE
+    v_now timestamptz := statesvc.clock();
+    v_item record;
+    v_held int := 0;
+BEGIN
+    FOR v_item IN
+        SELECT q.message_id, u.cause, u.detail, u.normalizer FROM statesvc.inbox q
+        JOIN unnest(p_message_ids, p_causes, p_details, p_normalizers) AS u(message_id, cause, detail, normalizer)
+            ON u.message_id = q.message_id
+        WHERE q.token = p_token ORDER BY q.message_id FOR UPDATE OF q
+    LOOP
+        PERFORM statesvc.note_attempt(v_item.message_id, 'buried', v_now, v_item.cause, v_item.normalizer);
+        PERFORM statesvc.bury_locked(v_item.message_id, v_item.cause, v_item.detail, v_item.normalizer);
+        v_held := v_held + 1;
+    END LOOP;
+    RETURN v_held;
+END
+$$;
+
+-- When it is worth claiming again: when the next message becomes available that is not available yet (backoff, ETA, end of a lease), and
+-- in a second at the latest while a carrier's bound keeps back what is ready. NULL: nothing waits.
+CREATE FUNCTION statesvc.next_due() RETURNS timestamptz
+    LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan
+    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_incremental_sort = off AS $$
+DECLARE
+    v_now timestamptz := statesvc.clock();
+BEGIN
+    RETURN (
+        SELECT min(d.due) FROM (
+            SELECT s.available_at AS due FROM statesvc.lane l CROSS JOIN LATERAL (
+                SELECT q.available_at FROM statesvc.inbox q
+                WHERE q.carrier_id = l.carrier_id AND q.token IS NULL AND q.available_at > v_now
+                ORDER BY q.available_at LIMIT 1) s
+            WHERE l.carrier_id <> '' AND NOT statesvc.held(l.carrier_id)
+            UNION ALL
+            (SELECT q.available_at FROM statesvc.inbox q WHERE q.token IS NOT NULL AND q.available_at > v_now ORDER BY q.available_at LIMIT 1)
+            UNION ALL
+            SELECT v_now + interval '1 second' WHERE statesvc.throttled()
+        ) d);
+END
+$$;
+
+-- Is something ready that its carrier's bound keeps from being claimed? Whoever then ends a batch claims again at once.
+CREATE FUNCTION statesvc.throttled() RETURNS boolean
+    LANGUAGE plpgsql STABLE SET plan_cache_mode = force_generic_plan
+    SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_incremental_sort = off AS $$
+DECLARE
+    v_now timestamptz := statesvc.clock();
+BEGIN
+    RETURN EXISTS (
+        SELECT FROM statesvc.allotment a JOIN statesvc.lane l ON l.carrier_id = a.carrier_id
+        WHERE a.in_flight_max IS NOT NULL AND NOT statesvc.held(a.carrier_id) AND EXISTS (
+            SELECT FROM statesvc.inbox q
+            WHERE q.carrier_id = a.carrier_id AND q.token IS NULL AND q.available_at >= l.low_water AND q.available_at <= v_now));
+END
+$$;
+
+-- What follows is internal: the parts of the functions above.
+
+-- Is this carrier's kill switch, or the one of all, on?
+CREATE FUNCTION statesvc.held(p_carrier_id text) RETURNS boolean
+    LANGUAGE sql STABLE
+    RETURN EXISTS (SELECT FROM statesvc.rollout r WHERE r.carrier_id IN (p_carrier_id, '*') AND r.hold);
+
+-- Those of the carriers whose messages in flight this transaction may count, and nobody else until it ends. Never waits: a claim that
+-- does not get a bounded carrier leaves it to the claim that did.
+CREATE FUNCTION statesvc.lock_lanes(p_carrier_ids text[]) RETURNS text[]
+    LANGUAGE sql VOLATILE
+    RETURN ARRAY(SELECT c FROM unnest(p_carrier_ids) c WHERE pg_try_advisory_xact_lock(hashtextextended('statesvc.lane ' || c, 0)));
+
+-- Leases to `p_worker` the suspect that has waited longest; alone, so that a message which kills its worker charges nobody else. On its
+-- way it buries those that did so 5 times. `p_full`: carriers that may not have another message in flight; a lease that is taken over
+-- adds none. `message_id` NULL: there is none. `buried`: what it buried, and of which carriers.
+CREATE FUNCTION statesvc.claim_ended(
+    p_token uuid, p_worker text, p_lease interval, p_stage text, p_now timestamptz, p_from timestamptz, p_held text[], p_full text[],
+    OUT message_id uuid, OUT rescued_from text, OUT buried uuid[], OUT buried_carriers text[]
+)
+    LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    v_deaths_max constant int := 5;
+    v_row record;
+BEGIN
+    buried := '{}';
+    buried_carriers := '{}';
+    LOOP
+        SELECT q.message_id, q.carrier_id, q.worker, q.available_at, q.attempts - q.retries AS deaths INTO v_row
+        FROM statesvc.inbox q
+        WHERE q.token IS NOT NULL AND q.available_at >= p_from AND q.available_at <= p_now
+            AND (p_stage = 'any' OR q.stage = p_stage)
+            AND q.carrier_id <> ALL (p_held) AND (q.worker IS NOT NULL OR q.carrier_id <> ALL (p_full))
+        ORDER BY q.available_at LIMIT 1 FOR UPDATE SKIP LOCKED;
+        EXIT WHEN NOT FOUND;
+        IF v_row.worker IS NOT NULL THEN
+            PERFORM statesvc.note_attempt(v_row.message_id, 'lease_ended', v_row.available_at);
+        END IF;
+        IF v_row.deaths >= v_deaths_max THEN
+            PERFORM statesvc.bury_locked(v_row.message_id, 'worker_died',
+                format('%s attempts ended without a verdict: each time the worker died or its lease ran out', v_row.deaths));
+            buried := buried || v_row.message_id;
+            buried_carriers := buried_carriers || v_row.carrier_id;
+            CONTINUE;
+        END IF;
+        UPDATE statesvc.inbox q
+        SET token = p_token, worker = p_worker, leased_at = p_now, available_at = p_now + p_lease, attempts = q.attempts + 1
+        WHERE q.message_id = v_row.message_id;
+        message_id := v_row.message_id;
+        rescued_from := v_row.worker;
+        RETURN;
+    END LOOP;
+END
+$$;
+
+-- The `token` of a message that is given back. Normally NULL: it waits in its carrier's lane. A message with an attempt that ended
+-- without a verdict never goes back there: it is parked, under a token that nobody knows, as if leased until it is due again.
+CREATE FUNCTION statesvc.waiting_token(p_attempts smallint, p_retries smallint) RETURNS uuid
+    LANGUAGE sql VOLATILE
+    RETURN CASE WHEN p_attempts - 1 - p_retries > 0 THEN gen_random_uuid() END;
+
+-- Records how the current attempt at a message ended. The caller holds the row's lock.
+CREATE FUNCTION statesvc.note_attempt(
+    p_message_id uuid, p_outcome text, p_ended_at timestamptz, p_error text DEFAULT NULL, p_normalizer text DEFAULT NULL
+) RETURNS void
+    LANGUAGE sql
+    BEGIN ATOMIC
+        INSERT INTO statesvc.message_attempt (message_id, started_at, ended_at, attempt, carrier_id, outcome, worker, error, normalizer)
+        SELECT q.message_id, q.leased_at, p_ended_at, q.attempts, q.carrier_id, p_outcome, q.worker, left(p_error, 200),
+            coalesce(p_normalizer, n.normalizer)
+        FROM statesvc.inbox q LEFT JOIN statesvc.normalized n ON n.message_id = q.message_id
+        WHERE q.message_id = p_message_id;
+    END;
+
+-- Takes a message out of the inbox into the dead letters. The caller holds the row's lock.
+CREATE FUNCTION statesvc.bury_locked(p_message_id uuid, p_cause text, p_detail text, p_normalizer text DEFAULT NULL) RETURNS void
+    LANGUAGE sql
+    BEGIN ATOMIC
+        WITH read AS (
+            SELECT n.normalizer FROM statesvc.normalized n WHERE n.message_id = p_message_id
+        ), gone AS (
+            DELETE FROM statesvc.inbox WHERE message_id = p_message_id RETURNING *
+        )
+        INSERT INTO statesvc.dead_letter
+            (kind, cause, carrier_id, created_at, message_id, received_at, detail, attempts, worker, sealed_key, normalizer)
+        SELECT 'message', p_cause, carrier_id, statesvc.clock(), message_id, received_at, p_detail, attempts, worker, sealed_key,
+            coalesce(p_normalizer, (SELECT r.normalizer FROM read r))
+        FROM gone
+        ON CONFLICT DO NOTHING;
+    END;

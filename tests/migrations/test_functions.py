@@ -1,0 +1,60 @@
+"""The files of functions: each can be applied again at any time, alone, and leaves what a new database has."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from psycopg import AsyncConnection
+
+from statesvc.database.migrate import migrate
+
+FILES = sorted(file.stem for file in (Path(__file__).parents[2] / "migrations" / "functions").glob("*.sql"))
+SCHEMA = "FROM pg_proc p WHERE p.pronamespace = 'statesvc'::regnamespace"
+OF_TABLES = {
+    "statesvc.await_sealing()",
+    "statesvc.clock()",
+    "statesvc.make_append_only(regclass)",
+    "statesvc.note_touched()",
+    "statesvc.refuse_change()",
+    "statesvc.sample_little(regclass)",
+}
+"""Functions of the numbered files: tables could not be made without them."""
+
+
+async def rows(dsn: str, statement: str) -> list[Any]:
+    async with await AsyncConnection.connect(dsn, autocommit=True) as connection:
+        cursor = await connection.execute(statement.encode())
+        return await cursor.fetchall() if cursor.description else []
+
+
+async def functions(database: Any) -> dict[str, tuple[str, bool, bool]]:
+    """Each with its text, and whether the service and everybody may call it."""
+    found = await rows(
+        database.owner_dsn,
+        "SELECT p.oid::regprocedure::text, pg_get_functiondef(p.oid), has_function_privilege('statesvc_service', p.oid, 'EXECUTE'),"
+        f" coalesce('=X' = ANY (SELECT split_part(a::text, '/', 1) FROM unnest(p.proacl) a), true) {SCHEMA}",
+    )
+    return {signature: (text, by_service, by_everybody) for signature, text, by_service, by_everybody in found}
+
+
+async def test_every_function_belongs_to_a_table_or_to_one_file(database: Any) -> None:
+    made = [signature for (signature,) in await rows(database.owner_dsn, "SELECT unnest(functions) FROM statesvc.schema_functions")]
+    assert len(made) == len(set(made))
+    assert set(made) | OF_TABLES == set(await functions(database))
+    assert set(made).isdisjoint(OF_TABLES)
+
+
+@pytest.mark.parametrize("file", FILES)
+async def test_a_file_of_functions_can_be_applied_again_alone(database: Any, file: str) -> None:
+    before = await functions(database)
+    await rows(database.owner_dsn, f"UPDATE statesvc.schema_functions SET sha256 = 'of an older text' WHERE file = '{file}'")
+    assert (await migrate(database.owner_dsn, database.service_dsn)).applied == (f"functions/{file}",)
+    assert await functions(database) == before
+    assert (await migrate(database.owner_dsn, database.service_dsn)).applied == ()
+
+
+async def test_what_destroys_is_not_for_everybody(database: Any) -> None:
+    found = await functions(database)
+    restricted = {signature.partition("(")[0] for signature, (_, _, by_everybody) in found.items() if not by_everybody}
+    assert restricted == {"statesvc.drop_archived_day", "statesvc.drop_log_month", "statesvc.name_shipments"}
+    assert all(by_service for _, by_service, _ in found.values())
