@@ -178,3 +178,15 @@ async def test_the_script_is_what_is_run(database: Any) -> None:
             await owner.execute(
                 "CREATE OR REPLACE FUNCTION statesvc_guard.look_at_drop() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN END'"
             )
+
+
+async def test_a_migration_may_replace_the_functions_that_the_log_rests_on(database: Any) -> None:
+    await install_guard(database.superuser_dsn)
+    async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
+        await owner.execute("UPDATE statesvc.schema_functions SET sha256 = 'of an older text'")
+        await migrate(database.owner_dsn, database.service_dsn, superuser_dsn=database.superuser_dsn)
+        actions = await (await owner.execute(ACTIONS.encode())).fetchall()
+    assert actions == [
+        ("database role statesvc_owner", "statesvc.ensure_partitions()", {"command": command, "why": "migration"})
+        for command in ("DROP ROUTINE", "CREATE FUNCTION")
+    ]

@@ -1,0 +1,62 @@
+"""`migrations/schema.sql` is what the migrations make; and of what they make, each function's text stands in one place."""
+
+import asyncio
+import difflib
+import re
+from collections import Counter
+from typing import Any
+
+import pytest
+from psycopg import AsyncConnection
+
+from statesvc.database.migrate import migrate
+from statesvc.database.migrations import read_migrations
+from tests.migrations.snapshot import COMMAND, FILE, snapshot
+
+MAJOR = 18
+"""Others word some definitions in another way."""
+
+
+async def _differences(database: Any) -> str:
+    """Between the file and this database."""
+    async with await AsyncConnection.connect(database.owner_dsn) as owner:
+        if owner.info.server_version // 10_000 != MAJOR:
+            pytest.skip(f"the file was written by PostgreSQL {MAJOR}")
+    found = await asyncio.to_thread(snapshot, database.superuser_dsn)
+    committed = FILE.read_text("utf-8")
+    return "\n".join(difflib.unified_diff(committed.splitlines(), found.splitlines(), FILE.name, "the migrated schema", lineterm=""))
+
+
+async def test_the_snapshot_is_what_the_migrations_make(bare_database: Any) -> None:
+    await migrate(bare_database.owner_dsn, bare_database.service_dsn)
+    differences = await _differences(bare_database)
+    assert not differences, f"review the difference, then write it down with `{COMMAND}`:\n{differences}"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "ALTER TABLE statesvc.event ADD COLUMN later text",
+        "CREATE INDEX later ON statesvc.inbox (worker)",
+        "ALTER TABLE statesvc.lane ADD CONSTRAINT later CHECK (carrier_id <> 'later')",
+        "CREATE FUNCTION statesvc.later() RETURNS int RETURN 1",
+    ],
+)
+async def test_a_change_that_the_snapshot_lacks_is_noticed(bare_database: Any, change: str) -> None:
+    await migrate(bare_database.owner_dsn, bare_database.service_dsn)
+    async with await AsyncConnection.connect(bare_database.owner_dsn, autocommit=True) as owner:
+        await owner.execute(change.encode())
+    assert re.search(r"^\+.*later", await _differences(bare_database), re.MULTILINE)
+
+
+def test_the_snapshot_is_no_migration() -> None:
+    release = read_migrations()
+    assert FILE.stem not in {migration.name for migration in release.migrations} | {file.name for file in release.functions}
+
+
+def test_each_function_is_defined_once_and_whole() -> None:
+    texts = [file.read_text("utf-8") for file in FILE.parent.rglob("*.sql")]
+    defined = Counter(name for text in texts for name in re.findall(r"CREATE (?:OR REPLACE )?FUNCTION statesvc\.(\w+)\(", text))
+    assert defined["claim"] == 1
+    assert max(defined.values()) == 1
+    assert not any(re.search(r"OR REPLACE|ALTER FUNCTION|pg_get_functiondef", text) for text in texts)
