@@ -14,7 +14,7 @@ from uuid import UUID
 
 from events.errors import Cause, UnreadableMessageError
 from events.event import NOT_PERSONAL, Event, Personal, Place, Raw, Reading
-from events.reading.times import SHIFTED
+from events.parsing.times import SHIFTED
 from events.vocabulary import TzSource
 
 Digest = Callable[[bytes], bytes]

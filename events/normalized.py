@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from events.errors import Cause, UnreadableMessageError
 from events.event import NOWHERE, Moment, Normalized, Place, Raw, Reading, Rejection
-from events.reading.json import read_json
+from events.parsing.json import read_json
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
 
 DOCUMENT_BYTES_MAX: Final = 16 * 1024 * 1024

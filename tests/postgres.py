@@ -18,7 +18,7 @@ from psycopg import AsyncConnection, sql
 from psycopg.conninfo import make_conninfo
 
 from statesvc.database.embedded import EmbeddedServer
-from statesvc.database.migrate import migrate
+from statesvc.database.migrator import migrate
 
 MAJOR = int(os.environ.get("STATESVC_TEST_PG", "18"))
 FOLDER_VARIABLE = "STATESVC_TEST_FOLDER"

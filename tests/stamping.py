@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from statesvc.log.stamp import Trust
+from statesvc.log.timestamp import Trust
 from tests.programs import required
 
 NOTE = "note"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from events.event import Raw, Reading
-from events.reading.times import received
+from events.parsing.times import received
 from events.vocabulary import Kind, Status
 from tests.corpus_table import differences
 

@@ -9,17 +9,17 @@ import psycopg
 import pytest
 from psycopg import AsyncConnection
 
-from events.sql.queries import queries
+from statesvc.database.queries import queries
 from tests.postgres import Server, create_database, drop_database
 
 ROOT = Path(__file__).parents[1]
 PARAMETER = re.compile(r"(?<!%)%\((\w+)\)[sbt]")
 PLANNED = re.compile(r"(SELECT|INSERT|UPDATE|DELETE|MERGE|WITH|VALUES|TABLE)\b", re.IGNORECASE)
 OWNERS = {
-    "statesvc/database/migrate.sql",
-    "statesvc/key_rotation/root_key.sql",
-    "statesvc/key_rotation/rotation.sql",
-    "statesvc/rebuild/rebuild.sql",
+    "statesvc/database/migrator.sql",
+    "statesvc/repair/key_rotation/rewrap_root_key.sql",
+    "statesvc/repair/key_rotation/rotate_master_key.sql",
+    "statesvc/shipments/rebuild/rebuild.sql",
 }
 """Run by the role that owns the schema; all others by the service's role, whose privileges must suffice."""
 

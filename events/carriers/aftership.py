@@ -11,16 +11,16 @@ from typing import Any, Final
 from events.carriers.carrier import Carrier, Hmac
 from events.errors import Cause, UnreadableMessageError
 from events.event import Normalized, Place, Raw, Reading
-from events.reading.enrichment import estimate, with_estimate, with_signer
-from events.reading.formats import TimeFormats
-from events.reading.json import read_json
-from events.reading.lists import JsonObject, as_list, child, objects
-from events.reading.meanings import UNMAPPED, Meaning, meanings
-from events.reading.places import place
-from events.reading.rejections import Rejections
-from events.reading.scan import Scan, reading_of
-from events.reading.text import signer, text_unless
-from events.reading.times import Clock
+from events.parsing.enrichment import estimate, with_estimate, with_signer
+from events.parsing.formats import TimeFormats
+from events.parsing.json import read_json
+from events.parsing.lists import JsonObject, as_list, child, objects
+from events.parsing.meanings import UNMAPPED, Meaning, meanings
+from events.parsing.places import place
+from events.parsing.rejections import Rejections
+from events.parsing.scan import Scan, reading_of
+from events.parsing.text import signer, text_unless
+from events.parsing.times import Clock
 from events.vocabulary import Kind
 
 CODES: Final = meanings("aftership_codes.csv")

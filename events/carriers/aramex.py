@@ -12,16 +12,16 @@ from typing import Final, NamedTuple
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
 from events.event import Moment, Normalized, Place, Raw, Reading
-from events.reading.formats import TimeFormats
-from events.reading.json import read_json
-from events.reading.lists import objects
-from events.reading.meanings import by_code, meanings
-from events.reading.places import country_code, place
-from events.reading.rejections import Rejections
-from events.reading.scan import Scan, reading_of
-from events.reading.text import text
-from events.reading.times import Clock, read_epoch
-from events.reading.xml import Document, answers, is_xml, read_xml, texts
+from events.parsing.formats import TimeFormats
+from events.parsing.json import read_json
+from events.parsing.lists import objects
+from events.parsing.meanings import by_code, meanings
+from events.parsing.places import country_code, place
+from events.parsing.rejections import Rejections
+from events.parsing.scan import Scan, reading_of
+from events.parsing.text import text
+from events.parsing.times import Clock, read_epoch
+from events.parsing.xml import Document, answers, is_xml, read_xml, texts
 
 CODES: Final = meanings("aramex_codes.csv")
 _meaning: Final = by_code(CODES)

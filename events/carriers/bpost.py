@@ -9,12 +9,12 @@ from lxml.etree import _Element
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
 from events.event import Normalized, Raw, Reading
-from events.reading.formats import TimeFormats
-from events.reading.meanings import by_code, meanings
-from events.reading.rejections import Rejections
-from events.reading.scan import Scan, reading_of
-from events.reading.times import Clock
-from events.reading.xml import Document, answers, read_xml, text_at, texts
+from events.parsing.formats import TimeFormats
+from events.parsing.meanings import by_code, meanings
+from events.parsing.rejections import Rejections
+from events.parsing.scan import Scan, reading_of
+from events.parsing.times import Clock
+from events.parsing.xml import Document, answers, read_xml, text_at, texts
 
 CODES: Final = meanings("bpost_codes.csv")
 _meaning: Final = by_code(CODES)

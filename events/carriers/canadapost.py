@@ -15,15 +15,15 @@ from lxml.etree import _Element
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
 from events.event import Moment, Normalized, Place, Raw, Reading
-from events.reading.enrichment import estimate, with_estimate
-from events.reading.formats import TimeFormats
-from events.reading.meanings import UNMAPPED, Meaning, codes_without_text, meanings
-from events.reading.places import place
-from events.reading.rejections import Rejections
-from events.reading.scan import Scan, reading_of
-from events.reading.text import collapse, signer
-from events.reading.times import EPOCH, Clock
-from events.reading.xml import Document, answers, read_xml, texts
+from events.parsing.enrichment import estimate, with_estimate
+from events.parsing.formats import TimeFormats
+from events.parsing.meanings import UNMAPPED, Meaning, codes_without_text, meanings
+from events.parsing.places import place
+from events.parsing.rejections import Rejections
+from events.parsing.scan import Scan, reading_of
+from events.parsing.text import collapse, signer
+from events.parsing.times import EPOCH, Clock
+from events.parsing.xml import Document, answers, read_xml, texts
 from events.vocabulary import Kind, TzSource
 
 CODES: Final = meanings("canadapost_codes.csv")

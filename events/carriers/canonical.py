@@ -17,10 +17,10 @@ from events.carriers.carrier import Carrier, Hmac
 from events.errors import Cause, UnreadableMessageError
 from events.event import Event, Moment, Normalized, Raw, Reading
 from events.identity import identify, normalize_number
-from events.reading.json import read_json
-from events.reading.meanings import Meaning
-from events.reading.places import place
-from events.reading.rejections import Rejections
+from events.parsing.json import read_json
+from events.parsing.meanings import Meaning
+from events.parsing.places import place
+from events.parsing.rejections import Rejections
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
 
 CARRIER_ID: Final = "canonical"

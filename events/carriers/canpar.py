@@ -13,15 +13,15 @@ from lxml.etree import _Element
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
 from events.event import Normalized, Place, Raw, Reading
-from events.reading.enrichment import estimate, with_estimate, with_signer
-from events.reading.formats import TimeFormats
-from events.reading.meanings import by_code, meanings
-from events.reading.places import place
-from events.reading.rejections import Rejections
-from events.reading.scan import Scan, reading_of
-from events.reading.text import signer
-from events.reading.times import Clock
-from events.reading.xml import Document, answers, read_xml, texts
+from events.parsing.enrichment import estimate, with_estimate, with_signer
+from events.parsing.formats import TimeFormats
+from events.parsing.meanings import by_code, meanings
+from events.parsing.places import place
+from events.parsing.rejections import Rejections
+from events.parsing.scan import Scan, reading_of
+from events.parsing.text import signer
+from events.parsing.times import Clock
+from events.parsing.xml import Document, answers, read_xml, texts
 
 CODES: Final = meanings("canpar_codes.csv")
 _meaning: Final = by_code(CODES)

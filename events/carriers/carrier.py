@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Final, Literal
 
 from events.event import Normalized, Raw
-from events.reading.meanings import Meaning
+from events.parsing.meanings import Meaning
 
 Normalizer = Callable[[bytes, datetime], Normalized]
 """`(body, received_at) -> Normalized`; pure; raises only `UnreadableMessageError`."""

@@ -14,17 +14,17 @@ from lxml.etree import Element, SubElement, _Element
 from events.carriers.carrier import Carrier, UrlToken
 from events.errors import Cause, UnreadableMessageError
 from events.event import Normalized, Place, Raw, Reading
-from events.reading.enrichment import estimate, with_estimate
-from events.reading.formats import TimeFormats, read_offset
-from events.reading.json import read_json
-from events.reading.lists import JsonObject, as_list, child, objects
-from events.reading.meanings import by_code, meanings
-from events.reading.places import country_code, place
-from events.reading.rejections import Rejections
-from events.reading.scan import Scan, readings_of
-from events.reading.text import REPLACEMENT, collapse, text, text_unless
-from events.reading.times import Clock
-from events.reading.xml import Document, body_of, is_xml, read_xml, text_at, texts
+from events.parsing.enrichment import estimate, with_estimate
+from events.parsing.formats import TimeFormats, read_offset
+from events.parsing.json import read_json
+from events.parsing.lists import JsonObject, as_list, child, objects
+from events.parsing.meanings import by_code, meanings
+from events.parsing.places import country_code, place
+from events.parsing.rejections import Rejections
+from events.parsing.scan import Scan, readings_of
+from events.parsing.text import REPLACEMENT, collapse, text, text_unless
+from events.parsing.times import Clock
+from events.parsing.xml import Document, body_of, is_xml, read_xml, text_at, texts
 
 CODES: Final = meanings("dhl_express_codes.csv")
 _meaning: Final = by_code(CODES)

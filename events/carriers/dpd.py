@@ -14,17 +14,17 @@ from lxml.etree import _Element
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
 from events.event import Normalized, Place, Raw, Reading
-from events.reading.enrichment import estimate, with_estimate
-from events.reading.formats import TimeFormats
-from events.reading.json import read_json
-from events.reading.lists import JsonObject, as_list, child, objects
-from events.reading.meanings import by_code, meanings
-from events.reading.places import place
-from events.reading.rejections import Rejections
-from events.reading.scan import Scan, reading_of
-from events.reading.text import text
-from events.reading.times import Clock
-from events.reading.xml import Document, answers, is_xml, read_xml, text_at, texts
+from events.parsing.enrichment import estimate, with_estimate
+from events.parsing.formats import TimeFormats
+from events.parsing.json import read_json
+from events.parsing.lists import JsonObject, as_list, child, objects
+from events.parsing.meanings import by_code, meanings
+from events.parsing.places import place
+from events.parsing.rejections import Rejections
+from events.parsing.scan import Scan, reading_of
+from events.parsing.text import text
+from events.parsing.times import Clock
+from events.parsing.xml import Document, answers, is_xml, read_xml, text_at, texts
 
 CODES: Final = meanings("dpd_codes.csv")
 """Words of the life cycle and of the group, numbers of DPD France; a word means the same wherever it stands."""

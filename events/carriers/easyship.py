@@ -7,15 +7,15 @@ from typing import Final
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
 from events.event import Normalized, Raw, Reading
-from events.reading.formats import ISO
-from events.reading.json import read_json
-from events.reading.lists import JsonObject, as_list, child, objects
-from events.reading.meanings import UNMAPPED, Meaning, meanings
-from events.reading.places import place
-from events.reading.rejections import Rejections
-from events.reading.scan import Scan, reading_of
-from events.reading.text import text
-from events.reading.times import Clock
+from events.parsing.formats import ISO
+from events.parsing.json import read_json
+from events.parsing.lists import JsonObject, as_list, child, objects
+from events.parsing.meanings import UNMAPPED, Meaning, meanings
+from events.parsing.places import place
+from events.parsing.rejections import Rejections
+from events.parsing.scan import Scan, reading_of
+from events.parsing.text import text
+from events.parsing.times import Clock
 
 CODES: Final = meanings("easyship_codes.csv")
 """Words of a status, in lower case with blanks."""

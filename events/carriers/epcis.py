@@ -15,15 +15,15 @@ from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
 from events.event import Moment, Normalized, Place, Raw, Reading
 from events.identity import normalize_number
-from events.reading.formats import ISO
-from events.reading.json import read_json
-from events.reading.lists import JsonObject, as_list, child, objects
-from events.reading.meanings import UNMAPPED, Meaning, meanings
-from events.reading.places import place
-from events.reading.rejections import Rejections
-from events.reading.text import text
-from events.reading.times import Clock
-from events.reading.xml import Document, answers, is_xml, read_xml, text_at, texts
+from events.parsing.formats import ISO
+from events.parsing.json import read_json
+from events.parsing.lists import JsonObject, as_list, child, objects
+from events.parsing.meanings import UNMAPPED, Meaning, meanings
+from events.parsing.places import place
+from events.parsing.rejections import Rejections
+from events.parsing.text import text
+from events.parsing.times import Clock
+from events.parsing.xml import Document, answers, is_xml, read_xml, text_at, texts
 from events.vocabulary import Kind, Status
 
 CODES: Final = meanings("epcis_codes.csv")

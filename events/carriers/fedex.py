@@ -12,8 +12,8 @@ from events.carriers.fedex_json import read_json_message
 from events.carriers.fedex_scan import meaning
 from events.carriers.fedex_xml import read_xml_message
 from events.event import Normalized
-from events.reading.json import read_json
-from events.reading.xml import is_xml, read_xml
+from events.parsing.json import read_json
+from events.parsing.xml import is_xml, read_xml
 
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:

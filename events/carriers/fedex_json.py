@@ -6,12 +6,12 @@ from typing import Final
 from events.carriers.fedex_scan import Scan, read_scan
 from events.errors import Cause, UnreadableMessageError
 from events.event import Normalized, Place, Reading
-from events.reading.enrichment import estimate, with_estimate, with_signer
-from events.reading.formats import ISO
-from events.reading.lists import JsonObject, as_list, child, objects
-from events.reading.places import place
-from events.reading.rejections import Rejections
-from events.reading.text import signer, text
+from events.parsing.enrichment import estimate, with_estimate, with_signer
+from events.parsing.formats import ISO
+from events.parsing.lists import JsonObject, as_list, child, objects
+from events.parsing.places import place
+from events.parsing.rejections import Rejections
+from events.parsing.text import signer, text
 
 _RESULT_KEYS: Final = frozenset({"trackingNumberInfo", "scanEvents", "latestStatusDetail"})
 _ERROR_KEYS: Final = frozenset({"errors", "error", "alerts"})

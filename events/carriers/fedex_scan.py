@@ -10,9 +10,9 @@ from functools import cache
 from typing import Final
 
 from events.event import Place, Raw, Reading
-from events.reading.formats import ISO
-from events.reading.meanings import UNMAPPED, Meaning, meanings
-from events.reading.times import Clock
+from events.parsing.formats import ISO
+from events.parsing.meanings import UNMAPPED, Meaning, meanings
+from events.parsing.times import Clock
 
 CLOCK: Final = Clock(formats=ISO, midnight_is_day=True)
 

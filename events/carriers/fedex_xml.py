@@ -8,12 +8,12 @@ from lxml import etree
 from events.carriers.fedex_scan import Scan, read_scan
 from events.errors import Cause, UnreadableMessageError
 from events.event import Normalized, Place, Reading
-from events.reading.enrichment import estimate, with_estimate, with_signer
-from events.reading.formats import ISO
-from events.reading.places import place
-from events.reading.rejections import Rejections
-from events.reading.text import signer
-from events.reading.xml import Document, body_of, elements, text_at
+from events.parsing.enrichment import estimate, with_estimate, with_signer
+from events.parsing.formats import ISO
+from events.parsing.places import place
+from events.parsing.rejections import Rejections
+from events.parsing.text import signer
+from events.parsing.xml import Document, body_of, elements, text_at
 
 _ESTIMATE: Final = "ESTIMATED_DELIVERY"
 

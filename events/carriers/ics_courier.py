@@ -14,14 +14,14 @@ from lxml.etree import _Element
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
 from events.event import NOWHERE, Normalized, Place, Raw, Reading
-from events.reading.formats import TimeFormats
-from events.reading.lines import place_in_line
-from events.reading.meanings import UNMAPPED, meanings
-from events.reading.rejections import Rejections
-from events.reading.scan import Scan, reading_of
-from events.reading.text import collapse
-from events.reading.times import Clock
-from events.reading.xml import Document, body_of, read_xml, texts
+from events.parsing.formats import TimeFormats
+from events.parsing.lines import place_in_line
+from events.parsing.meanings import UNMAPPED, meanings
+from events.parsing.rejections import Rejections
+from events.parsing.scan import Scan, reading_of
+from events.parsing.text import collapse
+from events.parsing.times import Clock
+from events.parsing.xml import Document, body_of, read_xml, texts
 
 CODES: Final = meanings("ics_courier_codes.csv")
 """The text in lower case."""

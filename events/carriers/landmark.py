@@ -13,15 +13,15 @@ from lxml.etree import _Element
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
 from events.event import Normalized, Raw, Reading
-from events.reading.enrichment import estimate, with_estimate
-from events.reading.formats import TimeFormats
-from events.reading.lines import place_in_line
-from events.reading.meanings import by_code, meanings
-from events.reading.rejections import Rejections
-from events.reading.scan import Scan, readings_of
-from events.reading.text import collapse
-from events.reading.times import Clock
-from events.reading.xml import body_of, read_xml, text_at, texts
+from events.parsing.enrichment import estimate, with_estimate
+from events.parsing.formats import TimeFormats
+from events.parsing.lines import place_in_line
+from events.parsing.meanings import by_code, meanings
+from events.parsing.rejections import Rejections
+from events.parsing.scan import Scan, readings_of
+from events.parsing.text import collapse
+from events.parsing.times import Clock
+from events.parsing.xml import body_of, read_xml, text_at, texts
 
 CODES: Final = meanings("landmark_codes.csv")
 _meaning: Final = by_code(CODES)

@@ -13,17 +13,17 @@ from lxml.etree import _Element
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
 from events.event import Normalized, Raw, Reading
-from events.reading.enrichment import estimate, with_estimate, with_signer
-from events.reading.formats import TimeFormats
-from events.reading.json import read_json
-from events.reading.lines import place_in_line
-from events.reading.lists import JsonObject, as_list, objects
-from events.reading.meanings import UNMAPPED, Meaning, meanings
-from events.reading.rejections import Rejections
-from events.reading.scan import Scan, readings_of
-from events.reading.text import signer, text, without_markup
-from events.reading.times import Clock
-from events.reading.xml import Document, body_of, is_xml, read_xml, text_at, texts
+from events.parsing.enrichment import estimate, with_estimate, with_signer
+from events.parsing.formats import TimeFormats
+from events.parsing.json import read_json
+from events.parsing.lines import place_in_line
+from events.parsing.lists import JsonObject, as_list, objects
+from events.parsing.meanings import UNMAPPED, Meaning, meanings
+from events.parsing.rejections import Rejections
+from events.parsing.scan import Scan, readings_of
+from events.parsing.text import signer, text, without_markup
+from events.parsing.times import Clock
+from events.parsing.xml import Document, body_of, is_xml, read_xml, text_at, texts
 
 CODES: Final = meanings("parcelone_codes.csv")
 """(vocabulary, code): `status` words of SOAP and REST; `event` and `delivery` of TrackLMC, where the event says more."""

@@ -13,14 +13,14 @@ from lxml.etree import _Element
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
 from events.event import Normalized, Raw, Reading
-from events.reading.formats import TimeFormats
-from events.reading.lines import place_in_line
-from events.reading.meanings import UNMAPPED, Meaning, codes_without_text, meanings
-from events.reading.rejections import Rejections
-from events.reading.scan import Scan, readings_of
-from events.reading.text import collapse
-from events.reading.times import Clock
-from events.reading.xml import body_of, read_xml, text_at, texts
+from events.parsing.formats import TimeFormats
+from events.parsing.lines import place_in_line
+from events.parsing.meanings import UNMAPPED, Meaning, codes_without_text, meanings
+from events.parsing.rejections import Rejections
+from events.parsing.scan import Scan, readings_of
+from events.parsing.text import collapse
+from events.parsing.times import Clock
+from events.parsing.xml import body_of, read_xml, text_at, texts
 
 CODES: Final = meanings("purolator_codes.csv")
 """(type, text): the text in lower case without the dash at its end; empty where every text means the same."""

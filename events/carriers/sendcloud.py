@@ -11,13 +11,13 @@ from typing import Final
 from events.carriers.carrier import Carrier, Hmac
 from events.errors import Cause, UnreadableMessageError
 from events.event import Moment, Normalized, Raw
-from events.reading.json import read_json
-from events.reading.lists import JsonObject, child
-from events.reading.meanings import by_code, meanings
-from events.reading.rejections import Rejections
-from events.reading.scan import Scan, readings_of
-from events.reading.text import text
-from events.reading.times import read_epoch
+from events.parsing.json import read_json
+from events.parsing.lists import JsonObject, child
+from events.parsing.meanings import by_code, meanings
+from events.parsing.rejections import Rejections
+from events.parsing.scan import Scan, readings_of
+from events.parsing.text import text
+from events.parsing.times import read_epoch
 
 CODES: Final = meanings("sendcloud_codes.csv")
 _meaning: Final = by_code(CODES)

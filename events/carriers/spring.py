@@ -11,15 +11,15 @@ from typing import Final
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
 from events.event import Moment, Normalized, Place, Raw, Reading
-from events.reading.formats import TimeFormats
-from events.reading.json import read_json
-from events.reading.lists import JsonObject, child, objects
-from events.reading.meanings import by_code, meanings
-from events.reading.places import place
-from events.reading.rejections import Rejections
-from events.reading.scan import Scan, readings_of
-from events.reading.text import text
-from events.reading.times import Clock, read_epoch
+from events.parsing.formats import TimeFormats
+from events.parsing.json import read_json
+from events.parsing.lists import JsonObject, child, objects
+from events.parsing.meanings import by_code, meanings
+from events.parsing.places import place
+from events.parsing.rejections import Rejections
+from events.parsing.scan import Scan, readings_of
+from events.parsing.text import text
+from events.parsing.times import Clock, read_epoch
 from events.vocabulary import TzSource
 
 CODES: Final = meanings("spring_codes.csv")

@@ -13,15 +13,15 @@ from lxml.etree import _Element
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
 from events.event import Normalized, Raw, Reading
-from events.reading.enrichment import with_signer
-from events.reading.formats import TimeFormats
-from events.reading.meanings import UNMAPPED, Meaning, meanings
-from events.reading.places import place
-from events.reading.rejections import Rejections
-from events.reading.scan import Scan, readings_of
-from events.reading.text import signer
-from events.reading.times import Clock
-from events.reading.xml import body_of, read_xml, texts
+from events.parsing.enrichment import with_signer
+from events.parsing.formats import TimeFormats
+from events.parsing.meanings import UNMAPPED, Meaning, meanings
+from events.parsing.places import place
+from events.parsing.rejections import Rejections
+from events.parsing.scan import Scan, readings_of
+from events.parsing.text import signer
+from events.parsing.times import Clock
+from events.parsing.xml import body_of, read_xml, texts
 
 CODES: Final = meanings("tnt_codes.csv")
 """(level, code): `status`, or the `summary` of a consignment."""

@@ -6,9 +6,9 @@ from typing import Final
 
 from events.carriers.ups_codes import meaning
 from events.event import Moment, Place, Raw, Reading, value
-from events.reading.formats import TimeFormats
-from events.reading.text import signer
-from events.reading.times import Clock
+from events.parsing.formats import TimeFormats
+from events.parsing.text import signer
+from events.parsing.times import Clock
 from events.vocabulary import Kind, Status
 
 CLOCK: Final = Clock(formats=TimeFormats("%Y%m%d %H%M%S", "%Y%m%d %H:%M:%S", "%Y%m%d %H%M", "%Y%m%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d"))

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Final
 
 from events.event import Raw
-from events.reading.meanings import UNMAPPED, Meaning, meanings
+from events.parsing.meanings import UNMAPPED, Meaning, meanings
 from events.vocabulary import Kind, Status
 
 _BY_TYPE: Final = {

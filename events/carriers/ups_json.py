@@ -6,11 +6,11 @@ from typing import Final
 from events.carriers.ups_activity import PLACEHOLDERS, Activity, iso_date, read_activity
 from events.errors import Cause, UnreadableMessageError
 from events.event import NOWHERE, Normalized, Place, Reading
-from events.reading.enrichment import with_estimate, with_signer
-from events.reading.lists import JsonObject, as_list, child, objects
-from events.reading.places import place
-from events.reading.rejections import Rejections
-from events.reading.text import signer, text, text_unless
+from events.parsing.enrichment import with_estimate, with_signer
+from events.parsing.lists import JsonObject, as_list, child, objects
+from events.parsing.places import place
+from events.parsing.rejections import Rejections
+from events.parsing.text import signer, text, text_unless
 
 _ALERT_KEYS: Final = frozenset({"activityStatus", "localActivityDate", "activityLocation"})
 _ERROR_KEYS: Final = frozenset({"response", "errors", "Fault", "fault", "Error"})

@@ -7,10 +7,10 @@ from lxml import etree
 from events.carriers.ups_activity import Activity, iso_date, read_activity
 from events.errors import Cause, UnreadableMessageError
 from events.event import Normalized, Place, Reading
-from events.reading.enrichment import with_estimate
-from events.reading.places import place
-from events.reading.rejections import Rejections
-from events.reading.xml import Document, body_of, elements, text_at
+from events.parsing.enrichment import with_estimate
+from events.parsing.places import place
+from events.parsing.rejections import Rejections
+from events.parsing.xml import Document, body_of, elements, text_at
 
 
 def read_xml_message(document: Document, received_at: datetime) -> Normalized:

@@ -14,17 +14,17 @@ from lxml.etree import _Element
 from events.carriers.carrier import Carrier, Hmac, UrlToken
 from events.errors import Cause, UnreadableMessageError
 from events.event import Moment, Normalized, Place, Raw, Reading
-from events.reading.enrichment import estimate, with_estimate
-from events.reading.formats import TimeFormats
-from events.reading.json import read_json
-from events.reading.lists import JsonObject, as_list, objects
-from events.reading.meanings import UNMAPPED, Meaning, meanings
-from events.reading.places import place
-from events.reading.rejections import Rejections
-from events.reading.scan import Scan, readings_of
-from events.reading.text import text, text_unless, without_markup
-from events.reading.times import Clock
-from events.reading.xml import Document, body_of, is_xml, read_xml, text_at, texts
+from events.parsing.enrichment import estimate, with_estimate
+from events.parsing.formats import TimeFormats
+from events.parsing.json import read_json
+from events.parsing.lists import JsonObject, as_list, objects
+from events.parsing.meanings import UNMAPPED, Meaning, meanings
+from events.parsing.places import place
+from events.parsing.rejections import Rejections
+from events.parsing.scan import Scan, readings_of
+from events.parsing.text import text, text_unless, without_markup
+from events.parsing.times import Clock
+from events.parsing.xml import Document, body_of, is_xml, read_xml, text_at, texts
 
 CODES: Final = meanings("usps_codes.csv")
 """(code, text): text alone where the format has no codes; both where one code means several things; in lower case."""

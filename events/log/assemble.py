@@ -10,11 +10,11 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
+from events.crypto.keyring import part_context
+from events.crypto.sealing import SealingKey, commitment, salted
 from events.entry import Leaf, conflict_document, event_document, leaf, part_bytes
 from events.event import Event, value
-from events.keyring import part_context
 from events.log.proposal import Conflict, Proposal
-from events.sealing import SealingKey, commitment, salted
 
 _TICK: Final = timedelta(microseconds=1)
 

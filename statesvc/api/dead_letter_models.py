@@ -7,11 +7,11 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validato
 
 from events.errors import Cause
 from statesvc.api.parameters import Instant, Name
-from statesvc.dead_letters.letter import DeadLetterKind, Way
-from statesvc.dead_letters.listing import NEWEST
-from statesvc.dead_letters.obstacle import Obstacle
-from statesvc.dead_letters.replay import Verdict
 from statesvc.http.paging import PageParameters
+from statesvc.repair.dead_letters.dead_letter import DeadLetterKind, Way
+from statesvc.repair.dead_letters.listing import NEWEST
+from statesvc.repair.dead_letters.obstacle import Obstacle
+from statesvc.repair.dead_letters.put_back import Verdict
 
 REPLAY_LIMIT_MAX = 500
 Why = Annotated[str, Field(max_length=1000, pattern=r"^[^\x00]*$", description="Stands in the log for ever: nothing personal.")]

@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 from aiohttp import web
 
 from events.carriers.carrier import Carrier
-from events.keyring import Keyring
+from events.crypto.keyring import Keyring
 from statesvc.api.dead_letter_models import (
     DeadLetter,
     DeadLetterParameters,
@@ -20,21 +20,22 @@ from statesvc.api.dead_letter_models import (
     ReplayMany,
     ReplayOne,
 )
-from statesvc.api.rollouts import Wakes
-from statesvc.dead_letters.call import Done, replay_one, replay_page
-from statesvc.dead_letters.discard import discard
-from statesvc.dead_letters.letter import Filter, Way
-from statesvc.dead_letters.listing import NEWEST, show_dead_letter
-from statesvc.dead_letters.obstacle import SENTENCES, Obstacle
-from statesvc.dead_letters.plan import Line
-from statesvc.dead_letters.replay import Order, horizon, next_letters, plan
-from statesvc.dead_letters.rereader import Rereader
-from statesvc.http.answer import answer
-from statesvc.http.keys import Connections, caller_of
+from statesvc.api.rollout_calls import Wakes
+from statesvc.database.pool import Connections
+from statesvc.http.api_keys import caller_of
 from statesvc.http.operation import Route, body, operation, parameters
 from statesvc.http.paging import decode_cursor, encode_cursor
 from statesvc.http.problem import Code, Problem
-from statesvc.renormalize.code import FIRST
+from statesvc.http.response import answer
+from statesvc.repair.dead_letters.bounded_replay import Done, replay_one, replay_page
+from statesvc.repair.dead_letters.dead_letter import Filter, Way
+from statesvc.repair.dead_letters.discard import discard
+from statesvc.repair.dead_letters.listing import NEWEST, show_dead_letter
+from statesvc.repair.dead_letters.obstacle import SENTENCES, Obstacle
+from statesvc.repair.dead_letters.put_back import Order, horizon, next_letters, plan
+from statesvc.repair.dead_letters.replay_plan import Line
+from statesvc.repair.dead_letters.rereader import Rereader
+from statesvc.repair.renormalize.late_code import FIRST
 
 REPLAY_SECONDS = 30.0
 _CODE_LETTERS_MAX = 100

@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
-from statesvc.bodies.find import Place
+from statesvc.bodies.find_bodies import Place
 
 Personal = Annotated[str | None, Field(description="Only with scope `pii`; null where the shipment was erased.")]
 Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]

@@ -5,9 +5,9 @@ from typing import Any, Final
 from aiohttp import web
 from psycopg import AsyncConnection
 
-from events.log.actions import record_action
-from statesvc.api.read.shipment import Shipment
-from statesvc.http.keys import caller_of
+from statesvc.http.api_keys import caller_of
+from statesvc.log.actions import record_action
+from statesvc.shipments.find import Shipment
 
 _RECORDED: Final = web.RequestKey("personal_reading_recorded", bool)
 

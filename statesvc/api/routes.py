@@ -4,26 +4,24 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from events.carriers import CARRIERS
-from events.keyring import Keyring
-from statesvc.api import (
-    allotments,
-    dead_letter_replay,
-    dead_letters,
-    erasure,
-    evidence,
-    legal_holds,
-    log,
-    messages,
-    notices,
-    queue,
-    rollouts,
-    shipments,
-    workers,
-)
-from statesvc.api.rollouts import Wakes
-from statesvc.http.keys import Connections
+from events.crypto.keyring import Keyring
+from statesvc.api import allotment_calls as allotments
+from statesvc.api import dead_letter_calls as dead_letters
+from statesvc.api import dead_letter_replay
+from statesvc.api import erasure_calls as erasure
+from statesvc.api import evidence_calls as evidence
+from statesvc.api import legal_hold_calls as legal_holds
+from statesvc.api import log_calls as log
+from statesvc.api import message_calls as messages
+from statesvc.api import notice_calls as notices
+from statesvc.api import queue_calls as queue
+from statesvc.api import rollout_calls as rollouts
+from statesvc.api import shipment_calls as shipments
+from statesvc.api import worker_calls as workers
+from statesvc.api.rollout_calls import Wakes
+from statesvc.database.pool import Connections
 from statesvc.http.operation import Route
-from statesvc.log_archive.reading import LogArchive
+from statesvc.log.archive.log_archive import LogArchive
 
 
 def routes(*, pool: Connections, keyring: Keyring, waker: Wakes, archive: Path | None, backup_days: int) -> Sequence[Route]:

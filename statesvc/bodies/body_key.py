@@ -7,8 +7,8 @@ their order, the last one outermost: where any of them was erased, nothing opens
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from events.keyring import Keyring, body_context
-from events.sealing import SealError, SealingKey, commitment
+from events.crypto.keyring import Keyring, body_context
+from events.crypto.sealing import SealError, SealingKey, commitment
 
 
 def unwrap_body_key(

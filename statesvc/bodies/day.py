@@ -9,12 +9,12 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import class_row
 
-from events.keyring import Keyring
-from events.log.store import look_at_streams
-from events.sealing import SealingKey
-from events.sql.queries import queries
+from events.crypto.keyring import Keyring
+from events.crypto.sealing import SealingKey
 from statesvc.bodies.archive_file import Record
 from statesvc.bodies.body_key import unwrap_body_key
+from statesvc.database.queries import queries
+from statesvc.log.event_store import look_at_streams
 
 _SQL = queries("statesvc.bodies", "day")
 

@@ -7,20 +7,20 @@ from pathlib import Path
 
 from psycopg import AsyncConnection
 
-from statesvc.bodies.check import fault_of
-from statesvc.bodies.folder import archive_folder
-from statesvc.bodies.ledger import Archive, archives, note_checked, try_lead
-from statesvc.bodies.round import Archiving, Outcome, archive_round
-from statesvc.cli import log_archive
+from statesvc.bodies.archive_check import fault_of
+from statesvc.bodies.day_ledger import Archive, archives, note_checked, try_lead
+from statesvc.bodies.day_pass import Archiving, Outcome, archive_round
+from statesvc.cli import archive_log as log_archive
+from statesvc.cli.command_error import CommandError
 from statesvc.cli.output import write_json, write_line, write_table
 from statesvc.cli.progress import show_progress
-from statesvc.cli.refusal import CommandError
 from statesvc.cli.session import connect, running_database, service_connection
-from statesvc.keys import load_keyring
-from statesvc.log_archive.ledger import months
-from statesvc.log_archive.look import file_faults
+from statesvc.database.keyring_store import load_keyring
+from statesvc.log.archive.file_check import file_faults
+from statesvc.log.archive.folder import archive_folder
+from statesvc.log.archive.month_ledger import months
 from statesvc.roles.master_key import open_master_keys
-from statesvc.settings import Settings, load_settings
+from statesvc.settings.service_settings import Settings, load_settings
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

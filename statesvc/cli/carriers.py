@@ -20,19 +20,19 @@ from events.carriers.carrier import (
     TimestampedHmac,
     UrlToken,
 )
-from events.reading.meanings import Meaning
+from events.parsing.meanings import Meaning
 from events.vocabulary import Kind, Reason, Status
-from statesvc.cli import allotments
+from statesvc.cli import allot as allotments
+from statesvc.cli.command_error import CommandError
 from statesvc.cli.operator import actor
 from statesvc.cli.output import write_json, write_line, write_table
-from statesvc.cli.refusal import CommandError
 from statesvc.cli.session import service_connection
-from statesvc.dead_letters.letter import Filter
-from statesvc.dead_letters.listing import NEWEST, list_dead_letters, show_dead_letter
 from statesvc.inbox.allotment import Allotment
-from statesvc.rollouts.categories import COUNT_MAX, codes_by_category
-from statesvc.rollouts.mapping import Code, Mapping, add_mapping, standing_mappings
-from statesvc.settings import Settings, load_settings
+from statesvc.inbox.rollouts.category_readings import COUNT_MAX, codes_by_category
+from statesvc.inbox.rollouts.code_mapping import Code, Mapping, add_mapping, standing_mappings
+from statesvc.repair.dead_letters.dead_letter import Filter
+from statesvc.repair.dead_letters.listing import NEWEST, list_dead_letters, show_dead_letter
+from statesvc.settings.service_settings import Settings, load_settings
 
 PAGE = 200
 _EXAMPLES_SHOWN: Final = 2

@@ -4,16 +4,16 @@ import argparse
 import asyncio
 
 from events.carriers import CARRIERS
-from statesvc.bodies.folder import archive_folder
+from statesvc.cli.command_error import CommandError
 from statesvc.cli.operator import actor
 from statesvc.cli.output import write_json, write_line
-from statesvc.cli.refusal import CommandError
 from statesvc.cli.session import service_connection
-from statesvc.erasure.erase import Erased, Erasure, erase
-from statesvc.erasure.letters import Search, Silenced, silence_some
-from statesvc.keys import load_keyring
+from statesvc.database.keyring_store import load_keyring
+from statesvc.log.archive.folder import archive_folder
+from statesvc.repair.erasure.erase_dead_letters import Search, Silenced, silence_some
+from statesvc.repair.erasure.erase_shipment import Erased, Erasure, erase
 from statesvc.roles.master_key import open_master_keys
-from statesvc.settings import load_settings
+from statesvc.settings.service_settings import load_settings
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -9,20 +9,20 @@ import orjson
 
 from events.carriers import CARRIERS
 from events.identity import normalize_number
-from events.log.actions import record_action
-from statesvc.bodies.folder import archive_folder
+from statesvc.cli.command_error import CommandError
 from statesvc.cli.operator import actor
 from statesvc.cli.output import write_line
-from statesvc.cli.refusal import CommandError
 from statesvc.cli.session import service_connection
+from statesvc.database.keyring_store import load_keyring
 from statesvc.evidence.gather import Wanted, gather
-from statesvc.evidence.page import page
-from statesvc.evidence.story import story_of
-from statesvc.keys import load_keyring
+from statesvc.evidence.html_page import page
+from statesvc.evidence.narrative import story_of
+from statesvc.log.actions import record_action
+from statesvc.log.archive.folder import archive_folder
+from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.snapshot import take_snapshot
-from statesvc.log_archive.reading import LogArchive
 from statesvc.roles.master_key import open_master_keys
-from statesvc.settings import load_settings
+from statesvc.settings.service_settings import load_settings
 
 _KINDS = (".json", ".html", ".pdf")
 
@@ -55,7 +55,7 @@ def _printed(bundle: dict[str, Any], kind: str) -> bytes:
         return orjson.dumps(bundle, option=orjson.OPT_INDENT_2)
     if kind == ".html":
         return page(story_of(bundle))
-    from statesvc.evidence.paper import paper  # noqa: PLC0415 - loads fonts and pictures, which only this needs
+    from statesvc.evidence.pdf import paper  # noqa: PLC0415 - loads fonts and pictures, which only this needs
 
     return paper(story_of(bundle))
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import psycopg
 from pydantic import ValidationError
 
-from statesvc.cli.refusal import CommandError
-from statesvc.database.errors import Failure, failure
+from statesvc.cli.command_error import CommandError
+from statesvc.database.sql_errors import Failure, failure
 
 
 @dataclass(frozen=True, slots=True)

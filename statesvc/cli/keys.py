@@ -5,18 +5,18 @@ import asyncio
 from dataclasses import asdict
 
 from statesvc.cli import log_keys
+from statesvc.cli.command_error import CommandError
 from statesvc.cli.operator import actor
 from statesvc.cli.output import write_json, write_line, write_table
 from statesvc.cli.progress import show_progress
-from statesvc.cli.refusal import CommandError
 from statesvc.cli.session import connect, running_database, service_connection
+from statesvc.database.keyring_store import load_keyring
 from statesvc.http.key_store import create_key, list_keys, revoke_key
 from statesvc.http.scope import Scope
-from statesvc.key_rotation.root_key import rewrap_root_key
-from statesvc.key_rotation.rotate import rotate
-from statesvc.keys import load_keyring
+from statesvc.repair.key_rotation.rewrap_root_key import rewrap_root_key
+from statesvc.repair.key_rotation.rotate_master_key import rotate
 from statesvc.roles.master_key import key_sources, open_sources
-from statesvc.settings import load_settings
+from statesvc.settings.service_settings import load_settings
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

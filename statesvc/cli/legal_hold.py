@@ -8,12 +8,12 @@ from typing import Any, Final
 from psycopg import AsyncConnection
 
 from events.carriers import CARRIERS
+from statesvc.bodies.legal_holds import Refusal, list_holds, place_hold, release_hold
+from statesvc.cli.command_error import CommandError
 from statesvc.cli.operator import actor
 from statesvc.cli.output import write_json, write_line, write_table
-from statesvc.cli.refusal import CommandError
 from statesvc.cli.session import service_connection
-from statesvc.legal_holds.store import Refusal, list_holds, place_hold, release_hold
-from statesvc.settings import load_settings
+from statesvc.settings.service_settings import load_settings
 
 LISTED_MAX: Final = 1000
 

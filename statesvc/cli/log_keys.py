@@ -5,13 +5,13 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
+from statesvc.cli.command_error import CommandError
 from statesvc.cli.operator import actor
 from statesvc.cli.output import write_json, write_line, write_table
-from statesvc.cli.refusal import CommandError
 from statesvc.cli.session import service_connection
 from statesvc.log.signing_keys import read_keys, retire, rotate
 from statesvc.roles.master_key import open_master_keys
-from statesvc.settings import load_settings
+from statesvc.settings.service_settings import load_settings
 
 ACTIONS = ("log", "rotate-log", "retire-log")
 

@@ -5,9 +5,9 @@ import asyncio
 
 from statesvc.cli.output import write_line
 from statesvc.cli.session import running_database
-from statesvc.database.guard import guard_script
-from statesvc.database.migrate import migrate
-from statesvc.settings import load_settings
+from statesvc.database.log_guard import guard_script
+from statesvc.database.migrator import migrate
+from statesvc.settings.service_settings import load_settings
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -17,7 +17,7 @@ from events.carriers import CARRIERS
 from events.errors import UnreadableMessageError
 from events.event import Event
 from events.identity import identify
-from statesvc.cli.refusal import CommandError
+from statesvc.cli.command_error import CommandError
 
 _KEY: Final = b"statesvc normalize"
 

@@ -2,9 +2,9 @@
 
 import argparse
 
-from statesvc.roles.foundation import Launch
 from statesvc.roles.launch import run_role
-from statesvc.settings import load_settings
+from statesvc.roles.runtime import Launch
+from statesvc.settings.service_settings import load_settings
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

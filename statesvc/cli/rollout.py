@@ -12,17 +12,17 @@ from typing import Any, Final
 from psycopg import AsyncConnection
 
 from events.carriers import CARRIERS
-from events.sql.queries import queries
+from statesvc.cli.command_error import CommandError
 from statesvc.cli.operator import actor
 from statesvc.cli.output import write_json, write_line, write_table
-from statesvc.cli.refusal import CommandError
 from statesvc.cli.session import service_connection
-from statesvc.rollouts.dial import ALL, Dial, Guard, Rollout, list_rollouts, refusals, rollout_of, set_dial, set_hold
-from statesvc.rollouts.evidence import StoredDifference, Totals, list_differences, totals_of
-from statesvc.settings import load_settings
-from statesvc.wakeup.channels import INBOX
+from statesvc.database.queries import queries
+from statesvc.database.wakeups.channels import INBOX
+from statesvc.inbox.rollouts.dial import ALL, Dial, Guard, Rollout, list_rollouts, refusals, rollout_of, set_dial, set_hold
+from statesvc.inbox.rollouts.trials import StoredDifference, Totals, list_differences, totals_of
+from statesvc.settings.service_settings import load_settings
 
-_WAKEUP = queries("statesvc.wakeup", "wakeup")
+_WAKEUP = queries("statesvc.database.wakeups", "wakeup")
 _NEWEST: Final = 2**63 - 1
 DIFFS_SHOWN: Final = 20
 

@@ -7,18 +7,18 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
-from statesvc.cli.refusal import CommandError
+from statesvc.cli.command_error import CommandError
 from statesvc.database.dsns import Dsns
 from statesvc.database.embedded import EmbeddedServer, attach
-from statesvc.database.migrate import migrate, read_ledger
-from statesvc.database.migrations import compare, read_migrations
+from statesvc.database.migration_files import compare, read_migrations
+from statesvc.database.migrator import migrate, read_ledger
 from statesvc.database.pool import CONNECT_TIMEOUT_SECONDS, KEEPALIVE
+from statesvc.database.wakeups.channels import LOG
+from statesvc.database.wakeups.waker import notify
 from statesvc.roles.master_key import ensure_master_key
-from statesvc.settings import Settings
-from statesvc.telemetry.format import log_format
+from statesvc.settings.service_settings import Settings
+from statesvc.telemetry.log_format import log_format
 from statesvc.telemetry.logs import configure_logging
-from statesvc.wakeup.channels import LOG
-from statesvc.wakeup.waker import notify
 
 
 @asynccontextmanager

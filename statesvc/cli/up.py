@@ -3,13 +3,13 @@
 import argparse
 import asyncio
 
-from statesvc.cli.refusal import CommandError
+from statesvc.cli.command_error import CommandError
 from statesvc.cli.role import add_address
-from statesvc.settings import load_settings
-from statesvc.supervisor.plan import ROLES, Plan
-from statesvc.supervisor.ports import PortTakenError, choose
-from statesvc.supervisor.up import up
-from statesvc.telemetry.format import log_format
+from statesvc.roles.supervisor.child_plan import ROLES, Plan
+from statesvc.roles.supervisor.ports import PortTakenError, choose
+from statesvc.roles.supervisor.supervise import up
+from statesvc.settings.service_settings import load_settings
+from statesvc.telemetry.log_format import log_format
 from statesvc.telemetry.logs import configure_logging
 
 DEMO_RATE = 20.0

@@ -11,20 +11,20 @@ from dataclasses import asdict
 from pathlib import Path
 
 from events.checkpoint import NoteError, VerifierKey
-from events.sql.queries import queries
-from statesvc.bodies.folder import archive_folder
+from statesvc.cli.command_error import CommandError
 from statesvc.cli.output import write_json, write_line
 from statesvc.cli.progress import show_progress
-from statesvc.cli.refusal import CommandError
 from statesvc.cli.session import connect, running_database
 from statesvc.database.dsns import Dsns
-from statesvc.evidence.check import check
-from statesvc.keys import MasterKeyError
-from statesvc.log.stamp import StampError, Trust
+from statesvc.database.keyring_store import MasterKeyError
+from statesvc.database.queries import queries
+from statesvc.evidence.check_bundle import check
+from statesvc.log.archive.folder import archive_folder
+from statesvc.log.timestamp import StampError, Trust
+from statesvc.log.verify.verify_log import Order, Report, Verification
+from statesvc.log.verify.worker_pool import Access
 from statesvc.roles.master_key import open_master_keys
-from statesvc.settings import Settings, load_settings
-from statesvc.verification.processes import Access
-from statesvc.verification.run import Order, Report, Verification
+from statesvc.settings.service_settings import Settings, load_settings
 
 _SQL = queries("statesvc.cli", "verify")
 _PATH_MAX = 255

@@ -6,8 +6,8 @@ from dataclasses import asdict
 
 from statesvc.cli.output import write_json, write_line, write_table
 from statesvc.cli.session import service_connection
-from statesvc.presence.listing import list_workers, rescues_last_hour
-from statesvc.settings import load_settings
+from statesvc.operations.worker_list import list_workers, rescues_last_hour
+from statesvc.settings.service_settings import load_settings
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Self
 
-from statesvc.settings import DatabaseSettings
+from statesvc.settings.service_settings import DatabaseSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,8 @@ from typing import Any, LiteralString
 
 from psycopg import AsyncConnection
 
-from events.sql.queries import queries
-from statesvc.database.migrations import FunctionFile
+from statesvc.database.migration_files import FunctionFile
+from statesvc.database.queries import queries
 
 _SQL = queries("statesvc.database", "migrate")
 

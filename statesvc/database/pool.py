@@ -6,16 +6,17 @@ session, or behind a pooler in transaction mode sent with each transaction (`poo
 
 import select
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import psycopg
 from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool
 
-from events.sql.queries import queries
 from statesvc.database.pooled import PooledConnection, PooledCursor
+from statesvc.database.queries import queries
 
 KEEPALIVE: Final[Mapping[str, Any]] = MappingProxyType(
     {"keepalives": 1, "keepalives_idle": 5, "keepalives_interval": 3, "keepalives_count": 3, "tcp_user_timeout": 15_000}
@@ -108,3 +109,10 @@ async def check_idle(connection: AsyncConnection[Any]) -> None:
     poll.register(connection.fileno(), select.POLLIN)
     if poll.poll(0):
         await AsyncConnectionPool.check_connection(connection)
+
+
+class Connections(Protocol):
+    """What of a psycopg pool is needed."""
+
+    def connection(self) -> AbstractAsyncContextManager[AsyncConnection[Any]]:
+        """A connection for a while."""

@@ -13,7 +13,7 @@ from psycopg import AsyncConnection, AsyncCursor, AsyncTransaction
 from psycopg.pq import TransactionStatus
 from psycopg.sql import SQL, Composed, Literal
 
-from events.sql.queries import queries
+from statesvc.database.queries import queries
 
 _SQL = queries("statesvc.database", "pool")
 

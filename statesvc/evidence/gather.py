@@ -11,24 +11,24 @@ from uuid import UUID
 import orjson
 from psycopg import AsyncConnection
 
-from events.keyring import Keyring, attempt_context, part_context
-from events.log.store import look_at_streams
-from events.sealing import SealError, SealingKey
-from events.sql.arrays import timestamps, uuids
-from events.sql.queries import queries
-from statesvc.api.read.horizon import Horizon
-from statesvc.api.read.past import find_shipment_at
-from statesvc.api.read.personal import Opener
-from statesvc.api.read.shipment import Found, OtherDiscriminators, Shipment, shipment_json
+from events.crypto.keyring import Keyring, attempt_context, part_context
+from events.crypto.sealing import SealError, SealingKey
 from statesvc.bodies.body_key import open_committed, unwrap_body_key
-from statesvc.bodies.find import ArchiveUnavailableError, find_bodies
+from statesvc.bodies.find_bodies import ArchiveUnavailableError, find_bodies
+from statesvc.database.arrays import timestamps, uuids
+from statesvc.database.queries import queries
 from statesvc.evidence.bundle import FORMAT, sealed
 from statesvc.evidence.disclosure import ERASED, NONE, OPENED, SHARED, UNAVAILABLE, WITHHELD
-from statesvc.evidence.sent import Reader, read_sent
+from statesvc.evidence.notifications import Reader, read_sent
 from statesvc.log.checkpoints import Head, latest_head
+from statesvc.log.event_store import look_at_streams
 from statesvc.log.proofs import inclusion_paths, prove_consistency
 from statesvc.log.signing_keys import open_signers, read_keys
-from statesvc.log.stamps import vouching_stamp
+from statesvc.log.timestamp_store import vouching_stamp
+from statesvc.shipments.as_of import find_shipment_at
+from statesvc.shipments.find import Found, OtherDiscriminators, Shipment, shipment_json
+from statesvc.shipments.horizon import Horizon
+from statesvc.shipments.personal import Opener
 
 _SQL = queries("statesvc.evidence", "evidence")
 Connection = AsyncConnection[Any]

@@ -9,11 +9,11 @@ import orjson
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from statesvc.http.guard import guarded, problems
-from statesvc.http.keys import Keys
+from statesvc.background.waiting import set_within
+from statesvc.http.api_keys import Keys
+from statesvc.http.middleware import guarded, problems
 from statesvc.http.openapi import build_document
 from statesvc.http.operation import Route, operation
-from statesvc.waiting import set_within
 
 BODY_BYTES_MAX: Final = 1024 * 1024
 LINGERING_SECONDS: Final = 2.0

@@ -15,11 +15,11 @@ from typing import Final
 import psycopg
 from aiohttp import web
 
-from events.sql.queries import queries
-from statesvc.http.answer import answer
-from statesvc.http.keys import Connections
+from statesvc.database.pool import Connections
+from statesvc.database.queries import queries
 from statesvc.http.operation import Route, operation
 from statesvc.http.problem import Code, Problem
+from statesvc.http.response import answer
 
 _SQL: Final = queries("statesvc.http", "health")
 _MIGRATION: Final = re.compile(r"(\d{4})_\w+\.sql")

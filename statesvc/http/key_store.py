@@ -14,11 +14,11 @@ from typing import Any, Final
 
 from psycopg import AsyncConnection
 
-from events.log.actions import record_action
-from events.sql.queries import queries
+from statesvc.database.queries import queries
 from statesvc.http.scope import Scope
+from statesvc.log.actions import record_action
 
-SQL: Final = queries("statesvc.http", "keys")
+SQL: Final = queries("statesvc.http", "key_store")
 _KEY: Final = re.compile(r"ss_([0-9a-f]{12})_[A-Za-z0-9_-]{43}")
 
 

@@ -7,8 +7,8 @@ from typing import Any, Final
 from psycopg import AsyncConnection
 from psycopg.rows import class_row
 
-from events.log.actions import record_action
-from events.sql.queries import queries
+from statesvc.database.queries import queries
+from statesvc.log.actions import record_action
 
 _SQL = queries("statesvc.inbox", "allotment")
 
@@ -45,7 +45,7 @@ async def allotment_of(connection: AsyncConnection[Any], carrier_id: str) -> All
 async def allot(
     connection: AsyncConnection[Any], carrier_id: str, *, weight: float, in_flight_max: int | None, why: str, actor: str
 ) -> None:
-    """In effect at the next claim. The caller then wakes `statesvc.wakeup.channels.INBOX`: there may be room for more."""
+    """In effect at the next claim. The caller then wakes `statesvc.database.wakeups.channels.INBOX`: there may be room for more."""
     async with connection.transaction():
         await connection.execute(
             _SQL["allot"],

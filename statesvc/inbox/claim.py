@@ -10,11 +10,11 @@ from psycopg import AsyncConnection
 
 from events.errors import Cause
 from events.event import value
-from events.sql.arrays import Columns, bools, byteas, encoded, ints, texts, uuids
-from events.sql.pending import Pending, columns, send
-from events.sql.queries import queries
+from statesvc.database.arrays import Columns, bools, byteas, encoded, ints, texts, uuids
+from statesvc.database.pending import Pending, columns, send
+from statesvc.database.queries import queries
 
-SQL = queries("statesvc.inbox", "inbox")
+SQL = queries("statesvc.inbox", "claim")
 _CARRIER_ID: Final = 1
 _SETTLEMENTS: Final[Columns] = {
     "message_ids": uuids,

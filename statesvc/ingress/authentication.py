@@ -33,7 +33,7 @@ from events.carriers.carrier import (
     TimestampedHmac,
     UrlToken,
 )
-from statesvc.ingress.members import members_as_sent
+from statesvc.ingress.body_members import members_as_sent
 from statesvc.ingress.token import is_live
 
 Strings = Mapping[str, str]

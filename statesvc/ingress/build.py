@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from events.carriers.carrier import Carrier
-from events.keyring import Keyring
+from events.crypto.keyring import Keyring
 from statesvc.database.pool import Pool
-from statesvc.http.keys import Keys
+from statesvc.http.api_keys import Keys
 from statesvc.http.operation import Route
 from statesvc.ingress.bounds import DiskRoom, MemoryBound
-from statesvc.ingress.door import build_doors
+from statesvc.ingress.carrier_door import build_doors
 from statesvc.ingress.group_commit import GroupCommit, Wakes
 from statesvc.ingress.oauth import Tokens
 from statesvc.ingress.webhooks import Webhooks
-from statesvc.settings import Settings
+from statesvc.settings.service_settings import Settings
 from statesvc.telemetry.metrics import Telemetry
 
 

@@ -21,13 +21,13 @@ from typing import Final, Protocol
 import psycopg
 import structlog
 
-from statesvc.database.errors import Failure, failure
+from statesvc.bodies.sealed_message import SealedMessage
 from statesvc.database.pool import Pool
+from statesvc.database.sql_errors import Failure, failure
+from statesvc.database.wakeups.channels import INBOX
 from statesvc.ingress.bounds import MemoryBound
-from statesvc.ingress.breaker import Breaker
+from statesvc.ingress.database_breaker import Breaker
 from statesvc.ingress.put import Stored, flush, put
-from statesvc.ingress.sealed_message import SealedMessage
-from statesvc.wakeup.channels import INBOX
 
 _log = structlog.get_logger()
 

@@ -2,7 +2,7 @@
 
 A push waits for at most one fetch; a key that is not known is asked for at most once a minute, so that strangers cannot make us fetch.
 While the carrier's server is away the keys that we have go on for a day. The fetch follows no redirect, reads a bounded answer and
-connects to no address of a private network, like the notifier (`statesvc.notifier.addresses`).
+connects to no address of a private network, like the notifier (`statesvc.delivery.addresses`).
 """
 
 import asyncio
@@ -20,7 +20,7 @@ import structlog
 from aiohttp import ClientError, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey, RSAPublicNumbers
 
-from statesvc.notifier.addresses import Network, may_connect
+from statesvc.delivery.addresses import Network, may_connect
 
 FETCH_SECONDS: Final = 2.0
 """Below the 3 s at which the tightest carrier gives up."""

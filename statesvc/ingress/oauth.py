@@ -16,9 +16,9 @@ from aiohttp import hdrs, web
 
 from statesvc.http.operation import Route, operation
 from statesvc.http.problem import OK, Code, Problem
-from statesvc.ingress.body import check_head, read_body
 from statesvc.ingress.bounds import MemoryBound
-from statesvc.ingress.door import Door, Doors
+from statesvc.ingress.carrier_door import Door, Doors
+from statesvc.ingress.request_body import check_head, read_body
 from statesvc.ingress.token import TOKEN_SECONDS, issue
 
 BODY_BYTES_MAX: Final = 4096

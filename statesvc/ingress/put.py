@@ -11,8 +11,8 @@ from uuid import UUID
 
 from psycopg import AsyncConnection
 
-from events.sql.queries import queries
-from statesvc.ingress.sealed_message import SealedMessage
+from statesvc.bodies.sealed_message import SealedMessage
+from statesvc.database.queries import queries
 
 _SQL = queries("statesvc.ingress", "put")
 

@@ -11,17 +11,17 @@ from typing import Final, assert_never
 import orjson
 from aiohttp import hdrs, web
 
-from events.keyring import Keyring
-from statesvc.http.keys import Keys
+from events.crypto.keyring import Keyring
+from statesvc.bodies.sealed_message import seal_message
+from statesvc.http.api_keys import Keys
 from statesvc.http.operation import Route, operation
 from statesvc.http.problem import OK, Code, Problem
 from statesvc.http.scope import Scope
-from statesvc.ingress.body import check_head, read_body
 from statesvc.ingress.bounds import DiskRoom, MemoryBound
-from statesvc.ingress.door import Door, Doors
+from statesvc.ingress.carrier_door import Door, Doors
 from statesvc.ingress.group_commit import GroupCommit, Refusal
 from statesvc.ingress.put import Stored
-from statesvc.ingress.sealed_message import seal_message
+from statesvc.ingress.request_body import check_head, read_body
 from statesvc.telemetry.metrics import Telemetry
 
 MESSAGE_ID_HEADER: Final = "Statesvc-Message-Id"

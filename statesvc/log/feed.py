@@ -9,9 +9,9 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
-from events.sql.queries import queries
+from statesvc.database.queries import queries
+from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.checkpoints import latest_head
-from statesvc.log_archive.reading import LogArchive
 
 _SQL = queries("statesvc.log", "feed")
 

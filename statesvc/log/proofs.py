@@ -6,13 +6,13 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
-from events.sql.queries import queries
-from events.tree.kept import MissingHashError
-from events.tree.node import Range
-from events.tree.proof import consistency_ranges, inclusion_ranges
+from events.merkle.node import Range
+from events.merkle.proof import consistency_ranges, inclusion_ranges
+from events.merkle.retained_nodes import MissingHashError
+from statesvc.database.queries import queries
+from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.checkpoints import Head
-from statesvc.log.kept import range_roots
-from statesvc.log_archive.reading import LogArchive
+from statesvc.log.tree_nodes import range_roots
 
 _SQL = queries("statesvc.log", "proofs")
 

@@ -13,9 +13,9 @@ from typing import Any, Final
 from psycopg import AsyncConnection
 
 from events.checkpoint import NoteSigner, VerifierKey
-from events.log.actions import record_action
-from events.sealing import MasterKeys
-from events.sql.queries import queries
+from events.crypto.sealing import MasterKeys
+from statesvc.database.queries import queries
+from statesvc.log.actions import record_action
 from statesvc.log.checkpoints import SQL
 
 ROTATE: Final = "log_key.rotate"

@@ -10,9 +10,9 @@ from typing import Any
 import orjson
 from psycopg import AsyncConnection
 
-from events.sql.queries import queries
+from statesvc.database.queries import queries
+from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.feed import MissingEntryError
-from statesvc.log_archive.reading import LogArchive
 
 _SQL = queries("statesvc.log", "transitions")
 

@@ -4,26 +4,39 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from statesvc.notifier.answer import Answer
-from statesvc.notifier.body import body_of
-from statesvc.notifier.claim import Delivery
-from statesvc.notifier.evidence import Finished
-from statesvc.notifier.limiter.permits import Offer, Permits
-from statesvc.notifier.limiter.signal import pause_asked_for, signal_of
-from statesvc.notifier.limiter.subscription import End, Permit
-from statesvc.notifier.outcome import Outcome
-from statesvc.notifier.outgoing import Outgoing
-from statesvc.notifier.schedule import ATTEMPTS_MAX
-from statesvc.notifier.signing import signed_headers
-from statesvc.notifier.surroundings import Surroundings
-from statesvc.subscriptions.secret import live
+from statesvc.delivery.limiter.permits import Offer, Permits
+from statesvc.delivery.limiter.signal import pause_asked_for, signal_of
+from statesvc.delivery.limiter.subscription_limiter import End, Permit
+from statesvc.delivery.notification import body_of
+from statesvc.delivery.outcome import Outcome
+from statesvc.delivery.outgoing import Outgoing
+from statesvc.delivery.receiver_answer import Answer
+from statesvc.delivery.retry_schedule import ATTEMPTS_MAX
+from statesvc.delivery.signing import signed_headers
+from statesvc.notifier.claim_outbox import Delivery
+from statesvc.notifier.context import Surroundings
+from statesvc.subscriptions.signing_secret import live
 from statesvc.telemetry import names
 from statesvc.telemetry.names import Stage
 from statesvc.telemetry.tracing import span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """A delivery with what came of it.
+
+    No answer: it was not tried, because its attempts ended without a verdict too often, or it is `expired`, too old for its type.
+    """
+
+    delivery: Delivery
+    answer: Answer | None
+    started_at: datetime
+    body: bytes = field(repr=False)
+    expired: bool = False
 
 
 @dataclass(frozen=True, slots=True)

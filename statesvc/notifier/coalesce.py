@@ -15,16 +15,15 @@ from uuid import UUID
 import structlog
 from psycopg import AsyncConnection
 
-from events.keyring import Keyring
-from events.log.batch import tick
-from events.sql.pending import columns
-from events.sql.queries import queries
-from statesvc.notifier.answer import Answer
-from statesvc.notifier.body import Gap, body_of
-from statesvc.notifier.claim import Told, notification_of
-from statesvc.notifier.evidence import Attempt
-from statesvc.notifier.outcome import Outcome
-from statesvc.notifier.recording import record_attempts
+from events.crypto.keyring import Keyring
+from statesvc.database.pending import columns
+from statesvc.database.queries import queries
+from statesvc.delivery.attempt_entry import Attempt
+from statesvc.delivery.notification import Gap, QueuedNotification, body_of, notification_of
+from statesvc.delivery.outcome import Outcome
+from statesvc.delivery.receiver_answer import Answer
+from statesvc.log.batch_row import tick
+from statesvc.notifier.record_attempts import record_attempts
 
 WINDOW_ROWS: Final = 10_000
 WINDOWS_MAX: Final = 10
@@ -73,7 +72,7 @@ def collapses(waiting: Sequence[Waiting]) -> list[Collapse]:
     return found
 
 
-def gap_of(skipped: Sequence[Told]) -> Gap:
+def gap_of(skipped: Sequence[QueuedNotification]) -> Gap:
     """What a notification says of these: of what they stood for themselves, too."""
     inner = [one.notification.gap for one in skipped]
     return Gap(
@@ -146,29 +145,29 @@ class Coalescer:
             await connection.execute(_SQL["bring_forward"], {**of, "now": now, **_keys([collapse.last for collapse in found])})
         return len(skipped)
 
-    async def _read(self, connection: AsyncConnection[Any], subscription_id: UUID, rows: Sequence[Waiting]) -> list[Told]:
+    async def _read(self, connection: AsyncConnection[Any], subscription_id: UUID, rows: Sequence[Waiting]) -> list[QueuedNotification]:
         cursor = await connection.execute(_SQL["read_skipped"], {"subscription_id": subscription_id, **_keys(rows)}, binary=True)
         return [
-            Told(
+            QueuedNotification(
                 subscription_id=subscription_id,
                 shipment_id=row.shipment_id,
                 sequence=row.sequence,
                 attempts=row.attempts + 1,
-                notification=notification_of(row.sequence, told),
+                notification=notification_of(row.sequence, queued),
                 sealed_key=key,
             )
-            for row, (*told, key) in zip(rows, await cursor.fetchall(), strict=True)
+            for row, (*queued, key) in zip(rows, await cursor.fetchall(), strict=True)
         ]
 
 
-def _left_out(told: Told, now: datetime) -> Attempt:
+def _left_out(queued: QueuedNotification, now: datetime) -> Attempt:
     answer = Answer(outcome=Outcome.COALESCED, duration_seconds=0)
-    return Attempt(told=told, answer=answer, started_at=now, body=body_of(told.notification))
+    return Attempt(queued=queued, answer=answer, started_at=now, body=body_of(queued.notification))
 
 
 def _gap_row(last: Waiting, gap: Gap) -> tuple[UUID, int, int, int, int]:
     return last.shipment_id, last.sequence, gap.skipped, gap.from_sequence, gap.to_sequence
 
 
-def _keys(rows: Sequence[Waiting] | Sequence[Told]) -> dict[str, list[Any]]:
+def _keys(rows: Sequence[Waiting] | Sequence[QueuedNotification]) -> dict[str, list[Any]]:
     return columns([(one.shipment_id, one.sequence) for one in rows], ("shipment_ids", "sequences"))

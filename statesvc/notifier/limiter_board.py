@@ -10,16 +10,16 @@ import psycopg
 import structlog
 from psycopg import AsyncConnection
 
-from events.sql.pending import columns
-from events.sql.queries import queries
+from statesvc.background.waiting import set_within
+from statesvc.database.pending import columns
+from statesvc.database.queries import queries
+from statesvc.delivery.limiter.circuit_breaker import BreakerState
+from statesvc.delivery.limiter.permits import Permits
+from statesvc.delivery.limiter.subscription_limiter import LimiterState
 from statesvc.notifier.clock import DatabaseClock
-from statesvc.notifier.limiter.breaker import BreakerState
-from statesvc.notifier.limiter.permits import Permits
-from statesvc.notifier.limiter.subscription import LimiterState
-from statesvc.notifier.surroundings import Surroundings
+from statesvc.notifier.context import Surroundings
 from statesvc.telemetry import names
 from statesvc.telemetry.metrics import Values
-from statesvc.waiting import set_within
 
 PUBLISH_SECONDS: Final = 3.0
 REFRESH_SECONDS: Final = 60.0

@@ -13,12 +13,21 @@ from uuid import UUID
 from psycopg import AsyncConnection
 
 from events.entry import rfc3339
-from events.log.actions import Action, record_actions
-from events.sql.pending import Pending, columns, send
-from events.sql.queries import queries
-from statesvc.notices.store import Notice, NoticeKind, write_notices
-from statesvc.notifier.outcome import Outcome
-from statesvc.notifier.standing import DISABLE_AFTER, FAILURES_MIN, SPREAD_MIN, WARN_AFTER, Failing, Judgement, blames_receiver, judge
+from statesvc.database.pending import Pending, columns, send
+from statesvc.database.queries import queries
+from statesvc.delivery.outcome import Outcome
+from statesvc.log.actions import Action, record_actions
+from statesvc.notifier.failing_receiver import (
+    DISABLE_AFTER,
+    FAILURES_MIN,
+    SPREAD_MIN,
+    WARN_AFTER,
+    Failing,
+    Judgement,
+    blames_receiver,
+    judge,
+)
+from statesvc.operations.notices import Notice, NoticeKind, write_notices
 
 ACTOR: Final = "policy"
 GONE: Final = "the subscriber answered 410 Gone"

@@ -6,8 +6,8 @@ from typing import Final
 
 import structlog
 
-from statesvc.notices.store import Notice, NoticeKind
-from statesvc.notifier.evidence import Finished
+from statesvc.notifier.attempts import Finished
+from statesvc.operations.notices import Notice, NoticeKind
 from statesvc.telemetry.metrics import Telemetry
 
 _EVENTS: Final = {

@@ -13,20 +13,21 @@ from uuid import UUID
 
 from psycopg import AsyncConnection
 
+from events.crypto.keyring import Keyring
 from events.errors import Cause
-from events.keyring import Keyring
-from events.log.actions import append_actions
-from events.log.batch import write_batch
-from events.log.store import send_tick
-from events.sql.pending import columns, send
-from events.sql.queries import queries
-from statesvc.notices.store import Notice, write_notices
-from statesvc.notifier.claim import Delivery
-from statesvc.notifier.evidence import Attempt, Finished
-from statesvc.notifier.limiter.signal import pause_asked_for
-from statesvc.notifier.outcome import Done, GiveUp, TryAgain, Verdict, verdict_on
+from statesvc.database.pending import columns, send
+from statesvc.database.queries import queries
+from statesvc.delivery.attempt_entry import Attempt
+from statesvc.delivery.limiter.signal import pause_asked_for
+from statesvc.delivery.outcome import Done, GiveUp, TryAgain, Verdict, verdict_on
+from statesvc.log.actions import append_actions
+from statesvc.log.batch_row import write_batch
+from statesvc.log.event_store import send_tick
+from statesvc.notifier.attempts import Finished
+from statesvc.notifier.claim_outbox import Delivery
 from statesvc.notifier.policy import GONE, Disabled, Tally, disable, note
-from statesvc.notifier.recording import append_attempts
+from statesvc.notifier.record_attempts import append_attempts
+from statesvc.operations.notices import Notice, write_notices
 
 _SQL = queries("statesvc.notifier", "settle")
 _KEY_COLUMNS = ("subscription_ids", "shipment_ids", "sequences")
@@ -72,7 +73,7 @@ async def settle(
         held, (now, batch_id) = await asked_held.rows(), await asked_tick.rows()
         ours = [f for f in group if _key(f.delivery) in held]
         known = [f for f in group if not again or _key(f.delivery) in held]
-        made = [Attempt(told=f.delivery, answer=f.answer, started_at=f.started_at, body=f.body) for f in known if f.answer is not None]
+        made = [Attempt(queued=f.delivery, answer=f.answer, started_at=f.started_at, body=f.body) for f in known if f.answer is not None]
         leaf_hashes = await append_attempts(connection, keyring, made, batch_id=batch_id, now=now)
         concluded = _conclusion([(f, _verdict(f)) for f in ours])
         await _put_back(connection, concluded, now=now, worker=worker)

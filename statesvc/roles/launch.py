@@ -6,8 +6,8 @@ from typing import Any, assert_never
 
 import uvloop
 
-from statesvc.roles.foundation import Launch, Role, StoppedEarlyError
-from statesvc.telemetry.format import log_format
+from statesvc.roles.runtime import Launch, Role, StoppedEarlyError
+from statesvc.telemetry.log_format import log_format
 from statesvc.telemetry.logs import configure_logging
 
 
@@ -26,19 +26,19 @@ def _main_of(role: Role) -> Callable[[Launch], Coroutine[Any, Any, int]]:
     """Each role loads only what it needs."""
     match role:
         case "api":
-            from statesvc.roles import api  # noqa: PLC0415
+            from statesvc.roles import api_role as api  # noqa: PLC0415
 
             return api.run
         case "worker":
-            from statesvc.roles import worker  # noqa: PLC0415
+            from statesvc.roles import worker_role as worker  # noqa: PLC0415
 
             return worker.run
         case "notifier":
-            from statesvc.roles import notifier  # noqa: PLC0415
+            from statesvc.roles import notifier_role as notifier  # noqa: PLC0415
 
             return notifier.run
         case "sealer":
-            from statesvc.roles import sealer  # noqa: PLC0415
+            from statesvc.roles import sealer_role as sealer  # noqa: PLC0415
 
             return sealer.run
         case _:

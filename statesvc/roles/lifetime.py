@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import structlog
 
+from statesvc.background.waiting import set_within
 from statesvc.roles.signals import StopSignals
-from statesvc.waiting import set_within
 
 _COLLECTED_AFTER: Final = (10_000, 20, 20)
 

@@ -12,11 +12,11 @@ from typing import Any, Final
 
 from psycopg import AsyncConnection
 
-from events.sealing import MasterKeys
-from statesvc.keys import MasterKeyError, parse_master_keys
-from statesvc.kms.kms import Credentials, Kms, kms_at
-from statesvc.kms.root_key import load_root_key
-from statesvc.settings import Settings
+from events.crypto.sealing import MasterKeys
+from statesvc.database.keyring_store import MasterKeyError, parse_master_keys
+from statesvc.database.kms.kms import Credentials, Kms, kms_at
+from statesvc.database.kms.root_key import load_root_key
+from statesvc.settings.service_settings import Settings
 
 FILE: Final = "master.key"
 KEY_BYTES: Final = 32

@@ -7,13 +7,13 @@ from typing import Final
 import psycopg
 import structlog
 
-from statesvc.database.errors import failure
-from statesvc.http.keys import Connections
+from statesvc.background.waiting import set_within
+from statesvc.database.pool import Connections
+from statesvc.database.sql_errors import failure
 from statesvc.log.checkpoints import latest_head
-from statesvc.sealer.shelf import ContradictedError, Shelf, ShelfError
+from statesvc.sealer.checkpoint_store import ContradictedError, Shelf, ShelfError
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.telemetry.names import Attribute
-from statesvc.waiting import set_within
 
 _STANDBY_SECONDS: Final = 1.0
 _ANSWER_SECONDS: Final = 30.0

@@ -6,10 +6,10 @@ from typing import Any, Final
 
 from psycopg import AsyncConnection
 
-from events.sql.queries import queries
-from events.tree.frontier import Frontier
-from statesvc.log.kept import split_hashes
-from statesvc.sealer.refusal import RefusalError
+from events.merkle.compact_range import Frontier
+from statesvc.database.queries import queries
+from statesvc.log.tree_nodes import split_hashes
+from statesvc.sealer.sealer_refusal import RefusalError
 
 SQL = queries("statesvc.sealer", "seal")
 BATCHES_MAX: Final = 500

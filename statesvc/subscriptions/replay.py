@@ -16,10 +16,10 @@ from uuid import UUID
 from psycopg import AsyncConnection
 
 from events.entry import rfc3339
-from events.log.actions import record_action
-from events.sql.pending import columns
-from events.sql.queries import queries
-from statesvc.log_archive.reading import LogArchive
+from statesvc.database.pending import columns
+from statesvc.database.queries import queries
+from statesvc.log.actions import record_action
+from statesvc.log.archive.log_archive import LogArchive
 
 PAGE_ROWS: Final = 500
 WINDOW_ROWS: Final = 20_000

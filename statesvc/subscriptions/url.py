@@ -12,10 +12,10 @@ from typing import Final
 
 from yarl import URL
 
-from statesvc.notifier.addresses import Network, may_connect
-from statesvc.notifier.brokers.broker_url import UrlFlawError, split_login
-from statesvc.notifier.brokers.table import BY_SCHEME, Broker, ClientMissingError
-from statesvc.notifier.outgoing import Login
+from statesvc.delivery.addresses import Network, may_connect
+from statesvc.delivery.brokers.broker_url import UrlFlawError, split_login
+from statesvc.delivery.brokers.table import BY_SCHEME, Broker, ClientMissingError
+from statesvc.delivery.outgoing import Login
 
 URL_CHARS_MAX: Final = 2_000
 _RESOLVE_SECONDS: Final = 2.0

@@ -16,7 +16,7 @@ import orjson
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-from statesvc.database.errors import advice
+from statesvc.database.sql_errors import advice
 from statesvc.telemetry import redaction
 
 Format = Literal["json", "console"]

@@ -15,19 +15,19 @@ from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool
 
 from events.carriers.carrier import Carrier
+from events.crypto.keyring import Keyring
 from events.errors import Cause
-from events.keyring import Keyring
+from statesvc.append.failures import RETRIES_MAX, Fault, again_seconds, classify, retry_seconds
+from statesvc.append.passage import GiveWay, breathe
+from statesvc.append.transaction import Applied, apply_claimed
 from statesvc.inbox.claim import Burial, Deferral, Message, bury, retry
-from statesvc.log_archive.errors import ArchivedHistoryError
-from statesvc.log_archive.reading import LogArchive
-from statesvc.rollouts.evidence import Evidence, record_evidence
-from statesvc.rollouts.mapping import Mappings
+from statesvc.inbox.read_message import Read
+from statesvc.inbox.rollouts.code_mapping import Mappings
+from statesvc.inbox.rollouts.trials import Evidence, record_evidence
+from statesvc.log.archive.log_archive import LogArchive
+from statesvc.log.archive.log_archive_errors import ArchivedHistoryError
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.telemetry.names import Stage
-from statesvc.worker.apply import Applied, apply_claimed
-from statesvc.worker.failures import RETRIES_MAX, Fault, again_seconds, classify, retry_seconds
-from statesvc.worker.passage import GiveWay, breathe
-from statesvc.worker.reading import Read
 from statesvc.worker.versions import Trial, Tried, compare, read_chosen
 
 log = structlog.get_logger()

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 import structlog
 
-from statesvc.wakeup.cancellation import cancel_fully
+from statesvc.background.cancellation import cancel_fully
 
 log = structlog.get_logger()
 

@@ -15,9 +15,9 @@ from typing import Final
 import structlog
 
 from statesvc.database.pool import Pool
+from statesvc.database.wakeups.channels import INBOX
+from statesvc.database.wakeups.listener import Listener
 from statesvc.inbox.claim import Claim, Claimed, claim
-from statesvc.wakeup.channels import INBOX
-from statesvc.wakeup.listener import Listener
 from statesvc.worker.express import Looks
 
 SWITCH_SECONDS: Final = 0.0005

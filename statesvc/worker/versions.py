@@ -12,12 +12,12 @@ from typing import Final
 from uuid import UUID
 
 from events.carriers.carrier import Carrier
-from events.keyring import Keyring
+from events.crypto.keyring import Keyring
 from statesvc.inbox.claim import Burial, Message
-from statesvc.rollouts.differences import Difference, Outcome, differences
-from statesvc.rollouts.mapping import Mappings
-from statesvc.worker.handover import NORMALIZED
-from statesvc.worker.reading import Read, read_message
+from statesvc.inbox.handover import NORMALIZED
+from statesvc.inbox.read_message import Read, read_message
+from statesvc.inbox.rollouts.code_mapping import Mappings
+from statesvc.inbox.rollouts.differences import Difference, Outcome, differences
 
 _PARTS: Final = 10_000
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from statesvc.supervisor.child import Child, Program
+from statesvc.roles.supervisor.child_process import Child, Program
 from tests.acceptance.killer import DEADLY
 from tests.acceptance.processes import Service, until_false
 from tests.acceptance.test_crash import SHORT_LEASE
@@ -43,7 +43,7 @@ async def test_a_message_that_kills_its_worker_is_given_up_after_five_and_its_ba
     service_maker: ServiceMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # its pauses between deaths are not what is shown here
-    monkeypatch.setattr("statesvc.supervisor.child.LONGEST_PAUSE_SECONDS", 0.1)
+    monkeypatch.setattr("statesvc.roles.supervisor.child_process.LONGEST_PAUSE_SECONDS", 0.1)
     service = await service_maker(tmp_path, SHORT_LEASE, kind=KillerService)
     async with service:
         await service.start("api")

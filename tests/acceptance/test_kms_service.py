@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.acceptance.stories import ups_alert
-from tests.statesvc.kms.test_kms import program
+from tests.statesvc.database.kms.test_kms import program
 
 ServiceMaker = Callable[..., Any]
 

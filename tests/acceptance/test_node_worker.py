@@ -16,13 +16,13 @@ from psycopg import AsyncConnection, errors
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from events.carriers import CARRIERS
+from events.crypto.keyring import DIGEST_BYTES, Keyring
 from events.entry import Source, event_document
 from events.identity import facts_digest, identify, normalize_number, shipment_id
-from events.keyring import DIGEST_BYTES, Keyring
 from events.normalized import load
+from statesvc.bodies.sealed_message import seal_message
+from statesvc.database.keyring_store import load_keyring, parse_master_keys
 from statesvc.ingress.put import put
-from statesvc.ingress.sealed_message import seal_message
-from statesvc.keys import load_keyring, parse_master_keys
 from tests.acceptance.processes import MASTER_KEY, Service
 from tests.acceptance.service_maker import ServiceMaker
 from tests.acceptance.stories import Message, messages

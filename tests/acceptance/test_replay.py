@@ -15,15 +15,15 @@ from typing import Any
 import pytest
 from psycopg import AsyncConnection
 
+from statesvc.bodies.sealed_message import seal_message
+from statesvc.database.keyring_store import load_keyring, parse_master_keys
 from statesvc.ingress.put import put
-from statesvc.ingress.sealed_message import seal_message
-from statesvc.keys import load_keyring, parse_master_keys
 from tests.acceptance.processes import MASTER_KEY, ROOT, Service, until_false
-from tests.statesvc.dead_letters.planted import unread
+from tests.statesvc.repair.dead_letters.planted import unread
 from tests.statesvc.worker.shop import CARRIER_ID, says
 
 ServiceMaker = Callable[..., Any]
-LAUNCHER = (sys.executable, "-m", "tests.statesvc.dead_letters.launcher")
+LAUNCHER = (sys.executable, "-m", "tests.statesvc.repair.dead_letters.launcher")
 REPLAY = ("dead-letters", "replay", "--carrier", CARRIER_ID)
 FAILED = (*REPLAY, "--cause", "normalizer_failed", "--why", "normalizer mended")
 PUT_AT_ONCE = 500

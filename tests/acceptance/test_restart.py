@@ -7,7 +7,7 @@ from pathlib import Path
 import aiohttp
 
 from statesvc.database.embedded import EmbeddedServer
-from statesvc.database.migrate import migrate
+from statesvc.database.migrator import migrate
 from tests import pgbouncer
 from tests.acceptance.processes import Service, free_port, until_false
 from tests.acceptance.stories import Message, messages

@@ -11,11 +11,11 @@ from uuid import UUID
 
 from statesvc.worker.versions import in_share
 from tests.acceptance.processes import ROOT, Service, until_false
-from tests.statesvc.rollouts.planted import MISREAD
+from tests.statesvc.inbox.rollouts.planted import MISREAD
 from tests.statesvc.worker.shop import CARRIER_ID, says
 
 ServiceMaker = Callable[..., Any]
-LAUNCHER = (sys.executable, "-m", "tests.statesvc.rollouts.launcher")
+LAUNCHER = (sys.executable, "-m", "tests.statesvc.inbox.rollouts.launcher")
 PARCELS = 300
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 
 from events.checkpoint import VerifierKey, open_checkpoint
-from events.tree.proof import verify_inclusion
+from events.merkle.proof import verify_inclusion
 from tests.acceptance.processes import MASTER_KEY, Service
 from tests.acceptance.stories import ups_alert
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.acceptance.processes import Service
 from tests.acceptance.stories import ups_alert
-from tests.statesvc.sse.event_source import event_source
+from tests.statesvc.api.stream.event_source import event_source
 
 ServiceMaker = Callable[..., Any]
 PATIENT = {"STATESVC_GRACE_SECONDS": "60", "STATESVC_DRAIN_SECONDS": "2"}

@@ -17,7 +17,7 @@ import pytest
 
 from statesvc.demo.dialects import ups
 from statesvc.demo.parcels import Step, invent
-from statesvc.supervisor.plan import ROLES
+from statesvc.roles.supervisor.child_plan import ROLES
 from tests.acceptance.slow_request import slow_request
 
 SECRET = "up-test-credential"

@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from psycopg import AsyncConnection, sql
 
-from events.keyring import Keyring
-from statesvc.bodies.ledger import archives, try_lead
-from statesvc.bodies.round import Archiving, archive_round
+from events.crypto.keyring import Keyring
+from statesvc.bodies.day_ledger import archives, try_lead
+from statesvc.bodies.day_pass import Archiving, archive_round
+from statesvc.bodies.sealed_message import seal_message
 from statesvc.ingress.put import flush, put
-from statesvc.ingress.sealed_message import seal_message
 from tests.bench.bench import Bench
 from tests.bench.drain import drain_in_place
 from tests.bench.inbox import keyring_of, waiting

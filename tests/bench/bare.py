@@ -15,17 +15,17 @@ from aiohttp import web
 from psycopg_pool import AsyncConnectionPool
 
 from events.carriers import CARRIERS
-from events.keyring import Keyring
-from events.sealing import MasterKeys, SealingKey
+from events.crypto.keyring import Keyring
+from events.crypto.sealing import MasterKeys, SealingKey
+from statesvc.bodies.sealed_message import SealedMessage
+from statesvc.http.api_keys import Keys
 from statesvc.http.app import Server, build_app
-from statesvc.http.keys import Keys
 from statesvc.ingress.bounds import DiskRoom, MemoryBound
-from statesvc.ingress.door import build_doors
+from statesvc.ingress.carrier_door import build_doors
 from statesvc.ingress.group_commit import GroupCommit, Outcome
 from statesvc.ingress.put import Stored
-from statesvc.ingress.sealed_message import SealedMessage
 from statesvc.ingress.webhooks import Webhooks
-from statesvc.settings import load_settings
+from statesvc.settings.service_settings import load_settings
 from statesvc.telemetry.metrics import Telemetry
 
 POOL = 8

@@ -6,10 +6,10 @@ from typing import Any, Final
 
 from psycopg import AsyncConnection
 
-from events.keyring import Keyring
+from events.crypto.keyring import Keyring
+from statesvc.bodies.sealed_message import seal_message
+from statesvc.database.keyring_store import load_keyring, parse_master_keys
 from statesvc.ingress.put import put
-from statesvc.ingress.sealed_message import seal_message
-from statesvc.keys import load_keyring, parse_master_keys
 from tests.acceptance.processes import MASTER_KEY
 from tests.bench.server import Place
 from tests.bench.traffic import Push

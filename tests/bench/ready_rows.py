@@ -19,9 +19,9 @@ from psycopg import AsyncConnection, AsyncCursor
 from psycopg.rows import tuple_row
 
 from events.carriers import CARRIERS
+from statesvc.append.transaction import apply_claimed
 from statesvc.inbox.claim import Claim, Message, claim
-from statesvc.worker.apply import apply_claimed
-from statesvc.worker.reading import Read, read_message
+from statesvc.inbox.read_message import Read, read_message
 from tests.bench.inbox import keyring_of
 
 BATCH: Final = 512

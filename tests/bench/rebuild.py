@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from statesvc.rebuild.run import Rebuild
+from statesvc.shipments.rebuild.rebuild import Rebuild
 from tests.bench.bench import Bench
 from tests.bench.drain import drain_in_place
 from tests.bench.inbox import put_all

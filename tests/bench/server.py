@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from psycopg import AsyncConnection, sql
 
 from statesvc.database.embedded import EmbeddedServer
-from statesvc.database.migrate import migrate
+from statesvc.database.migrator import migrate
 
 TEMPLATE: Final = "bench_template"
 SLOW_DISK_MICROSECONDS: Final = 2_000

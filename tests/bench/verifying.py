@@ -6,9 +6,9 @@ from pathlib import Path
 from statistics import median
 from typing import Final, NamedTuple
 
-from statesvc.keys import parse_master_keys
-from statesvc.verification.processes import Access
-from statesvc.verification.run import Order, Verification
+from statesvc.database.keyring_store import parse_master_keys
+from statesvc.log.verify.verify_log import Order, Verification
+from statesvc.log.verify.worker_pool import Access
 from tests.acceptance.processes import MASTER_KEY
 from tests.bench.bench import Bench
 from tests.bench.long_log import long_log

@@ -20,8 +20,8 @@ from events.schema.versions import FOLDER, committed, faults
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
 from projections.fact import fact_from_canonical
 from statesvc.api.models import Event as EventModel
-from statesvc.api.read.event import Seal, event_json
-from statesvc.api.read.personal import Opener
+from statesvc.shipments.event_document import Seal, event_json
+from statesvc.shipments.personal import Opener
 from tests import schema_check
 
 NOON: Final = datetime(2026, 11, 21, 12, 0, 0, 5, tzinfo=UTC)

@@ -9,7 +9,7 @@ import pytest
 from events.carriers import CARRIERS
 from events.errors import Cause, UnreadableMessageError
 from events.event import Normalized, Raw, Reading
-from events.reading.times import received
+from events.parsing.times import received
 from events.vocabulary import Kind, Status
 from tests.fuzz.examine import RECEIVED_AT, examine
 from tests.fuzz.mutate import amplified, mutated

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from psycopg import AsyncConnection
 
-from statesvc.database.migrate import migrate
+from statesvc.database.migrator import migrate
 
 FILES = sorted(file.stem for file in (Path(__file__).parents[2] / "migrations" / "functions").glob("*.sql"))
 SCHEMA = "FROM pg_proc p WHERE p.pronamespace = 'statesvc'::regnamespace"

@@ -10,10 +10,10 @@ import pytest
 import rfc8785
 from psycopg import AsyncConnection
 
-from statesvc.database.guard import guard_script, install_guard
-from statesvc.database.migrate import migrate
-from statesvc.verification.processes import Access
-from statesvc.verification.run import Order, Verification
+from statesvc.database.log_guard import guard_script, install_guard
+from statesvc.database.migrator import migrate
+from statesvc.log.verify.verify_log import Order, Verification
+from statesvc.log.verify.worker_pool import Access
 
 REFUSED = (
     "DROP TABLE statesvc.event",

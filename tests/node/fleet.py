@@ -8,7 +8,7 @@ from typing import Final, Self
 
 from psycopg import AsyncConnection
 
-from events.keyring import Keyring
+from events.crypto.keyring import Keyring
 from tests.acceptance.processes import RoleProcess, Service
 from tests.node.node_worker import start_worker
 

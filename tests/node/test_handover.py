@@ -10,10 +10,10 @@ from uuid import UUID
 
 import pytest
 
+from events.crypto.keyring import body_context
+from events.crypto.sealing import SealingKey, unsalted
 from events.event import Normalized
-from events.keyring import body_context
 from events.normalized import dump
-from events.sealing import SealingKey, unsalted
 from statesvc.inbox.claim import Message
 from tests.statesvc.worker.conftest import pool as pool  # noqa: PLC0414 - a fixture
 from tests.statesvc.worker.conftest import shop as shop  # noqa: PLC0414 - a fixture

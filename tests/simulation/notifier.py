@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 from uuid import UUID
 
-from statesvc.notifier.limiter.concurrency import Mark
-from statesvc.notifier.limiter.permits import Offer
-from statesvc.notifier.limiter.signal import signal_of
-from statesvc.notifier.limiter.subscription import Allowance, End, Permit
-from statesvc.notifier.outcome import Outcome, outcome_of
-from statesvc.notifier.schedule import next_delay_seconds
+from statesvc.delivery.limiter.concurrency import Mark
+from statesvc.delivery.limiter.permits import Offer
+from statesvc.delivery.limiter.signal import signal_of
+from statesvc.delivery.limiter.subscription_limiter import Allowance, End, Permit
+from statesvc.delivery.outcome import Outcome, outcome_of
+from statesvc.delivery.retry_schedule import next_delay_seconds
 from tests.simulation.happenings import Events
 from tests.simulation.receivers import Behaviour, Reply
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from statesvc.notifier.limiter.permits import Permits
+from statesvc.delivery.limiter.permits import Permits
 from tests.simulation.happenings import Events
 from tests.simulation.notifier import Fixed, Limiting, Notifier, Subscriber
 from tests.simulation.receivers import Behaviour, Broken, Bursty, Collapsing, Dead, Freezing, RateLimited, Slow, Sometimes

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from statesvc.notifier.limiter.permits import Permits
+from statesvc.delivery.limiter.permits import Permits
 from tests.simulation.happenings import Events
 from tests.simulation.notifier import Fixed, Notifier, Subscriber
 from tests.simulation.receivers import Behaviour, Collapsing, Dead, RateLimited, Reply, Slow

@@ -14,12 +14,12 @@ from uuid import UUID, uuid4
 from aiohttp import web
 from psycopg import AsyncConnection
 
-from events.keyring import Keyring
-from events.sealing import MasterKeys, SealingKey
-from statesvc.keys import load_keyring
-from statesvc.notifier.outbox import Change, write_notifications
-from statesvc.subscriptions import store
-from statesvc.wakeup.channels import OUTBOX
+from events.crypto.keyring import Keyring
+from events.crypto.sealing import MasterKeys, SealingKey
+from statesvc.append.outbox import Change, write_notifications
+from statesvc.database.keyring_store import load_keyring
+from statesvc.database.wakeups.channels import OUTBOX
+from statesvc.subscriptions import subscription_store as store
 from tests.acceptance.processes import MASTER_KEY
 from tests.simulation.receivers import Behaviour
 

@@ -16,7 +16,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from statesvc.database.embedded import MAJOR, EmbeddedServer, programs
 from statesvc.database.embedded_config import FILE_NAME, configuration
-from statesvc.database.migrate import migrate
+from statesvc.database.migrator import migrate
 from statesvc.database.postmaster import running_pid
 from statesvc.database.server_user import ServerUser, choose_user, with_access
 from tests import postgres

@@ -12,7 +12,7 @@ from psycopg import AsyncConnection
 from psycopg.conninfo import make_conninfo
 
 from statesvc.database.embedded import EmbeddedServer
-from statesvc.database.migrate import migrate
+from statesvc.database.migrator import migrate
 from tests import postgres
 from tests.acceptance.processes import free_port
 

@@ -7,7 +7,10 @@ from datetime import UTC, datetime, timedelta
 import freezegun
 
 from statesvc.cli import main
-from statesvc.roles import api, notifier, sealer, worker
+from statesvc.roles import api_role as api
+from statesvc.roles import notifier_role as notifier
+from statesvc.roles import sealer_role as sealer
+from statesvc.roles import worker_role as worker
 
 _ROLES = (api, notifier, sealer, worker)
 """Loaded before the clock is moved, so that it is moved in their modules too."""

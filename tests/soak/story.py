@@ -16,7 +16,7 @@ from typing import Final
 
 from psycopg import AsyncConnection
 
-from statesvc.keys import load_keyring, parse_master_keys
+from statesvc.database.keyring_store import load_keyring, parse_master_keys
 from tests import postgres
 from tests.acceptance.processes import MASTER_KEY, Service, until_false
 from tests.bench.report import percentile

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 import pytest
 
-from statesvc.notifier.outgoing import Destination, Login
+from statesvc.delivery.outgoing import Destination, Login
 from tests.acceptance.processes import Service, until_false
 from tests.brokers import Nats, RabbitMq, Server, running_nats, running_rabbitmq
 from tests.soak.fanout import Changes, changes

@@ -18,11 +18,11 @@ from typing import Any, Final
 import pytest
 from psycopg import AsyncConnection
 
-from events.keyring import Keyring
+from events.crypto.keyring import Keyring
+from statesvc.bodies.sealed_message import seal_message
+from statesvc.database.keyring_store import load_keyring, parse_master_keys
 from statesvc.inbox.claim import Claim, claim
 from statesvc.ingress.put import flush, put
-from statesvc.ingress.sealed_message import seal_message
-from statesvc.keys import load_keyring, parse_master_keys
 from tests.acceptance.processes import MASTER_KEY, Service, running
 from tests.bench.report import percentile
 from tests.bench.traffic import Push, alerts

@@ -8,8 +8,8 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
-from events.keyring import Keyring
-from tests.events.tree.naive import mth
+from events.crypto.keyring import Keyring
+from tests.events.merkle.naive import mth
 from tests.soak.ledger import Promises
 from tests.soak.subscriber import Subscriber
 from tests.statesvc.worker.log_check import check_log

@@ -2,7 +2,9 @@
 
 import argparse
 
-from statesvc.cli.dead_letters import discard, listing, replay
+from statesvc.cli.dead_letters import discard_command as discard
+from statesvc.cli.dead_letters import list_command as listing
+from statesvc.cli.dead_letters import replay_command as replay
 
 ACTIONS = {**listing.ACTIONS, "replay": replay.run, "discard": discard.run}
 

@@ -6,11 +6,11 @@ from uuid import uuid4
 
 from events.carriers import CARRIERS
 from events.errors import Cause
-from statesvc.cli.moment import moment
+from statesvc.cli.command_error import CommandError
 from statesvc.cli.operator import actor
-from statesvc.cli.refusal import CommandError
-from statesvc.dead_letters.letter import DeadLetterKind, Filter
-from statesvc.dead_letters.replay import Order
+from statesvc.cli.time_argument import moment
+from statesvc.repair.dead_letters.dead_letter import DeadLetterKind, Filter
+from statesvc.repair.dead_letters.put_back import Order
 
 
 class Subcommands(Protocol):

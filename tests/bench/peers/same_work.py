@@ -10,10 +10,10 @@ from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool
 
 from events.carriers import CARRIERS
-from events.keyring import Keyring
+from events.crypto.keyring import Keyring
+from statesvc.append.transaction import apply
 from statesvc.inbox.claim import Burial, Message
-from statesvc.worker.apply import apply
-from statesvc.worker.reading import read_message
+from statesvc.inbox.read_message import read_message
 from tests.bench.inbox import keyring_of
 
 CONNECTIONS = 8

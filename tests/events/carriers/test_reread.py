@@ -8,7 +8,7 @@ import pytest
 from events.carriers import CARRIERS
 from events.errors import UnreadableMessageError
 from events.event import Reading
-from events.reading.meanings import Meaning
+from events.parsing.meanings import Meaning
 from events.vocabulary import Kind
 from tests.events.carriers.carrier_fixtures import FIXTURES, read
 

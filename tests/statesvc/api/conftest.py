@@ -14,24 +14,24 @@ from aiohttp.web import Application
 from multidict import CIMultiDictProxy
 from psycopg import AsyncConnection
 
+from events.crypto.keyring import Keyring
+from events.crypto.sealing import MasterKeys, SealingKey
 from events.entry import Source
 from events.event import Moment, Place, Raw, Reading
 from events.identity import identify
-from events.keyring import Keyring
-from events.sealing import MasterKeys, SealingKey
 from events.vocabulary import Kind, Status, TimePrecision, TzSource
 from statesvc.api.routes import routes
+from statesvc.api.subscriptions.routes import routes as subscription_routes
+from statesvc.append.transaction import apply
+from statesvc.database.keyring_store import load_keyring
 from statesvc.database.pool import PoolLimits, make_pool
+from statesvc.delivery.targets import Targets
+from statesvc.http.api_keys import Keys
 from statesvc.http.app import build_app
 from statesvc.http.key_store import create_key
-from statesvc.http.keys import Keys
 from statesvc.http.scope import Scope
-from statesvc.keys import load_keyring
-from statesvc.log_archive.reading import LogArchive
-from statesvc.notifier.targets import Targets
-from statesvc.subscriptions.routes import routes as subscription_routes
-from statesvc.worker.apply import apply
-from statesvc.worker.reading import Read
+from statesvc.inbox.read_message import Read
+from statesvc.log.archive.log_archive import LogArchive
 
 Statement = Callable[..., Reading]
 MORNING = datetime(2026, 3, 1, 8, 0, tzinfo=UTC)

@@ -3,7 +3,7 @@ from typing import Any
 import orjson
 import pytest
 
-from statesvc.api.allotments import Allotments, AllotmentShown
+from statesvc.api.allotment_calls import Allotments, AllotmentShown
 
 
 async def put(api: Any, carrier_id: str, **change: Any) -> Any:

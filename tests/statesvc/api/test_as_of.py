@@ -13,10 +13,10 @@ from events.vocabulary import Kind, Status
 from projections.fact import Fact, fact_of
 from projections.fold import fold
 from projections.state import ShipmentState
-from statesvc.api.read import past
-from statesvc.api.read.horizon import Horizon, horizon_at
-from statesvc.api.read.past import find_shipment_at
-from statesvc.api.read.shipment import Found
+from statesvc.shipments import as_of as past
+from statesvc.shipments.as_of import find_shipment_at
+from statesvc.shipments.find import Found
+from statesvc.shipments.horizon import Horizon, horizon_at
 from tests.statesvc.log.story import Story, scan, story
 
 HISTORIES = 1_000

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from events.errors import Cause
-from events.reading.meanings import Meaning
+from events.parsing.meanings import Meaning
 from events.vocabulary import Kind, Status
 from statesvc.api.dead_letter_models import Groups, ReplayedMany, ReplayedOne, ShownDeadLetter
+from statesvc.bodies.sealed_message import seal_message
 from statesvc.inbox.claim import Burial, Claim, bury, claim
+from statesvc.inbox.rollouts.code_mapping import add_mapping
 from statesvc.ingress.put import put
-from statesvc.ingress.sealed_message import seal_message
-from statesvc.rollouts.mapping import add_mapping
 
 
 async def bury_messages(api: Any, *details: str, cause: Cause = Cause.NORMALIZER_FAILED) -> list[int]:
@@ -193,7 +193,7 @@ async def test_a_code_is_read_again_once_it_is_mapped(api: Any, scan: Any) -> No
 
 
 async def test_many_events_of_a_code_are_read_in_several_calls(api: Any, scan: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("statesvc.dead_letters.call._MESSAGES_MAX", 2)
+    monkeypatch.setattr("statesvc.repair.dead_letters.bounded_replay._MESSAGES_MAX", 2)
     for number in range(5):
         await api.carriers.say(scan(str(number), None, kind=Kind.UNMAPPED, type="Q", code="77"))
     await settle_messages(api)

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from psycopg import AsyncConnection
 
-from statesvc.api.read.depths import SAMPLE_SECONDS, Depths
 from statesvc.database.pool import Pool, PoolLimits, make_pool
+from statesvc.inbox.depth_metrics import SAMPLE_SECONDS, Depths
 from statesvc.telemetry.metrics import Telemetry
 from tests.statesvc.api.test_queue import QUEUED, TOKEN
 

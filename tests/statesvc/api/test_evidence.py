@@ -7,8 +7,8 @@ import pytest
 
 from events.checkpoint import VerifierKey
 from events.vocabulary import Status
-from statesvc.api.evidence import _preferred
-from statesvc.evidence.check import check
+from statesvc.api.evidence_calls import _preferred
+from statesvc.evidence.check_bundle import check
 from tests.statesvc.log.story import Story
 
 PATH = "/v1/shipments/ups/5/evidence"

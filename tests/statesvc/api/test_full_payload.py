@@ -6,10 +6,10 @@ from typing import Any
 import orjson
 
 from events.vocabulary import Status
-from statesvc.notifier.body import body_of
-from statesvc.notifier.claim import Claim, claim
-from statesvc.notifier.limiter.permits import Permits
-from statesvc.subscriptions import store
+from statesvc.delivery.limiter.permits import Permits
+from statesvc.delivery.notification import body_of
+from statesvc.notifier.claim_outbox import Claim, claim
+from statesvc.subscriptions import subscription_store as store
 
 THIN = {"carrier_id", "tracking_number", "from", "to", "occurred_at", "sequence"}
 

@@ -1,7 +1,7 @@
 from typing import Any
 
 from events.vocabulary import Status
-from statesvc.api.legal_holds import LegalHoldShown
+from statesvc.api.legal_hold_calls import LegalHoldShown
 
 PATH = "/v1/legal-holds"
 

@@ -7,7 +7,7 @@ import pytest
 from psycopg import AsyncConnection
 
 from events.checkpoint import VerifierKey, open_checkpoint
-from events.tree.proof import verify_consistency, verify_inclusion
+from events.merkle.proof import verify_consistency, verify_inclusion
 from events.vocabulary import Status
 from statesvc.api.log_models import Consistency, Feed, Inclusion, LogKeys
 from statesvc.log.signing_keys import rotate

@@ -5,8 +5,8 @@ from typing import Any
 
 import orjson
 
-from statesvc.api.notices import NoticeShown
-from statesvc.notices.store import Notice, NoticeKind, write_notices
+from statesvc.api.notice_calls import NoticeShown
+from statesvc.operations.notices import Notice, NoticeKind, write_notices
 
 PATH = "/v1/notices"
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

@@ -3,7 +3,7 @@ from typing import Any
 import orjson
 import pytest
 
-from statesvc.api.rollouts import RolloutShown
+from statesvc.api.rollout_calls import RolloutShown
 
 
 async def turn(api: Any, carrier_id: str, **change: Any) -> Any:

@@ -2,12 +2,12 @@ from typing import Any, cast
 
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from events.keyring import Keyring
+from events.crypto.keyring import Keyring
 from statesvc.api.routes import routes
-from statesvc.http.keys import Connections
+from statesvc.api.stream.routes import routes as stream_routes
+from statesvc.api.stream.streams import Streams
+from statesvc.database.pool import Connections
 from statesvc.http.openapi import build_document
-from statesvc.sse.routes import routes as stream_routes
-from statesvc.sse.streams import Streams
 
 
 def test_the_calls_are_described_as_valid_openapi() -> None:

@@ -136,7 +136,7 @@ async def test_the_list_is_filtered(api: Any, scan: Any) -> None:
 
 
 async def test_a_rare_status_is_found_beyond_the_rows_that_one_page_looks_at(api: Any, scan: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("statesvc.api.read.shipment.SCAN_MAX", 3)
+    monkeypatch.setattr("statesvc.shipments.find.SCAN_MAX", 3)
     for number in range(7):
         await api.carriers.say(scan(f"R{number}", Status.LOST if number == 6 else Status.IN_TRANSIT))
     pages = await api.pages("/v1/shipments", status="lost")

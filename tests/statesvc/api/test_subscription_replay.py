@@ -7,8 +7,8 @@ from uuid import UUID
 import pytest
 
 from events.vocabulary import Status
+from statesvc.api.subscriptions.models import ReplayProgress
 from statesvc.subscriptions import replay as replaying
-from statesvc.subscriptions.models import ReplayProgress
 
 PATH = "/v1/subscriptions"
 LONG_AGO = "2026-01-01T00:00:00Z"

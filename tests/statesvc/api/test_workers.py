@@ -1,6 +1,6 @@
 from typing import Any
 
-from statesvc.api.workers import Workers
+from statesvc.api.worker_calls import Workers
 
 WORKER = (
     "INSERT INTO statesvc.worker (worker_id, role, host, pid, version, started_at, last_seen_at, stopping_at)"

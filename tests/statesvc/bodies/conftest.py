@@ -9,11 +9,11 @@ from uuid import UUID
 import pytest
 from psycopg import AsyncConnection
 
-from events.keyring import body_context
-from events.sealing import SealingKey, unsalted
-from statesvc.bodies.find import Place, find_bodies, places
-from statesvc.bodies.ledger import Archive, archives, try_lead
-from statesvc.bodies.round import Archiving, Outcome, archive_round
+from events.crypto.keyring import body_context
+from events.crypto.sealing import SealingKey, unsalted
+from statesvc.bodies.day_ledger import Archive, archives, try_lead
+from statesvc.bodies.day_pass import Archiving, Outcome, archive_round
+from statesvc.bodies.find_bodies import Place, find_bodies, places
 from tests.statesvc.worker.conftest import log as log  # noqa: PLC0414 - a fixture of this suite
 from tests.statesvc.worker.conftest import pool as pool  # noqa: PLC0414 - a fixture of this suite
 from tests.statesvc.worker.conftest import shop as shop  # noqa: PLC0414 - a fixture of this suite

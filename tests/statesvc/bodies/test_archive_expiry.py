@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from statesvc.bodies import round as rounds
-from statesvc.bodies.find import Place
-from statesvc.legal_holds.store import LegalHold, place_hold, release_hold
+from statesvc.bodies import day_pass as rounds
+from statesvc.bodies.find_bodies import Place
+from statesvc.bodies.legal_holds import LegalHold, place_hold, release_hold
 from tests.statesvc.bodies.conftest import KEEP_MONTHS, Archivist
 from tests.statesvc.worker.shop import CARRIER_ID, says
 

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from statesvc.bodies.archive_file import ArchiveFileError, ArchiveReader, ArchiveWriter, Finished, Record
-from statesvc.bodies.folder import file_name, leftovers, unfinished
+from statesvc.bodies.day_files import file_name, leftovers, unfinished
 
 DAY = date(2026, 3, 1)
 BEGIN = "bodies-2026-03-01-a1b2c3d4"

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 from psycopg import AsyncConnection, errors
 
-from events.sealing import COMPRESSED, MasterKeys
-from statesvc.bodies import round as rounds
+from events.crypto.sealing import COMPRESSED, MasterKeys
+from statesvc.bodies import day_pass as rounds
 from statesvc.bodies.archive_file import ArchiveReader
-from statesvc.bodies.find import ArchiveUnavailableError, Place
-from statesvc.bodies.folder import day_name
-from statesvc.bodies.ledger import drop_day, note_written, try_lead
-from statesvc.bodies.round import CHECKED_DAYS, archive_round
-from statesvc.database.errors import Failure, failure
+from statesvc.bodies.day_files import day_name
+from statesvc.bodies.day_ledger import drop_day, note_written, try_lead
+from statesvc.bodies.day_pass import CHECKED_DAYS, archive_round
+from statesvc.bodies.find_bodies import ArchiveUnavailableError, Place
+from statesvc.bodies.sealed_message import seal_message
+from statesvc.database.sql_errors import Failure, failure
 from statesvc.ingress.put import put
-from statesvc.ingress.sealed_message import seal_message
 from tests.statesvc.bodies.conftest import HOT_DAYS, Archivist
 from tests.statesvc.worker.shop import CARRIER_ID, says, shipment
 

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from statesvc.bodies.find import ArchiveUnavailableError
-from statesvc.renormalize.run import Task, renormalize
+from statesvc.bodies.find_bodies import ArchiveUnavailableError
+from statesvc.repair.renormalize.renormalize import Task, renormalize
 from tests.statesvc.bodies.conftest import Archivist
-from tests.statesvc.renormalize.test_renormalize import candidate_reads, quiet, status
-from tests.statesvc.rollouts.planted import CARRIER, MISREAD
+from tests.statesvc.inbox.rollouts.planted import CARRIER, MISREAD
+from tests.statesvc.repair.renormalize.test_renormalize import candidate_reads, quiet, status
 from tests.statesvc.worker.shop import CARRIER_ID
 
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 from psycopg import AsyncConnection
 
-from statesvc.bodies import archiver as archiving
-from statesvc.bodies.archiver import Archiver
-from statesvc.bodies.ledger import try_lead
-from statesvc.settings import ArchiveSettings
+from statesvc.bodies import body_archiver as archiving
+from statesvc.bodies.body_archiver import Archiver
+from statesvc.bodies.day_ledger import try_lead
+from statesvc.settings.service_settings import ArchiveSettings
 from tests.statesvc.bodies.conftest import HOT_DAYS, Archivist
 from tests.statesvc.worker.shop import says
 

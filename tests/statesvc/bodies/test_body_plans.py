@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from events.sql.arrays import timestamps, uuids
-from events.sql.queries import queries
 from statesvc.bodies.day import FIRST, bounds
+from statesvc.database.arrays import timestamps, uuids
+from statesvc.database.queries import queries
 from tests.statesvc.bodies.conftest import Archivist
 from tests.statesvc.worker.shop import says
 
@@ -63,7 +63,7 @@ async def test_a_body_is_found_by_probes_in_its_own_day(filled: Archivist) -> No
     found = await filled.shop.rows("SELECT message_id, received_at FROM statesvc.message ORDER BY received_at LIMIT 5")
     asked = {"message_ids": uuids([row[0] for row in found]), "received_ats": timestamps([row[1] for row in found])}
     for name in ("hot_bodies", "places"):
-        nodes = await plan(filled, "find", name, asked)
+        nodes = await plan(filled, "find_bodies", name, asked)
         scanned = {node["Relation Name"] for node in nodes if node["Node Type"] == "Seq Scan"} - {"body_kept", "body_archive"}
         assert scanned == set(), name
         partitions = {node["Relation Name"] for node in nodes if str(node.get("Relation Name", "")).startswith("body_2")}

@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from statesvc.api.messages import Message
+from statesvc.api.message_calls import Message
 from tests.statesvc.api.conftest import api as api  # noqa: PLC0414 - a fixture of this suite
 from tests.statesvc.bodies.conftest import KEEP_MONTHS, Archivist
 from tests.statesvc.worker.shop import CARRIER_ID, says, shipment

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from statesvc.cli.archive_examination import examine_archive
-from statesvc.cli.finding import Finding, Severity
-from statesvc.settings import load_settings
+from statesvc.cli.doctor.body_archive_checks import examine_archive
+from statesvc.cli.doctor.finding import Finding, Severity
+from statesvc.settings.service_settings import load_settings
 from tests.statesvc.bodies.conftest import HOT_DAYS, Archivist
 from tests.statesvc.bodies.conftest import archivist as archivist  # noqa: PLC0414 - a fixture of this suite
 from tests.statesvc.bodies.conftest import log as log  # noqa: PLC0414 - a fixture of this suite

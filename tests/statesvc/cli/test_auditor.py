@@ -8,11 +8,11 @@ import pytest
 from psycopg import AsyncConnection
 
 from statesvc.cli import main
-from statesvc.cli.role_examination import examine_roles
-from statesvc.database.guard import TRIGGERS, install_guard
-from statesvc.database.migrate import migrate
-from statesvc.settings import Settings, load_settings
-from tests.statesvc.verification.attack import attack, sealed_story
+from statesvc.cli.doctor.database_role_checks import examine_roles
+from statesvc.database.log_guard import TRIGGERS, install_guard
+from statesvc.database.migrator import migrate
+from statesvc.settings.service_settings import Settings, load_settings
+from tests.statesvc.log.verify.attack import attack, sealed_story
 
 SECRETS = (
     "SELECT sealed_key FROM statesvc.stream",

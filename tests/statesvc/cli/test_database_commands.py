@@ -8,7 +8,7 @@ import pytest
 from psycopg import AsyncConnection
 
 from statesvc.cli import main
-from statesvc.keys import load_keyring, parse_master_keys
+from statesvc.database.keyring_store import load_keyring, parse_master_keys
 from statesvc.log.signing_keys import read_keys
 from tests.conftest import Database
 from tests.statesvc.log.story import story

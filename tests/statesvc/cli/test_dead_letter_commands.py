@@ -7,10 +7,10 @@ import pytest
 from psycopg import AsyncConnection
 
 from events.errors import Cause
+from statesvc.bodies.sealed_message import seal_message
+from statesvc.database.keyring_store import load_keyring, parse_master_keys
 from statesvc.inbox.claim import Burial, Claim, bury, claim
 from statesvc.ingress.put import put
-from statesvc.ingress.sealed_message import seal_message
-from statesvc.keys import load_keyring, parse_master_keys
 from tests.conftest import Database
 from tests.statesvc.cli.test_database_commands import MASTER_KEY, Shell, use
 from tests.statesvc.cli.test_database_commands import shell as shell  # noqa: PLC0414 - a fixture

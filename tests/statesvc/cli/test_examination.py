@@ -1,7 +1,7 @@
 """What doctor says about the server: its version and its housekeeping."""
 
-from statesvc.cli.finding import Severity
-from statesvc.cli.server_examination import examine_housekeeping, examine_version
+from statesvc.cli.doctor.finding import Severity
+from statesvc.cli.doctor.server_checks import examine_housekeeping, examine_version
 
 
 def test_a_server_that_is_too_old_must_be_replaced() -> None:

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from statesvc.cli.finding import Finding, Severity
-from statesvc.cli.log_examination import examine_log
-from statesvc.log.stamp import Stamp
-from statesvc.log.stamps import keep
-from statesvc.settings import load_settings
+from statesvc.cli.doctor.finding import Finding, Severity
+from statesvc.cli.doctor.sealed_log_checks import examine_log
+from statesvc.log.timestamp import Stamp
+from statesvc.log.timestamp_store import keep
+from statesvc.settings.service_settings import load_settings
 from tests.statesvc.log.story import Story, story
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from statesvc.settings import load_settings
-from statesvc.supervisor.banner import banner, without_password
-from statesvc.supervisor.child import LONGEST_PAUSE_SECONDS, Child, Program, pause_after
-from statesvc.supervisor.plan import DEMO, Plan, environment_of, programs
-from statesvc.supervisor.ports import PortTakenError, any_free, choose, is_free
+from statesvc.roles.supervisor.banner import banner, without_password
+from statesvc.roles.supervisor.child_plan import DEMO, Plan, environment_of, programs
+from statesvc.roles.supervisor.child_process import LONGEST_PAUSE_SECONDS, Child, Program, pause_after
+from statesvc.roles.supervisor.ports import PortTakenError, any_free, choose, is_free
+from statesvc.settings.service_settings import load_settings
 
 LOOPBACK = "127.0.0.1"
 
@@ -114,7 +114,7 @@ async def test_a_child_notices_that_its_supervisor_died(tmp_path: Path) -> None:
     )
     code = (
         "import asyncio, os, sys\n"
-        "from statesvc.supervisor.child import Child, Program\n"
+        "from statesvc.roles.supervisor.child_process import Child, Program\n"
         f"asyncio.run(Child(Program(name='worker', command=[sys.executable, {str(program)!r}], environment=dict(os.environ))).run())\n"
     )
     root = str(Path(__file__).parents[3])

@@ -6,7 +6,7 @@ import psycopg
 import pytest
 from psycopg import AsyncConnection
 
-from statesvc.database.errors import Failure, advice, failure
+from statesvc.database.sql_errors import Failure, advice, failure
 
 PARCEL = "CREATE TEMP TABLE parcel (number int PRIMARY KEY CHECK (number > 0)); INSERT INTO parcel VALUES (1);"
 

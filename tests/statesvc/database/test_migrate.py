@@ -9,8 +9,8 @@ import pytest
 import structlog
 from psycopg import AsyncConnection
 
-from statesvc.database.migrate import MigrationReport, migrate
-from statesvc.database.migrations import MigrationError
+from statesvc.database.migration_files import MigrationError
+from statesvc.database.migrator import MigrationReport, migrate
 
 FIRST = "CREATE TABLE statesvc.parcel (number int NOT NULL);"
 HEAVIEST = "CREATE FUNCTION statesvc.heaviest() RETURNS int LANGUAGE sql RETURN (SELECT max(number) FROM statesvc.parcel);\n"

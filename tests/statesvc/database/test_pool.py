@@ -14,9 +14,9 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg_pool import PoolTimeout
 
 from statesvc.database.embedded import EmbeddedServer
-from statesvc.database.errors import Failure, failure
 from statesvc.database.pool import Pool, PoolLimits, make_pool
-from statesvc.wakeup.direct import connect_direct
+from statesvc.database.sql_errors import Failure, failure
+from statesvc.database.wakeups.direct import connect_direct
 from tests.postgres import Server
 
 LIMITS = PoolLimits(connections_max=3, acquire_seconds=5, statement_seconds=1.5, lock_seconds=0.75, idle_in_transaction_seconds=15)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from statesvc.database.migrations import MigrationError, Step
+from statesvc.database.migration_files import MigrationError, Step
 from statesvc.database.statements import StatementError, split_statements
 
 

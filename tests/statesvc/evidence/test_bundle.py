@@ -11,7 +11,7 @@ import pytest
 from events.checkpoint import NoteSigner, VerifierKey
 from events.identity import normalize_number
 from events.vocabulary import Status
-from statesvc.evidence.check import check
+from statesvc.evidence.check_bundle import check
 from statesvc.evidence.gather import NothingSealedError, UnknownShipmentError, Wanted, gather
 from tests.statesvc.evidence.independent import verify
 from tests.statesvc.log.story import Story, scan, story

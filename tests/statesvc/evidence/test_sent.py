@@ -12,20 +12,20 @@ import pytest
 
 from events.checkpoint import NoteSigner
 from events.vocabulary import Status
+from statesvc.delivery import attempt_entry as evidence
+from statesvc.delivery.limiter.permits import Permits
+from statesvc.delivery.notification import Notification, body_of
+from statesvc.delivery.outcome import Outcome
+from statesvc.delivery.receiver_answer import Answer
 from statesvc.evidence import bundle as module
-from statesvc.evidence.page import page
-from statesvc.evidence.paper import paper
-from statesvc.evidence.story import story_of
-from statesvc.notifier import evidence
-from statesvc.notifier.answer import Answer
-from statesvc.notifier.body import Notification, body_of
-from statesvc.notifier.claim import Claim, claim
+from statesvc.evidence.html_page import page
+from statesvc.evidence.narrative import story_of
+from statesvc.evidence.pdf import paper
+from statesvc.notifier.attempts import Finished
+from statesvc.notifier.claim_outbox import Claim, claim
 from statesvc.notifier.coalesce import Backlog, Coalescer
-from statesvc.notifier.evidence import Finished
-from statesvc.notifier.limiter.permits import Permits
-from statesvc.notifier.outcome import Outcome
 from statesvc.notifier.settle import settle
-from statesvc.subscriptions import store
+from statesvc.subscriptions import subscription_store as store
 from tests.statesvc.evidence.test_bundle import NUMBER, both, bundle_of, keys_of
 from tests.statesvc.log.story import Story, scan, story
 

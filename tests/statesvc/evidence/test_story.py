@@ -9,10 +9,10 @@ import pytest
 from events.carriers import CARRIERS
 from events.identity import identify
 from events.vocabulary import Status
-from statesvc.evidence.page import page
-from statesvc.evidence.paper import paper
-from statesvc.evidence.story import Story as Told
-from statesvc.evidence.story import story_of
+from statesvc.evidence.html_page import page
+from statesvc.evidence.narrative import Story as Told
+from statesvc.evidence.narrative import story_of
+from statesvc.evidence.pdf import paper
 from tests.statesvc.evidence.test_bundle import NUMBER, bundle_of
 from tests.statesvc.log.story import MORNING, Story, scan, story
 

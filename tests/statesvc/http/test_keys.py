@@ -9,11 +9,11 @@ from aiohttp.test_utils import TestClient, TestServer
 from psycopg import AsyncConnection
 
 from statesvc.database.pool import Pool, PoolLimits, make_pool
-from statesvc.http.answer import answer
+from statesvc.http.api_keys import BOOTSTRAP_CHARS_MIN, REMEMBERED_SECONDS, Keys, caller_of
 from statesvc.http.app import build_app
 from statesvc.http.key_store import create_key, list_keys, revoke_key
-from statesvc.http.keys import BOOTSTRAP_CHARS_MIN, REMEMBERED_SECONDS, Keys, caller_of
 from statesvc.http.operation import Route, operation
+from statesvc.http.response import answer
 from statesvc.http.scope import Scope
 
 BOOTSTRAP = "b" * BOOTSTRAP_CHARS_MIN

@@ -7,13 +7,13 @@ from aiohttp.test_utils import TestClient, TestServer
 from openapi_spec_validator import OpenAPIV31SpecValidator
 from pydantic import BaseModel, ConfigDict, Field
 
-from statesvc.http.answer import answer
+from statesvc.http.api_keys import Keys
 from statesvc.http.app import build_app, documentation_routes
-from statesvc.http.keys import Keys
 from statesvc.http.openapi import build_document
 from statesvc.http.operation import Route, operation
 from statesvc.http.paging import Page, PageParameters
 from statesvc.http.problem import CREATED, Code
+from statesvc.http.response import answer
 from statesvc.http.scope import Scope
 
 

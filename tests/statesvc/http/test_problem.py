@@ -8,8 +8,8 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 from pydantic import BaseModel, ConfigDict, Field
 
+from statesvc.http.api_keys import Keys
 from statesvc.http.app import build_app
-from statesvc.http.keys import Keys
 from statesvc.http.operation import Handler, Route, body, operation, parameters
 from statesvc.http.problem import MEANINGS, OK, Code, Problem
 

@@ -13,15 +13,15 @@ from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from events.carriers.carrier import Ack, Basic, Carrier, Hmac, OAuthToken, RsaSha256, SharedHeader, UrlToken
-from events.keyring import Keyring
-from events.sealing import MasterKeys, SealingKey
-from statesvc.carrier_settings import read_webhook_secrets
+from events.crypto.keyring import Keyring
+from events.crypto.sealing import MasterKeys, SealingKey
 from statesvc.database.pool import Pool, PoolLimits, make_pool
+from statesvc.http.api_keys import Keys
 from statesvc.http.app import Server, build_app
-from statesvc.http.keys import Keys
 from statesvc.ingress.build import build_ingress
 from statesvc.ingress.group_commit import GroupCommit
-from statesvc.settings import load_settings
+from statesvc.settings.carrier_settings import read_webhook_secrets
+from statesvc.settings.service_settings import load_settings
 from statesvc.telemetry.metrics import Telemetry
 
 LIMITS = PoolLimits(connections_max=4, acquire_seconds=0.5, statement_seconds=1, lock_seconds=1, idle_in_transaction_seconds=5)

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 from cryptography.hazmat.primitives.hashes import SHA256
 
-from statesvc.ingress import door
+from statesvc.ingress import carrier_door as door
 from statesvc.ingress.jwks import KeysUnavailableError
 from tests.statesvc.ingress.conftest import BOOTSTRAP
 

@@ -9,16 +9,16 @@ import pytest
 from psycopg import AsyncConnection
 from psycopg.conninfo import make_conninfo
 
-from events.keyring import Keyring
+from events.crypto.keyring import Keyring
+from statesvc.bodies.sealed_message import seal_message
 from statesvc.database.dsns import Dsns
 from statesvc.database.embedded import EmbeddedServer
-from statesvc.database.migrate import migrate
+from statesvc.database.migrator import migrate
 from statesvc.database.pool import make_pool
 from statesvc.inbox.claim import Claim, claim
 from statesvc.ingress.bounds import MemoryBound
 from statesvc.ingress.group_commit import GroupCommit, Limits
 from statesvc.ingress.put import Stored
-from statesvc.ingress.sealed_message import seal_message
 from tests.statesvc.ingress.conftest import LIMITS, Wakes
 
 

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from psycopg import AsyncConnection
 
-from events.keyring import Keyring
+from events.crypto.keyring import Keyring
+from statesvc.bodies.sealed_message import SealedMessage, seal_message
 from statesvc.database.pool import Pool
+from statesvc.database.wakeups.channels import INBOX
 from statesvc.ingress.bounds import MemoryBound
 from statesvc.ingress.group_commit import GroupCommit, Limits, Refusal
 from statesvc.ingress.put import Stored
-from statesvc.ingress.sealed_message import SealedMessage, seal_message
-from statesvc.wakeup.channels import INBOX
 from tests.statesvc.ingress.conftest import Wakes
 
 

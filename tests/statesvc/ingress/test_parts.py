@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from events.carriers.carrier import Basic, Hmac, SharedHeader
+from statesvc.bodies.message_id import message_id, new_message_id
 from statesvc.ingress.bounds import DiskRoom, MemoryBound
-from statesvc.ingress.breaker import Breaker
-from statesvc.ingress.kept_headers import KeptHeaders
-from statesvc.ingress.message_id import message_id, new_message_id
+from statesvc.ingress.database_breaker import Breaker
+from statesvc.ingress.retained_headers import KeptHeaders
 
 
 @given(st.integers(0, 2**48 - 1), st.binary(min_size=10, max_size=10))

@@ -11,13 +11,13 @@ from uuid import UUID
 
 import pytest
 
-from events.keyring import body_context
-from events.sealing import commitment, unsalted
+from events.crypto.keyring import body_context
+from events.crypto.sealing import commitment, unsalted
 from statesvc.database.pool import Pool
+from statesvc.database.wakeups.channels import INBOX
 from statesvc.http.key_store import create_key
 from statesvc.http.scope import Scope
 from statesvc.ingress.group_commit import ROW_BYTES
-from statesvc.wakeup.channels import INBOX
 
 BODY = b'{"scan": "\xff is kept byte for byte"}\n'
 

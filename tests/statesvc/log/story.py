@@ -10,23 +10,23 @@ from uuid import uuid4
 from psycopg import AsyncConnection
 
 from events.checkpoint import Checkpoint, open_checkpoint
+from events.crypto.keyring import Keyring, attempt_context
+from events.crypto.sealing import MasterKeys, SealingKey, commitment, salted
 from events.entry import Source, attempt_document, leaf
 from events.event import Moment, Place, Raw, Reading
 from events.identity import identify
-from events.keyring import Keyring, attempt_context
-from events.log.actions import record_action
-from events.log.batch import tick, write_batch
-from events.sealing import MasterKeys, SealingKey, commitment, salted
-from events.tree.frontier import Frontier
+from events.merkle.compact_range import Frontier
 from events.vocabulary import Kind, Status, TimePrecision, TzSource
-from statesvc.keys import load_keyring
+from statesvc.append.transaction import apply
+from statesvc.database.keyring_store import load_keyring
+from statesvc.delivery.attempt_entry import attempt_part
+from statesvc.inbox.read_message import Read
+from statesvc.log.actions import record_action
+from statesvc.log.batch_row import tick, write_batch
 from statesvc.log.checkpoints import Head, latest_head
 from statesvc.log.signing_keys import read_keys
-from statesvc.notifier.evidence import attempt_part
-from statesvc.sealer.lead import Publication, publish, signers_of, take_stock
+from statesvc.sealer.leadership import Publication, publish, signers_of, take_stock
 from statesvc.sealer.seal import seal
-from statesvc.worker.apply import apply
-from statesvc.worker.reading import Read
 
 MASTER = MasterKeys([bytes(range(32))])
 MORNING = datetime(2026, 3, 1, 8, 0, tzinfo=UTC)

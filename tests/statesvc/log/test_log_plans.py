@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from psycopg import AsyncConnection
 
-from events.sql.queries import queries
-from events.tree.kept import kept_ranges
-from events.tree.proof import inclusion_ranges
+from events.merkle.proof import inclusion_ranges
+from events.merkle.retained_nodes import kept_ranges
+from statesvc.database.queries import queries
 from tests.statesvc.log.story import story
 
 FILLED = (
@@ -40,7 +40,7 @@ async def test_a_proof_reads_a_few_hundred_hashes(database: Any) -> None:
             await owner.execute(statement.encode())
         ranges = [each for each in kept_ranges(inclusion_ranges(17_777, 40_000)) if each.level == 0]
         parameters = {"begins": [each.begin for each in ranges], "ends": [each.end for each in ranges]}
-        rows = await explained(log.connection, "kept", "leaf_hashes", parameters)
+        rows = await explained(log.connection, "tree_nodes", "leaf_hashes", parameters)
         assert buffers(rows) < 2_000, rows
         assert sum(each.end - each.begin for each in kept_ranges(inclusion_ranges(17_777, 40_000))) < 1_000
 

@@ -18,20 +18,20 @@ from freezegun import freeze_time
 from psycopg import AsyncConnection
 from standardwebhooks.webhooks import Webhook
 
-from events.keyring import Keyring
-from events.sealing import MasterKeys, SealingKey
+from events.crypto.keyring import Keyring
+from events.crypto.sealing import MasterKeys, SealingKey
+from statesvc.append.outbox import Change, write_notifications
+from statesvc.database.keyring_store import load_keyring
 from statesvc.database.pool import Pool, PoolLimits, make_pool
-from statesvc.keys import load_keyring
-from statesvc.notifier.addresses import parse_networks
-from statesvc.notifier.loop import Limits, Notifier
-from statesvc.notifier.outbox import Change, write_notifications
-from statesvc.notifier.surroundings import Surroundings
-from statesvc.notifier.targets import Targets
-from statesvc.subscriptions import store
-from statesvc.subscriptions.secret import Secret
+from statesvc.database.wakeups.channels import OUTBOX
+from statesvc.database.wakeups.listener import Listener
+from statesvc.delivery.addresses import parse_networks
+from statesvc.delivery.targets import Targets
+from statesvc.notifier.context import Surroundings
+from statesvc.notifier.notifier_loop import Limits, Notifier
+from statesvc.subscriptions import subscription_store as store
+from statesvc.subscriptions.signing_secret import Secret
 from statesvc.telemetry.metrics import Telemetry
-from statesvc.wakeup.channels import OUTBOX
-from statesvc.wakeup.listener import Listener
 
 LOOPBACK = parse_networks(["127.0.0.0/8"])
 

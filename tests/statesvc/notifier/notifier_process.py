@@ -5,16 +5,16 @@ import sys
 
 from psycopg import AsyncConnection
 
-from events.sealing import MasterKeys
+from events.crypto.sealing import MasterKeys
+from statesvc.database.keyring_store import load_keyring
 from statesvc.database.pool import PoolLimits, make_pool
-from statesvc.keys import load_keyring
-from statesvc.notifier.addresses import parse_networks
-from statesvc.notifier.loop import Limits, Notifier
-from statesvc.notifier.surroundings import Surroundings
-from statesvc.notifier.targets import Targets
+from statesvc.database.wakeups.channels import OUTBOX
+from statesvc.database.wakeups.listener import Listener
+from statesvc.delivery.addresses import parse_networks
+from statesvc.delivery.targets import Targets
+from statesvc.notifier.context import Surroundings
+from statesvc.notifier.notifier_loop import Limits, Notifier
 from statesvc.telemetry.metrics import Telemetry
-from statesvc.wakeup.channels import OUTBOX
-from statesvc.wakeup.listener import Listener
 
 
 async def main(dsn: str, master_key: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import orjson
 
-from statesvc.notifier.outgoing import Login
+from statesvc.delivery.outgoing import Login
 from tests.brokers import Server, running_nats, running_rabbitmq
 from tests.statesvc.notifier.conftest import World
 

@@ -13,12 +13,12 @@ from aiohttp import web
 from hypothesis import given
 from psycopg import AsyncConnection
 
-from events.keyring import attempt_context
-from events.sealing import unsalted
-from statesvc.notifier.body import Gap, Notification, body_of
+from events.crypto.keyring import attempt_context
+from events.crypto.sealing import unsalted
+from statesvc.delivery.notification import Gap, Notification, body_of
 from statesvc.notifier.coalesce import Coalescer, Waiting, collapses, overfull
-from statesvc.notifier.upkeep import BacklogBound
-from statesvc.subscriptions import store
+from statesvc.notifier.housekeeping import BacklogBound
+from statesvc.subscriptions import subscription_store as store
 
 FEW = BacklogBound(count_max=5)
 DAY = 24 * 3600

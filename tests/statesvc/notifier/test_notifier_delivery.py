@@ -13,10 +13,10 @@ import pytest
 from aiohttp import web
 from standardwebhooks.webhooks import WebhookVerificationError
 
-from events.keyring import attempt_context
-from events.sealing import commitment, unsalted
-from statesvc.notifier.schedule import ATTEMPTS_MAX, DELAYS_SECONDS
-from statesvc.subscriptions import store
+from events.crypto.keyring import attempt_context
+from events.crypto.sealing import commitment, unsalted
+from statesvc.delivery.retry_schedule import ATTEMPTS_MAX, DELAYS_SECONDS
+from statesvc.subscriptions import subscription_store as store
 
 
 async def test_a_change_is_delivered_once_and_signed(world: Any, receiver: Any, until: Any) -> None:

@@ -12,8 +12,8 @@ import pytest
 from aiohttp import web
 from psycopg import AsyncConnection
 
-from statesvc.notifier.claim import claim
-from statesvc.notifier.schedule import ATTEMPTS_MAX
+from statesvc.delivery.retry_schedule import ATTEMPTS_MAX
+from statesvc.notifier.claim_outbox import claim
 from statesvc.notifier.settle import settle
 
 PROGRAM = Path(__file__).with_name("notifier_process.py")
@@ -105,7 +105,7 @@ async def test_an_unknown_commit_records_no_attempt_twice(world: Any, receiver: 
             raise psycopg.OperationalError("the connection broke during the commit")
         return settled
 
-    monkeypatch.setattr("statesvc.notifier.loop.settle", commit_then_fail)
+    monkeypatch.setattr("statesvc.notifier.notifier_loop.settle", commit_then_fail)
     async with world.notifier() as notifier:
         await until(lambda: receiver.received)
         await until(lambda: len(calls) == 2)
@@ -173,7 +173,7 @@ async def test_slots_that_become_free_during_a_claim_are_not_forgotten(
         return web.Response()
 
     receiver.answer = answer_by_and_by
-    monkeypatch.setattr("statesvc.notifier.loop.claim", claim_slowly)
+    monkeypatch.setattr("statesvc.notifier.notifier_loop.claim", claim_slowly)
     async with world.notifier(in_flight_max=16):
         await until(lambda: len(receiver.received) == 40, 5)
 

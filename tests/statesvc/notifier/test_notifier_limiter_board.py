@@ -5,17 +5,17 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from statesvc.database.wakeups.listener import Listener
+from statesvc.delivery.limiter.permits import FORGOTTEN_AFTER_SECONDS, Permits
+from statesvc.delivery.limiter.signal import Signal
+from statesvc.delivery.limiter.subscription_limiter import End
+from statesvc.delivery.targets import Targets
 from statesvc.notifier import limiter_board
 from statesvc.notifier.clock import DatabaseClock
-from statesvc.notifier.limiter.permits import FORGOTTEN_AFTER_SECONDS, Permits
-from statesvc.notifier.limiter.signal import Signal
-from statesvc.notifier.limiter.subscription import End
+from statesvc.notifier.context import Surroundings
 from statesvc.notifier.limiter_board import LimiterBoard
-from statesvc.notifier.surroundings import Surroundings
-from statesvc.notifier.targets import Targets
-from statesvc.subscriptions.limiter import Limiter, read_limiter
+from statesvc.subscriptions.limiter_state import Limiter, read_limiter
 from statesvc.telemetry.metrics import Telemetry
-from statesvc.wakeup.listener import Listener
 
 
 @pytest.fixture

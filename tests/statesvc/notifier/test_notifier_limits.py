@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from statesvc.notifier.limiter.breaker import ATTEMPTS_MIN, OPEN_SECONDS
-from statesvc.subscriptions import store
+from statesvc.delivery.limiter.circuit_breaker import ATTEMPTS_MIN, OPEN_SECONDS
+from statesvc.subscriptions import subscription_store as store
 
 SETTLED_SECONDS = 0.15
 

@@ -6,8 +6,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from statesvc.notifier.outbox import write_notifications
-from statesvc.subscriptions import store
+from statesvc.append.outbox import write_notifications
+from statesvc.subscriptions import subscription_store as store
 
 
 async def notified(world: Any) -> list[Any]:

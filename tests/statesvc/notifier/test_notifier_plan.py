@@ -7,9 +7,9 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from events.sql.queries import queries
+from statesvc.database.queries import queries
 
-SQL = queries("statesvc.notifier", "claim")
+SQL = queries("statesvc.notifier", "claim_outbox")
 WAITING = 20_000
 READ_MAX = 500
 

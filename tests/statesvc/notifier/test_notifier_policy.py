@@ -6,11 +6,11 @@ from uuid import UUID
 
 import orjson
 
-from statesvc.notices.store import Notice, NoticeKind
-from statesvc.notifier.outcome import Outcome
+from statesvc.delivery.outcome import Outcome
 from statesvc.notifier.policy import Tally, note, review
 from statesvc.notifier.reporting import report
-from statesvc.subscriptions import store
+from statesvc.operations.notices import Notice, NoticeKind
+from statesvc.subscriptions import subscription_store as store
 from statesvc.telemetry.metrics import Telemetry
 
 HOUR = 3600.0

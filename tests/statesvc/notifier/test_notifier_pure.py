@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
-from statesvc.notifier.addresses import may_connect, parse_networks
-from statesvc.notifier.body import Notification, body_of
-from statesvc.notifier.outcome import Done, GiveUp, Outcome, TryAgain, outcome_of, verdict_on
-from statesvc.notifier.schedule import ATTEMPTS_MAX, DELAYS_SECONDS, next_delay_seconds, parse_retry_after
-from statesvc.notifier.signing import signed_headers
-from statesvc.subscriptions.secret import Secret, live, rotated
+from statesvc.delivery.addresses import may_connect, parse_networks
+from statesvc.delivery.notification import Notification, body_of
+from statesvc.delivery.outcome import Done, GiveUp, Outcome, TryAgain, outcome_of, verdict_on
+from statesvc.delivery.retry_schedule import ATTEMPTS_MAX, DELAYS_SECONDS, next_delay_seconds, parse_retry_after
+from statesvc.delivery.signing import signed_headers
+from statesvc.subscriptions.signing_secret import Secret, live, rotated
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

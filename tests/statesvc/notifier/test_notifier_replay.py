@@ -3,10 +3,10 @@
 from typing import Any
 from uuid import uuid4
 
-from statesvc.dead_letters.letter import Filter
-from statesvc.dead_letters.obstacle import Obstacle
-from statesvc.dead_letters.replay import Order, Verdict, obstacle_of, put_back, verdicts
-from statesvc.notifier.schedule import ATTEMPTS_MAX
+from statesvc.delivery.retry_schedule import ATTEMPTS_MAX
+from statesvc.repair.dead_letters.dead_letter import Filter
+from statesvc.repair.dead_letters.obstacle import Obstacle
+from statesvc.repair.dead_letters.put_back import Order, Verdict, obstacle_of, put_back, verdicts
 
 
 def order(*ids: int) -> Order:

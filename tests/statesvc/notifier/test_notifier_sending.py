@@ -12,10 +12,10 @@ from aiohttp import web
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.test_utils import TestServer
 
-from statesvc.notifier.addresses import parse_networks
-from statesvc.notifier.answer import RESPONSE_BYTES_MAX, Answer
-from statesvc.notifier.outcome import Outcome
-from statesvc.notifier.sending import Sender
+from statesvc.delivery.addresses import parse_networks
+from statesvc.delivery.http_sender import Sender
+from statesvc.delivery.outcome import Outcome
+from statesvc.delivery.receiver_answer import RESPONSE_BYTES_MAX, Answer
 
 LOOPBACK = parse_networks(["127.0.0.0/8"])
 HEADERS = {"webhook-id": "n1-00"}

@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from statesvc.notifier.outcome import Outcome
-from statesvc.notifier.standing import Failing, Judgement, blames_receiver, judge
+from statesvc.delivery.outcome import Outcome
+from statesvc.notifier.failing_receiver import Failing, Judgement, blames_receiver, judge
 
 SINCE = datetime(2026, 3, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)

@@ -10,12 +10,12 @@ import pytest
 from psycopg import AsyncConnection
 
 from events.checkpoint import NoteSigner, open_checkpoint
-from events.sealing import MasterKeys
+from events.crypto.sealing import MasterKeys
 from statesvc.log.signing_keys import SigningKeyError, read_keys, retire, rewrap_seeds, rotate
-from statesvc.sealer.lead import Publication, publish, signers_of, take_stock
-from statesvc.sealer.published import read_published, write_published
-from statesvc.sealer.refusal import RefusalError
+from statesvc.sealer.leadership import Publication, publish, signers_of, take_stock
+from statesvc.sealer.published_head import read_published, write_published
 from statesvc.sealer.seal import seal
+from statesvc.sealer.sealer_refusal import RefusalError
 from tests.statesvc.log.story import MASTER, Story, story
 
 

@@ -12,10 +12,10 @@ import pytest
 from events.checkpoint import Checkpoint, NoteSigner
 from statesvc.database.pool import PoolLimits, make_pool
 from statesvc.sealer import publisher
-from statesvc.sealer.lead import take_stock
+from statesvc.sealer.checkpoint_store import LATEST, ContradictedError, Shelf, ShelfError, shelf_at
+from statesvc.sealer.leadership import take_stock
 from statesvc.sealer.publisher import Publisher
-from statesvc.sealer.refusal import RefusalError
-from statesvc.sealer.shelf import LATEST, ContradictedError, Shelf, ShelfError, shelf_at
+from statesvc.sealer.sealer_refusal import RefusalError
 from statesvc.telemetry.metrics import Telemetry
 from tests.object_store import ObjectStore, object_store
 from tests.statesvc.log.story import MASTER, NOWHERE, story

@@ -6,10 +6,10 @@ import psycopg
 import pytest
 from psycopg import AsyncConnection
 
-from events.tree.frontier import Frontier
-from statesvc.sealer.lead import publish, signers_of, take_stock
-from statesvc.sealer.refusal import RefusalError
+from events.merkle.compact_range import Frontier
+from statesvc.sealer.leadership import publish, signers_of, take_stock
 from statesvc.sealer.seal import seal
+from statesvc.sealer.sealer_refusal import RefusalError
 from tests.statesvc.log.story import MASTER, NOWHERE, Story, root_of, scan, story
 
 

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from psycopg import AsyncConnection
 
-from statesvc.sealer import loop
-from statesvc.sealer.lead import Publication
-from statesvc.sealer.loop import Pace, Sealer
+from statesvc.database.wakeups.channels import LOG, SEALED
+from statesvc.database.wakeups.listener import Listener
+from statesvc.database.wakeups.waker import Waker
+from statesvc.sealer import sealer_loop as loop
+from statesvc.sealer.leadership import Publication
+from statesvc.sealer.sealer_loop import Pace, Sealer
 from statesvc.telemetry.metrics import Telemetry
-from statesvc.wakeup.channels import LOG, SEALED
-from statesvc.wakeup.listener import Listener
-from statesvc.wakeup.waker import Waker
 from tests.statesvc.log.story import MASTER, NOWHERE, scan, story
 
 PACE = Pace(interval_seconds=0.01, sweep_seconds=60)

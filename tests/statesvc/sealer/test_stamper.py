@@ -10,18 +10,18 @@ from typing import Any
 import pytest
 
 from statesvc.database.pool import PoolLimits, make_pool
-from statesvc.evidence.check import check
-from statesvc.evidence.page import page
-from statesvc.evidence.story import story_of
+from statesvc.evidence.check_bundle import check
+from statesvc.evidence.html_page import page
+from statesvc.evidence.narrative import story_of
 from statesvc.log.signing_keys import rotate
-from statesvc.log.stamp import inquire
-from statesvc.sealer import stamper
-from statesvc.sealer.stamper import Authority, Stamper
+from statesvc.log.timestamp import inquire
+from statesvc.sealer import timestamper as stamper
+from statesvc.sealer.timestamper import Authority, Stamper
 from statesvc.telemetry.metrics import Telemetry
 from tests.stamping import Tsa, make_tsa, serving
 from tests.statesvc.evidence.test_bundle import NUMBER, both, bundle_of, keys_of
 from tests.statesvc.log.story import MASTER, Story, story
-from tests.statesvc.verification.attack import attack, places, verify
+from tests.statesvc.log.verify.attack import attack, places, verify
 
 LIMITS = PoolLimits(connections_max=2, acquire_seconds=5, statement_seconds=5, lock_seconds=5, idle_in_transaction_seconds=5)
 STAMPS = "SELECT tree_size, authority FROM statesvc.checkpoint_stamp ORDER BY received_at"

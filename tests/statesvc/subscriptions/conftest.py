@@ -10,17 +10,17 @@ from aiohttp import ClientResponse, web
 from aiohttp.test_utils import TestClient, TestServer
 from psycopg import AsyncConnection
 
-from events.sealing import MasterKeys
+from events.crypto.sealing import MasterKeys
+from statesvc.api.subscriptions.routes import routes
+from statesvc.database.keyring_store import load_keyring
 from statesvc.database.pool import PoolLimits, make_pool
+from statesvc.delivery.addresses import parse_networks
+from statesvc.delivery.targets import Targets
+from statesvc.http.api_keys import Keys
 from statesvc.http.app import build_app
 from statesvc.http.key_store import create_key
-from statesvc.http.keys import Keys
 from statesvc.http.scope import Scope
-from statesvc.keys import load_keyring
-from statesvc.log_archive.reading import LogArchive
-from statesvc.notifier.addresses import parse_networks
-from statesvc.notifier.targets import Targets
-from statesvc.subscriptions.routes import routes
+from statesvc.log.archive.log_archive import LogArchive
 
 LOOPBACK = parse_networks(["127.0.0.0/8"])
 URL = "https://subscriber.invalid/hook"

@@ -11,21 +11,21 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 from psycopg import AsyncConnection
 
-from events.keyring import Keyring
-from events.sealing import MasterKeys, SealError
+from events.crypto.keyring import Keyring
+from events.crypto.sealing import MasterKeys, SealError
+from statesvc.api.subscriptions.routes import routes
+from statesvc.database.keyring_store import load_keyring
 from statesvc.database.pool import PoolLimits, make_pool
+from statesvc.delivery.addresses import parse_networks
+from statesvc.delivery.brokers import table
+from statesvc.delivery.outgoing import Login
+from statesvc.delivery.targets import Targets
+from statesvc.http.api_keys import Keys
 from statesvc.http.app import build_app
 from statesvc.http.key_store import create_key
-from statesvc.http.keys import Keys
 from statesvc.http.scope import Scope
-from statesvc.keys import load_keyring
-from statesvc.log_archive.reading import LogArchive
-from statesvc.notifier.addresses import parse_networks
-from statesvc.notifier.brokers import table
-from statesvc.notifier.outgoing import Login
-from statesvc.notifier.targets import Targets
-from statesvc.subscriptions.login import open_login
-from statesvc.subscriptions.routes import routes
+from statesvc.log.archive.log_archive import LogArchive
+from statesvc.subscriptions.broker_login import open_login
 
 LOOPBACK = parse_networks(["127.0.0.0/8"])
 LIMITS = PoolLimits(connections_max=2, acquire_seconds=2, statement_seconds=5, lock_seconds=2, idle_in_transaction_seconds=5)

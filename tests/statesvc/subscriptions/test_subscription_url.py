@@ -2,9 +2,9 @@
 
 import pytest
 
-from statesvc.notifier.addresses import parse_networks
-from statesvc.notifier.brokers import table
-from statesvc.notifier.outgoing import Login
+from statesvc.delivery.addresses import parse_networks
+from statesvc.delivery.brokers import table
+from statesvc.delivery.outgoing import Login
 from statesvc.subscriptions.url import UrlRefusedError, checked_url
 
 LOOPBACK = parse_networks(["127.0.0.0/8"])

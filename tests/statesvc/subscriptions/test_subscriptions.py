@@ -6,15 +6,15 @@ from uuid import uuid4
 import orjson
 import pytest
 
+from statesvc.api.subscriptions.routes import routes
+from statesvc.database.wakeups.channels import OUTBOX
+from statesvc.delivery.addresses import parse_networks
 from statesvc.http.key_store import create_key
 from statesvc.http.openapi import build_document
 from statesvc.http.paging import encode_cursor
 from statesvc.http.scope import Scope
-from statesvc.log_archive.reading import LogArchive
-from statesvc.notifier.addresses import parse_networks
-from statesvc.subscriptions.routes import routes
+from statesvc.log.archive.log_archive import LogArchive
 from statesvc.subscriptions.url import UrlRefusedError, checked_url
-from statesvc.wakeup.channels import OUTBOX
 from tests.statesvc.subscriptions.conftest import LOOPBACK, URL, Api, Wakes
 
 

@@ -8,9 +8,9 @@ import pytest
 import structlog
 from psycopg import AsyncConnection
 
-from events.sealing import MasterKeys
+from events.crypto.sealing import MasterKeys
+from statesvc.database.keyring_store import load_keyring
 from statesvc.database.pool import Pool, PoolLimits, make_pool
-from statesvc.keys import load_keyring
 from statesvc.telemetry.logs import pipeline
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.worker.batch import Workshop

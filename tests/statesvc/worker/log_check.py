@@ -9,8 +9,8 @@ from uuid import UUID
 
 from psycopg import AsyncConnection
 
-from events.keyring import Keyring, part_context
-from events.sealing import commitment
+from events.crypto.keyring import Keyring, part_context
+from events.crypto.sealing import commitment
 
 ORDER = ("event", "conflict", "transition", "attempt", "action")
 

@@ -11,15 +11,15 @@ from uuid import UUID
 from psycopg import AsyncConnection
 
 from events.carriers.carrier import Carrier
+from events.crypto.keyring import Keyring
 from events.errors import Cause, UnreadableMessageError
 from events.event import Moment, Normalized, Place, Raw, Reading, Rejection
 from events.identity import normalize_number, shipment_id
-from events.keyring import Keyring
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
+from statesvc.bodies.sealed_message import seal_message
 from statesvc.database.pool import PoolLimits
 from statesvc.inbox.claim import Claim, Message, claim
 from statesvc.ingress.put import put
-from statesvc.ingress.sealed_message import seal_message
 from statesvc.worker.batch import Workshop, process
 
 MORNING = datetime(2026, 3, 1, 8, 0, tzinfo=UTC)

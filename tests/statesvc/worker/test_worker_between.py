@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from events.log.store import lock_streams
+from statesvc.log.event_store import lock_streams
 from tests.statesvc.worker.shop import Shop, says
 
-LOCK = "statesvc.worker.apply.lock_streams"
+LOCK = "statesvc.append.transaction.lock_streams"
 SCAN = {"number": "A", "status": "delivered", "native_id": "1"}
 
 

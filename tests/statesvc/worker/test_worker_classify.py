@@ -6,8 +6,8 @@ import pytest
 from aiohttp import ClientConnectionError, ClientResponseError
 from psycopg import OperationalError, errors
 
-from statesvc.database.errors import Failure
-from statesvc.worker.failures import FAULTS, RETRY_MAX_SECONDS, Fault, classify, retry_seconds
+from statesvc.append.failures import FAULTS, RETRY_MAX_SECONDS, Fault, classify, retry_seconds
+from statesvc.database.sql_errors import Failure
 
 
 @pytest.mark.parametrize(

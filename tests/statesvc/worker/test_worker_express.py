@@ -10,15 +10,15 @@ import pytest
 from psycopg import AsyncConnection
 
 from statesvc.database.pool import make_pool
+from statesvc.database.wakeups.channels import INBOX
+from statesvc.database.wakeups.listener import Listener
+from statesvc.database.wakeups.waker import Waker
 from statesvc.inbox.claim import Claim, Claimed, Message, claim
-from statesvc.wakeup.channels import INBOX
-from statesvc.wakeup.listener import Listener
-from statesvc.wakeup.waker import Waker
-from statesvc.worker import loop
+from statesvc.worker import worker_loop as loop
 from statesvc.worker.batch import Workshop, process
 from statesvc.worker.express import LOOKS_AT_ONCE, LOOKS_PER_SECOND, Looks
 from statesvc.worker.lookout import Lookout
-from statesvc.worker.loop import Pace, Worker
+from statesvc.worker.worker_loop import Pace, Worker
 from tests.statesvc.worker.shop import ACME, LIMITS, Shop, says
 
 QUIET = replace(ACME, carrier_id="quiet")

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from statesvc.database.wakeups.channels import INBOX
+from statesvc.database.wakeups.listener import Listener
+from statesvc.database.wakeups.waker import Waker
 from statesvc.inbox.claim import Outlook, outlook
-from statesvc.wakeup.channels import INBOX
-from statesvc.wakeup.listener import Listener
-from statesvc.wakeup.waker import Waker
-from statesvc.worker.loop import Pace, Worker
+from statesvc.worker.worker_loop import Pace, Worker
 from tests.statesvc.worker.log_check import check_log
 from tests.statesvc.worker.shop import Shop, says
 
@@ -148,7 +148,7 @@ async def test_however_often_it_is_woken_it_looks_ahead_but_once_a_second(shop: 
         looks.append(ahead)
         return await outlook(connection, ahead=ahead)
 
-    monkeypatch.setattr("statesvc.worker.loop.outlook", counted)
+    monkeypatch.setattr("statesvc.worker.worker_loop.outlook", counted)
     worker = _worker(shop, listener, waker)
     began = time.monotonic()
     running = asyncio.create_task(worker.run())

@@ -6,8 +6,8 @@ from uuid import UUID
 
 import pytest
 
-from events.keyring import body_context, part_context
-from events.sealing import SealError, commitment, unsalted
+from events.crypto.keyring import body_context, part_context
+from events.crypto.sealing import SealError, commitment, unsalted
 from tests.statesvc.worker.log_check import check_log
 from tests.statesvc.worker.shop import Shop, says, shipment
 

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from statesvc.worker.passage import LONGEST_SECONDS, Passage
+from statesvc.append.passage import LONGEST_SECONDS, Passage
 
 
 class Clock:

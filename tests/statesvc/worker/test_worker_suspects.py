@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from statesvc.database.wakeups.channels import INBOX
+from statesvc.database.wakeups.listener import Listener
+from statesvc.database.wakeups.waker import Waker
 from statesvc.inbox.claim import Message
-from statesvc.wakeup.channels import INBOX
-from statesvc.wakeup.listener import Listener
-from statesvc.wakeup.waker import Waker
-from statesvc.worker import loop
+from statesvc.worker import worker_loop as loop
 from statesvc.worker.batch import Workshop, process
-from statesvc.worker.loop import Pace, Worker
+from statesvc.worker.worker_loop import Pace, Worker
 from tests.statesvc.worker.shop import Shop, says
 
 

@@ -1,0 +1,76 @@
+"""The right edge of a growing tree: all that is needed to append leaves and to know the root, about log2(size) hashes."""
+
+from collections.abc import Iterable
+from hashlib import sha256
+from typing import Final, NamedTuple, Self
+
+from events.merkle.hashing import EMPTY_ROOT, node_hash
+from events.merkle.node import Node
+
+STRIDE: Final = 8
+"""Of the inner nodes every eighth level is kept: the roots of 256 leaves, of 65,536, and so on. The others are quickly made from them."""
+
+
+class Subtree(NamedTuple):
+    """A node that is complete, and so never changes again."""
+
+    node: Node
+    hash: bytes
+
+
+class Frontier:
+    """A tree of `size` leaves, by the roots of the perfect subtrees that make it up, from left to right."""
+
+    __slots__ = ("_roots", "size")
+
+    def __init__(self, size: int = 0, roots: Iterable[bytes] = ()) -> None:
+        self.size = size
+        self._roots = list(roots)
+        if len(self._roots) != size.bit_count():
+            raise ValueError(f"a tree of {size} leaves has {size.bit_count()} perfect subtrees, not {len(self._roots)}")
+
+    @property
+    def roots(self) -> tuple[bytes, ...]:
+        """Of the perfect subtrees, from left to right."""
+        return tuple(self._roots)
+
+    def copy(self) -> Self:
+        """One that grows by itself."""
+        return type(self)(self.size, self._roots)
+
+    def extend(self, leaf_hashes: Iterable[bytes]) -> list[Subtree]:
+        """Appends leaves. Answers the subtrees of kept levels that this completed."""
+        completed: list[Subtree] = []
+        roots, size = self._roots, self.size
+        for leaf_hash in leaf_hashes:
+            current, level, rest = leaf_hash, 0, size
+            while rest & 1:
+                current = sha256(b"\x01" + roots.pop() + current).digest()
+                level += 1
+                rest >>= 1
+                if level % STRIDE == 0:
+                    completed.append(Subtree(Node(level, rest), current))
+            roots.append(current)
+            size += 1
+        self.size = size
+        return completed
+
+    def append_subtree(self, level: int, root: bytes) -> None:
+        """Appends a perfect subtree at once. Raises ValueError where it would not be aligned."""
+        if self.size % (1 << level):
+            raise ValueError(f"after {self.size} leaves no subtree of level {level} begins")
+        rest = self.size >> level
+        self.size += 1 << level
+        while rest & 1:
+            root = node_hash(self._roots.pop(), root)
+            rest >>= 1
+        self._roots.append(root)
+
+    def root(self) -> bytes:
+        """The root hash of the whole tree."""
+        if not self._roots:
+            return EMPTY_ROOT
+        *rest, root = self._roots
+        for left in reversed(rest):
+            root = node_hash(left, root)
+        return root

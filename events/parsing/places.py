@@ -1,0 +1,45 @@
+"""Places as carriers print them, and the country that a name or code of three letters means."""
+
+import csv
+from functools import cache
+from importlib.resources import files
+
+from events.event import NOWHERE, Place
+from events.parsing.text import text
+
+
+@cache
+def _countries() -> dict[str, str]:
+    rows = csv.DictReader(files("events.parsing").joinpath("countries.csv").read_text("utf-8").splitlines())
+    return {name.casefold(): row["alpha_2"] for row in rows for name in (row["alpha_3"], row["name"]) if name}
+
+
+@cache
+def known_countries() -> frozenset[str]:
+    """The codes of ISO 3166-1 alpha-2."""
+    return frozenset(_countries().values())
+
+
+def country_code(value: object) -> str | None:
+    """ISO 3166-1 alpha-2 for a code of two or three letters or an English name; other text as printed."""
+    found = text(value)
+    if found is None:
+        return None
+    if len(found) == 2:
+        return found.upper()
+    return _countries().get(found.casefold(), found)
+
+
+def place(
+    *,
+    city: object = None,
+    region: object = None,
+    postal_code: object = None,
+    country: object = None,
+    facility: object = None,
+) -> Place:
+    """A place of whatever is printed; `NOWHERE` where nothing is."""
+    found = Place(
+        city=text(city), region=text(region), postal_code=text(postal_code), country=country_code(country), facility=text(facility)
+    )
+    return NOWHERE if found == NOWHERE else found

@@ -1,0 +1,71 @@
+"""The scans of a shipment, as a format's module finds them, on their way to readings, with what holds for every format.
+
+A scan with neither a code nor a text, or with a time in no known format, is no event but a rejection of its member; who signed is told
+by a delivery only.
+"""
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from events.event import NOWHERE, Moment, Place, Raw, Reading
+from events.parsing.meanings import Meaning
+from events.parsing.rejections import Rejections
+from events.parsing.text import signer
+from events.vocabulary import Status
+
+NO_WORDS: Final = "neither a code nor a text"
+NO_FORMAT: Final = "a time in no known format"
+
+
+class Scan(NamedTuple):
+    """One scan. `where` is its pointer in the message; `time` is None where it is printed in no known format."""
+
+    where: str
+    raw: Raw
+    meaning: Meaning
+    time: Moment | None
+    place: Place = NOWHERE
+    description: str | None = None
+    signed_by: object = None
+    """As printed; a placeholder is nobody."""
+    discriminator: str = ""
+    piece: str | None = None
+    native_id: str | None = None
+    native_id_per_number: bool = False
+
+
+def readings_of(scans: Iterable[Scan], number: str | None, rejections: Rejections) -> list[Reading]:
+    """The readings of the shipment `number` in their order; scans that are none are added to `rejections`."""
+    found: list[Reading] = []
+    for scan in scans:
+        found += reading_of(scan, number, rejections)
+    return found
+
+
+def reading_of(scan: Scan, number: str | None, rejections: Rejections) -> tuple[Reading, ...]:
+    """The reading of one scan, or none and a rejection."""
+    raw, meaning = scan.raw, scan.meaning
+    if scan.description is None and raw.code is None and raw.type is None:
+        rejections.add(scan.where, NO_WORDS)
+        return ()
+    if scan.time is None:
+        rejections.add(scan.where, NO_FORMAT)
+        return ()
+    return (
+        Reading(
+            tracking_number=number,
+            kind=meaning.kind,
+            status=meaning.status,
+            reason=meaning.reason,
+            by_category=meaning.by_category,
+            raw=raw,
+            time=scan.time,
+            place=scan.place,
+            discriminator=scan.discriminator,
+            piece=scan.piece,
+            native_id=scan.native_id,
+            native_id_per_number=scan.native_id_per_number,
+            description=scan.description,
+            signed_by=signer(scan.signed_by) if meaning.status is Status.DELIVERED else None,
+        ),
+    )

@@ -1,0 +1,162 @@
+"""From a printed time to an instant: which offset holds, and how we know it.
+
+The order of belief: an offset that the carrier prints, a printed pair of local and UTC time, the zone of the place, the carrier's
+default zone, UTC. Only `instant`, `tz_source`, `precision` and `flag` are our reading; `printed` and `identity` are the carrier's words.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta, timezone
+from functools import lru_cache
+from typing import Final
+from zoneinfo import ZoneInfo
+
+from events.event import NOWHERE, Moment, Place
+from events.parsing.formats import TimeFormats, Wall, read_offset
+from events.parsing.zones import LocalZone, zone_of
+from events.vocabulary import TimePrecision, TzSource
+
+QUARTER: Final = timedelta(minutes=15)
+PAIR_TOLERANCE: Final = timedelta(seconds=60)
+OFFSET_MAX: Final = timedelta(hours=14)
+MIDNIGHT: Final = datetime.min.time()
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+AMBIGUOUS: Final = "ambiguous"
+SHIFTED: Final = "shifted"
+SPLIT_REGION: Final = "split_region"
+"""The place lies in a state with two zones and prints no postal code that decides."""
+
+NO_TIME: Final = frozenset({"00:00:00", "000000", "null", "None", "N/A", "-"})
+ZERO_DATE: Final = "0000-00-00"
+"""What MySQL prints for no date."""
+
+
+def received(received_at: datetime, printed: str = "") -> Moment:
+    """The moment of a scan that prints no time: when we got it. It has no part in the scan's identity."""
+    return Moment(printed=printed, instant=received_at, tz_source=TzSource.RECEIVED, precision=TimePrecision.SECOND, identity="")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Clock:
+    """How one format of a carrier prints times. One constant per format; compared and hashed by identity.
+
+    `default_zone`: IANA name of the zone that the carrier's local times are in where the place tells none. `trust_offset` False: what
+    it prints as offset (`Z`) is not true, the time is local. `midnight_is_day`: 00:00:00 without offset is a date only.
+    """
+
+    formats: TimeFormats
+    default_zone: str | None = None
+    trust_offset: bool = True
+    midnight_is_day: bool = False
+
+    def read(self, printed: str | None, place: Place = NOWHERE, *, received_at: datetime) -> Moment | None:
+        """A printed time. Absent or a sentinel (0001-01-01, ...): `received`. None: unreadable, a rejection for the caller to report."""
+        if printed is None or printed in NO_TIME or printed.startswith(ZERO_DATE):
+            return received(received_at, printed or "")
+        moment = _read(self, printed, zone_of(place))
+        return received(received_at, printed) if moment is _ABSENT else moment
+
+    def read_pair(self, printed: str | None, utc: str | None, place: Place = NOWHERE, *, received_at: datetime) -> Moment | None:
+        """A local time printed beside the same time in UTC; as `read` where the second is absent or contradicts the first."""
+        moment = _read_pair(self, printed, utc) if printed and utc else None
+        return self.read(printed, place, received_at=received_at) if moment is None else moment
+
+    def read_beside(self, printed: str | None, zone: str | None, place: Place = NOWHERE, *, received_at: datetime) -> Moment | None:
+        """A local time with its offset (`+8`, `-04.00`) or IANA zone in a field of its own; as `read` where that is neither."""
+        wall = self.formats.read(printed) if printed else None
+        if printed is None or wall is None or wall.is_sentinel or zone is None:
+            return self.read(printed, place, received_at=received_at)
+        offset = read_offset(zone)
+        if offset is not None:
+            return replace(_moment(printed, wall, _fixed(wall.local, offset), TzSource.EXPLICIT), zone=zone)
+        named = _zone(zone) if "/" in zone else None
+        if named is None:
+            moment = self.read(printed, place, received_at=received_at)
+            return None if moment is None else replace(moment, zone=zone)
+        return replace(_in_zone(printed, wall, LocalZone(named, certain=True), TzSource.EXPLICIT), zone=zone)
+
+
+def read_epoch(value: int | None, *, milliseconds: bool = False, received_at: datetime) -> Moment | None:
+    """Seconds (or milliseconds) since 1970; 0 and None are absent; None where no date has that value."""
+    if not value:
+        return received(received_at)
+    try:
+        instant = EPOCH + (timedelta(milliseconds=value) if milliseconds else timedelta(seconds=value))
+    except OverflowError:
+        return None
+    identity = instant.strftime("%Y%m%dT%H%M%S") + (f".{instant.microsecond:06}" if milliseconds else "")
+    return Moment(
+        printed=str(value), instant=instant, tz_source=TzSource.EXPLICIT, precision=TimePrecision.SECOND, identity=identity, zone="UTC"
+    )
+
+
+_ABSENT: Final = received(EPOCH)
+
+
+@lru_cache(maxsize=8192)
+def _read(clock: Clock, printed: str, local_zone: LocalZone | None) -> Moment | None:
+    wall = clock.formats.read(printed)
+    if wall is None:
+        return None
+    if wall.is_sentinel:
+        return _ABSENT
+    if clock.midnight_is_day and wall.offset is None and wall.local.time() == MIDNIGHT:
+        wall = wall._replace(precision=TimePrecision.DAY)
+    if wall.offset is not None and clock.trust_offset:
+        return _moment(printed, wall, _fixed(wall.local, wall.offset), TzSource.EXPLICIT)
+    if local_zone is not None:
+        return _in_zone(printed, wall, local_zone, TzSource.LOCATION)
+    default = _zone(clock.default_zone) if clock.default_zone else None
+    if default is not None:
+        return _in_zone(printed, wall, LocalZone(default, certain=True), TzSource.CARRIER_DEFAULT)
+    return _moment(printed, wall, wall.local.replace(tzinfo=UTC), TzSource.ASSUMED_UTC)
+
+
+@lru_cache(maxsize=8192)
+def _read_pair(clock: Clock, printed: str, utc: str) -> Moment | None:
+    local_wall, utc_wall = clock.formats.read(printed), clock.formats.read(utc)
+    if local_wall is None or utc_wall is None or local_wall.is_sentinel or utc_wall.is_sentinel:
+        return None
+    offset = _offset_between(local_wall.local, utc_wall.local)
+    return None if offset is None else _moment(printed, local_wall, _fixed(local_wall.local, offset), TzSource.PAIR)
+
+
+def _in_zone(printed: str, wall: Wall, local_zone: LocalZone, source: TzSource) -> Moment:
+    first = wall.local.replace(tzinfo=local_zone.zone, fold=0)
+    offset, later = first.utcoffset() or timedelta(), first.replace(fold=1).utcoffset() or timedelta()
+    flag = None if local_zone.certain else SPLIT_REGION
+    if offset == later:
+        return _moment(printed, wall, _fixed(wall.local, offset), source, flag)
+    if offset > later:
+        return _moment(printed, wall, _fixed(wall.local, offset), source, AMBIGUOUS)
+    return _moment(printed, wall, _fixed(wall.local + (later - offset), later), source, SHIFTED)
+
+
+def _moment(printed: str, wall: Wall, instant: datetime, source: TzSource, flag: str | None = None) -> Moment:
+    return Moment(
+        printed=printed,
+        instant=instant,
+        tz_source=source,
+        precision=wall.precision,
+        identity=wall.identity,
+        zone=wall.zone,
+        flag=flag,
+    )
+
+
+def _offset_between(local: datetime, utc: datetime) -> timedelta | None:
+    difference = local - utc
+    offset = round(difference / QUARTER) * QUARTER
+    return None if abs(difference - offset) > PAIR_TOLERANCE or abs(offset) > OFFSET_MAX else offset
+
+
+def _fixed(local: datetime, offset: timedelta) -> datetime:
+    return local.replace(tzinfo=UTC if not offset else timezone(offset))
+
+
+@lru_cache(maxsize=256)
+def _zone(name: str) -> ZoneInfo | None:
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        return None

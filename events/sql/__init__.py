@@ -1,1 +1,0 @@
-"""How SQL gets from `.sql` files to the database; knows no table."""

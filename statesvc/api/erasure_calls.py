@@ -1,0 +1,120 @@
+"""`POST /v1/shipments/{carrier_id}/{tracking_number}/erase`: a person's data becomes unreadable, for ever."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+from uuid import UUID
+
+from aiohttp import web
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+from events.carriers import CARRIERS
+from events.crypto.keyring import Keyring
+from statesvc.api.parameters import Name
+from statesvc.database.pool import Connections
+from statesvc.http.api_keys import caller_of
+from statesvc.http.operation import Route, body, operation, parameters
+from statesvc.http.problem import Code, Problem
+from statesvc.http.response import answer
+from statesvc.repair.erasure.erase_dead_letters import Search, silence_some
+from statesvc.repair.erasure.erase_shipment import Erasure, NothingToEraseError, UnderLegalHoldError, erase
+
+WHY_LENGTH_MAX = 1000
+
+
+class ErasureParameters(BaseModel):
+    """Whose data."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    carrier_id: Name
+    tracking_number: Name
+
+
+class ErasureRequest(BaseModel):
+    """Why. The log keeps it: no personal data there."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    why: Annotated[str, Field(min_length=1, max_length=WHY_LENGTH_MAX)]
+    discriminator: Annotated[str | None, Field(description="Only the shipment with this one; left out: all that bear the number.")] = None
+    override_hold: Annotated[bool, Field(description="Although a legal hold stands.")] = False
+
+
+class ErasureAnswer(BaseModel):
+    """What was erased."""
+
+    erased: list[UUID]
+    already_erased: list[UUID]
+    complete_at: Annotated[AwareDatetime, Field(description="When the last backup that holds a copy of the key expires.")]
+    dead_letters_named: Annotated[int, Field(description="Messages in the dead letters that named the number; they are unreadable now.")]
+    dead_letters_left: Annotated[bool, Field(description="There are more letters to look into: `statesvc erase` goes through all of them.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Erasures:
+    """The handler."""
+
+    pool: Connections
+    keyring: Keyring
+    folder: Path | None
+    backup_days: int
+
+    async def erase(self, request: web.Request) -> web.StreamResponse:
+        """Destroys the keys; then looks into the first of the carrier's dead letters."""
+        asked = parameters(request, ErasureParameters)
+        wanted = body(request, ErasureRequest)
+        if asked.carrier_id not in CARRIERS:
+            raise Problem(Code.UNKNOWN_CARRIER, "no such carrier_id; `statesvc carriers` lists them")
+        erasure = Erasure(
+            carrier_id=asked.carrier_id,
+            tracking_number=asked.tracking_number,
+            why=wanted.why,
+            actor=caller_of(request).actor,
+            discriminator=wanted.discriminator,
+            override_hold=wanted.override_hold,
+            backup_days=self.backup_days,
+        )
+        async with self.pool.connection() as connection:
+            try:
+                erased = await erase(connection, erasure)
+            except NothingToEraseError as error:
+                raise Problem(Code.NOT_FOUND, str(error)) from error
+            except UnderLegalHoldError as error:
+                raise Problem(Code.CONFLICT, str(error)) from error
+            search = Search(
+                carrier_id=erasure.carrier_id, number=erasure.number, actor=erasure.actor, keyring=self.keyring, folder=self.folder
+            )
+            silenced = await silence_some(connection, search)
+        return answer(
+            {
+                "erased": erased.shipments,
+                "already_erased": erased.already,
+                "complete_at": erased.complete_at,
+                "dead_letters_named": silenced.named,
+                "dead_letters_left": silenced.next_after is not None,
+            }
+        )
+
+
+def routes(pool: Connections, keyring: Keyring, *, folder: Path | None, backup_days: int) -> Sequence[Route]:
+    """The call that erases."""
+    return [
+        Route(
+            "POST",
+            "/v1/shipments/{carrier_id}/{tracking_number}/erase",
+            Erasures(pool, keyring, folder, backup_days).erase,
+            operation(
+                summary="Erase a shipment's personal data",
+                description="Destroys the key that bodies and personal fields are sealed under. Hashes and proofs go on verifying; later "
+                "messages of the shipment are applied and leave nothing personal. It cannot be undone.",
+                scope="admin",
+                tag="shipments",
+                parameters=ErasureParameters,
+                request=ErasureRequest,
+                response=ErasureAnswer,
+                problems=(Code.NOT_FOUND, Code.UNKNOWN_CARRIER, Code.CONFLICT),
+            ),
+        )
+    ]

@@ -1,0 +1,134 @@
+"""`GET /v1/shipments/{carrier_id}/{tracking_number}/evidence`: one document that stands by itself, as JSON, HTML or PDF."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+from aiohttp import hdrs, web
+from pydantic import BaseModel, ConfigDict
+
+from events.carriers import CARRIERS
+from events.crypto.keyring import Keyring
+from events.identity import normalize_number
+from statesvc.api.parameters import Discriminator, Name
+from statesvc.api.personal_reads import record_reading
+from statesvc.database.pool import Connections
+from statesvc.evidence.gather import NothingSealedError, UnknownShipmentError, Wanted, gather
+from statesvc.http.api_keys import caller_of
+from statesvc.http.operation import Route, operation, parameters
+from statesvc.http.problem import Code, Problem
+from statesvc.http.scope import Scope
+from statesvc.log.archive.log_archive import LogArchive
+from statesvc.log.proofs import ContradictionError
+from statesvc.log.snapshot import take_snapshot
+
+_JSON: Final = "application/json"
+
+
+class EvidenceParameters(BaseModel):
+    """One shipment."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    carrier_id: Name
+    tracking_number: Name
+    discriminator: Discriminator = None
+
+
+def _html(bundle: Mapping[str, Any]) -> bytes:
+    from statesvc.evidence.html_page import page  # noqa: PLC0415 - a process that never shows evidence need not hold it in memory
+    from statesvc.evidence.narrative import story_of  # noqa: PLC0415 - as above
+
+    return page(story_of(bundle))
+
+
+def _pdf(bundle: Mapping[str, Any]) -> bytes:
+    from statesvc.evidence.narrative import story_of  # noqa: PLC0415 - as above
+    from statesvc.evidence.pdf import paper  # noqa: PLC0415 - fonts and pictures, which only this needs
+
+    return paper(story_of(bundle))
+
+
+PRINTERS: Final[Mapping[str, Callable[[Mapping[str, Any]], bytes]]] = {_JSON: orjson.dumps, "text/html": _html, "application/pdf": _pdf}
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The handler. Personal parts and bodies are in it for callers with scope `pii` only."""
+
+    pool: Connections
+    keyring: Keyring
+    folder: Path | None
+    archive: LogArchive
+
+    async def show(self, request: web.Request) -> web.StreamResponse:
+        """The bundle, in the form that `Accept` prefers."""
+        asked = parameters(request, EvidenceParameters)
+        if asked.carrier_id not in CARRIERS:
+            raise Problem(Code.UNKNOWN_CARRIER, "no such carrier_id; `statesvc carriers` lists them")
+        caller = caller_of(request)
+        wanted = Wanted(
+            carrier_id=asked.carrier_id,
+            number=normalize_number(asked.tracking_number),
+            discriminator=asked.discriminator,
+            keyring=self.keyring,
+            personal=caller.has(Scope.PII),
+            archive=self.folder,
+        )
+        async with self.pool.connection() as connection:
+            await self.archive.bring_back_number(connection, wanted.carrier_id, wanted.number)
+            try:
+                async with connection.transaction():
+                    await take_snapshot(connection)
+                    bundle = await gather(connection, wanted)
+            except UnknownShipmentError as error:
+                raise Problem(Code.NOT_FOUND, str(error)) from error
+            except NothingSealedError as error:
+                raise Problem(Code.CONFLICT, str(error)) from error
+            except ContradictionError as error:
+                raise Problem(Code.INTERNAL_ERROR, str(error)) from error
+            if wanted.personal and not bundle["shipment"]["erased"]:
+                target = f"shipment {bundle['shipment']['shipment_id']}"
+                await record_reading(connection, request, call="evidence", target=target, carrier_id=asked.carrier_id)
+        kind = _preferred(request.headers.get(hdrs.ACCEPT, ""))
+        printed = await asyncio.to_thread(PRINTERS[kind], bundle)
+        headers = {hdrs.CACHE_CONTROL: "private, no-store", hdrs.VARY: f"{hdrs.ACCEPT}, {hdrs.AUTHORIZATION}"}
+        return web.Response(body=printed, content_type=kind, charset="utf-8" if kind == "text/html" else None, headers=headers)
+
+
+def _preferred(accept: str) -> str:
+    """The first of our kinds by the caller's weights; JSON where it names none of them."""
+    weighed = []
+    for place, part in enumerate(accept.split(",")):
+        kind, _, parameter = part.strip().partition(";")
+        try:
+            weight = float(parameter.strip().removeprefix("q=")) if parameter.strip().startswith("q=") else 1.0
+        except ValueError:
+            weight = 0.0
+        if kind.strip().lower() in PRINTERS and weight > 0:
+            weighed.append((-weight, place, kind.strip().lower()))
+    return min(weighed)[2] if weighed else _JSON
+
+
+def routes(pool: Connections, keyring: Keyring, folder: Path | None, archive: LogArchive) -> Sequence[Route]:
+    """The call for evidence."""
+    return [
+        Route(
+            "GET",
+            "/v1/shipments/{carrier_id}/{tracking_number}/evidence",
+            Evidence(pool, keyring, folder, archive).show,
+            operation(
+                summary="Evidence about a shipment",
+                description="What the carrier said, when we knew it, what we concluded, what we told, with proofs against the newest "
+                "signed head. The JSON verifies by itself (`statesvc verify --bundle`). Personal parts and bodies only with scope `pii`.",
+                scope="audit",
+                tag="shipments",
+                parameters=EvidenceParameters,
+                response_types=tuple(PRINTERS),
+                problems=(Code.NOT_FOUND, Code.UNKNOWN_CARRIER, Code.CONFLICT, Code.LOG_UNAVAILABLE),
+            ),
+        )
+    ]

@@ -1,0 +1,156 @@
+"""`/v1/legal-holds`: whose bodies outlive every retention."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from aiohttp import web
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+from events.carriers import CARRIERS
+from statesvc.api.parameters import Name
+from statesvc.bodies.legal_holds import NEWEST, LegalHold, Refusal, list_holds, place_hold, release_hold
+from statesvc.database.pool import Connections
+from statesvc.http.api_keys import caller_of
+from statesvc.http.operation import Route, body, operation, parameters
+from statesvc.http.paging import Page, PageParameters, decode_cursor, encode_cursor
+from statesvc.http.problem import CREATED, Code, Problem
+from statesvc.http.response import answer
+
+Why = Annotated[str, Field(min_length=1, max_length=1000, pattern=r"^[^\x00]*$", description="Stands in the log: no personal data.")]
+
+
+class LegalHoldsParameters(PageParameters):
+    """Legal holds, the newest first."""
+
+    carrier_id: Annotated[Name | None, Field(description="Only those of this carrier.")] = None
+    released: Annotated[bool, Field(description="Those that were released, too.")] = False
+
+
+class LegalHoldPlacement(BaseModel):
+    """A hold to place, on all shipments that bear the number."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    carrier_id: Name
+    tracking_number: Annotated[Name, Field(description="In any spelling: case, blanks and hyphens do not matter.")]
+    why: Why
+
+
+class LegalHoldRelease(LegalHoldPlacement):
+    """A hold to release."""
+
+
+class LegalHoldShown(BaseModel):
+    """One hold. `released_at` null: it stands."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    legal_hold_id: int
+    carrier_id: str
+    number: str
+    tracking_number: str
+    placed_at: AwareDatetime
+    placed_by: str
+    why: str
+    released_at: AwareDatetime | None
+    released_by: str | None
+    released_why: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class LegalHolds:
+    """The handlers."""
+
+    pool: Connections
+
+    async def list(self, request: web.Request) -> web.StreamResponse:
+        """A page, newest first."""
+        asked = parameters(request, LegalHoldsParameters)
+        bound_to: dict[str, Any] = {"list": "legal-holds", "carrier_id": asked.carrier_id, "released": asked.released}
+        before = NEWEST
+        if asked.cursor is not None:
+            (before,) = decode_cursor(asked.cursor, bound_to, fields=1)
+            if type(before) is not int or not 0 < before <= NEWEST:
+                raise Problem(Code.INVALID_CURSOR, "the cursor names nothing that is here; start again without one")
+        async with self.pool.connection() as connection:
+            holds, more = await list_holds(
+                connection, carrier_id=asked.carrier_id, released_too=asked.released, before=before, limit=asked.limit
+            )
+        return answer({"items": holds, "next_cursor": None if more is None else encode_cursor([more], bound_to)})
+
+    async def place(self, request: web.Request) -> web.StreamResponse:
+        """Places a hold."""
+        asked = body(request, LegalHoldPlacement)
+        async with self.pool.connection() as connection:
+            outcome = await place_hold(connection, **asked.model_dump(), actor=caller_of(request).actor)
+        return answer(_held(outcome, asked.carrier_id), status=CREATED)
+
+    async def release(self, request: web.Request) -> web.StreamResponse:
+        """Releases the hold that stands."""
+        asked = body(request, LegalHoldRelease)
+        async with self.pool.connection() as connection:
+            outcome = await release_hold(connection, **asked.model_dump(), actor=caller_of(request).actor)
+        return answer(_held(outcome, asked.carrier_id))
+
+
+def _held(outcome: LegalHold | Refusal, carrier_id: str) -> LegalHold:
+    match outcome:
+        case LegalHold():
+            return outcome
+        case _ if carrier_id not in CARRIERS:
+            raise Problem(Code.UNKNOWN_CARRIER, "no such carrier_id; `statesvc carriers` lists them")
+        case Refusal.UNKNOWN_NUMBER | Refusal.NONE_STANDS:
+            raise Problem(Code.NOT_FOUND, outcome.value)
+        case Refusal.STANDS_ALREADY:
+            raise Problem(Code.CONFLICT, outcome.value)
+
+
+def routes(pool: Connections) -> Sequence[Route]:
+    """The calls about legal holds."""
+    holds = LegalHolds(pool)
+    return [
+        Route(
+            "GET",
+            "/v1/legal-holds",
+            holds.list,
+            operation(
+                summary="List legal holds",
+                scope="audit",
+                tag="legal holds",
+                parameters=LegalHoldsParameters,
+                response=Page[LegalHoldShown],
+                problems=(Code.INVALID_CURSOR,),
+            ),
+        ),
+        Route(
+            "POST",
+            "/v1/legal-holds",
+            holds.place,
+            operation(
+                summary="Place a legal hold",
+                description="The bodies of all messages that name a shipment with this number outlive their archive, and the shipment "
+                "is not erased without an explicit override, until the hold is released. Recorded as an operator action.",
+                scope="admin",
+                tag="legal holds",
+                request=LegalHoldPlacement,
+                response=LegalHoldShown,
+                statuses={CREATED: "placed"},
+                problems=(Code.NOT_FOUND, Code.UNKNOWN_CARRIER, Code.CONFLICT),
+            ),
+        ),
+        Route(
+            "POST",
+            "/v1/legal-holds/release",
+            holds.release,
+            operation(
+                summary="Release a legal hold",
+                description="Retention goes on as for any other shipment. Recorded as an operator action.",
+                scope="admin",
+                tag="legal holds",
+                request=LegalHoldRelease,
+                response=LegalHoldShown,
+                problems=(Code.NOT_FOUND, Code.UNKNOWN_CARRIER),
+            ),
+        ),
+    ]

@@ -1,0 +1,293 @@
+"""`GET /v1/shipments...`: where a shipment is, how it got there, and what is on record about it."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+from uuid import UUID
+
+import orjson
+from aiohttp import hdrs, web
+from psycopg import AsyncConnection
+
+from events.carriers import CARRIERS
+from events.crypto.keyring import Keyring
+from events.identity import normalize_number
+from statesvc.api.models import Audit, HistoryPage, ListedShipment, Shipment
+from statesvc.api.parameters import AuditParameters, HistoryParameters, ListParameters, ShipmentParameters
+from statesvc.api.personal_reads import record_shipment_reading
+from statesvc.database.pool import Connections
+from statesvc.http.api_keys import caller_of
+from statesvc.http.operation import Route, operation, parameters
+from statesvc.http.paging import Page, decode_cursor, encode_cursor
+from statesvc.http.problem import NOT_MODIFIED, OK, Code, Problem
+from statesvc.http.response import answer
+from statesvc.http.scope import Scope
+from statesvc.log.archive.log_archive import LogArchive
+from statesvc.log.snapshot import take_snapshot
+from statesvc.shipments.as_of import find_shipment_at
+from statesvc.shipments.audit_trail import EVENTS_MAX, trail
+from statesvc.shipments.find import (
+    Found,
+    OtherDiscriminators,
+    Position,
+    find_shipment,
+    list_shipments,
+    other_json,
+    shipment_json,
+    signed_by,
+)
+from statesvc.shipments.history import timeline
+from statesvc.shipments.horizon import Horizon, horizon_at
+
+_AFTER_ALL: Final = UUID(int=2**128 - 1)
+_BEGINNING: Final = Position(datetime(1, 1, 1, tzinfo=UTC), _AFTER_ALL)
+_ONE: Final = "/v1/shipments/{carrier_id}/{tracking_number}"
+
+
+@dataclass(frozen=True, slots=True)
+class Shipments:
+    """The handlers. Personal fields are opened for callers with scope `pii` only."""
+
+    pool: Connections
+    keyring: Keyring
+    archive: LogArchive
+
+    async def state(self, request: web.Request) -> web.StreamResponse:
+        """The current state; 304 where the caller has it already."""
+        asked = parameters(request, ShipmentParameters)
+        async with self.pool.connection() as connection:
+            await self._at_hand(connection, asked)
+            found, horizon = await _find(connection, asked, _Resumed())
+            document = await self._document(request, connection, found, horizon)
+            body = orjson.dumps(document)
+            # version and erasure state stand in the body; so do the others of the number and what the caller may see
+            tag = f"{found.shipment.version}-{hashlib.blake2b(body, digest_size=9).hexdigest()}"
+            headers = {hdrs.ETAG: f'"{tag}"', hdrs.CACHE_CONTROL: "private, no-cache", hdrs.VARY: hdrs.AUTHORIZATION}
+            if any(known.value in {tag, "*"} for known in request.if_none_match or ()):
+                return web.Response(status=NOT_MODIFIED, headers=headers)
+            if document.get("signed_by") is not None:
+                await record_shipment_reading(connection, request, found.shipment, call="state")
+        return web.Response(body=body, content_type="application/json", headers=headers)
+
+    async def history(self, request: web.Request) -> web.StreamResponse:
+        """A page of events in timeline order."""
+        asked = parameters(request, HistoryParameters)
+        resumed = _resume(asked, "history")
+        async with self.pool.connection() as connection:
+            await self._at_hand(connection, asked)
+            found, horizon = await _find(connection, asked, resumed)
+            opener = found.shipment.opener(self.keyring) if _sees_personal(request) else None
+            page = await timeline(connection, found.shipment, after=resumed.after, limit=asked.limit, opener=opener)
+            if page is None:
+                raise _foreign_cursor()
+            if opener is not None:
+                await record_shipment_reading(connection, request, found.shipment, call="history")
+        cursor = _pause(asked, "history", found, page.next_after, horizon)
+        return answer({"items": page.events, "next_cursor": cursor, **(horizon.document if horizon else {})})
+
+    async def audit(self, request: web.Request) -> web.StreamResponse:
+        """Everything on record, as one consistent snapshot."""
+        asked = parameters(request, AuditParameters)
+        resumed = _resume(asked, "audit")
+        keyring = self.keyring if _sees_personal(request) else None
+        async with self.pool.connection() as connection:
+            await self._at_hand(connection, asked)
+            async with connection.transaction():
+                await take_snapshot(connection)
+                found, horizon = await _find(connection, asked, resumed)
+                document = await self._document(request, connection, found, horizon)
+                record = await trail(
+                    connection, found.shipment, after=resumed.after or 0, limit=EVENTS_MAX, keyring=keyring, horizon=horizon
+                )
+            if keyring is not None:
+                await record_shipment_reading(connection, request, found.shipment, call="audit")
+        return answer(
+            {
+                "shipment": document,
+                "events": record.events,
+                "transitions": record.transitions,
+                "conflicts": record.conflicts,
+                "notifications": record.notifications,
+                "next_cursor": _pause(asked, "audit", found, record.next_after, horizon),
+            }
+        )
+
+    async def list(self, request: web.Request) -> web.StreamResponse:
+        """A page of shipments in the order of their last change."""
+        asked = parameters(request, ListParameters)
+        since = asked.updated_after
+        bound_to = {"list": "shipments", "status": asked.status, "carrier_id": asked.carrier_id, "updated_after": since}
+        after = _BEGINNING if since is None else Position(since, _AFTER_ALL)
+        if asked.cursor is not None:
+            try:
+                recorded_at, shipment_id = decode_cursor(asked.cursor, bound_to, fields=2)
+                after = Position(datetime.fromisoformat(recorded_at), UUID(shipment_id))
+            except (AttributeError, TypeError, ValueError):
+                raise _foreign_cursor() from None
+        async with self.pool.connection() as connection:
+            shipments, end = await list_shipments(
+                connection, status=asked.status, carrier_id=asked.carrier_id, after=after, limit=asked.limit
+            )
+        cursor = None if end is None else encode_cursor([end.recorded_at.isoformat(), str(end.shipment_id)], bound_to)
+        return answer({"items": [shipment_json(shipment) for shipment in shipments], "next_cursor": cursor})
+
+    async def _at_hand(self, connection: AsyncConnection[Any], asked: ShipmentParameters | HistoryParameters | AuditParameters) -> None:
+        await self.archive.bring_back_number(connection, asked.carrier_id, normalize_number(asked.tracking_number))
+
+    async def _document(
+        self, request: web.Request, connection: AsyncConnection[Any], found: Found, horizon: Horizon | None
+    ) -> dict[str, Any]:
+        document = shipment_json(found.shipment) | (horizon.document if horizon else {})
+        if _sees_personal(request):
+            document["signed_by"] = await signed_by(connection, found.shipment, self.keyring)
+        document["others"] = [other_json(other) for other in found.others]
+        return document
+
+
+def _sees_personal(request: web.Request) -> bool:
+    return caller_of(request).has(Scope.PII)
+
+
+@dataclass(frozen=True, slots=True)
+class _Resumed:
+    """Where a cursor goes on: a number may get another shipment between two pages, and the log more entries."""
+
+    shipment_id: UUID | None = None
+    after: int | None = None
+    horizon: Horizon | None = None
+
+
+async def _find(
+    connection: AsyncConnection[Any], asked: ShipmentParameters | HistoryParameters, resumed: _Resumed
+) -> tuple[Found, Horizon | None]:
+    wanted: dict[str, Any] = {
+        "carrier_id": asked.carrier_id,
+        "number": normalize_number(asked.tracking_number),
+        "discriminator": asked.discriminator,
+        "shipment_id": resumed.shipment_id,
+    }
+    horizon = None
+    if asked.as_of is None:
+        found = await find_shipment(connection, **wanted)
+    else:
+        horizon = resumed.horizon or await horizon_at(connection, asked.as_of)
+        found = await find_shipment_at(connection, horizon, **wanted)
+    match found:
+        case Found() if resumed.shipment_id is not None and found.shipment.shipment_id != resumed.shipment_id:
+            raise _foreign_cursor()
+        case Found():
+            return found, horizon
+        case OtherDiscriminators(count):
+            raise Problem(Code.NOT_FOUND, f"the number is known {count} times, never with this discriminator; ask without it to see them")
+        case None if asked.carrier_id not in CARRIERS:
+            raise Problem(Code.UNKNOWN_CARRIER, "no such carrier_id; `statesvc carriers` lists them")
+        case None if horizon is not None:
+            raise Problem(
+                Code.NOT_FOUND,
+                f"no event of carrier {asked.carrier_id} that named this tracking number was sealed by {horizon.at.isoformat()}",
+            )
+        case None:
+            raise Problem(Code.NOT_FOUND, f"no event of carrier {asked.carrier_id} named this tracking number")
+
+
+def _binding(asked: HistoryParameters | AuditParameters, what: str) -> dict[str, Any]:
+    return {
+        "list": what,
+        "carrier_id": asked.carrier_id,
+        "number": normalize_number(asked.tracking_number),
+        "discriminator": asked.discriminator,
+        "as_of": asked.as_of,
+    }
+
+
+def _resume(asked: HistoryParameters | AuditParameters, what: str) -> _Resumed:
+    if asked.cursor is None:
+        return _Resumed()
+    try:
+        shipment_id, after, *horizon = decode_cursor(asked.cursor, _binding(asked, what), fields=2 if asked.as_of is None else 5)
+        if not horizon:
+            return _Resumed(UUID(shipment_id), int(after))
+        size, at, clamped = horizon
+        return _Resumed(UUID(shipment_id), int(after), Horizon(int(size), datetime.fromisoformat(at), bool(clamped)))
+    except (AttributeError, TypeError, ValueError):
+        raise _foreign_cursor() from None
+
+
+def _pause(asked: HistoryParameters | AuditParameters, what: str, found: Found, after: int | None, horizon: Horizon | None) -> str | None:
+    if after is None:
+        return None
+    seen: list[str | int] = [] if horizon is None else [horizon.size, horizon.at.isoformat(), int(horizon.clamped)]
+    return encode_cursor([str(found.shipment.shipment_id), after, *seen], _binding(asked, what))
+
+
+def _foreign_cursor() -> Problem:
+    return Problem(Code.INVALID_CURSOR, "the cursor names nothing that is here; start again without one")
+
+
+def routes(pool: Connections, keyring: Keyring, archive: LogArchive) -> Sequence[Route]:
+    """The calls about shipments."""
+    shipments = Shipments(pool, keyring, archive)
+    unknown = (Code.NOT_FOUND, Code.UNKNOWN_CARRIER, Code.LOG_UNAVAILABLE)
+    return [
+        Route(
+            "GET",
+            "/v1/shipments",
+            shipments.list,
+            operation(
+                summary="List shipments",
+                description="In the order of their last change. A page may be short, or empty, and still have a `next_cursor`. "
+                "Never holds personal fields.",
+                scope="read",
+                tag="shipments",
+                parameters=ListParameters,
+                response=Page[ListedShipment],
+                problems=(Code.INVALID_CURSOR,),
+            ),
+        ),
+        Route(
+            "GET",
+            _ONE,
+            shipments.state,
+            operation(
+                summary="Where a shipment is",
+                description="A number that was used twice answers with the latest shipment; `others` lists the rest. "
+                "Takes `If-None-Match`.",
+                scope="read",
+                tag="shipments",
+                parameters=ShipmentParameters,
+                response=Shipment,
+                statuses={OK: "the current state", NOT_MODIFIED: "it has not changed"},
+                problems=unknown,
+            ),
+        ),
+        Route(
+            "GET",
+            f"{_ONE}/history",
+            shipments.history,
+            operation(
+                summary="How a shipment got there",
+                description="Its events in timeline order, whatever order they came in.",
+                scope="read",
+                tag="shipments",
+                parameters=HistoryParameters,
+                response=HistoryPage,
+                problems=(*unknown, Code.INVALID_CURSOR),
+            ),
+        ),
+        Route(
+            "GET",
+            f"{_ONE}/audit",
+            shipments.audit,
+            operation(
+                summary="What is on record about a shipment",
+                description="What the carrier said and when we knew it, what we concluded, what we told. One consistent snapshot.",
+                scope="audit",
+                tag="shipments",
+                parameters=AuditParameters,
+                response=Audit,
+                problems=(*unknown, Code.INVALID_CURSOR),
+            ),
+        ),
+    ]

@@ -1,0 +1,146 @@
+"""One client: its next index, and the loop that brings it what comes from there on.
+
+```
+behind the window --> its own pages of the log --> inside the window --> at its end: sleeps until that grows, pings
+```
+Sending waits for the client, and the window does not: one that falls out of it is merely behind again. Its place is its own index alone,
+so it can neither miss a transition nor see one twice, whichever way it reads.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from enum import StrEnum
+from typing import Final
+
+import aiohttp
+import psycopg
+import structlog
+
+from statesvc.api.stream.channel import Channel, StalledError
+from statesvc.api.stream.frame import PING, Frame, Selection
+from statesvc.api.stream.pages import Pages
+from statesvc.api.stream.window import Window
+from statesvc.log.archive.log_archive_errors import LogArchiveError
+from statesvc.log.feed import MissingEntryError
+
+PING_SECONDS: Final = 15.0
+FRAMES_A_SEND: Final = 256
+LAST_SECONDS: Final = 0.5
+"""For what is being sent when the stream is told to end."""
+
+_log = structlog.get_logger()
+
+
+class End(StrEnum):
+    """Why a stream ended."""
+
+    CLOSED = "closed"
+    SLOW = "slow"
+    SHED = "shed"
+    STOPPING = "stopping"
+    REVOKED = "revoked"
+    FAILED = "failed"
+
+
+class Follower:
+    """Made on the running loop. `may_go_on` is asked at each ping: a revoked key ends its streams too. `count` is told of sends."""
+
+    def __init__(
+        self,
+        channel: Channel,
+        *,
+        window: Window,
+        pages: Pages,
+        selection: Selection,
+        next_index: int,
+        may_go_on: Callable[[], Awaitable[bool]],
+        count: Callable[[int], None],
+        ping_seconds: float = PING_SECONDS,
+    ) -> None:
+        self._channel = channel
+        self._window = window
+        self._pages = pages
+        self._selection = selection
+        self._next_index = next_index
+        self._may_go_on = may_go_on
+        self._count = count
+        self._ping_seconds = ping_seconds
+        self._woken = asyncio.Event()
+        self._end: End | None = None
+        self._limit: asyncio.Timeout | None = None
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether it reads pages of its own."""
+        return self._next_index < self._window.begin
+
+    def wake(self) -> None:
+        """The window has grown."""
+        self._woken.set()
+
+    def end(self, why: End) -> None:
+        """Ends the stream within `LAST_SECONDS`, whatever it waits for. The first reason stands."""
+        if self._end is None:
+            self._end = why
+            self._woken.set()
+            if self._limit is not None:
+                self._limit.reschedule(asyncio.get_running_loop().time() + LAST_SECONDS)
+
+    async def run(self, opening: bytes) -> End:
+        """Sends `opening`, then what there is, until the client has gone, or `end`."""
+        limit = asyncio.timeout(None)
+        try:
+            async with limit:
+                self._limit = limit
+                await self._channel.send(opening)
+                return await self._follow()
+        except TimeoutError:
+            self._channel.cut()
+            return self._end or End.FAILED
+        except StalledError:
+            return End.SLOW
+        except (OSError, aiohttp.ClientError):
+            return End.CLOSED
+        except psycopg.Error as error:
+            _log.warning("stream_not_read", error=error)
+        except (MissingEntryError, LogArchiveError) as error:
+            _log.error("stream_log_incomplete", why=str(error))
+        finally:
+            self._limit = None
+        return End.FAILED
+
+    async def _follow(self) -> End:
+        loop = asyncio.get_running_loop()
+        ping_at = loop.time() + self._ping_seconds
+        while self._end is None:
+            self._woken.clear()
+            if not await self._advance():
+                with suppress(TimeoutError):
+                    async with asyncio.timeout_at(ping_at):
+                        await self._woken.wait()
+            if loop.time() >= ping_at:
+                if not await self._may_go_on():
+                    return End.REVOKED
+                await self._channel.send(PING)
+                ping_at = loop.time() + self._ping_seconds
+        return self._end
+
+    async def _advance(self) -> bool:
+        """One step on; False where there was nothing."""
+        before = self._next_index
+        if self.is_behind:
+            page = await self._pages.older(before, end=self._window.begin)
+            await self._send([frame for frame in page.frames if self._selection.takes(frame)])
+            self._next_index = page.end
+        else:
+            step = self._window.step(before, self._selection, limit=FRAMES_A_SEND)
+            await self._send(step.frames)
+            self._next_index = step.next_index
+        return self._next_index > before
+
+    async def _send(self, frames: Sequence[Frame]) -> None:
+        for place in range(0, len(frames), FRAMES_A_SEND):
+            some = frames[place : place + FRAMES_A_SEND]
+            await self._channel.send(b"".join(frame.text for frame in some))
+            self._count(len(some))

@@ -1,0 +1,98 @@
+"""`GET /v1/stream`."""
+
+from collections.abc import Sequence
+from typing import Annotated, Final
+
+from aiohttp import web
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from events.vocabulary import Status
+from statesvc.api.log_models import INDEX_MAX
+from statesvc.api.parameters import Name
+from statesvc.api.stream.frame import Selection
+from statesvc.api.stream.streams import EVENT_STREAM, Streams
+from statesvc.http.operation import Route, operation, parameters
+from statesvc.http.problem import OK, Code, Flaw, Problem
+
+LAST_EVENT_ID: Final = "Last-Event-ID"
+_CHOICES_MAX: Final = 64
+
+LastIndex = Annotated[int, Field(ge=-1, le=INDEX_MAX)]
+_LAST_INDEX: Final = TypeAdapter[int](LastIndex)
+
+
+class StreamParameters(BaseModel):
+    """Which transitions, and from where on."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    after: Annotated[
+        LastIndex | None,
+        Field(
+            description="The last index that the client has; -1: from the first entry on. Left out: from now on. The header "
+            f"`{LAST_EVENT_ID}`, which browsers send when they come back, goes before it."
+        ),
+    ] = None
+    carrier_id: Annotated[list[Name], Field(max_length=_CHOICES_MAX, description="Only of these carriers; may stand more than once.")] = []
+    status: Annotated[list[Status], Field(max_length=_CHOICES_MAX, description="Only to these statuses; may stand more than once.")] = []
+
+
+class StreamedTransition(BaseModel):
+    """The `data` of an event `shipment.status_changed`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    carrier_id: str
+    tracking_number: str
+    from_status: Annotated[Status, Field(alias="from")]
+    to_status: Annotated[Status, Field(alias="to")]
+    occurred_at: Annotated[AwareDatetime, Field(description="When the carrier says it happened.")]
+    sequence: Annotated[int, Field(description="The shipment's version that changed it: as in notifications.")]
+    log_index: Annotated[int, Field(description="The event's `id` too.")]
+    recorded_at: Annotated[AwareDatetime, Field(description="When we knew it.")]
+
+
+def routes(streams: Streams) -> Sequence[Route]:
+    """The one call."""
+
+    async def stream(request: web.Request) -> web.StreamResponse:
+        asked = parameters(request, StreamParameters)
+        return await streams.serve(
+            request,
+            selection=Selection(carriers=frozenset(asked.carrier_id), statuses=frozenset(asked.status)),
+            after=_last_event_id(request, asked.after),
+        )
+
+    return [
+        Route(
+            "GET",
+            "/v1/stream",
+            stream,
+            operation(
+                summary="Changes of status as they happen",
+                description=f"Server-Sent Events from the sealed log, each once, in its order. `id` is the log index: come back with it as "
+                f"`{LAST_EVENT_ID}` (or `after`) and nothing is missed or repeated, also after you were cut off for reading too slowly. "
+                "`event: reset`: the index is not of this log; read what you need anew, what follows is from now on. "
+                "A comment comes every 15 s. Ends when the process stops or has no room for streams.",
+                scope="read",
+                tag="log",
+                parameters=StreamParameters,
+                response=StreamedTransition,
+                response_types=(EVENT_STREAM,),
+                statuses={OK: "events `shipment.status_changed` with this as their `data`"},
+                problems=(Code.TOO_MANY_REQUESTS, Code.OVERLOADED, Code.NOT_READY),
+                deadline_seconds=None,
+            ),
+        )
+    ]
+
+
+def _last_event_id(request: web.Request, after: int | None) -> int | None:
+    given = request.headers.get(LAST_EVENT_ID)
+    if not given:
+        return after
+    try:
+        return _LAST_INDEX.validate_python(given)
+    except ValidationError:
+        flaw = Flaw(f"/header/{LAST_EVENT_ID}", "must be the `id` of an event of this stream")
+        raise Problem(Code.INVALID_REQUEST, "the headers break the contract", flaws=[flaw]) from None

@@ -1,0 +1,171 @@
+"""All streams of this process: who is let in, who is told to end, and what they share."""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import psycopg
+import structlog
+from aiohttp import hdrs, web
+
+from statesvc.api.stream.admission import Admission
+from statesvc.api.stream.channel import Channel
+from statesvc.api.stream.follower import PING_SECONDS, End, Follower
+from statesvc.api.stream.frame import Selection, reset_frame, retry_frame
+from statesvc.api.stream.pages import Pages
+from statesvc.api.stream.pressure import LOOK_SECONDS, Strain
+from statesvc.api.stream.tail import Hearing, Tail
+from statesvc.database.pool import Connections
+from statesvc.http.api_keys import Keys, caller_of
+from statesvc.http.problem import Code, Problem
+from statesvc.http.scope import Scope
+from statesvc.log.archive.log_archive import LogArchive
+from statesvc.settings.service_settings import StreamSettings
+from statesvc.telemetry import names
+from statesvc.telemetry.metrics import Telemetry, Values
+
+EVENT_STREAM: Final = "text/event-stream"
+_HEADERS: Final = {hdrs.CONTENT_TYPE: EVENT_STREAM, hdrs.CACHE_CONTROL: "no-store", "X-Accel-Buffering": "no"}
+_RETRY_SECONDS: Final = (1.0, 5.0)
+
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """How many streams, and how patient they are."""
+
+    clients_max: int
+    clients_per_key_max: int
+    send_seconds: float
+    ping_seconds: float = PING_SECONDS
+
+
+def bounds_of(settings: StreamSettings) -> Bounds:
+    """As the operator set them."""
+    return Bounds(clients_max=settings.clients_max, clients_per_key_max=settings.clients_per_key_max, send_seconds=settings.send_seconds)
+
+
+class Streams:
+    """`run` goes along with the server. `hindrance` says whether something else here is short of what streams take too."""
+
+    def __init__(
+        self,
+        pool: Connections,
+        *,
+        archive: LogArchive,
+        keys: Keys,
+        listener: Hearing,
+        woken: asyncio.Event,
+        telemetry: Telemetry,
+        bounds: Bounds,
+        hindrance: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._keys = keys
+        self._telemetry = telemetry
+        self._bounds = bounds
+        self._hindrance = hindrance
+        self._pages = Pages(pool, archive)
+        self._tail = Tail(self._pages, hearing=listener, woken=woken)
+        self._admission = Admission(clients_max=bounds.clients_max, clients_per_key_max=bounds.clients_per_key_max)
+        self._strain = Strain()
+        self._followers: set[Follower] = set()
+        self._anybody = asyncio.Event()
+        self._stopping = asyncio.Event()
+        self._jitter = random.Random()  # noqa: S311 - spreads clients, guards nothing
+        telemetry.observe(names.STREAM_CLIENTS, self._clients)
+
+    async def run(self) -> None:
+        """Reads the log's end for all, and watches that streams leave room for the rest, until `stop`."""
+        watch = asyncio.create_task(self._watch(), name="stream-watch")
+        try:
+            await self._tail.run()
+        finally:
+            watch.cancel()
+
+    def stop(self) -> None:
+        """Ends all streams at once and lets nobody in any more. Idempotent, safe before `run`."""
+        self._stopping.set()
+        self._tail.stop()
+        self._end_all(End.STOPPING)
+
+    async def serve(self, request: web.Request, *, selection: Selection, after: int | None) -> web.StreamResponse:
+        """Answers with a stream of what comes after index `after` (None: from now on). Raises the problems 429 and 503."""
+        self._check_open()
+        response = web.StreamResponse(headers=_HEADERS)
+        # whoever comes back should find another process, and that it can't on the same connection
+        response.force_close()
+        if request.method == hdrs.METH_HEAD:
+            return response
+        channel = Channel(request, response, send_seconds=self._bounds.send_seconds)
+        with self._admission.place(caller_of(request).key_id, lambda: channel.is_gone):
+            tree_size = await self._pages.tree_size()
+            is_of_another_log = after is not None and after >= max(tree_size, 1)
+            next_index = tree_size if after is None or is_of_another_log else after + 1
+            follower = Follower(
+                channel,
+                window=self._tail.window,
+                pages=self._pages,
+                selection=selection,
+                next_index=next_index,
+                count=self._telemetry.stream_transitions.add,
+                may_go_on=lambda: self._may_go_on(request),
+                ping_seconds=self._bounds.ping_seconds,
+            )
+            opening = retry_frame(self._jitter.uniform(*_RETRY_SECONDS))
+            if after is not None and is_of_another_log:
+                opening += reset_frame(asked=after, tree_size=tree_size)
+            # it may have begun to stop while the log was asked
+            self._check_open()
+            self._tail.join(follower, tree_size=tree_size)
+            self._followers.add(follower)
+            self._anybody.set()
+            try:
+                await response.prepare(request)
+                end = await follower.run(opening)
+            finally:
+                self._tail.leave(follower)
+                self._followers.discard(follower)
+        self._telemetry.stream_ends.add(1, {"cause": end.value})
+        return response
+
+    def _check_open(self) -> None:
+        if self._stopping.is_set():
+            raise Problem(Code.NOT_READY, "the process is stopping; come back elsewhere")
+        if self._strain.rests(asyncio.get_running_loop().time()):
+            raise Problem(Code.OVERLOADED, "the process has no room for streams now", headers=self._admission.later())
+
+    async def _may_go_on(self, request: web.Request) -> bool:
+        try:
+            await self._keys.require(request, Scope.READ)
+        except Problem:
+            return False
+        except psycopg.Error:
+            # the database cannot say; nothing can be read from it either
+            return True
+        return True
+
+    async def _watch(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await self._anybody.wait()
+            looked_at = loop.time()
+            await asyncio.sleep(LOOK_SECONDS)
+            now = loop.time()
+            if self._strain.look(late_seconds=now - looked_at - LOOK_SECONDS, hindered=self._hindrance(), now=now):
+                _log.warning("streams_shed", count=len(self._followers))
+                self._end_all(End.SHED)
+            if not self._followers:
+                self._anybody.clear()
+
+    def _end_all(self, why: End) -> None:
+        for follower in self._followers:
+            follower.end(why)
+
+    def _clients(self) -> Iterator[tuple[float, Values]]:
+        count = Counter("behind" if follower.is_behind else "live" for follower in self._followers)
+        for state in ("live", "behind"):
+            yield count[state], {"state": state}

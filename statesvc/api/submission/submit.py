@@ -1,0 +1,131 @@
+"""Applying stated events at once: the worker's own append, without the inbox before it.
+
+The request is one message: its body is sealed and kept with the events that it caused, in the same transaction. A request that
+changes nothing (all duplicates) leaves nothing behind.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from psycopg import AsyncConnection
+from psycopg_pool import AsyncConnectionPool
+
+from events.carriers import canonical
+from events.crypto.keyring import Keyring, body_context
+from events.entry import Source
+from events.event import Event
+from events.vocabulary import Verdict
+from statesvc.append.failures import Fault, again_seconds, classify
+from statesvc.append.transaction import Applied, apply
+from statesvc.bodies.sealed_message import SealedMessage, seal_message
+from statesvc.database.pending import send
+from statesvc.database.queries import queries
+from statesvc.inbox.claim import SQL
+from statesvc.inbox.read_message import Read
+from statesvc.log.archive.log_archive import LogArchive
+from statesvc.log.archive.log_archive_errors import ArchivedHistoryError, LogArchiveError
+
+_SQL = queries("statesvc.api.submission", "submit")
+_TRIES: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Nothing was applied: these carriers are on hold."""
+
+    carrier_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """A verdict for each event, in their order. `told` counts the changes that subscribers hear of."""
+
+    message_id: UUID
+    verdicts: tuple[Verdict, ...]
+    told: int
+
+
+async def submit(
+    pool: AsyncConnectionPool[AsyncConnection[Any]],
+    keyring: Keyring,
+    events: Sequence[Event],
+    *,
+    body: bytes,
+    writer: str,
+    archive: LogArchive,
+) -> Submitted | Held:
+    """Applies `events`, which `body` states. A lock or serialization failure is tried again; nothing is applied twice."""
+    sealed = seal_message(keyring, canonical.CARRIER_ID, body, "{}")
+    for attempt in range(_TRIES):
+        try:
+            async with pool.connection() as connection:
+                try:
+                    return await _submit(connection, keyring, events, sealed, writer=writer)
+                except ArchivedHistoryError as away:
+                    await archive.bring_back(connection, away.shipments)
+                return await _submit(connection, keyring, events, sealed, writer=writer)
+        except LogArchiveError:
+            raise
+        except Exception as error:
+            if classify(error) is Fault.PERMANENT or attempt == _TRIES - 1:
+                raise
+            await asyncio.sleep(again_seconds(attempt))
+    raise AssertionError("the last try returns or raises")
+
+
+async def _submit(
+    connection: AsyncConnection[Any], keyring: Keyring, events: Sequence[Event], sealed: SealedMessage, *, writer: str
+) -> Submitted | Held:
+    async with connection.pipeline(), connection.transaction():
+        carrier_ids = sorted({event.carrier_id for event in events})
+        begun = await send(connection, _SQL["begin"], {"carrier_ids": carrier_ids}, lambda rows: rows[0])
+        received_at, held = await begun.rows()
+        if held:
+            return Held(tuple(held))
+        read = _read(keyring, events, sealed, received_at)
+        applied = await apply(connection, keyring, [read], worker=writer)
+        if applied.wrote:
+            await _keep(connection, sealed, applied, received_at, writer=writer)
+    return Submitted(sealed.message_id, tuple(applied.verdicts), len(applied.changes))
+
+
+def _read(keyring: Keyring, events: Sequence[Event], sealed: SealedMessage, received_at: datetime) -> Read:
+    source = Source(
+        message_id=sealed.message_id,
+        body_commitment=sealed.commitment,
+        received_at=received_at,
+        normalizer=canonical.CARRIER_ID,
+        normalizer_version=canonical.CARRIER.stable,
+    )
+    return Read(
+        source=source,
+        carrier_id=canonical.CARRIER_ID,
+        events=tuple(events),
+        rejections=(),
+        body_key=keyring.inbox.unwrap(sealed.sealed_key, body_context(sealed.message_id)),
+        sealed_key=sealed.sealed_key,
+    )
+
+
+async def _keep(connection: AsyncConnection[Any], sealed: SealedMessage, applied: Applied, received_at: datetime, *, writer: str) -> None:
+    (settlement,) = applied.settlements
+    await connection.execute(
+        SQL["store_applied"],
+        {
+            "message_id": sealed.message_id,
+            "received_at": received_at,
+            "carrier_id": sealed.carrier_id,
+            "commitment": sealed.commitment,
+            "sealed": sealed.sealed,
+            "events": settlement.events,
+            "empty": settlement.empty,
+            "normalizer": settlement.normalizer,
+            "worker": writer,
+            "shipments": list(settlement.shipments),
+            "sealed_key": settlement.sealed_key,
+        },
+    )

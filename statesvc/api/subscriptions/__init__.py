@@ -1,0 +1,1 @@
+"""`/v1/subscriptions`: the calls about who wants to know what."""

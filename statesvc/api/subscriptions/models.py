@@ -1,0 +1,309 @@
+"""What the calls about subscriptions take and answer."""
+
+from typing import Annotated, Literal, Self
+from uuid import UUID
+
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, model_validator
+
+from events.carriers import CARRIERS
+from events.vocabulary import Status
+from statesvc.delivery.limiter.circuit_breaker import BreakerState
+from statesvc.delivery.outcome import Outcome
+from statesvc.http.paging import PageParameters
+from statesvc.subscriptions.signing_secret import ROTATION_GRACE_HOURS_MAX, SignatureKind
+from statesvc.subscriptions.url import URL_CHARS_MAX
+
+FILTER_MAX = 200
+RATE_MAX = 10_000
+GIVE_UP_SECONDS_MAX = 30 * 24 * 3600
+
+
+def _known(carrier_id: str) -> str:
+    if carrier_id not in CARRIERS:
+        raise ValueError("no such carrier_id; `statesvc carriers` lists them")
+    return carrier_id
+
+
+NotificationType = Literal["shipment.status_changed", "shipment.updated"]
+CarrierId = Annotated[str, Field(max_length=64), AfterValidator(_known)]
+GiveUpSeconds = Annotated[float | None, Field(gt=0, le=GIVE_UP_SECONDS_MAX, allow_inf_nan=False)]
+Url = Annotated[
+    str,
+    Field(
+        max_length=URL_CHARS_MAX,
+        description="https, or a message broker that gets CloudEvents: `nats+tls://host/subject?stream=..`,"
+        " `amqps://host/vhost/exchange?routing_key=..`, `kafka+tls://host/topic`. What is not encrypted (http, nats, amqp, kafka) only for"
+        " hosts in the networks of STATESVC_SUBSCRIBER_ALLOW. A broker's URL may hold `user:password@`, which is kept sealed and shown to"
+        " nobody; a webhook's may not.",
+    ),
+]
+Carriers = Annotated[
+    list[CarrierId] | None, Field(min_length=1, max_length=FILTER_MAX, description="Only of these carriers; null: of all.")
+]
+Statuses = Annotated[list[Status] | None, Field(min_length=1, max_length=FILTER_MAX, description="Only changes to these; null: to any.")]
+Types = Annotated[list[NotificationType] | None, Field(min_length=1, max_length=FILTER_MAX, description="Only these; null: all.")]
+
+
+class WatchedShipment(BaseModel):
+    """All shipments of a carrier that bear a number."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    carrier_id: CarrierId
+    tracking_number: Annotated[
+        str,
+        Field(min_length=1, max_length=100, pattern=r"^[^\x00]*$", description="In any spelling: case, blanks and hyphens do not matter."),
+    ]
+
+
+class GiveUpAfter(BaseModel):
+    """By type, how many seconds a notification may wait; its next attempt makes a dead letter of an older one. null: never for its age."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    status_changed: GiveUpSeconds = Field(default=None, alias="shipment.status_changed")
+    updated: GiveUpSeconds = Field(default=None, alias="shipment.updated")
+
+
+Shipments = Annotated[
+    list[WatchedShipment] | None, Field(min_length=1, max_length=FILTER_MAX, description="Only these shipments; null: all of the carriers.")
+]
+Payload = Annotated[
+    Literal["thin", "full"],
+    Field(description="thin: the change alone; full: also the event and the shipment's state right after it, as the API shows them."),
+]
+Pii = Annotated[
+    bool, Field(description="A full payload holds personal fields too. Takes a key with scope `pii`, and is recorded in the log.")
+]
+Signature = Annotated[
+    SignatureKind,
+    Field(description="hmac: a shared secret signs (`v1`); ed25519: a key signs whose public half is shown at any time (`v1a`)."),
+]
+RatePerSecond = Annotated[
+    float | None,
+    Field(
+        gt=0,
+        le=RATE_MAX,
+        allow_inf_nan=False,
+        description="At most so many notifications a second, by all notifiers together; null: as many as the receiver bears.",
+    ),
+]
+Coalesce = Annotated[
+    bool,
+    Field(
+        description="When too much waits, send the latest state of each shipment with a `data.gap` that says what it stands for;"
+        " false: send each one, however late."
+    ),
+]
+
+
+class SubscriptionWish(BaseModel):
+    """Where to tell, and what."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    url: Url
+    carriers: Carriers = None
+    statuses: Statuses = None
+    types: Types = None
+    shipments: Shipments = None
+    payload: Payload = "thin"
+    pii: Pii = False
+    signature: Signature = "hmac"
+    rate_per_second: RatePerSecond = None
+    coalesce: Coalesce = True
+    give_up_after_seconds: GiveUpAfter = GiveUpAfter()
+
+    @model_validator(mode="after")
+    def _has_room_for_personal_fields(self) -> Self:
+        if self.pii and self.payload == "thin":
+            raise ValueError("`pii` is for the payload `full`: a thin one holds nothing personal")
+        return self
+
+
+class SubscriptionChange(BaseModel):
+    """What to change; members that are left out stay."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    url: Url = ""
+    carriers: Carriers = None
+    statuses: Statuses = None
+    types: Types = None
+    shipments: Shipments = None
+    payload: Payload = "thin"
+    pii: Pii = False
+    rate_per_second: RatePerSecond = None
+    coalesce: Coalesce = True
+    give_up_after_seconds: GiveUpAfter = GiveUpAfter()
+
+
+class SubscriptionParameters(BaseModel):
+    """One subscription."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    subscription_id: UUID
+
+
+class RotationParameters(SubscriptionParameters):
+    """One subscription, and how long its former secret stays good."""
+
+    grace_hours: Annotated[
+        float,
+        Field(ge=0, le=ROTATION_GRACE_HOURS_MAX, allow_inf_nan=False, description="So long both secrets sign. 0: the former ends now."),
+    ] = 24
+    signature: Annotated[SignatureKind | None, Field(description="The kind of the new one; left out: as before.")] = None
+
+
+class ReplayWish(BaseModel):
+    """Which range to tell again. Bounds are times at which changes were recorded."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    since: Annotated[AwareDatetime, Field(description="Recorded then or later. Before the subscription was made, nothing was missed.")]
+    until: Annotated[AwareDatetime | None, Field(description="Recorded before then; null: up to now.")] = None
+    dry_run: Annotated[bool, Field(description="Only count.")] = False
+    delivered_too: Annotated[bool, Field(description="Also what the subscriber has taken already; it dedupes on `webhook-id`.")] = False
+    cursor: Annotated[str | None, Field(max_length=1024, description="`next_cursor` of the answer before, with the same range.")] = None
+
+
+class ReplayProgress(BaseModel):
+    """What this call did, or would do."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    run_id: Annotated[UUID, Field(description="As the log's operator actions name it; the same on all pages.")]
+    dry_run: bool
+    since: AwareDatetime
+    until: AwareDatetime
+    matched: Annotated[int, Field(description="Notifications in the range, and changes that were not collected but match.")]
+    put: Annotated[int, Field(description="Put into the outbox, or would be.")]
+    never_written: Annotated[int, Field(description="Of those: changes while the subscription was disabled.")]
+    waiting: Annotated[int, Field(description="Left alone: they wait in the outbox anyway.")]
+    delivered: Annotated[int, Field(description="Left out: the subscriber has taken them.")]
+    next_cursor: Annotated[str | None, Field(description="The range goes on: call again with it. null: done.")]
+
+
+class AttemptsParameters(PageParameters):
+    """A page of what was tried for one subscription, the newest first."""
+
+    subscription_id: UUID
+    responses: Annotated[
+        bool, Field(description="With what the receiver answered. It may repeat personal data: takes the scope `pii`, and is recorded.")
+    ] = False
+
+
+class FailingShown(BaseModel):
+    """A receiver that only fails. After 24 h the operator is warned; after 5 days and 20 failures it is told no more."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    since: Annotated[AwareDatetime, Field(description="Of the first failure after the last delivery.")]
+    failures: int
+    last_outcome: Outcome
+    last_status_code: int | None
+
+
+class SubscriptionShown(BaseModel):
+    """A subscription. Its secret is shown when it is made, never again."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: UUID
+    url: str
+    has_login: Annotated[bool, Field(description="Its URL held a login; what is shown leaves it out.")]
+    carriers: list[str] | None
+    statuses: list[str] | None
+    types: list[str] | None
+    shipments: list[WatchedShipment] | None
+    payload: Literal["thin", "full"]
+    pii: bool
+    signature: SignatureKind
+    public_keys: Annotated[
+        list[str], Field(description="`whpk_` and base64, of what signs with Ed25519 now: one, or two during a rotation; none with hmac.")
+    ]
+    rate_per_second: float | None
+    coalesce: bool
+    give_up_after_seconds: GiveUpAfter
+    state: Annotated[
+        Literal["active", "paused", "disabled"],
+        Field(
+            description="paused: notifications collect; disabled: the receiver answered 410 Gone, or took nothing for days, and nothing"
+            " collects. `resume` ends both."
+        ),
+    ]
+    created_at: AwareDatetime
+    created_by: str
+    paused_at: AwareDatetime | None
+    disabled_at: AwareDatetime | None
+    disabled_why: str | None
+    missed_since: Annotated[
+        AwareDatetime | None,
+        Field(description="It was disabled: after `resume`, `replay` with `since` set to this tells what was missed. null: nothing was."),
+    ]
+    failing: Annotated[FailingShown | None, Field(description="Nothing was delivered lately. null: the last attempt was delivered.")]
+
+
+class LimiterShown(BaseModel):
+    """How fast its receiver may be told, as all notifiers together learned it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    limit: Annotated[int, Field(description="Requests at a time; 0: nothing was sent lately, the next ones begin carefully.")]
+    in_flight: int
+    mean_latency_seconds: Annotated[float | None, Field(description="Of answers 2xx while few requests are under way.")]
+    breaker: Annotated[
+        BreakerState,
+        Field(description="open: most attempts failed, nothing but a probe from time to time; half_open: the probe is under way."),
+    ]
+    next_allowed_at: Annotated[AwareDatetime | None, Field(description="Nothing is sent before: it asked to wait, or the breaker is open.")]
+    notifiers: Annotated[int, Field(description="How many notifier processes sent to it lately.")]
+
+
+class SubscriptionDetail(SubscriptionShown):
+    """A subscription, and how it fares."""
+
+    limiter: LimiterShown
+
+
+class SubscriptionMade(SubscriptionShown):
+    """A subscription that was just made, or whose secret was."""
+
+    secret: Annotated[
+        str | None, Field(description="`whsec_` and base64, as Standard Webhooks libraries take it. Shown once. null: see `public_keys`.")
+    ]
+
+
+class AttemptShown(BaseModel):
+    """One try at one notification."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    webhook_id: str
+    type: NotificationType
+    carrier_id: str
+    tracking_number: str
+    sequence: int
+    number: Annotated[int, Field(description="1 for the first try.")]
+    outcome: Outcome
+    status_code: int | None
+    duration_ms: int
+    started_at: AwareDatetime
+    recorded_at: AwareDatetime
+    response: Annotated[
+        str | None, Field(description="The first 20 kB of the answer. null: not asked for, none came, or the shipment was erased.")
+    ]
+    response_headers: Annotated[list[tuple[str, str]] | None, Field(description="Without cookies and credentials.")]
+
+
+class TrialShown(BaseModel):
+    """What came of a test."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    webhook_id: str
+    outcome: Outcome
+    status_code: int | None
+    duration_ms: int
+    detail: Annotated[str | None, Field(description="Of a broker: where the message is, or why it is not there.")]

@@ -1,0 +1,115 @@
+"""`POST /v1/subscriptions/{id}/replay`: telling a range again."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, Protocol
+from uuid import UUID, uuid4
+
+from aiohttp import web
+
+from statesvc.api.subscriptions.models import ReplayProgress, ReplayWish, SubscriptionParameters
+from statesvc.database.pool import Connections
+from statesvc.database.wakeups.channels import OUTBOX
+from statesvc.http.api_keys import caller_of
+from statesvc.http.operation import Route, body, operation, parameters
+from statesvc.http.paging import decode_cursor, encode_cursor
+from statesvc.http.problem import Code, Flaw, Problem
+from statesvc.http.response import answer
+from statesvc.log.archive.log_archive import LogArchive
+from statesvc.subscriptions.replay import CALL_SECONDS, START, Order, Position, replay, standing
+
+_DEADLINE_SECONDS: Final = CALL_SECONDS + 15
+
+
+class Wakes(Protocol):
+    """What of a waker is needed."""
+
+    def wake(self, channel: str) -> None:
+        """Wakes whoever sleeps on the channel."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replays:
+    """The handler."""
+
+    pool: Connections
+    waker: Wakes
+    archive: LogArchive
+
+    async def replay(self, request: web.Request) -> web.StreamResponse:
+        """A part of the range, as much as one call may."""
+        asked, subscription_id = body(request, ReplayWish), parameters(request, SubscriptionParameters).subscription_id
+        bound_to = {"replay": str(subscription_id), **asked.model_dump(mode="json", exclude={"cursor"})}
+        async with self.pool.connection() as connection:
+            current = await standing(connection, subscription_id)
+            if current is None:
+                raise absent(subscription_id)
+            if current.disabled and not asked.dry_run:
+                raise Problem(Code.CONFLICT, "the subscription is disabled: resume it first, so that nothing is missed after the replay")
+            until, after, run_id = min(asked.until or current.now, current.now), START, uuid4()
+            if asked.cursor is not None:
+                until, after, run_id = _place(decode_cursor(asked.cursor, bound_to, fields=5))
+            since = max(asked.since, current.created_at)
+            if asked.until is not None and asked.until <= asked.since:
+                raise Problem(Code.INVALID_REQUEST, "the body breaks the contract", flaws=[Flaw("/body/until", "must lie after since")])
+            order = Order(
+                subscription_id=subscription_id,
+                since=since,
+                until=until,
+                open_end=asked.until is None or asked.until >= current.now,
+                delivered_too=asked.delivered_too,
+                dry_run=asked.dry_run,
+                actor=caller_of(request).actor,
+                run_id=run_id,
+            )
+            progress = await replay(connection, order, archive=self.archive, after=after)
+        if progress.put and not asked.dry_run:
+            self.waker.wake(OUTBOX)
+        done = asdict(progress)
+        ended = done.pop("after")
+        cursor = None
+        if ended is not None:
+            at, shipment_id, sequence = ended
+            cursor = encode_cursor([until.isoformat(), at.isoformat(), str(shipment_id), sequence, str(run_id)], bound_to)
+        return answer({"run_id": run_id, "dry_run": asked.dry_run, "since": since, "until": until, **done, "next_cursor": cursor})
+
+
+def absent(subscription_id: UUID) -> Problem:
+    """There is none, or no more."""
+    return Problem(Code.NOT_FOUND, f"there is no subscription {subscription_id}")
+
+
+def _place(position: Sequence[Any]) -> tuple[datetime, Position, UUID]:
+    try:
+        until, at, shipment_id, sequence, run_id = position
+        place = Position(datetime.fromisoformat(at).astimezone(UTC), UUID(shipment_id), int(sequence))
+        return datetime.fromisoformat(until).astimezone(UTC), place, UUID(run_id)
+    except (AttributeError, TypeError, ValueError, OverflowError):
+        raise Problem(Code.INVALID_CURSOR, "send `next_cursor` as it was given") from None
+
+
+def replay_routes(pool: Connections, waker: Wakes, archive: LogArchive) -> Sequence[Route]:
+    """The call."""
+    return [
+        Route(
+            "POST",
+            "/v1/subscriptions/{subscription_id}/replay",
+            Replays(pool, waker, archive).replay,
+            operation(
+                summary="Tell a range again",
+                description=(
+                    "Puts what was written for the subscription in a range of time back into the outbox, under the same `webhook-id`, and "
+                    "writes changes of status that match it but came while it was disabled. What it has taken is left out unless "
+                    "`delivered_too`. Works off a bounded part; go on with `next_cursor`. Recorded as operator actions."
+                ),
+                scope="subscriptions",
+                tag="subscriptions",
+                parameters=SubscriptionParameters,
+                request=ReplayWish,
+                response=ReplayProgress,
+                problems=(Code.NOT_FOUND, Code.CONFLICT, Code.INVALID_CURSOR),
+                deadline_seconds=_DEADLINE_SECONDS,
+            ),
+        )
+    ]

@@ -1,0 +1,78 @@
+"""What to do when applying a batch fails: wait and try again, take the batch apart, or give one message up. Pure, as data.
+
+A transient failure says nothing about the messages: the same batch is tried again while its lease lasts. Any other failure is
+some message's own; the batch is halved until that message stands alone, so the others are not held up.
+"""
+
+import random
+from collections.abc import Mapping
+from enum import Enum
+from http import HTTPStatus
+from types import MappingProxyType
+from typing import Final
+
+import psycopg
+from aiohttp import ClientError, ClientResponseError
+
+from statesvc.database.sql_errors import Failure, failure
+from statesvc.log.archive.log_archive_errors import ArchivedHistoryError, LogArchiveError
+
+RETRY_FIRST_SECONDS: Final = 5.0
+RETRY_MAX_SECONDS: Final = 300.0
+RETRY_JITTER: Final = 0.25
+RETRIES_MAX: Final = 20
+"""Times that a message is given back for a transient failure, over more than an hour, before a human must look."""
+_AGAIN_FIRST_SECONDS: Final = 0.1
+_AGAIN_MAX_SECONDS: Final = 2.0
+
+
+class Fault(Enum):
+    """Whose fault it is."""
+
+    TRANSIENT = "transient"
+    PERMANENT = "permanent"
+
+
+FAULTS: Final[Mapping[Failure, Fault]] = MappingProxyType(
+    {
+        Failure.UNAVAILABLE: Fault.TRANSIENT,  # connection lost, server full, out of disk or memory
+        Failure.TRANSIENT: Fault.TRANSIENT,  # serialisation, deadlock, lock and statement timeouts
+        Failure.FORBIDDEN: Fault.TRANSIENT,  # an installation that somebody mends
+        Failure.DEFECT: Fault.TRANSIENT,  # a schema of another release: every message would fail alike
+        Failure.DUPLICATE: Fault.TRANSIENT,  # somebody else was faster; the next try sees it
+        Failure.IMMUTABLE: Fault.TRANSIENT,
+        Failure.NOT_ARCHIVED: Fault.TRANSIENT,
+        Failure.MISROUTED: Fault.TRANSIENT,  # a pooler that is set up wrongly
+        Failure.REFUSED_DATA: Fault.PERMANENT,  # this row can't be stored, today or tomorrow
+    }
+)
+"""What the database's failures say about the messages. The state of the database is never a message's fault."""
+
+
+def classify(error: BaseException) -> Fault:
+    """Permanent: data that the database refuses, or a defect of ours in what a message led to. It would fail again.
+
+    Transient: the state of the database, of a dependency that answers 5xx, or of this process (memory), where any message would fail.
+    """
+    match error:
+        case psycopg.Error() | OSError() | TimeoutError():
+            return FAULTS[failure(error)]
+        case LogArchiveError() | ArchivedHistoryError():
+            return Fault.TRANSIENT  # a file that somebody puts back
+        case ClientResponseError(status=status):
+            return Fault.TRANSIENT if status >= HTTPStatus.INTERNAL_SERVER_ERROR else Fault.PERMANENT
+        case ClientError() | MemoryError():
+            return Fault.TRANSIENT
+        case _:
+            return Fault.PERMANENT
+
+
+def again_seconds(attempt: int) -> float:
+    """Pause before the same batch is tried again under its lease; `attempt` from 0, full jitter."""
+    return random.uniform(0.0, min(_AGAIN_MAX_SECONDS, _AGAIN_FIRST_SECONDS * 2 ** min(attempt, 10)))  # noqa: S311 - jitter
+
+
+def retry_seconds(retries: int) -> float:
+    """Pause before a message is available again after its lease was given up; `retries` from 0, 5 s .. 300 s, +-25 %."""
+    pause: float = min(RETRY_MAX_SECONDS, RETRY_FIRST_SECONDS * 2 ** min(retries, 10))
+    return pause * random.uniform(1 - RETRY_JITTER, 1 + RETRY_JITTER)  # noqa: S311 - jitter

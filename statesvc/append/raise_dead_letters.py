@@ -1,0 +1,46 @@
+"""Dead letters of messages that were applied all the same: codes that nobody knows yet, members that are no events."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from psycopg import AsyncConnection
+
+from events.log.proposal import Proposal
+from statesvc.database.pending import columns
+from statesvc.inbox.claim import SQL
+
+if TYPE_CHECKING:
+    from statesvc.inbox.read_message import Read
+
+
+async def raise_codes(connection: AsyncConnection[Any], unmapped: Sequence[Proposal], *, worker: str) -> None:
+    """One open dead letter for each (carrier, type, code); nothing when it is open already."""
+    first: dict[tuple[str, str | None, str | None], Proposal] = {}
+    for proposal in unmapped:
+        first.setdefault((proposal.event.carrier_id, proposal.event.raw.type, proposal.event.raw.code), proposal)
+    if not first:
+        return
+    rows = [
+        (carrier_id, p.source.message_id, p.source.received_at, raw_type, raw_code, f"{p.source.normalizer}@{p.source.normalizer_version}")
+        for (carrier_id, raw_type, raw_code), p in first.items()
+    ]
+    names = ("carrier_ids", "message_ids", "received_ats", "raw_types", "raw_codes", "normalizers")
+    await connection.execute(SQL["raise_codes"], {"worker": worker, **columns(rows, names)})
+
+
+async def raise_rejections(connection: AsyncConnection[Any], reads: "Sequence[Read]", *, worker: str) -> None:
+    """One dead letter for each message with rejected members; it names their places, not their values."""
+    rows = [
+        (
+            read.carrier_id,
+            read.message_id,
+            read.source.received_at,
+            "; ".join(f"{rejection.pointer or '/'}: {rejection.why}" for rejection in read.rejections[:20]),
+            f"{read.source.normalizer}@{read.source.normalizer_version}",
+        )
+        for read in reads
+        if read.rejections
+    ]
+    if rows:
+        names = ("carrier_ids", "message_ids", "received_ats", "details", "normalizers")
+        await connection.execute(SQL["raise_rejections"], {"worker": worker, **columns(rows, names)})

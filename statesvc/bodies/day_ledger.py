@@ -1,0 +1,158 @@
+"""The ledger of archived days. Every step is one statement, so a crash leaves a row from which the next archiver goes on."""
+
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any, NamedTuple
+
+from psycopg import AsyncConnection
+from psycopg.rows import class_row
+
+from statesvc.bodies.write_day import Fate, Written
+from statesvc.database.queries import queries
+
+_SQL = queries("statesvc.bodies", "day_ledger")
+Connection = AsyncConnection[Any]
+
+
+class Standing(NamedTuple):
+    """How far a day came. `file_name` None: nothing is written."""
+
+    file_name: str | None
+    sha256: bytes | None
+    verified: bool
+
+
+class Archived(NamedTuple):
+    """A file of the ledger."""
+
+    day: date
+    file_name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Archive:
+    """A row of the ledger."""
+
+    day: date
+    begun_at: datetime
+    file_name: str | None
+    sha256: bytes | None
+    size_bytes: int | None
+    bodies: int | None
+    compressed: int | None
+    unopened: int | None
+    erased: int | None
+    written_at: datetime | None
+    verified_at: datetime | None
+    dropped_at: datetime | None
+    expired_at: datetime | None
+    deleted_at: datetime | None
+    checked_at: datetime | None
+    fault: str | None
+    failures: int
+    failed_at: datetime | None
+    failure: str | None
+
+
+async def try_lead(connection: Connection) -> bool:
+    """Whether this session (past any pooler) is the archiver until it ends."""
+    await connection.execute(_SQL["limit_session"])
+    row = await (await connection.execute(_SQL["try_lead"])).fetchone()
+    return row is not None and bool(row[0])
+
+
+async def due_days(connection: Connection, *, hot_days: int) -> list[date]:
+    """Days to archive, the oldest first."""
+    return [day async for (day,) in await connection.execute(_SQL["due_days"], {"hot_days": hot_days})]
+
+
+async def begin_day(connection: Connection, day: date) -> Standing:
+    """Opens the day's row, or finds how far it came."""
+    cursor = await connection.execute(_SQL["begin_day"], {"day": day}, binary=True)
+    row = await cursor.fetchone()
+    if row is None:
+        raise LookupError("an upsert answers with its row")
+    return Standing(*row)
+
+
+async def note_written(connection: Connection, day: date, written: Written) -> None:
+    """The file is complete and on the disk."""
+    await connection.execute(
+        _SQL["note_written"],
+        {
+            "day": day,
+            "file_name": written.file_name,
+            "sha256": written.finished.sha256,
+            "size_bytes": written.finished.size_bytes,
+            **{fate.value: written.fates[fate] for fate in Fate},
+        },
+    )
+
+
+async def note_verified(connection: Connection, day: date, sha256: bytes) -> None:
+    """The file is the partition."""
+    await connection.execute(_SQL["note_verified"], {"day": day, "sha256": sha256})
+
+
+async def forget_written(connection: Connection, day: date) -> None:
+    """The file is not the partition: it is written anew."""
+    await connection.execute(_SQL["forget_written"], {"day": day})
+
+
+async def note_failure(connection: Connection, day: date, failure: str) -> None:
+    """`failure` holds nothing of a message but its id."""
+    await connection.execute(_SQL["note_failure"], {"day": day, "failure": failure[:500]})
+
+
+async def drop_day(connection: Connection, day: date, sha256: bytes) -> int:
+    """Drops the partition; how many bodies were kept because they still wait. Raises where the lock does not come at once."""
+    row = await (await connection.execute(_SQL["drop_day"], {"day": day, "sha256": sha256})).fetchone()
+    return 0 if row is None else int(row[0])
+
+
+async def expiring_days(connection: Connection, *, keep_months: int) -> list[Archived]:
+    """Archives whose months are over."""
+    cursor = await connection.execute(_SQL["expiring_days"], {"keep_months": keep_months})
+    return [Archived(*row) for row in await cursor.fetchall()]
+
+
+async def newest_hold(connection: Connection) -> int:
+    """The last legal hold that was placed; 0: none ever."""
+    row = await (await connection.execute(_SQL["newest_hold"])).fetchone()
+    return 0 if row is None else int(row[0])
+
+
+async def expire_day(connection: Connection, day: date, *, holds_known: int) -> bool:
+    """Ends the day, unless a hold was placed after `holds_known`: then its bodies are to be looked for first."""
+    async with connection.transaction():
+        await connection.execute(_SQL["stop_holds"])
+        if await newest_hold(connection) != holds_known:
+            return False
+        await connection.execute(_SQL["note_expired"], {"day": day})
+    return True
+
+
+async def undeleted_days(connection: Connection) -> list[Archived]:
+    """Expired archives whose file is still to be deleted."""
+    return [Archived(*row) for row in await (await connection.execute(_SQL["undeleted_days"])).fetchall()]
+
+
+async def note_deleted(connection: Connection, day: date) -> None:
+    """The file is gone."""
+    await connection.execute(_SQL["note_deleted"], {"day": day})
+
+
+async def longest_unchecked(connection: Connection, *, days: int) -> tuple[Archived, bytes] | None:
+    """The file that nobody looked at for the longest time, more than `days`, and what its digest must be."""
+    row = await (await connection.execute(_SQL["longest_unchecked"], {"days": days}, binary=True)).fetchone()
+    return None if row is None else (Archived(row[0], row[1]), row[2])
+
+
+async def note_checked(connection: Connection, day: date, *, fault: str | None) -> None:
+    """What the look at the file told."""
+    await connection.execute(_SQL["note_checked"], {"day": day, "fault": fault})
+
+
+async def archives(connection: Connection) -> list[Archive]:
+    """The whole ledger, the oldest day first."""
+    return await (await connection.cursor(binary=True, row_factory=class_row(Archive)).execute(_SQL["archives"])).fetchall()

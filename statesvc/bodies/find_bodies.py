@@ -1,0 +1,78 @@
+"""The one place that answers "the sealed body of this message": in the database or in the archive of its day."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from psycopg import AsyncConnection
+from psycopg.rows import class_row
+
+from statesvc.bodies.archive_file import ArchiveFileError, ArchiveReader, Record
+from statesvc.database.arrays import timestamps, uuids
+from statesvc.database.queries import queries
+
+_SQL = queries("statesvc.bodies", "find_bodies")
+
+Wanted = tuple[UUID, datetime]
+"""A message, and when it was received: that leads to its day."""
+
+
+class Place(StrEnum):
+    """Where a body is. `MISSING`: nothing on record explains why it is not there."""
+
+    HOT = "hot"
+    ARCHIVED = "archived"
+    EXPIRED = "expired"
+    ERASED = "erased"
+    MISSING = "missing"
+
+
+class ArchiveUnavailableError(RuntimeError):
+    """Bodies are in an archive that this process cannot read: no folder is set, or the file is missing or altered."""
+
+
+async def find_bodies(connection: AsyncConnection[Any], folder: Path | None, wanted: Sequence[Wanted]) -> dict[UUID, Record]:
+    """The bodies as they are kept; without those that expired or were left out as erased. Raises `ArchiveUnavailableError`."""
+    cursor = connection.cursor(binary=True, row_factory=class_row(Record))
+    found = {body.message_id: body for body in await (await cursor.execute(_SQL["hot_bodies"], _asked(wanted))).fetchall()}
+    days: dict[date, list[UUID]] = defaultdict(list)
+    for message_id, received_at in wanted:
+        if message_id not in found:
+            days[received_at.astimezone(UTC).date()].append(message_id)
+    if not days:
+        return found
+    async for day, file_name in await connection.execute(_SQL["archives_of_days"], {"days": list(days)}):
+        if folder is None:
+            raise ArchiveUnavailableError(f"the bodies of {day} are archived, and no STATESVC_ARCHIVE_DIR is set here")
+        found |= await asyncio.to_thread(_read, folder / file_name, days[day])
+    return found
+
+
+async def places(connection: AsyncConnection[Any], wanted: Sequence[Wanted]) -> Mapping[UUID, Place]:
+    """Where the body of each message is."""
+    cursor = await connection.execute(_SQL["places"], _asked(wanted), binary=True)
+    return {message_id: Place(place) for message_id, place in await cursor.fetchall()}
+
+
+def _asked(wanted: Sequence[Wanted]) -> dict[str, Any]:
+    return {
+        "message_ids": uuids([message_id for message_id, _ in wanted]),
+        "received_ats": timestamps([received_at for _, received_at in wanted]),
+    }
+
+
+def _read(path: Path, message_ids: Sequence[UUID]) -> dict[UUID, Record]:
+    try:
+        with ArchiveReader(path) as archive:
+            return {message_id: record for message_id in message_ids if (record := archive.find(message_id)) is not None}
+    except FileNotFoundError:
+        raise ArchiveUnavailableError(f"{path.name} is missing from the archive") from None
+    except ArchiveFileError as error:
+        raise ArchiveUnavailableError(f"{path.name}: {error}") from error
+    except OSError as error:
+        raise ArchiveUnavailableError(f"{path.name} cannot be read: {error.strerror}") from error

@@ -1,0 +1,93 @@
+"""Placing, releasing and listing legal holds. Each is an operator action and stands in the log with who and why.
+
+A hold is on a number: on all shipments of the carrier that bear it, also those that come later.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from typing import Any, Final
+
+from psycopg import AsyncConnection
+from psycopg.rows import class_row
+
+from events.identity import normalize_number
+from statesvc.database.queries import queries
+from statesvc.log.actions import record_action
+
+_SQL = queries("statesvc.bodies", "legal_holds")
+
+NEWEST: Final = 2**63 - 1
+"""Above the id of every hold."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LegalHold:
+    """One hold; `released_at` None: it stands."""
+
+    legal_hold_id: int
+    carrier_id: str
+    number: str
+    tracking_number: str
+    placed_at: datetime
+    placed_by: str
+    why: str
+    released_at: datetime | None
+    released_by: str | None
+    released_why: str | None
+
+
+class Refusal(Enum):
+    """Why a hold was not placed or released."""
+
+    UNKNOWN_NUMBER = "no event of this carrier ever named this tracking number"
+    STANDS_ALREADY = "a legal hold stands on this number already"
+    NONE_STANDS = "no legal hold stands on this number"
+
+
+async def place_hold(
+    connection: AsyncConnection[Any], *, carrier_id: str, tracking_number: str, why: str, actor: str
+) -> LegalHold | Refusal:
+    """A number that nothing is known of is refused: most likely it is misspelt, and would protect nothing."""
+    number = normalize_number(tracking_number)
+    asked = {"carrier_id": carrier_id, "number": number, "tracking_number": tracking_number.strip(), "why": why, "actor": actor}
+    async with connection.transaction():
+        known = await (await connection.execute(_SQL["known_number"], asked)).fetchone()
+        if known is None or not known[0]:
+            return Refusal.UNKNOWN_NUMBER
+        cursor = connection.cursor(row_factory=class_row(LegalHold))
+        hold = await (await cursor.execute(_SQL["place"], asked)).fetchone()
+        if hold is None:
+            return Refusal.STANDS_ALREADY
+        await _record(connection, "place_legal_hold", hold, why=why, actor=actor)
+    return hold
+
+
+async def release_hold(
+    connection: AsyncConnection[Any], *, carrier_id: str, tracking_number: str, why: str, actor: str
+) -> LegalHold | Refusal:
+    """From now on retention goes on as for any other."""
+    async with connection.transaction():
+        cursor = connection.cursor(row_factory=class_row(LegalHold))
+        await cursor.execute(
+            _SQL["release"], {"carrier_id": carrier_id, "number": normalize_number(tracking_number), "why": why, "actor": actor}
+        )
+        hold = await cursor.fetchone()
+        if hold is None:
+            return Refusal.NONE_STANDS
+        await _record(connection, "release_legal_hold", hold, why=why, actor=actor)
+    return hold
+
+
+async def list_holds(
+    connection: AsyncConnection[Any], *, carrier_id: str | None = None, released_too: bool = False, before: int = NEWEST, limit: int
+) -> tuple[list[LegalHold], int | None]:
+    """A page, the newest first, and the `before` of the next one (None: this is the last)."""
+    cursor = connection.cursor(row_factory=class_row(LegalHold))
+    await cursor.execute(_SQL["list_holds"], {"carrier_id": carrier_id, "all": released_too, "before": before, "limit": limit + 1})
+    holds = await cursor.fetchall()
+    return holds[:limit], holds[limit - 1].legal_hold_id if len(holds) > limit else None
+
+
+async def _record(connection: AsyncConnection[Any], verb: str, hold: LegalHold, *, why: str, actor: str) -> None:
+    await record_action(connection, actor=actor, verb=verb, target=f"shipment {hold.carrier_id} {hold.number}", details={"why": why})

@@ -1,0 +1,61 @@
+"""Bodies that are kept beyond their partition or their archive: what still waits, and what a legal hold stands on."""
+
+from collections.abc import Sequence
+from datetime import date
+from typing import Any, Final
+from uuid import UUID
+
+from psycopg import AsyncConnection
+from psycopg.types.json import Jsonb
+
+from statesvc.bodies.archive_file import Record
+from statesvc.bodies.day import FIRST, bounds
+from statesvc.database.arrays import timestamps, uuids
+from statesvc.database.queries import queries
+
+_SQL = queries("statesvc.bodies", "retained_bodies")
+_PRUNED_AT_ONCE: Final = 1000
+
+
+async def keep_hot(connection: AsyncConnection[Any], day: date, message_ids: Sequence[UUID]) -> None:
+    """Copies bodies of a day that is still in the database; those that are kept already stay as they are."""
+    if message_ids:
+        await connection.execute(_SQL["keep_hot"], {**bounds(day), "message_ids": uuids(message_ids)})
+
+
+async def keep_archived(connection: AsyncConnection[Any], record: Record) -> None:
+    """Copies a body out of its archive."""
+    await connection.execute(
+        _SQL["keep_archived"],
+        {
+            "message_id": record.message_id,
+            "received_at": record.received_at,
+            "carrier_id": record.carrier_id,
+            "commitment": record.commitment,
+            "headers": Jsonb(dict(record.headers)),
+            "sealed": record.sealed,
+        },
+    )
+
+
+async def held_among(connection: AsyncConnection[Any], day: date, records: Sequence[Record]) -> set[UUID]:
+    """Those of a day's messages that a legal hold keeps."""
+    cursor = await connection.execute(
+        _SQL["held_among"],
+        {
+            **bounds(day),
+            "message_ids": uuids([record.message_id for record in records]),
+            "received_ats": timestamps([record.received_at for record in records]),
+        },
+    )
+    return {message_id async for (message_id,) in cursor}
+
+
+async def prune_kept(connection: AsyncConnection[Any]) -> int:
+    """Forgets what nothing keeps any more; returns how many."""
+    after, pruned = FIRST, 0
+    while True:
+        row = await (await connection.execute(_SQL["prune_kept"], {"after": after, "limit": _PRUNED_AT_ONCE})).fetchone()
+        if row is None or row[1] is None:
+            return pruned
+        pruned, after = pruned + row[0], row[1]

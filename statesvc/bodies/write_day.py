@@ -1,0 +1,79 @@
+"""Writing a day's archive: each body opened, compressed and sealed again under its own key, so that erasing still reaches it.
+
+No plaintext touches the disk. A body whose key was erased is left out; one that does not open though its key is there is nobody's to
+throw away: it is written as it was.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from datetime import date
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from psycopg import AsyncConnection
+
+from events.crypto.keyring import Keyring, body_context
+from events.crypto.sealing import SealError
+from statesvc.bodies.archive_file import Finished, Record
+from statesvc.bodies.body_key import open_committed
+from statesvc.bodies.day import Batch, HotBody, day_batches
+from statesvc.bodies.day_files import day_name, unfinished
+
+Pause = Callable[[], Awaitable[None]]
+"""Awaited between two batches, so that archiving leaves room for everything else. Raises to stop."""
+
+
+class Fate(StrEnum):
+    """What became of a body."""
+
+    COMPRESSED = "compressed"
+    UNOPENED = "unopened"
+    ERASED = "erased"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A complete file on the disk, not verified yet."""
+
+    file_name: str
+    finished: Finished
+    fates: Counter[Fate]
+
+
+async def write_day(connection: AsyncConnection[Any], keyring: Keyring, folder: Path, day: date, *, pause: Pause) -> Written:
+    """Writes the file and publishes it; a crash on the way leaves an unfinished one that counts for nothing."""
+    fates: Counter[Fate] = Counter()
+    with unfinished(folder, day_name(keyring, day), day) as file:
+        async for batch in day_batches(connection, keyring, day):
+            for fate, record in await asyncio.to_thread(_sealed_again, batch, keyring):
+                fates[fate] += 1
+                if record is not None:
+                    file.writer.add(record)
+            await pause()
+        name, finished = await asyncio.to_thread(file.publish)
+    return Written(name, finished, fates)
+
+
+def _sealed_again(batch: Batch, keyring: Keyring) -> list[tuple[Fate, Record | None]]:
+    return list(_each(batch, keyring))
+
+
+def _each(batch: Batch, keyring: Keyring) -> Iterator[tuple[Fate, Record | None]]:
+    for body in batch.bodies:
+        try:
+            sealed = _compressed(batch, body, keyring)
+        except SealError:
+            yield Fate.UNOPENED, body.record(body.sealed)
+        else:
+            yield (Fate.ERASED, None) if sealed is None else (Fate.COMPRESSED, body.record(sealed))
+
+
+def _compressed(batch: Batch, body: HotBody, keyring: Keyring) -> bytes | None:
+    key = batch.body_key(body, keyring)
+    if key is None:
+        return None
+    salted_body = open_committed(key, body.sealed, message_id=body.message_id, committed=body.commitment)
+    return key.seal_compressed(salted_body, body_context(body.message_id))

@@ -1,0 +1,57 @@
+"""`statesvc doctor [--settings]`: what is wrong with this installation, in plain words. 1 if anything must be mended."""
+
+import argparse
+import asyncio
+import os
+from typing import Any
+
+from statesvc.cli.doctor.checks import examine
+from statesvc.cli.doctor.finding import Finding, Severity
+from statesvc.cli.output import write_json, write_line, write_table
+from statesvc.settings.known_settings import documented_settings
+from statesvc.settings.service_settings import load_settings
+
+MARKS = {Severity.GOOD: "ok", Severity.WARNING: "look", Severity.BAD: "MEND"}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
+    parser.add_argument("--settings", action="store_true", help="list every setting, its default and its meaning")
+    parser.add_argument("--json", action="store_true", help="for scripts")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Examines, or lists the settings."""
+    if options.settings:
+        _list_settings(as_json=options.json)
+        return 0
+    findings = asyncio.run(_findings())
+    if options.json:
+        write_json([{"severity": finding.severity.value, "about": finding.about, "text": finding.text} for finding in findings])
+    else:
+        write_table(("", "ABOUT", ""), [(MARKS[finding.severity], finding.about, finding.text) for finding in findings])
+    return 1 if any(finding.severity is Severity.BAD for finding in findings) else 0
+
+
+async def _findings() -> list[Finding]:
+    return [finding async for finding in examine(load_settings(), os.environ)]
+
+
+def _list_settings(*, as_json: bool) -> None:
+    """Never their values: some are secret."""
+    rows: list[dict[str, Any]] = [
+        {
+            "variable": setting.variable,
+            "set": setting.variable in os.environ,
+            "default": None if setting.default is None else str(setting.default),
+            "meaning": setting.meaning,
+        }
+        for setting in documented_settings()
+    ]
+    if as_json:
+        write_json(rows)
+        return
+    for row in rows:
+        default = "none" if row["default"] is None else row["default"] or "empty"
+        write_line(f"{row['variable']}{'  (set)' if row['set'] else ''}  default: {default}")
+        write_line(f"    {row['meaning']}")

@@ -1,0 +1,26 @@
+"""Taking a table away that others still use: the lock is asked for briefly, and again, so that nobody waits behind it for long."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+import psycopg
+
+from statesvc.database.sql_errors import Failure, failure
+
+TRIES: Final = 20
+_AGAIN_SECONDS: Final = 0.5
+T = TypeVar("T")
+
+
+async def until_let_go(take: Callable[[], Awaitable[T]], *, tries: int) -> T | None:
+    """What `take` answers; None: others held what it needs, each of so many times. Database errors but the transient ones pass through."""
+    for attempt in range(tries):
+        try:
+            return await take()
+        except psycopg.Error as error:
+            if failure(error) is not Failure.TRANSIENT:
+                raise
+        if attempt + 1 < tries:
+            await asyncio.sleep(_AGAIN_SECONDS)
+    return None

@@ -1,0 +1,58 @@
+"""Loading the keyring: the digest key and the inbox key are made once, under the master key, by whoever comes first."""
+
+import base64
+import binascii
+from typing import Any, Final
+
+from psycopg import AsyncConnection
+
+from events.crypto.keyring import Keyring
+from events.crypto.sealing import MasterKeys, SealingKey
+from statesvc.database.queries import queries
+
+_SQL = queries("statesvc.database", "keyring_store")
+_NAMES: Final = ("digest", "inbox")
+
+
+class MasterKeyError(ValueError):
+    """STATESVC_MASTER_KEY is missing or malformed."""
+
+
+def parse_master_keys(text: str) -> MasterKeys:
+    """Comma-separated base64 of 32 bytes each; the first is current."""
+    keys = []
+    for place, part in enumerate(filter(None, (piece.strip() for piece in text.split(","))), start=1):
+        try:
+            key = base64.b64decode(part, validate=True)
+        except binascii.Error:
+            raise MasterKeyError(f"STATESVC_MASTER_KEY: key {place} is not base64") from None
+        if len(key) != 32:
+            raise MasterKeyError(f"STATESVC_MASTER_KEY: key {place} has {len(key)} bytes, it needs 32 (openssl rand -base64 32)")
+        keys.append(key)
+    if not keys:
+        raise MasterKeyError(
+            "STATESVC_MASTER_KEY is not set: make one with `openssl rand -base64 32` and keep it safe; without it nothing opens"
+        )
+    return MasterKeys(keys)
+
+
+async def load_keyring(connection: AsyncConnection[Any], master: MasterKeys) -> Keyring:
+    """Reads the service's keys, and makes those that are missing."""
+    found = await _read(connection, master)
+    for name in _NAMES:
+        if name not in found:
+            sealed = master.wrap(SealingKey.fresh(), service_context(name))
+            await connection.execute(_SQL["insert_key"], {"name": name, "sealed_key": sealed})
+    if len(found) < len(_NAMES):
+        found = await _read(connection, master)
+    return Keyring(master=master, digest_key=found["digest"].key, inbox=found["inbox"])
+
+
+async def _read(connection: AsyncConnection[Any], master: MasterKeys) -> dict[str, SealingKey]:
+    cursor = await connection.execute(_SQL["read_keys"], binary=True)
+    return {name: master.unwrap(sealed, service_context(name)) async for name, sealed in cursor}
+
+
+def service_context(name: str) -> bytes:
+    """What the wrap of one of the service's keys is bound to."""
+    return b"service\x1f" + name.encode()

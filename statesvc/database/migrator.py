@@ -1,0 +1,279 @@
+"""Applying migrations: forward only, one migrator at a time, never waiting long for a lock that serving traffic holds.
+
+A numbered file is one transaction, unless its first line is `-- migrate: no-transaction`: then its statements run one by one and
+must bear repetition. The changed files of functions are one transaction together. Afterwards the service's privileges are granted and
+the partitions made ahead; both bear repetition too.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import Any, Final, LiteralString
+
+import psycopg
+import structlog
+from psycopg import AsyncConnection, sql
+
+from statesvc.database.log_guard import install_guard
+from statesvc.database.migrate_functions import apply_functions
+from statesvc.database.migration_files import (
+    ConcurrentIndex,
+    Ledger,
+    Migration,
+    MigrationError,
+    Release,
+    SchemaState,
+    Step,
+    compare,
+    read_migrations,
+)
+from statesvc.database.pool import CONNECT_TIMEOUT_SECONDS, KEEPALIVE
+from statesvc.database.queries import queries
+from statesvc.database.sql_errors import Failure, failure
+
+LOCK_WAIT_SECONDS: Final = 300.0
+"""How long a migrator waits for another one to finish."""
+_LOCK_POLL_SECONDS: Final = 0.25
+_TRIES: Final = 20
+_PAUSE_SECONDS: Final = 1.0
+_PRIVILEGES: Final = "privileges.sql"
+_AUDITOR_PRIVILEGES: Final = "privileges_auditor.sql"
+AUDITOR_ROLE: Final = "statesvc_auditor"
+
+_SQL = queries("statesvc.database", "migrator")
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationReport:
+    """Labels of the files that were applied and of those that still wait; versions that a later release applied."""
+
+    applied: tuple[str, ...]
+    pending: tuple[str, ...]
+    newer: tuple[int, ...]
+
+
+async def migrate(
+    owner_dsn: str,
+    service_dsn: str,
+    *,
+    check_only: bool = False,
+    folder: Traversable | None = None,
+    lock_wait_seconds: float = LOCK_WAIT_SECONDS,
+    superuser_dsn: str | None = None,
+    auditor_role: str = AUDITOR_ROLE,
+) -> MigrationReport:
+    """Brings the schema to this release; `check_only` just looks. The owner's address leads past any pooler. Raises `MigrationError`.
+
+    With a superuser, known as one or because the owner is, the guard of the log's tables is brought to this release too.
+    """
+    folder = folder or files("migrations")
+    release = read_migrations(folder)
+    async with await _connect(owner_dsn) as connection:
+        state = compare(release, await read_ledger(connection))
+        if not check_only:
+            async with _alone(connection, lock_wait_seconds):
+                state = await _apply_all(connection, release)
+                await _grant(connection, service_dsn, folder)
+                await _grant_auditor(connection, auditor_role, folder)
+                await _make_partitions(connection)
+                await _guard(connection, superuser_dsn, owner_dsn)
+    if state.newer:
+        _log.warning("schema_is_newer", versions=list(state.newer))
+    labels = tuple(file.label for file in state.pending)
+    return MigrationReport(applied=() if check_only else labels, pending=labels if check_only else (), newer=state.newer)
+
+
+async def read_ledger(connection: AsyncConnection[Any]) -> Ledger:
+    """Empty for a database without schema. Any role of the service may ask."""
+    migrations: dict[int, str] = {}
+    functions: dict[str, str] = {}
+    if await _value(connection, _SQL["has_ledger"]):
+        migrations = dict(await (await connection.execute(_SQL["applied_migrations"])).fetchall())
+    if await _value(connection, _SQL["has_function_ledger"]):
+        functions = dict(await (await connection.execute(_SQL["applied_functions"])).fetchall())
+    return Ledger(migrations, functions)
+
+
+async def _apply_all(connection: AsyncConnection[Any], release: Release) -> SchemaState:
+    if not await _value(connection, _SQL["has_ledger"]):
+        await _patiently("schema statesvc", partial(_make_ledger, connection))
+    state = compare(release, await read_ledger(connection))
+    for migration in state.migrations:
+        begun = time.monotonic()
+        if migration.in_transaction:
+            await _patiently(migration.label, partial(_apply_whole, connection, migration, begun))
+        else:
+            for step in migration.steps():
+                await _patiently(migration.label, partial(_apply_step, connection, step))
+            await _record(connection, migration, begun)
+        _log.info("migration_applied", migration=migration.label, duration_ms=_milliseconds_since(begun))
+    if state.functions:
+        begun = time.monotonic()
+        labels = [file.label for file in state.functions]
+        await _patiently(", ".join(labels), partial(apply_functions, connection, state.functions))
+        _log.info("functions_applied", files=labels, duration_ms=_milliseconds_since(begun))
+    return state
+
+
+async def _make_ledger(connection: AsyncConnection[Any]) -> None:
+    async with connection.transaction():
+        await connection.execute(_SQL["make_schema"])
+        await connection.execute(_SQL["make_ledger"])
+        await connection.execute(_SQL["make_function_ledger"])
+
+
+async def _apply_whole(connection: AsyncConnection[Any], migration: Migration, begun: float) -> None:
+    async with connection.transaction():
+        await connection.execute(migration.text.encode())
+        await _record(connection, migration, begun)
+
+
+async def _apply_step(connection: AsyncConnection[Any], step: Step) -> None:
+    if step.index is None:
+        await connection.execute(step.statement.encode())
+        return
+    if await _value(connection, _SQL["is_partitioned"], step.index._asdict()):
+        await _index_partitions(connection, step.index)
+    else:
+        await _build_concurrently(connection, step.index, step.statement)
+
+
+async def _build_concurrently(connection: AsyncConnection[Any], index: ConcurrentIndex, statement: str) -> None:
+    # a concurrent build waits for every older transaction, blocking nobody meanwhile
+    await connection.execute(_SQL["wait_longer"])
+    if await _value(connection, _SQL["is_invalid_index"], index._asdict()):
+        await connection.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(sql.Identifier(index.schema, index.name)))
+    await connection.execute(statement.encode())
+    await connection.execute(_SQL["wait_briefly"])
+
+
+async def _index_partitions(connection: AsyncConnection[Any], index: ConcurrentIndex) -> None:
+    """Declared on the parent alone, built on each partition, attached: PostgreSQL builds none on a partitioned table concurrently."""
+    await connection.execute(f"CREATE INDEX IF NOT EXISTS {index.name} ON ONLY {index.schema}.{index.table} {index.keys}".encode())
+    # again, because a partition may be made meanwhile
+    while partition := await _value(connection, _SQL["partition_without_index"], index._asdict()):
+        part = index._replace(name=f"{partition}_{index.name}", table=partition)
+        build = f"CREATE INDEX CONCURRENTLY IF NOT EXISTS {part.name} ON {part.schema}.{part.table} {part.keys}"
+        await _build_concurrently(connection, part, build)
+        await connection.execute(
+            sql.SQL("ALTER INDEX {} ATTACH PARTITION {}").format(
+                sql.Identifier(index.schema, index.name), sql.Identifier(part.schema, part.name)
+            )
+        )
+
+
+async def _record(connection: AsyncConnection[Any], migration: Migration, begun: float) -> None:
+    await connection.execute(
+        _SQL["record"],
+        {
+            "version": migration.version,
+            "name": migration.name,
+            "sha256": migration.sha256,
+            "duration_ms": _milliseconds_since(begun),
+        },
+    )
+
+
+async def _grant(connection: AsyncConnection[Any], service_dsn: str, folder: Traversable) -> None:
+    """Gives the role that the service logs in as what it needs; an owner has it all."""
+    if not (folder / _PRIVILEGES).is_file():
+        return
+    async with await _connect(service_dsn) as service:
+        role = await _value(service, _SQL["who"])
+    if role == await _value(connection, _SQL["who"]):
+        return
+    await _run_grants(connection, folder, _PRIVILEGES, service_role=role)
+
+
+async def _grant_auditor(connection: AsyncConnection[Any], role: str, folder: Traversable) -> None:
+    if (folder / _AUDITOR_PRIVILEGES).is_file() and await _value(connection, _SQL["has_role"], {"name": role}):
+        await _run_grants(connection, folder, _AUDITOR_PRIVILEGES, auditor_role=role)
+
+
+async def _run_grants(connection: AsyncConnection[Any], folder: Traversable, file: str, **roles: str) -> None:
+    names = {placeholder: sql.Identifier(role) for placeholder, role in roles.items()}
+    grants = sql.SQL((folder / file).read_text("utf-8")).format(**names).as_bytes(connection)
+
+    async def grant() -> None:
+        async with connection.transaction():
+            await connection.execute(grants)
+
+    await _patiently(file, grant)
+
+
+async def _guard(connection: AsyncConnection[Any], superuser_dsn: str | None, owner_dsn: str) -> None:
+    if superuser_dsn is None and await _value(connection, _SQL["is_superuser"]):
+        superuser_dsn = owner_dsn
+    if superuser_dsn is not None and await _value(connection, _SQL["can_announce"]):
+        await _patiently("the guard of the log's tables", partial(install_guard, superuser_dsn))
+
+
+async def _make_partitions(connection: AsyncConnection[Any]) -> None:
+    if await _value(connection, _SQL["can_partition"]):
+        await _patiently("statesvc.ensure_partitions()", partial(connection.execute, _SQL["make_partitions"]))
+
+
+async def _patiently(label: str, action: Callable[[], Awaitable[object]]) -> None:
+    """Gives way to traffic: a lock that does not come soon is asked for again later, so that nobody queues behind us for long."""
+    for attempt in range(1, _TRIES + 1):
+        try:
+            await action()
+        except psycopg.Error as error:
+            match failure(error):
+                case Failure.TRANSIENT if attempt < _TRIES:
+                    _log.info("migration_waits_for_a_lock", migration=label, attempt=attempt)
+                case Failure.FORBIDDEN:
+                    raise MigrationError(
+                        f"{label}: {_reason(error)}; STATESVC_OWNER_URL must log in as the role that owns the schema"
+                    ) from error
+                case _:
+                    raise MigrationError(f"{label} failed: {_reason(error)}") from error
+        else:
+            return
+        await asyncio.sleep(_PAUSE_SECONDS)
+
+
+@asynccontextmanager
+async def _alone(connection: AsyncConnection[Any], wait_seconds: float) -> AsyncIterator[None]:
+    deadline = time.monotonic() + wait_seconds
+    while not await _value(connection, _SQL["try_lock"]):
+        if time.monotonic() >= deadline:
+            raise MigrationError(f"another migration has been running for {wait_seconds:g} s; see pg_locks, locktype 'advisory'")
+        await asyncio.sleep(_LOCK_POLL_SECONDS)
+    try:
+        await connection.execute(_SQL["wait_briefly"])
+        await connection.execute(_SQL["announce"])
+        yield
+    finally:
+        if not connection.closed:
+            await connection.execute(_SQL["unlock"])
+
+
+async def _connect(dsn: str) -> AsyncConnection[Any]:
+    return await AsyncConnection.connect(
+        dsn,
+        autocommit=True,
+        prepare_threshold=None,
+        application_name="statesvc migrate",
+        connect_timeout=CONNECT_TIMEOUT_SECONDS,
+        **KEEPALIVE,
+    )
+
+
+async def _value(connection: AsyncConnection[Any], query: LiteralString, parameters: dict[str, object] | None = None) -> Any:  # noqa: ANN401 - one column of any type
+    row = await (await connection.execute(query, parameters)).fetchone()
+    return None if row is None else row[0]
+
+
+def _reason(error: psycopg.Error) -> str:
+    return error.diag.message_primary or type(error).__name__
+
+
+def _milliseconds_since(begun: float) -> int:
+    return round((time.monotonic() - begun) * 1000)

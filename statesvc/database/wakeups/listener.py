@@ -1,0 +1,111 @@
+"""Hears wake-ups, and turns each into an `asyncio.Event`.
+
+Nothing is lost over a reconnect: LISTEN comes first, then every event is set, so that its owner claims once and sees what was
+announced meanwhile. The events are set on a loss too, so that owners notice and sweep faster.
+A consumer clears its event *before* it claims, never after: a hint that comes during the claim must survive it.
+"""
+
+import asyncio
+import random
+from collections.abc import Sequence
+from typing import Any, Final
+
+import psycopg
+import structlog
+from psycopg import AsyncConnection, sql
+
+from statesvc.background.cancellation import cancel_fully
+from statesvc.database.queries import queries
+from statesvc.database.wakeups.direct import ANSWER_SECONDS, connect_direct, reconnect_delays
+from statesvc.database.wakeups.hint import ANYBODY, Named, read, together
+
+PING_SECONDS: Final = 10.0
+
+_SQL = queries("statesvc.database.wakeups", "listener")
+_log = structlog.get_logger()
+
+
+class Listener:
+    """One connection that only listens. Its pings are the sole other statement, sent while nobody waits for notifications."""
+
+    def __init__(self, direct_dsn: str, channels: Sequence[str], *, ping_seconds: float = PING_SECONDS) -> None:
+        self._dsn = direct_dsn
+        self._events = {channel: asyncio.Event() for channel in channels}
+        self._heard: dict[str, Named] = {channel: frozenset() for channel in channels}
+        self._ping_seconds = ping_seconds
+        self._task: asyncio.Task[None] | None = None
+        self._is_up = False
+        self._jitter = random.Random()  # noqa: S311 - spreads reconnects, guards nothing
+
+    async def start(self) -> None:
+        """Starts listening. Does not wait for the connection."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._run(), name="listener")
+
+    @property
+    def task(self) -> asyncio.Task[None] | None:
+        """The listening task, for whoever watches that it lives."""
+        return self._task
+
+    @property
+    def is_up(self) -> bool:
+        """Listening right now. While it is not, owners of events sweep faster."""
+        return self._is_up
+
+    def event(self, channel: str) -> asyncio.Event:
+        """The event of a channel: set on each wake-up and after each connect. One consumer per channel, which clears it."""
+        return self._events[channel]
+
+    def heard(self, channel: str) -> Named:
+        """Whose work was announced on a channel since this was last asked."""
+        named, self._heard[channel] = self._heard[channel], frozenset()
+        return named
+
+    async def stop(self) -> None:
+        """Ends listening. Safe to call twice, and before `start`."""
+        task, self._task = self._task, None
+        if task is not None:
+            await cancel_fully(task)
+
+    async def _run(self) -> None:
+        delays = reconnect_delays(self._jitter)
+        while True:
+            try:
+                connection = await connect_direct(self._dsn, application_name="statesvc listener")
+                try:
+                    await self._subscribe(connection)
+                    delays = reconnect_delays(self._jitter)
+                    await self._follow(connection)
+                finally:
+                    self._mark_down()
+                    await connection.close()
+            except (psycopg.Error, OSError, TimeoutError) as error:
+                _log.warning("listener_connection_lost", error=error)
+                await asyncio.sleep(next(delays))
+
+    async def _subscribe(self, connection: AsyncConnection[Any]) -> None:
+        async with asyncio.timeout(ANSWER_SECONDS):
+            for channel in self._events:
+                await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
+        self._is_up = True
+        self._set_all()
+
+    async def _follow(self, connection: AsyncConnection[Any]) -> None:
+        while True:
+            async for notification in connection.notifies(timeout=self._ping_seconds):
+                self._set(notification.channel, read(notification.payload))
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await connection.execute(_SQL["ping"])
+
+    def _mark_down(self) -> None:
+        if self._is_up:
+            self._is_up = False
+            self._set_all()
+
+    def _set_all(self) -> None:
+        for channel in self._events:
+            self._set(channel, ANYBODY)
+
+    def _set(self, channel: str, named: Named) -> None:
+        self._heard[channel] = together(self._heard[channel], named)
+        self._events[channel].set()

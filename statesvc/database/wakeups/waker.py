@@ -1,0 +1,119 @@
+"""Sends wake-ups, at most one statement per interval, however often it is asked.
+
+The first wish goes out at once (leading edge); wishes within the interval after it go out together at its end (trailing
+edge), so the last wish is never swallowed. While the server is away wishes are kept and sent after the reconnect.
+A wish may name the carrier whose work it announces (`hint`); wishes that go out together name all of theirs.
+"""
+
+import asyncio
+import random
+from typing import Any, Final
+
+import psycopg
+import structlog
+from psycopg import AsyncConnection
+
+from statesvc.background.cancellation import cancel_fully
+from statesvc.database.queries import queries
+from statesvc.database.wakeups.direct import ANSWER_SECONDS, connect_direct, reconnect_delays
+from statesvc.database.wakeups.hint import ANYBODY, Named, together, written
+
+DEFAULT_INTERVAL_SECONDS: Final = 0.010
+_FLUSH_SECONDS: Final = 1.0
+
+_SQL = queries("statesvc.database.wakeups", "wakeup")
+_log = structlog.get_logger()
+
+
+async def notify(connection: AsyncConnection[Any], *channels: str) -> None:
+    """One wake-up, at once, by whoever has no waker: a command that has just committed."""
+    await connection.execute(_SQL["notify"], {"channels": list(channels)})
+
+
+class Waker:
+    """`wake` is called after commit, from the same event loop; everything else happens in a task of its own."""
+
+    def __init__(self, direct_dsn: str, *, interval_seconds: float = DEFAULT_INTERVAL_SECONDS) -> None:
+        self._dsn = direct_dsn
+        self._interval_seconds = interval_seconds
+        self._wanted: dict[str, Named] = {}
+        self._dirty = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._connection: AsyncConnection[Any] | None = None
+        self._jitter = random.Random()  # noqa: S311 - spreads reconnects, guards nothing
+
+    async def start(self) -> None:
+        """Starts sending. Does not wait for the connection."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._run(), name="waker")
+
+    @property
+    def task(self) -> asyncio.Task[None] | None:
+        """The sending task, for whoever watches that it lives."""
+        return self._task
+
+    def wake(self, channel: str, carrier_id: str | None = None) -> None:
+        """Wishes for a wake-up on `channel`, because of one carrier or for whatever reason. Cheap, never fails, never waits."""
+        self._want(channel, ANYBODY if carrier_id is None else frozenset({carrier_id}))
+
+    async def stop(self) -> None:
+        """Sends what is still wished for if that takes no second, then closes. Safe to call twice, and before `start`."""
+        task, self._task = self._task, None
+        if task is not None:
+            await cancel_fully(task)
+        try:
+            if self._wanted and self._connection is not None:
+                async with asyncio.timeout(_FLUSH_SECONDS):
+                    await self._send(self._connection)
+        except (psycopg.Error, TimeoutError):
+            _log.info("wakeup_not_flushed")
+        await self._close()
+
+    async def _run(self) -> None:
+        delays = reconnect_delays(self._jitter)
+        while True:
+            await self._dirty.wait()
+            try:
+                if self._connection is None:
+                    self._connection = await self._connect()
+                await self._send(self._connection)
+            except (psycopg.Error, OSError) as error:
+                _log.warning("wakeup_connection_lost", error=error)
+                await self._close()
+                await asyncio.sleep(next(delays))
+            else:
+                delays = reconnect_delays(self._jitter)
+                await asyncio.sleep(self._interval_seconds)
+
+    async def _connect(self) -> AsyncConnection[Any]:
+        connection = await connect_direct(self._dsn, application_name="statesvc waker")
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await connection.execute(_SQL["settings"])
+        except BaseException:
+            await connection.close()
+            raise
+        return connection
+
+    async def _send(self, connection: AsyncConnection[Any]) -> None:
+        wanted, self._wanted = self._wanted, {}
+        self._dirty.clear()
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await connection.execute(
+                    _SQL["notify_of"], {"channels": list(wanted), "payloads": [written(named) for named in wanted.values()]}
+                )
+        except BaseException:
+            for channel, named in wanted.items():
+                self._want(channel, named)
+            raise
+
+    def _want(self, channel: str, named: Named) -> None:
+        before = self._wanted.get(channel)
+        self._wanted[channel] = named if before is None else together(before, named)
+        self._dirty.set()
+
+    async def _close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.close()

@@ -1,0 +1,144 @@
+"""Attempts as entries of the log: what we told a subscriber, when, and what came back, provable later. Pure but for chance (salts).
+
+The leaf binds commitments. What opens them (the salt of the body, the body itself where it can't be made again, and the beginning of the
+response) is sealed under the shipment's key: after `erase` nobody can tell from the log which body it was.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+import orjson
+
+from events.canonical_json import canonical_bytes
+from events.crypto.keyring import attempt_context
+from events.crypto.sealing import SALT_BYTES, SealingKey, commitment, salted, unsalted
+from events.entry import Leaf, attempt_document, leaf
+from statesvc.delivery.notification import QueuedNotification, body_of
+from statesvc.delivery.receiver_answer import RESPONSE_BYTES_MAX, Answer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """What was told, or left out, and how that ended. The number of the attempt is that of `queued`."""
+
+    queued: QueuedNotification
+    answer: Answer
+    started_at: datetime
+    body: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptRow:
+    """One attempt as the table holds it."""
+
+    attempt: Attempt
+    duration_ms: int
+    leaf: Leaf
+    sealed_part: bytes | None = field(repr=False)
+
+
+def attempt_part(body_salt: bytes, response: bytes, headers: Sequence[tuple[str, str]] = (), *, kept_body: bytes | None = None) -> bytes:
+    """The part that is sealed: the salt of the body's commitment, what is kept of the response, as text, and of the body (`keeps_body`)."""
+    part = {
+        "body_salt": body_salt.hex(),
+        "response": response[:RESPONSE_BYTES_MAX].decode("utf-8", "replace"),
+        "headers": [[name, _text(value)] for name, value in headers],
+    }
+    return canonical_bytes(part if kept_body is None else part | {"body": kept_body.decode()})
+
+
+def keeps_body(attempt: Attempt) -> bool:
+    """A thin body is made again from its notification at any time; one that says more than that is kept as it was sent."""
+    return attempt.body != body_of(replace(attempt.queued.notification, full=None))
+
+
+def _text(value: str) -> str:
+    """What a peer sent as a header need not be UTF-8: aiohttp keeps such bytes as lone surrogates."""
+    return value.encode("utf-8", "replace").decode()
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What is kept of a subscriber's answer."""
+
+    text: str = field(repr=False)
+    headers: Sequence[tuple[str, str]] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SentBody:
+    """What opens the commitment of an attempt to its body. `kept`: the body, where it was not thin."""
+
+    salt: bytes = field(repr=False)
+    kept: str | None = field(repr=False)
+
+
+def sent_body_of(salted_part: bytes) -> SentBody:
+    """From an opened part, also one of before bodies were kept."""
+    part = orjson.loads(unsalted(salted_part))
+    return SentBody(bytes.fromhex(part["body_salt"]), part.get("body"))
+
+
+def response_of(salted_part: bytes) -> Response:
+    """From an opened part, also one of before headers were kept."""
+    part = orjson.loads(unsalted(salted_part))
+    return Response(part["response"], [(name, value) for name, value in part.get("headers", ())])
+
+
+def attempt_row(attempt: Attempt, *, key: SealingKey | None, recorded_at: datetime) -> AttemptRow:
+    """Commits to the body, seals what opens the commitment (nothing once the shipment is erased)."""
+    told, answer = attempt.queued, attempt.answer
+    salted_body = salted(attempt.body)
+    salt = salted_body[:SALT_BYTES]
+    kept_body = attempt.body if keeps_body(attempt) else None
+    salted_part = salted(attempt_part(salt, answer.response, answer.headers, kept_body=kept_body))
+    webhook_id = told.notification.webhook_id
+    duration_ms = round(answer.duration_seconds * 1000)
+    document = attempt_document(
+        webhook_id=webhook_id,
+        subscription_id=told.subscription_id,
+        shipment_id=told.shipment_id,
+        sequence=told.sequence,
+        number=told.number,
+        started_at=attempt.started_at,
+        recorded_at=recorded_at,
+        duration_ms=duration_ms,
+        outcome=answer.outcome.value,
+        status_code=answer.status_code,
+        body_commitment=commitment(salted_body),
+        part_commitment=commitment(salted_part) if key else None,
+    )
+    context = attempt_context(told.shipment_id, webhook_id, told.number)
+    return AttemptRow(
+        attempt=attempt,
+        duration_ms=duration_ms,
+        leaf=leaf(document),
+        sealed_part=None
+        if key is None
+        else key.seal(salted_part, context)
+        if kept_body is None
+        else key.seal_compressed(salted_part, context),
+    )
+
+
+def attempt_columns(rows: Sequence[AttemptRow]) -> list[tuple[object, ...]]:
+    """The rows in the order of the query's columns."""
+    return [
+        (
+            told.shipment_id,
+            told.sequence,
+            told.subscription_id,
+            told.number,
+            row.attempt.started_at,
+            told.notification.webhook_id,
+            row.attempt.answer.outcome.value,
+            row.attempt.answer.status_code,
+            row.duration_ms,
+            row.leaf.leaf_hash,
+            row.leaf.canonical,
+            row.sealed_part,
+        )
+        for row in rows
+        for told in (row.attempt.queued,)
+    ]

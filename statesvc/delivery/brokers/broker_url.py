@@ -1,0 +1,69 @@
+"""URLs of brokers: `scheme://[user:password@]host[:port]/path?options`. Pure.
+
+What is stored and shown is the URL without its login; the login is sealed.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from yarl import URL
+
+from statesvc.delivery.outgoing import Login
+
+
+class UrlFlawError(ValueError):
+    """The URL can't be a broker's. The text says why and what to do, and does not repeat it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerUrl:
+    """The parts of a URL without its login. `path`: its segments, decoded; `tls`: nothing but encrypted bytes may pass."""
+
+    scheme: str
+    host: str
+    port: int
+    tls: bool
+    path: tuple[str, ...]
+    options: Mapping[str, str]
+
+    @property
+    def netloc(self) -> str:
+        """Host and port, as URLs have them."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    def segments(self, *names: str) -> tuple[str, ...]:
+        """The segments of the path, one for each name. `UrlFlawError` where there are more or fewer."""
+        if len(self.path) != len(names):
+            raise UrlFlawError(f"must be written {self.scheme}://host/{'/'.join(names)}; percent-encode a slash inside a part")
+        return self.path
+
+    def check_options(self, known: Collection[str]) -> None:
+        """`UrlFlawError` where it has options that mean nothing here."""
+        for name in self.options:
+            if name not in known:
+                raise UrlFlawError(f"has an option that {self.scheme} does not know; it knows {', '.join(sorted(known)) or 'none'}")
+
+
+def split_login(url: URL) -> tuple[URL, Login | None]:
+    """The URL as it may be shown, and the login that it held."""
+    if url.user is None and url.password is None:
+        return url, None
+    return url.with_user(None), Login(user=url.user or "", password=url.password)
+
+
+def read_url(url: URL, *, default_port: int, tls: bool) -> BrokerUrl:
+    """The parts of a URL without login. `UrlFlawError` where it is not of the common form."""
+    host = url.host
+    if not host:
+        raise UrlFlawError("must name a host")
+    if len(set(url.query.keys())) != len(url.query):
+        raise UrlFlawError("has an option twice")
+    return BrokerUrl(
+        scheme=url.scheme,
+        host=host,
+        port=url.port or default_port,
+        tls=tls,
+        path=tuple(unquote(segment) for segment in url.raw_path.removeprefix("/").split("/")),
+        options=dict(url.query),
+    )

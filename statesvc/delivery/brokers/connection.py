@@ -1,0 +1,46 @@
+"""What a broker's module gives: one open connection, that publishes with confirms, or says why not."""
+
+from typing import Protocol
+
+from statesvc.delivery.brokers.broker_url import BrokerUrl
+from statesvc.delivery.brokers.cloud_event import CloudEvent
+from statesvc.delivery.brokers.dialling import Dialler
+from statesvc.delivery.outcome import Outcome
+from statesvc.delivery.outgoing import Login
+
+
+class PublishRefusedError(Exception):
+    """The broker answered that it does not have it. `detail`: in its own words where it has any."""
+
+    def __init__(self, outcome: Outcome, detail: str) -> None:
+        super().__init__(outcome.value)
+        self.outcome = outcome
+        self.detail = detail
+
+
+class ConnectionLostError(OSError):
+    """The connection ended before the broker answered: whether it has the message is not known."""
+
+
+class Connection(Protocol):
+    """Many publish at a time; each waits for its own confirmation. Bounds in time are the caller's."""
+
+    @property
+    def is_open(self) -> bool:
+        """False once nothing can be published over it any more."""
+
+    async def publish(self, event: CloudEvent) -> str:
+        """Returns what the broker said of where it is, once it is stored. `PublishRefusedError`, or an OSError where nothing is known."""
+
+    async def close(self) -> None:
+        """Ends it. What waits for a confirmation gets none."""
+
+
+class Client(Protocol):
+    """A broker's module."""
+
+    def check(self, url: BrokerUrl, login: Login | None) -> None:
+        """`UrlFlawError` where nothing can be published to such a URL."""
+
+    async def connect(self, url: BrokerUrl, login: Login | None, dialler: Dialler) -> Connection:
+        """Opens one. `PublishRefusedError` where the broker does not let us in, an OSError where there is none."""

@@ -1,0 +1,162 @@
+"""RabbitMQ: `amqp://[user:password@]host[:5672]/vhost/exchange[?routing_key=..]`, `amqps://` encrypted.
+
+The message is persistent and published as mandatory on a channel that confirms: it is stored when the broker confirms it, which it does for
+durable queues after the disk or a quorum has it. What no queue takes is returned, and named so. Attributes are headers `cloudEvents_...`,
+which AMQP 1.0 consumers get as application properties (CloudEvents' binding for AMQP).
+"""
+
+from asyncio import StreamReader, StreamWriter
+from typing import Any, Final
+from urllib.parse import quote
+
+import aio_pika
+import aiormq.exceptions
+from aio_pika.abc import AbstractChannel, AbstractExchange, ConnectionParameter
+from aiormq.connection import TransportFactory
+from yarl import URL
+
+from statesvc.delivery.brokers.broker_url import BrokerUrl, UrlFlawError
+from statesvc.delivery.brokers.cloud_event import CONTENT_TYPE, CloudEvent
+from statesvc.delivery.brokers.connection import ConnectionLostError, PublishRefusedError
+from statesvc.delivery.brokers.dialling import Dialler
+from statesvc.delivery.outcome import Outcome
+from statesvc.delivery.outgoing import Login
+
+_HEARTBEAT_SECONDS: Final = 20
+_NAME_BYTES_MAX: Final = 255
+
+
+def check(url: BrokerUrl, login: Login | None) -> None:
+    """`UrlFlawError` where nothing can be published to such a URL."""
+    vhost, exchange = url.segments("vhost", "exchange")
+    url.check_options({"routing_key"})
+    if login is not None and login.password is None:
+        raise UrlFlawError("names a user without a password")
+    if not vhost:
+        raise UrlFlawError("must name the virtual host; the default one is written %2F")
+    if not exchange and not url.options.get("routing_key"):
+        raise UrlFlawError("must name an exchange, or for the default exchange a queue: ?routing_key=QUEUE")
+    if exchange.startswith("amq.rabbitmq.") or max(len(part.encode()) for part in (vhost, exchange, _routing_key(url))) > _NAME_BYTES_MAX:
+        raise UrlFlawError("names an exchange of the broker's own, or has a name of more than 255 bytes")
+
+
+async def connect(url: BrokerUrl, login: Login | None, dialler: Dialler) -> "RabbitMq":
+    """One connection with one channel that confirms."""
+    connection = _Connection(address(url, login), transport_factory=_Given(dialler, tls=url.tls))
+    try:
+        await connection.connect()
+        channel = await connection.channel(publisher_confirms=True, on_return_raises=True)
+        _, exchange = url.path
+        opened = RabbitMq(connection, channel, await _exchange(channel, exchange), routing_key=_routing_key(url))
+    except BaseException as error:
+        await connection.close()
+        refused = _refusal(error)
+        if refused is not None:
+            raise refused from error
+        if isinstance(error, aiormq.exceptions.InvalidFrameError):
+            # how the client takes it that the broker ends a connection while it is opened
+            raise PublishRefusedError(Outcome.DENIED, "there is no such virtual host, or this login may not enter it") from error
+        raise
+    return opened
+
+
+def address(url: BrokerUrl, login: Login | None) -> URL:
+    """For the client. Only what it needs: options of a subscriber's URL would name files of ours, or switch off checks."""
+    who = "" if login is None else f"{quote(login.user, safe='')}:{quote(login.password or '', safe='')}@"
+    vhost = quote(url.path[0], safe="")
+    return URL(f"amqp://{who}{url.netloc}/{vhost}?heartbeat={_HEARTBEAT_SECONDS}&name=statesvc", encoded=True)
+
+
+def properties_of(event: CloudEvent) -> dict[str, Any]:
+    """The properties of the message; the attributes are in `headers`."""
+    return {
+        "headers": event.headers("cloudEvents_"),
+        "content_type": CONTENT_TYPE,
+        "delivery_mode": aio_pika.DeliveryMode.PERSISTENT,
+        "message_id": event.id,
+        "type": event.attributes["type"],
+    }
+
+
+class RabbitMq:
+    """An open connection, to one exchange."""
+
+    def __init__(self, connection: aio_pika.Connection, channel: AbstractChannel, exchange: AbstractExchange, *, routing_key: str) -> None:
+        self._connection = connection
+        self._channel = channel
+        self._exchange = exchange
+        self._routing_key = routing_key
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the channel is: a broker ends it for mistakes."""
+        return not self._connection.is_closed and not self._channel.is_closed
+
+    async def publish(self, event: CloudEvent) -> str:
+        """Until the broker confirms it."""
+        message = aio_pika.Message(event.data, **properties_of(event))
+        try:
+            await self._exchange.publish(message, self._routing_key, mandatory=True)
+        except Exception as error:
+            refused = _refusal(error)
+            if refused is not None:
+                raise refused from error
+            raise ConnectionLostError from error
+        return "confirmed"
+
+    async def close(self) -> None:
+        """Ends it."""
+        await self._connection.close()
+
+
+class _Connection(aio_pika.Connection):
+    """Lets its transport be chosen, as the layer below does."""
+
+    PARAMETERS = (
+        *aio_pika.Connection.PARAMETERS,
+        ConnectionParameter(name="transport_factory", parser=lambda given: given, is_kwarg=True),
+    )
+
+
+class _Given(TransportFactory):
+    """Connections that our own check let through."""
+
+    def __init__(self, dialler: Dialler, *, tls: bool) -> None:
+        self._dialler = dialler
+        self._tls = tls
+
+    async def create(self, url: URL, **_: Any) -> tuple[StreamReader, StreamWriter]:  # noqa: ANN401 - for transports that encrypt
+        """Opens one."""
+        assert url.host is not None  # noqa: S101 - it was built with one
+        assert url.port is not None  # noqa: S101 - as above
+        return await self._dialler.open(url.host, url.port, tls=self._tls)
+
+
+async def _exchange(channel: AbstractChannel, name: str) -> AbstractExchange:
+    return await channel.get_exchange(name, ensure=False) if name else channel.default_exchange
+
+
+_REFUSALS: Final = (
+    # the first that fits: one that is returned is a kind of delivery error
+    (aiormq.exceptions.PublishError, Outcome.UNROUTABLE, "no queue is bound to the exchange for this routing key"),
+    (aiormq.exceptions.DeliveryError, Outcome.NOT_STORED, "the broker did not take it: basic.nack"),
+    (aiormq.exceptions.ChannelNotFoundEntity, Outcome.UNROUTABLE, None),
+    (aiormq.exceptions.ChannelAccessRefused, Outcome.DENIED, None),
+    (aiormq.exceptions.ConnectionNotAllowed, Outcome.DENIED, None),
+    (aiormq.exceptions.AuthenticationError, Outcome.DENIED, "the broker refuses this login"),
+    (aiormq.exceptions.ProbableAuthenticationError, Outcome.DENIED, "the broker refuses this login"),
+    (aiormq.exceptions.ChannelPreconditionFailed, Outcome.REFUSED, None),
+)
+"""What the broker says, what it means, and our words where it has none of its own."""
+
+
+def _refusal(error: BaseException) -> PublishRefusedError | None:
+    """None where it is the connection that failed."""
+    for kind, outcome, detail in _REFUSALS:
+        if isinstance(error, kind):
+            return PublishRefusedError(outcome, detail or " ".join(str(part) for part in error.args))
+    return None
+
+
+def _routing_key(url: BrokerUrl) -> str:
+    return url.options.get("routing_key", "")

@@ -1,0 +1,111 @@
+"""What a notification with a full payload adds: the event that it names, and the shipment's state right after it.
+
+Both are made from the log at the time of sending, from the events up to the one named: so they are the same at every attempt, whatever
+came since. Only an erasure changes them: personal fields are absent then, and `erased` says so.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+import orjson
+import structlog
+from psycopg import AsyncConnection
+
+from events.crypto.keyring import Keyring
+from events.crypto.sealing import SealError
+from projections.row import ShipmentRow, rebuilt_row
+from statesvc.database.pending import columns
+from statesvc.database.queries import queries
+from statesvc.log.archive.log_archive_errors import ArchivedHistoryError
+from statesvc.shipments.event_document import statement
+from statesvc.shipments.personal import Opener
+
+_SQL = queries("statesvc.delivery", "full_payload")
+_log = structlog.get_logger()
+
+Named = tuple[UUID, int]
+"""Shipment and sequence."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Full:
+    """The event and the shipment as the API shows them. `erased`: its personal fields are gone for good."""
+
+    event: dict[str, Any] = field(repr=False)
+    shipment: dict[str, Any] = field(repr=False)
+    erased: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Past:
+    """A shipment's events up to one, oldest first: canonical bytes and sealed personal parts."""
+
+    canonicals: list[bytes] = field(repr=False)
+    sealed_parts: list[bytes | None] = field(repr=False)
+
+    def full(self, shipment_id: UUID, *, erased: bool, opener: Opener | None) -> Full:
+        """`opener` None: without personal fields."""
+        documents = [orjson.loads(canonical) for canonical in self.canonicals]
+        row = rebuilt_row(shipment_id, self.canonicals)
+        personal, signer = None, {}
+        if opener is not None and not opener.erased:
+            parts = {document["event_id"]: sealed for document, sealed in zip(documents, self.sealed_parts, strict=True)}
+            personal = opener.part(documents[-1]["event_id"], self.sealed_parts[-1])
+            signed_by = row.signed_by_event_id
+            signer = {"signed_by": None if signed_by is None else opener.part(signed_by, parts.get(signed_by))["signed_by"]}
+        return Full(event=statement(documents[-1], personal), shipment=_state(row) | signer, erased=erased)
+
+
+async def read_past(connection: AsyncConnection[Any], named: Sequence[Named], *, thin: frozenset[UUID]) -> dict[Named, Past]:
+    """What each of these notifications was made from; none for the shipments `thin`, where a part is missing.
+
+    Raises ArchivedHistoryError where a part of another one is.
+    """
+    if not named:
+        return {}
+    found: dict[Named, Past] = defaultdict(lambda: Past(canonicals=[], sealed_parts=[]))
+    cursor = await connection.execute(_SQL["histories"], columns(sorted(set(named)), ("shipment_ids", "sequences")), binary=True)
+    for shipment_id, sequence, canonical, sealed_part in await cursor.fetchall():
+        past = found[shipment_id, sequence]
+        past.canonicals.append(canonical)
+        past.sealed_parts.append(sealed_part)
+    # versions have no gaps, so what is archived shows by itself
+    lacking = {each for each in named if len(found[each].canonicals) < each[1]}
+    if away := {shipment_id for shipment_id, _ in lacking} - thin:
+        raise ArchivedHistoryError(away)
+    return {each: past for each, past in found.items() if each not in lacking}
+
+
+def full_of(past: Past | None, keyring: Keyring, shipment_id: UUID, sealed_key: bytes | None, *, pii: bool) -> Full | None:
+    """None where nothing is left to tell more than the change. A key that does not open counts as none, loudly."""
+    if past is None:
+        return None
+    try:
+        opener = Opener.of_stream(keyring, shipment_id, sealed_key) if pii else None
+        return past.full(shipment_id, erased=sealed_key is None, opener=opener)
+    except SealError as error:
+        _log.error("shipment_key_unreadable", shipment_id=shipment_id, error=error)
+        return past.full(shipment_id, erased=False, opener=None)
+
+
+def _state(row: ShipmentRow) -> dict[str, Any]:
+    return {
+        "shipment_id": row.shipment_id,
+        "carrier_id": row.carrier_id,
+        "tracking_number": row.tracking_number,
+        "discriminator": row.discriminator,
+        "status": row.status,
+        "reason": row.reason,
+        "status_since": row.status_since,
+        "terminal": row.terminal,
+        "flags": row.flags,
+        "version": row.version,
+        "last_event_at": row.last_event_at,
+        "recorded_at": row.recorded_at,
+        "estimated_delivery": row.estimated_delivery,
+        "delivered_at": row.delivered_at,
+        "attempts": row.attempts,
+    }

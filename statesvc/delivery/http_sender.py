@@ -1,0 +1,107 @@
+"""One POST to one subscriber. Never follows a redirect, never connects to a refused address, never reads without a bound."""
+
+import socket
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, Final, Self
+
+from aiohttp import ClientConnectorError, ClientError, ClientResponse, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
+from yarl import URL
+
+from statesvc.delivery.addresses import Network
+from statesvc.delivery.outcome import Outcome, outcome_of
+from statesvc.delivery.receiver_answer import CONNECT_SECONDS, RESPONSE_BYTES_MAX, TOTAL_SECONDS, Answer
+from statesvc.delivery.retry_schedule import parse_retry_after
+from statesvc.delivery.sockets import AddressRefusedError, Sockets
+
+HEADER_CHARS_MAX: Final = 4_096
+SECRET_HEADERS: Final = frozenset(
+    {"set-cookie", "set-cookie2", "authorization", "proxy-authorization", "authentication-info", "proxy-authenticate", "www-authenticate"}
+)
+_KEEPALIVE_SECONDS: Final = 4.0
+
+
+class Sender:
+    """One HTTP client for all subscribers. How many may be in flight is its caller's business."""
+
+    def __init__(
+        self, *, allowed: Sequence[Network] = (), connect_seconds: float = CONNECT_SECONDS, total_seconds: float = TOTAL_SECONDS
+    ) -> None:
+        self._sockets = Sockets(allowed)
+        self._timeout = ClientTimeout(total=total_seconds, connect=connect_seconds, sock_connect=connect_seconds)
+        self._session: ClientSession | None = None
+        self._plain_session: ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        self._session, self._plain_session = self._client(self._sockets.open), self._client(self._sockets.open_plain)
+        return self
+
+    def _client(self, open_socket: Callable[[tuple[Any, ...]], socket.socket]) -> ClientSession:
+        return ClientSession(
+            # shorter than what servers keep idle connections for, so that a POST seldom meets one that is being closed
+            connector=TCPConnector(limit=0, socket_factory=open_socket, keepalive_timeout=_KEEPALIVE_SECONDS),
+            cookie_jar=DummyCookieJar(),
+            timeout=self._timeout,
+            auto_decompress=False,
+            trust_env=False,
+        )
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        sessions = self._session, self._plain_session
+        self._session = self._plain_session = None
+        for session in sessions:
+            if session is not None:
+                await session.close()
+
+    async def send(self, url: str, *, headers: Mapping[str, str], body: bytes) -> Answer:
+        """Posts `body`. Every failure of the other side is an answer, not an exception."""
+        session = self._plain_session if URL(url).scheme == "http" else self._session
+        if session is None:
+            raise RuntimeError("the sender is not open: use it as `async with`")
+        started = time.monotonic()
+        try:
+            async with session.post(url, data=body, headers=headers, allow_redirects=False) as response:
+                beginning = await _beginning(response)
+                return Answer(
+                    outcome=outcome_of(response.status),
+                    duration_seconds=time.monotonic() - started,
+                    status_code=response.status,
+                    retry_after_seconds=parse_retry_after(response.headers.get("retry-after"), now=datetime.now(UTC)),
+                    response=beginning,
+                    headers=_kept(response.headers.items()),
+                )
+        except TimeoutError:
+            outcome = Outcome.TIMED_OUT
+        except ClientConnectorError as error:
+            outcome = Outcome.ADDRESS_REFUSED if isinstance(error.os_error, AddressRefusedError) else Outcome.UNREACHABLE
+        except (ClientError, OSError):
+            outcome = Outcome.UNREACHABLE
+        return Answer(outcome=outcome, duration_seconds=time.monotonic() - started)
+
+
+def _kept(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    kept, left = [], HEADER_CHARS_MAX
+    for name, value in headers:
+        left -= len(name) + len(value)
+        if left < 0:
+            break
+        if name.lower() not in SECRET_HEADERS:
+            kept.append((name.lower(), value))
+    return kept
+
+
+async def _beginning(response: ClientResponse) -> bytes:
+    """Up to the bound; the status counts even if its sender then stalls or hangs up. A connection with more to say is closed."""
+    parts: list[bytes] = []
+    left = RESPONSE_BYTES_MAX
+    try:
+        while left > 0 and (part := await response.content.read(left)):
+            parts.append(part)
+            left -= len(part)
+    except (TimeoutError, ClientError, OSError):
+        response.close()
+    if left == 0:
+        response.close()
+    return b"".join(parts)

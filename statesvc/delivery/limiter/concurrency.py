@@ -1,0 +1,186 @@
+"""How many requests a receiver bears at a time: additive increase, multiplicative decrease, as in Vector's ARC.
+
+The receiver's own latency is the measure. What begins within about one round trip is a crowd; when nine tenths of it have been answered
+the limit moves once: up by one when it was reached and answers came as fast as usual, down by a tenth when they were slower than their
+usual spread allows. It is halved at once when the receiver said or showed that it is overloaded. What began before the last move tells
+of the former limit and is not heard; what is still under way counts with the time that it took so far, because a mean of the early
+answers alone would be that of the fast ones.
+
+What is usual is measured where our own crowd is small: now and then one crowd is half as large. A mean of all would learn the queue that
+we make as normal, and creep up until the receiver breaks. If half as many are no faster, then the receiver is slower for reasons of its
+own, and that is the new usual.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+from statesvc.delivery.limiter.signal import Signal
+
+INITIAL: Final = 4
+"""The first window runs at half of it: it is a measure."""
+MAXIMUM: Final = 64
+"""A receiver that bears more is told at 64 at a time; the process's quarter bounds it too."""
+SLOWER_FACTOR: Final = 0.9
+OVERLOADED_FACTOR: Final = 0.5
+MEASURING_FACTOR: Final = 0.5
+DEVIATIONS: Final = 2.5
+SPREAD_SHARE_MIN: Final = 0.1
+SPREAD_SECONDS_MIN: Final = 0.005
+"""Slower by less than one of these is noise, however even the latency was before."""
+SPREAD_SHARE_MAX: Final = 0.5
+"""Slower by more than this is not usual, however irregular it was: over a window's many answers chance averages out."""
+WEIGHT: Final = 0.4
+OUTLIER_FACTOR: Final = 2.0
+"""A measure counts at most as so many times the mean: one that met a pause of the receiver says little."""
+OWN_REASONS_SHARE: Final = 0.8
+"""Half the crowd, but still more than this of the latency: it is not our crowd that makes it."""
+ANSWERED_SHARE: Final = 0.9
+CROWDS_BETWEEN_MEASURES: Final = 20
+CROWDS_WITHOUT_MEASURE_MAX: Final = 40
+
+
+class _Usual:
+    """Exponentially weighted mean and variance of the measured windows, in seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.variance = 0.0
+
+    def update(self, seconds: float) -> None:
+        difference = min(seconds, OUTLIER_FACTOR * self.seconds) - self.seconds
+        self.seconds += WEIGHT * difference
+        self.variance = (1 - WEIGHT) * (self.variance + WEIGHT * difference * difference)
+
+    def bearable(self, count: int) -> float:
+        """The slowest average of so many answers that is still usual."""
+        at_most = self.seconds * max(SPREAD_SHARE_MAX, DEVIATIONS / math.sqrt(count))
+        at_least = max(SPREAD_SHARE_MIN * self.seconds, SPREAD_SECONDS_MIN)
+        return self.seconds + max(at_least, min(at_most, DEVIATIONS * math.sqrt(self.variance)))
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """To which crowd an attempt belongs; not `counts`: it began too late to be waited for."""
+
+    crowd: int
+    counts: bool
+
+
+@dataclass(slots=True)
+class _Crowd:
+    """What began at one limit. `until`: once it has enough, later ones are not waited for."""
+
+    number: int
+    until: float
+    is_full: bool = False
+    """The limit was reached."""
+    under_way: int = 0
+    began_sum: float = 0.0
+    """Of those under way."""
+    answered: int = 0
+    seconds_sum: float = 0.0
+
+    @property
+    def size(self) -> int:
+        return self.under_way + self.answered
+
+    def average(self, now: float) -> float:
+        """Seconds to an answer, of those still under way as many as have passed."""
+        return (self.seconds_sum + self.under_way * now - self.began_sum) / self.size
+
+
+class Concurrency:
+    """The limit of one receiver, between 1 and `maximum`."""
+
+    def __init__(self, *, maximum: int = MAXIMUM) -> None:
+        self._maximum = float(max(1, min(maximum, MAXIMUM)))
+        self._limit = min(float(INITIAL), self._maximum)
+        self._measuring: float | None = math.inf
+        """While a crowd is half as large: the latency that gave reason to doubt, infinite for a routine measure."""
+        self._usual: _Usual | None = None
+        self._since_measure = 0
+        self._crowd = _Crowd(0, math.inf)
+
+    @property
+    def limit(self) -> int:
+        """How many may be in flight."""
+        return max(1, int(self._limit if self._measuring is None else self._limit * MEASURING_FACTOR))
+
+    @property
+    def level(self) -> int:
+        """The limit between measures."""
+        return int(self._limit)
+
+    @property
+    def mean_latency_seconds(self) -> float | None:
+        """Of answers that took the notification, while few are under way; None before the first."""
+        return None if self._usual is None else self._usual.seconds
+
+    def started(self, in_flight: int, *, now: float) -> Mark:
+        """One more is under way, `in_flight` with it."""
+        crowd = self._crowd
+        if not crowd.size and self._usual is not None:
+            crowd.until = now + self._usual.seconds
+        crowd.is_full = crowd.is_full or in_flight >= self.limit
+        counts = now < crowd.until or crowd.size < self.limit
+        if counts:
+            crowd.under_way += 1
+            crowd.began_sum += now
+        return Mark(crowd.number, counts)
+
+    def finished(self, mark: Mark, signal: Signal | None, *, started_at: float, now: float, latency_seconds: float) -> None:
+        """One ended. No signal: it was broken off."""
+        crowd = self._crowd
+        if mark.crowd != crowd.number:
+            return
+        if mark.counts:
+            crowd.under_way -= 1
+            crowd.began_sum -= started_at
+        if signal is Signal.OVERLOADED:
+            self._measuring = None
+            self._next(max(1.0, self._limit * OVERLOADED_FACTOR), now)
+            return
+        if signal is Signal.OK and mark.counts:
+            crowd.answered += 1
+            crowd.seconds_sum += latency_seconds
+            crowd.until = min(crowd.until, now) if self._usual is None else crowd.until
+        if crowd.answered and now >= crowd.until and crowd.answered >= ANSWERED_SHARE * crowd.size:
+            self._judge(crowd, now)
+
+    def _judge(self, crowd: _Crowd, now: float) -> None:
+        average = crowd.average(now)
+        usual = self._usual = self._usual or _Usual(average)
+        is_slower = average > usual.bearable(crowd.size)
+        if self._measuring is not None:
+            self._measured(usual, average, self._measuring, now)
+        elif self.limit == 1:
+            usual.update(average)
+            self._next(self._limit + (crowd.is_full and not is_slower), now)
+        elif is_slower and self._since_measure >= CROWDS_BETWEEN_MEASURES:
+            self._measuring = average
+            self._next(self._limit, now)
+        elif is_slower:
+            self._next(max(1.0, self._limit * SLOWER_FACTOR), now)
+        elif self._since_measure >= CROWDS_WITHOUT_MEASURE_MAX and crowd.is_full:
+            self._measuring = math.inf
+            self._next(self._limit, now)
+        else:
+            self._next(self._limit + crowd.is_full, now)
+
+    def _measured(self, usual: _Usual, average: float, doubt: float, now: float) -> None:
+        limit = self._limit
+        if average >= OWN_REASONS_SHARE * doubt:
+            usual.seconds = average
+        else:
+            usual.update(average)
+            limit *= 1 if math.isinf(doubt) else SLOWER_FACTOR
+        self._measuring, self._since_measure = None, 0
+        self._next(max(1.0, limit), now)
+
+    def _next(self, limit: float, now: float) -> None:
+        """The next crowd."""
+        self._limit = min(self._maximum, limit)
+        self._since_measure += 1
+        until = math.inf if self._usual is None else now + self._usual.seconds
+        self._crowd = _Crowd(self._crowd.number + 1, until)

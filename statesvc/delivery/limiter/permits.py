@@ -1,0 +1,118 @@
+"""All limiters of one process, under its bound.
+
+No subscription holds more than a quarter, so three that hang leave room for everybody else; retries hold no more than two fifths,
+so that news never waits behind them.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from statesvc.delivery.limiter.subscription_limiter import FRESH, RETRY_SHARE, Allowance, End, LimiterState, Permit, SubscriptionLimiter
+
+FORGOTTEN_AFTER_SECONDS: Final = 600.0
+"""A limiter that was idle for so long starts afresh: what it learned is too old to be trusted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """What a claim may take: `free` in all, of them `retries`; of a subscription that is not named, `fresh`."""
+
+    free: int
+    retries: int
+    fresh: Allowance
+    known: Mapping[UUID, Allowance]
+
+
+class Permits:
+    """`total` in flight or unsettled at most, of which a quarter (at least one) for one subscription."""
+
+    def __init__(self, total: int) -> None:
+        if total < 1:
+            raise ValueError(f"the in-flight bound is at least 1, not {total}")
+        self.share = max(1, total // 4)
+        self._total = total
+        self._retries_max = max(1, int(total * RETRY_SHARE))
+        self._unsettled = 0
+        self._retries = 0
+        self._is_hungry = False
+        """The last claim ended at the bound of the process, not at that of a subscription."""
+        self._limiters: dict[UUID, SubscriptionLimiter] = {}
+
+    @property
+    def unsettled(self) -> int:
+        """Claimed, and not settled yet."""
+        return self._unsettled
+
+    def offer(self, now: float, *, limit: int) -> Offer:
+        """What the next claim may take, `limit` at most."""
+        fresh = Allowance(free=min(FRESH.free, self.share), retries=FRESH.retries)
+        known = {subscription_id: limiter.allowance(now) for subscription_id, limiter in self._limiters.items()}
+        return Offer(
+            free=max(0, min(limit, self._total - self._unsettled)),
+            retries=max(0, self._retries_max - self._retries),
+            fresh=fresh,
+            known={subscription_id: allowance for subscription_id, allowance in known.items() if allowance != fresh},
+        )
+
+    def take(self, subscription_id: UUID, now: float, *, is_retry: bool) -> Permit | None:
+        """A permit for one that was claimed; None: it may not be sent after all, give it back."""
+        limiter = self._limiters.get(subscription_id)
+        if limiter is None:
+            limiter = self._limiters[subscription_id] = SubscriptionLimiter(self.share)
+        permit = limiter.take(now, is_retry=is_retry)
+        if permit is not None:
+            self._unsettled += 1
+            self._retries += permit.is_retry
+        return permit
+
+    def give(self, subscription_id: UUID, permit: Permit, end: End | None) -> None:
+        """The attempt ended; None: it was never made, or broken off."""
+        self._retries -= permit.is_retry
+        self._limiters[subscription_id].give(permit, end)
+
+    def settled(self, subscription_id: UUID, end: End | None) -> None:
+        """What came of it is committed."""
+        self._unsettled -= 1
+        self._limiters[subscription_id].settled(end)
+
+    def is_hungry(self, subscription_id: UUID) -> bool:
+        """Whether the last claim may have left something that a permit which is free now could take."""
+        limiter = self._limiters.get(subscription_id)
+        return self._is_hungry or (limiter is not None and limiter.is_hungry)
+
+    def claimed(self, offer: Offer, *, found: Counter[UUID], found_retries: Counter[UUID]) -> bool:
+        """What a claim found, after its permits were taken. True: claim again at once."""
+        full = found.total() >= offer.free
+        self._is_hungry = full or (self._retries > 0 and found_retries.total() >= offer.retries)
+        passed = [
+            limiter.claimed(offer.known.get(one, offer.fresh), found=found[one], found_retries=found_retries[one])
+            for one, limiter in self._limiters.items()
+        ]
+        return any(passed) or (full and offer.free > 0)
+
+    def wait_for(self, offer: Offer) -> None:
+        """Whoever this offer gives nothing is claimed for again as soon as a permit is free."""
+        for one, allowance in offer.known.items():
+            if not allowance.free:
+                self._limiters[one].is_hungry = True
+
+    def seconds_until_retry(self, now: float) -> float:
+        """Until a budget that keeps retries back allows one more; infinite: none does."""
+        waits = [wait for limiter in self._limiters.values() if (wait := limiter.seconds_until_retry(now)) > 0]
+        return min(waits, default=math.inf)
+
+    def forget_idle(self, now: float) -> list[UUID]:
+        """Drops limiters that were idle for long. Answers whose."""
+        since = now - FORGOTTEN_AFTER_SECONDS
+        idle = [subscription_id for subscription_id, limiter in self._limiters.items() if limiter.is_idle(since)]
+        for subscription_id in idle:
+            del self._limiters[subscription_id]
+        return idle
+
+    def states(self) -> dict[UUID, LimiterState]:
+        """What is shown of each."""
+        return {subscription_id: limiter.state for subscription_id, limiter in self._limiters.items()}

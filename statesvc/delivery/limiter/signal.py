@@ -1,0 +1,52 @@
+"""What an attempt says about its receiver."""
+
+from enum import Enum, auto
+from typing import assert_never
+
+from statesvc.delivery.outcome import Outcome
+from statesvc.delivery.retry_schedule import RETRY_AFTER_SECONDS_MAX, RETRY_AFTER_SECONDS_MIN
+
+_TOO_MANY = frozenset({408, 429})
+_MAY_ASK_TO_WAIT = frozenset({429, 503})
+
+
+class Signal(Enum):
+    """Ordered by nothing: each kind is used for something else."""
+
+    OK = auto()
+    """It took the notification: its latency counts."""
+    OVERLOADED = auto()
+    """It is too busy or broken: fewer at a time."""
+    REFUSED = auto()
+    """It did not want this one, or could not be asked: says nothing about how many it bears."""
+
+
+def signal_of(outcome: Outcome, status_code: int | None) -> Signal:
+    """What the end of an attempt means for the next ones."""
+    match outcome:
+        case Outcome.DELIVERED:
+            return Signal.OK
+        case Outcome.TIMED_OUT | Outcome.UNREACHABLE | Outcome.NOT_STORED:
+            return Signal.OVERLOADED
+        case Outcome.REFUSED:
+            busy = status_code is not None and (status_code >= 500 or status_code in _TOO_MANY)
+            return Signal.OVERLOADED if busy else Signal.REFUSED
+        case (
+            Outcome.GONE
+            | Outcome.ADDRESS_REFUSED
+            | Outcome.UNSIGNED
+            | Outcome.UNROUTABLE
+            | Outcome.DENIED
+            | Outcome.CLIENT_MISSING
+            | Outcome.COALESCED
+        ):
+            return Signal.REFUSED
+        case _:
+            assert_never(outcome)
+
+
+def pause_asked_for(status_code: int | None, retry_after_seconds: float | None) -> float | None:
+    """Seconds for which the receiver wants no call at all: only these answers speak for the receiver, not for one request."""
+    if retry_after_seconds is None or status_code not in _MAY_ASK_TO_WAIT:
+        return None
+    return min(max(retry_after_seconds, RETRY_AFTER_SECONDS_MIN), RETRY_AFTER_SECONDS_MAX)

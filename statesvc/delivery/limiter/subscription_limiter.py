@@ -1,0 +1,180 @@
+"""The limiter of one subscription: how many more may be sent to it now, and what each answer changes."""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from statesvc.delivery.limiter.circuit_breaker import Breaker, BreakerState
+from statesvc.delivery.limiter.concurrency import Concurrency, Mark
+from statesvc.delivery.limiter.retry_budget import RetryBudget
+from statesvc.delivery.limiter.signal import Signal
+
+RETRY_SHARE: Final = 0.4
+"""Of the permits, at most; the rest is kept for first attempts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowance:
+    """What a claim may take: `free` notifications, of them at most `retries` that were tried before, none before `not_before`.
+
+    `in_flight`: how many there are already; the fewer, the sooner it is its turn.
+    """
+
+    free: int
+    retries: int
+    in_flight: int = 0
+    not_before: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Permit:
+    """The right to one attempt, held while it lasts."""
+
+    is_retry: bool
+    is_probe: bool
+    started_at: float
+    mark: Mark
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class End:
+    """How an attempt ended. `asks_to_wait`: the receiver wants no call for a while, so none begins until that is settled."""
+
+    signal: Signal
+    at: float
+    latency_seconds: float
+    asks_to_wait: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimiterState:
+    """What is shown of a limiter."""
+
+    limit: int
+    in_flight: int
+    mean_latency_seconds: float | None
+    breaker: BreakerState
+    open_until: float | None
+
+
+FRESH: Final = Allowance(free=Concurrency().limit, retries=1)
+"""Of a subscription that this process knows nothing of yet."""
+
+
+@dataclass(slots=True)
+class SubscriptionLimiter:
+    """`share`: what it may hold at most, of those that are sent and of those that are not settled yet."""
+
+    share: int
+    concurrency: Concurrency = field(init=False)
+    breaker: Breaker = field(init=False, default_factory=Breaker)
+    in_flight: int = field(init=False, default=0)
+    unsettled: int = field(init=False, default=0)
+    """In flight, and ended but not settled yet."""
+    is_hungry: bool = field(init=False, default=False)
+    """The last claim may have left something for want of a permit: claim again as soon as one is free."""
+    last_used_at: float = field(init=False, default=float("-inf"))
+    _budget: RetryBudget = field(init=False, default_factory=RetryBudget)
+    _retries: int = field(init=False, default=0)
+    _asked_to_wait: int = field(init=False, default=0)
+    _retried_last: bool = field(init=False, default=False)
+
+    def __post_init__(self) -> None:
+        self.concurrency = Concurrency(maximum=self.share)
+
+    def allowance(self, now: float) -> Allowance:
+        """What the next claim may take."""
+        if self._asked_to_wait or self.breaker.state is BreakerState.HALF_OPEN:
+            return Allowance(free=0, retries=0, in_flight=self.in_flight)
+        if self.breaker.state is BreakerState.OPEN:
+            return Allowance(free=1, retries=1, in_flight=self.in_flight, not_before=self.breaker.open_until)
+        free = max(0, min(self.concurrency.limit - self.in_flight, self.share - self.unsettled))
+        retries = min(free, max(0, self._retry_share() - self._retries), max(0, self._budget.available(now)))
+        return Allowance(free=free, retries=retries, in_flight=self.in_flight)
+
+    def claimed(self, allowance: Allowance, *, found: int, found_retries: int) -> bool:
+        """What a claim found of what it was offered. True: another one may find more, because retries have their turn now."""
+        self.is_hungry = found >= allowance.free or bool(self._retries and found_retries >= allowance.retries)
+        passed = not found and allowance.free > 0 and self._takes_turns and self._retried_last
+        self._retried_last = self._retried_last and not passed
+        return passed
+
+    def seconds_until_retry(self, now: float) -> float:
+        """How long the budget keeps retries back; 0: it does not."""
+        return self._budget.seconds_until_next(now)
+
+    def take(self, now: float, *, is_retry: bool) -> Permit | None:
+        """A permit for what a claim brought; None where an answer came meanwhile that forbids it."""
+        if self._asked_to_wait:
+            return None
+        is_probe = False
+        match self.breaker.state:
+            case BreakerState.HALF_OPEN:
+                return None
+            case BreakerState.OPEN:
+                if self.breaker.open_until is not None and now < self.breaker.open_until:
+                    return None
+                self.breaker.probing()
+                is_probe = True
+            case BreakerState.CLOSED:
+                pass
+        return Permit(is_retry=is_retry, is_probe=is_probe, started_at=now, mark=self._began(now, is_retry=is_retry))
+
+    def give(self, permit: Permit, end: End | None) -> None:
+        """The attempt ended; None: it was never made, or broken off."""
+        self.in_flight -= 1
+        self._retries -= permit.is_retry
+        if end is None:
+            self.concurrency.finished(permit.mark, None, started_at=permit.started_at, now=permit.started_at, latency_seconds=0)
+            if permit.is_probe:
+                self.breaker.unprobed()
+            return
+        self._asked_to_wait += end.asks_to_wait
+        if permit.is_retry and end.signal is Signal.OK:
+            self._budget.taken()
+        self.concurrency.finished(permit.mark, end.signal, started_at=permit.started_at, now=end.at, latency_seconds=end.latency_seconds)
+        was_closed = self.breaker.state is BreakerState.CLOSED
+        self.breaker.finished(failed=end.signal is not Signal.OK, is_probe=permit.is_probe, started_at=permit.started_at, now=end.at)
+        if not was_closed and self.breaker.state is BreakerState.CLOSED:
+            # what was learned before the outage is no measure of what comes back from it
+            self.concurrency = Concurrency(maximum=self.share)
+
+    def settled(self, end: End | None) -> None:
+        """What came of an attempt is committed, and a pause that was asked for with it rules every notifier now."""
+        self.unsettled -= 1
+        self._asked_to_wait -= end is not None and end.asks_to_wait
+
+    def is_idle(self, since: float) -> bool:
+        """Nothing was sent since, nothing is under way, and no breaker holds anything back."""
+        return not self.unsettled and self.last_used_at < since and self.breaker.state is BreakerState.CLOSED
+
+    @property
+    def state(self) -> LimiterState:
+        """What is shown of it."""
+        mean = self.concurrency.mean_latency_seconds
+        return LimiterState(
+            limit=1 if self.breaker.state is not BreakerState.CLOSED else self.concurrency.level,
+            in_flight=self.in_flight,
+            mean_latency_seconds=None if mean is None else round(mean, 3),
+            breaker=self.breaker.state,
+            open_until=self.breaker.open_until,
+        )
+
+    @property
+    def _takes_turns(self) -> bool:
+        """With a limit too small to be shared, first attempts and retries take turns."""
+        return not int(self.concurrency.limit * RETRY_SHARE)
+
+    def _retry_share(self) -> int:
+        return int(not self._retried_last) if self._takes_turns else int(self.concurrency.limit * RETRY_SHARE)
+
+    def _began(self, now: float, *, is_retry: bool) -> Mark:
+        self.in_flight += 1
+        self.unsettled += 1
+        self.last_used_at = now
+        self._retried_last = is_retry
+        if is_retry:
+            self._retries += 1
+            self._budget.retry(now)
+        else:
+            self._budget.first()
+        return self.concurrency.started(self.in_flight, now=now)

@@ -1,0 +1,97 @@
+"""The body of a notification. Pure, and the same bytes at every attempt: nothing in it depends on when it is sent."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from events.entry import rfc3339
+from statesvc.delivery.full_payload import Full
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """Notifications of the same shipment that were left out before this one, because too much waited: so many, from .. to."""
+
+    skipped: int
+    from_sequence: int
+    to_sequence: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notification:
+    """What a subscriber is told. `created_at`: when the change was recorded; `occurred_at`: when the carrier says it happened."""
+
+    webhook_id: str
+    type: str
+    created_at: datetime
+    occurred_at: datetime
+    carrier_id: str
+    tracking_number: str = field(repr=False)
+    from_status: str
+    to_status: str
+    sequence: int
+    gap: Gap | None = None
+    full: Full | None = None
+    """For subscriptions with a full payload: the event and the shipment's state."""
+
+
+def body_of(notification: Notification) -> bytes:
+    """Standard Webhooks 1.0.0: type, timestamp, data.
+
+    `sequence` lets a receiver drop what it has already passed; `gap` says what it was not told.
+    """
+    data: dict[str, Any] = {
+        "carrier_id": notification.carrier_id,
+        "tracking_number": notification.tracking_number,
+        "from": notification.from_status,
+        "to": notification.to_status,
+        "occurred_at": rfc3339(notification.occurred_at),
+        "sequence": notification.sequence,
+    }
+    if notification.gap is not None:
+        data["gap"] = asdict(notification.gap)
+    if notification.full is not None:
+        data |= {"event": notification.full.event, "shipment": notification.full.shipment, "erased": notification.full.erased}
+    return orjson.dumps({"type": notification.type, "timestamp": rfc3339(notification.created_at), "data": data})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueuedNotification:
+    """One notification of the outbox, with the sealed key of its shipment (None once erased). `attempts`: this one included.
+
+    `earlier_attempts`: those of its earlier lives; it was a dead letter and was replayed.
+    """
+
+    subscription_id: UUID
+    shipment_id: UUID
+    sequence: int
+    attempts: int
+    earlier_attempts: int = 0
+    notification: Notification
+    sealed_key: bytes | None = field(repr=False)
+
+    @property
+    def number(self) -> int:
+        """Of this attempt among all at this notification, as the log names it."""
+        return self.earlier_attempts + self.attempts
+
+
+def notification_of(sequence: int, row: Sequence[Any]) -> Notification:
+    """A notification from its columns in the order of the queries, with the gap before it."""
+    webhook_id, kind, created_at, occurred_at, carrier_id, number, before, after, skipped, first_skipped, last_skipped = row
+    return Notification(
+        webhook_id=webhook_id,
+        type=kind,
+        created_at=created_at,
+        occurred_at=occurred_at,
+        carrier_id=carrier_id,
+        tracking_number=number,
+        from_status=before,
+        to_status=after,
+        sequence=sequence,
+        gap=None if skipped is None else Gap(skipped=skipped, from_sequence=first_skipped, to_sequence=last_skipped),
+    )

@@ -1,0 +1,306 @@
+"""A bundle as people read it: what happened, when, and how to check it. Pure, and made of the bundle alone."""
+
+import base64
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import orjson
+
+from events.carriers import CARRIERS
+from events.checkpoint import read_checkpoint
+from statesvc.evidence import wording as words
+from statesvc.evidence.bundle import Bundle, attempts_of
+from statesvc.evidence.disclosure import ERASED, UNAVAILABLE, WITHHELD
+
+_FIRST_MOVES: Final = frozenset({"picked_up", "in_transit", "available_for_pickup", "out_for_delivery", "delivered"})
+_ERASED: Final = "erased at the person's request"
+_WITHHELD: Final = "not shown to this reader"
+_NOT_SHOWN: Final = {ERASED: _ERASED, WITHHELD: _WITHHELD, UNAVAILABLE: "not kept: its commitment stands in the entry of the attempt"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """One thing that the carrier said. `occurred`: its own clock and zone; `recorded`: ours, when we knew it."""
+
+    index: int
+    occurred: str
+    recorded: str
+    what: str
+    where: str
+    code: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """One try at telling a subscriber."""
+
+    index: int
+    at: str
+    receiver: str
+    what: str
+    answer: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """What a subscriber was sent, word for word, or why it is not shown. `tries`: the attempts that carried it."""
+
+    webhook_id: str
+    receiver: str
+    tries: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """What an operator did."""
+
+    index: int
+    at: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    """Everything that the page and the paper show, as text."""
+
+    title: str
+    verdict: str
+    facts: Sequence[tuple[str, str]]
+    said: Sequence[Said] = field(default_factory=tuple)
+    concluded: Sequence[Said] = field(default_factory=tuple)
+    contradicted: Sequence[Said] = field(default_factory=tuple)
+    told: Sequence[Told] = field(default_factory=tuple)
+    sent: Sequence[Sent] = field(default_factory=tuple)
+    done: Sequence[Done] = field(default_factory=tuple)
+    proof: Sequence[tuple[str, str]] = field(default_factory=tuple)
+    checkpoint: str = ""
+
+
+def story_of(bundle: Bundle) -> Story:
+    """The story of a bundle that was gathered by this release, or by an earlier one."""
+    shipment = bundle["shipment"]
+    entries = [_Entry.of(entry) for entry in bundle["entries"]]
+    carrier = CARRIERS[shipment["carrier_id"]].name if shipment["carrier_id"] in CARRIERS else shipment["carrier_id"]
+    events = [entry for entry in entries if entry.kind == "event"]
+    sent = {key: each for each in bundle["sent"] for key in attempts_of(each)}
+    head = read_checkpoint(bundle["log"]["checkpoint"])
+    return Story(
+        title=f"{carrier} {shipment['tracking_number']}",
+        verdict=_verdict(shipment),
+        facts=list(_facts(bundle, carrier, events)),
+        said=[_said(entry) for entry in sorted(events, key=lambda entry: (_at(entry), entry.index))],
+        concluded=[_concluded(entry, events) for entry in entries if entry.kind == "transition"],
+        contradicted=[_said(entry) for entry in entries if entry.kind == "conflict"],
+        told=[_told(entry, sent) for entry in entries if entry.kind == "attempt"],
+        sent=[_sent(each) for each in bundle["sent"]],
+        done=[_done(entry) for entry in entries if entry.kind == "action"],
+        proof=[
+            ("Log", head.origin),
+            ("Entries in the log", f"{head.size:,}"),
+            ("Sealed", _utc(bundle["log"]["sealed_at"])),
+            ("Document made", _utc(bundle["made_at"])),
+            *_stamp(bundle["log"].get("stamp"), entries),
+            *((f"Public key {place}", key) for place, key in enumerate(bundle["log"]["keys"], start=1)),
+        ],
+        checkpoint=bundle["log"]["checkpoint"],
+    )
+
+
+def _stamp(stamp: Mapping[str, Any] | None, entries: Sequence["_Entry"]) -> Iterator[tuple[str, str]]:
+    """Since when an outsider vouches for the entries."""
+    if stamp is None:
+        return
+    size = read_checkpoint(stamp["checkpoint"]).size
+    later = sum(entry.index >= size for entry in entries)
+    covered = "all entries of this document" if not later else f"all entries of this document but the last {later}"
+    yield "Time stamp", f"{_utc(stamp['stamped_at'])} (RFC 3161), of {covered}"
+    yield "Stamped by", stamp["authority"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    index: int
+    kind: str
+    document: Mapping[str, Any]
+    part: Mapping[str, Any]
+    part_state: str
+
+    @classmethod
+    def of(cls, entry: Mapping[str, Any]) -> "_Entry":
+        part = {} if entry["part"] is None else orjson.loads(base64.b64decode(entry["part"])[32:])
+        return cls(entry["index"], entry["kind"], orjson.loads(entry["canonical"]), part, entry["part_state"])
+
+    def personal(self, name: str) -> str | None:
+        """A personal value, or why it is not shown; None: there is none."""
+        if self.part_state == "erased":
+            return _ERASED
+        if self.part_state == "withheld":
+            return _WITHHELD
+        return self.part.get(name)
+
+
+def _facts(bundle: Bundle, carrier: str, events: Sequence[_Entry]) -> Iterator[tuple[str, str]]:
+    """What card networks and payment processors ask for, in their order."""
+    shipment = bundle["shipment"]
+    yield "Carrier", carrier
+    yield "Tracking number", shipment["tracking_number"]
+    yield "State", _words(shipment["status"])
+    moved = [entry for entry in events if entry.document.get("status") in _FIRST_MOVES]
+    if moved:
+        yield "Shipped", _local(min(moved, key=_at).document)
+    delivery = _delivery(bundle, events)
+    if delivery is not None:
+        yield "Delivered", _local(delivery.document)
+        yield "Delivered at", _place(delivery.document) or "no place given"
+        address = _first(events, "delivery_address")
+        if address:
+            yield "Delivery address", address
+    signer = shipment.get("signed_by") or _first(events, "signed_by")
+    yield "Signed by", signer or "no signature was given by the carrier"
+    if shipment["flags"]:
+        yield "Remarks", "; ".join(words.REMARKS.get(flag, _words(flag)) for flag in shipment["flags"])
+    if shipment["erased"]:
+        yield "Personal data", _ERASED
+
+
+def _delivery(bundle: Bundle, events: Sequence[_Entry]) -> _Entry | None:
+    at = bundle["shipment"]["delivered_at"]
+    if at is None:
+        return None
+    instant = datetime.fromisoformat(at)
+    told = [entry for entry in events if entry.document.get("status") == "delivered"]
+    exact = [entry for entry in told if datetime.fromisoformat(entry.document["occurred_at"]) == instant]
+    return next(iter(exact or told), None)
+
+
+def _first(events: Sequence[_Entry], name: str) -> str | None:
+    return next((value for entry in events if (value := entry.personal(name)) not in {None, "", _ERASED, _WITHHELD}), None)
+
+
+def _said(entry: _Entry) -> Said:
+    document = entry.document
+    notes = []
+    if document["kind"] == "correction":
+        notes.append(f"corrects {document['corrects']}" if document.get("corrects") else "takes an earlier scan back")
+    if document["kind"] == "unmapped":
+        notes.append("a code that is not known: it moved nothing")
+    if signer := entry.personal("signed_by"):
+        notes.append(f"signed by {signer}" if signer not in {_ERASED, _WITHHELD} else "")
+    description = entry.personal("description")
+    status = document.get("status")
+    reading = _words(status) if status else {"info": "information"}.get(document["kind"], document["kind"])
+    return Said(
+        index=entry.index,
+        occurred=_local(document),
+        recorded=_utc(document["recorded_at"]),
+        what=f"{reading}: {description}" if description else reading,
+        where=_place(document),
+        code=document.get("carrier_code") or "",
+        note="; ".join(filter(None, notes)),
+    )
+
+
+def _concluded(entry: _Entry, events: Sequence[_Entry]) -> Said:
+    document = entry.document
+    return Said(
+        index=entry.index,
+        occurred="",
+        recorded=_utc(document["recorded_at"]),
+        what=f"{_words(document['from'])} → {_words(document['to'])}",
+        where="",
+        code=_cause(document, events),
+    )
+
+
+def _cause(transition: Mapping[str, Any], events: Sequence[_Entry]) -> str:
+    """What came together and moved the state, as places in the log."""
+    places = sorted(entry.index for entry in events if entry.document["message_id"] == transition["message_id"])
+    if len(places) > 1:
+        return f"the {len(places)} entries {places[0]} to {places[-1]}, which came in one message"
+    return f"entry {places[0]}" if places else str(transition["event_id"])
+
+
+def _told(entry: _Entry, sent: Mapping[tuple[str, int | None], Mapping[str, Any]]) -> Told:
+    document = entry.document
+    message = sent.get((document["webhook_id"], document["number"]), sent.get((document["webhook_id"], None)))
+    change = {} if message is None else _change(message)
+    status = document.get("status_code")
+    return Told(
+        index=entry.index,
+        at=_utc(document["started_at"]),
+        receiver=message["receiver"] if message is not None else document["subscription_id"],
+        what=f"{_words(change['from'])} → {_words(change['to'])}" if change else document["webhook_id"],
+        answer=f"{_words(document['outcome'])}{f' (HTTP {status})' if status else ''}, try {document['number']}",
+    )
+
+
+def _change(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What it told of; bundles of before it was stated have it in the body alone."""
+    if "change" in message:
+        change: Mapping[str, Any] = message["change"]
+        return change
+    return {} if message["body"] is None else {name: orjson.loads(message["body"])["data"][name] for name in ("from", "to")}
+
+
+def _sent(message: Mapping[str, Any]) -> Sent:
+    return Sent(
+        webhook_id=message["webhook_id"],
+        receiver=message["receiver"],
+        tries=", ".join(map(str, message.get("attempts", ()))) or "all",
+        text=message["body"] or _NOT_SHOWN[message.get("body_state", UNAVAILABLE)],
+    )
+
+
+def _done(entry: _Entry) -> Done:
+    document = entry.document
+    why = document.get("details", {}).get("why")
+    return Done(
+        index=entry.index,
+        at=_utc(document["recorded_at"]),
+        what=f"{_words(document['verb'])} by {document['actor']}{f': {why}' if why else ''}",
+    )
+
+
+def _verdict(shipment: Mapping[str, Any]) -> str:
+    if shipment["status"] == "delivered" and shipment["delivered_at"]:
+        return f"The carrier reported this parcel as delivered at {_instant(shipment['delivered_at'])}."
+    return f"The carrier's last word on this parcel: {_words(shipment['status'])}, {_instant(shipment['last_event_at'])}."
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ").replace(".", " ")
+
+
+def _at(entry: _Entry) -> datetime:
+    return datetime.fromisoformat(entry.document["occurred_at"])
+
+
+def _place(document: Mapping[str, Any]) -> str:
+    place = document.get("location") or {}
+    return ", ".join(place[part] for part in ("facility", "city", "region", "postal_code", "country") if place.get(part))
+
+
+def _local(document: Mapping[str, Any]) -> str:
+    """The carrier's own clock and zone, as precise as it was."""
+    at = datetime.fromisoformat(document["occurred_at"])
+    zone = {"assumed_utc": " (no zone given, read as UTC)", "received": " (time of receipt)", "carrier_default": " (carrier's home zone)"}
+    told = f"{at:%Y-%m-%d}" if document["time_precision"] == "day" else f"{at:%Y-%m-%d %H:%M:%S} {_offset(at)}"
+    return told + zone.get(document["tz_source"], "")
+
+
+def _instant(text: str) -> str:
+    at = datetime.fromisoformat(text)
+    return f"{at:%Y-%m-%d %H:%M:%S} {_offset(at)}"
+
+
+def _offset(at: datetime) -> str:
+    offset = f"{at:%z}"
+    return "UTC" if offset == "+0000" else f"UTC{offset[:3]}:{offset[3:5]}"
+
+
+def _utc(text: str) -> str:
+    return f"{datetime.fromisoformat(text).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"

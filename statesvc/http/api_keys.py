@@ -1,0 +1,114 @@
+"""Who calls. Keys are looked up once and remembered for at most 5 seconds, after which a revocation is in effect.
+
+The bootstrap key needs no row: it exists as long as the setting holds it, and has scope `admin`.
+"""
+
+import asyncio
+import hmac
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from aiohttp import hdrs, web
+
+from statesvc.database.pool import Connections
+from statesvc.http.key_store import SQL, key_hash, key_id_of
+from statesvc.http.problem import Code, Problem
+from statesvc.http.scope import Scope, granted
+
+REMEMBERED_SECONDS: Final = 5.0
+BOOTSTRAP_CHARS_MIN: Final = 24
+_REMEMBERED_MAX: Final = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Whoever holds a key. `actor` is the name that operator actions carry."""
+
+    key_id: str
+    name: str
+    scopes: frozenset[Scope]
+
+    def has(self, scope: Scope) -> bool:
+        """True where the caller may do this."""
+        return scope in self.scopes
+
+    @property
+    def actor(self) -> str:
+        """`key:<id>`."""
+        return f"key:{self.key_id}"
+
+
+CALLER: Final = web.RequestKey("caller", Caller)
+
+
+class Keys:
+    """Turns `Authorization: Bearer <key>` into a `Caller`."""
+
+    def __init__(self, pool: Connections, *, bootstrap_key: str | None = None, now: Callable[[], float] = time.monotonic) -> None:
+        if bootstrap_key is not None and len(bootstrap_key) < BOOTSTRAP_CHARS_MIN:
+            raise ValueError(
+                f"STATESVC_BOOTSTRAP_KEY has {len(bootstrap_key)} characters; make it {BOOTSTRAP_CHARS_MIN} or more, at random"
+            )
+        self._pool = pool
+        self._bootstrap_hash = None if bootstrap_key is None else key_hash(bootstrap_key)
+        self._now = now
+        self._remembered: dict[bytes, tuple[float, asyncio.Task[Caller | None]]] = {}
+
+    async def caller(self, request: web.Request) -> Caller | None:
+        """The caller; None without a good key. Database errors pass through."""
+        scheme, _, key = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
+        if scheme.lower() != "bearer":
+            return None
+        key = key.strip()
+        digest = key_hash(key)
+        if self._bootstrap_hash is not None and hmac.compare_digest(digest, self._bootstrap_hash):
+            return Caller(key_id="bootstrap", name="bootstrap", scopes=granted(frozenset({Scope.ADMIN})))
+        key_id = key_id_of(key)
+        return None if key_id is None else await self._look_up(key_id, digest)
+
+    async def require(self, request: web.Request, scope: Scope) -> Caller:
+        """The caller, who has the scope; otherwise the problem 401 or 403."""
+        caller = await self.caller(request)
+        if caller is None:
+            raise Problem(
+                Code.UNAUTHENTICATED,
+                "send `Authorization: Bearer <key>` with a key that is not revoked; `statesvc keys create` makes one",
+                headers={hdrs.WWW_AUTHENTICATE: "Bearer"},
+            )
+        if not caller.has(scope):
+            raise Problem(
+                Code.MISSING_SCOPE,
+                f"this call takes a key with scope `{scope.value}`; key {caller.key_id} lacks it",
+                headers={hdrs.WWW_AUTHENTICATE: f'Bearer error="insufficient_scope", scope="{scope.value}"'},
+                members={"required_scope": scope.value},
+            )
+        return caller
+
+    async def _look_up(self, key_id: str, digest: bytes) -> Caller | None:
+        now = self._now()
+        remembered = self._remembered.get(digest)
+        if remembered is None or now >= remembered[0]:
+            if len(self._remembered) >= _REMEMBERED_MAX:
+                self._remembered.clear()
+            # callers that come together share one query
+            remembered = (now + REMEMBERED_SECONDS, asyncio.create_task(self._find(key_id, digest), name="key-lookup"))
+            self._remembered[digest] = remembered
+        try:
+            return await asyncio.shield(remembered[1])
+        except Exception:
+            self._remembered.pop(digest, None)
+            raise
+
+    async def _find(self, key_id: str, digest: bytes) -> Caller | None:
+        async with self._pool.connection() as connection:
+            row = await (await connection.execute(SQL["find"], {"key_id": key_id})).fetchone()
+        if row is None or not hmac.compare_digest(row[1], digest):
+            return None
+        return Caller(key_id=key_id, name=row[0], scopes=granted(frozenset(scope for scope in Scope if scope in row[2])))
+
+
+def caller_of(request: web.Request) -> Caller:
+    """The caller of an operation that declares a scope."""
+    return request[CALLER]

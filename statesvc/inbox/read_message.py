@@ -1,0 +1,118 @@
+"""From a leased message to what it says: open the seal, run the carrier's normalizer. No I/O.
+
+Whatever a body holds, the answer is a value: what was read, or why a human must look. Nothing of the body gets into the answer's texts.
+"""
+
+from collections.abc import Mapping
+from dataclasses import field
+from uuid import UUID
+
+from events.carriers.carrier import Carrier
+from events.crypto.keyring import Keyring, body_context
+from events.crypto.sealing import SealError, SealingKey, commitment, unsalted
+from events.entry import Source
+from events.errors import Cause, UnreadableMessageError
+from events.event import Event, Normalized, Rejection, value
+from events.identity import identify
+from statesvc.inbox.claim import Burial, Message
+from statesvc.inbox.handover import NORMALIZED, Handover, taken_over
+from statesvc.inbox.rollouts.code_mapping import Mappings
+
+
+@value(frozen=True, slots=True, kw_only=True)
+class Read:
+    """A message that was read: its events with their identity, and the key of its body."""
+
+    source: Source
+    carrier_id: str
+    events: tuple[Event, ...]
+    rejections: tuple[Rejection, ...]
+    body_key: SealingKey = field(repr=False)
+    sealed_key: bytes = field(repr=False)
+    """The body's key as the inbox held it, kept when the message names no shipment."""
+
+    @property
+    def message_id(self) -> UUID:
+        """Whose events these are."""
+        return self.source.message_id
+
+    @property
+    def normalizer(self) -> str:
+        """Which code in which version read it, `name@version`."""
+        return f"{self.source.normalizer}@{self.source.normalizer_version}"
+
+    @property
+    def empty(self) -> bool:
+        """A notice or an empty answer."""
+        return not self.events and not self.rejections
+
+
+def read_message(
+    message: Message, *, keyring: Keyring, carriers: Mapping[str, Carrier], mappings: Mappings | None = None, version: str | None = None
+) -> Read | Burial:
+    """Opens and normalizes one message, with `version` of its carrier's code (default: the stable one) and the operators' mappings."""
+    carrier = carriers.get(message.carrier_id)
+    if carrier is None:
+        return Burial(message_id=message.message_id, cause=Cause.UNKNOWN_FORMAT, detail="no carrier of this id is registered any more")
+    context = body_context(message.message_id)
+    reader = message.normalized_by or f"{carrier.carrier_id}@{version or carrier.stable}"
+    try:
+        body_key = keyring.inbox.unwrap(message.sealed_key, context)
+        salted_body = body_key.open(message.sealed, context)
+    except SealError as error:
+        return Burial(message_id=message.message_id, cause=Cause.UNREADABLE, detail=f"the stored body does not open: {error}")
+    if commitment(salted_body) != message.commitment:
+        return Burial(message_id=message.message_id, cause=Cause.UNREADABLE, detail="the stored body is not the one that was committed to")
+    try:
+        normalized, normalizer, read_by = _read(message, carrier, version or carrier.stable, body_key, salted_body)
+        if mappings is not None and (mapped := mappings.read(normalized, carrier.carrier_id)) is not normalized:
+            normalized, read_by = mapped, mappings.version(read_by)
+        events, rejections = _identify(normalized, carrier.carrier_id, keyring)
+    except UnreadableMessageError as error:
+        return Burial(message_id=message.message_id, cause=error.cause, detail=error.detail, normalizer=reader)
+    except MemoryError:
+        # this process's limit, not the message's fault: its lease ends, and it is then worked on alone
+        raise
+    except Exception as error:  # noqa: BLE001 - a defect in one normalizer must not stop the others' messages
+        return Burial(message_id=message.message_id, cause=Cause.NORMALIZER_FAILED, detail=_where(error), normalizer=reader)
+    return Read(
+        source=Source(
+            message_id=message.message_id,
+            body_commitment=message.commitment,
+            received_at=message.received_at,
+            normalizer=normalizer,
+            normalizer_version=read_by,
+        ),
+        carrier_id=carrier.carrier_id,
+        events=events,
+        rejections=rejections,
+        body_key=body_key,
+        sealed_key=message.sealed_key,
+    )
+
+
+def _read(message: Message, carrier: Carrier, version: str, body_key: SealingKey, salted_body: bytes) -> Handover:
+    if message.stage == NORMALIZED:
+        return taken_over(message, body_key)
+    return Handover(carrier.normalizers[version](unsalted(salted_body), message.received_at), carrier.carrier_id, version)
+
+
+def _identify(normalized: Normalized, carrier_id: str, keyring: Keyring) -> tuple[tuple[Event, ...], tuple[Rejection, ...]]:
+    numbered = [reading for reading in normalized.readings if reading.tracking_number]
+    unnumbered = len(normalized.readings) - len(numbered)
+    if unnumbered and not numbered:
+        raise UnreadableMessageError(Cause.NO_TRACKING_NUMBER, f"{unnumbered} events, and no field of the message holds a tracking number")
+    rejections = normalized.rejections
+    if unnumbered:
+        rejections = (*rejections, Rejection(pointer="", why=f"{unnumbered} events have no tracking number"))
+    return tuple(identify(reading, carrier_id=carrier_id, digest=keyring.digest) for reading in numbered), rejections
+
+
+def _where(error: Exception) -> str:
+    """Type and place of a defect; its text may quote the body."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return type(error).__name__
+    return f"{type(error).__name__} in {trace.tb_frame.f_globals.get('__name__', '?')} line {trace.tb_lineno}"

@@ -1,0 +1,160 @@
+"""Reading the dials, and turning them: the kill switch, and a candidate's share. Each turn is an operator action and stands in the log.
+
+The claim reads the dial, so a turn is in effect at the next claim of every process. What was claimed before finishes as it began.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from psycopg import AsyncConnection
+from psycopg.rows import class_row
+
+from events.carriers.carrier import Carrier
+from statesvc.database.queries import queries
+from statesvc.log.actions import record_action
+
+_SQL = queries("statesvc.inbox.rollouts", "dial")
+_EVIDENCE = queries("statesvc.inbox.rollouts", "trials")
+
+ALL: Final = "*"
+"""Stands for all carriers."""
+PERCENT_MAX: Final = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rollout:
+    """The dial of one carrier. `changed_at` None: never touched."""
+
+    carrier_id: str
+    candidate: str | None = None
+    percent: int = 0
+    shadow: bool = False
+    hold: bool = False
+    changed_at: datetime | None = None
+    changed_by: str | None = None
+    why: str = ""
+    turned_at: datetime | None = None
+    guard_messages: int | None = None
+    guard_errors_percent: float | None = None
+    guard_differences_percent: float | None = None
+
+    @property
+    def guard(self) -> "Guard | None":
+        """The bounds, None: nobody watches."""
+        if self.guard_messages is None:
+            return None
+        return Guard(
+            messages=self.guard_messages, errors_percent=self.guard_errors_percent, differences_percent=self.guard_differences_percent
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guard:
+    """The share falls to 0 when more than so many percent of the last `messages` trials failed, or were read differently."""
+
+    messages: int
+    errors_percent: float | None = None
+    differences_percent: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dial:
+    """How a candidate is rolled out. Without a candidate, percent is 0 and nothing is tried."""
+
+    candidate: str | None
+    percent: int = 0
+    shadow: bool = False
+    guard: Guard | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A dial that cannot be: which member, and why."""
+
+    member: str
+    why: str
+
+
+def refusals(dial: Dial, carrier: Carrier | None) -> list[Refused]:
+    """What is wrong with it; nothing: it may be turned so. `carrier` None stands for all carriers."""
+    if carrier is None:
+        return [Refused("candidate", "a candidate belongs to one carrier: name it instead of all")] if dial != Dial(candidate=None) else []
+    found = []
+    if dial.candidate is None:
+        found += [Refused("percent", "there is no candidate version to give it to")] if dial.percent else []
+        found += [Refused("shadow", "there is no candidate version to give it to")] if dial.shadow else []
+        found += [Refused("guard", "there is no candidate version to watch")] if dial.guard else []
+    elif dial.candidate not in carrier.normalizers:
+        found.append(Refused("candidate", f"no candidate version of this name: {carrier.carrier_id} has {', '.join(carrier.normalizers)}"))
+    elif dial.candidate == carrier.stable:
+        found.append(Refused("candidate", "no candidate version: it is the stable one, which reads every message already"))
+    if not 0 <= dial.percent <= PERCENT_MAX:
+        found.append(Refused("percent", "must be 0 to 100"))
+    if dial.guard is not None and dial.guard.differences_percent is not None and not dial.shadow:
+        found.append(Refused("guard", "differences are found by the shadow only: turn it on too"))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A carrier's own dial, and whether its messages wait: by its own kill switch, or by the one of all."""
+
+    rollout: Rollout
+    held: bool
+
+
+async def rollout_of(connection: AsyncConnection[Any], carrier_id: str) -> Standing:
+    """The dial of `carrier_id` (or `ALL`); of a carrier that was never touched, the one it starts with."""
+    cursor = connection.cursor(row_factory=class_row(Rollout))
+    await cursor.execute(_SQL["rollout"], {"carrier_id": carrier_id})
+    dials = {dial.carrier_id: dial for dial in await cursor.fetchall()}
+    return Standing(dials.get(carrier_id, Rollout(carrier_id=carrier_id)), held=any(dial.hold for dial in dials.values()))
+
+
+async def list_rollouts(connection: AsyncConnection[Any]) -> list[Rollout]:
+    """Every dial that was ever touched, `ALL` first."""
+    cursor = connection.cursor(row_factory=class_row(Rollout))
+    await cursor.execute(_SQL["rollouts"])
+    return await cursor.fetchall()
+
+
+async def set_hold(connection: AsyncConnection[Any], *, carrier_id: str, hold: bool, why: str, actor: str) -> None:
+    """Turns the kill switch of `carrier_id` (or `ALL`); it takes effect at the next claim.
+
+    After a release the caller wakes `statesvc.database.wakeups.channels.INBOX`, or the workers find the messages at their next sweep.
+    """
+    async with connection.transaction():
+        await connection.execute(_SQL["set_hold"], {"carrier_id": carrier_id, "hold": hold, "changed_by": actor, "why": why})
+        await record_action(
+            connection, actor=actor, verb="hold" if hold else "release", target=f"carrier {carrier_id}", details={"why": why}
+        )
+
+
+async def set_dial(connection: AsyncConnection[Any], carrier_id: str, dial: Dial, *, why: str, actor: str) -> None:
+    """Turns a candidate's share; in effect at the next claim. The caller has asked `refusals`."""
+    guard = dial.guard
+    async with connection.transaction():
+        standing = await (await connection.execute(_SQL["lock_dial"], {"carrier_id": carrier_id})).fetchone()
+        if standing is None or standing[0] != dial.candidate:
+            await connection.execute(_EVIDENCE["forget_counts"], {"carrier_id": carrier_id})
+        await connection.execute(
+            _SQL["set_dial"],
+            {
+                "carrier_id": carrier_id,
+                "candidate": dial.candidate,
+                "percent": dial.percent,
+                "shadow": dial.shadow,
+                "guard_messages": guard and guard.messages,
+                "guard_errors_percent": guard and guard.errors_percent,
+                "guard_differences_percent": guard and guard.differences_percent,
+                "changed_by": actor,
+                "why": why,
+            },
+        )
+        details: dict[str, Any] = {"why": why, "percent": dial.percent, "shadow": dial.shadow}
+        if dial.candidate is not None:
+            details["candidate"] = dial.candidate
+        if guard is not None:
+            details["guard"] = f"{guard.messages} messages, errors {guard.errors_percent} %, differences {guard.differences_percent} %"
+        await record_action(connection, actor=actor, verb="rollout", target=f"carrier {carrier_id}", details=details)

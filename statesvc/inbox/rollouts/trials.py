@@ -1,0 +1,150 @@
+"""What a candidate's trials showed: totals, differences, and the guard that turns the dial back by itself.
+
+Written after the batch has taken effect, in a transaction of its own: losing it loses evidence, never an event. Everything here is
+bounded: rows a batch, rows kept a carrier.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from psycopg import AsyncConnection
+from psycopg.rows import class_row
+
+from statesvc.database.pending import columns
+from statesvc.database.queries import queries
+from statesvc.inbox.rollouts.differences import Difference
+from statesvc.log.actions import record_action
+
+_SQL = queries("statesvc.inbox.rollouts", "trials")
+
+DIFFS_PER_BATCH_MAX: Final = 1_000
+DIFFS_KEPT: Final = 10_000
+TALLIES_KEPT: Final = 5_000
+GUARD_ACTOR: Final = "guard"
+FIELD: Final = "field:"
+_PRUNE_EVERY: Final = 50
+_DIFF_COLUMNS: Final = ("message_ids", "event_ids", "fields", "stable_values", "candidate_values")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """The trials of one candidate in one batch. `found`: with the message in which it was found."""
+
+    carrier_id: str
+    stable: str
+    candidate: str
+    messages: int
+    errors: int
+    differing: int
+    found: Sequence[tuple[UUID, Difference]]
+
+
+async def record_evidence(connection: AsyncConnection[Any], evidence: Evidence, *, worker: str) -> bool:
+    """Stores it and asks the guard. Answers whether the guard turned the dial back."""
+    named = {"carrier_id": evidence.carrier_id, "candidate": evidence.candidate}
+    counts = Counter({"messages": evidence.messages, "errors": evidence.errors, "differing": evidence.differing})
+    counts.update(FIELD + difference.field for _, difference in evidence.found)
+    async with connection.transaction():
+        cursor = await connection.execute(
+            _SQL["add_tally"],
+            {**named, "messages": evidence.messages, "errors": evidence.errors, "differing": evidence.differing},
+        )
+        (tally_id,) = await cursor.fetchone() or (0,)
+        counted = sorted((measure, count) for measure, count in counts.items() if count)
+        await connection.execute(_SQL["add_counts"], {**named, "worker": worker, **columns(counted, ("measures", "counts"))})
+        if evidence.found:
+            await _keep_differences(connection, evidence)
+        if tally_id % _PRUNE_EVERY == 0:
+            await connection.execute(_SQL["prune_tallies"], {"carrier_id": evidence.carrier_id, "keep": TALLIES_KEPT})
+        return await _guard(connection, evidence)
+
+
+async def _keep_differences(connection: AsyncConnection[Any], evidence: Evidence) -> None:
+    rows = [
+        (message_id, found.event_id, found.field, found.stable, found.candidate)
+        for message_id, found in evidence.found[:DIFFS_PER_BATCH_MAX]
+    ]
+    await connection.execute(
+        _SQL["add_diffs"],
+        {
+            "carrier_id": evidence.carrier_id,
+            "stable": evidence.stable,
+            "candidate": evidence.candidate,
+            **columns(rows, _DIFF_COLUMNS),
+        },
+    )
+    await connection.execute(_SQL["prune_diffs"], {"carrier_id": evidence.carrier_id, "keep": DIFFS_KEPT})
+
+
+async def _guard(connection: AsyncConnection[Any], evidence: Evidence) -> bool:
+    cursor = await connection.execute(_SQL["guard"], {"carrier_id": evidence.carrier_id, "candidate": evidence.candidate})
+    seen = await cursor.fetchone()
+    if seen is None:
+        return False
+    messages, errors, differing = seen
+    await record_action(
+        connection,
+        actor=GUARD_ACTOR,
+        verb="rollout",
+        target=f"carrier {evidence.carrier_id}",
+        details={
+            "why": "a bound of the guard was passed",
+            "candidate": evidence.candidate,
+            "percent": 0,
+            "messages": messages,
+            "errors": errors,
+            "differing": differing,
+        },
+    )
+    return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """Since the candidate was named. `fields`: how often each field was read differently."""
+
+    messages: int
+    errors: int
+    differing: int
+    fields: dict[str, int]
+
+
+async def totals_of(connection: AsyncConnection[Any], carrier_id: str, candidate: str | None) -> Totals:
+    """The sum over all workers; of no candidate, nothing."""
+    cursor = await connection.execute(_SQL["totals"], {"carrier_id": carrier_id, "candidate": candidate})
+    counted: dict[str, int] = dict(await cursor.fetchall())
+    return Totals(
+        messages=counted.get("messages", 0),
+        errors=counted.get("errors", 0),
+        differing=counted.get("differing", 0),
+        fields={measure.removeprefix(FIELD): count for measure, count in counted.items() if measure.startswith(FIELD)},
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredDifference:
+    """One field of one event that the versions read differently; personal values as keyed digests."""
+
+    diff_id: int
+    recorded_at: datetime
+    message_id: UUID
+    stable: str
+    candidate: str
+    event_id: str | None
+    field: str
+    stable_value: str | None
+    candidate_value: str | None
+
+
+async def list_differences(
+    connection: AsyncConnection[Any], carrier_id: str, *, candidate: str | None, before: int, limit: int
+) -> tuple[list[StoredDifference], int | None]:
+    """A page, newest first, of those with an id below `before`; and the `before` of the next page (None: this is the last)."""
+    cursor = connection.cursor(row_factory=class_row(StoredDifference))
+    await cursor.execute(_SQL["list_diffs"], {"carrier_id": carrier_id, "candidate": candidate, "before": before, "limit": limit + 1})
+    found = await cursor.fetchall()
+    return found[:limit], found[limit - 1].diff_id if len(found) > limit else None

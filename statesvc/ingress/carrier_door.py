@@ -1,0 +1,122 @@
+"""Everything about one carrier's webhooks that can be prepared once: its schemes with their secrets, its addresses, its ACK, its bounds."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+from aiohttp import web
+
+from events.carriers.carrier import Carrier, OAuthToken, RsaSha256
+from statesvc.http.problem import Code, Problem
+from statesvc.ingress.authentication import Verifier, is_signed
+from statesvc.ingress.jwks import KeySet, KeysUnavailableError
+from statesvc.ingress.retained_headers import KeptHeaders
+from statesvc.ingress.sender_address import Network, is_within, sender_address
+from statesvc.settings.carrier_settings import WEBHOOK_IPS_PREFIX, WEBHOOK_SECRET_PREFIX
+from statesvc.settings.service_settings import Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Door:
+    """`unsigned`: taken without a secret, which holds only while the carrier has none.
+
+    `networks`: with a list of addresses only these may push as the carrier. The list is the proof where the carrier has no secret; beside a
+    secret both are needed. `proxies` are those whose word about an address is believed.
+    """
+
+    carrier: Carrier
+    verifier: Verifier = field(repr=False)
+    kept_headers: KeptHeaders
+    secrets: tuple[str, ...] = field(repr=False)
+    unsigned: bool
+    networks: Sequence[Network] = ()
+    proxies: Sequence[Network] = ()
+    key_set: KeySet | None = None
+
+    @classmethod
+    def build(cls, carrier: Carrier, settings: Settings) -> Self:
+        """The door as the settings have it."""
+        secrets = settings.webhook_secrets(carrier.carrier_id)
+        url = settings.webhook_key_sets.get(carrier.carrier_id.upper())
+        return cls(
+            carrier=carrier,
+            verifier=Verifier(carrier.authentication, secrets),
+            kept_headers=KeptHeaders(carrier.authentication),
+            secrets=secrets,
+            unsigned=not secrets and url is None and settings.ingress.allows_unsigned(carrier.carrier_id),
+            networks=settings.webhook_networks.get(carrier.carrier_id.upper(), ()),
+            proxies=settings.ingress.trusted_proxies,
+            key_set=None if url is None else KeySet(url, allowed=settings.notifier.subscriber_allow),
+        )
+
+    @property
+    def has_secret(self) -> bool:
+        """Whether a secret is set."""
+        return bool(self.secrets)
+
+    @property
+    def issues_tokens(self) -> bool:
+        """Whether the carrier fetches its token from us."""
+        return any(isinstance(scheme, OAuthToken) for scheme in self.carrier.authentication)
+
+    def admits(self, request: web.Request) -> bool:
+        """False for an address from which the carrier does not push."""
+        if not self.networks:
+            return True
+        address = sender_address(request, self.proxies)
+        return address is not None and is_within(address, self.networks)
+
+    def opens_by_head(self, request: web.Request) -> bool:
+        """True where the body of an admitted request need not be read to know that the carrier sent it."""
+        if self.unsigned or (self.networks and not self.secrets and self.key_set is None):
+            return True
+        return self.verifier.without_body(request.headers, request.query if self.verifier.reads_query else {})
+
+    def may_open_by_body(self, request: web.Request) -> bool:
+        """False: nothing was sent that a body could prove."""
+        return self.verifier.may_be_signed(request.headers) or any(
+            scheme.signature_header in request.headers and scheme.key_id_header in request.headers for scheme in self._published()
+        )
+
+    async def opens_by_body(self, request: web.Request, body: bytes) -> bool:
+        """True where a signature over the body fits. Raises Problem where the keys for it can't be had now."""
+        if self.verifier.with_body(request.headers, body):
+            return True
+        for scheme in self._published():
+            key_id = request.headers.get(scheme.key_id_header)
+            if key_id and self.key_set is not None:
+                try:
+                    key = await self.key_set.key(key_id)
+                except KeysUnavailableError:
+                    raise Problem(Code.SIGNING_KEYS_UNAVAILABLE, "the carrier's public keys can't be fetched now; send it again") from None
+                if key is not None and is_signed(scheme, [key], request.headers, body):
+                    return True
+        return False
+
+    def refusal(self) -> Problem:
+        """Why it stays closed, for the operator who reads the carrier's error report."""
+        name = self.carrier.carrier_id.upper()
+        variable = WEBHOOK_SECRET_PREFIX + name
+        if self.networks:
+            detail = f"the address is not in {WEBHOOK_IPS_PREFIX}{name}, or no signature or credential fits {variable}"
+            return Problem(Code.BAD_SIGNATURE, f"{detail}. An API key with scope `ingest` is taken too")
+        if self.secrets or self.key_set is not None:
+            detail = f"no signature or credential fits; it is checked with {variable}, on the bytes as sent"
+            return Problem(Code.BAD_SIGNATURE, f"{detail}. An API key with scope `ingest` is taken too")
+        return Problem(
+            Code.UNSIGNED_CARRIER, f"set {variable} to the secret shared with this carrier, or push with an API key of scope `ingest`"
+        )
+
+    def _published(self) -> list[RsaSha256]:
+        """The schemes whose keys the carrier publishes."""
+        if self.key_set is None:
+            return []
+        return [scheme for scheme in self.carrier.authentication if isinstance(scheme, RsaSha256)]
+
+
+Doors = Mapping[str, Door]
+
+
+def build_doors(carriers: Iterable[Carrier], settings: Settings) -> Doors:
+    """The doors by carrier id."""
+    return {carrier.carrier_id: Door.build(carrier, settings) for carrier in carriers}

@@ -1,1 +1,0 @@
-"""Legal holds: whose bodies outlive every retention, and who said so."""

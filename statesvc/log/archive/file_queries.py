@@ -1,0 +1,60 @@
+"""What is asked of the files, as plain functions that any process can run. pyarrow is imported with the first question."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+from uuid import UUID
+
+from statesvc.log.archive.entry_row import Entry
+from statesvc.log.archive.file_names import index_of
+from statesvc.log.archive.log_archive_errors import NoParquetError
+
+if TYPE_CHECKING:
+    from statesvc.log.archive.entry_file import EntryFile
+
+Found: TypeAlias = dict[str, list[tuple[Any, ...]]]
+"""By kind: batch_id, ordinal, leaf_hash, canonical, sealed_part, and the kind's columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Everything that a file has about some shipments."""
+
+    path: Path
+    shipments: tuple[UUID, ...]
+
+
+def open_file(path: Path) -> "EntryFile":
+    """Raises NoParquetError, EntryFileError."""
+    try:
+        from statesvc.log.archive.entry_file import EntryFile  # noqa: PLC0415 - 40 MB that most processes never need
+    except ImportError as error:
+        raise NoParquetError from error
+    return EntryFile(path)
+
+
+def of_shipments(asked: Sequence[Asked]) -> Found:
+    """All that these files have about these shipments."""
+    found: Found = defaultdict(list)
+    for one in asked:
+        with open_file(one.path) as file:
+            from statesvc.log.archive.shipment_index import rows_about  # noqa: PLC0415 - as above
+
+            for entry in file.at(rows_about(index_of(one.path), one.shipments)):
+                found[entry.kind.name].append(entry.row)
+    return dict(found)
+
+
+def of_range(path: Path, begin: int, end: int) -> list[Entry]:
+    """The file's entries from index `begin` up to but not including `end`."""
+    with open_file(path) as file:
+        return list(file.between(begin, end))
+
+
+def of_period(path: Path, since: datetime, until: datetime) -> list[UUID]:
+    """The shipments of which something was said in a period."""
+    with open_file(path) as file:
+        return sorted(UUID(shipment_id) for shipment_id in file.spoken_of(since, until))

@@ -1,0 +1,139 @@
+"""The one way to archived entries, for all who read the log.
+
+By shipment: before its entries are read, `bring_back` puts those that are in files into the database again, the very rows that were there,
+so every statement answers as before and none of them knows of archives. They stay. By index: `entries` reads the files.
+
+Where nothing is archived this costs one small statement every few seconds; a shipment that began after the newest archived month costs
+none. Files are read by a process of its own, which ends: no worker has pyarrow in its memory.
+"""
+
+import asyncio
+import multiprocessing
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any, Final, TypeVar
+from uuid import UUID
+
+from psycopg import AsyncConnection, Rollback
+
+from statesvc.database.queries import queries
+from statesvc.log.archive.entry_row import BY_NAME, Entry
+from statesvc.log.archive.file_queries import Asked, Found, of_period, of_range, of_shipments
+from statesvc.log.archive.log_archive_errors import LogArchiveError
+
+_SQL = queries("statesvc.log.archive", "log_archive")
+_AGAIN_SECONDS: Final = 10.0
+"""How old the horizon may be: well below the notice that a month is given before it goes."""
+_COLUMNS: Final = ("batch_id", "ordinal", "leaf_hash", "canonical", "sealed_part")
+Connection = AsyncConnection[Any]
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class _Horizon:
+    until: datetime | None = None
+    end: int = 0
+    read_at: float = float("-inf")
+
+
+@dataclass(slots=True)
+class LogArchive:
+    """The files in `folder`. None: this installation has none, and what was archived elsewhere cannot be read."""
+
+    folder: Path | None
+    _horizon: _Horizon = field(default_factory=_Horizon)
+
+    async def bring_back(self, connection: Connection, shipments: Iterable[UUID]) -> None:
+        """All entries of these shipments are in the database afterwards. Raises LogArchiveError."""
+        if await self._known(connection):
+            await self._take_in(connection, await _rows(connection, "away", {"shipment_ids": list(set(shipments))}))
+
+    async def bring_back_number(self, connection: Connection, carrier_id: str, number: str) -> None:
+        """The same for all shipments that bear a (normalized) number."""
+        if await self._known(connection):
+            await self._take_in(connection, await _rows(connection, "away_of_number", {"carrier_id": carrier_id, "number": number}))
+
+    async def bring_back_period(self, connection: Connection, since: datetime, until: datetime) -> None:
+        """The same for all shipments whose status changed in a period: many, where the period is long."""
+        await self._known(connection)
+        if self._horizon.until is None or since >= self._horizon.until:
+            return
+        months = await _rows(connection, "files_of_period", {"since": since, "until": until})
+        for _, file_name in months:
+            shipments = await _in_child(of_period, self.path_of(file_name), since, until)
+            for begin in range(0, len(shipments), 500):
+                await self.bring_back(connection, shipments[begin : begin + 500])
+
+    async def reaches(self, connection: Connection, begin: int) -> bool:
+        """Whether an entry from this index on may be archived."""
+        await self._known(connection)
+        return begin < self._horizon.end
+
+    async def entries(self, connection: Connection, begin: int, end: int) -> list[tuple[Entry, datetime]]:
+        """The archived entries from index `begin` up to but not including `end`, with when each was sealed. Raises LogArchiveError."""
+        files = await _rows(connection, "files_of_range", {"begin": begin, "end": end})
+        found: dict[int, Entry] = {}
+        for _, file_name in files:
+            for entry in await asyncio.to_thread(of_range, self.path_of(file_name), begin, end):
+                found[entry.index] = entry
+        sealed = dict(await _rows(connection, "sealed_at", {"indexes": list(found)}))
+        return [(found[index], sealed[index]) for index in sorted(found)]
+
+    async def _known(self, connection: Connection) -> bool:
+        """Whether anything is archived, or about to be."""
+        if time.monotonic() >= self._horizon.read_at + _AGAIN_SECONDS:
+            read_at = time.monotonic()
+            ((until, end),) = await _rows(connection, "horizon", {})
+            self._horizon = _Horizon(until, end or 0, read_at)
+        return self._horizon.until is not None
+
+    async def _take_in(self, connection: Connection, away: Sequence[tuple[UUID, date]]) -> None:
+        parameters = {"shipment_ids": [shipment for shipment, _ in away], "months": [month for _, month in away]}
+        taken = not away
+        while not taken:
+            # before the transaction: a file may take longer than one may pause
+            gone = await self._gone(connection, away)
+            found = await _in_child(of_shipments, gone) if gone else {}
+            async with connection.transaction():
+                # its lock keeps the months as they are, here or gone, until the commit
+                await _rows(connection, "take_in", parameters)
+                taken = await self._gone(connection, away) == gone
+                if taken:
+                    await _restore(connection, found)
+                else:
+                    raise Rollback
+
+    async def _gone(self, connection: Connection, away: Sequence[tuple[UUID, date]]) -> list[Asked]:
+        gone = await _rows(connection, "gone", {"months": list({month for _, month in away})})
+        return [Asked(self.path_of(name), tuple(shipment for shipment, own in away if own == month)) for month, name in gone]
+
+    def path_of(self, file_name: str) -> Path:
+        """Where a file of the ledger is. Raises LogArchiveError."""
+        if self.folder is None:
+            raise LogArchiveError(f"a part of the log is archived in {file_name}, and no STATESVC_ARCHIVE_DIR is set here")
+        return self.folder / file_name
+
+
+async def _restore(connection: Connection, found: Found) -> None:
+    for name, rows in found.items():
+        columns = (*_COLUMNS, *BY_NAME[name].columns)
+        async with connection.cursor() as cursor:
+            await cursor.executemany(_SQL[f"restore_{name}"], [dict(zip(columns, row, strict=True)) for row in rows])
+
+
+async def _rows(connection: Connection, query: str, parameters: dict[str, Any]) -> list[Any]:
+    return await (await connection.execute(_SQL[query], parameters, binary=True)).fetchall()
+
+
+async def _in_child(work: Callable[..., T], *arguments: object) -> T:
+    """By a process that ends with it."""
+    child = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
+    try:
+        return await asyncio.get_running_loop().run_in_executor(child, work, *arguments)
+    finally:
+        # not waited for: its end is none of the caller's business
+        child.shutdown(wait=False)

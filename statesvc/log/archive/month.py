@@ -1,0 +1,74 @@
+"""The entries of one month as the database has them, in the order of the log, stretch by stretch."""
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any, Final
+
+from psycopg import AsyncConnection
+
+from statesvc.database.queries import queries
+from statesvc.log.archive.entry_row import Entry
+from statesvc.log.archive.log_archive_errors import LogArchiveError
+from statesvc.log.archive.month_ledger import Month
+from statesvc.log.checkpoints import Head, covering_head
+from statesvc.log.entry_columns import KINDS
+
+_SQL = queries("statesvc.log.archive", "month")
+STRETCH: Final = 8_192
+"""Indexes at which batches begin, in one stretch and so in one row group: some 10 MB."""
+_INDEX: Final = attrgetter("index")
+
+
+class NotSealedError(LogArchiveError):
+    """Something of the month has no place in the signed log yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extent:
+    """What of the log a month is. `low` and `high` bound the first indexes of its batches; `head` covers them all."""
+
+    month: Month
+    first_batch: int
+    last_batch: int
+    low: int
+    high: int
+    counts: Mapping[str, int]
+    head: Head
+
+
+async def extent_of(connection: AsyncConnection[Any], month: Month) -> Extent | None:
+    """None: nothing was recorded then. Raises NotSealedError."""
+    bounds = await (await connection.execute(_SQL["batch_bounds"], month._asdict())).fetchone()
+    if bounds is None or bounds[0] is None:
+        return None
+    first_batch, last_batch, *counts = bounds
+    parameters = {"low": first_batch, "high": last_batch, "ends": month.ends}
+    low, high, waiting = await (await connection.execute(_SQL["index_bounds"], parameters)).fetchone() or (None, None, True)
+    if low is None or high is None or waiting:
+        raise NotSealedError(f"some entries of {month} are not sealed: is a sealer running?")
+    head = await covering_head(connection, high)
+    if head is None:
+        raise NotSealedError(f"no published checkpoint covers all entries of {month}: is a sealer running?")
+    return Extent(
+        month=month,
+        first_batch=first_batch,
+        last_batch=last_batch,
+        low=low,
+        high=high,
+        counts=dict(zip((kind.name for kind in KINDS), counts, strict=True)),
+        head=head,
+    )
+
+
+async def stretches(connection: AsyncConnection[Any], extent: Extent) -> AsyncIterator[list[Entry]]:
+    """All entries of the month; none of the lists is empty."""
+    for low in range(extent.low, extent.high, STRETCH):
+        bounds = {"low": low, "high": low + STRETCH, "begins": extent.month.begins, "ends": extent.month.ends}
+        entries: list[Entry] = []
+        for kind in KINDS:
+            cursor = await connection.execute(_SQL[kind.name], bounds, binary=True)
+            async for index, batch_id, ordinal, leaf_hash, canonical, sealed_part, *values in cursor:
+                entries.append(Entry(index, kind, batch_id, ordinal, leaf_hash, canonical, sealed_part, tuple(values)))
+        if entries:
+            yield sorted(entries, key=_INDEX)

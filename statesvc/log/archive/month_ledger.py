@@ -1,0 +1,165 @@
+"""The ledger of archived months. Every step is one statement, so a crash leaves a row from which the next archiver goes on."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any, NamedTuple
+
+from psycopg import AsyncConnection, Connection
+from psycopg.rows import class_row
+
+from statesvc.database.queries import queries
+
+_SQL = queries("statesvc.log.archive", "month_ledger")
+SHARE_MONTHS = _SQL["share_months"]
+"""Whoever reads the log as a whole does this first, on a session that lasts as long."""
+
+
+class Month(NamedTuple):
+    """A month of the log: everything that was recorded from `begins` up to but not including `ends`."""
+
+    month: date
+    begins: datetime
+    ends: datetime
+
+    def __str__(self) -> str:
+        return f"{self.month:%Y-%m}"
+
+
+class Standing(NamedTuple):
+    """How far a month came. `file_name` None: nothing is written. `goes_at`: it was given notice until then."""
+
+    file_name: str | None
+    sha256: bytes | None
+    index_sha256: bytes | None
+    verified: bool
+    goes_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """A complete pair of files. `counts`: entries by kind."""
+
+    file_name: str
+    sha256: bytes
+    index_sha256: bytes
+    size_bytes: int
+    tree_size: int
+    first_index: int
+    last_index: int
+    first_batch: int
+    last_batch: int
+    counts: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogMonth:
+    """A row of the ledger."""
+
+    month: date
+    begins: datetime
+    ends: datetime
+    begun_at: datetime
+    file_name: str | None
+    sha256: bytes | None
+    index_sha256: bytes | None
+    size_bytes: int | None
+    tree_size: int | None
+    first_index: int | None
+    last_index: int | None
+    first_batch: int | None
+    last_batch: int | None
+    events: int | None
+    conflicts: int | None
+    transitions: int | None
+    attempts: int | None
+    actions: int | None
+    written_at: datetime | None
+    verified_at: datetime | None
+    leaving_at: datetime | None
+    dropped_at: datetime | None
+    failures: int
+    failed_at: datetime | None
+    failure: str | None
+
+    @property
+    def entries(self) -> int:
+        """Of all kinds."""
+        return sum(count or 0 for count in (self.events, self.conflicts, self.transitions, self.attempts, self.actions))
+
+
+async def try_lead(connection: AsyncConnection[Any]) -> bool:
+    """Whether this session (past any pooler) is the archiver of the log until it ends."""
+    await connection.execute(_SQL["limit_session"])
+    row = await (await connection.execute(_SQL["try_lead"])).fetchone()
+    return row is not None and bool(row[0])
+
+
+async def due_months(connection: AsyncConnection[Any], *, hot_months: int) -> list[Month]:
+    """Months to archive, the oldest first."""
+    cursor = await connection.execute(_SQL["due_months"], {"hot_months": hot_months})
+    return [Month(*row) for row in await cursor.fetchall()]
+
+
+async def begin_month(connection: AsyncConnection[Any], month: Month) -> Standing:
+    """Opens the month's row, or finds how far it came."""
+    row = await (await connection.execute(_SQL["begin_month"], month._asdict(), binary=True)).fetchone()
+    if row is None:
+        raise LookupError("an upsert answers with its row")
+    return Standing(*row)
+
+
+async def note_written(connection: AsyncConnection[Any], month: Month, written: Written) -> None:
+    """The files are complete and on the disk."""
+    parameters = {name: getattr(written, name) for name in Written.__slots__ if name != "counts"}
+    await connection.execute(_SQL["note_written"], {"month": month.month, **parameters, **written.counts})
+
+
+async def note_verified(connection: AsyncConnection[Any], month: Month, sha256: bytes) -> None:
+    """The files are the partitions."""
+    await connection.execute(_SQL["note_verified"], {"month": month.month, "sha256": sha256})
+
+
+async def give_notice(connection: AsyncConnection[Any], month: Month, sha256: bytes) -> datetime:
+    """From now on readers count the month as gone; answers from when on it may go."""
+    row = await (await connection.execute(_SQL["give_notice"], {"month": month.month, "sha256": sha256})).fetchone()
+    if row is None:
+        raise LookupError("a verified month has its row")
+    goes_at: datetime = row[0]
+    return goes_at
+
+
+async def forget_written(connection: AsyncConnection[Any], month: Month) -> None:
+    """The files are not the partitions: they are written anew."""
+    await connection.execute(_SQL["forget_written"], {"month": month.month})
+
+
+async def note_failure(connection: AsyncConnection[Any], month: Month, failure: str) -> None:
+    """`failure` holds nothing of an entry but its place."""
+    await connection.execute(_SQL["note_failure"], {"month": month.month, "failure": failure[:500]})
+
+
+async def drop_month(connection: AsyncConnection[Any], month: Month, sha256: bytes, *, active_since: datetime) -> int:
+    """Takes the entries out of the database; how many shipments stay. Raises where a lock does not come at once."""
+    parameters = {"month": month.month, "sha256": sha256, "active_since": active_since}
+    row = await (await connection.execute(_SQL["drop_month"], parameters)).fetchone()
+    return 0 if row is None else int(row[0])
+
+
+async def clock(connection: AsyncConnection[Any], *, hot_months: int) -> tuple[datetime, datetime]:
+    """The time, and since when a shipment of which something was said counts as active."""
+    row = await (await connection.execute(_SQL["clock"], {"hot_months": hot_months})).fetchone()
+    if row is None:
+        raise LookupError("a SELECT without FROM has one row")
+    return row[0], row[1]
+
+
+async def months(connection: AsyncConnection[Any]) -> list[LogMonth]:
+    """The whole ledger, the oldest month first."""
+    return await (await connection.cursor(binary=True, row_factory=class_row(LogMonth)).execute(_SQL["months"])).fetchall()
+
+
+def archived_months(connection: Connection[Any]) -> list[LogMonth]:
+    """Those whose entries are no longer in the database."""
+    with connection.cursor(binary=True, row_factory=class_row(LogMonth)) as cursor:
+        return [month for month in cursor.execute(_SQL["months"]) if month.dropped_at is not None]

@@ -1,0 +1,170 @@
+"""Which columns of an entry's row repeat what its canonical document binds, and what they must then hold. Pure.
+
+The values come as `entries.sql` selects them: ids as text, times in microseconds since 2000.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Any, Final
+
+from statesvc.log.verify import documents
+from statesvc.log.verify.documents import ActionDocument, AttemptDocument, ConflictDocument, EventDocument, TransitionDocument
+
+_EPOCH: Final = datetime(2000, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+_EXACT: Final = frozenset({"conflict", "attempt", "action"})
+"""Events and what they caused may be microseconds later than their batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of entry. `rank` is its place in a batch; `expected` gives the values of `columns`, the first `key` of which name a row.
+
+    `decode` raises ValueError; `expected` too, for a time that is none. `sealed`: its row may have a sealed part.
+    """
+
+    name: str
+    rank: int
+    key: int
+    sealed: bool
+    columns: tuple[str, ...]
+    decode: Callable[[bytes], Any]
+    expected: Callable[[Any], tuple[Any, ...]]
+
+    @property
+    def exact(self) -> bool:
+        """Whether it is recorded at the very time of its batch."""
+        return self.name in _EXACT
+
+    @property
+    def recorded(self) -> int:
+        """Which of the columns holds the time of record."""
+        return self.columns.index("recorded_at")
+
+    def row(self, values: tuple[Any, ...], batch_id: int, ordinal: int) -> str:
+        """How a row is named."""
+        named = zip(self.columns[: self.key], values, strict=False)
+        return " ".join([*(f"{name}={value}" for name, value in named), f"batch_id={batch_id}", f"ordinal={ordinal}"])
+
+
+@lru_cache(maxsize=16_384)
+def _time(text: str) -> int:
+    """Cached, because all entries of a batch are recorded at about one time, and the events of a message came at one."""
+    return (datetime.fromisoformat(text) - _EPOCH) // _MICROSECOND
+
+
+@lru_cache(maxsize=1024)
+def _normalizer(name: str, version: str) -> str:
+    return f"{name}@{version}"
+
+
+def _event(document: EventDocument) -> tuple[Any, ...]:
+    return (
+        document.shipment_id,
+        document.version,
+        _time(document.recorded_at),
+        _time(document.received_at),
+        _time(document.occurred_at),
+        document.message_id,
+        document.carrier_id,
+        document.event_id,
+        document.kind,
+        document.status,
+        document.carrier_code,
+        document.by_category,
+        _normalizer(document.normalizer, document.normalizer_version),
+    )
+
+
+def _conflict(document: ConflictDocument) -> tuple[Any, ...]:
+    return (
+        document.shipment_id,
+        document.claimed_shipment_id,
+        _time(document.recorded_at),
+        document.message_id,
+        document.carrier_id,
+        document.event_id,
+        document.facts_digest,
+    )
+
+
+def _transition(document: TransitionDocument) -> tuple[Any, ...]:
+    return (
+        document.shipment_id,
+        document.sequence,
+        _time(document.recorded_at),
+        document.message_id,
+        document.from_status,
+        document.to_status,
+        document.event_id,
+        document.worker,
+    )
+
+
+def _attempt(document: AttemptDocument) -> tuple[Any, ...]:
+    return (
+        document.shipment_id,
+        document.sequence,
+        document.subscription_id,
+        document.number,
+        _time(document.recorded_at),
+        _time(document.started_at),
+        document.webhook_id,
+        document.outcome,
+        document.status_code,
+        document.duration_ms,
+    )
+
+
+def _action(document: ActionDocument) -> tuple[Any, ...]:
+    return document.actor, document.verb, document.target, _time(document.recorded_at)
+
+
+KINDS: Final = (
+    Kind(
+        "event",
+        1,
+        2,
+        True,
+        (
+            *("shipment_id", "version", "recorded_at", "received_at", "occurred_at", "message_id", "carrier_id", "event_id", "kind"),
+            *("status", "carrier_code", "by_category", "normalizer"),
+        ),
+        documents.event,
+        _event,
+    ),
+    Kind(
+        "conflict",
+        2,
+        1,
+        True,
+        ("shipment_id", "claimed_shipment_id", "recorded_at", "message_id", "carrier_id", "event_id", "facts_digest"),
+        documents.conflict,
+        _conflict,
+    ),
+    Kind(
+        "transition",
+        3,
+        2,
+        False,
+        ("shipment_id", "sequence", "recorded_at", "message_id", "from_status", "to_status", "event_id", "worker"),
+        documents.transition,
+        _transition,
+    ),
+    Kind(
+        "attempt",
+        4,
+        4,
+        True,
+        (
+            *("shipment_id", "sequence", "subscription_id", "number", "recorded_at", "started_at", "webhook_id", "outcome"),
+            *("status_code", "duration_ms"),
+        ),
+        documents.attempt,
+        _attempt,
+    ),
+    Kind("action", 5, 0, False, ("actor", "verb", "target", "recorded_at"), documents.action, _action),
+)
+"""In the order in which a batch has them."""

@@ -1,0 +1,52 @@
+"""Time stamps as the database holds them."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from psycopg import AsyncConnection
+
+from statesvc.database.queries import queries
+from statesvc.log.timestamp import Stamp
+
+SQL = queries("statesvc.log", "timestamp_store")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """The newest head, and the newest stamp: of which head, and how long ago it came. None: there is none yet."""
+
+    size: int
+    note: str
+    stamped_size: int | None
+    stamped_note: str | None
+    age_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class StampedHead:
+    """A head, and the stamp of it."""
+
+    tree_size: int
+    stamped_at: datetime
+    authority: str
+    token: bytes = field(repr=False)
+    note: str
+
+
+async def standing(connection: AsyncConnection[Any]) -> Standing | None:
+    """None as long as nothing was sealed."""
+    row = await (await connection.execute(SQL["standing"])).fetchone()
+    return row and Standing(size=row[0], note=row[1], stamped_size=row[2], stamped_note=row[3], age_seconds=row[4])
+
+
+async def keep(connection: AsyncConnection[Any], size: int, stamp: Stamp, token: bytes) -> None:
+    """Keeps a stamp that was checked."""
+    parameters = {"tree_size": size, "stamped_at": stamp.stamped_at, "authority": stamp.authority, "token": token}
+    await connection.execute(SQL["keep"], parameters)
+
+
+async def vouching_stamp(connection: AsyncConnection[Any], *, size: int, last: int) -> StampedHead | None:
+    """The first that covers all entries up to the index `last`, else the newest; of heads up to `size`."""
+    row = await (await connection.execute(SQL["vouching"], {"size": size, "last": last}, binary=True)).fetchone()
+    return row and StampedHead(*row)

@@ -1,0 +1,126 @@
+"""The archived months as the verification reads them: their files as a whole, and their entries by batch and by shipment.
+
+What cannot be read is a fault with its place, and excuses what is then missing there: one lost file is one finding, not thousands.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from psycopg import Connection
+
+from statesvc.log.archive.entry_row import Entry
+from statesvc.log.archive.file_check import file_faults
+from statesvc.log.archive.file_queries import open_file
+from statesvc.log.archive.log_archive_errors import EntryFileError, LogArchiveError
+from statesvc.log.archive.month_ledger import LogMonth, archived_months
+from statesvc.log.verify.fault import Fault
+
+if TYPE_CHECKING:
+    from statesvc.log.archive.entry_file import EntryFile
+
+_WHOLE: Final = "the whole file"
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """Unread from `first` to `last`, both included, of which something cannot be read."""
+
+    first: int
+    last: int
+
+    def __contains__(self, batch_id: int) -> bool:
+        return self.first <= batch_id <= self.last
+
+
+@dataclass(slots=True)
+class Found:
+    """What a file has of a stretch of batches."""
+
+    name: str
+    entries: list[Entry] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+    unread: list[Unread] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Archived:
+    """All archived months. One a process: it keeps their files open."""
+
+    folder: Path | None
+    months: Sequence[LogMonth]
+    _files: "dict[str, EntryFile | Fault]" = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, connection: Connection[Any], folder: Path | None) -> "Archived":
+        """As the ledger has them now."""
+        return cls(folder, archived_months(connection))
+
+    def of_batches(self, low: int, high: int) -> Iterator[Found]:
+        """What the files have of the batches from `low` up to but not including `high`."""
+        for month in self.months:
+            first, last = month.first_batch or 0, month.last_batch or 0
+            if first < high and last >= low:
+                found = Found(month.file_name or "")
+                file = self._open(found.name)
+                if isinstance(file, Fault):
+                    found.faults.append(file)
+                    found.unread.append(Unread(first, last))
+                else:
+                    _gather(file, found, low, high)
+                yield found
+
+    def events_of(self, part: str) -> Iterator[tuple[str, int, bytes, bytes]]:
+        """Shipment, version, leaf hash and canonical bytes of the events of the shipments whose ids begin so."""
+        for month in self.months:
+            file = self._open(month.file_name or "")
+            if isinstance(file, Fault):
+                continue
+            found = Found(file.name)
+            _gather(file, found, month.first_batch or 0, (month.last_batch or 0) + 1)
+            for entry in found.entries:
+                if entry.kind.name == "event" and entry.values[0].startswith(part):
+                    yield entry.values[0], entry.values[1], entry.leaf_hash, entry.canonical
+
+    def faults(self) -> Iterator[Fault]:
+        """What is wrong with the files as a whole: the digests of the ledger, and the heads beside them."""
+        if self.folder is None:
+            yield from (_no_folder(month.file_name or "") for month in self.months)
+        else:
+            yield from (Fault(name, _WHOLE, "content", why) for name, why in file_faults(self.folder, self.months))
+
+    def _open(self, name: str) -> "EntryFile | Fault":
+        if name not in self._files:
+            self._files[name] = self._opened(name)
+        return self._files[name]
+
+    def _opened(self, name: str) -> "EntryFile | Fault":
+        if self.folder is None:
+            return _no_folder(name)
+        try:
+            return open_file(self.folder / name)
+        except EntryFileError as error:
+            return _fault(error)
+        except LogArchiveError as error:
+            return Fault(name, _WHOLE, "content", str(error))
+
+
+def _gather(file: "EntryFile", found: Found, low: int, high: int) -> None:
+    for group in file.groups:
+        if group.first_batch < high and group.last_batch >= low:
+            try:
+                entries = file.group(group)
+            except EntryFileError as error:
+                found.faults.append(_fault(error))
+                found.unread.append(Unread(group.first_batch, group.last_batch))
+            else:
+                found.entries += (entry for entry in entries if low <= entry.batch_id < high)
+
+
+def _fault(error: EntryFileError) -> Fault:
+    return Fault(error.name, error.place, "content", error.why)
+
+
+def _no_folder(name: str) -> Fault:
+    return Fault(name, _WHOLE, "content", "it cannot be read: STATESVC_ARCHIVE_DIR is not set here")

@@ -1,0 +1,80 @@
+"""The batches of a stretch: which leaf hashes each promises, where it stands, and whether every place in it was taken."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from psycopg import Cursor
+
+from events.merkle.hashing import HASH_BYTES
+from statesvc.database.queries import queries
+from statesvc.log.verify.fault import Fault
+
+_SQL: Final = queries("statesvc.log.verify", "entries")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """Batch ids from `low` up to but not including `high`.
+
+    Chains are summed over what was there at one moment: batches sealed below `sealed_below`, and those in `waiting`.
+    """
+
+    low: int
+    high: int
+    sealed_below: int
+    waiting: frozenset[int]
+
+
+@dataclass(slots=True)
+class Batch:
+    """`seen`: the rank of the kind that took each place, 0 for none yet. `recorded_at` in microseconds since 2000."""
+
+    recorded_at: int
+    leaf_hashes: bytes
+    seen: bytearray
+    summed: bool
+
+    def leaf_hash(self, ordinal: int) -> bytes:
+        """Of the entry at a place that exists."""
+        return self.leaf_hashes[HASH_BYTES * ordinal : HASH_BYTES * ordinal + HASH_BYTES]
+
+    def take(self, first: int, count: int, rank: int) -> bool:
+        """Takes so many places; False, and none is taken, where one of them does not exist or is taken."""
+        free = bytes(count)
+        if first < 0 or self.seen[first : first + count] != free:
+            return False
+        self.seen[first : first + count] = free.replace(b"\x00", bytes([rank]))
+        return True
+
+
+def read_batches(cursor: Cursor[Any], stretch: Stretch, faults: list[Fault]) -> dict[int, Batch]:
+    """Those of a stretch by id. `cursor` reads times as microseconds."""
+    batches = {}
+    rows = cursor.execute(_SQL["batches"], {"low": stretch.low, "high": stretch.high})
+    for batch_id, recorded_at, entries, leaf_hashes, first_index, waits in rows:
+        row = f"batch_id={batch_id}"
+        if len(leaf_hashes) != entries * HASH_BYTES:
+            faults.append(Fault("batch", row, "entries", "is not the number of its leaf hashes"))
+        if first_index is None and not waits:
+            faults.append(Fault("batch", row, "batch_id", "is neither sealed nor waiting to be sealed"))
+        elif first_index is not None and waits:
+            faults.append(Fault("unsealed", row, "batch_id", "waits to be sealed, though it is"))
+        summed = batch_id in stretch.waiting or (first_index is not None and first_index < stretch.sealed_below)
+        batches[batch_id] = Batch(recorded_at, leaf_hashes, bytearray(len(leaf_hashes) // HASH_BYTES), summed)
+    return batches
+
+
+def untaken(batches: Mapping[int, Batch]) -> Iterator[Fault]:
+    """Every place of a batch is to be taken, the kinds in their order."""
+    for batch_id, batch in batches.items():
+        row = f"batch_id={batch_id}"
+        if 0 in batch.seen:
+            for ordinal, rank in enumerate(batch.seen):
+                if not rank:
+                    missing = batch.leaf_hash(ordinal).hex()
+                    yield Fault(
+                        "batch", row, f"leaf_hashes, ordinal {ordinal}", f"the entry with leaf hash {missing} is missing: it was deleted"
+                    )
+        elif list(batch.seen) != sorted(batch.seen):
+            yield Fault("batch", row, "leaf_hashes", "the kinds of entries do not stand in their order")

@@ -1,0 +1,117 @@
+"""What the log was at one moment: how far it was signed, what still waited, the heads of all chains, and how to cut the work."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Self
+
+import orjson
+from psycopg import Connection
+
+from events.checkpoint import NoteError, VerifierKey
+from statesvc.database.queries import queries
+from statesvc.log.signing_keys import ROTATE
+from statesvc.log.verify.chain import Sums, read_heads
+from statesvc.log.verify.entries import SQL as ENTRIES
+
+_SQL = queries("statesvc.log.verify", "log_state")
+STRETCH_ENTRIES: Final = 8_000
+"""Entries in one stretch of batches: some 10 MB."""
+_LOWEST: Final = -(2**63)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """`cuts`: batch ids at which the stretches begin and the last one ends. `sums`: all chains' heads taken away."""
+
+    size: int
+    origin: str
+    keys: tuple[VerifierKey, ...]
+    announced: Mapping[str, int]
+    waiting: frozenset[int]
+    cuts: Sequence[int]
+    entries: int
+    sums: Sums = field(repr=False)
+
+    def state(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {
+            "size": self.size,
+            "origin": self.origin,
+            "keys": list(map(str, self.keys)),
+            "announced": dict(self.announced),
+            "waiting": sorted(self.waiting),
+            "cuts": list(self.cuts),
+            "entries": self.entries,
+            "sums": {part: str(rest) for part, rest in self.sums.items() if rest},
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """As it was."""
+        return cls(
+            size=state["size"],
+            origin=state["origin"],
+            keys=tuple(map(VerifierKey.parse, state["keys"])),
+            announced=state["announced"],
+            waiting=frozenset(state["waiting"]),
+            cuts=state["cuts"],
+            entries=state["entries"],
+            sums=Sums({part: int(rest) for part, rest in state["sums"].items()}),
+        )
+
+
+def look(connection: Connection[Any], *, stretch_entries: int = STRETCH_ENTRIES) -> Moment:
+    """Reads it all in one snapshot."""
+    with connection.transaction():
+        connection.execute(ENTRIES["snapshot"])
+        named = [(origin, public_key) for origin, public_key in connection.execute(_SQL["origin"], binary=True)]
+        (size,) = connection.execute(_SQL["newest"]).fetchone() or (0,)
+        announced = _announced(connection)
+        waiting = frozenset(batch_id for (batch_id,) in connection.execute(_SQL["waiting"], {"size": size}))
+        cuts, entries = _cuts(connection, stretch_entries)
+        sums = Sums()
+        read_heads(connection, sums)
+    return Moment(
+        size=size,
+        origin=named[0][0] if named else "",
+        keys=tuple(VerifierKey(origin, public_key) for origin, public_key in named),
+        announced=announced,
+        waiting=waiting,
+        cuts=cuts,
+        entries=entries,
+        sums=sums,
+    )
+
+
+def ids_beyond(connection: Connection[Any]) -> int | None:
+    """A batch id in some table that was never given out; None where there is none."""
+    given, highest = connection.execute(_SQL["id_bounds"]).fetchone() or (0, 0)
+    return highest if highest is not None and highest > given else None
+
+
+def _announced(connection: Connection[Any]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for index, canonical in connection.execute(_SQL["announcements"], {"verb": ROTATE}, binary=True):
+        try:
+            key = VerifierKey.parse(orjson.loads(canonical)["details"]["key"])
+        except (NoteError, orjson.JSONDecodeError, KeyError, TypeError):
+            # the entry's own check says what is wrong with it
+            continue
+        found[str(key)] = min(index, found.get(str(key), index))
+    return found
+
+
+def _cuts(connection: Connection[Any], stretch_entries: int) -> tuple[list[int], int]:
+    """From below all ids on, so that an entry with an id of its own is found too."""
+    cuts, total, since = [_LOWEST], 0, 0
+    last = 0
+    with connection.cursor("batches", binary=True) as cursor:
+        cursor.itersize = 20_000
+        for batch_id, entries in cursor.execute(_SQL["batch_sizes"]):
+            if since >= stretch_entries:
+                cuts.append(batch_id)
+                since = 0
+            since += entries
+            total += entries
+            last = batch_id
+    return [*cuts, last + 1], total

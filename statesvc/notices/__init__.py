@@ -1,1 +1,0 @@
-"""Notices: what the service did or saw by itself, for its operator."""

@@ -1,0 +1,171 @@
+"""Claiming from the outbox, and giving back.
+
+A claim is a lease under a fencing token: `outbox.available_at` is its end, so a notifier that dies needs no rescue. Attempts are
+counted at the claim, before anything is sent.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+from uuid import UUID, uuid4
+
+import structlog
+from psycopg import AsyncConnection
+
+from events.crypto.keyring import Keyring
+from events.crypto.sealing import SealError
+from statesvc.database.pending import columns, send
+from statesvc.database.queries import queries
+from statesvc.delivery.full_payload import Past, full_of, read_past
+from statesvc.delivery.limiter.permits import Offer
+from statesvc.delivery.notification import QueuedNotification, notification_of
+from statesvc.delivery.outgoing import Destination
+from statesvc.subscriptions.broker_login import open_login
+from statesvc.subscriptions.signing_secret import Secret, open_secrets
+
+_SQL = queries("statesvc.notifier", "claim_outbox")
+
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery(QueuedNotification):
+    """One leased notification with all that it takes to send it. No secrets: they or the login do not open, it can't be sent."""
+
+    token: UUID
+    claimed_at: datetime
+    gives_up_at: datetime | None = None
+    """From then on it is too old to be tried."""
+    destination: Destination
+    secrets: tuple[Secret, ...] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """What a notifier asks for: what its permits allow, under a lease."""
+
+    worker: str
+    lease_seconds: float
+    offer: Offer
+    thin: frozenset[UUID] = frozenset()
+    """Shipments whose history cannot be read now: their notifications tell the change alone."""
+
+
+async def claim(connection: AsyncConnection[Any], keyring: Keyring, asked: Claim) -> list[Delivery]:
+    """Leases deliveries, none beyond the offer. The lease is durable when this returns. Raises ArchivedHistoryError: nothing is leased."""
+    token, offer = uuid4(), asked.offer
+    parameters = {
+        "limit": offer.free,
+        "retry_limit": offer.retries,
+        "fresh_free": offer.fresh.free,
+        "fresh_retries": offer.fresh.retries,
+        "token": token,
+        "worker": asked.worker,
+        "lease_seconds": asked.lease_seconds,
+        **_known(offer),
+    }
+    async with connection.pipeline(), connection.transaction():
+        asked_leases = await send(connection, _SQL["claim"], parameters, lambda rows: {row[:3]: row[3:] for row in rows})
+        leased = await asked_leases.rows()
+        if not leased:
+            return []
+        asked_rows = await send(
+            connection, _SQL["read_claimed"], columns(list(leased), ("subscription_ids", "shipment_ids", "sequences")), list
+        )
+        rows = [_Claimed(*row) for row in await asked_rows.rows()]
+        past = await read_past(connection, [(row.shipment_id, row.sequence) for row in rows if row.is_full], thin=asked.thin)
+    return [_delivery(row, _Lease(*leased[row[:3]]), past.get(row[1:3]), token=token, keyring=keyring) for row in rows]
+
+
+class _Lease(NamedTuple):
+    attempts: int
+    earlier_attempts: int
+    queued_at: datetime
+    claimed_at: datetime
+
+
+class _Claimed(NamedTuple):
+    subscription_id: UUID
+    shipment_id: UUID
+    sequence: int
+    webhook_id: str
+    type: str
+    created_at: datetime
+    occurred_at: datetime
+    carrier_id: str
+    tracking_number: str
+    from_status: str
+    to_status: str
+    skipped: int | None
+    from_sequence: int | None
+    to_sequence: int | None
+    url: str
+    is_full: bool
+    pii: bool
+    give_up_seconds: float | None
+    sealed_secrets: list[bytes]
+    sealed_login: bytes | None
+    sealed_key: bytes | None
+
+
+def _known(offer: Offer) -> dict[str, list[Any]]:
+    """One array a field of what is offered by subscription."""
+    rows = [
+        (one, allowance.free, allowance.retries, allowance.in_flight, _moment(allowance.not_before))
+        for one, allowance in offer.known.items()
+    ]
+    return columns(rows, ("known_ids", "frees", "retries", "in_flights", "not_befores"))
+
+
+def _moment(seconds: float | None) -> datetime | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
+
+
+def _delivery(row: _Claimed, lease: _Lease, past: Past | None, *, token: UUID, keyring: Keyring) -> Delivery:
+    try:
+        secrets = open_secrets(keyring, row.subscription_id, row.sealed_secrets)
+        login = open_login(keyring, row.subscription_id, row.sealed_login)
+    except SealError as error:
+        _log.error("subscription_secret_unreadable", subscription_id=row.subscription_id, error=error)
+        secrets, login = (), None
+    notification = notification_of(row.sequence, row[3:14])
+    if row.is_full:
+        full = full_of(past, keyring, row.shipment_id, row.sealed_key, pii=row.pii)
+        notification = replace(notification, full=full)
+    return Delivery(
+        subscription_id=row.subscription_id,
+        shipment_id=row.shipment_id,
+        sequence=row.sequence,
+        token=token,
+        attempts=lease.attempts,
+        earlier_attempts=lease.earlier_attempts,
+        claimed_at=lease.claimed_at,
+        gives_up_at=None if row.give_up_seconds is None else lease.queued_at + timedelta(seconds=row.give_up_seconds),
+        notification=notification,
+        destination=Destination(row.url, login),
+        secrets=secrets,
+        sealed_key=row.sealed_key,
+    )
+
+
+async def release(connection: AsyncConnection[Any], tokens: Iterable[UUID]) -> None:
+    """Gives back what these claims still hold, uncharged."""
+    await connection.execute(_SQL["release"], {"tokens": list(tokens)})
+
+
+async def give_back(connection: AsyncConnection[Any], deliveries: Sequence[Delivery]) -> None:
+    """Gives back some of one claim, uncharged."""
+    keys = [(one.subscription_id, one.shipment_id, one.sequence) for one in deliveries]
+    await connection.execute(
+        _SQL["give_back"], {"token": deliveries[0].token, **columns(keys, ("subscription_ids", "shipment_ids", "sequences"))}
+    )
+
+
+async def next_due(connection: AsyncConnection[Any], offer: Offer) -> tuple[datetime, float | None]:
+    """The database's time, and how long until a notification may be claimed that may not yet; None: none waits for time."""
+    known = _known(offer)
+    cursor = await connection.execute(_SQL["next_due"], {name: known[name] for name in ("known_ids", "frees", "not_befores")})
+    row = await cursor.fetchone()
+    assert row is not None  # noqa: S101 - the clock always answers
+    return row[0], row[1]

@@ -1,0 +1,223 @@
+"""The notifier role: claim, send, settle, until stopped.
+
+```
+claim, what permits allow --> send, many at once --(gives permits back)--> finished --> settle, in groups
+  ^ wake-up, earliest due time, safety sweep        | a permit became free                     | somebody waited behind, or room
+  +-------------------------------------------------+------------------------------------------+
+```
+The wake-up event is cleared before a claim, never after, so a hint that comes meanwhile survives. A permit is held as long as its
+attempt lasts; what is claimed and not settled is bounded too, so that nothing piles up in memory while the database is away.
+"""
+
+import asyncio
+import math
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+from uuid import UUID
+
+import psycopg
+import structlog
+from psycopg import AsyncConnection
+
+from statesvc.background.cancellation import cancel_fully
+from statesvc.background.waiting import set_within
+from statesvc.database.queries import queries
+from statesvc.database.wakeups.channels import LOG, OUTBOX
+from statesvc.database.wakeups.direct import reconnect_delays
+from statesvc.delivery.limiter.permits import Permits
+from statesvc.log.archive.log_archive_errors import ArchivedHistoryError, LogArchiveError
+from statesvc.notifier.attempts import Attempts, Ended
+from statesvc.notifier.claim_outbox import Claim, claim, give_back, next_due, release
+from statesvc.notifier.clock import DatabaseClock
+from statesvc.notifier.context import Surroundings
+from statesvc.notifier.housekeeping import BacklogBound, NotifierUpkeep
+from statesvc.notifier.limiter_board import LimiterBoard
+from statesvc.notifier.reporting import count, report
+from statesvc.notifier.settle import Settled, settle
+from statesvc.telemetry.names import Stage
+
+CLAIM_MAX: Final = 64
+SETTLE_MAX: Final = 128
+_SENDING_SHARE: Final = 0.8
+"""Of the grace; the rest is for settling and releasing."""
+_RELEASE_SECONDS: Final = 2.0
+_DEAF_SWEEP_SECONDS: Final = (0.25, 1.0)
+
+_WAKE = queries("statesvc.database.wakeups", "wakeup")
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Bounds of one notifier. The lease outlasts the longest try and its settling."""
+
+    in_flight_max: int = 256
+    lease_seconds: float = 45.0
+    sweep_seconds: float = 30.0
+    grace_seconds: float = 30.0
+    backlog: BacklogBound = field(default_factory=BacklogBound)
+
+
+class Notifier:
+    """`run` returns after `stop`, when what was in flight is settled or the grace is over."""
+
+    def __init__(self, surroundings: Surroundings, *, worker: str, limits: Limits | None = None) -> None:
+        self._around = surroundings
+        self._worker = worker
+        self._limits = limits or Limits()
+        self._wake = surroundings.listener.event(OUTBOX)
+        self._stopping = False
+        self._permits = Permits(self._limits.in_flight_max)
+        self._thin: set[UUID] = set()
+        self._attempts = Attempts(surroundings, self._permits, self._wake)
+        self._clock = DatabaseClock()
+        self._board = LimiterBoard(surroundings, self._permits, self._clock, worker=worker)
+        self._board.observe()
+        self._attempts.observe()
+        self._upkeep = NotifierUpkeep(surroundings, worker=worker, bound=self._limits.backlog, every_seconds=self._limits.sweep_seconds)
+        self._jitter = random.Random()  # noqa: S311 - spreads sweeps, guards nothing
+
+    @property
+    def in_flight(self) -> int:
+        """Deliveries that are claimed and not settled."""
+        return self._permits.unsettled
+
+    def stop(self) -> None:
+        """Claims no more. Safe to call twice, and before `run`."""
+        self._stopping = True
+        self._wake.set()
+        self._upkeep.stop()
+
+    async def run(self) -> None:
+        """Works until stopped. A defect in any of its parts ends it with that exception."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                settling = group.create_task(self._settle_forever(), name="notifier settling")
+                upkeep = group.create_task(self._upkeep.run(), name="notifier upkeep")
+                group.create_task(self._board.run(), name="notifier limiter board")
+                await self._claim_until_stopped(group)
+                await self._drain()
+                await cancel_fully(settling)
+                await cancel_fully(upkeep)
+                self._board.stop()
+        finally:
+            await self._release()
+
+    async def _claim_until_stopped(self, group: asyncio.TaskGroup) -> None:
+        delays = reconnect_delays(self._jitter)
+        while not self._stopping:
+            self._wake.clear()
+            try:
+                pause = await self._claim(group)
+            except psycopg.OperationalError as error:
+                _log.warning("outbox_claim_failed", error=error)
+                pause = next(delays)
+            else:
+                delays = reconnect_delays(self._jitter)
+            if pause > 0 and not self._stopping:
+                await set_within(self._wake, pause)
+
+    async def _claim(self, group: asyncio.TaskGroup) -> float:
+        """One claim. Returns for how many seconds there is nothing to do, unless woken."""
+        offer = self._permits.offer(self._clock.now(), limit=CLAIM_MAX)
+        if not offer.free:
+            return self._sweep_seconds()
+        async with self._around.pool.connection() as connection:
+            asked = Claim(worker=self._worker, lease_seconds=self._limits.lease_seconds, offer=offer, thin=frozenset(self._thin))
+            try:
+                deliveries = await claim(connection, self._around.keyring, asked)
+            except ArchivedHistoryError as away:
+                await self._bring_back(connection, away.shipments)
+                return 0.0
+            started = self._attempts.start(group, offer, deliveries)
+            self._around.telemetry.claims.add(1, {"queue": "outbox", "fill": _fill(len(deliveries), full=len(deliveries) == offer.free)})
+            if started.refused:
+                await give_back(connection, started.refused)
+            if started.again:
+                return 0.0
+            offer = self._permits.offer(self._clock.now(), limit=CLAIM_MAX)
+            self._permits.wait_for(offer)
+            at, due = await next_due(connection, offer)
+        self._clock.set(at)
+        if due is None:
+            due = math.inf
+        return max(0.001, min(due, self._permits.seconds_until_retry(self._clock.now()), self._sweep_seconds()))
+
+    async def _bring_back(self, connection: AsyncConnection[Any], shipments: frozenset[UUID]) -> None:
+        try:
+            await self._around.archive.bring_back(connection, shipments)
+        except LogArchiveError as error:
+            # one file that is away must not keep others from hearing anything
+            _log.error("notified_without_history", why=str(error))
+            self._thin |= shipments
+
+    async def _settle_forever(self) -> None:
+        ended = self._attempts.ended
+        while True:
+            group = [await ended.get()]
+            while len(group) < SETTLE_MAX and not ended.empty():
+                group.append(ended.get_nowait())
+            count(self._around.telemetry, [one.finished for one in group])
+            settled = await self._settle(group)
+            report(self._around.telemetry, settled.notices)
+            if self._around.waker is not None:
+                self._around.waker.wake(LOG)
+            if settled.unblocked or settled.rescheduled:
+                self._wake.set()
+            for one in group:
+                self._make_room(one)
+
+    def _make_room(self, one: Ended) -> None:
+        subscription_id = one.finished.delivery.subscription_id
+        self._permits.settled(subscription_id, one.end)
+        self._attempts.ended.task_done()
+        if self._permits.is_hungry(subscription_id):
+            self._wake.set()
+
+    async def _settle(self, group: Sequence[Ended]) -> Settled:
+        """Until it is committed: what is not settled takes room meanwhile, and the leases fence what takes too long."""
+        again, finished = False, [one.finished for one in group]
+        for delay in reconnect_delays(self._jitter):
+            try:
+                async with self._around.pool.connection() as connection:
+                    with self._around.telemetry.stage(Stage.SETTLE, deliveries=len(group)):
+                        return await settle(connection, self._around.keyring, finished, worker=self._worker, again=again)
+            except psycopg.OperationalError as error:
+                _log.warning("deliveries_not_settled", error=error, count=len(group))
+                again = True
+                await asyncio.sleep(delay)
+        raise AssertionError("reconnect delays never end")
+
+    async def _drain(self) -> None:
+        """Lets what is in flight finish within the grace, then aborts it."""
+        deadline = time.monotonic() + self._limits.grace_seconds
+        await self._attempts.abort(after_seconds=self._limits.grace_seconds * _SENDING_SHARE)
+        try:
+            async with asyncio.timeout(max(0.1, deadline - time.monotonic())):
+                await self._attempts.ended.join()
+        except TimeoutError:
+            _log.warning("deliveries_left_unsettled", count=self._attempts.ended.qsize())
+
+    async def _release(self) -> None:
+        """Gives back the leases of what was aborted; what can't be given back now comes back when its lease ends."""
+        tokens = self._attempts.broken_off()
+        if not tokens:
+            return
+        try:
+            async with asyncio.timeout(_RELEASE_SECONDS), self._around.pool.connection() as connection:
+                await release(connection, tokens)
+                await connection.execute(_WAKE["notify"], {"channels": [OUTBOX]})
+        except (psycopg.Error, TimeoutError) as error:
+            _log.warning("leases_not_released", error=error)
+
+    def _sweep_seconds(self) -> float:
+        if self._around.listener.is_up:
+            return self._limits.sweep_seconds * (0.8 + 0.4 * self._jitter.random())
+        return self._jitter.uniform(*_DEAF_SWEEP_SECONDS)
+
+
+def _fill(found: int, *, full: bool) -> str:
+    return "full" if full else "partial" if found else "empty"

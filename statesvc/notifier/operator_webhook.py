@@ -1,0 +1,85 @@
+"""The operator's webhook: each notice is posted there, signed like any notification and retried on the same schedule.
+
+It is named by whoever runs the service, so it may live at any address. A notice that it never took stays in `GET /v1/notices`.
+"""
+
+import asyncio
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+import orjson
+import structlog
+from psycopg import AsyncConnection
+
+from events.entry import rfc3339
+from statesvc.database.pool import Connections
+from statesvc.database.queries import queries
+from statesvc.delivery.http_sender import Sender
+from statesvc.delivery.outcome import Outcome
+from statesvc.delivery.retry_schedule import next_delay_seconds
+from statesvc.delivery.signing import signed_headers
+
+LEASE_SECONDS: Final = 60.0
+AGE_SECONDS_MAX: Final = 7 * 24 * 3600.0
+AT_ONCE: Final = 16
+
+_SQL = queries("statesvc.notifier", "operator_webhook")
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Due:
+    notice_id: int
+    kind: str
+    target: str
+    created_at: datetime
+    details: dict[str, Any]
+    sends: int
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorWebhook:
+    """Where the operator is told. `sender` is open as long as it is used; `keys` sign, the current one first."""
+
+    sender: Sender
+    url: str = field(repr=False)
+    keys: Sequence[bytes] = field(repr=False)
+
+    async def tell(self, pool: Connections) -> int:
+        """Posts what is due, in bounded number. Answers how many were taken. No connection is held meanwhile."""
+        async with pool.connection() as connection:
+            cursor = await connection.execute(
+                _SQL["claim"], {"lease_seconds": LEASE_SECONDS, "age_seconds": AGE_SECONDS_MAX, "limit": AT_ONCE}
+            )
+            fields = ("notice_id", "kind", "target", "created_at", "details", "sends", "now")
+            due = [_Due(**dict(zip(fields, row, strict=True))) for row in await cursor.fetchall()]
+        if not due:
+            return 0
+        told = await asyncio.gather(*(self._post(one) for one in due))
+        async with pool.connection() as connection:
+            for one, taken in zip(due, told, strict=True):
+                await _settle(connection, one, taken=taken)
+        return sum(told)
+
+    async def _post(self, due: _Due) -> bool:
+        body = orjson.dumps(
+            {
+                "type": due.kind,
+                "timestamp": rfc3339(due.created_at),
+                "data": {"notice_id": due.notice_id, "target": due.target, **due.details},
+            }
+        )
+        headers = signed_headers(self.keys, webhook_id=f"o1-{due.notice_id}", timestamp=int(due.now.timestamp()), body=body)
+        came = await self.sender.send(self.url, headers=headers, body=body)
+        if came.outcome is not Outcome.DELIVERED:
+            _log.warning("operator_not_told", notice_id=due.notice_id, outcome=came.outcome.value, status_code=came.status_code)
+        return came.outcome is Outcome.DELIVERED
+
+
+async def _settle(connection: AsyncConnection[Any], due: _Due, *, taken: bool) -> None:
+    delay = next_delay_seconds(due.sends, retry_after_seconds=None, jitter=random.random())  # noqa: S311 - spreads retries, guards nothing
+    await connection.execute(_SQL["settle"], {"notice_id": due.notice_id, "told": taken, "delay": delay})

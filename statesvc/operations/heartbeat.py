@@ -1,0 +1,81 @@
+"""The sign of life of one process: one statement every few seconds, never one a message.
+
+It says who is there and since when, for people; nothing is decided by it. Whether a message may be taken over is told by its lease alone.
+"""
+
+import asyncio
+import random
+import time
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+import psycopg
+import structlog
+
+from statesvc.background.cancellation import cancel_fully
+from statesvc.background.waiting import set_within
+from statesvc.database.pool import Pool
+from statesvc.database.queries import queries
+
+BEAT_SECONDS: Final = 10.0
+_LEAVE_SECONDS: Final = 1.0
+
+_SQL = queries("statesvc.operations", "heartbeat")
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Incarnation:
+    """One start of one process."""
+
+    worker_id: str
+    role: str
+    host: str
+    pid: int
+    version: str
+
+
+class Heartbeat:
+    """Beats from `start` to `stop`, whatever the database does. `stopping` is set when the process is told to end."""
+
+    def __init__(self, pool: Pool, incarnation: Incarnation, *, stopping: asyncio.Event, beat_seconds: float = BEAT_SECONDS) -> None:
+        self._pool = pool
+        self._incarnation = incarnation
+        self._stopping = stopping
+        self._beat_seconds = beat_seconds
+        self._began = time.monotonic()
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Does not wait for the first beat."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._run(), name="heartbeat")
+
+    async def stop(self) -> None:
+        """Takes the row away if that takes no second. Safe to call twice, and before `start`."""
+        task, self._task = self._task, None
+        if task is None:
+            return
+        await cancel_fully(task)
+        try:
+            async with asyncio.timeout(_LEAVE_SECONDS), self._pool.connection() as connection:
+                await connection.execute(_SQL["leave"], {"worker_id": self._incarnation.worker_id})
+        except (psycopg.Error, TimeoutError):
+            log.info("worker_not_signed_off", exc_info=True)
+
+    async def _run(self) -> None:
+        while True:
+            told = self._stopping.is_set()
+            try:
+                async with self._pool.connection() as connection:
+                    await connection.execute(_SQL["beat"], self._beat(stopping=told))
+            except psycopg.Error:
+                log.warning("heartbeat_failed", exc_info=True)
+            pause = self._beat_seconds * random.uniform(0.8, 1.2)  # noqa: S311 - so that processes do not beat in step
+            if told:
+                await asyncio.sleep(pause)
+                continue
+            await set_within(self._stopping, pause)
+
+    def _beat(self, *, stopping: bool) -> dict[str, Any]:
+        return {**asdict(self._incarnation), "age_seconds": time.monotonic() - self._began, "stopping": stopping}

@@ -1,0 +1,82 @@
+"""Notices in the database. Writing one is part of the transaction that does what it tells of."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final
+
+from psycopg import AsyncConnection
+from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
+
+from statesvc.database.queries import queries
+from statesvc.log.actions import record_action
+
+_SQL = queries("statesvc.operations", "notices")
+
+NEWEST: Final = 2**63 - 1
+"""Above the id of every notice."""
+
+
+class NoticeKind(StrEnum):
+    """What a notice is about. Only ever grows."""
+
+    FAILING = "subscription.failing"
+    """Every attempt has failed for a day; if that goes on, the subscription will be disabled."""
+    DISABLED = "subscription.disabled"
+    """The service tells this subscriber no more, until it is resumed."""
+    RECOVERED = "subscription.recovered"
+    """One that a notice warned of takes notifications again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """One to write. `details`: text and numbers; nothing secret or personal."""
+
+    kind: NoticeKind
+    target: str
+    details: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredNotice:
+    """One that was written. `seen_at` None: nobody said that they saw it; `told_at` None: the operator's webhook does not have it."""
+
+    notice_id: int
+    kind: str
+    target: str
+    created_at: datetime
+    details: dict[str, Any]
+    seen_at: datetime | None
+    seen_by: str | None
+    told_at: datetime | None
+
+
+async def write_notices(connection: AsyncConnection[Any], notices: Sequence[Notice], *, now: datetime) -> None:
+    """Inside the caller's transaction; in a pipeline it does not wait."""
+    for notice in notices:
+        await connection.execute(
+            _SQL["write"], {"kind": notice.kind.value, "target": notice.target, "now": now, "details": Jsonb(dict(notice.details))}
+        )
+
+
+async def list_notices(
+    connection: AsyncConnection[Any], *, unseen_only: bool, before: int = NEWEST, limit: int
+) -> tuple[list[StoredNotice], int | None]:
+    """A page, the newest first, and the `before` of the next one (None: this is the last)."""
+    cursor = connection.cursor(row_factory=class_row(StoredNotice))
+    await cursor.execute(_SQL["list_notices"], {"unseen_only": unseen_only, "before": before, "limit": limit + 1})
+    notices = await cursor.fetchall()
+    return notices[:limit], notices[limit - 1].notice_id if len(notices) > limit else None
+
+
+async def mark_seen(connection: AsyncConnection[Any], notice_id: int, *, actor: str) -> StoredNotice | None:
+    """Who saw it first stays. None: there is no such notice."""
+    async with connection.transaction():
+        cursor = connection.cursor(row_factory=class_row(StoredNotice))
+        marked = await connection.execute(_SQL["mark_seen"], {"notice_id": notice_id, "actor": actor})
+        if marked.rowcount:
+            await record_action(connection, actor=actor, verb="notice.seen", target=f"notice {notice_id}", details={})
+        await cursor.execute(_SQL["find"], {"notice_id": notice_id})
+        return await cursor.fetchone()

@@ -1,0 +1,68 @@
+"""Who works here, for people."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final
+
+from psycopg import AsyncConnection
+from psycopg.rows import class_row
+
+from statesvc.database.queries import queries
+
+_SQL = queries("statesvc.operations", "heartbeat")
+
+WORKERS_MAX: Final = 1000
+RESCUES_MAX: Final = 100_000
+SILENT_SECONDS: Final = 30.0
+"""Three beats that did not come."""
+
+
+class State(StrEnum):
+    """What the last sign of life means."""
+
+    ALIVE = "alive"
+    STOPPING = "stopping"
+    SILENT = "silent"
+    """Killed, frozen, or cut off from the database; its leases are taken over as they end."""
+    FOREIGN = "foreign"
+    """Holds messages and has no row: a worker in another language, last seen at its latest claim."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worker:
+    """One process. `leases`: messages and notifications in its hands; `leases_lost`: messages taken over from it in a day."""
+
+    worker_id: str
+    role: str | None
+    host: str | None
+    pid: int | None
+    version: str | None
+    started_at: datetime | None
+    stopping_at: datetime | None
+    last_seen_at: datetime | None
+    seen_seconds_ago: float | None
+    leases: int
+    leases_lost: int
+
+    @property
+    def state(self) -> State:
+        """In one word."""
+        if self.role is None:
+            return State.FOREIGN
+        if self.seen_seconds_ago is None or self.seen_seconds_ago > SILENT_SECONDS:
+            return State.SILENT
+        return State.ALIVE if self.stopping_at is None else State.STOPPING
+
+
+async def list_workers(connection: AsyncConnection[Any]) -> list[Worker]:
+    """The latest seen first, `WORKERS_MAX` at most."""
+    cursor = connection.cursor(row_factory=class_row(Worker))
+    await cursor.execute(_SQL["workers"], {"limit": WORKERS_MAX})
+    return await cursor.fetchall()
+
+
+async def rescues_last_hour(connection: AsyncConnection[Any]) -> int:
+    """Messages that were taken over because a lease had ended, counted as far as `RESCUES_MAX`."""
+    row = await (await connection.execute(_SQL["rescues"], {"count_max": RESCUES_MAX})).fetchone()
+    return 0 if row is None else row[0]

@@ -1,1 +1,0 @@
-"""Which processes work here, and when each last said that it lives."""

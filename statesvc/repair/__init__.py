@@ -1,0 +1,1 @@
+"""Mending what went wrong, and making data unreadable: dead letters, renormalizing, erasure, key rotation."""

@@ -1,0 +1,115 @@
+"""Re-wrapping, in batches: safe beside traffic, safe to stop, and to run again.
+
+The keys stay what they are; only what they are wrapped under changes. Each row changes only if it is as it was read, so an erasure or
+a rotation of secrets that comes between stands.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+from uuid import UUID
+
+import psycopg
+from psycopg import AsyncConnection
+
+from events.crypto.keyring import Keyring, shipment_context
+from events.crypto.sealing import MasterKeys
+from statesvc.database.arrays import Columns, byteas, encoded, uuids
+from statesvc.database.keyring_store import service_context
+from statesvc.database.queries import queries
+from statesvc.database.sql_errors import Failure, failure
+from statesvc.log.actions import record_action
+from statesvc.log.signing_keys import rewrap_seeds
+from statesvc.subscriptions.broker_login import open_login, seal_login
+from statesvc.subscriptions.signing_secret import open_secrets, seal_secrets
+
+_SQL = queries("statesvc.repair.key_rotation", "rotate_master_key")
+_BATCH: Final = 500
+_TRIES: Final = 20
+_PAUSE_SECONDS: Final = 0.25
+_FIRST: Final = UUID(int=0)
+_STREAMS: Final[Columns] = {"shipment_ids": uuids, "olds": byteas, "news": byteas}
+Connection = AsyncConnection[Any]
+Progress = Callable[[int, int], None]
+"""`(shipments looked at, about how many there are)`."""
+
+
+@dataclass(slots=True)
+class Rotated:
+    """What was wrapped again, `root_keys` by a KMS; what already was under the current key is not counted."""
+
+    service_keys: int = 0
+    log_keys: int = 0
+    subscriptions: int = 0
+    shipments: int = 0
+    root_keys: int = 0
+
+
+async def rotate(connection: Connection, keyring: Keyring, *, actor: str, progress: Progress, root_keys: int = 0) -> Rotated:
+    """`connection` as the owner, in autocommit; `root_keys`: how many a KMS wrapped anew just before.
+
+    Raises SealError where something is under a key that the master keys lack.
+    """
+    rotated = Rotated(root_keys=root_keys)
+    await _service_keys(connection, keyring.master, rotated)
+    rotated.log_keys = await rewrap_seeds(connection, keyring.master)
+    await _subscriptions(connection, keyring, rotated)
+    await _streams(connection, keyring.master, rotated, progress)
+    details = asdict(rotated)
+    async with connection.transaction():
+        await record_action(connection, actor=actor, verb="rotate_master_key", target="keys", details=details)
+    return rotated
+
+
+async def _service_keys(connection: Connection, master: MasterKeys, rotated: Rotated) -> None:
+    for name, old in await (await connection.execute(_SQL["service_keys"])).fetchall():
+        if not master.current.sealed(old):
+            new = master.wrap(master.unwrap(old, service_context(name)), service_context(name))
+            done = await connection.execute(_SQL["rewrap_service_key"], {"name": name, "old": old, "new": new})
+            rotated.service_keys += done.rowcount
+
+
+async def _subscriptions(connection: Connection, keyring: Keyring, rotated: Rotated) -> None:
+    current = keyring.master.current
+    for subscription_id, olds, old_login in await (await connection.execute(_SQL["subscriptions"])).fetchall():
+        if old_login is not None and not current.sealed(old_login):
+            new_login = seal_login(keyring, subscription_id, open_login(keyring, subscription_id, old_login))
+            await connection.execute(_SQL["reseal_login"], {"subscription_id": subscription_id, "old": old_login, "new": new_login})
+        if not all(current.sealed(old) for old in olds):
+            news = seal_secrets(keyring, subscription_id, open_secrets(keyring, subscription_id, olds))
+            done = await connection.execute(
+                _SQL["reseal_secrets"], {"subscription_id": subscription_id, "old": byteas(olds), "new": byteas(news)}
+            )
+            rotated.subscriptions += done.rowcount
+
+
+async def _streams(connection: Connection, master: MasterKeys, rotated: Rotated, progress: Progress) -> None:
+    (total,) = await (await connection.execute(_SQL["count_streams"])).fetchone() or (0,)
+    after, seen = _FIRST, 0
+    while True:
+        cursor = await connection.execute(_SQL["streams"], {"after": after, "limit": _BATCH}, binary=True)
+        found = await cursor.fetchall()
+        if not found:
+            return
+        rows = [
+            (shipment_id, old, master.wrap(master.unwrap(old, shipment_context(shipment_id)), shipment_context(shipment_id)))
+            for shipment_id, old in found
+            if not master.current.sealed(old)
+        ]
+        if rows:
+            rotated.shipments += await rewrap(connection, rows)
+        after, seen = found[-1][0], seen + len(found)
+        progress(seen, max(total, seen))
+
+
+async def rewrap(connection: Connection, rows: list[tuple[UUID, bytes, bytes]]) -> int:
+    """Beside appends, which lock these rows too: one of us may have to let the other go first."""
+    for attempt in range(1, _TRIES + 1):
+        try:
+            return (await connection.execute(_SQL["rewrap_streams"], encoded(rows, _STREAMS))).rowcount
+        except psycopg.Error as error:
+            if failure(error) is not Failure.TRANSIENT or attempt == _TRIES:
+                raise
+        await asyncio.sleep(_PAUSE_SECONDS)
+    return 0

@@ -1,0 +1,192 @@
+"""What a second reading of a message changes: corrections of the events that it caused, and events that the first reading missed. Pure.
+
+A correction re-reads at the old time: status, reason, a signer, an estimate. A difference that it cannot express (another time or
+place, a carrier's own correction) is reported and changes nothing.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from uuid import UUID
+
+from events.carriers.carrier import Carrier
+from events.event import NOT_PERSONAL, Event, Personal
+from events.identity import correction_id
+from events.log.proposal import Proposal
+from events.parsing.meanings import Meaning
+from events.vocabulary import Kind, Reason, Status
+from statesvc.repair.renormalize.effective_readings import Effect, Standing, event_of, is_known, raw_of
+
+CodeKey = tuple[str | None, str | None]
+"""(type, code) as the carrier prints them."""
+
+
+@dataclass(slots=True)
+class Report:
+    """What a run found. The counters are of events, `changes` by (status in effect, status now)."""
+
+    messages: int = 0
+    events: int = 0
+    unchanged: int = 0
+    corrected: int = 0
+    retracted: int = 0
+    added: int = 0
+    unreadable: int = 0
+    """Their message cannot be read, no mapping names their code, and their raw fields alone do not say what they mean."""
+    beyond: Counter[str] = field(default_factory=Counter)
+    """Differences by field that no correction can express."""
+    changes: Counter[tuple[str, str]] = field(default_factory=Counter)
+    codes: set[CodeKey] = field(default_factory=set)
+    """Codes that were unknown and are read now."""
+    codes_left: set[CodeKey] = field(default_factory=set)
+    """Codes that are as unknown as before."""
+    rejected: set[UUID] = field(default_factory=set)
+    """Messages that hold members which are no events."""
+    unopened: set[UUID] = field(default_factory=set)
+    """Messages that cannot be read again, whatever became of their events."""
+    transitions: int = 0
+
+    def add(self, other: "Report") -> None:
+        """Takes in what a part of the run found."""
+        for name in ("messages", "events", "unchanged", "corrected", "retracted", "added", "unreadable", "transitions"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.beyond += other.beyond
+        self.changes += other.changes
+        self.codes |= other.codes
+        self.codes_left |= other.codes_left
+        self.rejected |= other.rejected
+        self.unopened |= other.unopened
+
+
+def correction(standing: Standing, wanted: Effect, signed_by: str | None = None) -> Event:
+    """Our own event that puts `wanted` in the place of what is in effect."""
+    end_id = standing.end["event_id"] if standing.end is not None else None
+    root_id = standing.root["event_id"]
+    return replace(
+        event_of(standing.root),
+        event_id=correction_id(corrected=root_id, replaces=end_id or "", reading=wanted.text),
+        kind=Kind.CORRECTION,
+        status=Status(wanted.status) if wanted.status else None,
+        reason=Reason(wanted.reason) if wanted.reason else None,
+        by_category=wanted.by_category,
+        estimated_delivery=wanted.estimated_delivery,
+        corrects=root_id,
+        anchor=end_id,
+        personal=Personal(signed_by=signed_by) if signed_by is not None else NOT_PERSONAL,
+    )
+
+
+def plan_read(caused: Sequence[Standing], said: Iterable[Proposal], report: Report) -> list[Event]:
+    """Corrections of the events that a message caused, `said` being all that it says now."""
+    by_id: dict[str, Proposal] = {}
+    for proposal in said:
+        by_id.setdefault(proposal.event.event_id, proposal)
+    implied = {enrichment.event_id for proposal in by_id.values() for enrichment in proposal.enrichments}
+    found: list[Event] = []
+    for standing in caused:
+        report.events += 1
+        event_id = standing.root["event_id"]
+        if not is_known(standing.root):
+            report.beyond["vocabulary"] += 1
+        elif event_id in by_id:
+            _plan_event(standing, by_id[event_id], report, found)
+        elif event_id in implied:
+            report.unchanged += 1
+        else:
+            _plan_absent(standing, report, found)
+    return found
+
+
+def plan_unread(caused: Sequence[Standing], carrier: Carrier, mappings: Mapping[CodeKey, Meaning], report: Report) -> list[Event]:
+    """Corrections of events whose message cannot be read, from their raw fields alone: by a mapping, else as the carrier's code reads."""
+    found: list[Event] = []
+    for standing in caused:
+        report.events += 1
+        if not is_known(standing.root):
+            report.beyond["vocabulary"] += 1
+            continue
+        code, was_unmapped = _code(standing), standing.root["kind"] == Kind.UNMAPPED.value
+        meaning = _by_raw_fields(standing, carrier, mappings)
+        if meaning is None:
+            report.unreadable += 1
+            if was_unmapped and standing.end is None:
+                report.codes_left.add(code)
+        elif meaning.kind is Kind.CORRECTION:
+            report.beyond["kind"] += 1
+        else:
+            if meaning.kind is Kind.UNMAPPED:
+                report.codes_left.add(code)
+            elif was_unmapped:
+                report.codes.add(code)
+            wanted = replace(
+                standing.effect,
+                status=meaning.status.value if meaning.status else None,
+                reason=meaning.reason.value if meaning.reason else None,
+                by_category=meaning.by_category,
+            )
+            _settle(standing, wanted, None, report, found)
+    return found
+
+
+def _by_raw_fields(standing: Standing, carrier: Carrier, mappings: Mapping[CodeKey, Meaning]) -> Meaning | None:
+    """An event that a normalizer of another name read (one in another language, a submission) has raw fields of another shape."""
+    if standing.is_enrichment or standing.root["kind"] == Kind.CORRECTION.value:
+        return None
+    meaning = mappings.get(_code(standing))
+    if meaning is None and standing.root["normalizer"] == carrier.carrier_id:
+        return carrier.reread(raw_of(standing.root))
+    return meaning
+
+
+def _plan_event(standing: Standing, proposal: Proposal, report: Report, found: list[Event]) -> None:
+    event, root = proposal.event, standing.root
+    if Kind.CORRECTION in {event.kind, Kind(root["kind"])}:
+        same = (event.kind.value, event.status, event.corrects) == (root["kind"], root.get("status"), root.get("corrects"))
+        report.unchanged += same
+        report.beyond["kind"] += not same
+        return
+    report.beyond["occurred_at"] += event.occurred_at.isoformat() != root["occurred_at"]
+    if event.kind is Kind.UNMAPPED:
+        report.codes_left.add(_code(standing))
+    elif root["kind"] == Kind.UNMAPPED.value:
+        report.codes.add(_code(standing))
+    effect = standing.effect
+    digest = proposal.signer_digest.hex() if proposal.signer_digest else None
+    wanted = Effect(
+        status=event.status.value if event.status else None,
+        reason=event.reason.value if event.reason else None,
+        by_category=event.by_category,
+        estimated_delivery=event.estimated_delivery or effect.estimated_delivery,
+        signer_digest=digest or effect.signer_digest,
+    )
+    _settle(standing, wanted, event.personal.signed_by, report, found)
+
+
+def _plan_absent(standing: Standing, report: Report, found: list[Event]) -> None:
+    """The message does not say it: take it back, if it has any effect."""
+    effect = standing.effect
+    if standing.root["kind"] == Kind.CORRECTION.value:
+        report.beyond["kind"] += 1
+    elif effect.status is None and (not standing.is_enrichment or standing.end is not None):
+        report.unchanged += 1
+    else:
+        report.retracted += 1
+        report.changes[effect.status or "none", "none"] += 1
+        found.append(correction(standing, Effect()))
+
+
+def _settle(standing: Standing, wanted: Effect, signed_by: str | None, report: Report, found: list[Event]) -> None:
+    effect = standing.effect
+    if wanted == effect:
+        report.unchanged += 1
+        return
+    report.corrected += 1
+    report.changes[effect.status or "none", wanted.status or "none"] += 1
+    if standing.root["kind"] == Kind.UNMAPPED.value:
+        report.codes.add(_code(standing))
+    found.append(correction(standing, wanted, signed_by if wanted.signer_digest != effect.signer_digest else None))
+
+
+def _code(standing: Standing) -> CodeKey:
+    raw = standing.root["raw"]
+    return raw.get("type"), raw.get("code")

@@ -1,0 +1,291 @@
+"""Reads a carrier's messages again and appends what comes out differently, in batches: safe to stop, and to run again.
+
+What a batch changes commits as one append, under the locks of its shipments; a reading that equals the one in effect appends nothing.
+So a second run finds nothing, and one that was cut short is finished by the next.
+"""
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, Final
+from uuid import UUID
+
+import orjson
+from psycopg import AsyncConnection
+
+from events.carriers.carrier import Carrier
+from events.crypto.keyring import Keyring, body_context
+from events.crypto.sealing import SealingKey
+from events.entry import Source
+from events.event import Event
+from events.log.proposal import Key, Known, Proposal
+from statesvc.append.failures import Fault, again_seconds, classify
+from statesvc.append.proposals import propose
+from statesvc.append.transaction import apply
+from statesvc.bodies.find_bodies import find_bodies
+from statesvc.database.queries import queries
+from statesvc.inbox.claim import Burial
+from statesvc.inbox.read_message import Read
+from statesvc.inbox.rollouts.code_mapping import Mappings
+from statesvc.log.actions import record_action
+from statesvc.log.archive.log_archive import LogArchive
+from statesvc.log.event_store import known_keys, look_at_streams
+from statesvc.repair.renormalize.correction_plan import CodeKey, Report, plan_read, plan_unread
+from statesvc.repair.renormalize.effective_readings import Document, Standing, standings
+from statesvc.repair.renormalize.late_code import FIRST, UnknownCode, came_late, clock, outlast_writers, transaction_id
+from statesvc.repair.renormalize.stored_message import Stored, read_again
+
+_SQL = queries("statesvc.repair.renormalize", "renormalize")
+
+BATCH: Final = 50
+_TRIES: Final = 6
+Connection = AsyncConnection[Any]
+Progress = Callable[[int, int], Awaitable[None]]
+"""`(done, all)`, in messages."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What to read again. `read_by`: only what this version of the carrier's code read."""
+
+    carrier: Carrier
+    keyring: Keyring
+    writer: str
+    actor: str
+    since: datetime | None = None
+    read_by: str | None = None
+    dry_run: bool = False
+    messages_per_second: float | None = None
+    why: str = ""
+    archive: Path | None = None
+    """Folder of the bodies that are hot no longer, and of archived months of the log."""
+
+    @property
+    def scope(self) -> dict[str, Any]:
+        """For the statements."""
+        name = self.carrier.carrier_id
+        return {"carrier_id": name, "since": self.since, "read_by": f"{name}@{self.read_by}" if self.read_by else None}
+
+
+async def renormalize(connection: Connection, task: Task, progress: Progress) -> Report:
+    """Runs to the end; `connection` in autocommit."""
+    (total,) = await (await connection.execute(_SQL["count_messages"], task.scope)).fetchone() or (0,)
+    mappings = Mappings()
+    await mappings.refresh(connection)
+    report = Report()
+    began_at = await clock(connection)
+    after, done, began = FIRST, 0, time.monotonic()
+    while True:
+        cursor = await connection.execute(_SQL["next_messages"], {**task.scope, "after": after, "limit": BATCH}, binary=True)
+        batch = [Stored(*row) for row in await cursor.fetchall()]
+        if not batch:
+            break
+        report.add(await _batch(connection, task, batch, mappings))
+        after, done = batch[-1].message_id, done + len(batch)
+        await progress(done, max(total, done))
+        if task.messages_per_second is not None:
+            await asyncio.sleep(max(0.0, began + done / task.messages_per_second - time.monotonic()))
+    if not task.dry_run:
+        await _conclude(connection, task, report, mappings, began_at=began_at)
+    return report
+
+
+async def reread(connection: Connection, task: Task, message_ids: Sequence[UUID], mappings: Mappings) -> Report:
+    """Reads these messages again, a batch of them, and appends what comes out differently; concludes nothing.
+
+    What the carrier of another message said (as `POST /v1/events` may) is read by the raw fields of its events.
+    """
+    parameters = {"message_ids": list(message_ids), "carrier_id": task.carrier.carrier_id}
+    cursor = await connection.execute(_SQL["these_messages"], parameters, binary=True)
+    stored = [Stored(*row) for row in await cursor.fetchall()]
+    report = await _batch(connection, task, stored, mappings)
+    report.unopened |= set(message_ids) - {each.message_id for each in stored}
+    return report
+
+
+async def _batch(connection: Connection, task: Task, batch: Sequence[Stored], mappings: Mappings) -> Report:
+    for attempt in range(_TRIES):
+        try:
+            return await _try_batch(connection, task, batch, mappings)
+        except Exception as error:
+            if classify(error) is Fault.PERMANENT or connection.closed or attempt == _TRIES - 1:
+                raise
+            await asyncio.sleep(again_seconds(attempt))
+    raise AssertionError("the last try returns or raises")
+
+
+async def _try_batch(connection: Connection, task: Task, batch: Sequence[Stored], mappings: Mappings) -> Report:
+    report = Report(messages=len(batch))
+    named = {shipment_id for stored in batch for shipment_id in stored.shipments}
+    streams = await look_at_streams(connection, task.keyring, named)
+    keys = {shipment_id: stream.key for shipment_id, stream in (await streams.rows()).items()}
+    bodies = await find_bodies(connection, task.archive, [(stored.message_id, stored.received_at) for stored in batch])
+    readings = [
+        read_again(stored, bodies.get(stored.message_id), keys, carrier=task.carrier, keyring=task.keyring, mappings=mappings)
+        for stored in batch
+    ]
+    said = [propose([read], task.keyring) if isinstance(read, Read) else [] for read in readings]
+    shipments = named | {proposal.shipment_id for proposals in said for proposal in proposals}
+    await LogArchive(task.archive).bring_back(connection, shipments)
+    async with connection.transaction():
+        if not task.dry_run:
+            await connection.execute(_SQL["lock_shipments"], {"shipment_ids": sorted(shipments)})
+        caused = await _caused(connection, shipments, {stored.message_id for stored in batch})
+        asked = await known_keys(connection, (proposal.key for proposals in said for proposal in proposals))
+        again = [_Again(*each) for each in zip(batch, readings, said, strict=True)]
+        reads = _plan(task, again, _Logged(caused, await asked.rows(), mappings), report)
+        if reads and not task.dry_run:
+            applied = await apply(connection, task.keyring, reads, worker=task.writer)
+            report.transitions += sum(change.is_transition for change in applied.changes)
+            for each in again:
+                await _name_shipments(connection, task.keyring, each)
+    return report
+
+
+@dataclass(frozen=True, slots=True)
+class _Logged:
+    caused: Mapping[UUID, Sequence[Standing]]
+    known: Mapping[Key, Known]
+    mappings: Mappings
+
+
+@dataclass(frozen=True, slots=True)
+class _Again:
+    stored: Stored
+    read: Read | Burial | None
+    proposals: list[Proposal]
+
+
+def _plan(task: Task, again: Sequence[_Again], logged: _Logged, report: Report) -> list[Read]:
+    """What to apply, the newest message first: its correction moves the status to where it ends, and those of older ones do not."""
+    carrier_id = task.carrier.carrier_id
+    by_code: dict[CodeKey, Any] = {
+        (raw_type, raw_code): meaning for (named, raw_type, raw_code), meaning in logged.mappings.table.items() if named == carrier_id
+    }
+    reads = []
+    added: set[str] = set()
+    for each in sorted(again, key=attrgetter("stored.received_at"), reverse=True):
+        caused = logged.caused.get(each.stored.message_id, [])
+        if isinstance(each.read, Read):
+            if each.read.rejections:
+                report.rejected.add(each.stored.message_id)
+            missing = _missing(each.proposals, logged.known, added)
+            report.added += len(missing)
+            events = [*missing, *plan_read(caused, each.proposals, report)]
+            if events:
+                reads.append(replace(each.read, events=tuple(events), rejections=()))
+            continue
+        report.unopened.add(each.stored.message_id)
+        if events := plan_unread(caused, task.carrier, by_code, report):
+            reads.append(_unread(task, each.stored, caused[0].root, events, logged.mappings))
+    return reads
+
+
+async def _name_shipments(connection: Connection, keyring: Keyring, again: _Again) -> None:
+    """Where the message names a shipment that its first reading did not: erasing it must make the body unreadable too."""
+    stored, read = again.stored, again.read
+    shipments = sorted({*stored.shipments, *(proposal.shipment_id for proposal in again.proposals)})
+    if not isinstance(read, Read) or shipments == stored.shipments:
+        return
+    looked = await look_at_streams(connection, keyring, shipments)
+    streams = await looked.rows()
+    sealed: bytes | None = read.body_key.key
+    named = [shipment_id for shipment_id in shipments if shipment_id in streams]
+    for shipment_id in named:
+        key = streams[shipment_id].key
+        if key is None or sealed is None:
+            sealed = None
+            break
+        sealed = key.seal(sealed, body_context(stored.message_id))
+    await connection.execute(
+        _SQL["name_shipments"],
+        {"message_id": stored.message_id, "received_at": stored.received_at, "shipments": named, "sealed_key": sealed},
+    )
+
+
+def _missing(proposals: Sequence[Proposal], known: Mapping[Key, Known], added: set[str]) -> list[Event]:
+    """What the first reading did not say at all."""
+    found = []
+    for proposal in proposals:
+        if proposal.key not in known and proposal.event.event_id not in added:
+            added.add(proposal.event.event_id)
+            found.append(proposal.event)
+    return found
+
+
+def _unread(task: Task, stored: Stored, root: Document, events: Sequence[Event], mappings: Mappings) -> Read:
+    """Corrections from raw fields: the source is the message all the same, by the commitment to its body."""
+    source = Source(
+        message_id=stored.message_id,
+        body_commitment=bytes.fromhex(root["body_commitment"]),
+        received_at=stored.received_at,
+        normalizer=task.carrier.carrier_id,
+        normalizer_version=mappings.version(task.carrier.stable),
+    )
+    return Read(
+        source=source,
+        carrier_id=task.carrier.carrier_id,
+        events=tuple(events),
+        rejections=(),
+        body_key=SealingKey.fresh(),
+        sealed_key=b"",
+    )
+
+
+async def _caused(connection: Connection, shipments: set[UUID], messages: set[UUID]) -> dict[UUID, list[Standing]]:
+    """The events of each message, with what is in effect for them."""
+    cursor = await connection.execute(_SQL["histories"], {"shipment_ids": sorted(shipments)}, binary=True)
+    histories: dict[UUID, list[Document]] = defaultdict(list)
+    for shipment_id, canonical in await cursor.fetchall():
+        histories[shipment_id].append(orjson.loads(canonical))
+    found: dict[UUID, list[Standing]] = defaultdict(list)
+    for history in histories.values():
+        for standing in standings(history):
+            message_id = UUID(standing.root["message_id"])
+            if message_id in messages:
+                found[message_id].append(standing)
+    return found
+
+
+async def _conclude(connection: Connection, task: Task, report: Report, mappings: Mappings, *, began_at: datetime) -> None:
+    """Says in the log what was done, settles the codes that are known now, and reads what workers appended that did not know them yet."""
+    details: dict[str, Any] = {
+        "why": task.why,
+        "version": task.carrier.stable,
+        "messages": report.messages,
+        "corrected": report.corrected,
+        "retracted": report.retracted,
+        "added": report.added,
+        "unreadable": report.unreadable,
+    }
+    if task.since is not None:
+        details["since"] = task.since.isoformat()
+    if task.read_by is not None:
+        details["read_by"] = task.read_by
+    learned = sorted(report.codes - report.codes_left, key=str) if task.since is None and task.read_by is None else []
+    async with connection.transaction():
+        if learned:
+            await connection.execute(
+                _SQL["resolve_codes"],
+                {
+                    "carrier_id": task.carrier.carrier_id,
+                    "raw_types": [raw_type for raw_type, _ in learned],
+                    "raw_codes": [raw_code for _, raw_code in learned],
+                    "actor": task.actor,
+                    "why": "read again",
+                },
+            )
+        await record_action(connection, actor=task.actor, verb="renormalize", target=f"carrier {task.carrier.carrier_id}", details=details)
+        resolved_by = await transaction_id(connection)
+    if not learned:
+        return
+    await outlast_writers(connection, resolved_by)
+    for raw_type, raw_code in learned:
+        code = UnknownCode(task.carrier.carrier_id, raw_type, raw_code)
+        async for late in came_late(connection, code, since=began_at, at_once=BATCH):
+            report.add(await reread(connection, task, late, mappings))

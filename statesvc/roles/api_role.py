@@ -1,0 +1,109 @@
+"""The role `api`: takes webhooks and answers every call."""
+
+from contextlib import AsyncExitStack
+
+from events.carriers import CARRIERS
+from statesvc import __version__
+from statesvc.api.console.routes import routes as console_routes
+from statesvc.api.routes import routes as api_routes
+from statesvc.api.stream.routes import routes as stream_routes
+from statesvc.api.stream.streams import Streams, bounds_of
+from statesvc.api.submission.routes import routes as submission_routes
+from statesvc.api.subscriptions.routes import routes as subscription_routes
+from statesvc.database.wakeups.channels import SEALED
+from statesvc.database.wakeups.listener import Listener
+from statesvc.delivery.targets import Targets
+from statesvc.http.api_keys import Keys
+from statesvc.http.app import documentation_routes
+from statesvc.http.health import health_routes
+from statesvc.inbox.depth_metrics import Depths
+from statesvc.ingress.build import build_ingress
+from statesvc.log.archive.folder import archive_folder
+from statesvc.log.archive.log_archive import LogArchive
+from statesvc.roles.connection_limits import api_limits, ingress_limits
+from statesvc.roles.http_server import as_part, serve
+from statesvc.roles.lifetime import Farewell, Part, live
+from statesvc.roles.runtime import Launch, UnusableSettingError, foundation, pool_of
+from statesvc.telemetry import names
+
+
+async def run(launch: Launch) -> int:
+    """Runs until told to stop; returns the exit code."""
+    settings = launch.settings
+    grace_seconds = settings.http.grace_seconds
+    bootstrap = settings.keys.bootstrap_key
+    allowed = settings.notifier.subscriber_allow
+    async with foundation(launch, api_limits(settings)) as base, AsyncExitStack() as stack:
+        ingress_pool = await stack.enter_async_context(pool_of(launch, base.dsns, name="statesvc ingress", limits=ingress_limits(settings)))
+        base.telemetry.observe_pools({"api": base.pool, "ingress": ingress_pool})
+        targets = await stack.enter_async_context(Targets(allowed=allowed, source=settings.notifier.event_source))
+        try:
+            keys = Keys(base.pool, bootstrap_key=bootstrap.get_secret_value() if bootstrap else None)
+        except ValueError as error:
+            raise UnusableSettingError(str(error)) from error
+        ingress = build_ingress(
+            settings,
+            carriers=CARRIERS.values(),
+            pool=ingress_pool,
+            keyring=base.keyring,
+            keys=keys,
+            waker=base.waker,
+            telemetry=base.telemetry,
+            local_data=settings.database.data_dir if settings.database.database_url is None else None,
+        )
+        await ingress.group_commit.start()
+
+        async def stop_storing() -> None:
+            await ingress.group_commit.stop(grace_seconds=0 if base.signals.aborting.is_set() else grace_seconds)
+
+        stack.push_async_callback(stop_storing)
+        listener = Listener(base.dsns.listen, [SEALED])
+        await listener.start()
+        stack.push_async_callback(listener.stop)
+        base.telemetry.observe(names.LISTENER_UP, lambda: [(float(listener.is_up), {})])
+        log_archive = LogArchive(archive_folder(settings))
+        streams = Streams(
+            base.pool,
+            archive=log_archive,
+            keys=keys,
+            listener=listener,
+            woken=listener.event(SEALED),
+            telemetry=base.telemetry,
+            bounds=bounds_of(settings.stream),
+            hindrance=lambda: ingress.memory.is_strained,
+        )
+
+        def drain() -> None:
+            # streams end now, not when the server stops: their clients come back elsewhere
+            base.readiness.drain()
+            streams.stop()
+
+        calls = [
+            *ingress.routes,
+            *submission_routes(pool=base.pool, keyring=base.keyring, waker=base.waker, writer=launch.worker_id, archive=log_archive),
+            *api_routes(
+                pool=base.pool,
+                keyring=base.keyring,
+                waker=base.waker,
+                archive=archive_folder(settings),
+                backup_days=settings.keys.backup_days,
+            ),
+            *stream_routes(streams),
+            *subscription_routes(
+                pool=base.pool, keyring=base.keyring, waker=base.waker, targets=targets, allowed=allowed, archive=log_archive
+            ),
+        ]
+        depths = Depths(base.pool)
+        depths.report_to(base.telemetry)
+        calls += health_routes(base.readiness, base.telemetry.exposition, sample=depths.sample)
+        calls += console_routes()
+        documentation = documentation_routes(calls, version=__version__)
+        server = await serve(launch, base, keys=keys, routes=[*calls, *documentation])
+        stack.push_async_callback(server.stop)
+        return await live(
+            [as_part(server), Part(name="streams", run=streams.run, stop=streams.stop)],
+            helpers=[task for task in (base.waker.task, listener.task, *ingress.group_commit.tasks) if task is not None],
+            signals=base.signals,
+            drain=drain,
+            farewell=Farewell(grace_seconds=grace_seconds, drain_seconds=settings.http.drain_seconds),
+        )

@@ -1,0 +1,55 @@
+"""The HTTP server of a role: of `api` it is the work itself, of the others only the health calls."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+import structlog
+from aiohttp import hdrs, web
+
+from statesvc.api.personal_reads import was_recorded
+from statesvc.database.wakeups.channels import LOG
+from statesvc.http.api_keys import Keys
+from statesvc.http.app import Server, build_app
+from statesvc.http.health import health_routes
+from statesvc.http.operation import Route
+from statesvc.roles.lifetime import Part
+from statesvc.roles.runtime import Foundation, Launch
+
+_READING: Final = frozenset({hdrs.METH_GET, hdrs.METH_HEAD})
+
+log = structlog.get_logger()
+
+
+async def serve(launch: Launch, base: Foundation, *, keys: Keys, routes: Sequence[Route] | None = None) -> Server:
+    """Listens, with livez, readyz and metrics alone unless there are `routes`."""
+    calls = health_routes(base.readiness, base.telemetry.exposition) if routes is None else routes
+    app = build_app(calls, keys=keys)
+
+    async def say_farewell(_request: web.Request, response: web.StreamResponse) -> None:
+        # a client that keeps its connection would lose the request that it sends while this process closes it
+        if base.readiness.is_draining:
+            response.headers[hdrs.CONNECTION] = "close"
+            response.force_close()
+
+    async def tell_sealer(request: web.Request, _response: web.StreamResponse) -> None:
+        # what was done by a call may stand in the log, who read what too; what a webhook says stands there once a worker has read it
+        if was_recorded(request) or (request.method not in _READING and not request.path.startswith("/v1/webhooks/")):
+            base.waker.wake(LOG)
+
+    app.on_response_prepare.extend((say_farewell, tell_sealer))
+    server = Server(app, host=launch.host, port=launch.port, grace_seconds=launch.settings.http.grace_seconds)
+    port = await server.start()
+    log.info("listening", role=launch.role, host=launch.host, port=port)
+    return server
+
+
+def as_part(server: Server) -> Part:
+    """A listening server as a part: when told to stop it lets the running requests end."""
+    stopping = asyncio.Event()
+
+    async def run() -> None:
+        await stopping.wait()
+        await server.stop()
+
+    return Part(name="http", run=run, stop=stopping.set)

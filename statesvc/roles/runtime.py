@@ -1,0 +1,156 @@
+"""What every role stands on: telemetry, the database, the keyring, wake-ups, readiness. Taken down in the reverse order."""
+
+import asyncio
+import os
+import secrets
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+import psycopg
+import structlog
+
+from events.crypto.keyring import Keyring
+from statesvc import __version__
+from statesvc.background.waiting import set_within
+from statesvc.database.dsns import Dsns
+from statesvc.database.keyring_store import load_keyring
+from statesvc.database.kms.kms import KmsError
+from statesvc.database.pool import Pool, PoolLimits, make_pool
+from statesvc.database.wakeups.waker import Waker
+from statesvc.http.health import Readiness, shipped_migrations
+from statesvc.operations.heartbeat import Heartbeat, Incarnation
+from statesvc.roles.find_database import find_database
+from statesvc.roles.master_key import KeySources, key_sources, open_sources
+from statesvc.roles.signals import StopSignals
+from statesvc.settings.service_settings import Settings
+from statesvc.telemetry.metrics import Telemetry
+from statesvc.telemetry.tracing import build_provider
+
+Role = Literal["api", "worker", "notifier", "sealer"]
+
+AGAIN_SECONDS: Final = 1.0
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """Which role to run, and where it listens. `port` 0: a free one."""
+
+    role: Role
+    host: str
+    port: int
+    settings: Settings
+    start: str = field(default_factory=lambda: secrets.token_hex(4))
+    """Tells this start from any other: hosts and process numbers come again (every container is process 1)."""
+
+    @property
+    def worker_id(self) -> str:
+        """Names this process in leases, batches and transitions."""
+        return f"{socket.gethostname()}-{self.role}-{os.getpid()}-{self.start}"
+
+    @property
+    def incarnation(self) -> Incarnation:
+        """How this start shows in the list of workers."""
+        return Incarnation(worker_id=self.worker_id, role=self.role, host=socket.gethostname(), pid=os.getpid(), version=__version__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Foundation:
+    """Everything open and running; `keyring` proves that the database answered once."""
+
+    signals: StopSignals
+    telemetry: Telemetry
+    dsns: Dsns
+    pool: Pool
+    keyring: Keyring
+    waker: Waker
+    readiness: Readiness
+
+
+class UnusableSettingError(RuntimeError):
+    """A setting that is well-formed, but that the role cannot work with; the message names it."""
+
+
+class StoppedEarlyError(Exception):
+    """Told to stop before the database answered: nothing was begun."""
+
+
+@asynccontextmanager
+async def foundation(launch: Launch, limits: PoolLimits) -> AsyncIterator[Foundation]:
+    """Builds it for the time of the block."""
+    signals = StopSignals()
+    signals.listen()
+    settings = launch.settings
+    sources = key_sources(settings)
+    dsns = find_database(settings.database)
+    tracing = build_provider(role=launch.role, endpoint=settings.telemetry.otlp_endpoint, sample_ratio=settings.telemetry.trace_ratio)
+    tracer = tracing.get_tracer("statesvc") if tracing is not None else None
+    telemetry = Telemetry(role=launch.role, instance=launch.worker_id, tracer=tracer)
+    try:
+        async with pool_of(launch, dsns, name=f"statesvc {launch.role}", limits=limits) as pool:
+            keyring = await _keyring(pool, sources, signals)
+            waker = Waker(dsns.listen)
+            await waker.start()
+            heartbeat = Heartbeat(pool, launch.incarnation, stopping=signals.stopping)
+            await heartbeat.start()
+            try:
+                yield Foundation(
+                    signals=signals,
+                    telemetry=telemetry,
+                    dsns=dsns,
+                    pool=pool,
+                    keyring=keyring,
+                    waker=waker,
+                    readiness=Readiness(pool, migrations=shipped_migrations()),
+                )
+            finally:
+                await heartbeat.stop()
+                await waker.stop()
+    finally:
+        telemetry.close()
+        if tracing is not None:
+            await asyncio.to_thread(tracing.shutdown)
+
+
+def unopened_pool(launch: Launch, dsns: Dsns, *, name: str, limits: PoolLimits) -> Pool:
+    """A pool that its owner opens and closes."""
+    return make_pool(
+        dsns.service,
+        name=name,
+        limits=limits,
+        prepared_statements=launch.settings.database.prepared_statements,
+        direct=not dsns.is_pooled,
+    )
+
+
+@asynccontextmanager
+async def pool_of(launch: Launch, dsns: Dsns, *, name: str, limits: PoolLimits) -> AsyncIterator[Pool]:
+    """An open pool."""
+    pool = unopened_pool(launch, dsns, name=name, limits=limits)
+    await pool.open()
+    try:
+        yield pool
+    finally:
+        await pool.close()
+
+
+async def _keyring(pool: Pool, sources: KeySources, signals: StopSignals) -> Keyring:
+    """Waits for the database, its schema and the KMS as long as it takes. Raises KmsError where waiting does not help."""
+    while not signals.stopping.is_set():
+        try:
+            async with pool.connection() as connection:
+                return await load_keyring(connection, await open_sources(sources, connection, make=True))
+        except psycopg.errors.UndefinedTable:
+            log.warning("schema_missing", why="run statesvc migrate", delay_seconds=AGAIN_SECONDS)
+        except KmsError as error:
+            if not error.transient:
+                raise
+            log.warning("kms_unavailable", why=str(error), delay_seconds=AGAIN_SECONDS)
+        except psycopg.OperationalError as error:
+            log.warning("database_unavailable", exc_info=error, delay_seconds=AGAIN_SECONDS)
+        await set_within(signals.stopping, AGAIN_SECONDS)
+    raise StoppedEarlyError

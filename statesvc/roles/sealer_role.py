@@ -1,0 +1,89 @@
+"""The role `sealer`: seals and signs the log. Of several one leads, the others stand by."""
+
+from contextlib import AsyncExitStack
+
+from statesvc.database.wakeups.channels import LOG
+from statesvc.database.wakeups.listener import Listener
+from statesvc.http.api_keys import Keys
+from statesvc.log.timestamp import StampError, Trust
+from statesvc.roles.connection_limits import sealer_limits
+from statesvc.roles.http_server import serve
+from statesvc.roles.lifetime import Farewell, Part, live
+from statesvc.roles.runtime import Launch, UnusableSettingError, foundation
+from statesvc.sealer.checkpoint_store import Shelf, ShelfError, shelf_at
+from statesvc.sealer.leadership import Publication
+from statesvc.sealer.publisher import Publisher
+from statesvc.sealer.sealer_loop import Pace, Sealer
+from statesvc.sealer.timestamper import Authority, Stamper
+from statesvc.settings.service_settings import CheckpointSettings
+from statesvc.telemetry import names
+
+
+async def run(launch: Launch) -> int:
+    """Runs until told to stop; returns the exit code."""
+    settings = launch.settings
+    shelf = _shelf(settings.checkpoint)
+    async with foundation(launch, sealer_limits(settings)) as base, AsyncExitStack() as stack:
+        base.telemetry.observe_pools({"sealer": base.pool})
+        listener = Listener(base.dsns.listen, [LOG])
+        await listener.start()
+        stack.push_async_callback(listener.stop)
+        sealer = Sealer(
+            base.dsns.listen,
+            base.keyring.master,
+            Publication(file=settings.checkpoint_file, origin=settings.sealer.origin, shelf=shelf),
+            listener=listener,
+            waker=base.waker,
+            telemetry=base.telemetry,
+            pace=Pace(interval_seconds=settings.sealer.interval_seconds, sweep_seconds=settings.sealer.sweep_seconds),
+        )
+        base.readiness.watch(lambda: sealer.refusal)
+        base.telemetry.observe(names.LISTENER_UP, lambda: [(float(listener.is_up), {})])
+        base.telemetry.observe(names.SEALER_LEADS, lambda: [(float(sealer.leads), {})])
+        base.telemetry.observe(names.SEALER_REFUSES, lambda: [(float(sealer.refusal is not None), {})])
+        server = await serve(launch, base, keys=Keys(base.pool))
+        stack.push_async_callback(server.stop)
+        parts = [Part(name="sealer", run=sealer.run, stop=sealer.stop)]
+        authority = _authority(settings.checkpoint)
+        if authority is not None:
+            stamper = Stamper(base.pool, authority, leads=lambda: sealer.leads, sealed=sealer.watch(), telemetry=base.telemetry)
+            parts.append(Part(name="stamper", run=stamper.run, stop=stamper.stop))
+        if shelf is not None:
+            publisher = Publisher(
+                base.pool,
+                shelf,
+                interval_seconds=settings.checkpoint.publish_seconds,
+                leads=lambda: sealer.leads,
+                sealed=sealer.watch(),
+                telemetry=base.telemetry,
+            )
+            base.readiness.watch(lambda: publisher.refusal)
+            parts.append(Part(name="publisher", run=publisher.run, stop=publisher.stop))
+        return await live(
+            parts,
+            helpers=[task for task in (base.waker.task, listener.task) if task is not None],
+            signals=base.signals,
+            drain=base.readiness.drain,
+            farewell=Farewell(grace_seconds=settings.http.grace_seconds),
+        )
+
+
+def _shelf(settings: CheckpointSettings) -> Shelf | None:
+    """Raises UnusableSettingError."""
+    try:
+        return None if settings.publish is None else shelf_at(settings.publish)
+    except ShelfError as error:
+        raise UnusableSettingError(f"STATESVC_CHECKPOINT_PUBLISH: {error}") from error
+
+
+def _authority(settings: CheckpointSettings) -> Authority | None:
+    """Raises UnusableSettingError for a certificate that cannot be used."""
+    if settings.stamp_url is None or settings.stamp_cert is None:
+        return None
+    try:
+        trust = Trust.parse(settings.stamp_cert.read_bytes())
+    except OSError as error:
+        raise UnusableSettingError(f"STATESVC_CHECKPOINT_STAMP_CERT: {settings.stamp_cert} cannot be read: {error.strerror}") from error
+    except StampError as error:
+        raise UnusableSettingError(f"STATESVC_CHECKPOINT_STAMP_CERT: {error}") from error
+    return Authority(url=settings.stamp_url, trust=trust, interval_seconds=settings.stamp_seconds)

@@ -1,0 +1,75 @@
+"""The role `worker`: turns messages into events, state and notifications, and keeps the tables in order."""
+
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from functools import partial
+
+from events.carriers import CARRIERS
+from statesvc.bodies.body_archiver import Archiver
+from statesvc.database.wakeups.channels import INBOX
+from statesvc.database.wakeups.listener import Listener
+from statesvc.http.api_keys import Keys
+from statesvc.log.archive.folder import archive_folder
+from statesvc.log.archive.log_archive import LogArchive
+from statesvc.log.archive.log_archiver import LogArchiver
+from statesvc.operations.maintenance import Upkeep
+from statesvc.roles.connection_limits import worker_limits
+from statesvc.roles.http_server import serve
+from statesvc.roles.lifetime import Farewell, Part, live
+from statesvc.roles.runtime import Launch, foundation, unopened_pool
+from statesvc.telemetry import names
+from statesvc.worker.batch import Workshop
+from statesvc.worker.lookout import Lookout
+from statesvc.worker.worker_loop import Pace, Worker
+
+
+async def run(launch: Launch) -> int:
+    """Runs until told to stop; returns the exit code."""
+    settings = launch.settings
+    limits = worker_limits(settings)
+    async with foundation(launch, limits) as base, AsyncExitStack() as stack:
+        base.telemetry.observe_pools({"worker": base.pool})
+        listener = Listener(base.dsns.listen, [INBOX])
+        await listener.start()
+        stack.push_async_callback(listener.stop)
+        base.telemetry.observe(names.LISTENER_UP, lambda: [(float(listener.is_up), {})])
+        folder = archive_folder(settings)
+        workshop = Workshop(
+            pool=base.pool,
+            keyring=base.keyring,
+            carriers=CARRIERS,
+            telemetry=base.telemetry,
+            worker=launch.worker_id,
+            archive=LogArchive(folder),
+        )
+        pace = Pace(
+            batch_min=settings.worker.batch_min,
+            batch_max=settings.worker.batch_max,
+            bytes_max=settings.worker.claim_bytes_max,
+            lease_seconds=settings.worker.lease_seconds,
+            sweep_seconds=settings.worker.sweep_seconds,
+            # the rest of the grace is for giving leases back
+            grace_seconds=settings.http.grace_seconds * 0.8,
+        )
+        lookout = Lookout(
+            base.dsns.listen,
+            partial(unopened_pool, launch, base.dsns, name="statesvc worker look-out", limits=replace(limits, connections_max=1)),
+        )
+        worker = Worker(workshop, listener=listener, woken=listener.event(INBOX), waker=base.waker, pace=pace, lookout=lookout)
+        upkeep = Upkeep(base.pool)
+        server = await serve(launch, base, keys=Keys(base.pool))
+        stack.push_async_callback(server.stop)
+        parts = [Part(name="worker", run=worker.run, stop=worker.stop), Part(name="upkeep", run=upkeep.run, stop=upkeep.stop)]
+        if folder is not None:
+            archiver = Archiver(base.dsns.listen, folder=folder, keyring=base.keyring, settings=settings.archive, telemetry=base.telemetry)
+            parts.append(Part(name="archiver", run=archiver.run, stop=archiver.stop))
+            if settings.archive.log_hot_months is not None:
+                months = LogArchiver(base.dsns.listen, hot_months=settings.archive.log_hot_months, telemetry=base.telemetry)
+                parts.append(Part(name="log archiver", run=months.run, stop=months.stop))
+        return await live(
+            parts,
+            helpers=[task for task in (base.waker.task, listener.task) if task is not None],
+            signals=base.signals,
+            drain=base.readiness.drain,
+            farewell=Farewell(grace_seconds=settings.http.grace_seconds),
+        )

@@ -1,0 +1,168 @@
+"""Where checkpoints are kept outside the database: each under its size, never overwritten, and the newest as `latest`."""
+
+import asyncio
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, Protocol
+from urllib.parse import parse_qs, urlsplit
+
+from events.checkpoint import NoteError, read_checkpoint
+from statesvc.sealer.published_head import read_published, write_published
+
+LATEST: Final = "latest"
+_SCHEME: Final = "s3"
+_OBJECT_TRIES: Final = 2
+
+
+class ShelfError(RuntimeError):
+    """The place cannot be read or written now; the message says why."""
+
+
+class ContradictedError(RuntimeError):
+    """Another checkpoint of this size is there already: two histories were signed, or the place is somebody else's."""
+
+
+class Shelf(Protocol):
+    """A place for checkpoints. `name` is how people are told of it, without credentials."""
+
+    @property
+    def name(self) -> str:
+        """Where it is."""
+
+    async def latest(self) -> str | None:
+        """The newest note there; None while there is none. Raises ShelfError."""
+
+    async def keep(self, size: int, note: str) -> None:
+        """Keeps a note for ever, and as the newest. Raises ShelfError and ContradictedError."""
+
+
+def shelf_at(place: str) -> Shelf:
+    """A folder, or `s3://bucket/prefix?endpoint=URL&region=NAME`. Raises ShelfError for what is neither."""
+    if "://" not in place:
+        return FolderShelf(Path(place))
+    parts = urlsplit(place)
+    if parts.scheme != _SCHEME or not parts.netloc or parts.username is not None:
+        raise ShelfError("neither a folder nor s3://bucket/prefix")
+    options = {name: values[-1] for name, values in parse_qs(parts.query).items()}
+    if options.keys() - {"endpoint", "region"}:
+        raise ShelfError("an s3:// place takes ?endpoint= and ?region= alone; credentials come as AWS has them")
+    return ObjectShelf(parts.netloc, parts.path.strip("/"), options)
+
+
+class FolderShelf:
+    """A folder, best on another machine's disk."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.name = str(folder)
+
+    async def latest(self) -> str | None:
+        """The newest note."""
+        try:
+            return await asyncio.to_thread(read_published, self._folder / LATEST)
+        except (OSError, UnicodeDecodeError) as error:
+            raise ShelfError(f"{self.name} cannot be read: {type(error).__name__}") from error
+
+    async def keep(self, size: int, note: str) -> None:
+        """Keeps a note."""
+        try:
+            await asyncio.to_thread(self._keep, size, note)
+        except OSError as error:
+            raise ShelfError(f"{self.name} cannot be written: {error.strerror or type(error).__name__}") from error
+
+    def _keep(self, size: int, note: str) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        path = self._folder / str(size)
+        unfinished = self._folder / f".{size}.new.{os.getpid()}"
+        write_published(unfinished, note)
+        try:
+            # a link, not a rename: what is there is never replaced
+            path.hardlink_to(unfinished)
+        except FileExistsError:
+            _compare(path.read_text("utf-8"), note, self.name)
+        finally:
+            unfinished.unlink()
+        if _is_newer(size, read_published(self._folder / LATEST)):
+            write_published(self._folder / LATEST, note)
+
+
+class ObjectShelf:
+    """A bucket of an S3-compatible object store, by conditional requests."""
+
+    def __init__(self, bucket: str, prefix: str, options: dict[str, str]) -> None:
+        self.name = f"{_SCHEME}://{bucket}/{prefix}"
+        try:
+            import obstore  # noqa: PLC0415 - an extra
+            from obstore.store import S3Store  # noqa: PLC0415 - as above
+        except ImportError as error:
+            raise ShelfError("an s3:// place needs the extra: pip install 'statesvc[objectstore]'") from error
+        endpoint = options.get("endpoint")
+        config: dict[str, Any] = {"region": options.get("region", "us-east-1")}
+        if endpoint is not None:
+            config["endpoint"] = endpoint
+        self._obstore = obstore
+        self._store = S3Store(
+            bucket,
+            prefix=prefix or None,
+            client_options={"allow_http": endpoint is not None and endpoint.startswith("http://"), "timeout": "10s"},
+            retry_config={"max_retries": _OBJECT_TRIES},
+            **config,
+        )
+
+    async def latest(self) -> str | None:
+        """The newest note."""
+        found = await self._get(LATEST)
+        return None if found is None else found[0]
+
+    async def keep(self, size: int, note: str) -> None:
+        """Keeps a note."""
+        if not await self._put(str(size), note, "create"):
+            there = await self._get(str(size))
+            if there is not None:
+                _compare(there[0], note, self.name)
+        found = await self._get(LATEST)
+        if _is_newer(size, None if found is None else found[0]):
+            # whoever comes between has put a newer one, or will find ours; the next round looks again
+            await self._put(LATEST, note, "create" if found is None else {"e_tag": found[1]})
+
+    async def _get(self, key: str) -> tuple[str, str | None] | None:
+        try:
+            answer = await self._obstore.get_async(self._store, key)
+            body = await answer.bytes_async()
+        except (FileNotFoundError, self._obstore.exceptions.NotFoundError):
+            return None
+        except (self._obstore.exceptions.BaseError, OSError) as error:
+            raise ShelfError(f"{self.name} cannot be read: {type(error).__name__}") from error
+        try:
+            return bytes(body).decode(), answer.meta["e_tag"]
+        except UnicodeDecodeError as error:
+            raise ShelfError(f"{self.name}: what lies at {key} is no checkpoint") from error
+
+    async def _put(self, key: str, note: str, mode: Any) -> bool:  # noqa: ANN401 - a mode of obstore, which may be missing
+        """False: something else is there."""
+        try:
+            await self._obstore.put_async(self._store, key, note.encode(), mode=mode)
+        except (self._obstore.exceptions.AlreadyExistsError, self._obstore.exceptions.PreconditionError, FileExistsError):
+            return False
+        except (self._obstore.exceptions.BaseError, OSError) as error:
+            raise ShelfError(f"{self.name} cannot be written: {type(error).__name__}") from error
+        return True
+
+
+def _compare(there: str, note: str, where: str) -> None:
+    with suppress(NoteError):
+        if read_checkpoint(there) == read_checkpoint(note):
+            return
+    raise ContradictedError(
+        f"{where} has another checkpoint of {read_checkpoint(note).size} entries: two histories of this log were signed"
+    )
+
+
+def _is_newer(size: int, latest: str | None) -> bool:
+    if latest is None:
+        return True
+    try:
+        return size > read_checkpoint(latest).size
+    except NoteError:
+        return True

@@ -1,0 +1,184 @@
+"""The sealer's loop: take the lead, then seal and sign whenever something was committed, until stopped.
+
+```
+standby --lock--> take stock --agrees--> [ wait for a wake-up or the sweep > seal > sign > publish ] --connection lost--> standby
+                      +--contradicts--> refuse, loudly; look again later
+```
+The lock and all that the leader writes are on one connection: whoever loses the lead can write nothing more.
+"""
+
+import asyncio
+import random
+import time
+from collections import deque
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+
+import psycopg
+import structlog
+from psycopg import AsyncConnection
+
+from events.crypto.sealing import MasterKeys
+from statesvc.background.waiting import set_within
+from statesvc.database.wakeups.channels import LOG, SEALED
+from statesvc.database.wakeups.direct import connect_direct, reconnect_delays
+from statesvc.database.wakeups.listener import Listener
+from statesvc.database.wakeups.waker import Waker
+from statesvc.sealer.leadership import Publication, publish, signers_of, take_stock
+from statesvc.sealer.seal import SQL, Round, Sealed, seal
+from statesvc.sealer.sealer_refusal import RefusalError
+from statesvc.telemetry.metrics import Telemetry
+
+_STANDBY_SECONDS: Final = 5.0
+_REFUSED_SECONDS: Final = 30.0
+_LATE_SECONDS: Final = 10.0
+"""A batch whose id is older than this may still commit; later ones are found by the sweep."""
+_DEAF_SWEEP_SECONDS: Final = 0.5
+_PREPARED_AFTER: Final = 2
+_EMPTY_SECONDS: Final = 0.05
+"""From a look that found nothing to the next, at least: wake-ups come for much that is no entry."""
+
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """Seconds from one head to the next at least, and between looks at the queue at most."""
+
+    interval_seconds: float
+    sweep_seconds: float
+
+
+class Sealer:
+    """Works until `stop`. `refusal` says why it does not, where it cannot."""
+
+    def __init__(
+        self,
+        direct_dsn: str,
+        master: MasterKeys,
+        publication: Publication,
+        *,
+        listener: Listener,
+        waker: Waker,
+        telemetry: Telemetry,
+        pace: Pace,
+    ) -> None:
+        self._dsn = direct_dsn
+        self._master = master
+        self._publication = publication
+        self._listener = listener
+        self._woken = listener.event(LOG)
+        self._waker = waker
+        self._telemetry = telemetry
+        self._pace = pace
+        self._stopping = asyncio.Event()
+        self._jitter = random.Random()  # noqa: S311 - spreads tries, guards nothing
+        self._watching: list[asyncio.Event] = []
+        self.leads = False
+        self.refusal: str | None = None
+
+    def watch(self) -> asyncio.Event:
+        """An event that is set whenever this process has signed a head."""
+        self._watching.append(asyncio.Event())
+        return self._watching[-1]
+
+    def stop(self) -> None:
+        """Ends `run` after the round in progress. Idempotent, safe before `run`."""
+        self._stopping.set()
+        self._woken.set()
+
+    async def run(self) -> None:
+        """Goes on whatever the database does."""
+        delays = reconnect_delays(self._jitter)
+        while not self._stopping.is_set():
+            try:
+                connection = await connect_direct(self._dsn, application_name="statesvc sealer")
+                try:
+                    # past any pooler, and the same few statements for as long as it leads
+                    connection.prepare_threshold = _PREPARED_AFTER
+                    await connection.execute(SQL["limit_session"])
+                    if await self._take_lead(connection):
+                        delays = reconnect_delays(self._jitter)
+                        await self._lead(connection)
+                finally:
+                    self.leads = False
+                    await connection.close()
+            except RefusalError as error:
+                if self.refusal != str(error):
+                    _log.error("sealer_refuses", why=str(error))
+                self.refusal = str(error)
+                await set_within(self._stopping, _REFUSED_SECONDS)
+            except (psycopg.Error, OSError) as error:
+                _log.warning("sealing_failed", error=error)
+                await set_within(self._stopping, next(delays))
+
+    async def _take_lead(self, connection: AsyncConnection[Any]) -> bool:
+        """Stands by until the lead is free; False when stopped before."""
+        while not self._stopping.is_set():
+            row = await (await connection.execute(SQL["lead"])).fetchone()
+            if row is not None and row[0]:
+                return True
+            self.refusal = None
+            await set_within(self._stopping, _STANDBY_SECONDS * self._jitter.uniform(0.8, 1.2))
+        return False
+
+    async def _lead(self, connection: AsyncConnection[Any]) -> None:
+        sealed, head = await take_stock(connection, self._master, self._publication)
+        self.leads, self.refusal = True, None
+        _log.info("sealer_leads", count=sealed.frontier.size)
+        if sealed.frontier.size > (head.tree_size if head else 0):
+            # its predecessor ended between the two commits of a round
+            await self._sign(connection, sealed)
+        recent = _Recent()
+        swept_at = float("-inf")
+        while not self._stopping.is_set():
+            self._woken.clear()
+            began = time.monotonic()
+            sweeps = began >= swept_at + self._pace.sweep_seconds
+            swept_at = began if sweeps else swept_at
+            done = await seal(connection, sealed, from_id=0 if sweeps else recent.from_id(began))
+            if done.batches:
+                sealed = done.sealed
+                recent.add(began, done.last_batch_id)
+                await self._sign(connection, sealed)
+                self._count(done)
+            if not done.full:
+                pace = self._pace.interval_seconds if done.batches else min(_EMPTY_SECONDS, self._pace.interval_seconds)
+                await self._rest(began + pace - time.monotonic())
+
+    async def _sign(self, connection: AsyncConnection[Any], sealed: Sealed) -> None:
+        signers = await signers_of(connection, self._master)
+        await publish(connection, sealed, signers, self._publication.file)
+        self._waker.wake(SEALED)
+        for event in self._watching:
+            event.set()
+
+    def _count(self, done: Round) -> None:
+        self._telemetry.sealed_entries.add(done.entries)
+        if done.oldest is not None and done.sealed.sealed_at is not None:
+            lag: timedelta = done.sealed.sealed_at - done.oldest
+            self._telemetry.sealing_lag.record(max(0.0, lag.total_seconds()))
+
+    async def _rest(self, interval_seconds: float) -> None:
+        """Keeps the pace, then sleeps until something is committed."""
+        if interval_seconds > 0:
+            await set_within(self._stopping, interval_seconds)
+        sweep = self._pace.sweep_seconds if self._listener.is_up else _DEAF_SWEEP_SECONDS
+        await set_within(self._woken, sweep)
+
+
+class _Recent:
+    """From which batch id on to look: a while behind the newest one sealed, because ids are taken long before they commit."""
+
+    def __init__(self) -> None:
+        self._sealed: deque[tuple[float, int]] = deque()
+        self._from_id = 0
+
+    def add(self, at: float, batch_id: int) -> None:
+        self._sealed.append((at, batch_id))
+
+    def from_id(self, now: float) -> int:
+        while self._sealed and self._sealed[0][0] <= now - _LATE_SECONDS:
+            self._from_id = max(self._from_id, self._sealed.popleft()[1])
+        return self._from_id

@@ -1,0 +1,1 @@
+"""The settings: one model of the environment, and what it says of single carriers."""

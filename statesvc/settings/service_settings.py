@@ -1,0 +1,370 @@
+"""The settings: environment variables with the prefix `STATESVC_`, and `DATABASE_URL`.
+
+One small class per part of the service; `load_settings()` reads them all, once, in the composition root. Each field's
+docstring is its documentation (`statesvc doctor --settings` prints it) and names the unit. Secrets never show in a repr.
+"""
+
+import base64
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Final, Literal, Self
+
+from pydantic import AliasChoices, BeforeValidator, Field, SecretStr, model_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from statesvc.settings.carrier_settings import (
+    Network,
+    read_webhook_key_sets,
+    read_webhook_networks,
+    read_webhook_secrets,
+    split,
+)
+
+PREFIX: Final = "STATESVC_"
+PositiveInt = Annotated[int, Field(gt=0)]
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Port = Annotated[int, Field(ge=0, le=65535)]
+
+
+def _split_text(value: object) -> object:
+    return split(value) if isinstance(value, str) else value
+
+
+Words = Annotated[frozenset[str], NoDecode, BeforeValidator(_split_text)]
+Networks = Annotated[tuple[Network, ...], NoDecode, BeforeValidator(_split_text)]
+
+
+def _config(section: str = "") -> SettingsConfigDict:
+    return SettingsConfigDict(
+        env_prefix=PREFIX + section,
+        env_ignore_empty=True,
+        extra="ignore",
+        frozen=True,
+        hide_input_in_errors=True,
+        populate_by_name=True,
+        use_attribute_docstrings=True,
+    )
+
+
+class DatabaseSettings(BaseSettings):
+    """Where the events are kept."""
+
+    model_config = _config()
+
+    database_url: SecretStr | None = Field(default=None, validation_alias=AliasChoices("DATABASE_URL"))
+    """PostgreSQL 16 or later, as the service's own role. Without it the service starts an embedded server under STATESVC_DATA_DIR."""
+    owner_url: SecretStr | None = None
+    """The same database as the role that owns the tables, for migrations, partitions, archive and rebuild. Default: DATABASE_URL."""
+    listen_url: SecretStr | None = None
+    """The same database past the pooler, for LISTEN and advisory locks. Set where DATABASE_URL leads through one. Default: that one."""
+    auditor_url: SecretStr | None = None
+    """The same database as a role that only reads the log: `statesvc verify` uses it where it is set. Default: none."""
+    auditor_role: Annotated[str, Field(min_length=1, max_length=63)] = "statesvc_auditor"
+    """Name of that role: where the server has it, `statesvc migrate` gives it what it may read, and takes away what it may not."""
+    data_dir: Path = Path(".statesvc")
+    """Folder of the embedded server and of generated keys."""
+    embedded_port: Port = 0
+    """TCP port on 127.0.0.1 of the embedded server, for tools that can't use its socket. 0: none."""
+    pool_connections: PositiveInt = 8
+    """Connections per process, beside the one that listens."""
+    prepared_statements: bool = True
+    """False behind a pooler in transaction mode that can't carry prepared statements (PgBouncer before 1.22)."""
+
+
+class KeySettings(BaseSettings):
+    """What opens sealed data and the API."""
+
+    model_config = _config()
+
+    master_key: SecretStr | None = None
+    """Base64 of 32 bytes; comma-separated during rotation, the first is current; the word `kms` stands for the key of STATESVC_KMS_URL.
+    Required with DATABASE_URL unless a KMS holds it, otherwise generated."""
+    kms_url: SecretStr | None = None
+    """KMS that holds the master key: `command:/path/to/program`, or `vault+https://host:8200/v1/transit/keys/name`. Default: none."""
+    kms_token: SecretStr | None = None
+    """Token for Vault."""
+    kms_token_file: Path | None = None
+    """File with the token for Vault, read anew each time: an agent may replace it."""
+    bootstrap_key: SecretStr | None = None
+    """A first API key with scope `admin`, until real keys are made."""
+    backup_days: Annotated[int, Field(ge=0)] = 35
+    """How long the oldest backup of the database is kept: an erasure is complete when the last copy of the key has expired with it."""
+
+
+class HttpSettings(BaseSettings):
+    """Listening, and going away."""
+
+    model_config = _config()
+
+    host: str = "127.0.0.1"
+    """Address that the HTTP server binds."""
+    port: Port = 8080
+    """TCP port of the HTTP server. 0: any free one."""
+    drain_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1
+    """How long a stopping API serves on while /readyz says no: above the interval of your load balancer's probe."""
+    grace_seconds: Seconds = 30
+    """How long a stopping process may finish what it has begun, after that."""
+
+
+class IngressSettings(BaseSettings):
+    """Taking webhooks in."""
+
+    model_config = _config("INGRESS_")
+
+    acquire_seconds: Seconds = 0.5
+    """Longest wait for a connection before the carrier is told to come back."""
+    statement_seconds: Seconds = 1
+    """Statement timeout; the tightest carrier gives up at 3 s."""
+    memory_bytes_max: PositiveInt = 64 * 1024 * 1024
+    """Bytes of bodies that one process holds before it sheds."""
+    disk_free_bytes_min: Annotated[int, Field(ge=0)] = 1024 * 1024 * 1024
+    """Free bytes on the disk of the embedded server below which webhooks are refused."""
+    allow_unsigned_webhooks: Words = Field(default=frozenset(), validation_alias=AliasChoices("STATESVC_ALLOW_UNSIGNED_WEBHOOKS"))
+    """Carriers, comma-separated, whose webhooks are taken without a secret; `1`: all."""
+
+    trusted_proxies: Networks = Field(default=(), validation_alias=AliasChoices("STATESVC_TRUSTED_PROXIES"))
+    """Networks (CIDR, comma-separated) of our own proxies: only their X-Forwarded-For says where a webhook comes from."""
+
+    def allows_unsigned(self, carrier_id: str) -> bool:
+        """Whether this carrier may push without a secret."""
+        return "1" in self.allow_unsigned_webhooks or carrier_id in self.allow_unsigned_webhooks
+
+
+class WorkerSettings(BaseSettings):
+    """Turning messages into events."""
+
+    model_config = _config("WORKER_")
+
+    lease_seconds: Seconds = 30
+    """How long a worker may hold messages before another takes them over."""
+    batch_min: PositiveInt = 64
+    """Messages per claim while there is little to do."""
+    batch_max: PositiveInt = 512
+    """Messages per claim under backlog."""
+    claim_bytes_max: PositiveInt = 4 * 1024 * 1024
+    """Bytes of bodies per claim."""
+    acquire_seconds: Seconds = 5
+    """Longest wait for a connection."""
+    statement_seconds: Seconds = 20
+    """Statement timeout."""
+    lock_seconds: Seconds = 10
+    """Lock timeout; below the lease."""
+    idle_in_transaction_seconds: Seconds = 15
+    """A worker frozen inside its transaction loses its connection after this; below the lease, or it would block its own rescue."""
+    sweep_seconds: Seconds = 30
+    """Interval of the safety sweep, for wake-ups that were lost."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.batch_min > self.batch_max:
+            raise ValueError("STATESVC_WORKER_BATCH_MIN must not be above STATESVC_WORKER_BATCH_MAX")
+        if max(self.lock_seconds, self.idle_in_transaction_seconds, self.statement_seconds) >= self.lease_seconds:
+            raise ValueError(
+                "STATESVC_WORKER_LEASE_SECONDS must be above the worker's STATEMENT_SECONDS, LOCK_SECONDS and IDLE_IN_TRANSACTION_SECONDS"
+            )
+        return self
+
+
+class NotifierSettings(BaseSettings):
+    """Telling subscribers."""
+
+    model_config = _config("NOTIFIER_")
+
+    in_flight_max: PositiveInt = 256
+    """Requests to subscribers under way at a time, per process."""
+    lease_seconds: Seconds = 30
+    """How long a notifier may hold notifications before another takes them over; above the 15 s that an attempt may take."""
+    sweep_seconds: Seconds = 30
+    """Interval of the safety sweep, for wake-ups that were lost."""
+    backlog_count_max: PositiveInt = 10_000
+    """Notifications that may wait for one subscription. Beyond, the latest of each shipment stands for those before it."""
+    backlog_age_seconds: Seconds = 24 * 3600
+    """How long a notification may wait before a later one of its shipment stands for it."""
+    subscriber_allow: Networks = Field(default=(), validation_alias=AliasChoices("STATESVC_SUBSCRIBER_ALLOW"))
+    """Networks (CIDR, comma-separated) of subscribers that are not on the public internet."""
+    event_source: Annotated[str, Field(pattern=r"^[!-~]+$", max_length=500)] = "/statesvc"
+    """URI that says in CloudEvents, which brokers get, which installation they come from."""
+
+    @model_validator(mode="after")
+    def _lease_outlives_an_attempt(self) -> Self:
+        if self.lease_seconds <= 15:
+            raise ValueError("STATESVC_NOTIFIER_LEASE_SECONDS must be above 15, the longest that an attempt takes")
+        return self
+
+
+class OperatorSettings(BaseSettings):
+    """Telling whoever runs the service."""
+
+    model_config = _config("OPERATOR_")
+
+    url: Annotated[str | None, Field(pattern=r"^https?://\S+$", max_length=2000)] = None
+    """URL to which each notice of `GET /v1/notices` is posted, signed like a notification. It may lie in any network. Default: none."""
+    secret: SecretStr | None = None
+    """`whsec_` and the base64 of 24 to 64 bytes that sign those; comma-separated during rotation, the first is current."""
+
+    @model_validator(mode="after")
+    def _signed(self) -> Self:
+        if self.url is not None and not self.secrets:
+            raise ValueError("STATESVC_OPERATOR_URL needs STATESVC_OPERATOR_SECRET: nothing is sent unsigned")
+        return self
+
+    @property
+    def secrets(self) -> tuple[bytes, ...]:
+        """The keys that sign. `ValueError` where one is none."""
+        texts = split(self.secret.get_secret_value()) if self.secret is not None else ()
+        return tuple(_webhook_key(text) for text in texts)
+
+
+def _webhook_key(text: str) -> bytes:
+    try:
+        key = base64.b64decode(text.removeprefix("whsec_"), validate=True)
+    except ValueError:
+        key = b""
+    if not 24 <= len(key) <= 64:
+        raise ValueError("STATESVC_OPERATOR_SECRET must be whsec_ and the base64 of 24 to 64 bytes")
+    return key
+
+
+class ArchiveSettings(BaseSettings):
+    """Keeping bodies beyond their hot days, and the log beyond its hot months."""
+
+    model_config = _config("ARCHIVE_")
+
+    dir: Path | None = None
+    """Folder of the archived bodies, the same for every process. Default: `archive` in STATESVC_DATA_DIR; with DATABASE_URL none: then no
+    body is ever archived."""
+    hot_days: PositiveInt = 14
+    """Whole days that bodies stay in the database."""
+    keep_months: PositiveInt = 25
+    """Months after which an archived day is deleted, but for what a legal hold stands on."""
+    log_hot_months: PositiveInt | None = None
+    """Whole months of the log that stay in the database; older ones become Parquet files in the same folder and are kept for good.
+    Default: the whole log stays. Needs `statesvc[archive]`."""
+
+
+class SealerSettings(BaseSettings):
+    """Sealing and signing the log."""
+
+    model_config = _config("SEALER_")
+
+    interval_seconds: Seconds = 0.5
+    """From one checkpoint to the next, at least. The first one after a pause comes at once."""
+    sweep_seconds: Seconds = 30
+    """Interval of the safety sweep, for wake-ups that were lost."""
+    checkpoint_file: Path | None = None
+    """Keeps the newest checkpoint outside the database: a restored backup is noticed. Default: with the embedded server in its folder."""
+    origin: Annotated[str | None, Field(pattern=r"^[^\s+]+$", max_length=200)] = None
+    """Name of the log in its checkpoints, like a URL without scheme; read once, when the first key is made. Default: one by chance."""
+
+
+class CheckpointSettings(BaseSettings):
+    """Having others vouch for the log: time stamps, and copies of its checkpoints outside."""
+
+    model_config = _config("CHECKPOINT_")
+
+    stamp_url: Annotated[str | None, Field(pattern=r"^https?://\S+$", max_length=2000)] = None
+    """URL of a time stamping authority (RFC 3161) that stamps checkpoints. Default: none."""
+    stamp_cert: Path | None = None
+    """PEM file with the authority's root certificate, and those that lead to it: no stamp of anybody else is kept. Needed with the URL."""
+    stamp_seconds: Seconds = 3600
+    """From one stamp to the next, at least; a new key of the log is stamped at once."""
+    publish: Annotated[str | None, Field(max_length=2000)] = None
+    """Where checkpoints are kept outside, each under its size and the newest as `latest`: a folder, or `s3://bucket/prefix` (needs
+    `statesvc[objectstore]`; `?endpoint=URL`, `?region=NAME`; credentials as AWS has them). Default: nowhere."""
+    publish_seconds: Seconds = 10
+    """From one checkpoint that is kept there to the next, at least."""
+
+    @model_validator(mode="after")
+    def _believable(self) -> Self:
+        if self.stamp_url is not None and self.stamp_cert is None:
+            raise ValueError("STATESVC_CHECKPOINT_STAMP_URL needs STATESVC_CHECKPOINT_STAMP_CERT: no stamp is believed unchecked")
+        return self
+
+
+class StreamSettings(BaseSettings):
+    """`GET /v1/stream`."""
+
+    model_config = _config("STREAM_")
+
+    clients_max: PositiveInt = 200
+    """Streams per process."""
+    clients_per_key_max: PositiveInt = 20
+    """Streams of one API key per process."""
+    send_seconds: Seconds = 10
+    """How long a client may take nothing of what is sent to it before it is cut off."""
+
+
+class TelemetrySettings(BaseSettings):
+    """Seeing what happens."""
+
+    model_config = _config()
+
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """Least severe log line that is written."""
+    log_format: Literal["auto", "console", "json"] = "auto"
+    """`auto`: console on a terminal, JSON elsewhere."""
+    otlp_endpoint: str | None = None
+    """URL of an OpenTelemetry collector for traces. Default: none, traces are not exported."""
+    trace_ratio: Annotated[float, Field(ge=0, le=1)] = 0.01
+    """Share of traces that is sampled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All settings of a process."""
+
+    database: DatabaseSettings
+    keys: KeySettings
+    http: HttpSettings
+    ingress: IngressSettings
+    worker: WorkerSettings
+    notifier: NotifierSettings
+    operator: OperatorSettings
+    archive: ArchiveSettings
+    sealer: SealerSettings
+    checkpoint: CheckpointSettings
+    stream: StreamSettings
+    telemetry: TelemetrySettings
+    webhook_secrets_by_carrier: Mapping[str, tuple[SecretStr, ...]]
+    webhook_networks: Mapping[str, tuple[Network, ...]] = field(default_factory=dict)
+    """By upper-case carrier id, as the next."""
+    webhook_key_sets: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def checkpoint_file(self) -> Path | None:
+        """Where the newest checkpoint is kept outside the database; beside the embedded server always."""
+        if self.sealer.checkpoint_file is not None or self.database.database_url is not None:
+            return self.sealer.checkpoint_file
+        return self.database.data_dir / "checkpoint"
+
+    def authenticates(self, carrier_id: str) -> bool:
+        """Whether the carrier can prove itself: by a secret, published keys or its address."""
+        name = carrier_id.upper()
+        return name in self.webhook_secrets_by_carrier or name in self.webhook_networks or name in self.webhook_key_sets
+
+    def webhook_secrets(self, carrier_id: str) -> tuple[str, ...]:
+        """The carrier's live secrets, plain: one, or two during rotation; none when it has none."""
+        return tuple(secret.get_secret_value() for secret in self.webhook_secrets_by_carrier.get(carrier_id.upper(), ()))
+
+
+def load_settings() -> Settings:
+    """Reads the environment. Raises pydantic's ValidationError, which names the fields and not their values, or SettingError."""
+    return Settings(
+        database=DatabaseSettings(),
+        keys=KeySettings(),
+        http=HttpSettings(),
+        ingress=IngressSettings(),
+        worker=WorkerSettings(),
+        notifier=NotifierSettings(),
+        operator=OperatorSettings(),
+        archive=ArchiveSettings(),
+        sealer=SealerSettings(),
+        checkpoint=CheckpointSettings(),
+        stream=StreamSettings(),
+        telemetry=TelemetrySettings(),
+        webhook_secrets_by_carrier=read_webhook_secrets(os.environ),
+        webhook_networks=read_webhook_networks(os.environ),
+        webhook_key_sets=read_webhook_key_sets(os.environ),
+    )

@@ -1,0 +1,175 @@
+"""Shipments as the projection holds them: found by number, or listed.
+
+A carrier that uses a number again makes another shipment of it: the answer is the latest one (by what happened, not by when a late scan
+of the old one came in), `others` names the rest.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from psycopg import AsyncConnection
+from psycopg.rows import class_row
+
+from events.crypto.keyring import Keyring
+from statesvc.database.queries import queries
+from statesvc.shipments.personal import Opener
+
+_SQL = queries("statesvc.shipments", "find")
+
+OTHERS_MAX: Final = 100
+"""How many further shipments of one number an answer lists."""
+SCAN_MAX: Final = 20_000
+"""How many shipments one page of a filtered list looks at."""
+
+
+class Position(NamedTuple):
+    """A place in the list of shipments: after this one."""
+
+    recorded_at: datetime
+    shipment_id: UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shipment:
+    """A row of the projection, with what opens its personal parts (`sealed_key` None: erased)."""
+
+    shipment_id: UUID
+    carrier_id: str
+    tracking_number: str
+    discriminator: str
+    status: str
+    reason: str | None
+    status_since: datetime | None
+    terminal: bool
+    flags: list[str]
+    version: int
+    last_event_at: datetime
+    recorded_at: datetime
+    first_recorded_at: datetime
+    estimated_delivery: str | None
+    delivered_at: datetime | None
+    attempts: int
+    signed_by_event_id: str | None
+    sealed_key: bytes | None = field(repr=False)
+
+    def recorded(self) -> dict[str, Any]:
+        """What bounds a query for the shipment's events and transitions: its id, and when the first and the last was recorded."""
+        return {"shipment_id": self.shipment_id, "since": self.first_recorded_at, "until": self.recorded_at}
+
+    def opener(self, keyring: Keyring) -> Opener:
+        """Opens the shipment's personal parts."""
+        return Opener.of_stream(keyring, self.shipment_id, self.sealed_key)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The shipment asked for, and the others of the same number."""
+
+    shipment: Shipment
+    others: Sequence[Shipment]
+
+
+@dataclass(frozen=True, slots=True)
+class OtherDiscriminators:
+    """The number is known, but not with the discriminator asked for; `count` shipments bear it."""
+
+    count: int
+
+
+async def find_shipment(
+    connection: AsyncConnection[Any], *, carrier_id: str, number: str, discriminator: str | None = None, shipment_id: UUID | None = None
+) -> Found | OtherDiscriminators | None:
+    """The shipment that a normalized number means: the one with `shipment_id` or `discriminator` where given, else the latest."""
+    cursor = connection.cursor(binary=True, row_factory=class_row(Shipment))
+    await cursor.execute(
+        _SQL["shipments_of_number"],
+        {
+            "carrier_id": carrier_id,
+            "number": number,
+            "shipment_id": shipment_id,
+            "discriminator": discriminator,
+            "limit": OTHERS_MAX + 1,
+        },
+    )
+    rows = await cursor.fetchall()
+    if not rows:
+        return None
+    if discriminator is not None and rows[0].discriminator != discriminator:
+        return OtherDiscriminators(len(rows))
+    return Found(rows[0], rows[1:])
+
+
+async def signed_by(connection: AsyncConnection[Any], shipment: Shipment, keyring: Keyring) -> str | None:
+    """The signer of the delivery that counts; None where nobody signed, or the shipment was erased."""
+    if shipment.signed_by_event_id is None or shipment.sealed_key is None:
+        return None
+    cursor = connection.cursor(binary=True)
+    await cursor.execute(_SQL["sealed_part"], {**shipment.recorded(), "event_id": shipment.signed_by_event_id})
+    row = await cursor.fetchone()
+    if row is None:
+        return None
+    signer: str | None = shipment.opener(keyring).part(shipment.signed_by_event_id, row[0])["signed_by"]
+    return signer
+
+
+async def list_shipments(
+    connection: AsyncConnection[Any], *, status: str | None, carrier_id: str | None, after: Position, limit: int
+) -> tuple[list[Shipment], Position | None]:
+    """A page in the order of the last change, and where the next one begins (None: this is the last).
+
+    A filter that fits few shipments may give a short or empty page that is not the last: each page looks at `SCAN_MAX` shipments.
+    """
+    parameters = {
+        "status": status,
+        "carrier_id": carrier_id,
+        "after_recorded_at": after.recorded_at,
+        "after_shipment_id": after.shipment_id,
+        "scan_max": SCAN_MAX,
+        "limit": limit + 1,
+    }
+    cursor = connection.cursor(binary=True, row_factory=class_row(Shipment))
+    await cursor.execute(_SQL["list_shipments"], parameters)
+    rows = await cursor.fetchall()
+    if len(rows) > limit:
+        last = rows[limit - 1]
+        return rows[:limit], Position(last.recorded_at, last.shipment_id)
+    end = await (await connection.execute(_SQL["scan_end"], parameters, binary=True)).fetchone()
+    return rows, None if end is None else Position(*end)
+
+
+def shipment_json(shipment: Shipment) -> dict[str, Any]:
+    """A shipment without its personal field. Datetimes and ids are left to the JSON encoder."""
+    return {
+        "shipment_id": shipment.shipment_id,
+        "carrier_id": shipment.carrier_id,
+        "tracking_number": shipment.tracking_number,
+        "discriminator": shipment.discriminator,
+        "status": shipment.status,
+        "reason": shipment.reason,
+        "status_since": shipment.status_since,
+        "terminal": shipment.terminal,
+        "flags": shipment.flags,
+        "version": shipment.version,
+        "last_event_at": shipment.last_event_at,
+        "recorded_at": shipment.recorded_at,
+        "estimated_delivery": shipment.estimated_delivery,
+        "delivered_at": shipment.delivered_at,
+        "attempts": shipment.attempts,
+        "erased": shipment.sealed_key is None,
+    }
+
+
+def other_json(shipment: Shipment) -> dict[str, Any]:
+    """What tells one shipment of a number from another."""
+    return {
+        "shipment_id": shipment.shipment_id,
+        "discriminator": shipment.discriminator,
+        "status": shipment.status,
+        "terminal": shipment.terminal,
+        "version": shipment.version,
+        "last_event_at": shipment.last_event_at,
+        "recorded_at": shipment.recorded_at,
+    }

@@ -1,0 +1,84 @@
+"""Reading and writing the shipment projection: one statement each, whatever the number of shipments."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from operator import attrgetter
+from typing import Any, Final
+from uuid import UUID
+
+from psycopg import AsyncConnection
+
+from events.log.assemble import Head
+from projections.project import Projected
+from projections.row import ShipmentRow, shipment_row
+from projections.state import ShipmentState
+from statesvc.database.arrays import Columns, bools, byteas, encoded, ints, texts, timestamps, uuids
+from statesvc.database.pending import Pending, send
+from statesvc.database.queries import queries
+
+_SQL = queries("statesvc.shipments", "projection_store")
+SHIPMENT_COLUMNS: Final[Columns] = {
+    "shipment_ids": uuids,
+    "versions": ints,
+    "recorded_ats": timestamps,
+    "first_recorded_ats": timestamps,
+    "last_event_ats": timestamps,
+    "status_sinces": timestamps,
+    "delivered_ats": timestamps,
+    "attempts": ints,
+    "terminals": bools,
+    "carrier_ids": texts,
+    "numbers": texts,
+    "tracking_numbers": texts,
+    "discriminators": texts,
+    "statuses": texts,
+    "reasons": texts,
+    "flags": texts,
+    "estimated_deliveries": texts,
+    "signed_by_event_ids": texts,
+    "states": byteas,
+}
+_BY_INT: Final = attrgetter("int")
+_FLAGS: Final = ShipmentRow._fields.index("flags")
+
+
+async def read_states(connection: AsyncConnection[Any], shipment_ids: Iterable[UUID]) -> Pending[dict[UUID, ShipmentState]]:
+    """The states of those shipments that exist. Read after their streams are locked."""
+    return await send(
+        connection,
+        _SQL["read_states"],
+        {"shipment_ids": uuids(list(shipment_ids))},
+        lambda rows: {shipment_id: ShipmentState.from_json(state) for shipment_id, state in rows},
+    )
+
+
+async def save_shipments(connection: AsyncConnection[Any], shipments: Mapping[UUID, Projected], heads: Mapping[UUID, Head]) -> None:
+    """Writes the states of locked shipments."""
+    rows = [
+        _columns(shipment_id, shipments[shipment_id], heads[shipment_id].first_recorded_at)
+        for shipment_id in sorted(shipments, key=_BY_INT)
+    ]
+    await connection.execute(_SQL["save_shipments"], encoded(rows, SHIPMENT_COLUMNS))
+
+
+def _columns(shipment_id: UUID, projected: Projected, first_recorded_at: datetime) -> tuple[Any, ...]:
+    last = projected.last
+    event = last.proposal.event
+    row = shipment_row(
+        projected.state,
+        shipment_id=shipment_id,
+        version=last.version,
+        recorded_at=last.recorded_at,
+        first_recorded_at=first_recorded_at,
+        occurred_at=event.occurred_at,
+        carrier_id=event.carrier_id,
+        number=last.proposal.number,
+        tracking_number=event.tracking_number,
+        discriminator=event.discriminator,
+    )
+    return as_members(row)
+
+
+def as_members(row: ShipmentRow) -> tuple[Any, ...]:
+    """The row for `save_shipments`: an array of arrays can't be sent, so the flags are one text."""
+    return (*row[:_FLAGS], ",".join(row.flags), *row[_FLAGS + 1 :])

@@ -1,0 +1,110 @@
+"""What a child process does: folds slices of the log, into the spare table or against the live one.
+
+A child holds one connection, as the owner, for its whole life; a slice is read in one statement, so under one snapshot.
+"""
+
+import asyncio
+import gc
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+from uuid import UUID
+
+from psycopg import AsyncConnection, IsolationLevel
+
+from projections.row import ShipmentRow, rebuilt_row
+from statesvc.database.arrays import encoded
+from statesvc.database.pending import send
+from statesvc.database.pool import CONNECT_TIMEOUT_SECONDS, KEEPALIVE
+from statesvc.database.queries import queries
+from statesvc.shipments.projection_store import SHIPMENT_COLUMNS, as_members
+from statesvc.shipments.rebuild.drift import Drift, drifts
+from statesvc.shipments.rebuild.keyspace import Slice
+from statesvc.shipments.rebuild.staging import Staging, merged
+
+_SQL = queries("statesvc.shipments.rebuild", "rebuild")
+_SHIPMENT = itemgetter(0)
+Connection = AsyncConnection[Any]
+
+
+class Child:
+    """This process's event loop and connection."""
+
+    def __init__(self, dsn: str, staging: Staging | None) -> None:
+        self.runner = asyncio.Runner()
+        self.staging = staging
+        self.connection = self.runner.run(connect(dsn))
+
+
+_children: list[Child] = []
+
+
+def begin(dsn: str, staging: Staging | None) -> None:
+    """Called once in each child, before its first slice. `staging`: the events that are archived."""
+    # a slice makes hundreds of thousands of objects and no cycle: looking for some is a fifth of the work
+    gc.disable()
+    _children.append(Child(dsn, staging))
+
+
+def fill_slice(piece: Slice) -> int:
+    """Adds the rebuilt rows of the slice to the spare table; how many events they are made of."""
+    (child,) = _children
+    return child.runner.run(_fill(child, piece))
+
+
+def compare_slice(piece: Slice) -> tuple[int, list[Drift]]:
+    """How many events the slice has, and which of its live rows differ from what these add up to."""
+    (child,) = _children
+    return child.runner.run(_compare(child, piece))
+
+
+async def connect(dsn: str) -> Connection:
+    """A connection of the rebuild, in autocommit."""
+    connection = await AsyncConnection.connect(
+        dsn, autocommit=True, application_name="statesvc rebuild", connect_timeout=CONNECT_TIMEOUT_SECONDS, **KEEPALIVE
+    )
+    await connection.execute(_SQL["wait_briefly"])
+    return connection
+
+
+async def add_rows(connection: Connection, histories: Iterable[tuple[UUID, bytes]]) -> None:
+    """Folds the histories (shipment by shipment, oldest event first) and adds their rows to the spare table."""
+    rows = [as_members(row) for row in rebuilt_rows(histories)]
+    if rows:
+        await connection.execute(_SQL["fill"], encoded(rows, SHIPMENT_COLUMNS))
+
+
+def rebuilt_rows(histories: Iterable[tuple[UUID, bytes]]) -> list[ShipmentRow]:
+    """One row a shipment."""
+    return [rebuilt_row(shipment_id, [canonical for _, canonical in history]) for shipment_id, history in groupby(histories, key=_SHIPMENT)]
+
+
+async def _fill(child: Child, piece: Slice) -> int:
+    histories = await _histories(child, piece)
+    await add_rows(child.connection, histories)
+    return len(histories)
+
+
+async def _compare(child: Child, piece: Slice) -> tuple[int, list[Drift]]:
+    connection = child.connection
+    # an append and its projection commit together, so under one snapshot they agree
+    await connection.set_isolation_level(IsolationLevel.REPEATABLE_READ)
+    async with connection.transaction():
+        histories = await _histories(child, piece)
+        asked = await send(
+            connection,
+            _SQL["slice_rows"],
+            {"first": piece.first, "last": piece.last},
+            lambda rows: {row[0]: ShipmentRow(*row) for row in rows},
+        )
+        live = await asked.rows()
+    return len(histories), list(drifts(live, rebuilt_rows(histories)))
+
+
+async def _histories(child: Child, piece: Slice) -> Sequence[tuple[UUID, bytes]]:
+    asked = await send(child.connection, _SQL["slice_histories"], {"first": piece.first, "last": piece.last}, list)
+    hot = await asked.rows()
+    if child.staging is None:
+        return [(shipment_id, canonical) for shipment_id, _, canonical in hot]
+    return merged(hot, child.staging.events(piece))

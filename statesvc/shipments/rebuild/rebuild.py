@@ -1,0 +1,126 @@
+"""The rebuild of the shipment projection: prepare > fill in slices > catch up > swap; and what compares, goes back or ends it."""
+
+import asyncio
+import multiprocessing
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, TypeVar
+
+from psycopg import AsyncConnection
+
+from statesvc.database.queries import queries
+from statesvc.log.archive.log_archive import LogArchive
+from statesvc.log.archive.month_ledger import SHARE_MONTHS, LogMonth, months
+from statesvc.shipments.rebuild.drift import Drift
+from statesvc.shipments.rebuild.folding import begin, compare_slice, connect, fill_slice
+from statesvc.shipments.rebuild.keyspace import EVENT_BYTES, Slice, slices
+from statesvc.shipments.rebuild.spare_table import catch_up, forget, prepare, swap
+from statesvc.shipments.rebuild.staging import Staging, staged
+
+_SQL = queries("statesvc.shipments.rebuild", "rebuild")
+Connection = AsyncConnection[Any]
+Progress = Callable[[int, int, int], None]
+"""`(slices done, slices, events)`."""
+T = TypeVar("T")
+
+
+class RebuildError(RuntimeError):
+    """It can't be done now; the message says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rebuild:
+    """`owner_dsn` leads past any pooler, as the role that owns the tables."""
+
+    owner_dsn: str = field(repr=False)
+    actor: str
+    processes: int
+    progress: Progress
+    archive: LogArchive = field(default_factory=lambda: LogArchive(None))
+
+    async def rebuild(self) -> int:
+        """Builds the projection anew and swaps it in; how many events it is made of."""
+        async with self._alone() as connection:
+            await prepare(connection)
+            events = 0
+            async for done, pieces, found in self._each(connection, fill_slice):
+                events += found
+                self.progress(done, pieces, events)
+            await connection.execute(_SQL["analyze"])
+            await catch_up(connection, self.archive)
+            await swap(connection, self.archive, actor=self.actor, verb="rebuild", events=events)
+            return events
+
+    async def compare(self) -> tuple[int, list[Drift]]:
+        """How many events there are, and the shipments whose live row is not what these add up to. Changes nothing, takes no lock."""
+        connection = await connect(self.owner_dsn)
+        try:
+            events = 0
+            drift: list[Drift] = []
+            async for done, pieces, (found, differing) in self._each(connection, compare_slice):
+                events += found
+                drift += differing
+                self.progress(done, pieces, events)
+            return events, drift
+        finally:
+            await connection.close()
+
+    async def roll_back(self) -> None:
+        """Brings the old table up to date and puts it back. The rebuilt one is kept in turn."""
+        async with self._alone() as connection:
+            if await _standing(connection) is None:
+                raise RebuildError("there is nothing to go back to: no rebuild was swapped in, or its old table was let go")
+            await catch_up(connection, self.archive)
+            await swap(connection, self.archive, actor=self.actor, verb="roll_back_rebuild", events=0)
+
+    async def finish(self) -> None:
+        """Lets the old table go."""
+        async with self._alone() as connection:
+            await forget(connection)
+
+    @asynccontextmanager
+    async def _alone(self) -> AsyncIterator[Connection]:
+        connection = await connect(self.owner_dsn)
+        try:
+            row = await (await connection.execute(_SQL["try_lock"])).fetchone()
+            if row != (True,):
+                raise RebuildError("another rebuild is running")
+            yield connection
+        finally:
+            await connection.close()
+
+    async def _each(self, connection: Connection, work: Callable[[Slice], T]) -> AsyncIterator[tuple[int, int, T]]:
+        # no month leaves the tables meanwhile
+        await connection.execute(SHARE_MONTHS)
+        archived = [month for month in await months(connection) if month.dropped_at is not None]
+        row = await (await connection.execute(_SQL["bytes_of_log"])).fetchone()
+        pieces = slices((row[0] if row else 0) + EVENT_BYTES * sum(month.events or 0 for month in archived))
+        loop = asyncio.get_running_loop()
+        with (
+            self._staged(archived, len(pieces)) as staging,
+            ProcessPoolExecutor(
+                min(self.processes, len(pieces)),
+                mp_context=multiprocessing.get_context("spawn"),
+                initializer=begin,
+                initargs=(self.owner_dsn, staging),
+            ) as pool,
+        ):
+            pending: Sequence[asyncio.Future[T]] = [loop.run_in_executor(pool, work, piece) for piece in pieces]
+            try:
+                for done, future in enumerate(asyncio.as_completed(pending), start=1):
+                    yield done, len(pieces), await future
+            finally:
+                for future in pending:
+                    future.cancel()
+
+    def _staged(self, archived: Sequence[LogMonth], pieces: int) -> AbstractContextManager[Staging | None]:
+        if not archived:
+            return nullcontext()
+        return staged([self.archive.path_of(month.file_name or "") for month in archived], pieces=pieces)
+
+
+async def _standing(connection: Connection) -> tuple[datetime, str] | None:
+    return await (await connection.execute(_SQL["standing_swap"])).fetchone()

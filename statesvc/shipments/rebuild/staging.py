@@ -1,0 +1,80 @@
+"""Archived events on their way into a rebuild: sorted into one file for each part of the key space, so that a slice reads only its own.
+
+The files of a month are in the order of the log, where a shipment's events lie scattered; reading them once for each slice would take
+as many times as long. The folder is temporary and holds what the archive holds.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from struct import Struct
+from tempfile import TemporaryDirectory
+from typing import Final, TypeAlias
+from uuid import UUID
+
+from statesvc.log.archive.file_queries import open_file
+from statesvc.shipments.rebuild.keyspace import Slice
+
+BUCKETS_MAX: Final = 4_096
+_HEAD: Final = Struct("!16sII")
+_KEYS: Final = 2**128
+Event: TypeAlias = tuple[UUID, int, bytes]
+"""Shipment, version, canonical bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Staging:
+    """The sorted events. Any process may read it."""
+
+    folder: Path
+    buckets: int
+
+    def events(self, piece: Slice) -> Iterator[Event]:
+        """Those of a slice, in no order."""
+        for bucket in range(self._bucket(piece.first), self._bucket(piece.last) + 1):
+            path = self._path(bucket)
+            content = path.read_bytes() if path.exists() else b""
+            place = 0
+            while place < len(content):
+                shipment, version, length = _HEAD.unpack_from(content, place)
+                place += _HEAD.size
+                if piece.first.bytes <= shipment <= piece.last.bytes:
+                    yield UUID(bytes=shipment), version, content[place : place + length]
+                place += length
+
+    def add(self, path: Path) -> None:
+        """Sorts in what a month's file has. Raises LogArchiveError."""
+        with open_file(path) as file:
+            for events in file.events():
+                sorted_in: dict[int, list[bytes]] = defaultdict(list)
+                for shipment_id, version, canonical in events:
+                    shipment = UUID(shipment_id)
+                    sorted_in[self._bucket(shipment)] += (_HEAD.pack(shipment.bytes, version, len(canonical)), canonical)
+                for bucket, parts in sorted_in.items():
+                    with self._path(bucket).open("ab") as target:
+                        target.writelines(parts)
+
+    def _bucket(self, shipment: UUID) -> int:
+        return shipment.int * self.buckets // _KEYS
+
+    def _path(self, bucket: int) -> Path:
+        return self.folder / f"{bucket}"
+
+
+@contextmanager
+def staged(files: Iterable[Path], *, pieces: int) -> Iterator[Staging]:
+    """The events of these months, for the time of the block."""
+    with TemporaryDirectory(prefix="statesvc-rebuild-") as folder:
+        staging = Staging(Path(folder), min(BUCKETS_MAX, pieces))
+        for path in files:
+            staging.add(path)
+        yield staging
+
+
+def merged(hot: Iterable[Event], archived: Iterable[Event]) -> list[tuple[UUID, bytes]]:
+    """Shipment by shipment, oldest first; what is in both once."""
+    by_place = {(shipment.int, version): (shipment, canonical) for shipment, version, canonical in archived}
+    by_place.update({(shipment.int, version): (shipment, canonical) for shipment, version, canonical in hot})
+    return [by_place[place] for place in sorted(by_place)]

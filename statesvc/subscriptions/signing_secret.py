@@ -1,0 +1,96 @@
+"""A subscription's signing secrets: made here, shown once, stored sealed under the master key.
+
+Of an Ed25519 pair the secret half never leaves the service; what is shown, at any time, is the public one.
+
+At most two are live. A rotation keeps the former one for a grace period, in which everything is signed with both.
+"""
+
+import base64
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Final, Literal, Self
+from uuid import UUID
+
+import orjson
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from events.crypto.keyring import Keyring
+from statesvc.delivery.signing import SigningKey
+
+SignatureKind = Literal["hmac", "ed25519"]
+
+PREFIX: Final = "whsec_"
+PUBLIC_PREFIX: Final = "whpk_"
+SECRET_BYTES: Final = 32
+ROTATION_GRACE_HOURS_MAX: Final = 7 * 24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Secret:
+    """`retires_at`: from when on nothing is signed with it any more; None for the current one."""
+
+    key: bytes = field(repr=False)
+    """Of an Ed25519 pair: its seed."""
+    kind: SignatureKind = "hmac"
+    retires_at: datetime | None = None
+
+    @classmethod
+    def fresh(cls, kind: SignatureKind = "hmac") -> Self:
+        """A new random secret."""
+        return cls(key=secrets.token_bytes(SECRET_BYTES), kind=kind)
+
+    @property
+    def shown(self) -> str:
+        """As its subscriber gets it: the secret itself, or the public key of a pair."""
+        match self.signer:
+            case Ed25519PrivateKey() as pair:
+                return PUBLIC_PREFIX + base64.b64encode(pair.public_key().public_bytes_raw()).decode()
+            case key:
+                return PREFIX + base64.b64encode(key).decode()
+
+    @property
+    def signer(self) -> SigningKey:
+        """What `sign` takes."""
+        return self.key if self.kind == "hmac" else Ed25519PrivateKey.from_private_bytes(self.key)
+
+    def signs_at(self, now: datetime) -> bool:
+        """Whether it signs then."""
+        return self.retires_at is None or self.retires_at > now
+
+
+def live(held: Sequence[Secret], now: datetime) -> tuple[SigningKey, ...]:
+    """The keys to sign with, current first."""
+    return tuple(secret.signer for secret in held if secret.signs_at(now))
+
+
+def rotated(held: Sequence[Secret], new: Secret, *, now: datetime, grace: timedelta) -> tuple[Secret, ...]:
+    """The new secret, and the current one until the end of its grace. Older ones end at once."""
+    former = [replace(secret, retires_at=now + grace) for secret in held if secret.retires_at is None]
+    return (new, *former) if grace > timedelta(0) else (new,)
+
+
+def seal_secrets(keyring: Keyring, subscription_id: UUID, held: Sequence[Secret]) -> list[bytes]:
+    """Sealed under the master key, bound to the subscription."""
+    return [keyring.master.seal(_document(secret), _context(subscription_id)) for secret in held]
+
+
+def open_secrets(keyring: Keyring, subscription_id: UUID, sealed: Sequence[bytes]) -> tuple[Secret, ...]:
+    """`SealError` where one was sealed under a master key that is gone, or for another subscription."""
+    return tuple(_secret(keyring.master.open(one, _context(subscription_id))) for one in sealed)
+
+
+def _context(subscription_id: UUID) -> bytes:
+    return b"subscription\x1f" + subscription_id.bytes
+
+
+def _document(secret: Secret) -> bytes:
+    return orjson.dumps({"key": base64.b64encode(secret.key).decode(), "kind": secret.kind, "retires_at": secret.retires_at})
+
+
+def _secret(document: bytes) -> Secret:
+    fields = orjson.loads(document)
+    retires_at = fields["retires_at"]
+    kind: SignatureKind = fields.get("kind", "hmac")
+    return Secret(key=base64.b64decode(fields["key"]), kind=kind, retires_at=datetime.fromisoformat(retires_at) if retires_at else None)

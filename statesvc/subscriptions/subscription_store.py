@@ -1,0 +1,305 @@
+"""Subscriptions in the database. Each change is an operator action in the log, in the same transaction."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Final, Literal
+from uuid import UUID, uuid4
+
+from psycopg import AsyncConnection
+from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
+
+from events.crypto.keyring import Keyring, attempt_context
+from events.crypto.sealing import SealError
+from statesvc.database.queries import queries
+from statesvc.delivery.attempt_entry import Response, response_of
+from statesvc.delivery.outgoing import Destination, Login
+from statesvc.delivery.signing import SigningKey
+from statesvc.log.actions import record_action
+from statesvc.subscriptions.broker_login import open_login, seal_login
+from statesvc.subscriptions.signing_secret import Secret, SignatureKind, live, open_secrets, rotated, seal_secrets
+
+_SQL = queries("statesvc.subscriptions", "subscription_store")
+
+CHANGEABLE: Final = (
+    *("url", "carriers", "statuses", "types", "shipments", "payload", "pii", "rate_per_second", "coalesce", "give_up_after"),
+)
+
+State = Literal["active", "paused", "disabled"]
+Switch = Literal["pause", "resume", "delete"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """Where to tell, and what: a filter that is None takes everything."""
+
+    url: str
+    login: Login | None = None
+    """Of a broker; never part of the URL."""
+    carriers: Sequence[str] | None = None
+    statuses: Sequence[str] | None = None
+    types: Sequence[str] | None = None
+    shipments: Sequence[str] | None = None
+    """`carrier_id/NUMBER` each, the number normalized."""
+    payload: str = "thin"
+    pii: bool = False
+    """A full payload holds personal fields."""
+    signature: SignatureKind = "hmac"
+    rate_per_second: float | None = None
+    """At most so many a second, whatever its receiver would bear."""
+    coalesce: bool = True
+    """When too much waits, the latest state of each shipment stands for what was before it."""
+    give_up_after: Mapping[str, float] = field(default_factory=dict)
+    """Seconds by type: what has waited longer is not tried again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subscription:
+    """One subscription as stored, without its secrets."""
+
+    subscription_id: UUID
+    created_at: datetime
+    created_by: str
+    url: str
+    carriers: list[str] | None
+    statuses: list[str] | None
+    types: list[str] | None
+    shipments: list[str] | None
+    payload: str
+    pii: bool
+    signature: SignatureKind
+    rate_per_second: float | None
+    coalesce: bool
+    give_up_after: dict[str, float]
+    has_login: bool
+    paused_at: datetime | None
+    disabled_at: datetime | None
+    disabled_why: str | None
+    missed_since: datetime | None
+    """Nothing was collected, or only failures were had, from then on, and it was not replayed yet."""
+    failing_since: datetime | None
+    """The first of `failures` attempts that failed since the last one that was delivered."""
+    failures: int | None
+    last_outcome: str | None
+    last_status_code: int | None
+
+    @property
+    def state(self) -> State:
+        """Disabled weighs more than paused."""
+        return "disabled" if self.disabled_at else "paused" if self.paused_at else "active"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One try at one notification, as the log has it. `batch_id` and `ordinal` are its place there."""
+
+    webhook_id: str
+    shipment_id: UUID
+    sequence: int
+    number: int
+    outcome: str
+    status_code: int | None
+    duration_ms: int
+    started_at: datetime
+    recorded_at: datetime
+    type: str
+    carrier_id: str
+    tracking_number: str = field(repr=False)
+    batch_id: int
+    ordinal: int
+    sealed_part: bytes | None = field(repr=False)
+    sealed_key: bytes | None = field(repr=False)
+    """Of its shipment; None once erased."""
+
+    def response(self, keyring: Keyring) -> Response | None:
+        """What its receiver answered; None where it is erased or was never kept. `SealError` where it was changed."""
+        if self.sealed_part is None or self.sealed_key is None:
+            return None
+        key = keyring.open_shipment_key(self.sealed_key, self.shipment_id)
+        return response_of(key.open(self.sealed_part, attempt_context(self.shipment_id, self.webhook_id, self.number)))
+
+
+async def create(connection: AsyncConnection[Any], keyring: Keyring, wish: Wish, *, actor: str) -> tuple[UUID, Secret]:
+    """Makes a subscription; its secret is readable here and never again."""
+    subscription_id, secret = uuid4(), Secret.fresh(wish.signature)
+    async with connection.transaction():
+        await connection.execute(
+            _SQL["insert"],
+            {
+                "subscription_id": subscription_id,
+                "created_by": actor,
+                "url": wish.url,
+                "carriers": _listed(wish.carriers),
+                "statuses": _listed(wish.statuses),
+                "types": _listed(wish.types),
+                "shipments": _listed(wish.shipments),
+                "payload": wish.payload,
+                "pii": wish.pii,
+                "signature": wish.signature,
+                "rate_per_second": wish.rate_per_second,
+                "coalesce": wish.coalesce,
+                "give_up_after": Jsonb(dict(wish.give_up_after)),
+                "sealed_secrets": seal_secrets(keyring, subscription_id, [secret]),
+                "sealed_login": seal_login(keyring, subscription_id, wish.login),
+            },
+        )
+        await connection.execute(_SQL["keep_throttle"], {"subscription_id": subscription_id})
+        details = {"host": _host(wish.url), **_granted(wish.payload, pii=wish.pii)}
+        await _record(connection, "subscription.create", subscription_id, actor=actor, details=details)
+    return subscription_id, secret
+
+
+async def find(connection: AsyncConnection[Any], subscription_id: UUID) -> Subscription | None:
+    """One subscription; None where there is none, or no more."""
+    cursor = connection.cursor(row_factory=class_row(Subscription))
+    await cursor.execute(_SQL["find"], {"subscription_id": subscription_id})
+    return await cursor.fetchone()
+
+
+async def page(connection: AsyncConnection[Any], *, after: tuple[datetime, UUID] | None, limit: int) -> list[Subscription]:
+    """Subscriptions, the oldest first."""
+    created_at, last_id = after or (None, None)
+    cursor = connection.cursor(row_factory=class_row(Subscription))
+    await cursor.execute(_SQL["page"], {"after_created_at": created_at, "after_id": last_id, "limit": limit})
+    return await cursor.fetchall()
+
+
+async def change(
+    connection: AsyncConnection[Any],
+    keyring: Keyring,
+    subscription_id: UUID,
+    changes: Mapping[str, Any],
+    *,
+    actor: str,
+    login: Login | None = None,
+) -> bool:
+    """Sets the columns in `changes` (those of `CHANGEABLE`), with a URL its `login`. False where there is no such subscription."""
+    columns: dict[str, Any] = {name: changes.get(name) for name in CHANGEABLE}
+    columns["give_up_after"] = Jsonb(changes.get("give_up_after") or {})
+    columns["sealed_login"] = seal_login(keyring, subscription_id, login)
+    async with connection.transaction():
+        cursor = await connection.execute(_SQL["change"], {"subscription_id": subscription_id, "named": list(changes), **columns})
+        if cursor.rowcount:
+            await connection.execute(_SQL["keep_throttle"], {"subscription_id": subscription_id})
+            if "url" in changes:
+                await connection.execute(_SQL["begin_anew"], {"subscription_id": subscription_id})
+            details = {"changed": " ".join(sorted(changes)), **({"pii": changes["pii"]} if "pii" in changes else {})}
+            await _record(connection, "subscription.change", subscription_id, actor=actor, details=details)
+    return cursor.rowcount > 0
+
+
+async def turn(connection: AsyncConnection[Any], subscription_id: UUID, switch: Switch, *, actor: str) -> bool:
+    """Pauses, resumes or deletes. False where there is no such subscription."""
+    async with connection.transaction():
+        cursor = await connection.execute(_SQL[switch], {"subscription_id": subscription_id})
+        if cursor.rowcount:
+            if switch == "resume":
+                await connection.execute(_SQL["call_again"], {"subscription_id": subscription_id})
+            if switch != "pause":
+                await connection.execute(_SQL["begin_anew"], {"subscription_id": subscription_id})
+            await _record(connection, f"subscription.{switch}", subscription_id, actor=actor, details={})
+    return cursor.rowcount > 0
+
+
+async def rotate(
+    connection: AsyncConnection[Any],
+    keyring: Keyring,
+    subscription_id: UUID,
+    *,
+    grace: timedelta,
+    actor: str,
+    signature: SignatureKind | None = None,
+) -> Secret | None:
+    """A new secret; the former one signs too until the grace is over. None where there is no such subscription.
+
+    `signature` None: of the kind that the subscription has.
+    """
+    async with connection.transaction():
+        row = await (await connection.execute(_SQL["lock_secrets"], {"subscription_id": subscription_id}, binary=True)).fetchone()
+        if row is None:
+            return None
+        sealed, now, kind = row
+        secret = Secret.fresh(signature or kind)
+        held = rotated(open_secrets(keyring, subscription_id, sealed), secret, now=now, grace=grace)
+        await connection.execute(
+            _SQL["set_secrets"],
+            {
+                "subscription_id": subscription_id,
+                "signature": secret.kind,
+                "sealed_secrets": seal_secrets(keyring, subscription_id, held),
+            },
+        )
+        details: dict[str, Any] = {"grace_seconds": int(grace.total_seconds())}
+        if secret.kind != kind:
+            details["signature"] = secret.kind
+        await _record(connection, "subscription.rotate_secret", subscription_id, actor=actor, details=details)
+    return secret
+
+
+async def public_keys(connection: AsyncConnection[Any], keyring: Keyring, subscription_ids: Sequence[UUID]) -> dict[UUID, list[str]]:
+    """The keys that verify what is signed now, of those that sign with Ed25519; of the others none."""
+    cursor = await connection.execute(_SQL["read_all_secrets"], {"subscription_ids": list(subscription_ids)}, binary=True)
+    return {one: _shown_keys(keyring, one, sealed, now) for one, sealed, now in await cursor.fetchall()}
+
+
+def _shown_keys(keyring: Keyring, subscription_id: UUID, sealed: Sequence[bytes], now: datetime) -> list[str]:
+    try:
+        held = open_secrets(keyring, subscription_id, sealed)
+    except SealError:
+        return []
+    return [secret.shown for secret in held if secret.kind == "ed25519" and secret.signs_at(now)]
+
+
+async def means(
+    connection: AsyncConnection[Any], keyring: Keyring, subscription_id: UUID
+) -> tuple[Destination, tuple[SigningKey, ...]] | None:
+    """Where it is told, and the keys that sign now; None where there is no such subscription."""
+    row = await (await connection.execute(_SQL["read_means"], {"subscription_id": subscription_id}, binary=True)).fetchone()
+    if row is None:
+        return None
+    sealed_secrets, now, url, sealed_login = row
+    destination = Destination(url, open_login(keyring, subscription_id, sealed_login))
+    return destination, live(open_secrets(keyring, subscription_id, sealed_secrets), now)
+
+
+async def attempts(
+    connection: AsyncConnection[Any], subscription_id: UUID, *, before: tuple[datetime, int, int] | None, limit: int
+) -> list[Attempt]:
+    """What was tried, the newest first. `before`: recorded_at, batch_id and ordinal of the last one seen."""
+    recorded_at, batch_id, ordinal = before or (None, None, None)
+    cursor = connection.cursor(row_factory=class_row(Attempt))
+    await cursor.execute(
+        _SQL["attempts"],
+        {
+            "subscription_id": subscription_id,
+            "before_recorded_at": recorded_at,
+            "before_batch_id": batch_id,
+            "before_ordinal": ordinal,
+            "limit": limit,
+        },
+    )
+    return await cursor.fetchall()
+
+
+async def record_responses_read(connection: AsyncConnection[Any], subscription_id: UUID, *, actor: str) -> None:
+    """Somebody was shown what the receiver answered: it may repeat personal data."""
+    async with connection.transaction():
+        await _record(connection, "read_personal", subscription_id, actor=actor, details={"call": "attempts"})
+
+
+def _listed(words: Sequence[str] | None) -> list[str] | None:
+    return None if words is None else sorted(set(words))
+
+
+def _granted(payload: str, *, pii: bool) -> dict[str, Any]:
+    """What an audit must know of a subscription besides its host: who let personal fields out."""
+    return {} if payload == "thin" else {"payload": payload, "pii": pii}
+
+
+def _host(url: str) -> str:
+    return url.partition("://")[2].partition("/")[0].partition("?")[0]
+
+
+async def _record(connection: AsyncConnection[Any], verb: str, subscription_id: UUID, *, actor: str, details: Mapping[str, Any]) -> None:
+    await record_action(connection, actor=actor, verb=verb, target=f"subscription {subscription_id}", details=details)

@@ -1,0 +1,160 @@
+"""A served stream on a real database, with a real listener, and a log that grows as the worker and the sealer make it grow."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+from aiohttp.web import Application
+
+from events.crypto.sealing import SealingKey
+from events.entry import Source, rfc3339
+from events.event import Reading
+from events.identity import identify
+from statesvc.api.stream.routes import routes
+from statesvc.api.stream.streams import Bounds, Streams
+from statesvc.append.transaction import apply
+from statesvc.database.pool import PoolLimits, make_pool
+from statesvc.database.wakeups.channels import SEALED
+from statesvc.database.wakeups.listener import Listener
+from statesvc.database.wakeups.waker import notify
+from statesvc.http.api_keys import Keys
+from statesvc.http.app import build_app
+from statesvc.http.key_store import create_key
+from statesvc.http.scope import Scope
+from statesvc.inbox.read_message import Read
+from statesvc.log.archive.log_archive import LogArchive
+from statesvc.telemetry.metrics import Telemetry
+from tests.statesvc.api.stream.event_source import EventSource, event_source
+from tests.statesvc.log.story import MORNING, WAY, Story, scan, story
+
+LIMITS = PoolLimits(connections_max=4, acquire_seconds=2, statement_seconds=5, lock_seconds=5, idle_in_transaction_seconds=5)
+BOUNDS = Bounds(clients_max=50, clients_per_key_max=40, send_seconds=5)
+
+
+@dataclass
+class Stage:
+    """One process's streams, and the log that they are of."""
+
+    log: Story
+    streams: Streams
+    client: TestClient[Any, Application]
+    telemetry: Telemetry
+    key: str
+    key_id: str
+
+    def source(self, path: str = "/v1/stream", **headers: str) -> AbstractAsyncContextManager[EventSource]:
+        return event_source(self.client, path, headers=self.headers(**headers))
+
+    def headers(self, **more: str) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.key}", **{name.replace("_", "-"): value for name, value in more.items()}}
+
+    async def publish(self) -> None:
+        """Seals what is committed, and says so as the sealer does."""
+        await self.log.seal()
+        await notify(self.log.connection, SEALED)
+
+    async def move(self, parcels: Sequence[str], *, carrier_id: str = "ups") -> None:
+        """Each parcel goes its whole way: five transitions a parcel, a message each, in one transaction."""
+        readings = [(scan(number, place, status)) for number in parcels for place, status in enumerate(WAY)]
+        await self.say_all(readings, carrier_id=carrier_id)
+
+    async def say_all(self, readings: Sequence[Reading], *, carrier_id: str = "ups") -> None:
+        """A message a reading, in one transaction, as a worker's batch."""
+        source = Source(message_id=uuid4(), body_commitment=bytes(32), received_at=MORNING, normalizer=carrier_id, normalizer_version="1")
+        reads = [
+            Read(
+                source=replace(source, message_id=uuid4()),
+                carrier_id=carrier_id,
+                events=(identify(reading, carrier_id=carrier_id, digest=self.log.keyring.digest),),
+                rejections=(),
+                body_key=SealingKey.fresh(),
+                sealed_key=b"",
+            )
+            for reading in readings
+        ]
+        async with self.log.connection.transaction():
+            await apply(self.log.connection, self.log.keyring, reads, worker="worker-1")
+
+    async def truth(self) -> list[dict[str, Any]]:
+        """What the stream of the whole log must say, by another query."""
+        rows = await self.log.rows(
+            "SELECT s.first_index + t.ordinal, e.carrier_id, t.from_status, t.to_status, e.occurred_at, t.sequence, t.recorded_at,"
+            " convert_from(e.canonical, 'UTF8')::json ->> 'tracking_number'"
+            " FROM statesvc.transition t JOIN statesvc.sealed_batch s USING (batch_id)"
+            " JOIN statesvc.event e ON e.shipment_id = t.shipment_id AND e.event_id = t.event_id ORDER BY 1"
+        )
+        return [
+            {
+                "carrier_id": carrier_id,
+                "tracking_number": number,
+                "from": before,
+                "to": after,
+                "occurred_at": rfc3339(occurred_at),
+                "sequence": sequence,
+                "log_index": index,
+                "recorded_at": rfc3339(recorded_at),
+            }
+            for index, carrier_id, before, after, occurred_at, sequence, recorded_at, number in rows
+        ]
+
+    def counted(self, line: str) -> float:
+        """A metric's value by its name and labels; 0 for one that was never recorded."""
+        found = [each.rpartition(" ")[2] for each in self.telemetry.exposition().decode().splitlines() if each.startswith(line + " ")]
+        return float(found[0]) if found else 0.0
+
+    async def until_counted(self, line: str, value: float) -> None:
+        async with asyncio.timeout(10):
+            while self.counted(line) != value:  # noqa: ASYNC110 - another task counts
+                await asyncio.sleep(0.01)
+
+
+StageMaker = Callable[..., AbstractAsyncContextManager[Stage]]
+
+
+@pytest.fixture
+def staged(database: Any) -> StageMaker:
+    """Makes the stage; `bounds` and `hindrance` as `Streams` has them, `pool` wraps the pool."""
+
+    @asynccontextmanager
+    async def make(
+        *, bounds: Bounds = BOUNDS, hindrance: Callable[[], bool] = lambda: False, pool: Callable[[Any], Any] = lambda pool: pool
+    ) -> AsyncIterator[Stage]:
+        opened = make_pool(database.service_dsn, name="sse-test", limits=LIMITS)
+        await opened.open()
+        telemetry, listener = Telemetry(), Listener(database.service_dsn, [SEALED])
+        await listener.start()
+        keys = Keys(opened)
+        streams = Streams(
+            pool(opened),
+            archive=LogArchive(None),
+            keys=keys,
+            listener=listener,
+            woken=listener.event(SEALED),
+            telemetry=telemetry,
+            bounds=bounds,
+            hindrance=hindrance,
+        )
+        running = asyncio.create_task(streams.run())
+        async with story(database) as log:
+            key_id, key = await create_key(log.connection, name="test", scopes=[Scope.READ], created_by="test")
+            app = build_app(routes(streams), keys=keys)
+            async with TestClient(TestServer(app)) as client:
+                yield Stage(log, streams, client, telemetry, key, key_id)
+                streams.stop()
+        await asyncio.wait_for(running, 5)
+        await listener.stop()
+        await opened.close()
+        telemetry.close()
+
+    return make
+
+
+@pytest.fixture
+async def stage(staged: StageMaker) -> AsyncIterator[Stage]:
+    async with staged() as made:
+        yield made

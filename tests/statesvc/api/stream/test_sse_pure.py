@@ -1,0 +1,75 @@
+"""The parts of the stream that need no database: the window and the strain."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from statesvc.api.stream.frame import Frame, Selection
+from statesvc.api.stream.pressure import LATE_SECONDS, LOOKS, REST_SECONDS, Strain
+from statesvc.api.stream.window import Window
+
+ANY = Selection()
+
+
+def frame(index: int) -> Frame:
+    return Frame(index, "ups" if index % 2 else "fedex", "delivered", b"")
+
+
+@given(
+    start=st.integers(0, 50),
+    pages=st.lists(st.tuples(st.integers(1, 30), st.sets(st.integers(0, 29))), max_size=12),
+    limit=st.integers(1, 7),
+    moves=st.lists(st.integers(0, 5), max_size=12),
+)
+def test_a_reader_that_stays_inside_sees_each_frame_once_however_the_window_grows(
+    start: int, pages: list[tuple[int, set[int]]], limit: int, moves: list[int]
+) -> None:
+    window, next_index, seen, there = Window(start, frames_max=20), start, [], []
+    for place, (length, offsets) in enumerate(pages):
+        begin = window.end
+        frames = [frame(begin + offset) for offset in sorted(offsets) if offset < length]
+        window.extend(frames, end=begin + length)
+        there += frames
+        assert all(each.index >= window.begin for each in there[-20:])
+        if next_index < window.begin:
+            # behind: it reads the log itself
+            seen += [each for each in there if next_index <= each.index < window.begin]
+            next_index = window.begin
+        for _ in range(moves[place] if place < len(moves) else 1):
+            step = window.step(next_index, ANY, limit=limit)
+            assert len(step.frames) <= limit
+            seen += step.frames
+            next_index = step.next_index
+    while next_index < window.end:
+        step = window.step(next_index, ANY, limit=limit)
+        seen += step.frames
+        next_index = step.next_index
+    assert seen == there
+
+
+def test_a_reader_who_knows_a_newer_head_than_the_window_does_not_go_back() -> None:
+    window = Window(10)
+    assert window.step(15, ANY, limit=9).next_index == 15
+    window.extend([frame(12), frame(16)], end=20)
+    step = window.step(15, ANY, limit=9)
+    assert [each.index for each in step.frames] == [16]
+    assert step.next_index == 20
+
+
+def test_what_nobody_selected_is_passed_at_once() -> None:
+    window = Window(0)
+    window.extend([frame(index) for index in range(100)], end=100)
+    assert window.step(0, Selection(carriers={"usps"}), limit=1).next_index == 100
+    step = window.step(0, Selection(carriers={"ups"}), limit=3)
+    assert ([each.index for each in step.frames], step.next_index) == ([1, 3, 5], 7)
+
+
+def test_streams_are_shed_when_the_process_is_late_for_long_and_not_for_a_moment() -> None:
+    strain = Strain()
+    for _ in range(3):
+        for _ in range(LOOKS - 1):
+            assert not strain.look(late_seconds=LATE_SECONDS, hindered=False, now=0)
+        assert not strain.look(late_seconds=0, hindered=False, now=0)
+    looks = [strain.look(late_seconds=0, hindered=True, now=1) for _ in range(LOOKS)]
+    assert looks == [False] * (LOOKS - 1) + [True]
+    assert strain.rests(1 + REST_SECONDS - 0.1)
+    assert not strain.rests(1 + REST_SECONDS)

@@ -1,0 +1,316 @@
+"""The stream over HTTP: each transition once, in the log's order, whatever the client or the writers do."""
+
+import asyncio
+import random
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+from psycopg import AsyncConnection
+
+from events.vocabulary import Status
+from statesvc.api.stream import pressure as strain
+from statesvc.api.stream.routes import StreamedTransition
+from statesvc.api.stream.streams import Bounds
+from statesvc.api.stream.window import Window
+from statesvc.database.queries import queries
+from statesvc.http.key_store import create_key, revoke_key
+from statesvc.http.scope import Scope
+from tests.statesvc.api.stream.conftest import Stage
+from tests.statesvc.log.story import Story, scan
+
+TRANSITIONS = 10_000
+DROPS = 50
+KILL = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND application_name = ANY (%s)"
+
+
+def indexes(received: list[Any]) -> list[int]:
+    return [int(block.id) for block in received]
+
+
+async def until_let_in(stage: Stage) -> None:
+    """Knocks for two seconds at most: sooner than any ping."""
+    async with asyncio.timeout(2):
+        while True:
+            answer = await stage.client.get("/v1/stream", headers=stage.headers())
+            answer.close()
+            if answer.status == 200:
+                return
+            await asyncio.sleep(0.02)
+
+
+@pytest.mark.parametrize(("transitions", "window", "page"), [(TRANSITIONS, 60, 97), (2_000, 4096, 2_000)])
+async def test_a_client_dropped_at_random_resumes_to_exactly_the_full_sequence(
+    staged: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, transitions: int, window: int, page: int
+) -> None:
+    # narrow: it keeps falling out of the window, and pages end within batches
+    monkeypatch.setattr("statesvc.api.stream.tail.Window", partial(Window, frames_max=window))
+    monkeypatch.setattr("statesvc.api.stream.pages.ENTRIES_MAX", page)
+    async with staged() as stage:
+        await resume(stage, transitions)
+
+
+async def resume(stage: Stage, transitions: int) -> None:
+    chance = random.Random(7)
+    drops = sorted(chance.sample(range(transitions), DROPS))
+    seen: list[Any] = []
+
+    async def write() -> None:
+        numbers = [f"1Z{place:06d}" for place in range(transitions // 5)]
+        while numbers:
+            some = chance.randint(1, 60)
+            await stage.move(numbers[:some])
+            del numbers[:some]
+            if chance.random() < 0.7:
+                await stage.publish()
+        await stage.publish()
+
+    writing = asyncio.create_task(write())
+    last: dict[str, str] = {}
+    for drop in [*drops, transitions]:
+        async with stage.source("/v1/stream?after=-1", **last) as source:
+            while len(seen) < drop:
+                seen += await source.next()
+        last = {"Last_Event_ID": seen[-1].id} if seen else {}
+    await writing
+    truth = await stage.truth()
+    assert len(truth) == transitions
+    assert [block.data for block in seen] == truth
+    assert indexes(seen) == [each["log_index"] for each in truth]
+    assert {block.name for block in seen} == {"shipment.status_changed"}
+
+
+async def test_a_transition_that_commits_late_is_seen_once_by_those_who_were_there_before(stage: Stage, database: Any) -> None:
+    async with stage.source() as live, await AsyncConnection.connect(database.service_dsn) as held:
+        await held.execute("SET timezone = 'UTC'")
+        await Story(held, stage.log.keyring).say(scan("1ZHELD", 1, Status.IN_TRANSIT), commit=False)
+        await stage.log.say(scan("1ZFIRST", 1, Status.IN_TRANSIT))
+        await stage.publish()
+        seen = await live.next()
+        async with stage.source("/v1/stream?after=-1") as late:
+            assert await late.next() == seen
+            await held.commit()
+            await stage.publish()
+            seen += await live.next()
+            assert await late.next() == seen[1:]
+        assert [block.data["tracking_number"] for block in seen] == ["1ZFIRST", "1ZHELD"]
+        # by the time of recording, or by the batch's id, the second stands before the first: who follows either would miss it
+        assert seen[1].data["recorded_at"] < seen[0].data["recorded_at"]
+        await stage.log.say(scan("1ZLAST", 1, Status.IN_TRANSIT))
+        await stage.publish()
+        assert [block.data for block in await live.next()] == (await stage.truth())[2:]
+
+
+async def test_the_data_keeps_its_contract_and_says_where_the_log_has_it(stage: Stage) -> None:
+    async with stage.source() as source:
+        await stage.log.conflict("1ZOTHER")
+        await stage.log.say(scan("1z 1", 1, Status.DELIVERED), scan("1z 1", 0, Status.IN_TRANSIT))
+        await stage.publish()
+        (block,) = await source.next()
+    StreamedTransition.model_validate(block.data)
+    assert {name: block.data[name] for name in ("carrier_id", "tracking_number", "from", "to", "occurred_at", "sequence")} == {
+        "carrier_id": "ups",
+        "tracking_number": "1z 1",
+        "from": "unknown",
+        "to": "delivered",
+        "occurred_at": "2026-03-01T08:01:00+00:00",
+        "sequence": 2,
+    }
+    assert str(block.data["log_index"]) == block.id
+
+
+async def test_nothing_is_told_before_its_checkpoint_and_old_news_only_to_those_who_ask(stage: Stage) -> None:
+    await stage.move(["1ZOLD"])
+    await stage.publish()
+    async with stage.source() as live, stage.source("/v1/stream?after=-1") as whole:
+        assert len(await whole.next(5)) == 5
+        await stage.move(["1ZNEW"])
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(live.next(), 0.2)
+    async with stage.source() as live:
+        await stage.publish()
+        assert [block.data["tracking_number"] for block in await live.next(5)] == ["1ZNEW"] * 5
+
+
+async def test_a_client_gets_only_what_it_asks_for(stage: Stage) -> None:
+    query = "carrier_id=ups&carrier_id=dhl_unified&status=delivered&status=picked_up"
+    async with stage.source(f"/v1/stream?{query}") as live:
+        for carrier_id in ("ups", "fedex", "dhl_unified"):
+            await stage.move([f"{carrier_id}1", f"{carrier_id}2"], carrier_id=carrier_id)
+        await stage.publish()
+        told = await live.next(8)
+        async with stage.source(f"/v1/stream?after=-1&{query}") as late:
+            assert await late.next(8) == told
+        wanted = [e for e in await stage.truth() if e["carrier_id"] != "fedex" and e["to"] in {"delivered", "picked_up"}]
+        assert [block.data for block in told] == wanted
+
+
+async def test_an_index_of_another_log_is_reset_to_now_and_a_control_frame_has_no_id(staged: Callable[..., Any]) -> None:
+    async with staged(bounds=Bounds(clients_max=9, clients_per_key_max=9, send_seconds=5, ping_seconds=0.05)) as stage:
+        await stage.move(["1Z1"])
+        await stage.publish()
+        size = (await stage.log.opened()).size
+        async with stage.source(Last_Event_ID=str(size)) as source:
+            blocks = [await anext(aiter(source)) for _ in range(3)]
+            assert (blocks[0].name, blocks[0].data) == ("reset", {"after": size, "tree_size": size})
+            assert [block.comment for block in blocks[1:]] == ["ping", "ping"]
+            assert [block.id for block in blocks] == [None] * 3
+            await stage.move(["1Z2"])
+            await stage.publish()
+            assert (await source.next())[0].data["tracking_number"] == "1Z2"
+        async with stage.source(Last_Event_ID=str(size - 1)) as source:
+            assert (await source.next())[0].data["tracking_number"] == "1Z2"
+
+
+async def test_the_header_goes_before_the_query_as_a_browser_comes_back(stage: Stage) -> None:
+    await stage.move(["1Z1"])
+    await stage.publish()
+    truth = await stage.truth()
+    async with stage.source("/v1/stream?after=-1", Last_Event_ID=str(truth[2]["log_index"])) as source:
+        assert [block.data for block in await source.next(2)] == truth[3:]
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "status", "code"),
+    [
+        ("/v1/stream?after=x", {}, 422, "invalid_request"),
+        ("/v1/stream?after=-2", {}, 422, "invalid_request"),
+        ("/v1/stream?status=nonsense", {}, 422, "invalid_request"),
+        ("/v1/stream", {"Last_Event_ID": "x"}, 422, "invalid_request"),
+        ("/v1/stream", {"Authorization": "Bearer no"}, 401, "unauthenticated"),
+    ],
+)
+async def test_a_request_that_breaks_the_contract_is_refused(stage: Stage, path: str, headers: Any, status: int, code: str) -> None:
+    answer = await stage.client.get(path, headers=stage.headers(**headers))
+    assert (answer.status, (await answer.json())["code"]) == (status, code)
+
+
+async def test_proxies_and_browsers_are_told_to_pass_everything_on(stage: Stage) -> None:
+    async with stage.source(Accept_Encoding="gzip, deflate") as source:
+        headers = source.answer.headers
+        assert headers["Content-Type"] == "text/event-stream"
+        assert headers["Cache-Control"] == "no-store"
+        assert headers["X-Accel-Buffering"] == "no"
+        assert "Content-Encoding" not in headers
+    answer = await stage.client.head("/v1/stream", headers=stage.headers())
+    assert (answer.status, await answer.read()) == (200, b"")
+
+
+async def test_one_reader_reads_the_tail_for_all(staged: Callable[..., Any]) -> None:
+    taken = 0
+
+    class Counting:
+        def __init__(self, pool: Any) -> None:
+            self._pool = pool
+
+        def connection(self) -> Any:
+            nonlocal taken
+            taken += 1
+            return self._pool.connection()
+
+    async with staged(pool=Counting) as stage:
+        sources = [stage.source() for _ in range(30)]
+        opened = [await source.__aenter__() for source in sources]
+        taken = 0
+        for place in range(5):
+            await stage.move([f"1Z{place}"])
+            await stage.publish()
+            told = [await source.next(5) for source in opened]
+            assert all(each == told[0] for each in told)
+        # each publication: what is new, and a look that finds nothing more
+        assert taken <= 5 * 3
+        for source in sources:
+            await source.__aexit__(None, None, None)
+
+
+async def test_the_streams_of_a_key_and_of_the_process_are_bounded(staged: Callable[..., Any]) -> None:
+    async with staged(bounds=Bounds(clients_max=3, clients_per_key_max=2, send_seconds=5)) as stage:
+        mine, other = stage.headers(), stage.headers()
+        async with stage.source(), stage.source():
+            answer = await stage.client.get("/v1/stream", headers=mine)
+            assert (answer.status, (await answer.json())["code"]) == (429, "too_many_requests")
+            assert int(answer.headers["Retry-After"]) >= 5
+            _, key = await create_key(stage.log.connection, name="other", scopes=[Scope.READ], created_by="test")
+            other["Authorization"] = f"Bearer {key}"
+            third = await stage.client.get("/v1/stream", headers=other)
+            assert third.status == 200
+            answer = await stage.client.get("/v1/stream", headers=other)
+            assert (answer.status, (await answer.json())["code"]) == (503, "overloaded")
+            assert int(answer.headers["Retry-After"]) >= 5
+            third.close()
+        # who hung up stands in nobody's way, though no ping has found out yet
+        await until_let_in(stage)
+
+
+async def test_a_revoked_key_ends_its_streams(staged: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("statesvc.http.api_keys.REMEMBERED_SECONDS", 0.05)
+    async with staged(bounds=Bounds(clients_max=9, clients_per_key_max=9, send_seconds=5, ping_seconds=0.1)) as stage:
+        async with stage.source() as source:
+            await revoke_key(stage.log.connection, key_id=stage.key_id, revoked_by="test")
+            async with asyncio.timeout(5):
+                assert await source.rest() == []
+        await stage.until_counted('statesvc_stream_ends_total{cause="revoked"}', 1)
+
+
+async def test_stopping_ends_all_streams_at_once_and_lets_nobody_in(stage: Stage) -> None:
+    async with stage.source() as live, stage.source("/v1/stream?after=-1") as other:
+        stage.streams.stop()
+        async with asyncio.timeout(1):
+            assert await live.rest() == []
+            assert await other.rest() == []
+    answer = await stage.client.get("/v1/stream", headers=stage.headers())
+    assert (answer.status, (await answer.json())["code"]) == (503, "not_ready")
+    assert "Retry-After" in answer.headers
+
+
+async def test_under_strain_streams_are_shed_and_kept_out_for_a_while(staged: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("statesvc.api.stream.streams.LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(strain, "REST_SECONDS", 0.5)
+    hindered = False
+    async with staged(hindrance=lambda: hindered) as stage:
+        async with stage.source() as source:
+            hindered = True
+            async with asyncio.timeout(2):
+                assert await source.rest() == []
+            answer = await stage.client.get("/v1/stream", headers=stage.headers())
+            assert (answer.status, (await answer.json())["code"]) == (503, "overloaded")
+            hindered = False
+        await stage.until_counted('statesvc_stream_ends_total{cause="shed"}', 1)
+        await until_let_in(stage)
+
+
+async def test_a_changed_log_is_never_passed_over(stage: Stage, database: Any) -> None:
+    await stage.move(["1Z1"])
+    await stage.publish()
+    async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as attacker:
+        await attacker.execute("SET session_replication_role = replica")
+        await attacker.execute("DELETE FROM statesvc.event WHERE version = 3")
+    async with stage.source("/v1/stream?after=-1") as source:
+        await source.rest()
+    await stage.until_counted('statesvc_stream_ends_total{cause="failed"}', 1)
+
+
+async def test_only_transitions_are_looked_at_by_their_batch(stage: Stage) -> None:
+    await stage.move(["1Z1"])
+    await stage.publish()
+    await stage.log.connection.execute("SET enable_seqscan = off")
+    query = "EXPLAIN " + queries("statesvc.log", "transitions")["transitions"]
+    rows = await (await stage.log.connection.execute(query.encode(), {"begin": 0, "end": 9})).fetchall()
+    plan = "\n".join(row[0] for row in rows)
+    assert "Seq Scan" not in plan
+    assert "_batch_id_ordinal_idx" in plan
+    assert "sealed_batch_pkey" in plan
+
+
+async def test_losing_every_connection_loses_no_transition(stage: Stage, database: Any) -> None:
+    async with stage.source() as live:
+        for place in range(3):
+            await stage.move([f"1Z{place}"])
+            await stage.log.seal()
+            async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as other:
+                await other.execute(KILL, (["sse-test", "statesvc listener"],))
+            # nobody says that there is a new checkpoint: the listener looks after it has come back
+            async with asyncio.timeout(20):
+                told = await live.next(5)
+            assert [block.data for block in told] == (await stage.truth())[place * 5 :]

@@ -1,0 +1,133 @@
+"""Events that are applied in the request itself."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from psycopg import AsyncConnection
+
+from events.carriers.canonical import read_line
+from events.crypto.keyring import Keyring, body_context
+from events.crypto.sealing import MasterKeys, SealingKey, unsalted
+from events.event import Event
+from events.vocabulary import Verdict
+from statesvc.api.submission.submit import Held, Submitted, submit
+from statesvc.database.keyring_store import load_keyring
+from statesvc.database.pool import Pool, PoolLimits, make_pool
+from statesvc.log.archive.log_archive import LogArchive
+
+LIMITS = PoolLimits(connections_max=8, acquire_seconds=5, statement_seconds=10, lock_seconds=5, idle_in_transaction_seconds=10)
+
+
+def _line(number: str = "CN1", event_id: str = "e-1", status: str = "in_transit", **more: Any) -> bytes:
+    stated = {"carrier_id": "canonical", "event_id": event_id, "tracking_number": number, "occurred_at": "2026-05-01T10:00:00+00:00"}
+    return json.dumps({**stated, "status": status, **more}).encode()
+
+
+@dataclass
+class Desk:
+    """Takes submissions."""
+
+    pool: Pool
+    connection: AsyncConnection[Any]
+    keyring: Keyring
+    owner_dsn: str
+
+    async def submit(self, *lines: bytes) -> Submitted | Held:
+        events: list[Event] = [read_line(line) for line in lines]
+        return await submit(self.pool, self.keyring, events, body=b"\n".join(lines), writer="api-1", archive=LogArchive(None))
+
+    async def verdicts(self, *lines: bytes) -> list[Verdict]:
+        submitted = await self.submit(*lines)
+        assert isinstance(submitted, Submitted)
+        return list(submitted.verdicts)
+
+    async def rows(self, query: str) -> list[Any]:
+        return await (await self.connection.execute(query.encode())).fetchall()
+
+    async def counts(self) -> list[int]:
+        found = [await self.rows(f"SELECT count(*) FROM statesvc.{table}") for table in ("event", "conflict", "message", "body", "batch")]
+        return [rows[0][0] for rows in found]
+
+    async def as_owner(self, statement: str) -> None:
+        async with await AsyncConnection.connect(self.owner_dsn, autocommit=True) as connection:
+            await connection.execute(statement.encode())
+
+
+@pytest.fixture
+async def desk(database: Any) -> AsyncIterator[Desk]:
+    pool = make_pool(database.service_dsn, name="submission test", limits=LIMITS)
+    await pool.open()
+    async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
+        yield Desk(pool, connection, await load_keyring(connection, MasterKeys([bytes(range(32))])), database.owner_dsn)
+    await pool.close()
+
+
+async def test_each_event_has_its_verdict_in_the_order_of_the_request(desk: Desk) -> None:
+    lines = (_line(), _line(event_id="e-2", status="delivered"), _line(), _line(status="exception"))
+    assert await desk.verdicts(*lines) == [Verdict.APPENDED, Verdict.APPENDED, Verdict.DUPLICATE, Verdict.CONFLICT]
+    assert await desk.rows("SELECT from_status, to_status FROM statesvc.transition") == [("unknown", "delivered")]
+    assert await desk.counts() == [2, 1, 1, 1, 1]
+
+
+async def test_a_request_of_duplicates_leaves_nothing_behind(desk: Desk) -> None:
+    await desk.submit(_line())
+    before = await desk.counts()
+    assert await desk.verdicts(_line()) == [Verdict.DUPLICATE]
+    assert await desk.counts() == before
+
+
+async def test_the_body_is_kept_under_the_keys_of_its_shipments(desk: Desk) -> None:
+    line = _line()
+    submitted = await desk.submit(line)
+    assert isinstance(submitted, Submitted)
+    ((shipment_id, sealed_key),) = await desk.rows("SELECT shipment_id, sealed_key FROM statesvc.stream")
+    ((message_id, shipments, wrapped),) = await desk.rows("SELECT message_id, shipments, sealed_key FROM statesvc.message")
+    assert (message_id, shipments) == (submitted.message_id, [shipment_id])
+    context = body_context(message_id)
+    key = SealingKey(desk.keyring.open_shipment_key(sealed_key, shipment_id).open(wrapped, context))
+    ((sealed,),) = await desk.rows("SELECT sealed FROM statesvc.body")
+    assert unsalted(key.open(sealed, context)) == line
+
+
+async def test_the_same_event_from_many_clients_at_once_is_appended_once(desk: Desk) -> None:
+    for place in range(5):
+        lines = [_line(event_id=f"e-{place}-{n}") for n in range(3)]
+        outcomes = await asyncio.gather(*(desk.verdicts(*(lines if n % 2 else lines[::-1])) for n in range(6)))
+        assert sum(outcome.count(Verdict.APPENDED) for outcome in outcomes) == 3
+        assert sum(outcome.count(Verdict.DUPLICATE) for outcome in outcomes) == 15
+    assert (await desk.counts())[0] == 15
+
+
+async def test_one_of_two_contradicting_clients_wins_and_the_other_is_told(desk: Desk) -> None:
+    outcomes = await asyncio.gather(desk.verdicts(_line()), desk.verdicts(_line(status="delivered")))
+    assert sorted(verdict for (verdict,) in outcomes) == [Verdict.APPENDED, Verdict.CONFLICT]
+    assert (await desk.counts())[:2] == [1, 1]
+
+
+async def test_a_held_carrier_takes_nothing_until_its_release(desk: Desk) -> None:
+    for carrier_id in ("canonical", "*"):
+        await desk.as_owner(
+            f"INSERT INTO statesvc.rollout (carrier_id, hold, changed_at, changed_by) VALUES ('{carrier_id}', true, now(), 't')"
+        )
+        assert await desk.submit(_line()) == Held(("canonical",))
+        assert await desk.counts() == [0, 0, 0, 0, 0]
+        await desk.as_owner("DELETE FROM statesvc.rollout")
+    assert await desk.verdicts(_line()) == [Verdict.APPENDED]
+
+
+@pytest.mark.parametrize(
+    "failure", ["PERFORM pg_terminate_backend(pg_backend_pid()); PERFORM pg_sleep(1);", "RAISE EXCEPTION 'x' USING ERRCODE = '40P01';"]
+)
+async def test_a_passing_failure_is_tried_again_and_applied_once(desk: Desk, failure: str) -> None:
+    await desk.as_owner(
+        "CREATE SEQUENCE statesvc.test_times; GRANT USAGE ON SEQUENCE statesvc.test_times TO PUBLIC;"
+        "CREATE FUNCTION statesvc.test_fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        f" IF nextval('statesvc.test_times') <= 2 THEN {failure} END IF; RETURN new; END $$;"
+        "CREATE TRIGGER test_fail BEFORE INSERT ON statesvc.event FOR EACH ROW EXECUTE FUNCTION statesvc.test_fail()"
+    )
+    assert await desk.verdicts(_line()) == [Verdict.APPENDED]
+    assert await desk.counts() == [1, 0, 1, 1, 1]

@@ -1,0 +1,134 @@
+"""When asking stops, and how it begins again."""
+
+import hypothesis.strategies as st
+from hypothesis import given
+
+from statesvc.delivery.limiter.circuit_breaker import (
+    ATTEMPTS_MIN,
+    LONGER_FACTOR,
+    OPEN_SECONDS,
+    OPEN_SECONDS_MAX,
+    WINDOW_SECONDS,
+    Breaker,
+    BreakerState,
+)
+
+
+def end(breaker: Breaker, now: float, *, failed: bool, is_probe: bool = False, started_at: float | None = None) -> None:
+    breaker.finished(failed=failed, is_probe=is_probe, started_at=now if started_at is None else started_at, now=now)
+
+
+def opened() -> Breaker:
+    breaker = Breaker()
+    for now in range(ATTEMPTS_MIN):
+        end(breaker, now, failed=True)
+    return breaker
+
+
+def test_ten_failures_open_it_and_nine_do_not() -> None:
+    breaker = Breaker()
+    for now in range(ATTEMPTS_MIN - 1):
+        end(breaker, now, failed=True)
+    assert breaker.state is BreakerState.CLOSED
+    end(breaker, 20, failed=True)
+    assert (breaker.state, breaker.open_until) == (BreakerState.OPEN, 20 + OPEN_SECONDS)
+
+
+def test_seven_in_ten_open_it_and_six_do_not() -> None:
+    for share, state in ((6, BreakerState.CLOSED), (7, BreakerState.OPEN)):
+        breaker = Breaker()
+        for place in range(20):
+            end(breaker, place, failed=place % 10 >= 10 - share)
+        assert breaker.state is state
+
+
+def test_failures_that_are_long_past_do_not_count() -> None:
+    breaker = Breaker()
+    for place in range(3 * ATTEMPTS_MIN):
+        end(breaker, place * WINDOW_SECONDS / 5, failed=place % 4 > 0)
+    assert breaker.state is BreakerState.CLOSED
+
+
+def test_a_busy_past_does_not_hide_that_it_is_down_now() -> None:
+    breaker = Breaker()
+    for place in range(10_000):
+        end(breaker, place / 1000, failed=False)
+    for place in range(70):
+        end(breaker, 10 + place / 1000, failed=True)
+    assert breaker.state is BreakerState.OPEN
+
+
+def test_a_busy_receiver_that_falls_silent_is_down_with_the_first_crowd_that_times_out() -> None:
+    states = []
+    for count in (ATTEMPTS_MIN - 1, ATTEMPTS_MIN):
+        breaker = Breaker()
+        for place in range(1000):
+            end(breaker, place / 400, failed=False)
+        for _ in range(count):
+            end(breaker, 17, failed=True)
+        states.append(breaker.state)
+    assert states == [BreakerState.CLOSED, BreakerState.OPEN]
+
+
+def test_a_blip_that_a_whole_crowd_meets_is_no_outage() -> None:
+    breaker = Breaker()
+    for place in range(1000):
+        end(breaker, place / 400, failed=False)
+    for _ in range(60):
+        end(breaker, 2.6, failed=True)
+    assert breaker.state is BreakerState.CLOSED
+
+
+def test_a_probe_that_is_taken_closes_it() -> None:
+    breaker = opened()
+    breaker.probing()
+    assert breaker.state is BreakerState.HALF_OPEN
+    end(breaker, 100, failed=False, is_probe=True)
+    assert (breaker.state, breaker.open_until) == (BreakerState.CLOSED, None)
+
+
+def test_each_probe_that_fails_keeps_it_open_longer_up_to_a_bound() -> None:
+    breaker, now, pauses = opened(), 100.0, []
+    for _ in range(20):
+        breaker.probing()
+        end(breaker, now, failed=True, is_probe=True)
+        assert breaker.open_until is not None
+        pauses.append(breaker.open_until - now)
+        now = breaker.open_until
+    assert pauses[0] == OPEN_SECONDS * LONGER_FACTOR
+    assert pauses == sorted(pauses)
+    assert pauses[-1] == OPEN_SECONDS_MAX
+
+
+def test_a_probe_that_was_never_sent_leaves_it_open() -> None:
+    breaker = opened()
+    until = breaker.open_until
+    breaker.probing()
+    breaker.unprobed()
+    assert (breaker.state, breaker.open_until) == (BreakerState.OPEN, until)
+
+
+def test_late_answers_from_before_it_opened_change_nothing() -> None:
+    breaker = opened()
+    before = (breaker.state, breaker.open_until)
+    end(breaker, 50, failed=False, started_at=1)
+    end(breaker, 51, failed=True, started_at=1)
+    assert (breaker.state, breaker.open_until) == before
+    breaker.probing()
+    end(breaker, 60, failed=False, is_probe=True)
+    for place in range(ATTEMPTS_MIN):
+        end(breaker, 61 + place, failed=True, started_at=2)
+    assert breaker.state is BreakerState.CLOSED
+
+
+@given(st.lists(st.tuples(st.booleans(), st.floats(0, 60)), max_size=200))
+def test_it_is_closed_or_says_until_when_it_is_not(ends: list[tuple[bool, float]]) -> None:
+    breaker, now = Breaker(), 0.0
+    for failed, pause in ends:
+        now += pause
+        is_probe = breaker.open_until is not None and now >= breaker.open_until
+        if is_probe:
+            breaker.probing()
+        end(breaker, now, failed=failed, is_probe=is_probe)
+        assert (breaker.state is BreakerState.CLOSED) == (breaker.open_until is None)
+        assert breaker.open_until is None or breaker.open_until > now or breaker.state is BreakerState.OPEN

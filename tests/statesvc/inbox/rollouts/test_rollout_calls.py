@@ -1,0 +1,93 @@
+"""Turning a candidate's share over the API: recorded, refused where it cannot be, and shown with what was found."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import orjson
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+
+from statesvc.api import rollout_calls as rollouts
+from statesvc.http.api_keys import Keys
+from statesvc.http.app import build_app
+from statesvc.http.key_store import create_key
+from statesvc.http.scope import Scope
+from tests.statesvc.api.conftest import Waker
+from tests.statesvc.inbox.rollouts.planted import CARRIER, MISREAD
+from tests.statesvc.worker.shop import CARRIER_ID, Shop, says
+
+PATH = f"/v1/rollouts/{CARRIER_ID}"
+Client = TestClient[Any, Any]
+
+
+@pytest.fixture
+async def client(shop: Shop) -> AsyncIterator[Client]:
+    _, key = await create_key(shop.connection, name="test", scopes=[Scope("ops")], created_by="test")
+    calls = rollouts.routes(shop.workshop.pool, Waker(), carriers={CARRIER_ID: CARRIER})
+    server = TestServer(build_app(calls, keys=Keys(shop.workshop.pool)))
+    async with TestClient(server, headers={"Authorization": f"Bearer {key}"}) as client:
+        yield client
+
+
+async def put(client: Client, **change: Any) -> tuple[int, Any]:
+    async with client.put(PATH, json=change) as answer:
+        return answer.status, await answer.json()
+
+
+async def test_what_is_left_out_stays_and_each_turn_says_who_and_why(client: Client, shop: Shop) -> None:
+    guard = {"messages": 100, "errors_percent": 1.0, "differences_percent": None}
+    status, shown = await put(client, candidate="2", percent=5, guard=guard, why="try it")
+    assert (status, shown["candidate"], shown["percent"], shown["shadow"], shown["guard"]) == (200, "2", 5, False, guard)
+    assert shown["changed_by"].startswith("key:")
+    _, shown = await put(client, percent=50)
+    assert (shown["candidate"], shown["percent"], shown["guard"]) == ("2", 50, guard)
+    _, shown = await put(client, hold=True)
+    assert (shown["percent"], shown["hold"]) == (50, True)
+    _, shown = await put(client, candidate=None)
+    assert (shown["candidate"], shown["percent"], shown["guard"], shown["hold"]) == (None, 0, None, True)
+    actions = await shop.rows("SELECT verb, target, canonical FROM statesvc.action WHERE target = 'carrier acme' ORDER BY batch_id")
+    assert [verb for verb, _, _ in actions] == ["rollout", "rollout", "hold", "rollout"]
+    assert orjson.loads(actions[0][2])["details"] == {
+        "why": "try it",
+        "candidate": "2",
+        "percent": 5,
+        "shadow": False,
+        "guard": "100 messages, errors 1.0 %, differences None %",
+    }
+
+
+@pytest.mark.parametrize(
+    ("asked", "pointer"),
+    [
+        ({"candidate": "9", "percent": 1}, "/body/candidate"),
+        ({"candidate": "1"}, "/body/candidate"),
+        ({"percent": 1}, "/body/percent"),
+        ({"shadow": True}, "/body/shadow"),
+        ({"candidate": "2", "percent": 101}, "/body/percent"),
+        ({"candidate": "2", "guard": {"messages": 10, "differences_percent": 1}}, "/body/guard"),
+    ],
+)
+async def test_a_dial_that_cannot_be_is_refused_and_nothing_is_turned(
+    client: Client, shop: Shop, asked: dict[str, Any], pointer: str
+) -> None:
+    status, problem = await put(client, hold=True, **asked)
+    assert (status, problem["code"]) == (422, "invalid_request")
+    assert [flaw["pointer"] for flaw in problem["errors"]] == [pointer]
+    assert await shop.value("SELECT count(*) FROM statesvc.rollout") == 0
+
+
+async def test_differences_are_paged_with_their_totals(client: Client, shop: Shop) -> None:
+    await put(client, candidate="2", percent=0, shadow=True)
+    await shop.push(*(says({"number": f"N{n}", "status": "in_transit", "code": MISREAD}) for n in range(5)))
+    await shop.work()
+    seen, cursor = [], None
+    while True:
+        async with client.get(f"{PATH}/diffs", params={"limit": 2} | ({"cursor": cursor} if cursor else {})) as answer:
+            page = await answer.json()
+        assert page["totals"] == {"candidate": "2", "messages": 5, "errors": 0, "differing": 5, "fields": {"status": 5}}
+        seen += page["items"]
+        cursor = page["next_cursor"]
+        if cursor is None:
+            break
+    assert len({item["diff_id"] for item in seen}) == 5
+    assert {(item["field"], item["stable_value"], item["candidate_value"]) for item in seen} == {("status", "in_transit", "delivered")}

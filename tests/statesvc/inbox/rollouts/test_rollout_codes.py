@@ -1,0 +1,57 @@
+"""Learning codes: who reads by category is listed until a row says what the code means, and rows become visible in their order."""
+
+import asyncio
+
+import psycopg
+import pytest
+from psycopg import AsyncConnection
+
+from events.parsing.meanings import Meaning
+from events.vocabulary import Kind, Reason, Status
+from statesvc.inbox.rollouts.category_readings import codes_by_category
+from statesvc.inbox.rollouts.code_mapping import Mappings, add_mapping, standing_mappings
+from tests.statesvc.worker.shop import CARRIER_ID, Shop
+
+CODE = (CARRIER_ID, "T", "CAT")
+HELD = Meaning(Kind.SCAN, Status.EXCEPTION, Reason.HELD)
+
+
+async def test_a_code_read_by_its_category_is_listed_until_it_is_mapped(shop: Shop) -> None:
+    for minute in range(3):
+        message_id = await shop.say({"number": "A1", "status": "in_transit", "code": "CAT", "by_category": True, "minute": minute})
+    await shop.say({"number": "A1", "status": "in_transit", "code": "KNOWN"})
+    (found,) = await codes_by_category(shop.connection)
+    assert (found.carrier_id, found.raw_type, found.raw_code, found.events, found.shipments) == (*CODE, 3, 1)
+    assert found.message_ids[0] == message_id
+    await add_mapping(shop.connection, CODE, HELD, why="", actor="tester")
+    assert await codes_by_category(shop.connection) == []
+    await shop.say({"number": "A2", "status": "in_transit", "code": "CAT", "by_category": True})
+    (event,) = await shop.events("A2")
+    assert (event["status"], event["reason"], event["by_category"]) == ("exception", "held", False)
+
+
+async def test_the_latest_row_of_a_code_holds_and_no_row_is_ever_changed(shop: Shop) -> None:
+    await add_mapping(shop.connection, CODE, HELD, why="first", actor="tester")
+    await add_mapping(shop.connection, CODE, Meaning(Kind.INFO), why="second", actor="tester")
+    (standing,) = await standing_mappings(shop.connection)
+    assert (standing.revision, standing.kind, standing.why) == (2, "info", "second")
+    for statement in ("UPDATE statesvc.code_mapping SET kind = NULL", "DELETE FROM statesvc.code_mapping"):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            await shop.connection.execute(statement.encode())
+        with pytest.raises(psycopg.Error, match="append-only"):
+            await shop.as_owner(statement)
+
+
+async def test_rows_added_at_once_become_visible_in_the_order_of_their_revisions(shop: Shop) -> None:
+    async def add(number: int) -> None:
+        async with await AsyncConnection.connect(shop.database.service_dsn, autocommit=True) as connection:
+            await add_mapping(connection, (CARRIER_ID, None, f"C{number}"), HELD, why="", actor="tester")
+
+    seen = Mappings()
+    adding = [asyncio.create_task(add(number)) for number in range(10)]
+    while not all(task.done() for task in adding):
+        await seen.refresh(shop.connection)
+        assert len(seen.table) == seen.revision
+        await asyncio.sleep(0)
+    await seen.refresh(shop.connection)
+    assert (len(seen.table), seen.revision) == (10, 10)

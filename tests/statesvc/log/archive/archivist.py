@@ -1,0 +1,108 @@
+"""A log of two months with entries of all five kinds, and rounds of the archiver."""
+
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from psycopg import AsyncConnection
+
+from events.crypto.keyring import Keyring
+from events.identity import normalize_number, shipment_id
+from statesvc.log.archive.log_archive import LogArchive
+from statesvc.log.archive.month_ledger import LogMonth, months, try_lead
+from statesvc.log.archive.month_pass import LogArchiving, Outcome, archive_round
+from statesvc.log.verify.verify_log import Report
+from tests.statesvc.log.story import Story, scan
+from tests.statesvc.log.verify.attack import verify
+
+DAY = 86_400
+KINDS = ("event", "conflict", "transition", "attempt", "action")
+OLD = ("1Z0001", "1Z0002", "1Z0003")
+"""Said of in the first month alone, but for 1Z0003."""
+
+
+@dataclass
+class Archivist:
+    """Lets months pass, and archives. `connection` is the service's role."""
+
+    database: Any
+    log: Story
+    archiving: LogArchiving
+
+    @property
+    def connection(self) -> AsyncConnection[Any]:
+        return self.log.connection
+
+    @property
+    def folder(self) -> Path:
+        return self.archiving.folder
+
+    @property
+    def archive(self) -> LogArchive:
+        """As a process that starts now has it."""
+        return LogArchive(self.folder)
+
+    async def two_months(self) -> None:
+        """The first one is over since its hot month; the second one is hot."""
+        await self.log.everything()
+        await self.log.act(f"shipment {shipment('1Z0001')}")
+        await self.log.seal()
+        await self.pass_days(30)
+        await self.log.parcel("1Z0007")
+        await self.log.say(scan("1Z0003", 60, None))
+        await self.log.conflict("1Z0007")
+        await self.log.attempt()
+        await self.log.act()
+        await self.log.seal()
+        await self.pass_days(30)
+
+    async def pass_days(self, days: float) -> None:
+        await self.database.clock.advance(days * DAY)
+
+    async def notice(self, _seconds: float) -> None:
+        """The notice of a month ends."""
+        await self.database.clock.advance(60)
+
+    async def round(self, **changes: Any) -> Outcome:
+        """By a process of its own that leads."""
+        async with await AsyncConnection.connect(self.database.service_dsn, autocommit=True) as connection:
+            assert await try_lead(connection)
+            return await archive_round(connection, replace(self.archiving, **changes))
+
+    async def archived(self) -> LogMonth:
+        """The first month, archived."""
+        outcome = await self.round()
+        assert len(outcome.archived) == 1, outcome
+        assert not outcome.failed
+        return (await self.ledger())[outcome.archived[0]]
+
+    async def ledger(self) -> dict[date, LogMonth]:
+        return {month.month: month for month in await months(self.connection)}
+
+    async def counts(self) -> dict[str, int]:
+        """Entries in the database by kind."""
+        return {kind: (await self.log.rows(f"SELECT count(*) FROM statesvc.{kind}"))[0][0] for kind in KINDS}
+
+    async def residents(self) -> dict[UUID, str]:
+        return dict(await self.log.rows("SELECT shipment_id, why FROM statesvc.log_resident"))
+
+    def files(self) -> list[str]:
+        return sorted(path.name for path in self.folder.iterdir()) if self.folder.is_dir() else []
+
+    def verify(self, **options: Any) -> Report:
+        return verify(self.database, archive=self.folder, **options)
+
+    async def as_owner(self, *statements: str) -> None:
+        async with await AsyncConnection.connect(self.database.owner_dsn, autocommit=True) as connection:
+            for statement in statements:
+                await connection.execute(statement.encode())
+
+
+def archiving(folder: Path, keyring: Keyring, archivist_wait: Any) -> LogArchiving:
+    return LogArchiving(folder=folder, keyring=keyring, hot_months=1, wait=archivist_wait, drop_tries=1)
+
+
+def shipment(number: str) -> UUID:
+    return shipment_id("ups", normalize_number(number), "")

@@ -1,0 +1,64 @@
+"""`python -m tests.statesvc.log.archive.dying DSN FOLDER STEP WHEN`: an archiver that is killed (9) before or after a step."""
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from psycopg import AsyncConnection
+
+from statesvc.database.keyring_store import load_keyring
+from statesvc.log.archive import month_pass as rounds
+from statesvc.log.archive.file_names import Unfinished
+from statesvc.log.archive.month_ledger import try_lead
+from tests.statesvc.log.archive.archivist import archiving
+from tests.statesvc.log.story import MASTER
+
+
+def _die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _doom(step: str, when: str) -> None:
+    if step == "publish":
+        renamed = Path.rename
+
+        def rename(path: Path, target: Path) -> Path:
+            if when == "before":
+                _die()
+            done = renamed(path, target)
+            _die()
+            return done
+
+        Path.rename = rename  # type: ignore[method-assign, assignment]
+        return
+    if step == "entries":
+        Unfinished.publish = lambda *_: _die()  # type: ignore[method-assign, assignment]
+        return
+    worked = getattr(rounds, step)
+
+    async def doomed(*arguments: Any, **named: Any) -> Any:
+        if when == "before":
+            _die()
+        await worked(*arguments, **named)
+        _die()
+
+    setattr(rounds, step, doomed)
+
+
+async def _no_wait(_seconds: float) -> None:
+    """The test moves the clock."""
+
+
+async def main(dsn: str, folder: str, step: str, when: str) -> None:
+    _doom(step, when)
+    async with await AsyncConnection.connect(dsn, autocommit=True) as connection:
+        keyring = await load_keyring(connection, MASTER)
+        assert await try_lead(connection)
+        await rounds.archive_round(connection, archiving(Path(folder), keyring, _no_wait))
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))

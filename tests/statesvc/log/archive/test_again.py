@@ -1,0 +1,75 @@
+"""What is done again, long after: reading and telling reach into months that are archived."""
+
+from dataclasses import replace
+from uuid import uuid4
+
+from statesvc.database.pool import Pool
+from statesvc.inbox.rollouts.dial import Dial, set_dial
+from statesvc.repair.renormalize.renormalize import Task, renormalize
+from statesvc.subscriptions.replay import Order, replay
+from statesvc.telemetry.metrics import Telemetry
+from statesvc.worker.batch import Workshop
+from tests.statesvc.inbox.rollouts.planted import CARRIER, MISREAD
+from tests.statesvc.log.archive.archivist import Archivist, shipment
+from tests.statesvc.log.verify.attack import places
+from tests.statesvc.worker.conftest import pool as pool  # noqa: PLC0414 - a fixture of this suite
+from tests.statesvc.worker.shop import CARRIER_ID, Shop
+from tests.statesvc.worker.shop import shipment as acme
+
+
+async def _nobody(_done: int, _total: int) -> None:
+    """Who watches."""
+
+
+async def test_what_was_misread_in_an_archived_month_is_corrected(archivist: Archivist, pool: Pool) -> None:
+    telemetry = Telemetry()
+    keyring = archivist.log.keyring
+    workshop = Workshop(pool=pool, keyring=keyring, carriers={CARRIER_ID: CARRIER}, telemetry=telemetry, worker="worker-1")
+    shop = Shop(workshop, archivist.connection, archivist.database, keyring)
+    await set_dial(shop.connection, CARRIER_ID, Dial(candidate="2", percent=100), why="test", actor="tester")
+    await shop.say({"number": "A1", "status": "in_transit", "code": MISREAD})
+    await archivist.log.seal()
+    await archivist.pass_days(70)
+    await archivist.archived()
+    events = f"SELECT kind FROM statesvc.event WHERE shipment_id = '{acme('A1')}' ORDER BY version"
+    assert await archivist.log.rows(events) == []
+
+    task = Task(carrier=CARRIER, keyring=keyring, writer="renormalize-1", actor="tester", archive=archivist.folder)
+    assert (await renormalize(shop.connection, replace(task, dry_run=True), _nobody)).corrected == 1
+    report = await renormalize(shop.connection, task, _nobody)
+    assert (report.corrected, report.transitions) == (1, 1)
+    assert await archivist.log.rows(events) == [("scan",), ("correction",)]
+    assert await shop.value("SELECT status FROM statesvc.shipment WHERE shipment_id = %s", acme("A1")) == "in_transit"
+    assert (await renormalize(shop.connection, task, _nobody)).corrected == 0
+    telemetry.close()
+    await archivist.log.seal()
+    assert places(archivist.verify()) == []
+
+
+async def test_a_subscriber_may_be_told_again_of_an_archived_month(archivist: Archivist) -> None:
+    await archivist.two_months()
+    transitions = f"SELECT sequence, recorded_at FROM statesvc.transition WHERE shipment_id = '{shipment('1Z0001')}' ORDER BY sequence"
+    before = await archivist.log.rows(transitions)
+    subscription_id = uuid4()
+    await archivist.as_owner(
+        "INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, url, sealed_secrets, shipments) "
+        f"VALUES ('{subscription_id}', statesvc.clock(), 'tester', 'https://x.example/', '{{}}', '{{ups/1Z0001}}')"
+    )
+    await archivist.archived()
+    assert await archivist.log.rows(transitions) == []
+
+    order = Order(
+        subscription_id=subscription_id,
+        since=before[0][1],
+        until=before[-1][1].replace(year=before[-1][1].year + 1),
+        open_end=True,
+        delivered_too=False,
+        dry_run=False,
+        actor="tester",
+        run_id=uuid4(),
+    )
+    planned = await replay(archivist.connection, replace(order, dry_run=True), archive=archivist.archive)
+    done = await replay(archivist.connection, order, archive=archivist.archive)
+    assert (planned.put, done.put, done.never_written) == (len(before),) * 3
+    told = "SELECT sequence FROM statesvc.notification ORDER BY sequence"
+    assert await archivist.log.rows(told) == [(sequence,) for sequence, _ in before]

@@ -1,0 +1,47 @@
+"""An erasure reaches the archive without touching it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from statesvc.repair.erasure.erase_shipment import Erasure, erase
+from tests.statesvc.log.archive.archivist import Archivist, shipment
+from tests.statesvc.log.story import scan
+from tests.statesvc.log.verify.attack import places
+from tests.statesvc.repair.erasure.hunt import legible
+
+WORD = "Zebedee Quux"
+OTHER = "Mortimer Other"
+
+
+def _cells(folder: Path) -> Iterator[bytes]:
+    """Every value of every file, and the files as they are."""
+    for path in folder.iterdir():
+        yield path.read_bytes()
+        if path.suffix == ".parquet":
+            for column in pq.read_table(path).columns:
+                yield from (value if isinstance(value, bytes) else str(value).encode() for value in column.to_pylist() if value is not None)
+
+
+async def test_after_an_erasure_neither_tables_nor_files_tell_of_the_person(archivist: Archivist) -> None:
+    await archivist.log.say(scan("1Z0050", 1, None, signed_by=WORD))
+    await archivist.log.say(scan("1Z0051", 1, None, signed_by=OTHER))
+    await archivist.two_months()
+    month = await archivist.archived()
+    files = {path.name: path.read_bytes() for path in archivist.folder.iterdir()}
+    assert await archivist.log.rows(f"SELECT FROM statesvc.event WHERE shipment_id = '{shipment('1Z0050')}'") == []
+    legibly = await legible(archivist.connection, _cells(archivist.folder))
+    assert WORD.encode() in legibly, "the hunt finds what is there"
+    assert WORD.encode() not in await legible(archivist.connection), "it was in the file alone"
+    erasure = Erasure(carrier_id="ups", tracking_number="1Z0050", why="asked to", actor="tester", backup_days=7)
+    assert (await erase(archivist.connection, erasure)).shipments == [shipment("1Z0050")]
+    legibly = await legible(archivist.connection, _cells(archivist.folder))
+    assert WORD.encode() not in legibly
+    assert OTHER.encode() in legibly
+    await archivist.archive.bring_back(archivist.connection, [shipment("1Z0050")])
+    assert WORD.encode() not in await legible(archivist.connection)
+    assert {path.name: path.read_bytes() for path in archivist.folder.iterdir()} == files
+    await archivist.log.seal()
+    assert places(archivist.verify()) == []
+    assert month.file_name in files

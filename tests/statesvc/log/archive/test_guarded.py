@@ -1,0 +1,32 @@
+"""Archiving a month where event triggers guard the log: it announces what it drops, and what it dropped stands in the log."""
+
+from psycopg import AsyncConnection
+
+from statesvc.database.log_guard import install_guard
+from statesvc.log.verify.verify_log import Order, Verification
+from statesvc.log.verify.worker_pool import Access
+from tests.statesvc.log.archive.archivist import Archivist
+from tests.statesvc.log.verify.attack import places
+
+DONE = """
+    SELECT convert_from(canonical, 'UTF8')::jsonb #>> '{details,why}' FROM statesvc.action
+    WHERE verb = 'log_ddl' AND target LIKE '%statesvc.event%' ORDER BY batch_id"""
+
+
+async def test_a_month_leaves_under_guard_and_the_log_says_why(archivist: Archivist) -> None:
+    await install_guard(archivist.database.superuser_dsn)
+    await archivist.two_months()
+    outcome = await archivist.round()
+    assert (outcome.failed, len(outcome.archived)) == ([], 1)
+    async with await AsyncConnection.connect(archivist.database.owner_dsn) as owner:
+        reasons = {why for (why,) in await (await owner.execute(DONE.encode())).fetchall()}
+    assert len(reasons) == 1
+    assert "is archived, SHA-256" in reasons.pop()
+    assert places(archivist.verify()) == []
+
+
+async def test_an_auditor_verifies_archived_months_too(archivist: Archivist) -> None:
+    await archivist.two_months()
+    await archivist.round()
+    access = Access(dsn=archivist.database.auditor_dsn, archive=archivist.folder)
+    assert places(Verification(Order(access=access), lambda *_: None).run()) == []

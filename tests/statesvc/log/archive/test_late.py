@@ -1,0 +1,166 @@
+"""What is said of a shipment whose earlier events are archived takes effect as if they were there."""
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID, uuid4
+
+import orjson
+import pytest
+from psycopg import AsyncConnection
+
+from events.crypto.sealing import SealingKey
+from events.entry import Source
+from events.identity import identify
+from events.vocabulary import Status, Verdict
+from statesvc.api.submission.submit import Submitted, submit
+from statesvc.append.transaction import apply
+from statesvc.database.pool import Pool
+from statesvc.inbox.read_message import Read
+from statesvc.log.archive.log_archive_errors import ArchivedHistoryError, EntryFileError
+from statesvc.telemetry.metrics import Telemetry
+from statesvc.worker.batch import Workshop
+from tests.statesvc.log.archive.archivist import Archivist, shipment
+from tests.statesvc.log.story import scan
+from tests.statesvc.log.verify.attack import places
+from tests.statesvc.worker.conftest import pool as pool  # noqa: PLC0414 - a fixture of this suite
+from tests.statesvc.worker.shop import ACME, CARRIER_ID, Shop
+from tests.statesvc.worker.shop import shipment as acme
+
+
+async def _state(archivist: Archivist, number: str) -> Any:
+    rows = await archivist.log.rows(f"SELECT version, status, state FROM statesvc.shipment WHERE shipment_id = '{shipment(number)}'")
+    return rows[0]
+
+
+async def test_a_late_event_needs_the_archived_history_and_gets_it(archivist: Archivist) -> None:
+    await archivist.two_months()
+    await archivist.archived()
+    late = scan("1Z0001", 2, Status.IN_TRANSIT, code="LATE")
+    with pytest.raises(ArchivedHistoryError) as away:
+        await archivist.log.say(late)
+    assert away.value.shipments == {shipment("1Z0001")}
+    await archivist.archive.bring_back(archivist.connection, away.value.shipments)
+    await archivist.log.say(late)
+    await archivist.log.seal()
+    version, status, _ = await _state(archivist, "1Z0001")
+    assert (version, status) == (6, "delivered")
+    assert (await archivist.residents())[shipment("1Z0001")] == "asked"
+    assert places(archivist.verify()) == []
+
+
+async def test_an_event_in_order_asks_no_archive(archivist: Archivist) -> None:
+    await archivist.two_months()
+    await archivist.archived()
+    for path in archivist.folder.iterdir():
+        path.unlink()
+    await archivist.log.say(scan("1Z0001", 900, None))
+    assert (await _state(archivist, "1Z0001"))[0] == 6
+
+
+async def test_a_shipment_comes_back_once_and_whole(archivist: Archivist) -> None:
+    await archivist.two_months()
+    held = "SELECT * FROM statesvc.{} WHERE shipment_id = '{}' ORDER BY batch_id, ordinal"
+    kinds = ("event", "transition", "attempt", "conflict")
+    before = {kind: await archivist.log.rows(held.format(kind, shipment("1Z0002"))) for kind in kinds}
+    await archivist.archived()
+    assert await archivist.log.rows(held.format("event", shipment("1Z0002"))) == []
+    for _ in range(2):
+        await archivist.archive.bring_back_number(archivist.connection, "ups", "1Z0002")
+        assert {kind: await archivist.log.rows(held.format(kind, shipment("1Z0002"))) for kind in kinds} == before
+    assert await archivist.log.rows(held.format("event", shipment("1Z0001"))) == []
+
+
+async def test_the_archive_does_not_change_a_verdict(archivist: Archivist) -> None:
+    await archivist.two_months()
+    said = [
+        scan("1Z0001", 0, Status.INFO_RECEIVED),
+        scan("1Z0002", 50, None, code="A1", native_id="scan-1Z0002"),
+        scan("1Z0002", 50, None, code="B2", native_id="scan-1Z0002"),
+        scan("1Z0002", 50, None, code="C3", native_id="scan-1Z0002"),
+    ]
+    before = await _verdicts(archivist, *said)
+    await archivist.archived()
+    assert await _verdicts(archivist, *said) == before == [Verdict.DUPLICATE, Verdict.DUPLICATE, Verdict.CONFLICT, Verdict.CONFLICT]
+
+
+async def _verdicts(archivist: Archivist, *readings: Any) -> list[Verdict]:
+    """What the log would say; nothing of it stays."""
+    keyring, at = archivist.log.keyring, datetime(2026, 3, 1, tzinfo=UTC)
+    source = Source(message_id=uuid4(), body_commitment=bytes(32), received_at=at, normalizer="ups", normalizer_version="1")
+    events = tuple(identify(reading, carrier_id="ups", digest=keyring.digest) for reading in readings)
+    read = Read(source=source, carrier_id="ups", events=events, rejections=(), body_key=SealingKey.fresh(), sealed_key=b"")
+    async with archivist.connection.transaction(force_rollback=True):
+        return (await apply(archivist.connection, keyring, [read], worker="worker-1")).verdicts
+
+
+async def test_without_the_file_a_reader_is_told_which_and_what_to_do(archivist: Archivist, api: Any) -> None:
+    await archivist.two_months()
+    month = await archivist.archived()
+    path = archivist.folder / str(month.file_name)
+    away = path.rename(path.with_suffix(".away"))
+    with pytest.raises(EntryFileError, match="it is missing"):
+        await archivist.archive.bring_back(archivist.connection, [shipment("1Z0001")])
+    headers = {"Authorization": f"Bearer {await api.key('read audit')}"}
+    for call in ("/v1/shipments/ups/1Z0001/history", "/v1/shipments/ups/1Z0001/audit", "/v1/feed"):
+        async with api.client.get(call, headers=headers) as response:
+            told = await response.json()
+            assert (response.status, told["code"]) == (503, "log_unavailable"), told
+            assert path.name in told["detail"]
+            assert "backup" in told["detail"]
+    async with api.client.get("/v1/shipments/ups/1Z0007/history", headers=headers) as response:
+        assert response.status == 200
+    away.rename(path)
+    async with api.client.get("/v1/shipments/ups/1Z0001/history", headers=headers) as response:
+        assert len(orjson.loads(await response.read())["items"]) == 5
+    assert UUID(int=0) not in await archivist.residents()
+
+
+async def test_two_who_ask_at_once_bring_it_back_once(archivist: Archivist) -> None:
+    await archivist.two_months()
+    await archivist.archived()
+
+    async def ask() -> None:
+        async with await AsyncConnection.connect(archivist.database.service_dsn, autocommit=True) as connection:
+            await archivist.archive.bring_back(connection, [shipment("1Z0001")])
+            row = await (
+                await connection.execute("SELECT count(*) FROM statesvc.event WHERE shipment_id = %s", (shipment("1Z0001"),))
+            ).fetchone()
+            assert row == (5,)
+
+    await asyncio.gather(ask(), ask(), ask())
+    assert places(archivist.verify()) == []
+
+
+async def test_a_worker_brings_back_what_a_late_scan_needs(archivist: Archivist, pool: Pool) -> None:
+    await archivist.two_months()
+    await archivist.archived()
+    telemetry = Telemetry()
+    keyring = archivist.log.keyring
+    workshop = Workshop(
+        pool=pool, keyring=keyring, carriers={CARRIER_ID: ACME}, telemetry=telemetry, worker="worker-1", archive=archivist.archive
+    )
+    shop = Shop(workshop, archivist.connection, archivist.database, keyring)
+    await shop.say({"number": "L1", "status": "picked_up", "minute": 10}, {"number": "L1", "status": "delivered", "minute": 500})
+    await archivist.log.seal()
+    await archivist.pass_days(70)
+    assert len((await archivist.round()).archived) == 2
+    held = "SELECT version FROM statesvc.event WHERE shipment_id = '" + str(acme("L1")) + "' ORDER BY version"
+    assert await archivist.log.rows(held) == []
+    await shop.say({"number": "L1", "status": "in_transit", "minute": 90})
+    assert await archivist.log.rows(held) == [(1,), (2,), (3,)]
+    assert await shop.verdicts() == {"appended": 3.0}
+    assert await shop.value("SELECT count(*) FROM statesvc.dead_letter") == 0
+    telemetry.close()
+    await archivist.log.seal()
+    assert places(archivist.verify()) == []
+
+
+async def test_a_submission_brings_back_what_it_needs(archivist: Archivist, pool: Pool) -> None:
+    await archivist.two_months()
+    await archivist.archived()
+    event = identify(scan("1Z0001", 2, Status.IN_TRANSIT, code="LATE"), carrier_id="ups", digest=archivist.log.keyring.digest)
+    done = await submit(pool, archivist.log.keyring, [event], body=b"{}", writer="api-1", archive=archivist.archive)
+    assert isinstance(done, Submitted)
+    assert done.verdicts == (Verdict.APPENDED,)
+    assert (await _state(archivist, "1Z0001"))[:2] == (6, "delivered")

@@ -1,0 +1,166 @@
+"""A month leaves the database only after its file was written, compared and announced, wherever an archiver dies on the way."""
+
+import asyncio
+import signal
+import sys
+from typing import Any
+
+import pytest
+from psycopg import AsyncConnection
+
+from events.vocabulary import Status
+from statesvc.bodies.legal_holds import place_hold
+from statesvc.log.archive.month_ledger import try_lead
+from statesvc.log.feed import read_entries
+from tests.statesvc.log.archive.archivist import KINDS, Archivist, shipment
+from tests.statesvc.log.story import scan
+from tests.statesvc.log.verify.attack import places
+
+STEPS = [
+    ("entries", "before"),
+    ("publish", "before"),
+    ("publish", "after"),
+    ("note_written", "before"),
+    ("note_written", "after"),
+    ("note_verified", "before"),
+    ("note_verified", "after"),
+    ("give_notice", "before"),
+    ("give_notice", "after"),
+    ("drop_month", "before"),
+    ("drop_month", "after"),
+]
+
+
+async def _feed(archivist: Archivist) -> list[Any]:
+    stretch = await read_entries(archivist.connection, begin=0, limit=1000, archive=archivist.archive)
+    return [(entry.index, entry.kind, entry.canonical) for entry in stretch.entries]
+
+
+async def test_an_archiver_may_be_killed_anywhere(archivist: Archivist) -> None:
+    await archivist.two_months()
+    before, counts = await _feed(archivist), await archivist.counts()
+    given = (archivist.database.service_dsn, str(archivist.folder))
+    for step, when in STEPS:
+        command = (sys.executable, "-m", "tests.statesvc.log.archive.dying", *given, step, when)
+        child = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.DEVNULL)
+        assert await child.wait() == -signal.SIGKILL, (step, when)
+        if (step, when) != ("drop_month", "after"):
+            assert await archivist.counts() == counts, (step, when)
+        assert await _feed(archivist) == before, (step, when)
+        if step == "give_notice":
+            await archivist.notice(60)
+    outcome = await archivist.round()
+    assert outcome.failed == []
+    assert [name.split(".", 1)[1] for name in archivist.files()] == ["checkpoint", "parquet", "shipments.parquet"]
+    assert await _feed(archivist) == before
+    assert places(archivist.verify()) == []
+    (month,) = (await archivist.ledger()).values()
+    assert month.dropped_at is not None
+
+
+async def test_a_month_leaves_only_after_its_notice(archivist: Archivist) -> None:
+    async def not_yet(_seconds: float) -> None:
+        assert 0 < _seconds <= 60
+
+    await archivist.two_months()
+    counts = await archivist.counts()
+    outcome = await archivist.round(wait=not_yet)
+    assert (len(outcome.leaving), outcome.archived) == (1, [])
+    assert await archivist.counts() == counts
+    # whoever asks meanwhile finds it now and afterwards
+    await archivist.archive.bring_back(archivist.connection, [shipment("1Z0002")])
+    await archivist.notice(60)
+    assert len((await archivist.round()).archived) == 1
+    rows = await archivist.log.rows(f"SELECT version FROM statesvc.event WHERE shipment_id = '{shipment('1Z0002')}' ORDER BY version")
+    assert [version for (version,) in rows] == [1, 2, 3, 4, 5, 6]
+    assert await archivist.log.rows(f"SELECT FROM statesvc.event WHERE shipment_id = '{shipment('1Z0001')}'") == []
+
+
+async def test_who_is_held_active_or_waited_for_stays(archivist: Archivist) -> None:
+    await archivist.two_months()
+    await place_hold(archivist.connection, carrier_id="ups", tracking_number="1Z0002", actor="test", why="a claim")
+    before = await _feed(archivist)
+    await archivist.archived()
+    assert await archivist.residents() == {shipment("1Z0002"): "held", shipment("1Z0003"): "active"}
+    rows = await archivist.log.rows("SELECT DISTINCT shipment_id FROM statesvc.event WHERE recorded_at < '2027-01-01' ORDER BY 1")
+    assert {shipment_id for (shipment_id,) in rows} >= {shipment("1Z0002"), shipment("1Z0003")}
+    assert shipment("1Z0001") not in {shipment_id for (shipment_id,) in rows}
+    assert len(await archivist.log.rows(f"SELECT FROM statesvc.conflict WHERE shipment_id = '{shipment('1Z0002')}'")) == 1
+    assert await _feed(archivist) == before
+    assert places(archivist.verify()) == []
+
+
+async def test_nothing_leaves_that_no_head_covers(archivist: Archivist) -> None:
+    await archivist.log.parcel("1Z0001")
+    await archivist.pass_days(70)
+    outcome = await archivist.round()
+    assert len(outcome.waiting) == 1
+    assert archivist.files() == []
+    assert await archivist.ledger() == {}
+
+
+async def test_a_file_that_suffered_before_the_drop_is_written_anew(archivist: Archivist) -> None:
+    async def suffer(_seconds: float) -> None:
+        """Not waited for: the notice is not over."""
+
+    await archivist.two_months()
+    assert len((await archivist.round(wait=suffer)).leaving) == 1
+    entries = next(path for path in archivist.folder.iterdir() if path.name.count(".") == 1 and path.suffix == ".parquet")
+    content = bytearray(entries.read_bytes())
+    content[100] ^= 1
+    entries.chmod(0o600)
+    entries.write_bytes(content)
+    await archivist.notice(60)
+    counts = await archivist.counts()
+    assert len((await archivist.round()).failed) == 1
+    assert await archivist.counts() == counts
+    (month,) = (await archivist.ledger()).values()
+    assert month.failure is not None
+    assert "SHA-256" in month.failure
+    await archivist.archived()
+    assert places(archivist.verify()) == []
+
+
+async def test_a_month_that_changed_after_its_file_stays(archivist: Archivist) -> None:
+    await archivist.two_months()
+    await archivist.round(wait=archivist.archiving.wait, drop_tries=0)
+    (month,) = (await archivist.ledger()).values()
+    assert month.leaving_at is not None
+    await archivist.as_owner("UPDATE statesvc.log_archive SET actions = actions + 1")
+    outcome = await archivist.round()
+    assert len(outcome.failed) == 1
+    assert set(await archivist.counts()) == set(KINDS)
+
+
+async def test_no_month_leaves_while_the_whole_log_is_read(archivist: Archivist) -> None:
+    await archivist.two_months()
+    async with await AsyncConnection.connect(archivist.database.service_dsn, autocommit=True) as reader:
+        await reader.execute("SELECT pg_advisory_lock_shared(hashtextextended('statesvc.log_months', 0))")
+        outcome = await archivist.round()
+        assert len(outcome.busy) == 1
+    await archivist.archived()
+
+
+async def test_a_reader_of_one_moment_is_waited_for(archivist: Archivist) -> None:
+    await archivist.two_months()
+    async with await AsyncConnection.connect(archivist.database.service_dsn, autocommit=True) as reader, reader.transaction():
+        await reader.execute("LOCK TABLE statesvc.event IN ACCESS SHARE MODE")
+        assert len((await archivist.round()).busy) == 1
+    await archivist.archived()
+
+
+async def test_one_archives_at_a_time(archivist: Archivist) -> None:
+    async with await AsyncConnection.connect(archivist.database.service_dsn, autocommit=True) as first:
+        assert await try_lead(first)
+        async with await AsyncConnection.connect(archivist.database.service_dsn, autocommit=True) as second:
+            assert not await try_lead(second)
+
+
+async def test_appends_go_on_into_what_is_left(archivist: Archivist) -> None:
+    await archivist.two_months()
+    await archivist.archived()
+    await archivist.log.say(scan("1Z0020", 1, Status.PICKED_UP))
+    await archivist.log.seal()
+    with pytest.raises(Exception, match="append-only"):
+        await archivist.as_owner("TRUNCATE statesvc.event_202611")
+    assert places(archivist.verify()) == []

@@ -1,0 +1,60 @@
+"""Somebody with a superuser's rights, who switches triggers and checks off, but has not the signing key."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from psycopg import AsyncConnection
+
+from events.crypto.sealing import MasterKeys
+from statesvc.log.verify.verify_log import Order, Report, Verification
+from statesvc.log.verify.worker_pool import Access
+from tests.statesvc.log.story import MASTER, Story, scan, story
+
+MASTER_KEYS = (bytes(range(32)),)
+assert MasterKeys(MASTER_KEYS).current.key_id == MASTER.current.key_id
+
+
+@asynccontextmanager
+async def attacker(database: Any) -> AsyncIterator[AsyncConnection[Any]]:
+    async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as connection:
+        await connection.execute("SET session_replication_role = replica")
+        await connection.execute(
+            """DO $$ DECLARE c record; BEGIN FOR c IN SELECT conrelid::regclass AS t, conname FROM pg_constraint
+               WHERE contype IN ('c', 'p', 'u') AND connamespace = 'statesvc'::regnamespace AND coninhcount = 0
+                   AND (contype = 'c' OR conrelid::regclass::text IN ('statesvc.sealed_batch', 'statesvc.subtree', 'statesvc.checkpoint'))
+               LOOP EXECUTE format('ALTER TABLE %s DROP CONSTRAINT %I', c.t, c.conname); END LOOP; END $$"""
+        )
+        await connection.execute("DROP INDEX IF EXISTS statesvc.sealed_batch_place")
+        yield connection
+
+
+async def attack(database: Any, *statements: str) -> None:
+    async with attacker(database) as connection:
+        for statement in statements:
+            cursor = await connection.execute(statement.encode())
+            assert cursor.rowcount != 0, f"changed nothing: {statement}"
+
+
+@asynccontextmanager
+async def sealed_story(database: Any) -> AsyncIterator[Story]:
+    """A log of all kinds with several heads."""
+    async with story(database) as log:
+        await log.everything()
+        await log.seal()
+        for number in ("1Z0004", "1Z0005"):
+            await log.parcel(number)
+            await log.act()
+            await log.seal()
+        await log.say(scan("1Z0006", 1, None), scan("1Z0006", 2, None))
+        await log.seal()
+        yield log
+
+
+def verify(database: Any, **options: Any) -> Report:
+    access = Access(dsn=database.service_dsn, master_keys=options.pop("master_keys", MASTER_KEYS), archive=options.pop("archive", None))
+    return Verification(Order(access=access, **options), lambda *_: None).run()
+
+
+def places(report: Report) -> list[str]:
+    return [str(fault) for fault in report.faults]

@@ -1,0 +1,76 @@
+"""Signs of life: one row a start, which goes with a clean exit and comes again where it was forgotten."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from psycopg import AsyncConnection
+
+from statesvc.database.pool import Pool, PoolLimits, make_pool
+from statesvc.operations.heartbeat import Heartbeat, Incarnation
+from statesvc.operations.worker_list import State, Worker, list_workers
+
+LIMITS = PoolLimits(connections_max=2, acquire_seconds=5, statement_seconds=10, lock_seconds=5, idle_in_transaction_seconds=10)
+ME = Incarnation(worker_id="h-worker-1-0a0b0c0d", role="worker", host="h", pid=1, version="0")
+
+
+@pytest.fixture
+async def pool(database: Any) -> AsyncIterator[Pool]:
+    pool = make_pool(database.service_dsn, name="heartbeat test", limits=LIMITS)
+    await pool.open()
+    yield pool
+    await pool.close()
+
+
+@pytest.fixture
+async def service(database: Any) -> AsyncIterator[AsyncConnection[Any]]:
+    async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
+        yield connection
+
+
+async def _until(service: AsyncConnection[Any], *states: State) -> list[Worker]:
+    async with asyncio.timeout(10):
+        while True:
+            found = await list_workers(service)
+            if [worker.state for worker in found] == list(states):
+                return found
+            await asyncio.sleep(0.01)
+
+
+async def test_a_process_shows_from_its_start_to_its_clean_exit(pool: Pool, service: AsyncConnection[Any]) -> None:
+    stopping = asyncio.Event()
+    heartbeat = Heartbeat(pool, ME, stopping=stopping, beat_seconds=0.02)
+    await heartbeat.stop()
+    await heartbeat.start()
+    (first,) = await _until(service, State.ALIVE)
+    assert (first.worker_id, first.role, first.leases) == (ME.worker_id, "worker", 0)
+    await service.execute("DELETE FROM statesvc.worker")
+    (again,) = await _until(service, State.ALIVE)
+    assert again.started_at is not None
+    assert first.started_at is not None
+    assert abs((again.started_at - first.started_at).total_seconds()) < 0.5, "the start is the start, whenever the row was made"
+    stopping.set()
+    await _until(service, State.STOPPING)
+    await heartbeat.stop()
+    await _until(service)
+
+
+async def test_a_process_that_is_killed_falls_silent(database: Any, pool: Pool, service: AsyncConnection[Any]) -> None:
+    heartbeat = Heartbeat(pool, ME, stopping=asyncio.Event(), beat_seconds=3600)
+    await heartbeat.start()
+    await _until(service, State.ALIVE)
+    await database.clock.advance(31)
+    await _until(service, State.SILENT)
+    await heartbeat.stop()
+
+
+async def test_a_beat_that_fails_is_followed_by_another(database: Any, pool: Pool, service: AsyncConnection[Any]) -> None:
+    async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
+        await owner.execute("ALTER TABLE statesvc.worker RENAME TO worker_away")
+        heartbeat = Heartbeat(pool, ME, stopping=asyncio.Event(), beat_seconds=0.02)
+        await heartbeat.start()
+        await asyncio.sleep(0.1)
+        await owner.execute("ALTER TABLE statesvc.worker_away RENAME TO worker")
+    await _until(service, State.ALIVE)
+    await heartbeat.stop()

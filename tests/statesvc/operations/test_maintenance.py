@@ -1,0 +1,148 @@
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import AsyncConnection, errors
+
+from statesvc.database.pool import Pool, PoolLimits, make_pool
+from statesvc.operations.maintenance import Upkeep, once
+
+LIMITS = PoolLimits(connections_max=2, acquire_seconds=5, statement_seconds=10, lock_seconds=5, idle_in_transaction_seconds=10)
+DAY = 86_400
+Connection = AsyncConnection[Any]
+
+
+@pytest.fixture
+async def service(database: Any) -> AsyncIterator[Connection]:
+    async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture
+async def pool(database: Any) -> AsyncIterator[Pool]:
+    pool = make_pool(database.service_dsn, name="upkeep test", limits=LIMITS)
+    await pool.open()
+    yield pool
+    await pool.close()
+
+
+async def _days_pass(database: Any, days: int) -> None:
+    """Without making partitions, as nobody does it while all workers are down."""
+    async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
+        await owner.execute("UPDATE statesvc.test_clock SET shift = shift + make_interval(days => %s)", (days,))
+
+
+async def test_attempts_and_silent_workers_are_forgotten_in_time(database: Any, service: Connection) -> None:
+    await service.execute(
+        "INSERT INTO statesvc.worker (worker_id, role, host, pid, version, started_at, last_seen_at)"
+        " SELECT w, 'worker', 'h', 1, '0', statesvc.clock(), statesvc.clock() + h * interval '1 hour'"
+        " FROM (VALUES ('silent', 0), ('alive', 100 * 24)) v(w, h)"
+    )
+    await service.execute(
+        "INSERT INTO statesvc.message_attempt (message_id, ended_at, attempt, carrier_id, outcome)"
+        " SELECT lpad(m::text, 32, '0')::uuid, statesvc.clock() + d * interval '1 day', 1, 'ups', 'retried'"
+        " FROM (VALUES (1, 0), (2, 30), (3, 0), (4, 0), (5, 0)) v(m, d)"
+    )
+    await service.execute(
+        "INSERT INTO statesvc.inbox (message_id, received_at, available_at, body_bytes, carrier_id, sealed_key)"
+        " VALUES (lpad('3', 32, '0')::uuid, statesvc.clock(), statesvc.clock(), 1, 'ups', '')"
+    )
+    await service.execute(
+        "INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at, message_id, resolved_at, resolution)"
+        " VALUES ('message', 'unreadable', 'ups', statesvc.clock(), lpad('4', 32, '0')::uuid, NULL, NULL),"
+        " ('message', 'unreadable', 'ups', statesvc.clock(), lpad('5', 32, '0')::uuid, statesvc.clock(), 'discarded')"
+    )
+    await _days_pass(database, 100)
+    await once(service)
+    left = await (await service.execute("SELECT right(message_id::text, 1) FROM statesvc.message_attempt ORDER BY 1")).fetchall()
+    assert left == [("2",), ("3",), ("4",)], "young, waiting, in an open dead letter"
+    assert await (await service.execute("SELECT worker_id FROM statesvc.worker")).fetchall() == [("alive",)]
+
+
+async def _write_batch(connection: Connection) -> None:
+    await connection.execute(
+        "INSERT INTO statesvc.batch (recorded_at, entries, leaf_hashes, writer) VALUES (statesvc.clock(), 1, %s, 'w')", (bytes(32),)
+    )
+
+
+async def _partitions(connection: Connection) -> set[str]:
+    cursor = await connection.execute(
+        "SELECT inhrelid::regclass::text FROM pg_inherits JOIN pg_class c ON c.oid = inhrelid WHERE c.relkind = 'r'"
+    )
+    return {name for (name,) in await cursor.fetchall()}
+
+
+async def test_the_horizon_is_opened_by_the_service_role_itself_after_a_long_pause(database: Any, service: Connection) -> None:
+    await _days_pass(database, 200)
+    with pytest.raises(errors.CheckViolation):
+        await _write_batch(service)
+    await once(service)
+    await _write_batch(service)
+    before = await _partitions(service)
+    await once(service)
+    assert await _partitions(service) == before
+
+
+async def test_a_new_partition_refuses_change_like_its_parent_even_to_the_owner(database: Any, service: Connection) -> None:
+    before = await _partitions(service)
+    await _days_pass(database, 200)
+    await once(service)
+    await _write_batch(service)
+    fresh = sorted(name for name in await _partitions(service) - before if "batch_" in name)
+    assert len(fresh) >= 4
+    async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
+        for name in fresh:
+            for statement in (f"UPDATE {name} SET writer = 'x'", f"DELETE FROM {name}", f"TRUNCATE {name}"):
+                with pytest.raises(psycopg.Error) as refused:
+                    await owner.execute(statement.encode())
+                assert refused.value.sqlstate == "SS001"
+
+
+async def test_workers_that_look_after_the_partitions_at_once_do_not_disturb_each_other(database: Any, service: Connection) -> None:
+    await _days_pass(database, 200)
+
+    async def one() -> None:
+        async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
+            await once(connection)
+
+    await asyncio.gather(*(one() for _ in range(4)))
+    await _write_batch(service)
+
+
+async def test_receipts_are_forgotten_after_48_hours_however_many(database: Any, service: Connection) -> None:
+    receipts = (
+        "INSERT INTO statesvc.receipt (digest, message_id, received_at)"
+        " SELECT decode(lpad(to_hex(n), 32, %s), 'hex'), gen_random_uuid(), statesvc.clock() FROM generate_series(1, %s) n"
+    )
+    await service.execute(receipts, ("0", 12_000))
+    await _days_pass(database, 1)
+    await service.execute(receipts, ("f", 3))
+    await database.clock.advance(1.01 * DAY)
+    await once(service)
+    cursor = await service.execute("SELECT count(*) FROM statesvc.receipt")
+    assert await cursor.fetchone() == (3,)
+
+
+async def test_the_loop_makes_a_round_at_once_and_stops_when_told_even_before_it_ran(
+    database: Any, service: Connection, pool: Pool
+) -> None:
+    await _days_pass(database, 200)
+    stopped = Upkeep(pool)
+    stopped.stop()
+    await asyncio.wait_for(stopped.run(), 1)
+    with pytest.raises(errors.CheckViolation):
+        await _write_batch(service)
+
+    upkeep = Upkeep(pool)
+    running = asyncio.create_task(upkeep.run())
+    before = await _partitions(service)
+    async with asyncio.timeout(10):
+        while True:
+            if any("transition_" in name for name in await _partitions(service) - before):
+                break
+            await asyncio.sleep(0.01)
+    upkeep.stop()
+    upkeep.stop()
+    await asyncio.wait_for(running, 5)

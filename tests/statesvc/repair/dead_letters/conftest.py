@@ -1,0 +1,114 @@
+"""A shop with dead letters, and what replaying them takes."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from psycopg import AsyncConnection
+
+from events.carriers.carrier import Carrier
+from statesvc.repair.dead_letters.dead_letter import Filter
+from statesvc.repair.dead_letters.put_back import Order, plan
+from statesvc.repair.dead_letters.replay_pace import Bounds
+from statesvc.repair.dead_letters.replay_plan import Plan
+from statesvc.repair.dead_letters.replay_run import Run, Tally
+from statesvc.repair.dead_letters.rereader import Rereader
+from tests.statesvc.repair.dead_letters.planted import MENDED, unread
+from tests.statesvc.worker.conftest import log as log  # noqa: PLC0414 - a fixture
+from tests.statesvc.worker.conftest import pool as pool  # noqa: PLC0414 - a fixture
+from tests.statesvc.worker.conftest import shop as shop  # noqa: PLC0414 - a fixture
+from tests.statesvc.worker.shop import CARRIER_ID, Shop
+
+
+@dataclass
+class Desk:
+    """Where an operator sits: `connection` is not the shop's."""
+
+    shop: Shop
+    connection: AsyncConnection[Any]
+    woken: list[frozenset[str]] = field(default_factory=list)
+    seen: list[Tally] = field(default_factory=list)
+    carriers: dict[str, Carrier] = field(default_factory=lambda: {CARRIER_ID: MENDED})
+
+    def order(self, *ids: int, why: str = "a test", **wanted: Any) -> Order:
+        return Order(wanted=Filter(**wanted), ids=ids or None, carriers=frozenset({CARRIER_ID}), actor="tester", why=why, run_id=uuid4())
+
+    @property
+    def rereader(self) -> Rereader:
+        return Rereader(keyring=self.shop.keyring, carriers=self.carriers, writer="replay-1", archive=None)
+
+    async def bury(self, *bodies: bytes) -> list[int]:
+        """Pushes what cannot be read and works on it; answers the letters in the order of their ids."""
+        await self.shop.push(*bodies)
+        await self.shop.work()
+        return await self.open_letters()
+
+    async def bury_some(self, count: int) -> list[int]:
+        return await self.bury(*(unread(number) for number in range(count)))
+
+    async def open_letters(self) -> list[int]:
+        rows = await self.shop.rows("SELECT dead_letter_id FROM statesvc.dead_letter WHERE resolved_at IS NULL ORDER BY 1")
+        return [letter_id for (letter_id,) in rows]
+
+    def mend(self) -> None:
+        """From here on the workers run the mended normalizer."""
+        self.shop.workshop = replace(self.shop.workshop, carriers={CARRIER_ID: MENDED})
+
+    async def replay(self, order: Order, bounds: Bounds, *, patience_seconds: float = 10, found: Plan | None = None) -> Tally:
+        async def wake(channels: frozenset[str]) -> None:
+            self.woken.append(channels)
+
+        run = Run(
+            connection=self.connection,
+            order=order,
+            bounds=bounds,
+            rereader=self.rereader,
+            wake=wake,
+            progress=lambda tally: self.seen.append(replace(tally)),
+            patience_seconds=patience_seconds,
+        )
+        return await run.replay(found or await plan(self.connection, order))
+
+    @contextlib.asynccontextmanager
+    async def working(self) -> AsyncIterator[None]:
+        """A worker beside the replay."""
+
+        over = asyncio.Event()
+
+        async def work() -> None:
+            while not over.is_set():
+                await self.shop.work()
+                await asyncio.sleep(0.01)
+
+        task = asyncio.create_task(work())
+        try:
+            yield
+        finally:
+            over.set()
+            await task
+
+    async def actions(self) -> list[dict[str, Any]]:
+        found = await self.shop.rows("SELECT canonical FROM statesvc.action ORDER BY recorded_at, batch_id")
+        return [json.loads(canonical) for (canonical,) in found]
+
+    async def assert_applied_once(self, numbers: int) -> None:
+        """Each parcel said one thing, and the log holds it once."""
+        assert await self.shop.value("SELECT count(*) FROM statesvc.event") == numbers
+        assert await self.shop.value("SELECT count(*) FROM statesvc.shipment WHERE status = 'in_transit'") == numbers
+        assert await self.shop.value("SELECT count(*) FROM statesvc.message") == numbers
+        assert await self.shop.value("SELECT count(*) FROM statesvc.inbox") == 0
+
+
+@pytest.fixture
+async def desk(shop: Shop, database: Any) -> AsyncIterator[Desk]:
+    async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
+        yield Desk(shop, connection)
+
+
+def message_ids(rows: list[Any]) -> set[UUID]:
+    return {message_id for (message_id,) in rows}

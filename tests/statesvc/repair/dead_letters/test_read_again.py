@@ -1,0 +1,157 @@
+"""Letters whose messages took effect all the same: unknown codes and rejected members are read again."""
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from psycopg import AsyncConnection
+
+from events.parsing.meanings import Meaning
+from events.vocabulary import Kind, Status
+from statesvc.append.transaction import apply_claimed
+from statesvc.inbox.read_message import Read, read_message
+from statesvc.inbox.rollouts.code_mapping import add_mapping
+from statesvc.repair.dead_letters.obstacle import Obstacle
+from statesvc.repair.dead_letters.replay_pace import Bounds, Ended
+from statesvc.repair.dead_letters.rereader import Result
+from statesvc.repair.dead_letters.unknown_code import read_code
+from tests.statesvc.repair.dead_letters.conftest import Desk
+from tests.statesvc.repair.dead_letters.planted import MENDED
+from tests.statesvc.worker.shop import CARRIER_ID, normalize, says, shipment
+
+ONWARD = Meaning(Kind.SCAN, Status.OUT_FOR_DELIVERY)
+FAST = Bounds(canary=10, per_second=None)
+
+
+async def say_unknown(desk: Desk, count: int, *, code: str = "NEW") -> list[int]:
+    pushes = (says({"number": f"N{number}", "kind": "unmapped", "code": code}, envelope=number) for number in range(count))
+    return await desk.bury(*pushes)
+
+
+async def map_code(desk: Desk, code: str = "NEW", meaning: Meaning | None = ONWARD) -> None:
+    await add_mapping(desk.shop.connection, (CARRIER_ID, "T", code), meaning, why="their manual", actor="tester")
+
+
+async def statuses(desk: Desk) -> dict[str, int]:
+    return dict(await desk.shop.rows("SELECT status, count(*) FROM statesvc.shipment GROUP BY 1"))
+
+
+async def quiet(_messages: int, _left: int) -> None:
+    """Shows nothing."""
+
+
+async def test_without_a_mapping_nothing_is_done_and_the_answer_says_so(desk: Desk) -> None:
+    (letter_id,) = await say_unknown(desk, 3)
+    tally = await desk.replay(desk.order(letter_id), FAST)
+    assert (tally.replayed, tally.refused) == (0, {Obstacle.NO_MAPPING: 1})
+    assert await desk.open_letters() == [letter_id]
+    assert await statuses(desk) == {"unknown": 3}
+
+
+async def test_with_a_mapping_all_events_with_the_code_are_corrected_once_and_no_others(desk: Desk) -> None:
+    (letter_id, other) = [*await say_unknown(desk, 120), *(await say_unknown(desk, 3, code="OTHER"))[1:]]
+    await map_code(desk)
+    tally = await desk.replay(desk.order(carrier_id=CARRIER_ID, cause="unknown_code"), FAST)
+    assert (tally.replayed, tally.corrected, tally.reread, tally.ended) == (1, 120, 120, Ended.DONE)
+    assert tally.refused == {Obstacle.NO_MAPPING: 1}
+    assert await statuses(desk) == {"out_for_delivery": 120}
+    assert await desk.open_letters() == [other]
+    assert await desk.shop.rows(f"SELECT resolution, resolved_by FROM statesvc.dead_letter WHERE dead_letter_id = {letter_id}") == [
+        ("replayed", "tester")
+    ]
+    assert await desk.shop.value("SELECT count(*) FROM statesvc.event WHERE kind = 'correction'") == 120
+    assert desk.seen[-1].reread_planned == 120
+    again = await desk.replay(desk.order(carrier_id=CARRIER_ID, cause="unknown_code"), FAST)
+    assert (again.planned, again.corrected) == (1, 0)
+
+
+async def test_a_release_that_knows_the_code_serves_as_well_as_a_mapping(desk: Desk) -> None:
+    (letter_id,) = await say_unknown(desk, 3)
+
+    def knows(body: bytes, received_at: Any) -> Any:
+        normalized = normalize(body, received_at)
+        known = [replace(reading, kind=Kind.SCAN, status=Status.LOST) for reading in normalized.readings]
+        return replace(normalized, readings=tuple(known))
+
+    desk.carriers = {CARRIER_ID: replace(MENDED, normalizers={"1": knows})}
+    tally = await desk.replay(desk.order(letter_id), FAST)
+    assert (tally.replayed, tally.corrected) == (1, 3)
+    assert await statuses(desk) == {"lost": 3}
+
+
+async def test_a_run_that_died_half_way_is_finished_by_the_next(desk: Desk) -> None:
+    (letter_id,) = await say_unknown(desk, 120)
+    await map_code(desk)
+
+    class DiedError(Exception):
+        pass
+
+    async def dies(_messages: int, _left: int) -> None:
+        raise DiedError
+
+    with pytest.raises(DiedError):
+        await read_code(desk.connection, desk.order(letter_id), desk.rereader, letter_id, dies)
+    assert await statuses(desk) == {"out_for_delivery": 50, "unknown": 70}
+    assert await desk.open_letters() == [letter_id]
+    tally = await desk.replay(desk.order(letter_id), FAST)
+    assert (tally.replayed, tally.corrected) == (1, 70)
+    assert await statuses(desk) == {"out_for_delivery": 120}
+    assert await desk.shop.value("SELECT count(*) FROM statesvc.event WHERE kind = 'correction'") == 120
+
+
+async def test_an_event_whose_message_cannot_be_read_keeps_the_letter_open_unless_a_mapping_names_it(desk: Desk) -> None:
+    (letter_id,) = await say_unknown(desk, 2)
+    await desk.shop.as_owner("UPDATE statesvc.message SET sealed_key = NULL")
+    tally = await desk.replay(desk.order(letter_id), FAST)
+    assert tally.refused == {Obstacle.NO_MAPPING: 1}
+    await map_code(desk)
+    assert (await desk.replay(desk.order(letter_id), FAST)).corrected == 2
+    assert await desk.open_letters() == []
+
+
+async def test_what_a_worker_appends_that_did_not_know_the_code_yet_is_read_too(desk: Desk) -> None:
+    (letter_id,) = await say_unknown(desk, 2)
+    await desk.shop.push(says({"number": "LATE", "kind": "unmapped", "code": "NEW"}))
+    messages = await desk.shop.claim()
+    stale = [read_message(message, keyring=desk.shop.keyring, carriers={CARRIER_ID: MENDED}) for message in messages]
+    reads = [read for read in stale if isinstance(read, Read)]
+    await map_code(desk)
+    async with await AsyncConnection.connect(desk.shop.database.service_dsn, autocommit=True) as late:
+        async with late.transaction():
+            # it has joined the open letter, and commits only after that was resolved
+            await apply_claimed(late, desk.shop.keyring, reads, token=messages[0].token, worker="worker-2")
+            reading = asyncio.create_task(read_code(desk.connection, desk.order(letter_id), desk.rereader, letter_id, quiet))
+            await desk.shop.until("SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NULL", 0)
+            await asyncio.sleep(0.1)
+            assert not reading.done()
+        result: Result = await reading
+    assert (result.corrected, result.obstacles) == (3, {})
+    assert await desk.shop.value("SELECT status FROM statesvc.shipment WHERE shipment_id = %s", shipment("LATE")) == "out_for_delivery"
+
+
+async def test_rejected_members_are_appended_when_they_can_be_read(desk: Desk) -> None:
+    letters = await desk.bury(*(says({"number": f"N{number}", "status": "in_transit"}, rejected=1, envelope=number) for number in range(3)))
+    assert await desk.shop.rows("SELECT DISTINCT cause FROM statesvc.dead_letter") == [("rejected_member",)]
+    desk.carriers = {CARRIER_ID: replace(MENDED, normalizers={"1": normalize})}
+    tally = await desk.replay(desk.order(cause="rejected_member"), Bounds(canary=0, per_second=None))
+    assert (tally.replayed, tally.refused) == (0, {Obstacle.STILL_REJECTED: 3})
+    assert await desk.open_letters() == letters
+
+    def reads_all(body: bytes, received_at: Any) -> Any:
+        normalized = normalize(body, received_at)
+        missed = replace(normalized.readings[0], status=Status.DELIVERED, raw=replace(normalized.readings[0].raw, code="MISSED"))
+        return replace(normalized, readings=(*normalized.readings, missed), rejections=())
+
+    desk.carriers = {CARRIER_ID: replace(MENDED, normalizers={"1": reads_all})}
+    tally = await desk.replay(desk.order(cause="rejected_member"), FAST)
+    assert (tally.replayed, tally.added, tally.reread) == (3, 3, 3)
+    assert await statuses(desk) == {"delivered": 3}
+    assert await desk.open_letters() == []
+
+
+async def test_a_message_that_was_erased_cannot_be_read_again(desk: Desk) -> None:
+    await desk.bury(says({"number": "N1", "status": "in_transit"}, rejected=1))
+    await desk.shop.as_owner("UPDATE statesvc.message SET sealed_key = NULL")
+    tally = await desk.replay(desk.order(cause="rejected_member"), FAST)
+    assert tally.refused == {Obstacle.UNREADABLE: 1}

@@ -1,0 +1,114 @@
+"""Erased: nothing that the service holds opens any more, everything that was bound to it still verifies, and the shipment lives on."""
+
+import io
+from typing import Any
+
+import pytest
+
+from statesvc.repair.erasure.erase_dead_letters import Search, Silenced, names, silence_some
+from statesvc.repair.erasure.erase_shipment import Erased, Erasure, NothingToEraseError, UnderLegalHoldError, erase
+from tests.statesvc.repair.erasure.hunt import legible
+from tests.statesvc.worker.log_check import check_log
+from tests.statesvc.worker.shop import CARRIER_ID, Shop, says, shipment
+
+WORDS = ("Zebedee Quux", "Under the blue pot", "Zanzibar Lane 77")
+OTHERS = "Mortimer Other"
+
+
+async def forget(shop: Shop, number: str, **more: Any) -> Erased:
+    wanted = Erasure(carrier_id=CARRIER_ID, tracking_number=number, why="asked to", actor="tester", backup_days=7, **more)
+    return await erase(shop.connection, wanted)
+
+
+async def live(shop: Shop) -> None:
+    """A parcel of one person, one of another, and a push about both."""
+    await shop.say({"number": "A1", "status": "in_transit", "description": WORDS[1]})
+    await shop.say(
+        {"number": "A1", "status": "delivered", "minute": 9, "signed_by": WORDS[0], "delivery_address": WORDS[2], "native_id": "N"}
+    )
+    await shop.say({"number": "B1", "status": "delivered", "signed_by": OTHERS, "native_id": "M"})
+    await shop.say({"number": "A1", "minute": 20, "description": WORDS[1]}, {"number": "B1", "minute": 21, "description": OTHERS})
+    await shop.say({"number": "B1", "status": "lost", "native_id": "N", "signed_by": WORDS[0]})
+
+
+async def seen(shop: Shop) -> set[str]:
+    everything = await legible(shop.connection)
+    return {word for word in (*WORDS, OTHERS) if word.encode() in everything}
+
+
+async def test_nothing_in_any_table_opens_any_more_and_the_log_still_verifies(shop: Shop, log: io.StringIO) -> None:
+    await live(shop)
+    assert await seen(shop) == {*WORDS, OTHERS}, "the hunt finds what is there"
+    leaves = await shop.rows("SELECT leaf_hash FROM statesvc.event ORDER BY shipment_id, version")
+    assert (await forget(shop, "a-1")).shipments == [shipment("A1")]
+    assert await seen(shop) == {OTHERS}
+    assert await shop.rows("SELECT leaf_hash FROM statesvc.event ORDER BY shipment_id, version") == leaves
+    assert await check_log(shop.connection, shop.keyring) > len(leaves)
+    assert not any(word in log.getvalue() for word in (*WORDS, OTHERS))
+
+
+async def test_a_later_push_is_applied_and_brings_nothing_personal_back(shop: Shop) -> None:
+    await live(shop)
+    await forget(shop, "A1")
+    version = await shop.value("SELECT version FROM statesvc.shipment WHERE shipment_id = %s", shipment("A1"))
+    await shop.say({"number": "A1", "status": "returning", "minute": 90, "signed_by": WORDS[0], "description": WORDS[1]})
+    await shop.say({"number": "A1", "minute": 95, "description": WORDS[1]}, {"number": "B1", "minute": 95, "description": "fine"})
+    assert await shop.value("SELECT version FROM statesvc.shipment WHERE shipment_id = %s", shipment("A1")) > version
+    assert await seen(shop) == {OTHERS}
+    assert await check_log(shop.connection, shop.keyring) > 0
+
+
+async def test_a_message_that_waited_while_its_shipment_was_erased_keeps_nothing(shop: Shop) -> None:
+    await live(shop)
+    await shop.push(says({"number": "A1", "minute": 50, "description": WORDS[1]}))
+    messages = await shop.claim()
+    await forget(shop, "A1")
+    await shop.process(messages)
+    assert await seen(shop) == {OTHERS}
+
+
+async def test_it_is_an_operator_action_and_a_second_time_does_nothing(shop: Shop) -> None:
+    await live(shop)
+    await forget(shop, "A1")
+    again = await forget(shop, "A1")
+    assert (again.shipments, again.already) == ([], [shipment("A1")])
+    assert await shop.rows("SELECT actor, verb, target FROM statesvc.action") == [("tester", "erase", f"shipment {shipment('A1')}")]
+    with pytest.raises(NothingToEraseError):
+        await forget(shop, "A2")
+
+
+async def test_a_legal_hold_stands_in_the_way(shop: Shop) -> None:
+    await live(shop)
+    await shop.as_owner(
+        "INSERT INTO statesvc.legal_hold (carrier_id, number, tracking_number, placed_at, placed_by, why)"
+        f" VALUES ('{CARRIER_ID}', 'A1', 'A1', now(), 'counsel', 'a lawsuit')"
+    )
+    with pytest.raises(UnderLegalHoldError):
+        await forget(shop, "A1")
+    assert await seen(shop) == {*WORDS, OTHERS}
+    await forget(shop, "A1", override_hold=True)
+    assert await seen(shop) == {OTHERS}
+
+
+async def test_dead_letters_that_name_the_number_become_unreadable_and_no_others(shop: Shop) -> None:
+    await live(shop)
+    await shop.push(
+        f"unreadable <x>a-1</x> {WORDS[0]}".encode(), f"unreadable B1 {OTHERS}".encode(), "unreadable A\u200b1".encode("utf-16")
+    )
+    await shop.work()
+    await forget(shop, "A1")
+    assert await seen(shop) == {WORDS[0], OTHERS}, "nobody could tell whom it is about"
+    search = Search(carrier_id=CARRIER_ID, number="A1", actor="tester", keyring=shop.keyring, folder=None)
+    assert await silence_some(shop.connection, search) == Silenced(looked_at=3, named=2, next_after=None)
+    assert await seen(shop) == {OTHERS}
+    assert (
+        await shop.rows("SELECT resolution, resolved_by FROM statesvc.dead_letter WHERE sealed_key IS NULL")
+        == [("discarded", "tester")] * 2
+    )
+    assert (await silence_some(shop.connection, search)).named == 0
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-16-be", "latin-1"])
+def test_a_number_is_found_in_any_spelling_and_encoding(encoding: str) -> None:
+    assert names("ab 1z-99 \n9 cd".encode(encoding), "1Z999")
+    assert not names("ab 1z-98 \n9 cd".encode(encoding), "1Z999")

@@ -1,0 +1,76 @@
+"""Everything opens under the new master key alone, and an erasure that came between stands."""
+
+import os
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from psycopg import AsyncConnection
+
+from events.crypto.sealing import MasterKeys, SealError
+from statesvc.database.keyring_store import load_keyring
+from statesvc.delivery.outgoing import Login
+from statesvc.repair.key_rotation import rotate_master_key as rotation
+from statesvc.repair.key_rotation.rotate_master_key import Rotated, rotate
+from statesvc.subscriptions.broker_login import open_login, seal_login
+from statesvc.subscriptions.signing_secret import Secret, open_secrets, seal_secrets
+from tests.statesvc.worker.log_check import check_log
+from tests.statesvc.worker.shop import Shop, shipment
+
+OLD = bytes(range(32))
+NEW = os.urandom(32)
+LOGIN = Login("user", "hunter2")
+
+
+@pytest.fixture
+async def owner(database: Any) -> AsyncIterator[AsyncConnection[Any]]:
+    async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as connection:
+        yield connection
+
+
+async def turn(shop: Shop, owner: AsyncConnection[Any]) -> Rotated:
+    keyring = replace(shop.keyring, master=MasterKeys([NEW, OLD]))
+    return await rotate(owner, keyring, actor="tester", progress=lambda *_: None)
+
+
+async def subscribe(shop: Shop, owner: AsyncConnection[Any]) -> tuple[UUID, Secret]:
+    subscription_id, secret = uuid4(), Secret.fresh()
+    await owner.execute(
+        "INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, url, sealed_secrets, sealed_login)"
+        " VALUES (%s, now(), 'x', 'x', %s, %s)",
+        (subscription_id, seal_secrets(shop.keyring, subscription_id, [secret]), seal_login(shop.keyring, subscription_id, LOGIN)),
+    )
+    return subscription_id, secret
+
+
+async def test_everything_opens_under_the_new_key_alone(shop: Shop, owner: AsyncConnection[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rotation, "_BATCH", 2)
+    for number in ("A1", "A2", "A3", "A4", "A5"):
+        await shop.say({"number": number, "status": "picked_up", "description": "left with Ms. Example"})
+    subscription_id, secret = await subscribe(shop, owner)
+    assert await turn(shop, owner) == Rotated(service_keys=2, subscriptions=1, shipments=5)
+    assert await turn(shop, owner) == Rotated(), "a second run finds nothing to do"
+    keyring = await load_keyring(shop.connection, MasterKeys([NEW]))
+    assert keyring.digest_key == shop.keyring.digest_key
+    assert await check_log(shop.connection, keyring) > 5
+    sealed = await shop.value("SELECT sealed_secrets FROM statesvc.subscription")
+    assert open_secrets(keyring, subscription_id, sealed) == (secret,)
+    assert open_login(keyring, subscription_id, await shop.value("SELECT sealed_login FROM statesvc.subscription")) == LOGIN
+    with pytest.raises(SealError, match="does not hold it"):
+        await load_keyring(shop.connection, MasterKeys([OLD]))
+    assert await shop.value("SELECT count(*) FROM statesvc.action WHERE verb = 'rotate_master_key'") == 2
+
+
+async def test_an_erasure_that_comes_between_stands(shop: Shop, owner: AsyncConnection[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    await shop.say({"number": "A1", "status": "picked_up"})
+    rewrap = rotation.rewrap
+
+    async def late(connection: Any, rows: Any) -> int:
+        await owner.execute("UPDATE statesvc.stream SET sealed_key = NULL, erased_at = now() WHERE shipment_id = %s", (shipment("A1"),))
+        return await rewrap(connection, rows)
+
+    monkeypatch.setattr(rotation, "rewrap", late)
+    assert (await turn(shop, owner)).shipments == 0
+    assert await shop.value("SELECT sealed_key IS NULL FROM statesvc.stream")

@@ -1,0 +1,208 @@
+"""History read again: corrections that point to the old, an effect like the right reading's, and nothing a second time."""
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from psycopg import AsyncConnection
+
+from events.parsing.meanings import UNMAPPED, Meaning
+from events.vocabulary import Kind, Status
+from statesvc.append.transaction import apply_claimed
+from statesvc.inbox.read_message import Read, read_message
+from statesvc.inbox.rollouts.code_mapping import add_mapping
+from statesvc.inbox.rollouts.dial import Dial, set_dial
+from statesvc.repair.renormalize.correction_plan import Report, plan_unread
+from statesvc.repair.renormalize.effective_readings import standings
+from statesvc.repair.renormalize.renormalize import Task, renormalize
+from tests.statesvc.inbox.rollouts.planted import CARRIER, MISREAD
+from tests.statesvc.worker.log_check import check_log
+from tests.statesvc.worker.shop import CARRIER_ID, Shop, says, shipment
+
+
+async def quiet(_done: int, _total: int) -> None:
+    """Shows nothing."""
+
+
+async def again(shop: Shop, **scope: Any) -> Report:
+    task = Task(carrier=CARRIER, keyring=shop.keyring, writer="renormalize-1", actor="tester", **scope)
+    return await renormalize(shop.connection, task, quiet)
+
+
+async def candidate_reads(shop: Shop, version: str, percent: int = 100) -> None:
+    await set_dial(shop.connection, CARRIER_ID, Dial(candidate=version, percent=percent), why="test", actor="tester")
+
+
+async def status(shop: Shop, number: str) -> str:
+    found: str = await shop.value("SELECT status FROM statesvc.shipment WHERE shipment_id = %s", shipment(number))
+    return found
+
+
+async def log_length(shop: Shop) -> int:
+    length: int = await shop.value("SELECT count(*) FROM statesvc.event")
+    return length
+
+
+async def test_a_misread_event_is_corrected_by_an_event_that_points_to_it(shop: Shop) -> None:
+    await candidate_reads(shop, "2")
+    await shop.say({"number": "A1", "status": "picked_up"})
+    await shop.say({"number": "A1", "status": "in_transit", "code": MISREAD, "minute": 5})
+    assert await status(shop, "A1") == "delivered"
+    planned = await again(shop, read_by="2", dry_run=True)
+    assert (planned.corrected, await log_length(shop), await status(shop, "A1")) == (1, 2, "delivered")
+    report = await again(shop, read_by="2")
+    assert (report.messages, report.corrected, report.unchanged, report.transitions) == (2, 1, 1, 1)
+    assert await status(shop, "A1") == "in_transit"
+    _, wrong, correction = await shop.events("A1")
+    assert (correction["kind"], correction["corrects"], correction["status"]) == ("correction", wrong["event_id"], "in_transit")
+    assert correction["event_id"].startswith("c1-")
+    assert (wrong["normalizer_version"], correction["normalizer_version"]) == ("2", "1")
+    assert correction["message_id"] == wrong["message_id"]
+    assert await check_log(shop.connection, shop.keyring) > 0
+
+
+async def test_a_second_run_appends_nothing_and_a_chain_names_what_it_replaces(shop: Shop) -> None:
+    await shop.say({"number": "A1", "status": "in_transit", "code": MISREAD})
+    wrong = replace(CARRIER, stable="2")
+    for carrier, now in ((wrong, "delivered"), (CARRIER, "in_transit"), (wrong, "delivered")):
+        task = Task(carrier=carrier, keyring=shop.keyring, writer="renormalize-1", actor="tester")
+        assert (await renormalize(shop.connection, task, quiet)).corrected == 1
+        assert await status(shop, "A1") == now
+        assert (await renormalize(shop.connection, task, quiet)).corrected == 0
+    root, first, second, third = await shop.events("A1")
+    assert {event["corrects"] for event in (first, second, third)} == {root["event_id"]}
+    assert [event.get("anchor") for event in (first, second, third)] == [None, first["event_id"], second["event_id"]]
+
+
+async def test_what_the_candidate_left_out_is_added_and_what_it_alone_said_is_taken_back(shop: Shop) -> None:
+    await candidate_reads(shop, "forgetful")
+    await shop.push(says({"number": "A1", "status": "delivered", "minute": 9}, {"number": "A1", "status": "picked_up"}))
+    await shop.push(says({"number": "A2", "status": "picked_up"}))
+    await shop.work()
+    assert await status(shop, "A1") == "picked_up"
+    report = await again(shop, read_by="forgetful")
+    assert (report.added, report.corrected, report.retracted) == (2, 0, 0)
+    assert (await status(shop, "A1"), await status(shop, "A2")) == ("delivered", "picked_up")
+    names = "SELECT count(*) FROM statesvc.message WHERE shipments = ARRAY[%s::uuid] AND sealed_key IS NOT NULL"
+    assert await shop.value(names, shipment("A2")) == 1, "erasing the shipment must make the body unreadable"
+    task = Task(carrier=replace(CARRIER, stable="forgetful"), keyring=shop.keyring, writer="renormalize-1", actor="tester")
+    assert (await renormalize(shop.connection, task, quiet)).retracted == 2
+    assert await status(shop, "A1") == "picked_up"
+    assert (await renormalize(shop.connection, task, quiet)).retracted == 0
+
+
+async def test_only_what_came_since_and_only_what_the_version_read(shop: Shop) -> None:
+    await shop.say({"number": "A1", "status": "in_transit"})
+    await shop.database.clock.advance(3600)
+    await candidate_reads(shop, "same")
+    await shop.say({"number": "A2", "status": "in_transit"})
+    now = await shop.database.clock.now()
+    assert (await again(shop, since=now - timedelta(minutes=30))).messages == 1
+    assert (await again(shop, read_by="1")).messages == 1
+    assert (await again(shop, read_by="same")).messages == 1
+    assert (await again(shop)).messages == 2
+
+
+async def test_a_mapping_is_in_effect_at_the_next_claim_and_one_run_reads_the_old_events(shop: Shop) -> None:
+    for number in ("A1", "A2"):
+        await shop.say({"number": number, "kind": "unmapped", "code": "NEW"})
+    revision = await add_mapping(
+        shop.connection, (CARRIER_ID, "T", "NEW"), Meaning(Kind.SCAN, Status.OUT_FOR_DELIVERY), why="their manual", actor="tester"
+    )
+    await shop.say({"number": "A3", "kind": "unmapped", "code": "NEW"})
+    assert await status(shop, "A3") == "out_for_delivery"
+    (event,) = await shop.events("A3")
+    assert (event["kind"], event["normalizer_version"]) == ("scan", f"1+m{revision}")
+    report = await again(shop)
+    assert (report.corrected, report.codes) == (2, {("T", "NEW")})
+    assert (await status(shop, "A1"), await status(shop, "A2")) == ("out_for_delivery", "out_for_delivery")
+    assert await shop.rows("SELECT resolution, resolved_by FROM statesvc.dead_letter WHERE kind = 'code'") == [("replayed", "tester")]
+    assert (await again(shop)).corrected == 0
+    assert [verb for (verb,) in await shop.rows("SELECT verb FROM statesvc.action ORDER BY batch_id")][:2] == ["map_code", "renormalize"]
+    await add_mapping(shop.connection, (CARRIER_ID, "T", "NEW"), None, why="it was wrong", actor="tester")
+    await shop.say({"number": "A4", "kind": "unmapped", "code": "NEW"})
+    assert await status(shop, "A4") == "unknown"
+
+
+async def test_what_a_worker_appends_that_did_not_know_the_code_yet_is_read_too(shop: Shop) -> None:
+    await shop.say({"number": "A1", "kind": "unmapped", "code": "NEW"})
+    await shop.push(says({"number": "LATE", "kind": "unmapped", "code": "NEW"}))
+    messages = await shop.claim()
+    stale = [read_message(message, keyring=shop.keyring, carriers={CARRIER_ID: CARRIER}) for message in messages]
+    await add_mapping(shop.connection, (CARRIER_ID, "T", "NEW"), Meaning(Kind.SCAN, Status.LOST), why="", actor="tester")
+    dsn = shop.database.service_dsn
+    async with await AsyncConnection.connect(dsn, autocommit=True) as late, await AsyncConnection.connect(dsn, autocommit=True) as own:
+        async with late.transaction():
+            reads = [read for read in stale if isinstance(read, Read)]
+            # it has joined the open letter, and commits only after that was resolved
+            await apply_claimed(late, shop.keyring, reads, token=messages[0].token, worker="worker-2")
+            running = asyncio.create_task(again(replace(shop, connection=own)))
+            await shop.until("SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NULL", 0)
+            await asyncio.sleep(0.1)
+            assert not running.done()
+        assert (await running).corrected == 2
+    assert await status(shop, "LATE") == "lost"
+
+
+async def test_without_its_message_an_event_is_read_by_its_raw_fields_or_reported(shop: Shop) -> None:
+    await shop.say({"number": "A1", "kind": "unmapped", "code": "NEW"})
+    await shop.say({"number": "A2", "kind": "unmapped", "code": "OLD"})
+    await shop.as_owner("UPDATE statesvc.message SET sealed_key = NULL")
+    await add_mapping(shop.connection, (CARRIER_ID, "T", "NEW"), Meaning(Kind.SCAN, Status.LOST), why="", actor="tester")
+    report = await again(shop)
+    assert (report.corrected, report.unreadable, report.codes_left) == (1, 1, {("T", "OLD")})
+    assert (await status(shop, "A1"), await status(shop, "A2")) == ("lost", "unknown")
+    open_codes = "SELECT raw_code FROM statesvc.dead_letter WHERE resolved_at IS NULL"
+    assert await shop.rows(open_codes) == [("OLD",)]
+    assert (await again(shop)).corrected == 0
+
+
+async def test_without_its_message_and_a_mapping_the_carriers_own_code_reads_the_raw_fields(shop: Shop) -> None:
+    known = {"NEW": Meaning(Kind.SCAN, Status.LOST), MISREAD: Meaning(Kind.SCAN, Status.IN_TRANSIT), "STILL": UNMAPPED}
+    await candidate_reads(shop, "2")
+    await shop.say({"number": "A1", "kind": "unmapped", "code": "NEW"})
+    await shop.say({"number": "A2", "status": "in_transit", "code": MISREAD, "estimated_delivery": "2026-03-02"})
+    await shop.say({"number": "A3", "kind": "unmapped", "code": "STILL"})
+    await shop.say({"number": "A4", "status": "in_transit", "code": "BY TEXT"})
+    await shop.as_owner("UPDATE statesvc.message SET sealed_key = NULL")
+    carrier = replace(CARRIER, reread=lambda raw: known.get(raw.code or ""))
+    task = Task(carrier=carrier, keyring=shop.keyring, writer="renormalize-1", actor="tester")
+    report = await renormalize(shop.connection, task, quiet)
+    assert (report.corrected, report.unchanged, report.unreadable) == (2, 1, 1)
+    assert (report.codes, report.codes_left) == ({("T", "NEW")}, {("T", "STILL")})
+    assert [await status(shop, number) for number in ("A1", "A2", "A3", "A4")] == ["lost", "in_transit", "unknown", "in_transit"]
+    assert await shop.value("SELECT estimated_delivery FROM statesvc.shipment WHERE shipment_id = %s", shipment("A2")) is not None
+    assert (await renormalize(shop.connection, task, quiet)).corrected == 0
+
+
+async def test_what_another_normalizer_read_is_not_read_by_the_raw_fields(shop: Shop) -> None:
+    await shop.say({"number": "A1", "kind": "unmapped", "code": "NEW"})
+    (event,) = await shop.events("A1")
+    lost = Meaning(Kind.SCAN, Status.LOST)
+    carrier = replace(CARRIER, reread=lambda _raw: lost)
+    for document, expected in (
+        (event, (1, 0, 0)),
+        (event | {"normalizer": "acme-node"}, (0, 1, 0)),
+        (event | {"kind": "promise"}, (0, 0, 1)),
+    ):
+        report = Report()
+        plan_unread(standings([document]), carrier, {}, report)
+        assert (report.corrected, report.unreadable, report.beyond["vocabulary"]) == expected
+
+
+async def test_an_erased_shipment_is_reported_not_guessed(shop: Shop) -> None:
+    await candidate_reads(shop, "2")
+    await shop.say({"number": "A1", "status": "in_transit", "code": MISREAD})
+    await shop.as_owner("UPDATE statesvc.stream SET sealed_key = NULL, erased_at = statesvc.clock()")
+    report = await again(shop, read_by="2")
+    assert (report.unreadable, report.corrected) == (1, 0)
+    assert await status(shop, "A1") == "delivered"
+
+
+async def test_a_message_about_several_shipments_opens_with_all_their_keys(shop: Shop) -> None:
+    await candidate_reads(shop, "2")
+    await shop.say(*({"number": f"A{n}", "status": "in_transit", "code": MISREAD, "signed_by": "Zaphod"} for n in range(5)))
+    assert (await again(shop, read_by="2")).corrected == 5
+    assert {await status(shop, f"A{n}") for n in range(5)} == {"in_transit"}
+    assert (await again(shop, read_by="2")).corrected == 0

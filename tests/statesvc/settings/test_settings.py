@@ -1,0 +1,69 @@
+"""Settings come from the environment, say what they are, and keep their secrets to themselves."""
+
+import pytest
+from pydantic import ValidationError
+
+from statesvc.settings.carrier_settings import SettingError
+from statesvc.settings.known_settings import documented_settings, unknown_variables
+from statesvc.settings.service_settings import load_settings
+
+
+def test_webhook_secrets_are_found_by_carrier_two_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STATESVC_WEBHOOK_SECRET_DHL_UNIFIED", "new, old")
+    settings = load_settings()
+    assert settings.webhook_secrets("dhl_unified") == ("new", "old")
+    assert settings.webhook_secrets("ups") == ()
+
+
+@pytest.mark.parametrize(("value", "allowed"), [("1", {"ups", "fedex"}), ("ups,usps", {"ups"}), ("", set())])
+def test_unsigned_webhooks_are_allowed_for_all_or_for_those_named(monkeypatch: pytest.MonkeyPatch, value: str, allowed: set[str]) -> None:
+    monkeypatch.setenv("STATESVC_ALLOW_UNSIGNED_WEBHOOKS", value)
+    ingress = load_settings().ingress
+    assert {carrier for carrier in ("ups", "fedex") if ingress.allows_unsigned(carrier)} == allowed
+
+
+def test_secrets_show_neither_in_a_repr_nor_in_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("DATABASE_URL", "STATESVC_OWNER_URL", "STATESVC_MASTER_KEY", "STATESVC_BOOTSTRAP_KEY", "STATESVC_WEBHOOK_SECRET_UPS"):
+        monkeypatch.setenv(variable, "hush-hush")
+    assert "hush-hush" not in repr(load_settings())
+    monkeypatch.setenv("STATESVC_PORT", "hush-hush")
+    with pytest.raises(ValidationError) as refused:
+        load_settings()
+    assert "port" in str(refused.value)
+    assert "hush-hush" not in str(refused.value)
+
+
+def test_a_lease_that_a_frozen_worker_could_outlive_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STATESVC_WORKER_LEASE_SECONDS", "15")
+    with pytest.raises(ValidationError, match="STATESVC_WORKER_LEASE_SECONDS"):
+        load_settings()
+
+
+def test_every_setting_says_what_it_means() -> None:
+    silent = [setting.variable for setting in documented_settings() if not setting.meaning]
+    assert silent == []
+
+
+def test_a_misspelt_variable_is_noticed() -> None:
+    environment = {"STATESVC_PORT": "1", "STATESVC_PROT": "1", "STATESVC_WEBHOOK_SECRET_UPS": "x", "DATABASE_URL": "", "PATH": ""}
+    assert unknown_variables(environment) == ["STATESVC_PROT"]
+
+
+def test_addresses_and_key_sets_are_found_by_carrier(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STATESVC_WEBHOOK_IPS_FEDEX", "20.65.16.22/31, 2001:db8::1")
+    monkeypatch.setenv("STATESVC_WEBHOOK_JWKS_SHIPENGINE", " https://carrier.example/jwks ")
+    monkeypatch.setenv("STATESVC_WEBHOOK_SECRET_UPS", "s")
+    settings = load_settings()
+    assert [str(network) for network in settings.webhook_networks["FEDEX"]] == ["20.65.16.22/31", "2001:db8::1/128"]
+    assert settings.webhook_key_sets == {"SHIPENGINE": "https://carrier.example/jwks"}
+    assert [settings.authenticates(carrier) for carrier in ("fedex", "shipengine", "ups", "usps")] == [True, True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [("STATESVC_WEBHOOK_IPS_UPS", "20.65.16"), ("STATESVC_WEBHOOK_JWKS_UPS", "http://carrier.example/jwks")],
+)
+def test_what_is_no_network_or_no_https_url_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, variable: str, value: str) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(SettingError, match=variable):
+        load_settings()
