@@ -12,7 +12,7 @@ from psycopg import AsyncConnection
 from statesvc.database.migration_files import FunctionFile
 from statesvc.database.queries import queries
 
-_SQL = queries("statesvc.database", "migrate")
+_SQL = queries("statesvc.database", "migrator")
 
 
 async def apply_functions(connection: AsyncConnection[Any], files: Sequence[FunctionFile]) -> None:
