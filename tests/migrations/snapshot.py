@@ -16,7 +16,7 @@ from textwrap import fill
 from typing import Final
 
 from statesvc.database.embedded import MAJOR, programs
-from statesvc.database.migrate import migrate
+from statesvc.database.migrator import migrate
 from tests import postgres
 
 FILE: Final = Path(__file__).parents[2] / "migrations" / "schema.sql"

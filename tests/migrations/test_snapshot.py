@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from psycopg import AsyncConnection
 
-from statesvc.database.migrate import migrate
-from statesvc.database.migrations import read_migrations
+from statesvc.database.migration_files import read_migrations
+from statesvc.database.migrator import migrate
 from tests.migrations.snapshot import COMMAND, FILE, snapshot
 
 MAJOR = 18

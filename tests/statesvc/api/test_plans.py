@@ -34,7 +34,7 @@ async def test_only_the_months_of_the_shipments_own_life_are_read(api: Any, scan
 async def test_a_number_is_looked_up_by_its_index_and_a_shipments_events_by_theirs(api: Any) -> None:
     await api.connection.execute("SET enable_seqscan = off")
     asked = {"carrier_id": "ups", "number": "1", "shipment_id": None, "discriminator": None, "limit": 2}
-    assert "Index Scan using shipment_number" in await plan(api, "shipment", "shipments_of_number", asked)
+    assert "Index Scan using shipment_number" in await plan(api, "find", "shipments_of_number", asked)
     life = {
         "shipment_id": "0190b1de-0000-7000-8000-000000000001",
         "since": datetime.now(UTC),
