@@ -1,4 +1,5 @@
-# `make help` lists what there is. Needs Python >= 3.11 and make, nothing else: .venv is made and filled on first use.
+# `make help` lists what there is. Needs Python >= 3.11 and make, nothing else: .venv is made on first use and holds the runtime alone
+# until a target for contributors (test, check, bench, ...) adds its tools.
 # PYTHON=/path/to/python chooses another interpreter, ARGS="--port 9000" passes arguments on.
 
 .DEFAULT_GOAL := help
@@ -6,6 +7,8 @@ SHELL := /bin/sh
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+READY_DEV := $(VENV)/.ready-dev
+PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 ARGS :=
 
 .PHONY: help install run demo test check bench soak fuzz clean
@@ -13,7 +16,7 @@ ARGS :=
 help: ## what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
 
-install: $(READY) ## the environment alone
+install: $(READY) ## the environment of the service alone
 
 run: $(READY) ## the service, on DATABASE_URL or on the embedded database
 	@exec $(BIN)/statesvc up $(ARGS)
@@ -21,10 +24,10 @@ run: $(READY) ## the service, on DATABASE_URL or on the embedded database
 demo: $(READY) ## the service, with sample carriers posting and a sample subscriber listening
 	@exec $(BIN)/statesvc up --demo $(ARGS)
 
-test: $(READY) ## all tests; ARGS="-n 0 -k name" for a few
+test: $(READY_DEV) ## all tests; ARGS="-n 0 -k name" for a few
 	@$(BIN)/python -m pytest -n 2 $(ARGS)
 
-check: $(READY) ## lint, format, types, import rules, the schema only grew
+check: $(READY_DEV) ## lint, format, types, import rules, the schema only grew
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -32,13 +35,13 @@ check: $(READY) ## lint, format, types, import rules, the schema only grew
 	$(BIN)/python -m tests.schema_check
 	$(BIN)/python -m pytest -n 0 tests/events/test_schema.py
 
-bench: $(READY) ## the numbers, side by side with peers and limits; ARGS=--help says more
+bench: $(READY_DEV) ## the numbers, side by side with peers and limits; ARGS=--help says more
 	@exec $(BIN)/python -m tests.bench $(ARGS)
 
-soak: $(READY) ## long runs under load and failures (tests marked soak)
+soak: $(READY_DEV) ## long runs under load and failures (tests marked soak)
 	@$(BIN)/python -m pytest -m soak -s $(ARGS)
 
-fuzz: $(READY) ## 60 s of mutated messages for each carrier, then the property tests; ARGS="ups --seconds 10" for one
+fuzz: $(READY_DEV) ## 60 s of mutated messages for each carrier, then the property tests; ARGS="ups --seconds 10" for one
 	@$(BIN)/python -m tests.fuzz $(ARGS)
 	@[ -n "$(ARGS)" ] || STATESVC_HYPOTHESIS=fuzz $(BIN)/python -m pytest -m hypothesis -n 2
 
@@ -59,5 +62,10 @@ $(READY): pyproject.toml constraints.txt
 		"$$found" -m venv --clear $(VENV); \
 	fi; \
 	echo 'Installing into $(VENV) (pinned in constraints.txt) ...'; \
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'; \
+	$(PIP_INSTALL) -e .; \
 	touch $@
+
+$(READY_DEV): $(READY)
+	@echo 'Adding the tools of tests and checks to $(VENV) ...'
+	@$(PIP_INSTALL) -e '.[dev]'
+	@touch $@
