@@ -208,7 +208,7 @@ LIMITER_PERMITS: Final = Metric(
     attributes=(Attribute.STATE,),
 )
 NOTICES: Final = Metric(
-    name="states",
+    name="statesvc.notices",
     instrument=Instrument.COUNTER,
     unit="{notice}",
     description="Notices to the operator. type: subscription.failing, subscription.disabled, subscription.recovered.",
@@ -316,7 +316,7 @@ OUTBOX_DEPTH: Final = Metric(
     attributes=(Attribute.STATE,),
 )
 DEAD_LETTERS_OPEN: Final = Metric(
-    name="statesvc.repair.dead_letters.open",
+    name="statesvc.dead_letters.open",
     instrument=Instrument.OBSERVED_GAUGE,
     unit="{dead_letter}",
     description="Dead letters that wait for a human.",
