@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from events.event import value
-from events.merkle.hashing import HASH_BYTES
+from events.merkle.node import HASH_BYTES
 
 NOTE_BYTES_MAX: Final = 65_536
 _ED25519: Final = b"\x01"

@@ -4,11 +4,10 @@ from collections.abc import Iterable
 from hashlib import sha256
 from typing import Final, NamedTuple, Self
 
-from events.merkle.hashing import EMPTY_ROOT, node_hash
-from events.merkle.node import Node
+from events.merkle.node import EMPTY_ROOT, Node, node_hash
 
 STRIDE: Final = 8
-"""Of the inner nodes every eighth level is kept: the roots of 256 leaves, of 65,536, and so on. The others are quickly made from them."""
+"""Of the inner nodes every eighth level is retained: the roots of 256 leaves, of 65,536, and so on. The others are made from them."""
 
 
 class Subtree(NamedTuple):
@@ -18,7 +17,7 @@ class Subtree(NamedTuple):
     hash: bytes
 
 
-class Frontier:
+class CompactRange:
     """A tree of `size` leaves, by the roots of the perfect subtrees that make it up, from left to right."""
 
     __slots__ = ("_roots", "size")
@@ -39,7 +38,7 @@ class Frontier:
         return type(self)(self.size, self._roots)
 
     def extend(self, leaf_hashes: Iterable[bytes]) -> list[Subtree]:
-        """Appends leaves. Answers the subtrees of kept levels that this completed."""
+        """Appends leaves. Answers the subtrees of retained levels that this completed."""
         completed: list[Subtree] = []
         roots, size = self._roots, self.size
         for leaf_hash in leaf_hashes:

@@ -1,7 +1,16 @@
 """Perfect subtrees by their place: the node at `level` and `position` stands over the `1 << level` leaves from `position << level`."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from hashlib import sha256
+from typing import Final, NamedTuple
+
+HASH_BYTES: Final = 32
+EMPTY_ROOT: Final = sha256(b"").digest()
+
+
+def node_hash(left: bytes, right: bytes) -> bytes:
+    """`SHA-256(0x01 + left + right)`."""
+    return sha256(b"\x01" + left + right).digest()
 
 
 class Node(NamedTuple):
@@ -11,7 +20,7 @@ class Node(NamedTuple):
     position: int
 
 
-class Range(NamedTuple):
+class LeafRange(NamedTuple):
     """The leaves from `begin` up to but not including `end`. Those of proofs begin where a perfect subtree of their size does."""
 
     begin: int

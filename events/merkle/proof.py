@@ -5,11 +5,10 @@ A proof is made from ranges of leaves, so that whoever keeps the hashes decides 
 
 from collections.abc import Sequence
 
-from events.merkle.hashing import EMPTY_ROOT, node_hash
-from events.merkle.node import Range
+from events.merkle.node import EMPTY_ROOT, LeafRange, node_hash
 
 
-def inclusion_ranges(index: int, size: int) -> list[Range]:
+def inclusion_ranges(index: int, size: int) -> list[LeafRange]:
     """The subtrees whose roots prove that the leaf `index` stands in the tree of `size` leaves; the lowest first."""
     if not 0 <= index < size:
         raise ValueError(f"a tree of {size} leaves has no leaf {index}")
@@ -18,15 +17,15 @@ def inclusion_ranges(index: int, size: int) -> list[Range]:
     while end - begin > 1:
         middle = begin + _split(end - begin)
         if index < middle:
-            ranges.append(Range(middle, end))
+            ranges.append(LeafRange(middle, end))
             end = middle
         else:
-            ranges.append(Range(begin, middle))
+            ranges.append(LeafRange(begin, middle))
             begin = middle
     return ranges[::-1]
 
 
-def consistency_ranges(first: int, second: int) -> list[Range]:
+def consistency_ranges(first: int, second: int) -> list[LeafRange]:
     """The subtrees whose roots prove that the tree of `second` leaves begins with that of `first`. None are needed from the empty tree."""
     if not 0 <= first <= second:
         raise ValueError(f"a tree of {first} leaves is no beginning of one of {second}")
@@ -37,14 +36,14 @@ def consistency_ranges(first: int, second: int) -> list[Range]:
     while first < end:
         middle = begin + _split(end - begin)
         if first <= middle:
-            ranges.append(Range(middle, end))
+            ranges.append(LeafRange(middle, end))
             end = middle
         else:
-            ranges.append(Range(begin, middle))
+            ranges.append(LeafRange(begin, middle))
             begin = middle
     # the verifier knows the root of `first` itself
     if begin:
-        ranges.append(Range(begin, end))
+        ranges.append(LeafRange(begin, end))
     return ranges[::-1]
 
 

@@ -9,7 +9,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from events.carriers import CARRIERS
 from statesvc.api.parameters import Name
-from statesvc.bodies.legal_holds import NEWEST, LegalHold, Refusal, list_holds, place_hold, release_hold
+from statesvc.bodies.legal_holds import NEWEST, HoldRefusal, LegalHold, list_holds, place_hold, release_hold
 from statesvc.database.pool import Connections
 from statesvc.http.api_keys import caller_of
 from statesvc.http.operation import Route, body, operation, parameters
@@ -94,15 +94,15 @@ class LegalHolds:
         return answer(_held(outcome, asked.carrier_id))
 
 
-def _held(outcome: LegalHold | Refusal, carrier_id: str) -> LegalHold:
+def _held(outcome: LegalHold | HoldRefusal, carrier_id: str) -> LegalHold:
     match outcome:
         case LegalHold():
             return outcome
         case _ if carrier_id not in CARRIERS:
             raise Problem(Code.UNKNOWN_CARRIER, "no such carrier_id; `statesvc carriers` lists them")
-        case Refusal.UNKNOWN_NUMBER | Refusal.NONE_STANDS:
+        case HoldRefusal.UNKNOWN_NUMBER | HoldRefusal.NONE_STANDS:
             raise Problem(Code.NOT_FOUND, outcome.value)
-        case Refusal.STANDS_ALREADY:
+        case HoldRefusal.STANDS_ALREADY:
             raise Problem(Code.CONFLICT, outcome.value)
 
 

@@ -23,7 +23,7 @@ from statesvc.http.operation import Route, operation, parameters
 from statesvc.http.problem import OK, Code, Problem
 from statesvc.http.response import answer
 from statesvc.log.archive.log_archive import LogArchive
-from statesvc.log.checkpoints import Head, covering_head, latest_head
+from statesvc.log.checkpoints import SignedHead, covering_head, latest_head
 from statesvc.log.feed import MissingEntryError, read_entries
 from statesvc.log.proofs import ContradictionError, place_of_event, prove_consistency, prove_inclusion
 from statesvc.log.signing_keys import read_keys
@@ -137,7 +137,7 @@ class Log:
         return index
 
 
-async def _head(connection: AsyncConnection[Any], size: int | None) -> Head:
+async def _head(connection: AsyncConnection[Any], size: int | None) -> SignedHead:
     head = await (latest_head(connection) if size is None else covering_head(connection, size))
     if head is None:
         raise Problem(Code.NOT_FOUND, "the log has no such checkpoint yet: it is signed within a second of what it covers")

@@ -11,7 +11,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from events.crypto.keyring import Keyring
 from statesvc.api.personal_reads import record_reading
-from statesvc.bodies.find_bodies import Place
+from statesvc.bodies.find_bodies import BodyLocation
 from statesvc.database.pool import Connections
 from statesvc.http.api_keys import caller_of
 from statesvc.http.operation import Route, operation, parameters
@@ -50,7 +50,7 @@ class Message(BaseModel):
     worker: str | None
     shipments: Annotated[list[UUID], Field(description="The shipments that it names: erasing any of them makes the body unreadable.")]
     body_place: Annotated[
-        Place,
+        BodyLocation,
         Field(
             description="`hot`: in the database; `archived`: in the archive of its day; `expired`: its months are over; "
             "`erased`: its key is destroyed; `missing`: nothing on record explains its absence."

@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
-from statesvc.bodies.find_bodies import Place
+from statesvc.bodies.find_bodies import BodyLocation
 
 Personal = Annotated[str | None, Field(description="Only with scope `pii`; null where the shipment was erased.")]
 Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
@@ -84,7 +84,7 @@ class Source(BaseModel):
     normalizer: str
     normalizer_version: str
     part_commitment: Annotated[Hash | None, Field(description="Binds the personal part without revealing it.")]
-    body_place: Annotated[Place, Field(description="Where the message's body is; `GET /v1/messages/{message_id}` shows it.")]
+    body_place: Annotated[BodyLocation, Field(description="Where the message's body is; `GET /v1/messages/{message_id}` shows it.")]
 
 
 class AuditEvent(Event, Source, Entry):

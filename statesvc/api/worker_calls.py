@@ -10,7 +10,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 from statesvc.database.pool import Connections
 from statesvc.http.operation import Route, operation
 from statesvc.http.response import answer
-from statesvc.operations.worker_list import RESCUES_MAX, SILENT_SECONDS, State, list_workers, rescues_last_hour
+from statesvc.operations.worker_list import RESCUES_MAX, SILENT_SECONDS, WorkerState, list_workers, rescues_last_hour
 
 
 class WorkerShown(BaseModel):
@@ -19,7 +19,7 @@ class WorkerShown(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     worker_id: str
-    state: Annotated[State, Field(description=f"`silent`: no sign of life for {SILENT_SECONDS:g} s.")]
+    state: Annotated[WorkerState, Field(description=f"`silent`: no sign of life for {SILENT_SECONDS:g} s.")]
     role: str | None
     host: str | None
     pid: int | None

@@ -32,13 +32,13 @@ from statesvc.inbox.read_message import Read
 from statesvc.log.archive.log_archive_errors import ArchivedHistoryError
 from statesvc.log.batch_row import write_batch
 from statesvc.log.event_store import (
-    Stream,
+    StreamState,
     count_conflicts,
     insert_keys,
     known_keys,
     lock_streams,
-    look_at_streams,
     read_events,
+    read_streams,
     send_tick,
     untouched,
     write_conflicts,
@@ -122,7 +122,7 @@ async def apply(
     keys: dict[UUID, SealingKey | None] = {}
     named = [(proposal.message, proposal.shipment_id) for proposal in proposals]
     if proposals:
-        asked_streams = await look_at_streams(connection, keyring, (proposal.shipment_id for proposal in proposals))
+        asked_streams = await read_streams(connection, keyring, (proposal.shipment_id for proposal in proposals))
         asked_known = await known_keys(connection, (key for proposal in proposals for key in proposal.dedupe_keys()))
         streams, known = await asked_streams.rows(), await asked_known.rows()
         await give_way()
@@ -148,7 +148,7 @@ class _Batch:
     keyring: Keyring
     proposals: Sequence[Proposal]
     known: Mapping[Key, Known]
-    streams: Mapping[UUID, Stream]
+    streams: Mapping[UUID, StreamState]
     keys: dict[UUID, SealingKey | None]
     worker: str
     timed: Timer
@@ -209,7 +209,7 @@ async def _new_conflicts(
     if not decision.conflicts:
         return []
     unseen = await count_conflicts(connection, decision.conflicts)
-    asked = await look_at_streams(connection, keyring, (conflict.holder for conflict in decision.conflicts))
+    asked = await read_streams(connection, keyring, (conflict.holder for conflict in decision.conflicts))
     keys.update({shipment_id: stream.key for shipment_id, stream in (await asked.rows()).items()})
     return assemble_conflicts(unseen, keys, clock=clock)
 

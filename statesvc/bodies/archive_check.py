@@ -1,4 +1,4 @@
-"""Looking at an archive file: whether it is there, and as it was written."""
+"""Checking an archive file: whether it is there, and as it was written."""
 
 import asyncio
 from pathlib import Path

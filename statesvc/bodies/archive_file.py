@@ -38,8 +38,8 @@ class ArchiveFileError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
-    """One message's body as it is kept. `sealed` under the body's own key, which the file does not hold."""
+class BodyRecord:
+    """One message's body as it is stored. `sealed` under the body's own key, which the file does not hold."""
 
     message_id: UUID
     received_at: datetime
@@ -50,7 +50,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finished:
+class FinishedFile:
     """A complete file. `sha256` is that of the whole file, as `sha256sum` prints it."""
 
     size_bytes: int
@@ -76,7 +76,7 @@ class ArchiveWriter:
         self._index.close()
         self._file.close()
 
-    def add(self, record: Record) -> None:
+    def add(self, record: BodyRecord) -> None:
         """Records come in the order of their ids, each once."""
         if record.message_id.bytes <= self._last:
             raise ValueError("records must be added in the order of their message ids")
@@ -87,7 +87,7 @@ class ArchiveWriter:
         self._count += 1
         self._write(data)
 
-    def finish(self) -> Finished:
+    def finish(self) -> FinishedFile:
         """Writes index and footer, and waits until the disk has it all."""
         index_at = self._offset
         self._index.seek(0)
@@ -100,7 +100,7 @@ class ArchiveWriter:
         if hasattr(os, "posix_fadvise"):
             # what is read back for verification should come from the disk
             os.posix_fadvise(self._file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-        return Finished(size_bytes=self._offset, sha256=self._digest.digest(), records=self._count)
+        return FinishedFile(size_bytes=self._offset, sha256=self._digest.digest(), records=self._count)
 
     def _write(self, data: bytes) -> None:
         self._file.write(data)
@@ -126,7 +126,7 @@ class ArchiveReader:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         os.close(self._file)
 
-    def find(self, message_id: UUID) -> Record | None:
+    def find(self, message_id: UUID) -> BodyRecord | None:
         """By binary search in the index: a few short reads, however large the file."""
         wanted, low, high = message_id.bytes, 0, self.records
         while low < high:
@@ -139,7 +139,7 @@ class ArchiveReader:
             return None
         return self._record(low)
 
-    def __iter__(self) -> Iterator[Record]:
+    def __iter__(self) -> Iterator[BodyRecord]:
         return map(self._record, range(self.records))
 
     def sha256(self) -> bytes:
@@ -172,14 +172,14 @@ class ArchiveReader:
         message_id, offset, length, checksum = _ENTRY.unpack(self._read(self._index_at + place * _ENTRY.size, _ENTRY.size))
         return message_id, offset, length, checksum
 
-    def _record(self, place: int) -> Record:
+    def _record(self, place: int) -> BodyRecord:
         message_id, offset, length, checksum = self._entry(place)
         data = self._read(offset, length) if offset + length <= self._index_at else b""
         if zlib.crc32(data) != checksum or length < _RECORD.size:
             raise ArchiveFileError(f"record {place} was changed")
         received, committed, plain_bytes = _RECORD.unpack_from(data)
         plain = orjson.loads(data[_RECORD.size : _RECORD.size + plain_bytes])
-        return Record(
+        return BodyRecord(
             message_id=UUID(bytes=message_id),
             received_at=_EPOCH + received * _MICROSECOND,
             carrier_id=plain["carrier_id"],

@@ -1,4 +1,4 @@
-"""The archiver as a part of the role worker: a round now and then, by whichever worker leads.
+"""The archiver as a part of the role worker: a pass now and then, by whichever worker leads.
 
 It has a connection of its own, past any pooler: the lead is a lock of its session. It works as long as it rests, so that a day of
 bodies costs the other work of its process little.
@@ -15,7 +15,7 @@ import structlog
 from events.crypto.keyring import Keyring
 from statesvc.background.waiting import set_within
 from statesvc.bodies.day_ledger import try_lead
-from statesvc.bodies.day_pass import Archiving, Outcome, archive_round
+from statesvc.bodies.day_pass import BodyArchiving, DayPassResult, archive_days
 from statesvc.database.wakeups.direct import connect_direct
 from statesvc.settings.service_settings import ArchiveSettings
 from statesvc.telemetry.metrics import Telemetry
@@ -31,7 +31,7 @@ class _StoppedError(Exception):
     """Between two batches, by `stop`."""
 
 
-class Archiver:
+class BodyArchiver:
     """Runs soon after the start and then once an hour until `stop`."""
 
     def __init__(self, dsn: str, *, folder: Path, keyring: Keyring, settings: ArchiveSettings, telemetry: Telemetry) -> None:
@@ -39,16 +39,16 @@ class Archiver:
         self._telemetry = telemetry
         self._stopping = asyncio.Event()
         self._worked_since = time.monotonic()
-        self._archiving = Archiving(
+        self._archiving = BodyArchiving(
             folder=folder, keyring=keyring, hot_days=settings.hot_days, keep_months=settings.keep_months, pause=self._rest
         )
 
     def stop(self) -> None:
-        """Ends `run` after the batch in progress; the next round goes on from there."""
+        """Ends `run` after the batch in progress; the next pass goes on from there."""
         self._stopping.set()
 
     async def run(self) -> None:
-        """Goes on whatever database and disk do; a failed round is tried again soon."""
+        """Goes on whatever database and disk do; a failed pass is tried again soon."""
         pause = _FIRST_SECONDS
         while not await set_within(self._stopping, pause * random.uniform(0.9, 1.1)):  # noqa: S311 - so that workers do not do it in step
             pause = _EVERY_SECONDS
@@ -64,13 +64,13 @@ class Archiver:
                 if outcome is not None and (outcome.failed or outcome.busy):
                     pause = _AGAIN_SECONDS
 
-    async def once(self) -> Outcome | None:
-        """A round; None: another worker leads."""
+    async def once(self) -> DayPassResult | None:
+        """A pass; None: another worker leads."""
         async with await connect_direct(self._dsn, application_name="statesvc archive") as connection:
             if not await try_lead(connection):
                 return None
             self._worked_since = time.monotonic()
-            outcome = await archive_round(connection, self._archiving)
+            outcome = await archive_days(connection, self._archiving)
         self._telemetry.archived_bodies.add(outcome.bodies)
         if failures := len(outcome.failed) + len(outcome.faults):
             self._telemetry.archive_failures.add(failures)

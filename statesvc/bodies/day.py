@@ -11,10 +11,10 @@ from psycopg.rows import class_row
 
 from events.crypto.keyring import Keyring
 from events.crypto.sealing import SealingKey
-from statesvc.bodies.archive_file import Record
+from statesvc.bodies.archive_file import BodyRecord
 from statesvc.bodies.body_key import unwrap_body_key
 from statesvc.database.queries import queries
-from statesvc.log.event_store import look_at_streams
+from statesvc.log.event_store import read_streams
 
 _SQL = queries("statesvc.bodies", "day")
 
@@ -37,9 +37,9 @@ class HotBody:
     shipments: Sequence[UUID]
     held: bool
 
-    def record(self, sealed: bytes) -> Record:
+    def record(self, sealed: bytes) -> BodyRecord:
         """As the archive keeps it."""
-        return Record(
+        return BodyRecord(
             message_id=self.message_id,
             received_at=self.received_at,
             carrier_id=self.carrier_id,
@@ -50,7 +50,7 @@ class HotBody:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class BodyBatch:
     """Some bodies, and the keys of the shipments that they name."""
 
     bodies: Sequence[HotBody]
@@ -73,7 +73,7 @@ async def any_hold(connection: AsyncConnection[Any]) -> bool:
     return row is not None and bool(row[0])
 
 
-async def day_batches(connection: AsyncConnection[Any], keyring: Keyring, day: date) -> AsyncIterator[Batch]:
+async def day_batches(connection: AsyncConnection[Any], keyring: Keyring, day: date) -> AsyncIterator[BodyBatch]:
     """All bodies of the day. Each batch is a snapshot of its own: a message may settle between two."""
     asked = {**bounds(day), "holds": await any_hold(connection), "limit": BATCH, "bytes_max": BATCH_BYTES}
     after = FIRST
@@ -82,6 +82,6 @@ async def day_batches(connection: AsyncConnection[Any], keyring: Keyring, day: d
         bodies = await (await cursor.execute(_SQL["day_bodies"], {**asked, "after": after})).fetchall()
         if not bodies:
             return
-        streams = await look_at_streams(connection, keyring, {shipment_id for body in bodies for shipment_id in body.shipments})
-        yield Batch(bodies, {shipment_id: stream.key for shipment_id, stream in (await streams.rows()).items()})
+        streams = await read_streams(connection, keyring, {shipment_id for body in bodies for shipment_id in body.shipments})
+        yield BodyBatch(bodies, {shipment_id: stream.key for shipment_id, stream in (await streams.rows()).items()})
         after = bodies[-1].message_id

@@ -1,6 +1,6 @@
 """The files of archived days. A file appears under its name only when it is complete and on the disk.
 
-Its name ends in its digest, so a process that lost its turn without knowing can never replace the file that another one wrote; and it
+Its name ends in its digest, so a process that lost the lead without knowing can never replace the file that another one wrote; and it
 bears the mark of its installation, so that two that share a folder by mistake leave each other's files alone.
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from events.crypto.keyring import Keyring
-from statesvc.bodies.archive_file import ArchiveWriter, Finished
+from statesvc.bodies.archive_file import ArchiveWriter, FinishedFile
 from statesvc.log.archive.folder import sync
 
 _NAME: Final = re.compile(r"(bodies-\d{4}-\d\d-\d\d-[0-9a-f]{8})-[0-9a-f]{16}\.ssb(\.[0-9a-f]{8})?")
@@ -39,7 +39,7 @@ class Unfinished:
         self._path = folder / f"{file_name(begin, bytes(8))}.{secrets.token_hex(4)}"
         self.writer = ArchiveWriter(self._path, day)
 
-    def publish(self) -> tuple[str, Finished]:
+    def publish(self) -> tuple[str, FinishedFile]:
         """Gives the complete file its name, for good."""
         finished = self.writer.finish()
         name = file_name(self._begin, finished.sha256)

@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 from psycopg import AsyncConnection
 from psycopg.rows import class_row
 
-from statesvc.bodies.write_day import Fate, Written
+from statesvc.bodies.write_day import Fate, WrittenDay
 from statesvc.database.queries import queries
 
 _SQL = queries("statesvc.bodies", "day_ledger")
 Connection = AsyncConnection[Any]
 
 
-class Standing(NamedTuple):
+class ArchiveDay(NamedTuple):
     """How far a day came. `file_name` None: nothing is written."""
 
     file_name: str | None
@@ -22,7 +22,7 @@ class Standing(NamedTuple):
     verified: bool
 
 
-class Archived(NamedTuple):
+class ArchivedDay(NamedTuple):
     """A file of the ledger."""
 
     day: date
@@ -30,7 +30,7 @@ class Archived(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Archive:
+class DayRecord:
     """A row of the ledger."""
 
     day: date
@@ -66,16 +66,16 @@ async def due_days(connection: Connection, *, hot_days: int) -> list[date]:
     return [day async for (day,) in await connection.execute(_SQL["due_days"], {"hot_days": hot_days})]
 
 
-async def begin_day(connection: Connection, day: date) -> Standing:
+async def begin_day(connection: Connection, day: date) -> ArchiveDay:
     """Opens the day's row, or finds how far it came."""
     cursor = await connection.execute(_SQL["begin_day"], {"day": day}, binary=True)
     row = await cursor.fetchone()
     if row is None:
         raise LookupError("an upsert answers with its row")
-    return Standing(*row)
+    return ArchiveDay(*row)
 
 
-async def note_written(connection: Connection, day: date, written: Written) -> None:
+async def note_written(connection: Connection, day: date, written: WrittenDay) -> None:
     """The file is complete and on the disk."""
     await connection.execute(
         _SQL["note_written"],
@@ -105,15 +105,15 @@ async def note_failure(connection: Connection, day: date, failure: str) -> None:
 
 
 async def drop_day(connection: Connection, day: date, sha256: bytes) -> int:
-    """Drops the partition; how many bodies were kept because they still wait. Raises where the lock does not come at once."""
+    """Drops the partition; how many bodies were retained because they still wait. Raises where the lock does not come at once."""
     row = await (await connection.execute(_SQL["drop_day"], {"day": day, "sha256": sha256})).fetchone()
     return 0 if row is None else int(row[0])
 
 
-async def expiring_days(connection: Connection, *, keep_months: int) -> list[Archived]:
+async def expiring_days(connection: Connection, *, keep_months: int) -> list[ArchivedDay]:
     """Archives whose months are over."""
     cursor = await connection.execute(_SQL["expiring_days"], {"keep_months": keep_months})
-    return [Archived(*row) for row in await cursor.fetchall()]
+    return [ArchivedDay(*row) for row in await cursor.fetchall()]
 
 
 async def newest_hold(connection: Connection) -> int:
@@ -123,7 +123,7 @@ async def newest_hold(connection: Connection) -> int:
 
 
 async def expire_day(connection: Connection, day: date, *, holds_known: int) -> bool:
-    """Ends the day, unless a hold was placed after `holds_known`: then its bodies are to be looked for first."""
+    """Ends the day, unless a hold was placed after `holds_known`: then its bodies are to be searched first."""
     async with connection.transaction():
         await connection.execute(_SQL["stop_holds"])
         if await newest_hold(connection) != holds_known:
@@ -132,9 +132,9 @@ async def expire_day(connection: Connection, day: date, *, holds_known: int) -> 
     return True
 
 
-async def undeleted_days(connection: Connection) -> list[Archived]:
+async def undeleted_days(connection: Connection) -> list[ArchivedDay]:
     """Expired archives whose file is still to be deleted."""
-    return [Archived(*row) for row in await (await connection.execute(_SQL["undeleted_days"])).fetchall()]
+    return [ArchivedDay(*row) for row in await (await connection.execute(_SQL["undeleted_days"])).fetchall()]
 
 
 async def note_deleted(connection: Connection, day: date) -> None:
@@ -142,17 +142,17 @@ async def note_deleted(connection: Connection, day: date) -> None:
     await connection.execute(_SQL["note_deleted"], {"day": day})
 
 
-async def longest_unchecked(connection: Connection, *, days: int) -> tuple[Archived, bytes] | None:
-    """The file that nobody looked at for the longest time, more than `days`, and what its digest must be."""
+async def longest_unchecked(connection: Connection, *, days: int) -> tuple[ArchivedDay, bytes] | None:
+    """The file that was not checked for the longest time, more than `days`, and what its digest must be."""
     row = await (await connection.execute(_SQL["longest_unchecked"], {"days": days}, binary=True)).fetchone()
-    return None if row is None else (Archived(row[0], row[1]), row[2])
+    return None if row is None else (ArchivedDay(row[0], row[1]), row[2])
 
 
 async def note_checked(connection: Connection, day: date, *, fault: str | None) -> None:
-    """What the look at the file told."""
+    """What the check of the file found."""
     await connection.execute(_SQL["note_checked"], {"day": day, "fault": fault})
 
 
-async def archives(connection: Connection) -> list[Archive]:
+async def archives(connection: Connection) -> list[DayRecord]:
     """The whole ledger, the oldest day first."""
-    return await (await connection.cursor(binary=True, row_factory=class_row(Archive)).execute(_SQL["archives"])).fetchall()
+    return await (await connection.cursor(binary=True, row_factory=class_row(DayRecord)).execute(_SQL["archives"])).fetchall()

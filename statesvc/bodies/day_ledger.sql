@@ -44,7 +44,7 @@ WHERE day = %(day)s AND dropped_at IS NULL;
 UPDATE statesvc.body_archive SET failures = failures + 1, failed_at = statesvc.clock(), failure = %(failure)s WHERE day = %(day)s;
 
 -- name: drop_day
--- Drops the day's partition, and answers how many bodies were kept because they still wait.
+-- Drops the day's partition, and answers how many bodies were retained because they still wait.
 SELECT statesvc.drop_archived_day(%(day)s, %(sha256)b);
 
 -- name: expiring_days
@@ -63,7 +63,7 @@ SELECT coalesce(max(h.legal_hold_id), 0) FROM statesvc.legal_hold h;
 LOCK TABLE statesvc.legal_hold IN SHARE MODE;
 
 -- name: note_expired
--- From now on the day's bodies are gone, but for those that were kept.
+-- From now on the day's bodies are gone, but for those that were retained.
 UPDATE statesvc.body_archive SET expired_at = statesvc.clock() WHERE day = %(day)s AND expired_at IS NULL;
 
 -- name: undeleted_days
@@ -75,14 +75,14 @@ SELECT a.day, a.file_name FROM statesvc.body_archive a WHERE a.expired_at IS NOT
 UPDATE statesvc.body_archive SET deleted_at = statesvc.clock() WHERE day = %(day)s;
 
 -- name: longest_unchecked
--- The file that nobody looked at for the longest time, if that is too long.
+-- The file that was not checked for the longest time, if that is too long.
 SELECT a.day, a.file_name, a.sha256 FROM statesvc.body_archive a
 WHERE a.dropped_at IS NOT NULL AND a.expired_at IS NULL
     AND coalesce(a.checked_at, a.verified_at) < statesvc.clock() - make_interval(days => %(days)s::int)
 ORDER BY coalesce(a.checked_at, a.verified_at) LIMIT 1;
 
 -- name: note_checked
--- What the look at the file told; NULL: it is as it was written.
+-- What the check of the file found; NULL: it is as it was written.
 UPDATE statesvc.body_archive SET checked_at = statesvc.clock(), fault = %(fault)s WHERE day = %(day)s;
 
 -- name: archives

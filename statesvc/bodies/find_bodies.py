@@ -12,7 +12,7 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import class_row
 
-from statesvc.bodies.archive_file import ArchiveFileError, ArchiveReader, Record
+from statesvc.bodies.archive_file import ArchiveFileError, ArchiveReader, BodyRecord
 from statesvc.database.arrays import timestamps, uuids
 from statesvc.database.queries import queries
 
@@ -22,7 +22,7 @@ Wanted = tuple[UUID, datetime]
 """A message, and when it was received: that leads to its day."""
 
 
-class Place(StrEnum):
+class BodyLocation(StrEnum):
     """Where a body is. `MISSING`: nothing on record explains why it is not there."""
 
     HOT = "hot"
@@ -36,9 +36,9 @@ class ArchiveUnavailableError(RuntimeError):
     """Bodies are in an archive that this process cannot read: no folder is set, or the file is missing or altered."""
 
 
-async def find_bodies(connection: AsyncConnection[Any], folder: Path | None, wanted: Sequence[Wanted]) -> dict[UUID, Record]:
-    """The bodies as they are kept; without those that expired or were left out as erased. Raises `ArchiveUnavailableError`."""
-    cursor = connection.cursor(binary=True, row_factory=class_row(Record))
+async def find_bodies(connection: AsyncConnection[Any], folder: Path | None, wanted: Sequence[Wanted]) -> dict[UUID, BodyRecord]:
+    """The bodies as they are stored; without those that expired or were left out as erased. Raises `ArchiveUnavailableError`."""
+    cursor = connection.cursor(binary=True, row_factory=class_row(BodyRecord))
     found = {body.message_id: body for body in await (await cursor.execute(_SQL["hot_bodies"], _asked(wanted))).fetchall()}
     days: dict[date, list[UUID]] = defaultdict(list)
     for message_id, received_at in wanted:
@@ -53,10 +53,10 @@ async def find_bodies(connection: AsyncConnection[Any], folder: Path | None, wan
     return found
 
 
-async def places(connection: AsyncConnection[Any], wanted: Sequence[Wanted]) -> Mapping[UUID, Place]:
+async def body_locations(connection: AsyncConnection[Any], wanted: Sequence[Wanted]) -> Mapping[UUID, BodyLocation]:
     """Where the body of each message is."""
-    cursor = await connection.execute(_SQL["places"], _asked(wanted), binary=True)
-    return {message_id: Place(place) for message_id, place in await cursor.fetchall()}
+    cursor = await connection.execute(_SQL["body_locations"], _asked(wanted), binary=True)
+    return {message_id: BodyLocation(place) for message_id, place in await cursor.fetchall()}
 
 
 def _asked(wanted: Sequence[Wanted]) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def _asked(wanted: Sequence[Wanted]) -> dict[str, Any]:
     }
 
 
-def _read(path: Path, message_ids: Sequence[UUID]) -> dict[UUID, Record]:
+def _read(path: Path, message_ids: Sequence[UUID]) -> dict[UUID, BodyRecord]:
     try:
         with ArchiveReader(path) as archive:
             return {message_id: record for message_id in message_ids if (record := archive.find(message_id)) is not None}

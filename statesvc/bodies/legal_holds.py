@@ -37,7 +37,7 @@ class LegalHold:
     released_why: str | None
 
 
-class Refusal(Enum):
+class HoldRefusal(Enum):
     """Why a hold was not placed or released."""
 
     UNKNOWN_NUMBER = "no event of this carrier ever named this tracking number"
@@ -47,25 +47,25 @@ class Refusal(Enum):
 
 async def place_hold(
     connection: AsyncConnection[Any], *, carrier_id: str, tracking_number: str, why: str, actor: str
-) -> LegalHold | Refusal:
+) -> LegalHold | HoldRefusal:
     """A number that nothing is known of is refused: most likely it is misspelt, and would protect nothing."""
     number = normalize_number(tracking_number)
     asked = {"carrier_id": carrier_id, "number": number, "tracking_number": tracking_number.strip(), "why": why, "actor": actor}
     async with connection.transaction():
         known = await (await connection.execute(_SQL["known_number"], asked)).fetchone()
         if known is None or not known[0]:
-            return Refusal.UNKNOWN_NUMBER
+            return HoldRefusal.UNKNOWN_NUMBER
         cursor = connection.cursor(row_factory=class_row(LegalHold))
         hold = await (await cursor.execute(_SQL["place"], asked)).fetchone()
         if hold is None:
-            return Refusal.STANDS_ALREADY
+            return HoldRefusal.STANDS_ALREADY
         await _record(connection, "place_legal_hold", hold, why=why, actor=actor)
     return hold
 
 
 async def release_hold(
     connection: AsyncConnection[Any], *, carrier_id: str, tracking_number: str, why: str, actor: str
-) -> LegalHold | Refusal:
+) -> LegalHold | HoldRefusal:
     """From now on retention goes on as for any other."""
     async with connection.transaction():
         cursor = connection.cursor(row_factory=class_row(LegalHold))
@@ -74,7 +74,7 @@ async def release_hold(
         )
         hold = await cursor.fetchone()
         if hold is None:
-            return Refusal.NONE_STANDS
+            return HoldRefusal.NONE_STANDS
         await _record(connection, "release_legal_hold", hold, why=why, actor=actor)
     return hold
 

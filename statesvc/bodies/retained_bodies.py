@@ -1,4 +1,4 @@
-"""Bodies that are kept beyond their partition or their archive: what still waits, and what a legal hold stands on."""
+"""Bodies that are retained beyond their partition or their archive: what still waits, and what a legal hold stands on."""
 
 from collections.abc import Sequence
 from datetime import date
@@ -8,7 +8,7 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.types.json import Jsonb
 
-from statesvc.bodies.archive_file import Record
+from statesvc.bodies.archive_file import BodyRecord
 from statesvc.bodies.day import FIRST, bounds
 from statesvc.database.arrays import timestamps, uuids
 from statesvc.database.queries import queries
@@ -17,16 +17,16 @@ _SQL = queries("statesvc.bodies", "retained_bodies")
 _PRUNED_AT_ONCE: Final = 1000
 
 
-async def keep_hot(connection: AsyncConnection[Any], day: date, message_ids: Sequence[UUID]) -> None:
-    """Copies bodies of a day that is still in the database; those that are kept already stay as they are."""
+async def retain_hot(connection: AsyncConnection[Any], day: date, message_ids: Sequence[UUID]) -> None:
+    """Copies bodies of a day that is still in the database; those that are retained already stay as they are."""
     if message_ids:
-        await connection.execute(_SQL["keep_hot"], {**bounds(day), "message_ids": uuids(message_ids)})
+        await connection.execute(_SQL["retain_hot"], {**bounds(day), "message_ids": uuids(message_ids)})
 
 
-async def keep_archived(connection: AsyncConnection[Any], record: Record) -> None:
+async def retain_archived(connection: AsyncConnection[Any], record: BodyRecord) -> None:
     """Copies a body out of its archive."""
     await connection.execute(
-        _SQL["keep_archived"],
+        _SQL["retain_archived"],
         {
             "message_id": record.message_id,
             "received_at": record.received_at,
@@ -38,7 +38,7 @@ async def keep_archived(connection: AsyncConnection[Any], record: Record) -> Non
     )
 
 
-async def held_among(connection: AsyncConnection[Any], day: date, records: Sequence[Record]) -> set[UUID]:
+async def held_among(connection: AsyncConnection[Any], day: date, records: Sequence[BodyRecord]) -> set[UUID]:
     """Those of a day's messages that a legal hold keeps."""
     cursor = await connection.execute(
         _SQL["held_among"],
@@ -51,11 +51,11 @@ async def held_among(connection: AsyncConnection[Any], day: date, records: Seque
     return {message_id async for (message_id,) in cursor}
 
 
-async def prune_kept(connection: AsyncConnection[Any]) -> int:
-    """Forgets what nothing keeps any more; returns how many."""
+async def prune_retained(connection: AsyncConnection[Any]) -> int:
+    """Forgets what nothing requires any more; returns how many."""
     after, pruned = FIRST, 0
     while True:
-        row = await (await connection.execute(_SQL["prune_kept"], {"after": after, "limit": _PRUNED_AT_ONCE})).fetchone()
+        row = await (await connection.execute(_SQL["prune_retained"], {"after": after, "limit": _PRUNED_AT_ONCE})).fetchone()
         if row is None or row[1] is None:
             return pruned
         pruned, after = pruned + row[0], row[1]

@@ -1,11 +1,11 @@
--- name: keep_hot
+-- name: retain_hot
 -- Keeps these bodies of a day beyond their partition.
 INSERT INTO statesvc.body_kept (message_id, received_at, carrier_id, commitment, headers, sealed)
 SELECT b.message_id, b.received_at, b.carrier_id, b.commitment, b.headers, b.sealed FROM statesvc.body b
 WHERE b.received_at >= %(from)s::timestamptz AND b.received_at < %(until)s::timestamptz AND b.message_id = ANY (%(message_ids)b::uuid[])
 ON CONFLICT DO NOTHING;
 
--- name: keep_archived
+-- name: retain_archived
 -- Keeps a body beyond its archive.
 INSERT INTO statesvc.body_kept (message_id, received_at, carrier_id, commitment, headers, sealed)
 VALUES (%(message_id)s, %(received_at)s, %(carrier_id)s, %(commitment)b, %(headers)s, %(sealed)b)
@@ -21,13 +21,13 @@ CROSS JOIN LATERAL (
 ) m
 WHERE statesvc.under_legal_hold(m.shipments);
 
--- name: prune_kept
--- Forgets those of the next kept bodies that nothing keeps any more: their message is settled, no legal hold stands on it, and the archive
+-- name: prune_retained
+-- Forgets those of the next retained bodies that nothing requires any more: their message is settled, no legal hold stands on it, and the archive
 -- of their day has them, or had them as long as it was to. Answers where to go on.
-WITH looked AS MATERIALIZED (
+WITH candidates AS MATERIALIZED (
     SELECT k.message_id, k.received_at FROM statesvc.body_kept k WHERE k.message_id > %(after)s ORDER BY k.message_id LIMIT %(limit)s
 ), gone AS (
-    DELETE FROM statesvc.body_kept k USING looked l
+    DELETE FROM statesvc.body_kept k USING candidates l
     WHERE k.message_id = l.message_id
         AND NOT EXISTS (SELECT FROM statesvc.inbox q WHERE q.message_id = l.message_id)
         AND NOT EXISTS (SELECT FROM statesvc.dead_letter d
@@ -38,4 +38,4 @@ WITH looked AS MATERIALIZED (
             WHERE a.day = (l.received_at AT TIME ZONE 'UTC')::date AND a.dropped_at IS NOT NULL AND (a.fault IS NULL OR a.expired_at IS NOT NULL))
     RETURNING k.message_id
 )
-SELECT (SELECT count(*) FROM gone) AS pruned, (SELECT l.message_id FROM looked l ORDER BY l.message_id DESC LIMIT 1) AS after;
+SELECT (SELECT count(*) FROM gone) AS pruned, (SELECT l.message_id FROM candidates l ORDER BY l.message_id DESC LIMIT 1) AS after;

@@ -1,11 +1,12 @@
 """A message as it is stored: its body sealed under a fresh key, which is wrapped under the inbox key."""
 
+import secrets
+import time
 from dataclasses import dataclass, field
 from uuid import UUID
 
 from events.crypto.keyring import DIGEST_BYTES, Keyring, body_context
 from events.crypto.sealing import SealingKey, commitment, salted
-from statesvc.bodies.message_id import new_message_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,3 +39,18 @@ def seal_message(keyring: Keyring, carrier_id: str, body: bytes, headers: str) -
         headers,
         len(body),
     )
+
+
+_RANDOM_BYTES = 10
+
+
+def message_id(unix_ms: int, random: bytes) -> UUID:
+    """The id of a time (milliseconds since 1970) and ten random bytes."""
+    chance = int.from_bytes(random)
+    value = (unix_ms & 0xFFFF_FFFF_FFFF) << 80 | 0x7 << 76 | (chance >> 64 & 0x0FFF) << 64 | 0b10 << 62 | chance & 0x3FFF_FFFF_FFFF_FFFF
+    return UUID(int=value)
+
+
+def new_message_id() -> UUID:
+    """A fresh id."""
+    return message_id(time.time_ns() // 1_000_000, secrets.token_bytes(_RANDOM_BYTES))

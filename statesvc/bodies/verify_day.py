@@ -11,10 +11,10 @@ from psycopg import AsyncConnection
 
 from events.crypto.keyring import Keyring
 from events.crypto.sealing import SealError
-from statesvc.bodies.archive_file import ArchiveFileError, ArchiveReader, Record
+from statesvc.bodies.archive_file import ArchiveFileError, ArchiveReader, BodyRecord
 from statesvc.bodies.body_key import open_committed
-from statesvc.bodies.day import Batch, day_batches
-from statesvc.bodies.retained_bodies import keep_hot
+from statesvc.bodies.day import BodyBatch, day_batches
+from statesvc.bodies.retained_bodies import retain_hot
 from statesvc.bodies.write_day import Pause
 
 
@@ -41,7 +41,7 @@ async def _verify(connection: AsyncConnection[Any], keyring: Keyring, path: Path
         records = _Records(archive)
         async for batch in day_batches(connection, keyring, day):
             await asyncio.to_thread(_compare, batch, records, keyring)
-            await keep_hot(connection, day, [body.message_id for body in batch.bodies if body.held])
+            await retain_hot(connection, day, [body.message_id for body in batch.bodies if body.held])
             compared += len(batch.bodies)
             await pause()
         if (surplus := records.peek()) is not None:
@@ -57,15 +57,15 @@ class _Records:
     """The file's records in their order, one ahead."""
 
     def __init__(self, archive: ArchiveReader) -> None:
-        self._all: Iterator[Record] = iter(archive)
-        self._next: Record | None = next(self._all, None)
+        self._all: Iterator[BodyRecord] = iter(archive)
+        self._next: BodyRecord | None = next(self._all, None)
         self._ids: list[UUID] = []
         self._seen = 0
 
-    def peek(self) -> Record | None:
+    def peek(self) -> BodyRecord | None:
         return self._next
 
-    def take(self, message_id: UUID) -> Record | None:
+    def take(self, message_id: UUID) -> BodyRecord | None:
         """The record of this message, None where the file goes on with another."""
         record = self._next
         if record is None or record.message_id != message_id:
@@ -81,7 +81,7 @@ class _Records:
         return self._ids
 
 
-def _compare(batch: Batch, records: _Records, keyring: Keyring) -> None:
+def _compare(batch: BodyBatch, records: _Records, keyring: Keyring) -> None:
     for body in batch.bodies:
         record = records.take(body.message_id)
         try:

@@ -17,9 +17,9 @@ from psycopg import AsyncConnection
 
 from events.crypto.keyring import Keyring, body_context
 from events.crypto.sealing import SealError
-from statesvc.bodies.archive_file import Finished, Record
+from statesvc.bodies.archive_file import BodyRecord, FinishedFile
 from statesvc.bodies.body_key import open_committed
-from statesvc.bodies.day import Batch, HotBody, day_batches
+from statesvc.bodies.day import BodyBatch, HotBody, day_batches
 from statesvc.bodies.day_files import day_name, unfinished
 
 Pause = Callable[[], Awaitable[None]]
@@ -35,15 +35,15 @@ class Fate(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenDay:
     """A complete file on the disk, not verified yet."""
 
     file_name: str
-    finished: Finished
+    finished: FinishedFile
     fates: Counter[Fate]
 
 
-async def write_day(connection: AsyncConnection[Any], keyring: Keyring, folder: Path, day: date, *, pause: Pause) -> Written:
+async def write_day(connection: AsyncConnection[Any], keyring: Keyring, folder: Path, day: date, *, pause: Pause) -> WrittenDay:
     """Writes the file and publishes it; a crash on the way leaves an unfinished one that counts for nothing."""
     fates: Counter[Fate] = Counter()
     with unfinished(folder, day_name(keyring, day), day) as file:
@@ -54,14 +54,14 @@ async def write_day(connection: AsyncConnection[Any], keyring: Keyring, folder: 
                     file.writer.add(record)
             await pause()
         name, finished = await asyncio.to_thread(file.publish)
-    return Written(name, finished, fates)
+    return WrittenDay(name, finished, fates)
 
 
-def _sealed_again(batch: Batch, keyring: Keyring) -> list[tuple[Fate, Record | None]]:
+def _sealed_again(batch: BodyBatch, keyring: Keyring) -> list[tuple[Fate, BodyRecord | None]]:
     return list(_each(batch, keyring))
 
 
-def _each(batch: Batch, keyring: Keyring) -> Iterator[tuple[Fate, Record | None]]:
+def _each(batch: BodyBatch, keyring: Keyring) -> Iterator[tuple[Fate, BodyRecord | None]]:
     for body in batch.bodies:
         try:
             sealed = _compressed(batch, body, keyring)
@@ -71,7 +71,7 @@ def _each(batch: Batch, keyring: Keyring) -> Iterator[tuple[Fate, Record | None]
             yield (Fate.ERASED, None) if sealed is None else (Fate.COMPRESSED, body.record(sealed))
 
 
-def _compressed(batch: Batch, body: HotBody, keyring: Keyring) -> bytes | None:
+def _compressed(batch: BodyBatch, body: HotBody, keyring: Keyring) -> bytes | None:
     key = batch.body_key(body, keyring)
     if key is None:
         return None

@@ -8,8 +8,8 @@ from pathlib import Path
 from psycopg import AsyncConnection
 
 from statesvc.bodies.archive_check import fault_of
-from statesvc.bodies.day_ledger import Archive, archives, note_checked, try_lead
-from statesvc.bodies.day_pass import Archiving, Outcome, archive_round
+from statesvc.bodies.day_ledger import DayRecord, archives, note_checked, try_lead
+from statesvc.bodies.day_pass import BodyArchiving, DayPassResult, archive_days
 from statesvc.cli import archive_log as log_archive
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.output import write_json, write_line, write_table
@@ -68,7 +68,7 @@ async def _list(settings: Settings, *, as_json: bool) -> int:
     return 0
 
 
-def _state(archive: Archive) -> str:
+def _state(archive: DayRecord) -> str:
     steps = (
         (archive.expired_at, "expired"),
         (archive.fault, "FAULTY"),
@@ -84,9 +84,9 @@ async def _run(settings: Settings, folder: Path) -> int:
     async with running_database(settings) as dsns, await connect(dsns.listen) as connection:
         if not await try_lead(connection):
             raise CommandError("a worker archives right now")
-        outcome = await archive_round(
+        outcome = await archive_days(
             connection,
-            Archiving(
+            BodyArchiving(
                 folder=folder,
                 keyring=await load_keyring(connection, await open_master_keys(settings, connection)),
                 hot_days=settings.archive.hot_days,
@@ -102,7 +102,7 @@ async def _at_full_speed() -> None:
     """A person waits: no rest between two batches."""
 
 
-def _tell(outcome: Outcome) -> None:
+def _tell(outcome: DayPassResult) -> None:
     write_line(f"{len(outcome.archived)} days archived with {outcome.bodies} bodies, {len(outcome.expired)} expired")
     for day in outcome.busy:
         write_line(f"{day}: verified, but its partition is in use: it is dropped later")
@@ -127,7 +127,7 @@ async def _verify(settings: Settings, folder: Path) -> int:
     return 1 if faulty else 0
 
 
-async def _is_faulty(connection: AsyncConnection[tuple[object, ...]], folder: Path, archive: Archive) -> bool:
+async def _is_faulty(connection: AsyncConnection[tuple[object, ...]], folder: Path, archive: DayRecord) -> bool:
     if archive.file_name is None or archive.sha256 is None:
         return False
     fault = await fault_of(folder / archive.file_name, archive.sha256)

@@ -70,7 +70,7 @@ def _range(month: LogMonth) -> str:
 
 async def _run(settings: Settings, folder: Path, hot_months: int, *, waits: bool) -> int:
     try:
-        from statesvc.log.archive.month_pass import LogArchiving, archive_round  # noqa: PLC0415 - pyarrow is an extra
+        from statesvc.log.archive.month_pass import LogArchiving, archive_months  # noqa: PLC0415 - pyarrow is an extra
     except ImportError as error:
         raise CommandError(str(NoParquetError())) from error
     async with running_database(settings) as dsns, await connect(dsns.listen) as connection:
@@ -82,7 +82,7 @@ async def _run(settings: Settings, folder: Path, hot_months: int, *, waits: bool
             hot_months=hot_months,
             wait=asyncio.sleep if waits else _at_once,
         )
-        outcome = await archive_round(connection, archiving)
+        outcome = await archive_months(connection, archiving)
         # what was done stands in the log and waits to be sealed
         await notify(connection, LOG)
     write_line(f"{len(outcome.archived)} months archived; {outcome.stayed} shipments of theirs stay in the database")

@@ -8,7 +8,7 @@ from typing import Any, Final
 from psycopg import AsyncConnection
 
 from events.carriers import CARRIERS
-from statesvc.bodies.legal_holds import Refusal, list_holds, place_hold, release_hold
+from statesvc.bodies.legal_holds import HoldRefusal, list_holds, place_hold, release_hold
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.operator import actor
 from statesvc.cli.output import write_json, write_line, write_table
@@ -55,7 +55,7 @@ async def _run(options: argparse.Namespace) -> None:
                 outcome = await turn(
                     connection, carrier_id=options.carrier, tracking_number=options.tracking, why=options.why, actor=actor()
                 )
-                if isinstance(outcome, Refusal):
+                if isinstance(outcome, HoldRefusal):
                     raise CommandError(outcome.value)
                 write_line(f"{outcome.carrier_id} {outcome.number}: {'held' if action == 'place' else 'released'}")
 

@@ -21,8 +21,8 @@ from statesvc.database.queries import queries
 from statesvc.evidence.check_bundle import check
 from statesvc.log.archive.folder import archive_folder
 from statesvc.log.timestamp import StampError, Trust
-from statesvc.log.verify.verify_log import Order, Report, Verification
-from statesvc.log.verify.worker_pool import Access
+from statesvc.log.verify.verify_log import Verification, VerificationReport, VerificationRequest
+from statesvc.log.verify.worker_pool import LogAccess
 from statesvc.roles.master_key import open_master_keys
 from statesvc.settings.service_settings import Settings, load_settings
 
@@ -79,15 +79,15 @@ def _bundle(options: argparse.Namespace) -> int:
     return 1 if flaws else 0
 
 
-async def _run(options: argparse.Namespace) -> Report:
+async def _run(options: argparse.Namespace) -> VerificationReport:
     settings = load_settings()
     async with running_database(settings) as dsns:
         dsn = _address(settings, dsns, as_auditor=options.as_auditor)
         opens = not options.skip_parts and await _may_read_keys(dsn)
         if not (opens or options.skip_parts):
             sys.stderr.write("Sealed personal parts stay closed: this role may not read their keys. All else is verified.\n")
-        order = Order(
-            access=Access(dsn=dsn, master_keys=await _master(settings, dsn) if opens else None, archive=archive_folder(settings)),
+        order = VerificationRequest(
+            access=LogAccess(dsn=dsn, master_keys=await _master(settings, dsn) if opens else None, archive=archive_folder(settings)),
             note=_note(options.checkpoint),
             note_name=str(options.checkpoint),
             keys=options.key,
@@ -131,7 +131,7 @@ def _note(path: Path | None) -> str | None:
         raise CommandError(f"{path} cannot be read: {type(error).__name__}", exit_code=2) from error
 
 
-def _write(report: Report, *, against: Path | None, trusted: bool) -> None:
+def _write(report: VerificationReport, *, against: Path | None, trusted: bool) -> None:
     for fault in report.faults:
         write_line(str(fault))
     rate = report.entries / max(report.seconds, 0.001)

@@ -20,8 +20,8 @@ from statesvc.database.queries import queries
 from statesvc.evidence.bundle import FORMAT, sealed
 from statesvc.evidence.disclosure import ERASED, NONE, OPENED, SHARED, UNAVAILABLE, WITHHELD
 from statesvc.evidence.notifications import Reader, read_sent
-from statesvc.log.checkpoints import Head, latest_head
-from statesvc.log.event_store import look_at_streams
+from statesvc.log.checkpoints import SignedHead, latest_head
+from statesvc.log.event_store import read_streams
 from statesvc.log.proofs import inclusion_paths, prove_consistency
 from statesvc.log.signing_keys import open_signers, read_keys
 from statesvc.log.timestamp_store import vouching_stamp
@@ -105,7 +105,7 @@ async def gather(connection: Connection, wanted: Wanted) -> dict[str, Any]:
     return sealed(bundle, signers, origin=signers[0].verifier.name)
 
 
-async def _stamp(connection: Connection, head: Head, *, last: int) -> dict[str, Any] | None:
+async def _stamp(connection: Connection, head: SignedHead, *, last: int) -> dict[str, Any] | None:
     """The time stamp that vouches for the entries, and the proof that its log is the beginning of the head's."""
     stamped = await vouching_stamp(connection, size=head.tree_size, last=last)
     if stamped is None:
@@ -120,7 +120,7 @@ async def _stamp(connection: Connection, head: Head, *, last: int) -> dict[str, 
     }
 
 
-async def _shipment(connection: Connection, wanted: Wanted, head: Head) -> Shipment:
+async def _shipment(connection: Connection, wanted: Wanted, head: SignedHead) -> Shipment:
     horizon = Horizon(head.tree_size, head.created_at, clamped=False)
     found = await find_shipment_at(
         connection, horizon, carrier_id=wanted.carrier_id, number=wanted.number, discriminator=wanted.discriminator
@@ -137,7 +137,7 @@ async def _shipment(connection: Connection, wanted: Wanted, head: Head) -> Shipm
 async def _keys(connection: Connection, keyring: Keyring, shipment: Shipment, documents: Sequence[Mapping[str, Any]]) -> Keys:
     """Of the shipment, and of those that its conflicts are about."""
     named = {UUID(document[name]) for document in documents for name in ("shipment_id", "claimed_shipment_id") if name in document}
-    streams = await (await look_at_streams(connection, keyring, named | {shipment.shipment_id})).rows()
+    streams = await (await read_streams(connection, keyring, named | {shipment.shipment_id})).rows()
     return {shipment_id: stream.key for shipment_id, stream in streams.items()}
 
 

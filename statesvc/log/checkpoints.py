@@ -13,7 +13,7 @@ SQL = queries("statesvc.log", "checkpoints")
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class SignedHead:
     """One row. `created_at` is the `sealed_at` of the entries that it added."""
 
     tree_size: int
@@ -22,13 +22,13 @@ class Head:
     created_at: datetime
 
 
-async def latest_head(connection: AsyncConnection[Any]) -> Head | None:
+async def latest_head(connection: AsyncConnection[Any]) -> SignedHead | None:
     """The newest one; None as long as nothing was sealed."""
-    cursor = connection.cursor(binary=True, row_factory=class_row(Head))
+    cursor = connection.cursor(binary=True, row_factory=class_row(SignedHead))
     return await (await cursor.execute(SQL["latest"])).fetchone()
 
 
-async def covering_head(connection: AsyncConnection[Any], size: int) -> Head | None:
+async def covering_head(connection: AsyncConnection[Any], size: int) -> SignedHead | None:
     """The first one of at least this size."""
-    cursor = connection.cursor(binary=True, row_factory=class_row(Head))
+    cursor = connection.cursor(binary=True, row_factory=class_row(SignedHead))
     return await (await cursor.execute(SQL["covering"], {"size": size})).fetchone()

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final
 
-from statesvc.log.verify import documents
-from statesvc.log.verify.documents import ActionDocument, AttemptDocument, ConflictDocument, EventDocument, TransitionDocument
+from statesvc.log import entry_documents
+from statesvc.log.entry_documents import ActionDocument, AttemptDocument, ConflictDocument, EventDocument, TransitionDocument
 
 _EPOCH: Final = datetime(2000, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
@@ -19,7 +19,7 @@ _EXACT: Final = frozenset({"conflict", "attempt", "action"})
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class EntryKind:
     """One kind of entry. `rank` is its place in a batch; `expected` gives the values of `columns`, the first `key` of which name a row.
 
     `decode` raises ValueError; `expected` too, for a time that is none. `sealed`: its row may have a sealed part.
@@ -122,8 +122,8 @@ def _action(document: ActionDocument) -> tuple[Any, ...]:
     return document.actor, document.verb, document.target, _time(document.recorded_at)
 
 
-KINDS: Final = (
-    Kind(
+ENTRY_KINDS: Final = (
+    EntryKind(
         "event",
         1,
         2,
@@ -132,28 +132,28 @@ KINDS: Final = (
             *("shipment_id", "version", "recorded_at", "received_at", "occurred_at", "message_id", "carrier_id", "event_id", "kind"),
             *("status", "carrier_code", "by_category", "normalizer"),
         ),
-        documents.event,
+        entry_documents.event,
         _event,
     ),
-    Kind(
+    EntryKind(
         "conflict",
         2,
         1,
         True,
         ("shipment_id", "claimed_shipment_id", "recorded_at", "message_id", "carrier_id", "event_id", "facts_digest"),
-        documents.conflict,
+        entry_documents.conflict,
         _conflict,
     ),
-    Kind(
+    EntryKind(
         "transition",
         3,
         2,
         False,
         ("shipment_id", "sequence", "recorded_at", "message_id", "from_status", "to_status", "event_id", "worker"),
-        documents.transition,
+        entry_documents.transition,
         _transition,
     ),
-    Kind(
+    EntryKind(
         "attempt",
         4,
         4,
@@ -162,9 +162,9 @@ KINDS: Final = (
             *("shipment_id", "sequence", "subscription_id", "number", "recorded_at", "started_at", "webhook_id", "outcome"),
             *("status_code", "duration_ms"),
         ),
-        documents.attempt,
+        entry_documents.attempt,
         _attempt,
     ),
-    Kind("action", 5, 0, False, ("actor", "verb", "target", "recorded_at"), documents.action, _action),
+    EntryKind("action", 5, 0, False, ("actor", "verb", "target", "recorded_at"), entry_documents.action, _action),
 )
 """In the order in which a batch has them."""

@@ -79,8 +79,8 @@ _TRANSITIONS: Final[Columns] = {
 }
 
 
-class Stream(NamedTuple):
-    """What a look at a stream told. `key` None: erased."""
+class StreamState(NamedTuple):
+    """A stream as it was read. `key` None: erased."""
 
     version: int
     key: SealingKey | None
@@ -96,21 +96,23 @@ async def known_keys(connection: AsyncConnection[Any], keys: Iterable[Key]) -> P
     )
 
 
-async def look_at_streams(connection: AsyncConnection[Any], keyring: Keyring, shipment_ids: Iterable[UUID]) -> Pending[dict[UUID, Stream]]:
+async def read_streams(
+    connection: AsyncConnection[Any], keyring: Keyring, shipment_ids: Iterable[UUID]
+) -> Pending[dict[UUID, StreamState]]:
     """The streams of those shipments that exist, unlocked."""
     return await send(
         connection,
-        _SQL["look_at_streams"],
+        _SQL["read_streams"],
         {"shipment_ids": uuids(list(set(shipment_ids)))},
         lambda rows: {
-            shipment_id: Stream(version, None if sealed is None else keyring.open_shipment_key(sealed, shipment_id))
+            shipment_id: StreamState(version, None if sealed is None else keyring.open_shipment_key(sealed, shipment_id))
             for shipment_id, version, sealed in rows
         },
     )
 
 
 async def lock_streams(
-    connection: AsyncConnection[Any], keyring: Keyring, proposals: Iterable[Proposal], known: Mapping[UUID, Stream]
+    connection: AsyncConnection[Any], keyring: Keyring, proposals: Iterable[Proposal], known: Mapping[UUID, StreamState]
 ) -> Pending[dict[UUID, Head]]:
     """Locks the streams that `proposals` grow, makes the new ones with a fresh key. `known`: those that existed before."""
     first = {proposal.shipment_id: proposal for proposal in proposals}
@@ -132,7 +134,7 @@ async def lock_streams(
             if sealed is None:
                 key = None
             elif sent is not None and sent != sealed:
-                # another worker made the stream after we looked
+                # another worker made the stream after we read
                 key = keyring.open_shipment_key(sealed, shipment_id)
             heads[shipment_id] = Head(version, head_hash, recorded_at, first_recorded_at, key)
         return heads
@@ -145,11 +147,11 @@ async def lock_streams(
     )
 
 
-def untouched(free: Sized, appends: Iterable[Proposal], heads: Mapping[UUID, Head], known: Mapping[UUID, Stream]) -> bool:
-    """Whether nobody wrote between a first look and the locks, so that the keys read in between still tell everything.
+def untouched(free: Sized, appends: Iterable[Proposal], heads: Mapping[UUID, Head], known: Mapping[UUID, StreamState]) -> bool:
+    """Whether nobody wrote between the first read and the locks, so that the keys read in between are still complete.
 
     Scans' keys were `free`; an enrichment's key belongs to one stream, and taking it moves that stream's version on. This needs the
-    streams to be looked at (`known`) before the keys.
+    streams to be read (`known`) before the keys.
     """
     return len(free) == sum(proposal.event.anchor is None for proposal in appends) and all(
         head.version == (stream.version if (stream := known.get(shipment_id)) is not None else 0) for shipment_id, head in heads.items()

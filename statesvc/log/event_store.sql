@@ -7,7 +7,7 @@ CROSS JOIN LATERAL (
     SELECT * FROM statesvc.event_key e WHERE e.carrier_id = u.carrier_id AND e.event_id = u.event_id LIMIT 1
 ) k;
 
--- name: look_at_streams
+-- name: read_streams
 -- Version and sealed key of these shipments, as far as they exist.
 SELECT shipment_id, version, sealed_key FROM statesvc.stream WHERE shipment_id = ANY (%(shipment_ids)b::uuid[]);
 

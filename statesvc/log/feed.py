@@ -28,7 +28,7 @@ class SealedEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class EntryRange:
     """Entries that stand in a row, and how many the log has."""
 
     entries: list[SealedEntry]
@@ -43,13 +43,13 @@ class MissingEntryError(LookupError):
         self.index = index
 
 
-async def read_entries(connection: AsyncConnection[Any], *, begin: int, limit: int, archive: LogArchive) -> Stretch:
+async def read_entries(connection: AsyncConnection[Any], *, begin: int, limit: int, archive: LogArchive) -> EntryRange:
     """At most `limit` entries from index `begin` on; none past the newest checkpoint. Raises MissingEntryError, LogArchiveError."""
     head = await latest_head(connection)
     size = 0 if head is None else head.tree_size
     end = min(begin + limit, size)
     if begin >= end:
-        return Stretch([], size)
+        return EntryRange([], size)
     cursor = await connection.execute(_SQL["entries"], {"begin": begin, "end": end}, binary=True)
     entries = [SealedEntry(*row) for row in await cursor.fetchall()]
     if len(entries) < end - begin:
@@ -62,7 +62,7 @@ async def read_entries(connection: AsyncConnection[Any], *, begin: int, limit: i
             raise MissingEntryError(expected)
     if len(entries) != end - begin:
         raise MissingEntryError(begin + len(entries))
-    return Stretch(entries, size)
+    return EntryRange(entries, size)
 
 
 async def _archived(connection: AsyncConnection[Any], archive: LogArchive, begin: int, end: int) -> list[SealedEntry]:

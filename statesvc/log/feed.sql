@@ -1,5 +1,5 @@
 -- name: entries
--- The entries from index `begin` up to but not including `end`. OFFSET 0 keeps it one look a batch, whatever the planner thinks of the tables.
+-- The entries from index `begin` up to but not including `end`. OFFSET 0 keeps it one lookup a batch, whatever the planner thinks of the tables.
 WITH page AS (
     SELECT s.first_index, s.batch_id, s.recorded_at, s.sealed_at, greatest(%(begin)s - s.first_index, 0) AS low, %(end)s - s.first_index AS high
     FROM statesvc.sealed_batch s

@@ -6,12 +6,12 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
-from events.merkle.node import Range
+from events.merkle.node import LeafRange
 from events.merkle.proof import consistency_ranges, inclusion_ranges
 from events.merkle.retained_nodes import MissingHashError
 from statesvc.database.queries import queries
 from statesvc.log.archive.log_archive import LogArchive
-from statesvc.log.checkpoints import Head
+from statesvc.log.checkpoints import SignedHead
 from statesvc.log.tree_nodes import range_roots
 
 _SQL = queries("statesvc.log", "proofs")
@@ -25,17 +25,17 @@ class ContradictionError(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Inclusion:
+class InclusionProof:
     """Proves that the entry with this leaf hash stands at `index` below `head`."""
 
     index: int
     leaf_hash: bytes
     path: Sequence[bytes]
-    head: Head
+    head: SignedHead
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Consistency:
+class ConsistencyProof:
     """Proves that the tree of `second` leaves begins with that of `first`."""
 
     first: int
@@ -45,29 +45,29 @@ class Consistency:
     second_root: bytes
 
 
-async def prove_inclusion(connection: AsyncConnection[Any], index: int, head: Head) -> Inclusion:
+async def prove_inclusion(connection: AsyncConnection[Any], index: int, head: SignedHead) -> InclusionProof:
     """For an index below the head's size. Raises ContradictionError."""
-    own = Range(index, index + 1)
-    root, leaf_hash, *path = await _roots(connection, [Range(0, head.tree_size), own, *inclusion_ranges(index, head.tree_size)], head)
+    own = LeafRange(index, index + 1)
+    root, leaf_hash, *path = await _roots(connection, [LeafRange(0, head.tree_size), own, *inclusion_ranges(index, head.tree_size)], head)
     _hold(root, head)
-    return Inclusion(index=index, leaf_hash=leaf_hash, path=path, head=head)
+    return InclusionProof(index=index, leaf_hash=leaf_hash, path=path, head=head)
 
 
-async def inclusion_paths(connection: AsyncConnection[Any], indexes: Sequence[int], head: Head) -> list[list[bytes]]:
+async def inclusion_paths(connection: AsyncConnection[Any], indexes: Sequence[int], head: SignedHead) -> list[list[bytes]]:
     """The paths of several entries at once, in two queries however many they are. Raises ContradictionError."""
     each = [inclusion_ranges(index, head.tree_size) for index in indexes]
-    root, *roots = await _roots(connection, [Range(0, head.tree_size), *(one for ranges in each for one in ranges)], head)
+    root, *roots = await _roots(connection, [LeafRange(0, head.tree_size), *(one for ranges in each for one in ranges)], head)
     _hold(root, head)
     left = iter(roots)
     return [[next(left) for _ in ranges] for ranges in each]
 
 
-async def prove_consistency(connection: AsyncConnection[Any], first: int, second: int, head: Head) -> Consistency:
+async def prove_consistency(connection: AsyncConnection[Any], first: int, second: int, head: SignedHead) -> ConsistencyProof:
     """For sizes up to the head's. Raises ContradictionError."""
-    asked = [Range(0, head.tree_size), Range(0, first), Range(0, second), *consistency_ranges(first, second)]
+    asked = [LeafRange(0, head.tree_size), LeafRange(0, first), LeafRange(0, second), *consistency_ranges(first, second)]
     root, first_root, second_root, *path = await _roots(connection, asked, head)
     _hold(root, head)
-    return Consistency(first=first, second=second, path=path, first_root=first_root, second_root=second_root)
+    return ConsistencyProof(first=first, second=second, path=path, first_root=first_root, second_root=second_root)
 
 
 async def place_of_event(
@@ -84,13 +84,13 @@ async def place_of_event(
     return row is not None, None if row is None else row[0]
 
 
-async def _roots(connection: AsyncConnection[Any], asked: Sequence[Range], head: Head) -> list[bytes]:
+async def _roots(connection: AsyncConnection[Any], asked: Sequence[LeafRange], head: SignedHead) -> list[bytes]:
     try:
         return await range_roots(connection, asked)
     except MissingHashError as error:
         raise ContradictionError(head.tree_size) from error
 
 
-def _hold(root: bytes, head: Head) -> None:
+def _hold(root: bytes, head: SignedHead) -> None:
     if root != head.root:
         raise ContradictionError(head.tree_size)

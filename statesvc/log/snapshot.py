@@ -1,4 +1,4 @@
-"""One moment of the log for a whole transaction."""
+"""One snapshot of the log for a whole transaction."""
 
 from typing import Any, Final
 

@@ -110,11 +110,11 @@ def _decoded(token: bytes) -> TimeStampResponse:
 
 def _stamp(answer: TimeStampResponse, note: str) -> Stamp:
     try:
-        told = answer.tst_info
-        imprint = told.message_imprint
+        info = answer.tst_info
+        imprint = info.message_imprint
         authority = _authority(answer)
-        nonce: int | None = told.nonce
-        stamped_at = told.gen_time
+        nonce: int | None = info.nonce
+        stamped_at = info.gen_time
     except _MALFORMED:
         raise StampError("not a time stamp (RFC 3161)") from None
     if imprint.hash_algorithm != _SHA256 or imprint.message != hashlib.sha256(note.encode()).digest():

@@ -13,7 +13,7 @@ SQL = queries("statesvc.log", "timestamp_store")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class StampStatus:
     """The newest head, and the newest stamp: of which head, and how long ago it came. None: there is none yet."""
 
     size: int
@@ -34,16 +34,16 @@ class StampedHead:
     note: str
 
 
-async def standing(connection: AsyncConnection[Any]) -> Standing | None:
+async def stamp_status(connection: AsyncConnection[Any]) -> StampStatus | None:
     """None as long as nothing was sealed."""
-    row = await (await connection.execute(SQL["standing"])).fetchone()
-    return row and Standing(size=row[0], note=row[1], stamped_size=row[2], stamped_note=row[3], age_seconds=row[4])
+    row = await (await connection.execute(SQL["stamp_status"])).fetchone()
+    return row and StampStatus(size=row[0], note=row[1], stamped_size=row[2], stamped_note=row[3], age_seconds=row[4])
 
 
-async def keep(connection: AsyncConnection[Any], size: int, stamp: Stamp, token: bytes) -> None:
+async def store_stamp(connection: AsyncConnection[Any], size: int, stamp: Stamp, token: bytes) -> None:
     """Keeps a stamp that was checked."""
     parameters = {"tree_size": size, "stamped_at": stamp.stamped_at, "authority": stamp.authority, "token": token}
-    await connection.execute(SQL["keep"], parameters)
+    await connection.execute(SQL["store_stamp"], parameters)
 
 
 async def vouching_stamp(connection: AsyncConnection[Any], *, size: int, last: int) -> StampedHead | None:

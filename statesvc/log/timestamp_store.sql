@@ -1,4 +1,4 @@
--- name: standing
+-- name: stamp_status
 -- The newest head, and the newest one that was stamped with the time of that; NULL: none was.
 SELECT h.tree_size, h.note, s.tree_size, s.stamped_note, extract(epoch FROM statesvc.clock() - s.received_at)::float8
 FROM (SELECT c.tree_size, c.note FROM statesvc.checkpoint c ORDER BY c.tree_size DESC LIMIT 1) h
@@ -8,7 +8,7 @@ LEFT JOIN LATERAL (
     ORDER BY p.tree_size DESC, p.stamped_at DESC LIMIT 1
 ) s ON true;
 
--- name: keep
+-- name: store_stamp
 -- Keeps a stamp.
 INSERT INTO statesvc.checkpoint_stamp (tree_size, stamped_at, authority, token, received_at)
 VALUES (%(tree_size)s, %(stamped_at)s, %(authority)s, %(token)b, statesvc.clock())

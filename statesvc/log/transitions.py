@@ -1,4 +1,4 @@
-"""The transitions of the sealed log by index: what the stream tells.
+"""The transitions of the sealed log by index: what the stream reports.
 
 As in the feed nobody is shown one before its checkpoint is published: one that commits late gets a later index and is not missed.
 """

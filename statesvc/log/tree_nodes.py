@@ -1,14 +1,13 @@
-"""Reads the kept hashes of the tree: the leaves' from the batches, the inner nodes' from `subtree`."""
+"""Reads the retained hashes of the tree: the leaves' from the batches, the inner nodes' from `subtree`."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from psycopg import AsyncConnection
 
-from events.merkle.compact_range import Frontier
-from events.merkle.hashing import HASH_BYTES
-from events.merkle.node import Node, Range
-from events.merkle.retained_nodes import KeptRange, frontier_of, kept_ranges, leaves_from, range_root
+from events.merkle.compact_range import CompactRange
+from events.merkle.node import HASH_BYTES, LeafRange, Node
+from events.merkle.retained_nodes import RetainedRange, compact_range_of, leaves_from, range_root, retained_ranges
 from statesvc.database.queries import queries
 
 _SQL = queries("statesvc.log", "tree_nodes")
@@ -19,34 +18,34 @@ def split_hashes(joined: bytes) -> list[bytes]:
     return [joined[place : place + HASH_BYTES] for place in range(0, len(joined), HASH_BYTES)]
 
 
-async def range_roots(connection: AsyncConnection[Any], ranges: Sequence[Range]) -> list[bytes]:
+async def range_roots(connection: AsyncConnection[Any], ranges: Sequence[LeafRange]) -> list[bytes]:
     """The root over the leaves of each range. Raises MissingHashError."""
-    kept = await read_kept(connection, kept_ranges(ranges))
-    return [range_root(each, kept) for each in ranges]
+    retained = await read_retained(connection, retained_ranges(ranges))
+    return [range_root(each, retained) for each in ranges]
 
 
 async def tree_root(connection: AsyncConnection[Any], size: int) -> bytes:
     """The root of the tree as it was at this size. Raises MissingHashError."""
-    (root,) = await range_roots(connection, [Range(0, size)])
+    (root,) = await range_roots(connection, [LeafRange(0, size)])
     return root
 
 
-async def read_frontier(connection: AsyncConnection[Any], size: int) -> Frontier:
+async def read_compact_range(connection: AsyncConnection[Any], size: int) -> CompactRange:
     """The right edge of the tree at this size. Raises MissingHashError."""
-    return frontier_of(size, await read_kept(connection, kept_ranges([Range(0, size)])))
+    return compact_range_of(size, await read_retained(connection, retained_ranges([LeafRange(0, size)])))
 
 
-async def read_kept(connection: AsyncConnection[Any], ranges: Iterable[KeptRange]) -> dict[Node, bytes]:
+async def read_retained(connection: AsyncConnection[Any], ranges: Iterable[RetainedRange]) -> dict[Node, bytes]:
     """What the database keeps in these ranges, and perhaps a little around them."""
     listed = list(ranges)
     leaves = [each for each in listed if each.level == 0]
     inner = [each for each in listed if each.level > 0]
-    kept: dict[Node, bytes] = {}
+    retained: dict[Node, bytes] = {}
     if leaves:
         parameters = {"begins": [each.begin for each in leaves], "ends": [each.end for each in leaves]}
         cursor = await connection.execute(_SQL["leaf_hashes"], parameters, binary=True)
         for first_index, leaf_hashes in await cursor.fetchall():
-            kept.update(leaves_from(first_index, split_hashes(leaf_hashes)))
+            retained.update(leaves_from(first_index, split_hashes(leaf_hashes)))
     if inner:
         parameters = {
             "levels": [each.level for each in inner],
@@ -54,5 +53,5 @@ async def read_kept(connection: AsyncConnection[Any], ranges: Iterable[KeptRange
             "ends": [each.end for each in inner],
         }
         cursor = await connection.execute(_SQL["subtrees"], parameters, binary=True)
-        kept.update({Node(level, position): node for level, position, node in await cursor.fetchall()})
-    return kept
+        retained.update({Node(level, position): node for level, position, node in await cursor.fetchall()})
+    return retained

@@ -10,7 +10,7 @@ CROSS JOIN LATERAL (
 JOIN statesvc.batch b ON b.batch_id = s.batch_id AND b.recorded_at = s.recorded_at;
 
 -- name: subtrees
--- The kept nodes in these ranges of positions.
+-- The retained nodes in these ranges of positions.
 SELECT s.level, s.position, s.hash
 FROM unnest(%(levels)s::smallint[], %(begins)s::bigint[], %(ends)s::bigint[]) AS r(level, "begin", "end")
 JOIN statesvc.subtree s ON s.level = r.level AND s.position >= r."begin" AND s.position < r."end";

@@ -1,6 +1,6 @@
-"""The sign of life of one process: one statement every few seconds, never one a message.
+"""The heartbeat of one process: one statement every few seconds, never one a message.
 
-It says who is there and since when, for people; nothing is decided by it. Whether a message may be taken over is told by its lease alone.
+It says who is there and since when, for people; nothing is decided by it. Whether a message may be taken over depends on its lease alone.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ class Incarnation:
 
 
 class Heartbeat:
-    """Beats from `start` to `stop`, whatever the database does. `stopping` is set when the process is told to end."""
+    """Beats from `start` to `stop`, whatever the database does. `stopping` is set when the process is to end."""
 
     def __init__(self, pool: Pool, incarnation: Incarnation, *, stopping: asyncio.Event, beat_seconds: float = BEAT_SECONDS) -> None:
         self._pool = pool
@@ -65,14 +65,14 @@ class Heartbeat:
 
     async def _run(self) -> None:
         while True:
-            told = self._stopping.is_set()
+            stopping = self._stopping.is_set()
             try:
                 async with self._pool.connection() as connection:
-                    await connection.execute(_SQL["beat"], self._beat(stopping=told))
+                    await connection.execute(_SQL["beat"], self._beat(stopping=stopping))
             except psycopg.Error:
                 log.warning("heartbeat_failed", exc_info=True)
             pause = self._beat_seconds * random.uniform(0.8, 1.2)  # noqa: S311 - so that processes do not beat in step
-            if told:
+            if stopping:
                 await asyncio.sleep(pause)
                 continue
             await set_within(self._stopping, pause)

@@ -19,7 +19,7 @@ WITH now AS MATERIALIZED (
 ), held AS (
     SELECT q.worker AS worker_id, count(*) AS leases, max(q.leased_at) AS claimed_at
     FROM statesvc.inbox q WHERE q.token IS NOT NULL AND q.worker IS NOT NULL GROUP BY q.worker
-), told AS (
+), notifying AS (
     SELECT o.worker AS worker_id, count(*) AS leases FROM statesvc.outbox o WHERE o.token IS NOT NULL GROUP BY o.worker
 ), lost AS (
     SELECT a.worker AS worker_id, count(*) AS leases FROM statesvc.message_attempt a
@@ -34,13 +34,13 @@ FROM now
 CROSS JOIN known k
 LEFT JOIN statesvc.worker w ON w.worker_id = k.worker_id
 LEFT JOIN held h ON h.worker_id = k.worker_id
-LEFT JOIN told t ON t.worker_id = k.worker_id
+LEFT JOIN notifying t ON t.worker_id = k.worker_id
 LEFT JOIN lost l ON l.worker_id = k.worker_id
 ORDER BY coalesce(w.last_seen_at, h.claimed_at) DESC NULLS LAST, k.worker_id
 LIMIT %(limit)s;
 
 -- name: rescues
--- How many messages were taken over in the last hour because somebody's lease had ended, as far as `count_max`.
+-- How many messages were taken over in the last hour because someone's lease had ended, as far as `count_max`.
 SELECT count(*) FROM (
     SELECT FROM statesvc.message_attempt a
     WHERE a.outcome = 'lease_ended' AND a.ended_at > (SELECT statesvc.clock() - interval '1 hour') LIMIT %(count_max)s

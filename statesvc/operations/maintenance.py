@@ -19,7 +19,7 @@ _AFTER_FAILURE_SECONDS: Final = 30.0
 _ROWS_AT_ONCE: Final = 5000
 
 
-class Upkeep:
+class Maintenance:
     """Runs at the start and then once an hour until `stop`."""
 
     def __init__(self, pool: AsyncConnectionPool[AsyncConnection[Any]]) -> None:
@@ -31,7 +31,7 @@ class Upkeep:
         self._stopping.set()
 
     async def run(self) -> None:
-        """Goes on whatever the database does; a failed round is tried again soon."""
+        """Goes on whatever the database does; a failed pass is tried again soon."""
         while not self._stopping.is_set():
             pause = _EVERY_SECONDS * random.uniform(0.9, 1.1)  # noqa: S311 - so that workers do not do it in step
             try:
@@ -44,7 +44,7 @@ class Upkeep:
 
 
 async def once(connection: AsyncConnection[Any]) -> None:
-    """One round."""
+    """One pass."""
     row = await (await connection.execute(_SQL["ensure_partitions"])).fetchone()
     if row is not None and row[0]:
         log.info("partitions_made", count=row[0])

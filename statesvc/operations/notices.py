@@ -1,4 +1,4 @@
-"""Notices in the database. Writing one is part of the transaction that does what it tells of."""
+"""Notices in the database. Writing one is part of the transaction that does what it reports."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class NoticeKind(StrEnum):
     FAILING = "subscription.failing"
     """Every attempt has failed for a day; if that goes on, the subscription will be disabled."""
     DISABLED = "subscription.disabled"
-    """The service tells this subscriber no more, until it is resumed."""
+    """The service notifies this subscriber no more, until it is resumed."""
     RECOVERED = "subscription.recovered"
     """One that a notice warned of takes notifications again."""
 

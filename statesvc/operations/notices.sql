@@ -1,5 +1,5 @@
 -- name: write
--- Tells the operator something.
+-- Notifies the operator.
 INSERT INTO statesvc.notice (kind, target, created_at, details, send_at)
 VALUES (%(kind)s, %(target)s, %(now)s, %(details)s, %(now)s);
 

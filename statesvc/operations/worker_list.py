@@ -18,8 +18,8 @@ SILENT_SECONDS: Final = 30.0
 """Three beats that did not come."""
 
 
-class State(StrEnum):
-    """What the last sign of life means."""
+class WorkerState(StrEnum):
+    """What the last heartbeat means."""
 
     ALIVE = "alive"
     STOPPING = "stopping"
@@ -30,7 +30,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Worker:
+class WorkerStatus:
     """One process. `leases`: messages and notifications in its hands; `leases_lost`: messages taken over from it in a day."""
 
     worker_id: str
@@ -46,18 +46,18 @@ class Worker:
     leases_lost: int
 
     @property
-    def state(self) -> State:
+    def state(self) -> WorkerState:
         """In one word."""
         if self.role is None:
-            return State.FOREIGN
+            return WorkerState.FOREIGN
         if self.seen_seconds_ago is None or self.seen_seconds_ago > SILENT_SECONDS:
-            return State.SILENT
-        return State.ALIVE if self.stopping_at is None else State.STOPPING
+            return WorkerState.SILENT
+        return WorkerState.ALIVE if self.stopping_at is None else WorkerState.STOPPING
 
 
-async def list_workers(connection: AsyncConnection[Any]) -> list[Worker]:
+async def list_workers(connection: AsyncConnection[Any]) -> list[WorkerStatus]:
     """The latest seen first, `WORKERS_MAX` at most."""
-    cursor = connection.cursor(row_factory=class_row(Worker))
+    cursor = connection.cursor(row_factory=class_row(WorkerStatus))
     await cursor.execute(_SQL["workers"], {"limit": WORKERS_MAX})
     return await cursor.fetchall()
 

@@ -10,10 +10,10 @@ from statesvc.roles.connection_limits import sealer_limits
 from statesvc.roles.http_server import serve
 from statesvc.roles.lifetime import Farewell, Part, live
 from statesvc.roles.runtime import Launch, UnusableSettingError, foundation
-from statesvc.sealer.checkpoint_store import Shelf, ShelfError, shelf_at
+from statesvc.sealer.checkpoint_store import CheckpointStore, CheckpointStoreError, checkpoint_store_at
 from statesvc.sealer.leadership import Publication
 from statesvc.sealer.publisher import Publisher
-from statesvc.sealer.sealer_loop import Pace, Sealer
+from statesvc.sealer.sealer_loop import Sealer, SealerPace
 from statesvc.sealer.timestamper import Authority, Stamper
 from statesvc.settings.service_settings import CheckpointSettings
 from statesvc.telemetry import names
@@ -22,7 +22,7 @@ from statesvc.telemetry import names
 async def run(launch: Launch) -> int:
     """Runs until told to stop; returns the exit code."""
     settings = launch.settings
-    shelf = _shelf(settings.checkpoint)
+    store = _checkpoint_store(settings.checkpoint)
     async with foundation(launch, sealer_limits(settings)) as base, AsyncExitStack() as stack:
         base.telemetry.observe_pools({"sealer": base.pool})
         listener = Listener(base.dsns.listen, [LOG])
@@ -31,11 +31,11 @@ async def run(launch: Launch) -> int:
         sealer = Sealer(
             base.dsns.listen,
             base.keyring.master,
-            Publication(file=settings.checkpoint_file, origin=settings.sealer.origin, shelf=shelf),
+            Publication(file=settings.checkpoint_file, origin=settings.sealer.origin, store=store),
             listener=listener,
             waker=base.waker,
             telemetry=base.telemetry,
-            pace=Pace(interval_seconds=settings.sealer.interval_seconds, sweep_seconds=settings.sealer.sweep_seconds),
+            pace=SealerPace(interval_seconds=settings.sealer.interval_seconds, sweep_seconds=settings.sealer.sweep_seconds),
         )
         base.readiness.watch(lambda: sealer.refusal)
         base.telemetry.observe(names.LISTENER_UP, lambda: [(float(listener.is_up), {})])
@@ -48,10 +48,10 @@ async def run(launch: Launch) -> int:
         if authority is not None:
             stamper = Stamper(base.pool, authority, leads=lambda: sealer.leads, sealed=sealer.watch(), telemetry=base.telemetry)
             parts.append(Part(name="stamper", run=stamper.run, stop=stamper.stop))
-        if shelf is not None:
+        if store is not None:
             publisher = Publisher(
                 base.pool,
-                shelf,
+                store,
                 interval_seconds=settings.checkpoint.publish_seconds,
                 leads=lambda: sealer.leads,
                 sealed=sealer.watch(),
@@ -68,11 +68,11 @@ async def run(launch: Launch) -> int:
         )
 
 
-def _shelf(settings: CheckpointSettings) -> Shelf | None:
+def _checkpoint_store(settings: CheckpointSettings) -> CheckpointStore | None:
     """Raises UnusableSettingError."""
     try:
-        return None if settings.publish is None else shelf_at(settings.publish)
-    except ShelfError as error:
+        return None if settings.publish is None else checkpoint_store_at(settings.publish)
+    except CheckpointStoreError as error:
         raise UnusableSettingError(f"STATESVC_CHECKPOINT_PUBLISH: {error}") from error
 
 

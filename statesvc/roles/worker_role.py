@@ -5,14 +5,14 @@ from dataclasses import replace
 from functools import partial
 
 from events.carriers import CARRIERS
-from statesvc.bodies.body_archiver import Archiver
+from statesvc.bodies.body_archiver import BodyArchiver
 from statesvc.database.wakeups.channels import INBOX
 from statesvc.database.wakeups.listener import Listener
 from statesvc.http.api_keys import Keys
 from statesvc.log.archive.folder import archive_folder
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.archive.log_archiver import LogArchiver
-from statesvc.operations.maintenance import Upkeep
+from statesvc.operations.maintenance import Maintenance
 from statesvc.roles.connection_limits import worker_limits
 from statesvc.roles.http_server import serve
 from statesvc.roles.lifetime import Farewell, Part, live
@@ -56,12 +56,14 @@ async def run(launch: Launch) -> int:
             partial(unopened_pool, launch, base.dsns, name="statesvc worker look-out", limits=replace(limits, connections_max=1)),
         )
         worker = Worker(workshop, listener=listener, woken=listener.event(INBOX), waker=base.waker, pace=pace, lookout=lookout)
-        upkeep = Upkeep(base.pool)
+        upkeep = Maintenance(base.pool)
         server = await serve(launch, base, keys=Keys(base.pool))
         stack.push_async_callback(server.stop)
         parts = [Part(name="worker", run=worker.run, stop=worker.stop), Part(name="upkeep", run=upkeep.run, stop=upkeep.stop)]
         if folder is not None:
-            archiver = Archiver(base.dsns.listen, folder=folder, keyring=base.keyring, settings=settings.archive, telemetry=base.telemetry)
+            archiver = BodyArchiver(
+                base.dsns.listen, folder=folder, keyring=base.keyring, settings=settings.archive, telemetry=base.telemetry
+            )
             parts.append(Part(name="archiver", run=archiver.run, stop=archiver.stop))
             if settings.archive.log_hot_months is not None:
                 months = LogArchiver(base.dsns.listen, hot_months=settings.archive.log_hot_months, telemetry=base.telemetry)

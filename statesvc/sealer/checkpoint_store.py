@@ -1,4 +1,4 @@
-"""Where checkpoints are kept outside the database: each under its size, never overwritten, and the newest as `latest`."""
+"""Where checkpoints are stored outside the database: each under its size, never overwritten, and the newest as `latest`."""
 
 import asyncio
 import os
@@ -8,49 +8,48 @@ from typing import Any, Final, Protocol
 from urllib.parse import parse_qs, urlsplit
 
 from events.checkpoint import NoteError, read_checkpoint
-from statesvc.sealer.published_head import read_published, write_published
 
 LATEST: Final = "latest"
 _SCHEME: Final = "s3"
 _OBJECT_TRIES: Final = 2
 
 
-class ShelfError(RuntimeError):
+class CheckpointStoreError(RuntimeError):
     """The place cannot be read or written now; the message says why."""
 
 
 class ContradictedError(RuntimeError):
-    """Another checkpoint of this size is there already: two histories were signed, or the place is somebody else's."""
+    """Another checkpoint of this size is there already: two histories were signed, or the place is someone else's."""
 
 
-class Shelf(Protocol):
-    """A place for checkpoints. `name` is how people are told of it, without credentials."""
+class CheckpointStore(Protocol):
+    """A place for checkpoints. `name` is for people, without credentials."""
 
     @property
     def name(self) -> str:
         """Where it is."""
 
     async def latest(self) -> str | None:
-        """The newest note there; None while there is none. Raises ShelfError."""
+        """The newest note there; None while there is none. Raises CheckpointStoreError."""
 
     async def keep(self, size: int, note: str) -> None:
-        """Keeps a note for ever, and as the newest. Raises ShelfError and ContradictedError."""
+        """Keeps a note for ever, and as the newest. Raises CheckpointStoreError and ContradictedError."""
 
 
-def shelf_at(place: str) -> Shelf:
-    """A folder, or `s3://bucket/prefix?endpoint=URL&region=NAME`. Raises ShelfError for what is neither."""
+def checkpoint_store_at(place: str) -> CheckpointStore:
+    """A folder, or `s3://bucket/prefix?endpoint=URL&region=NAME`. Raises CheckpointStoreError for what is neither."""
     if "://" not in place:
-        return FolderShelf(Path(place))
+        return FolderCheckpointStore(Path(place))
     parts = urlsplit(place)
     if parts.scheme != _SCHEME or not parts.netloc or parts.username is not None:
-        raise ShelfError("neither a folder nor s3://bucket/prefix")
+        raise CheckpointStoreError("neither a folder nor s3://bucket/prefix")
     options = {name: values[-1] for name, values in parse_qs(parts.query).items()}
     if options.keys() - {"endpoint", "region"}:
-        raise ShelfError("an s3:// place takes ?endpoint= and ?region= alone; credentials come as AWS has them")
-    return ObjectShelf(parts.netloc, parts.path.strip("/"), options)
+        raise CheckpointStoreError("an s3:// place takes ?endpoint= and ?region= alone; credentials come as AWS has them")
+    return ObjectCheckpointStore(parts.netloc, parts.path.strip("/"), options)
 
 
-class FolderShelf:
+class FolderCheckpointStore:
     """A folder, best on another machine's disk."""
 
     def __init__(self, folder: Path) -> None:
@@ -62,14 +61,14 @@ class FolderShelf:
         try:
             return await asyncio.to_thread(read_published, self._folder / LATEST)
         except (OSError, UnicodeDecodeError) as error:
-            raise ShelfError(f"{self.name} cannot be read: {type(error).__name__}") from error
+            raise CheckpointStoreError(f"{self.name} cannot be read: {type(error).__name__}") from error
 
     async def keep(self, size: int, note: str) -> None:
         """Keeps a note."""
         try:
             await asyncio.to_thread(self._keep, size, note)
         except OSError as error:
-            raise ShelfError(f"{self.name} cannot be written: {error.strerror or type(error).__name__}") from error
+            raise CheckpointStoreError(f"{self.name} cannot be written: {error.strerror or type(error).__name__}") from error
 
     def _keep(self, size: int, note: str) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -87,7 +86,7 @@ class FolderShelf:
             write_published(self._folder / LATEST, note)
 
 
-class ObjectShelf:
+class ObjectCheckpointStore:
     """A bucket of an S3-compatible object store, by conditional requests."""
 
     def __init__(self, bucket: str, prefix: str, options: dict[str, str]) -> None:
@@ -96,7 +95,7 @@ class ObjectShelf:
             import obstore  # noqa: PLC0415 - an extra
             from obstore.store import S3Store  # noqa: PLC0415 - as above
         except ImportError as error:
-            raise ShelfError("an s3:// place needs the extra: pip install 'statesvc[objectstore]'") from error
+            raise CheckpointStoreError("an s3:// place needs the extra: pip install 'statesvc[objectstore]'") from error
         endpoint = options.get("endpoint")
         config: dict[str, Any] = {"region": options.get("region", "us-east-1")}
         if endpoint is not None:
@@ -123,7 +122,7 @@ class ObjectShelf:
                 _compare(there[0], note, self.name)
         found = await self._get(LATEST)
         if _is_newer(size, None if found is None else found[0]):
-            # whoever comes between has put a newer one, or will find ours; the next round looks again
+            # whoever comes between has put a newer one, or will find ours; the next pass checks again
             await self._put(LATEST, note, "create" if found is None else {"e_tag": found[1]})
 
     async def _get(self, key: str) -> tuple[str, str | None] | None:
@@ -133,11 +132,11 @@ class ObjectShelf:
         except (FileNotFoundError, self._obstore.exceptions.NotFoundError):
             return None
         except (self._obstore.exceptions.BaseError, OSError) as error:
-            raise ShelfError(f"{self.name} cannot be read: {type(error).__name__}") from error
+            raise CheckpointStoreError(f"{self.name} cannot be read: {type(error).__name__}") from error
         try:
             return bytes(body).decode(), answer.meta["e_tag"]
         except UnicodeDecodeError as error:
-            raise ShelfError(f"{self.name}: what lies at {key} is no checkpoint") from error
+            raise CheckpointStoreError(f"{self.name}: what lies at {key} is no checkpoint") from error
 
     async def _put(self, key: str, note: str, mode: Any) -> bool:  # noqa: ANN401 - a mode of obstore, which may be missing
         """False: something else is there."""
@@ -146,7 +145,7 @@ class ObjectShelf:
         except (self._obstore.exceptions.AlreadyExistsError, self._obstore.exceptions.PreconditionError, FileExistsError):
             return False
         except (self._obstore.exceptions.BaseError, OSError) as error:
-            raise ShelfError(f"{self.name} cannot be written: {type(error).__name__}") from error
+            raise CheckpointStoreError(f"{self.name} cannot be written: {type(error).__name__}") from error
         return True
 
 
@@ -166,3 +165,28 @@ def _is_newer(size: int, latest: str | None) -> bool:
         return size > read_checkpoint(latest).size
     except NoteError:
         return True
+
+
+def read_published(path: Path) -> str | None:
+    """The note in the file; None where there is none yet."""
+    try:
+        return path.read_text("utf-8")
+    except FileNotFoundError:
+        return None
+
+
+def write_published(path: Path, note: str) -> None:
+    """Replaces the file's content for good: whole or not at all, also over a crash. Raises OSError."""
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    try:
+        os.write(descriptor, note.encode())
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    unfinished.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

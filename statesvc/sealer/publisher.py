@@ -1,4 +1,4 @@
-"""Keeping checkpoints outside, on a shelf: the newest one, at most one an interval, beside the sealer and never in its way."""
+"""Publishing checkpoints to a store outside the database: the newest, at most one an interval, without holding up the sealer."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from statesvc.background.waiting import set_within
 from statesvc.database.pool import Connections
 from statesvc.database.sql_errors import failure
 from statesvc.log.checkpoints import latest_head
-from statesvc.sealer.checkpoint_store import ContradictedError, Shelf, ShelfError
+from statesvc.sealer.checkpoint_store import CheckpointStore, CheckpointStoreError, ContradictedError
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.telemetry.names import Attribute
 
@@ -26,13 +26,13 @@ _log = structlog.get_logger()
 class Publisher:
     """Works until `stop`. `leads` says whether this process is the one that signs; `sealed` is set whenever there is a new head.
 
-    `refusal` says that another history lies on the shelf, until a human has looked.
+    `refusal` says that another history lies in the store, until a human has checked.
     """
 
     def __init__(
         self,
         pool: Connections,
-        shelf: Shelf,
+        store: CheckpointStore,
         *,
         interval_seconds: float,
         leads: Callable[[], bool],
@@ -40,7 +40,7 @@ class Publisher:
         telemetry: Telemetry,
     ) -> None:
         self._pool = pool
-        self._shelf = shelf
+        self._store = store
         self._interval_seconds = interval_seconds
         self._leads = leads
         self._sealed = sealed
@@ -56,7 +56,7 @@ class Publisher:
         self._sealed.set()
 
     async def run(self) -> None:
-        """Goes on whatever becomes of the shelf."""
+        """Goes on whatever becomes of the store."""
         while not self._stopping.is_set():
             if not self._leads():
                 await set_within(self._stopping, _STANDBY_SECONDS)
@@ -75,7 +75,7 @@ class Publisher:
                 head = await latest_head(connection)
             if head is not None and head.tree_size > self._published:
                 async with asyncio.timeout(_ANSWER_SECONDS):
-                    await self._shelf.keep(head.tree_size, head.note)
+                    await self._store.keep(head.tree_size, head.note)
                 self._published = head.tree_size
                 self._count("published")
         except ContradictedError as error:
@@ -84,7 +84,7 @@ class Publisher:
                 _log.error("checkpoint_contradicted", why=str(error))
             self.refusal = str(error)
             return False
-        except (ShelfError, TimeoutError, psycopg.Error, OSError) as error:
+        except (CheckpointStoreError, TimeoutError, psycopg.Error, OSError) as error:
             self._fail("failed")
             why = failure(error).value if isinstance(error, psycopg.Error) else str(error) or type(error).__name__
             _log.warning("checkpoint_publication_failed", why=why, attempt=self._failed)

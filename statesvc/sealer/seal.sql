@@ -13,7 +13,7 @@ SELECT first_index + entries, sealed_at FROM statesvc.sealed_batch ORDER BY firs
 
 -- name: next_batches
 -- Committed batches that have no place yet, and the time. From `from_id` on, so that deleted rows which vacuum cannot take yet are not
--- walked again. OFFSET 0 keeps it one look a batch, whatever the tables held when the plan was made.
+-- walked again. OFFSET 0 keeps it one lookup a batch, whatever the tables held when the plan was made.
 SELECT u.batch_id, u.recorded_at, b.leaf_hashes, (SELECT statesvc.clock())
 FROM (SELECT * FROM statesvc.unsealed WHERE batch_id >= %(from_id)s ORDER BY batch_id LIMIT %(limit)s) u
 LEFT JOIN LATERAL (
@@ -28,7 +28,7 @@ WITH placed AS (
     SELECT u.first_index, u.batch_id, u.recorded_at, u.entries, %(sealed_at)s
     FROM unnest(%(first_indexes)s::bigint[], %(batch_ids)s::bigint[], %(recorded_ats)s::timestamptz[], %(entries)s::int[])
         AS u(first_index, batch_id, recorded_at, entries)
-), kept AS (
+), retained AS (
     INSERT INTO statesvc.subtree (level, position, hash)
     SELECT * FROM unnest(%(levels)s::smallint[], %(positions)s::bigint[], %(hashes)s::bytea[])
 )

@@ -2,7 +2,7 @@
 
 ```
 standby --lock--> take stock --agrees--> [ wait for a wake-up or the sweep > seal > sign > publish ] --connection lost--> standby
-                      +--contradicts--> refuse, loudly; look again later
+                      +--contradicts--> refuse, logged as an error; check again later
 ```
 The lock and all that the leader writes are on one connection: whoever loses the lead can write nothing more.
 """
@@ -26,8 +26,7 @@ from statesvc.database.wakeups.direct import connect_direct, reconnect_delays
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
 from statesvc.sealer.leadership import Publication, publish, signers_of, take_stock
-from statesvc.sealer.seal import SQL, Round, Sealed, seal
-from statesvc.sealer.sealer_refusal import RefusalError
+from statesvc.sealer.seal import SQL, RefusalError, SealedLog, SealPass, seal
 from statesvc.telemetry.metrics import Telemetry
 
 _STANDBY_SECONDS: Final = 5.0
@@ -37,14 +36,14 @@ _LATE_SECONDS: Final = 10.0
 _DEAF_SWEEP_SECONDS: Final = 0.5
 _PREPARED_AFTER: Final = 2
 _EMPTY_SECONDS: Final = 0.05
-"""From a look that found nothing to the next, at least: wake-ups come for much that is no entry."""
+"""From a pass that found nothing to the next, at least: wake-ups come for much that is no entry."""
 
 _log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
-    """Seconds from one head to the next at least, and between looks at the queue at most."""
+class SealerPace:
+    """Seconds from one head to the next at least, and between full reads of the queue at most."""
 
     interval_seconds: float
     sweep_seconds: float
@@ -62,7 +61,7 @@ class Sealer:
         listener: Listener,
         waker: Waker,
         telemetry: Telemetry,
-        pace: Pace,
+        pace: SealerPace,
     ) -> None:
         self._dsn = direct_dsn
         self._master = master
@@ -84,7 +83,7 @@ class Sealer:
         return self._watching[-1]
 
     def stop(self) -> None:
-        """Ends `run` after the round in progress. Idempotent, safe before `run`."""
+        """Ends `run` after the pass in progress. Idempotent, safe before `run`."""
         self._stopping.set()
         self._woken.set()
 
@@ -126,9 +125,9 @@ class Sealer:
     async def _lead(self, connection: AsyncConnection[Any]) -> None:
         sealed, head = await take_stock(connection, self._master, self._publication)
         self.leads, self.refusal = True, None
-        _log.info("sealer_leads", count=sealed.frontier.size)
-        if sealed.frontier.size > (head.tree_size if head else 0):
-            # its predecessor ended between the two commits of a round
+        _log.info("sealer_leads", count=sealed.tree.size)
+        if sealed.tree.size > (head.tree_size if head else 0):
+            # its predecessor ended between the two commits of a pass
             await self._sign(connection, sealed)
         recent = _Recent()
         swept_at = float("-inf")
@@ -147,14 +146,14 @@ class Sealer:
                 pace = self._pace.interval_seconds if done.batches else min(_EMPTY_SECONDS, self._pace.interval_seconds)
                 await self._rest(began + pace - time.monotonic())
 
-    async def _sign(self, connection: AsyncConnection[Any], sealed: Sealed) -> None:
+    async def _sign(self, connection: AsyncConnection[Any], sealed: SealedLog) -> None:
         signers = await signers_of(connection, self._master)
         await publish(connection, sealed, signers, self._publication.file)
         self._waker.wake(SEALED)
         for event in self._watching:
             event.set()
 
-    def _count(self, done: Round) -> None:
+    def _count(self, done: SealPass) -> None:
         self._telemetry.sealed_entries.add(done.entries)
         if done.oldest is not None and done.sealed.sealed_at is not None:
             lag: timedelta = done.sealed.sealed_at - done.oldest
@@ -169,7 +168,7 @@ class Sealer:
 
 
 class _Recent:
-    """From which batch id on to look: a while behind the newest one sealed, because ids are taken long before they commit."""
+    """From which batch id on to read: a while behind the newest one sealed, because ids are taken long before they commit."""
 
     def __init__(self) -> None:
         self._sealed: deque[tuple[float, int]] = deque()

@@ -18,13 +18,13 @@ from statesvc.background.waiting import set_within
 from statesvc.database.pool import Connections
 from statesvc.database.sql_errors import failure
 from statesvc.log.timestamp import TOKEN_BYTES_MAX, StampError, Trust, check_stamp, inquire
-from statesvc.log.timestamp_store import Standing, keep, standing
+from statesvc.log.timestamp_store import StampStatus, stamp_status, store_stamp
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.telemetry.names import Attribute
 
 _ANSWER_SECONDS: Final = 15.0
-_LOOK_SECONDS: Final = 60.0
-"""From one look whether other keys sign to the next."""
+_CHECK_SECONDS: Final = 60.0
+"""From one check whether other keys sign to the next."""
 _STANDBY_SECONDS: Final = 1.0
 _RETRY_SECONDS: Final = 30.0
 _RETRY_SECONDS_MAX: Final = 3600.0
@@ -69,24 +69,24 @@ class Stamper:
                     await set_within(self._stopping, _STANDBY_SECONDS)
                     continue
                 self._sealed.clear()
-                seconds = await self._look(session)
+                seconds = await self._stamp_if_due(session)
                 if seconds is None:
                     # all there is has its stamp
                     await self._sealed.wait()
-                    seconds = min(_LOOK_SECONDS, self._authority.interval_seconds) if self._any else 0.0
+                    seconds = min(_CHECK_SECONDS, self._authority.interval_seconds) if self._any else 0.0
                 await set_within(self._stopping, seconds)
 
-    async def _look(self, session: aiohttp.ClientSession) -> float | None:
-        """Stamps the newest head if one is due. Answers when to look again; None: when there is a new head."""
+    async def _stamp_if_due(self, session: aiohttp.ClientSession) -> float | None:
+        """Stamps the newest head if one is due. Answers when to check again; None: when there is a new head."""
         interval = self._authority.interval_seconds
         try:
             async with self._pool.connection() as connection:
-                found = await standing(connection)
+                found = await stamp_status(connection)
             self._any = found is not None
             if found is None or found.size == found.stamped_size:
                 return None
             if not self._is_due(found):
-                return min(_LOOK_SECONDS, max(0.0, interval - (found.age_seconds or 0.0)))
+                return min(_CHECK_SECONDS, max(0.0, interval - (found.age_seconds or 0.0)))
             async with asyncio.timeout(_ANSWER_SECONDS):
                 await self._stamp(session, found)
         except (StampError, aiohttp.ClientError, TimeoutError, OSError, psycopg.Error) as error:
@@ -100,14 +100,14 @@ class Stamper:
         self._telemetry.checkpoint_stamps.add(1, {Attribute.OUTCOME: "stamped"})
         return None
 
-    def _is_due(self, found: Standing) -> bool:
+    def _is_due(self, found: StampStatus) -> bool:
         if found.stamped_size is None or found.age_seconds is None:
             return True
         if found.age_seconds >= self._authority.interval_seconds:
             return True
         return found.stamped_note is None or signing_key_ids(found.stamped_note) != signing_key_ids(found.note)
 
-    async def _stamp(self, session: aiohttp.ClientSession, found: Standing) -> None:
+    async def _stamp(self, session: aiohttp.ClientSession, found: StampStatus) -> None:
         inquiry = inquire(found.note)
         headers = {"Content-Type": "application/timestamp-query", "Accept": "application/timestamp-reply"}
         async with session.post(self._authority.url, data=inquiry.request, headers=headers, allow_redirects=False) as answer:
@@ -118,5 +118,5 @@ class Stamper:
                 token += more
         stamp = check_stamp(token, found.note, self._authority.trust, nonce=inquiry.nonce)
         async with self._pool.connection() as connection:
-            await keep(connection, found.size, stamp, token)
+            await store_stamp(connection, found.size, stamp, token)
         _log.info("checkpoint_stamped", count=found.size)

@@ -16,7 +16,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import DictRow, dict_row
 
 from events.crypto.keyring import Keyring
-from statesvc.bodies.find_bodies import places
+from statesvc.bodies.find_bodies import body_locations
 from statesvc.database.queries import queries
 from statesvc.shipments.event_document import Seal, event_json, statement
 from statesvc.shipments.find import Shipment
@@ -103,7 +103,7 @@ async def trail(
 async def _place_bodies(connection: AsyncConnection[Any], statements: Sequence[DictRow]) -> None:
     """Says of each statement where the body of its message is."""
     messages = {UUID(each["message_id"]): datetime.fromisoformat(each["received_at"]) for each in statements}
-    found = await places(connection, list(messages.items()))
+    found = await body_locations(connection, list(messages.items()))
     for each in statements:
         each["body_place"] = found[UUID(each["message_id"])].value
 

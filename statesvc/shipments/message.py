@@ -13,11 +13,11 @@ from psycopg.rows import class_row
 
 from events.crypto.keyring import Keyring
 from events.crypto.sealing import unsalted
-from statesvc.bodies.archive_file import Record
+from statesvc.bodies.archive_file import BodyRecord
 from statesvc.bodies.body_key import open_committed, unwrap_body_key
-from statesvc.bodies.find_bodies import ArchiveUnavailableError, Place, find_bodies, places
+from statesvc.bodies.find_bodies import ArchiveUnavailableError, BodyLocation, body_locations, find_bodies
 from statesvc.database.queries import queries
-from statesvc.log.event_store import look_at_streams
+from statesvc.log.event_store import read_streams
 
 _SQL = queries("statesvc.shipments", "message")
 
@@ -46,8 +46,8 @@ class Found:
     """A message and where its body is. `stored` None: it is no more, or `unavailable` says why it cannot be read here."""
 
     message: Message
-    place: Place
-    stored: Record | None
+    place: BodyLocation
+    stored: BodyRecord | None
     unavailable: str | None
 
 
@@ -58,11 +58,11 @@ async def find_message(connection: AsyncConnection[Any], message_id: UUID, *, fo
     if message is None:
         return None
     wanted = [(message_id, message.received_at)]
-    place = (await places(connection, wanted))[message_id]
+    place = (await body_locations(connection, wanted))[message_id]
     if message.sealed_key is None:
-        place = Place.ERASED
+        place = BodyLocation.ERASED
     try:
-        stored = None if place is Place.ERASED else (await find_bodies(connection, folder, wanted)).get(message_id)
+        stored = None if place is BodyLocation.ERASED else (await find_bodies(connection, folder, wanted)).get(message_id)
     except ArchiveUnavailableError as error:
         return Found(message=message, place=place, stored=None, unavailable=str(error))
     return Found(message=message, place=place, stored=stored, unavailable=None)
@@ -73,7 +73,7 @@ async def open_body(connection: AsyncConnection[Any], found: Found, keyring: Key
     message, stored = found.message, found.stored
     if stored is None:
         return None
-    streams = await (await look_at_streams(connection, keyring, message.shipments)).rows()
+    streams = await (await read_streams(connection, keyring, message.shipments)).rows()
     keys = {shipment_id: stream.key for shipment_id, stream in streams.items()}
     key = unwrap_body_key(message.sealed_key, message.shipments, message_id=message.message_id, keys=keys, keyring=keyring)
     if key is None:

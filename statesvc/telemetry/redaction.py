@@ -129,7 +129,7 @@ KEYS: Final[Mapping[str, Callable[[str], str]]] = {
     "day": _label,
     # how much
     "attempt": _number,
-    "kept": _number,
+    "retained": _number,
     "attempts": _number,
     "retries": _number,
     "claimed": _number,

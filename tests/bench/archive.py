@@ -10,7 +10,7 @@ from psycopg import AsyncConnection, sql
 
 from events.crypto.keyring import Keyring
 from statesvc.bodies.day_ledger import archives, try_lead
-from statesvc.bodies.day_pass import Archiving, archive_round
+from statesvc.bodies.day_pass import BodyArchiving, archive_days
 from statesvc.bodies.sealed_message import seal_message
 from statesvc.ingress.put import flush, put
 from tests.bench.bench import Bench
@@ -61,9 +61,9 @@ async def _run(bench: Bench, template: str) -> dict[str, float]:
             pushing = asyncio.create_task(_push(ingress, keyring, seconds))
             assert await try_lead(connection)
             folder = bench.folder / f"archive-{place.service.rpartition('/')[2]}"
-            archiving = Archiving(folder=folder, keyring=keyring, hot_days=_DAYS - 1, keep_months=25, pause=_at_full_speed)
+            archiving = BodyArchiving(folder=folder, keyring=keyring, hot_days=_DAYS - 1, keep_months=25, pause=_at_full_speed)
             began = time.perf_counter()
-            outcome = await archive_round(connection, archiving)
+            outcome = await archive_days(connection, archiving)
             took = time.perf_counter() - began
             pushing.cancel()
             ledger = await archives(connection)

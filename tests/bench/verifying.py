@@ -7,8 +7,8 @@ from statistics import median
 from typing import Final, NamedTuple
 
 from statesvc.database.keyring_store import parse_master_keys
-from statesvc.log.verify.verify_log import Order, Verification
-from statesvc.log.verify.worker_pool import Access
+from statesvc.log.verify.verify_log import Verification, VerificationRequest
+from statesvc.log.verify.worker_pool import LogAccess
 from tests.acceptance.processes import MASTER_KEY
 from tests.bench.bench import Bench
 from tests.bench.long_log import long_log
@@ -59,8 +59,8 @@ def _rows(name: str, speeds: list[Speed]) -> list[Row]:
 
 def _verified(place: Place, data: Path, *, opens: bool) -> Speed:
     seen: list[tuple[float, int]] = []
-    access = Access(dsn=place.service, master_keys=parse_master_keys(MASTER_KEY).keys if opens else None)
-    order = Order(access=access, processes=_PROCESSES)
+    access = LogAccess(dsn=place.service, master_keys=parse_master_keys(MASTER_KEY).keys if opens else None)
+    order = VerificationRequest(access=access, processes=_PROCESSES)
     began, cpu = time.perf_counter(), own_cpu_seconds() + server_cpu_seconds(data)
     report = Verification(order, lambda done, _: seen.append((time.perf_counter(), done))).run()
     ended, cpu = time.perf_counter(), own_cpu_seconds() + server_cpu_seconds(data) - cpu

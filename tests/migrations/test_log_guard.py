@@ -12,8 +12,8 @@ from psycopg import AsyncConnection
 
 from statesvc.database.log_guard import guard_script, install_guard
 from statesvc.database.migrator import migrate
-from statesvc.log.verify.verify_log import Order, Verification
-from statesvc.log.verify.worker_pool import Access
+from statesvc.log.verify.verify_log import Verification, VerificationRequest
+from statesvc.log.verify.worker_pool import LogAccess
 
 REFUSED = (
     "DROP TABLE statesvc.event",
@@ -116,7 +116,7 @@ async def test_the_guards_entries_are_canonical(database: Any) -> None:
         await owner.execute("""SELECT statesvc.announce_log_ddl(E'"Zoë"\\n\\x01\\x7f/ \\\\')""")
         await owner.execute("ALTER TABLE statesvc.event_key SET (autovacuum_enabled = true)")
         await owner.commit()
-    report = Verification(Order(access=Access(dsn=database.auditor_dsn)), lambda _done, _total: None).run()
+    report = Verification(VerificationRequest(access=LogAccess(dsn=database.auditor_dsn)), lambda _done, _total: None).run()
     assert (report.entries, [str(fault) for fault in report.faults]) == (1, [])
     async with await AsyncConnection.connect(database.owner_dsn) as owner:
         (canonical,) = await (await owner.execute("SELECT canonical FROM statesvc.action")).fetchone() or (b"",)

@@ -9,7 +9,7 @@ from typing import Any, Final
 from psycopg import AsyncConnection
 
 from statesvc.bodies.archive_check import fault_at_a_glance, fault_of
-from statesvc.bodies.day_ledger import Archive, archives, due_days
+from statesvc.bodies.day_ledger import DayRecord, archives, due_days
 from statesvc.cli.doctor.finding import Finding, bad, good, warning
 from statesvc.log.archive.folder import archive_folder
 from statesvc.settings.service_settings import Settings
@@ -37,11 +37,11 @@ async def examine_archive(connection: AsyncConnection[Any], settings: Settings) 
         yield finding
 
 
-def _is_kept(archive: Archive) -> bool:
+def _is_kept(archive: DayRecord) -> bool:
     return archive.dropped_at is not None and archive.expired_at is None
 
 
-def _progress(ledger: Sequence[Archive], late: Sequence[date]) -> Iterator[Finding]:
+def _progress(ledger: Sequence[DayRecord], late: Sequence[date]) -> Iterator[Finding]:
     done = [archive.day for archive in ledger if archive.dropped_at is not None]
     if late:
         yield bad("archive", f"{len(late)} days are overdue, the oldest is {late[0]}: is a worker running that has the folder?")
@@ -55,7 +55,7 @@ def _progress(ledger: Sequence[Archive], late: Sequence[date]) -> Iterator[Findi
         yield warning("archive", f"{count} bodies did not open when they were archived ({_named(unopened)}); they are kept as they were")
 
 
-def _failures(ledger: Sequence[Archive]) -> Iterator[Finding]:
+def _failures(ledger: Sequence[DayRecord]) -> Iterator[Finding]:
     """Of days that are still in the database; what failed and was done later is over."""
     for archive in islice((archive for archive in ledger if archive.failures and archive.dropped_at is None), NAMED_MAX):
         last = "" if archive.failed_at is None else f", last at {archive.failed_at:%Y-%m-%d %H:%M}"
@@ -64,7 +64,7 @@ def _failures(ledger: Sequence[Archive]) -> Iterator[Finding]:
         )
 
 
-async def _files(ledger: Sequence[Archive], folder: Path) -> AsyncIterator[Finding]:
+async def _files(ledger: Sequence[DayRecord], folder: Path) -> AsyncIterator[Finding]:
     left, read, faulty = READ_BYTES_MAX, 0, 0
     kept = [archive for archive in reversed(ledger) if _is_kept(archive)]
     for archive in kept:
@@ -88,6 +88,6 @@ async def _files(ledger: Sequence[Archive], folder: Path) -> AsyncIterator[Findi
         yield good("archive", f"{len(kept)} files are there, {read} of them read and as they were written")
 
 
-def _named(days: Sequence[Archive]) -> str:
+def _named(days: Sequence[DayRecord]) -> str:
     shown = ", ".join(archive.day.isoformat() for archive in days[:NAMED_MAX])
     return shown if len(days) <= NAMED_MAX else f"{shown} and {len(days) - NAMED_MAX} more"

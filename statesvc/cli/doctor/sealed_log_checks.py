@@ -11,7 +11,7 @@ from statesvc.database.keyring_store import MasterKeyError
 from statesvc.database.kms.kms import KmsError
 from statesvc.database.queries import queries
 from statesvc.log.signing_keys import SigningKeyError, open_signers, read_keys
-from statesvc.log.timestamp_store import standing
+from statesvc.log.timestamp_store import stamp_status
 from statesvc.roles.master_key import open_master_keys
 from statesvc.settings.service_settings import Settings
 
@@ -50,7 +50,7 @@ async def examine_log(connection: AsyncConnection[Any], settings: Settings) -> A
 
 
 async def _stamps(connection: AsyncConnection[Any], interval_seconds: float) -> Finding:
-    found = await standing(connection)
+    found = await stamp_status(connection)
     if found is None or found.stamped_size == found.size:
         return good("time stamps", "every checkpoint there is lies below a stamped one, or is it")
     if found.age_seconds is None or found.age_seconds > STAMP_INTERVALS_MAX * interval_seconds:

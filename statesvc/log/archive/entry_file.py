@@ -1,6 +1,6 @@
 """A month's entries as one Parquet file, sorted by log index; any Parquet reader understands it.
 
-Row groups are stretches of the log, so a few are read for a page of it. Every page has a checksum, every entry its leaf hash: what is
+Row groups are ranges of the log, so a few are read for a page of it. Every page has a checksum, every entry its leaf hash: what is
 read is never anything else than what was written, and a file that was changed is named with the place.
 """
 
@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from statesvc.log.archive.entry_row import BY_NAME, Entry
+from statesvc.log.archive.entry_row import KINDS_BY_NAME, LogEntry
 from statesvc.log.archive.log_archive_errors import EntryFileError
-from statesvc.log.entry_columns import KINDS
+from statesvc.log.entry_columns import ENTRY_KINDS
 
 FORMAT: Final = b"1"
 COMPRESSION_LEVEL: Final = 9
@@ -38,7 +38,7 @@ _OWN: Final = (
 _READ: Final = tuple(name for name, _ in _OWN if name != "entry")
 _INDEX: Final = attrgetter("index")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_BOUND: Final = tuple(dict.fromkeys(name for kind in KINDS for name in kind.columns))
+_BOUND: Final = tuple(dict.fromkeys(name for kind in ENTRY_KINDS for name in kind.columns))
 """The columns of all kinds; a kind leaves those of the others empty."""
 
 
@@ -51,7 +51,7 @@ def _type(name: str) -> pa.DataType:
 
 
 SCHEMA: Final = pa.schema([*_OWN, *((name, _type(name)) for name in _BOUND)])
-_PLACES: Final = {kind.name: [kind.columns.index(name) if name in kind.columns else None for name in _BOUND] for kind in KINDS}
+_PLACES: Final = {kind.name: [kind.columns.index(name) if name in kind.columns else None for name in _BOUND] for kind in ENTRY_KINDS}
 
 
 class EntryFileWriter:
@@ -70,7 +70,7 @@ class EntryFileWriter:
             store_schema=True,
         )
 
-    def write(self, entries: Sequence[Entry]) -> None:
+    def write(self, entries: Sequence[LogEntry]) -> None:
         """One row group."""
         self._writer.write_table(_table(entries), row_group_size=max(1, len(entries)))
 
@@ -83,7 +83,7 @@ class EntryFileWriter:
         self._writer.close()
 
 
-def _table(entries: Sequence[Entry]) -> pa.Table:
+def _table(entries: Sequence[LogEntry]) -> pa.Table:
     columns: list[Sequence[Any]] = [
         [entry.index for entry in entries],
         [entry.kind.name for entry in entries],
@@ -100,7 +100,7 @@ def _table(entries: Sequence[Entry]) -> pa.Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class RowGroup:
     """A row group: the entries from `first` to `last`, of batches within these bounds; `begin` is the place of its first row."""
 
     number: int
@@ -120,7 +120,7 @@ class EntryFile:
 
     def __init__(self, path: Path) -> None:
         self.name = path.name
-        self._last: tuple[int, list[Entry]] | None = None
+        self._last: tuple[int, list[LogEntry]] | None = None
         try:
             self._file = pq.ParquetFile(path, page_checksum_verification=True)
         except FileNotFoundError:
@@ -145,19 +145,19 @@ class EntryFile:
         found: dict[bytes, bytes] = dict(self._file.metadata.metadata or {})
         return found
 
-    def between(self, begin: int, end: int) -> Iterator[Entry]:
+    def between(self, begin: int, end: int) -> Iterator[LogEntry]:
         """The entries from index `begin` up to but not including `end` that are here."""
         for group in self.groups:
             if group.first < end and group.last >= begin:
                 yield from (entry for entry in self.group(group) if begin <= entry.index < end)
 
-    def of_batches(self, low: int, high: int) -> Iterator[Entry]:
+    def of_batches(self, low: int, high: int) -> Iterator[LogEntry]:
         """The entries of the batches from `low` up to but not including `high`."""
         for group in self.groups:
             if group.first_batch < high and group.last_batch >= low:
                 yield from (entry for entry in self.group(group) if low <= entry.batch_id < high)
 
-    def at(self, rows: Iterable[int]) -> Iterator[Entry]:
+    def at(self, rows: Iterable[int]) -> Iterator[LogEntry]:
         """The entries in these places of the file (`rows` ascending)."""
         begins = iter(self.groups)
         group = next(begins, None)
@@ -194,13 +194,13 @@ class EntryFile:
                     raise EntryFileError(self.name, f"entry {index}", "it is not what its leaf hash is of")
             yield list(zip(shipments, versions, canonicals, strict=True))
 
-    def group(self, group: Group) -> list[Entry]:
-        """All entries of a row group, each as it was hashed. The last one read is kept."""
+    def group(self, group: RowGroup) -> list[LogEntry]:
+        """All entries of a row group, each as it was hashed. The last one read is cached."""
         if self._last is None or self._last[0] != group.number:
             self._last = (group.number, self._read(group))
         return self._last[1]
 
-    def _read(self, group: Group) -> list[Entry]:
+    def _read(self, group: RowGroup) -> list[LogEntry]:
         try:
             entries = _entries(self._table(group, SCHEMA.names))
         except _BROKEN as error:
@@ -212,13 +212,13 @@ class EntryFile:
             raise EntryFileError(self.name, str(group), f"{len(entries)} entries are there, not {group.rows}")
         return entries
 
-    def _table(self, group: Group, columns: Sequence[str]) -> pa.Table:
+    def _table(self, group: RowGroup, columns: Sequence[str]) -> pa.Table:
         try:
             return self._file.read_row_group(group.number, columns=list(columns), use_threads=False).select(list(columns))
         except _BROKEN as error:
             raise EntryFileError(self.name, str(group), "their pages were changed") from error
 
-    def _groups(self) -> Iterator[Group]:
+    def _groups(self) -> Iterator[RowGroup]:
         if not self._file.schema_arrow.equals(SCHEMA):
             raise ValueError("none of a format that is known here")
         begin, before = 0, -1
@@ -227,19 +227,19 @@ class EntryFile:
             index, batch = metadata.column(0).statistics, metadata.column(2).statistics
             if index is None or batch is None or not before < index.min <= index.max or metadata.num_rows < 1:
                 raise ValueError("a row group without the bounds of its entries")
-            yield Group(number, begin, metadata.num_rows, index.min, index.max, batch.min, batch.max)
+            yield RowGroup(number, begin, metadata.num_rows, index.min, index.max, batch.min, batch.max)
             begin, before = begin + metadata.num_rows, index.max
 
 
-def _entries(table: pa.Table) -> list[Entry]:
+def _entries(table: pa.Table) -> list[LogEntry]:
     """In the order of their indexes; what names no kind is left out, and is missed by its count."""
-    entries: list[Entry] = []
-    for name, kind in BY_NAME.items():
+    entries: list[LogEntry] = []
+    for name, kind in KINDS_BY_NAME.items():
         part = table.filter(pc.equal(table["entry"], name))
         if part.num_rows:
             own = [_values(part[column]) for column in _READ]
             values = zip(*(_values(part[column]) for column in kind.columns), strict=True)
-            entries += map(Entry, own[0], repeat(kind), *own[1:], values)
+            entries += map(LogEntry, own[0], repeat(kind), *own[1:], values)
     entries.sort(key=_INDEX)
     return entries
 

@@ -5,20 +5,20 @@ from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Any, Final
 
-from statesvc.log.entry_columns import KINDS, Kind
+from statesvc.log.entry_columns import ENTRY_KINDS, EntryKind
 
-BY_NAME: Final = {kind.name: kind for kind in KINDS}
+KINDS_BY_NAME: Final = {kind.name: kind for kind in ENTRY_KINDS}
 _EPOCH: Final = datetime(2000, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _TARGET: Final = "shipment "
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LogEntry:
     """One row of `kind`. `values`: its columns in the order of that kind, ids as text, times as datetimes."""
 
     index: int
-    kind: Kind
+    kind: EntryKind
     batch_id: int
     ordinal: int
     leaf_hash: bytes

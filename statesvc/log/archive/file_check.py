@@ -1,4 +1,4 @@
-"""Looking at the files of archived months from outside: whether they are there, and as they were written. Needs no pyarrow."""
+"""Checking the files of archived months from outside: whether they are there, and as they were written. Needs no pyarrow."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path

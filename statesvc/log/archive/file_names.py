@@ -80,11 +80,11 @@ def leftovers(folder: Path, begin: str, *, keep: str | None) -> list[Path]:
     """What a crash left of this month (`begin`) beside the files that count (`keep`: the entries')."""
     if not folder.is_dir():
         return []
-    kept = set() if keep is None else {keep, index_of(Path(keep)).name, checkpoint_of(Path(keep)).name}
+    retained = set() if keep is None else {keep, index_of(Path(keep)).name, checkpoint_of(Path(keep)).name}
     return [
         path
         for path in folder.iterdir()
-        if path.name not in kept and (named := _NAME.fullmatch(path.name)) is not None and named[1] == begin
+        if path.name not in retained and (named := _NAME.fullmatch(path.name)) is not None and named[1] == begin
     ]
 
 

@@ -8,19 +8,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
 
-from statesvc.log.archive.entry_row import Entry
+from statesvc.log.archive.entry_row import LogEntry
 from statesvc.log.archive.file_names import index_of
 from statesvc.log.archive.log_archive_errors import NoParquetError
 
 if TYPE_CHECKING:
     from statesvc.log.archive.entry_file import EntryFile
 
-Found: TypeAlias = dict[str, list[tuple[Any, ...]]]
+EntriesByKind: TypeAlias = dict[str, list[tuple[Any, ...]]]
 """By kind: batch_id, ordinal, leaf_hash, canonical, sealed_part, and the kind's columns."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class FileQuery:
     """Everything that a file has about some shipments."""
 
     path: Path
@@ -36,9 +36,9 @@ def open_file(path: Path) -> "EntryFile":
     return EntryFile(path)
 
 
-def of_shipments(asked: Sequence[Asked]) -> Found:
+def of_shipments(asked: Sequence[FileQuery]) -> EntriesByKind:
     """All that these files have about these shipments."""
-    found: Found = defaultdict(list)
+    found: EntriesByKind = defaultdict(list)
     for one in asked:
         with open_file(one.path) as file:
             from statesvc.log.archive.shipment_index import rows_about  # noqa: PLC0415 - as above
@@ -48,7 +48,7 @@ def of_shipments(asked: Sequence[Asked]) -> Found:
     return dict(found)
 
 
-def of_range(path: Path, begin: int, end: int) -> list[Entry]:
+def of_range(path: Path, begin: int, end: int) -> list[LogEntry]:
     """The file's entries from index `begin` up to but not including `end`."""
     with open_file(path) as file:
         return list(file.between(begin, end))

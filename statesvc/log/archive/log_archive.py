@@ -21,8 +21,8 @@ from uuid import UUID
 from psycopg import AsyncConnection, Rollback
 
 from statesvc.database.queries import queries
-from statesvc.log.archive.entry_row import BY_NAME, Entry
-from statesvc.log.archive.file_queries import Asked, Found, of_period, of_range, of_shipments
+from statesvc.log.archive.entry_row import KINDS_BY_NAME, LogEntry
+from statesvc.log.archive.file_queries import EntriesByKind, FileQuery, of_period, of_range, of_shipments
 from statesvc.log.archive.log_archive_errors import LogArchiveError
 
 _SQL = queries("statesvc.log.archive", "log_archive")
@@ -73,10 +73,10 @@ class LogArchive:
         await self._known(connection)
         return begin < self._horizon.end
 
-    async def entries(self, connection: Connection, begin: int, end: int) -> list[tuple[Entry, datetime]]:
+    async def entries(self, connection: Connection, begin: int, end: int) -> list[tuple[LogEntry, datetime]]:
         """The archived entries from index `begin` up to but not including `end`, with when each was sealed. Raises LogArchiveError."""
         files = await _rows(connection, "files_of_range", {"begin": begin, "end": end})
-        found: dict[int, Entry] = {}
+        found: dict[int, LogEntry] = {}
         for _, file_name in files:
             for entry in await asyncio.to_thread(of_range, self.path_of(file_name), begin, end):
                 found[entry.index] = entry
@@ -107,9 +107,9 @@ class LogArchive:
                 else:
                     raise Rollback
 
-    async def _gone(self, connection: Connection, away: Sequence[tuple[UUID, date]]) -> list[Asked]:
+    async def _gone(self, connection: Connection, away: Sequence[tuple[UUID, date]]) -> list[FileQuery]:
         gone = await _rows(connection, "gone", {"months": list({month for _, month in away})})
-        return [Asked(self.path_of(name), tuple(shipment for shipment, own in away if own == month)) for month, name in gone]
+        return [FileQuery(self.path_of(name), tuple(shipment for shipment, own in away if own == month)) for month, name in gone]
 
     def path_of(self, file_name: str) -> Path:
         """Where a file of the ledger is. Raises LogArchiveError."""
@@ -118,9 +118,9 @@ class LogArchive:
         return self.folder / file_name
 
 
-async def _restore(connection: Connection, found: Found) -> None:
+async def _restore(connection: Connection, found: EntriesByKind) -> None:
     for name, rows in found.items():
-        columns = (*_COLUMNS, *BY_NAME[name].columns)
+        columns = (*_COLUMNS, *KINDS_BY_NAME[name].columns)
         async with connection.cursor() as cursor:
             await cursor.executemany(_SQL[f"restore_{name}"], [dict(zip(columns, row, strict=True)) for row in rows])
 

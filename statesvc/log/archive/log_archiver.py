@@ -1,4 +1,4 @@
-"""The archive of the log as a part of the role worker: it looks now and then whether a month is due.
+"""The archive of the log as a part of the role worker: it checks now and then whether a month is due.
 
 The work itself is that of `statesvc archive log`, in a process of its own: a worker neither waits for it nor grows by it.
 """
@@ -26,7 +26,7 @@ _STOP_SECONDS: Final = 5.0
 
 
 class LogArchiver:
-    """Looks soon after the start and then once an hour until `stop`. Of several workers one archives, the others find it at work."""
+    """Checks soon after the start and then once an hour until `stop`. Of several workers one archives, the others find it at work."""
 
     def __init__(self, dsn: str, *, hot_months: int, telemetry: Telemetry, command: tuple[str, ...] = _COMMAND) -> None:
         self._dsn = dsn
@@ -36,7 +36,7 @@ class LogArchiver:
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
-        """Ends `run`, and what it started; the next round goes on from there."""
+        """Ends `run`, and what it started; the next pass goes on from there."""
         self._stopping.set()
 
     async def run(self) -> None:
@@ -51,7 +51,7 @@ class LogArchiver:
                 self._telemetry.archive_failures.add(1)
 
     async def once(self) -> int | None:
-        """A round where one is due, and its exit code; None: nothing is due, or it was stopped."""
+        """A pass where one is due, and its exit code; None: nothing is due, or it was stopped."""
         async with await connect_direct(self._dsn, application_name="statesvc log archive") as connection:
             if not await due_months(connection, hot_months=self._hot_months):
                 return None

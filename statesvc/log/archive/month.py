@@ -1,4 +1,4 @@
-"""The entries of one month as the database has them, in the order of the log, stretch by stretch."""
+"""The entries of one month as the database has them, in the order of the log, range by range."""
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
@@ -8,15 +8,15 @@ from typing import Any, Final
 from psycopg import AsyncConnection
 
 from statesvc.database.queries import queries
-from statesvc.log.archive.entry_row import Entry
+from statesvc.log.archive.entry_row import LogEntry
 from statesvc.log.archive.log_archive_errors import LogArchiveError
 from statesvc.log.archive.month_ledger import Month
-from statesvc.log.checkpoints import Head, covering_head
-from statesvc.log.entry_columns import KINDS
+from statesvc.log.checkpoints import SignedHead, covering_head
+from statesvc.log.entry_columns import ENTRY_KINDS
 
 _SQL = queries("statesvc.log.archive", "month")
-STRETCH: Final = 8_192
-"""Indexes at which batches begin, in one stretch and so in one row group: some 10 MB."""
+RANGE_INDEXES: Final = 8_192
+"""Indexes at which batches begin, in one range and so in one row group: some 10 MB."""
 _INDEX: Final = attrgetter("index")
 
 
@@ -25,7 +25,7 @@ class NotSealedError(LogArchiveError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Extent:
+class MonthExtent:
     """What of the log a month is. `low` and `high` bound the first indexes of its batches; `head` covers them all."""
 
     month: Month
@@ -34,10 +34,10 @@ class Extent:
     low: int
     high: int
     counts: Mapping[str, int]
-    head: Head
+    head: SignedHead
 
 
-async def extent_of(connection: AsyncConnection[Any], month: Month) -> Extent | None:
+async def extent_of(connection: AsyncConnection[Any], month: Month) -> MonthExtent | None:
     """None: nothing was recorded then. Raises NotSealedError."""
     bounds = await (await connection.execute(_SQL["batch_bounds"], month._asdict())).fetchone()
     if bounds is None or bounds[0] is None:
@@ -50,25 +50,25 @@ async def extent_of(connection: AsyncConnection[Any], month: Month) -> Extent | 
     head = await covering_head(connection, high)
     if head is None:
         raise NotSealedError(f"no published checkpoint covers all entries of {month}: is a sealer running?")
-    return Extent(
+    return MonthExtent(
         month=month,
         first_batch=first_batch,
         last_batch=last_batch,
         low=low,
         high=high,
-        counts=dict(zip((kind.name for kind in KINDS), counts, strict=True)),
+        counts=dict(zip((kind.name for kind in ENTRY_KINDS), counts, strict=True)),
         head=head,
     )
 
 
-async def stretches(connection: AsyncConnection[Any], extent: Extent) -> AsyncIterator[list[Entry]]:
+async def entry_ranges(connection: AsyncConnection[Any], extent: MonthExtent) -> AsyncIterator[list[LogEntry]]:
     """All entries of the month; none of the lists is empty."""
-    for low in range(extent.low, extent.high, STRETCH):
-        bounds = {"low": low, "high": low + STRETCH, "begins": extent.month.begins, "ends": extent.month.ends}
-        entries: list[Entry] = []
-        for kind in KINDS:
+    for low in range(extent.low, extent.high, RANGE_INDEXES):
+        bounds = {"low": low, "high": low + RANGE_INDEXES, "begins": extent.month.begins, "ends": extent.month.ends}
+        entries: list[LogEntry] = []
+        for kind in ENTRY_KINDS:
             cursor = await connection.execute(_SQL[kind.name], bounds, binary=True)
             async for index, batch_id, ordinal, leaf_hash, canonical, sealed_part, *values in cursor:
-                entries.append(Entry(index, kind, batch_id, ordinal, leaf_hash, canonical, sealed_part, tuple(values)))
+                entries.append(LogEntry(index, kind, batch_id, ordinal, leaf_hash, canonical, sealed_part, tuple(values)))
         if entries:
             yield sorted(entries, key=_INDEX)

@@ -24,7 +24,7 @@ SELECT (SELECT min(s.first_index) FROM statesvc.sealed_batch s WHERE s.batch_id 
     EXISTS (SELECT FROM statesvc.unsealed u WHERE u.batch_id BETWEEN %(low)s AND %(high)s AND u.recorded_at < %(ends)s);
 
 -- name: event
--- A month's events in a stretch of the log.
+-- A month's events in a range of the log.
 SELECT s.first_index + e.ordinal, e.batch_id, e.ordinal, e.leaf_hash, e.canonical, e.sealed_part, e.shipment_id::text, e.version,
     e.recorded_at, e.received_at, e.occurred_at, e.message_id::text, e.carrier_id, e.event_id, e.kind, e.status, e.carrier_code,
     e.by_category, e.normalizer
@@ -32,28 +32,28 @@ FROM statesvc.sealed_batch s JOIN statesvc.event e ON e.batch_id = s.batch_id
 WHERE s.first_index >= %(low)s AND s.first_index < %(high)s AND e.recorded_at >= %(begins)s AND e.recorded_at < %(ends)s;
 
 -- name: conflict
--- A month's conflicts in a stretch of the log.
+-- A month's conflicts in a range of the log.
 SELECT s.first_index + c.ordinal, c.batch_id, c.ordinal, c.leaf_hash, c.canonical, c.sealed_part, c.shipment_id::text,
     c.claimed_shipment_id::text, c.recorded_at, c.message_id::text, c.carrier_id, c.event_id, encode(c.facts_digest, 'hex')
 FROM statesvc.sealed_batch s JOIN statesvc.conflict c ON c.batch_id = s.batch_id
 WHERE s.first_index >= %(low)s AND s.first_index < %(high)s AND c.recorded_at >= %(begins)s AND c.recorded_at < %(ends)s;
 
 -- name: transition
--- A month's transitions in a stretch of the log.
+-- A month's transitions in a range of the log.
 SELECT s.first_index + t.ordinal, t.batch_id, t.ordinal, t.leaf_hash, t.canonical, NULL::bytea, t.shipment_id::text, t.sequence,
     t.recorded_at, t.message_id::text, t.from_status, t.to_status, t.event_id, t.worker
 FROM statesvc.sealed_batch s JOIN statesvc.transition t ON t.batch_id = s.batch_id
 WHERE s.first_index >= %(low)s AND s.first_index < %(high)s AND t.recorded_at >= %(begins)s AND t.recorded_at < %(ends)s;
 
 -- name: attempt
--- A month's attempts in a stretch of the log.
+-- A month's attempts in a range of the log.
 SELECT s.first_index + a.ordinal, a.batch_id, a.ordinal, a.leaf_hash, a.canonical, a.sealed_part, a.shipment_id::text, a.sequence,
     a.subscription_id::text, a.number, a.recorded_at, a.started_at, a.webhook_id, a.outcome, a.status_code, a.duration_ms
 FROM statesvc.sealed_batch s JOIN statesvc.attempt a ON a.batch_id = s.batch_id
 WHERE s.first_index >= %(low)s AND s.first_index < %(high)s AND a.recorded_at >= %(begins)s AND a.recorded_at < %(ends)s;
 
 -- name: action
--- A month's actions in a stretch of the log.
+-- A month's actions in a range of the log.
 SELECT s.first_index + o.ordinal, o.batch_id, o.ordinal, o.leaf_hash, o.canonical, NULL::bytea, o.actor, o.verb, o.target, o.recorded_at
 FROM statesvc.sealed_batch s JOIN statesvc.action o ON o.batch_id = s.batch_id
 WHERE s.first_index >= %(low)s AND s.first_index < %(high)s AND o.recorded_at >= %(begins)s AND o.recorded_at < %(ends)s;

@@ -26,7 +26,7 @@ class Month(NamedTuple):
         return f"{self.month:%Y-%m}"
 
 
-class Standing(NamedTuple):
+class ArchiveMonth(NamedTuple):
     """How far a month came. `file_name` None: nothing is written. `goes_at`: it was given notice until then."""
 
     file_name: str | None
@@ -37,7 +37,7 @@ class Standing(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class WrittenMonth:
     """A complete pair of files. `counts`: entries by kind."""
 
     file_name: str
@@ -101,17 +101,17 @@ async def due_months(connection: AsyncConnection[Any], *, hot_months: int) -> li
     return [Month(*row) for row in await cursor.fetchall()]
 
 
-async def begin_month(connection: AsyncConnection[Any], month: Month) -> Standing:
+async def begin_month(connection: AsyncConnection[Any], month: Month) -> ArchiveMonth:
     """Opens the month's row, or finds how far it came."""
     row = await (await connection.execute(_SQL["begin_month"], month._asdict(), binary=True)).fetchone()
     if row is None:
         raise LookupError("an upsert answers with its row")
-    return Standing(*row)
+    return ArchiveMonth(*row)
 
 
-async def note_written(connection: AsyncConnection[Any], month: Month, written: Written) -> None:
+async def note_written(connection: AsyncConnection[Any], month: Month, written: WrittenMonth) -> None:
     """The files are complete and on the disk."""
-    parameters = {name: getattr(written, name) for name in Written.__slots__ if name != "counts"}
+    parameters = {name: getattr(written, name) for name in WrittenMonth.__slots__ if name != "counts"}
     await connection.execute(_SQL["note_written"], {"month": month.month, **parameters, **written.counts})
 
 

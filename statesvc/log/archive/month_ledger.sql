@@ -8,7 +8,7 @@ SELECT set_config('statement_timeout', '60min', false), set_config('lock_timeout
     set_config('idle_in_transaction_session_timeout', '10min', false), set_config('TimeZone', 'UTC', false);
 
 -- name: due_months
--- Months that are over since their hot ones, have entries, and are not gone; the oldest first. Looks at one entry of each month at most.
+-- Months that are over since their hot ones, have entries, and are not gone; the oldest first. Reads one entry of each month at most.
 SELECT p.month, p.begins, p.ends FROM (
     SELECT to_date(right(c.relname, 6), 'YYYYMM') AS month,
         to_date(right(c.relname, 6), 'YYYYMM')::timestamp AT TIME ZONE 'UTC' AS begins,

@@ -1,6 +1,6 @@
-"""One round of the archiver of the log: write > compare > give notice > take out of the database, for each month that is due.
+"""One pass of the archiver of the log: write > compare > give notice > take out of the database, for each month that is due.
 
-Each step ends in the ledger before the next begins, so a crash anywhere leaves what the next round goes on from.
+Each step ends in the ledger before the next begins, so a crash anywhere leaves what the next pass goes on from.
 """
 
 import asyncio
@@ -23,10 +23,10 @@ from statesvc.log.archive.compare_files import compare_month
 from statesvc.log.archive.file_names import fault_of, index_of, leftovers, month_name
 from statesvc.log.archive.folder import remove
 from statesvc.log.archive.log_archive_errors import LogArchiveError, NotSoundError
-from statesvc.log.archive.month import Extent, NotSealedError, extent_of
+from statesvc.log.archive.month import MonthExtent, NotSealedError, extent_of
 from statesvc.log.archive.month_ledger import (
+    ArchiveMonth,
     Month,
-    Standing,
     begin_month,
     clock,
     drop_month,
@@ -43,12 +43,12 @@ log = structlog.get_logger()
 
 Connection = AsyncConnection[Any]
 Wait = Callable[[float], Awaitable[None]]
-"""Until the notice of a month is over, in seconds; may return early, then the month goes in a later round."""
+"""Until the notice of a month is over, in seconds; may return early, then the month goes in a later pass."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogArchiving:
-    """What a round needs, and how many whole months stay in the database."""
+    """What a pass needs, and how many whole months stay in the database."""
 
     folder: Path
     keyring: Keyring
@@ -58,8 +58,8 @@ class LogArchiving:
 
 
 @dataclass(slots=True, kw_only=True)
-class Outcome:
-    """What a round did. `leaving`: verified months whose notice is not over; `busy`: whose tables others would not let go."""
+class MonthPassResult:
+    """What a pass did. `leaving`: verified months whose notice is not over; `busy`: whose tables others would not let go."""
 
     archived: list[date] = field(default_factory=list)
     leaving: list[date] = field(default_factory=list)
@@ -71,9 +71,9 @@ class Outcome:
     """Shipments that stay in the database."""
 
 
-async def archive_round(connection: Connection, archiving: LogArchiving) -> Outcome:
+async def archive_months(connection: Connection, archiving: LogArchiving) -> MonthPassResult:
     """Does what is due. The caller's session leads; the connection is in autocommit. Database errors pass through."""
-    outcome = Outcome()
+    outcome = MonthPassResult()
     for month in await due_months(connection, hot_months=archiving.hot_months):
         try:
             await _archive(connection, archiving, month, outcome)
@@ -89,15 +89,15 @@ async def archive_round(connection: Connection, archiving: LogArchiving) -> Outc
     return outcome
 
 
-async def _archive(connection: Connection, archiving: LogArchiving, month: Month, outcome: Outcome) -> None:
+async def _archive(connection: Connection, archiving: LogArchiving, month: Month, outcome: MonthPassResult) -> None:
     extent = await extent_of(connection, month)
     if extent is None:
         return
-    standing = await begin_month(connection, month)
+    progress = await begin_month(connection, month)
     begin = month_name(archiving.keyring, month)
-    for path in await asyncio.to_thread(leftovers, archiving.folder, begin, keep=standing.file_name):
+    for path in await asyncio.to_thread(leftovers, archiving.folder, begin, keep=progress.file_name):
         await asyncio.to_thread(remove, path)
-    sha256 = await _complete(connection, archiving, extent, standing, outcome)
+    sha256 = await _complete(connection, archiving, extent, progress, outcome)
     goes_at = await give_notice(connection, month, sha256)
     if not await _noticed(connection, archiving, goes_at):
         outcome.leaving.append(month.month)
@@ -105,20 +105,22 @@ async def _archive(connection: Connection, archiving: LogArchiving, month: Month
     await _drop(connection, archiving, month, sha256, outcome)
 
 
-async def _complete(connection: Connection, archiving: LogArchiving, extent: Extent, standing: Standing, outcome: Outcome) -> bytes:
+async def _complete(
+    connection: Connection, archiving: LogArchiving, extent: MonthExtent, progress: ArchiveMonth, outcome: MonthPassResult
+) -> bytes:
     """Files that were compared with the month; the digest of the entries'."""
     month, folder = extent.month, archiving.folder
-    file_name, sha256, index_sha256 = standing[:3]
+    file_name, sha256, index_sha256 = progress[:3]
     if file_name is None or sha256 is None or index_sha256 is None:
         written = await write_month(connection, folder, month_name(archiving.keyring, month), extent)
         await note_written(connection, month, written)
         file_name, sha256, index_sha256 = written.file_name, written.sha256, written.index_sha256
     path = folder / file_name
-    if not standing.verified:
+    if not progress.verified:
         outcome.entries += await compare_month(connection, path, extent, sha256=sha256, index_sha256=index_sha256)
         await note_verified(connection, month, sha256)
     else:
-        # compared by a round that did not come to the end: the files may have suffered since
+        # compared by a pass that did not come to the end: the files may have suffered since
         for file, digest in ((path, sha256), (index_of(path), index_sha256)):
             if fault := await asyncio.to_thread(fault_of, file, digest):
                 raise NotSoundError(f"{file.name}: {fault}")
@@ -133,7 +135,7 @@ async def _noticed(connection: Connection, archiving: LogArchiving, goes_at: dat
     return now >= goes_at
 
 
-async def _drop(connection: Connection, archiving: LogArchiving, month: Month, sha256: bytes, outcome: Outcome) -> None:
+async def _drop(connection: Connection, archiving: LogArchiving, month: Month, sha256: bytes, outcome: MonthPassResult) -> None:
     _, active_since = await clock(connection, hot_months=archiving.hot_months)
 
     async def swap() -> int:
@@ -157,7 +159,7 @@ async def _drop(connection: Connection, archiving: LogArchiving, month: Month, s
         log.info("log_archived", month=str(month), stayed=stayed)
 
 
-async def _failed(connection: Connection, month: Month, why: str, outcome: Outcome) -> None:
+async def _failed(connection: Connection, month: Month, why: str, outcome: MonthPassResult) -> None:
     outcome.failed.append(month.month)
     await note_failure(connection, month, why)
     log.error("log_archive_failed", month=str(month), why=why)

@@ -1,4 +1,4 @@
-"""Which rows of a month's file are about a shipment: a second Parquet file, sorted by shipment, of which a look-up reads one row group.
+"""Which rows of a month's file are about a shipment: a second Parquet file, sorted by shipment, of which a lookup reads one row group.
 
 A bloom filter in the file itself would only say which row groups may hold it, and a busy shipment is in many.
 """
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from statesvc.log.archive.entry_row import Entry
+from statesvc.log.archive.entry_row import LogEntry
 from statesvc.log.archive.log_archive_errors import EntryFileError
 
 GROUP_ROWS: Final = 16_384
@@ -27,7 +27,7 @@ class ShipmentIndexWriter:
         self._chunks: list[pa.RecordBatch] = []
         self._rows = 0
 
-    def add(self, entries: Iterable[Entry]) -> None:
+    def add(self, entries: Iterable[LogEntry]) -> None:
         """The next entries of the file, in its order."""
         shipments: list[bytes] = []
         rows: list[int] = []

@@ -6,36 +6,36 @@ from typing import Final, Self
 
 import orjson
 
-from events.merkle.compact_range import Frontier
-from events.merkle.node import Node, Range
+from events.merkle.compact_range import CompactRange
+from events.merkle.node import LeafRange, Node
 
 CHECKPOINT: Final = b"statesvc.checkpoint"
 TREE: Final = b"statesvc.tree"
 
 
-class Runs:
+class IndexRanges:
     """The indexes of a file as they come, gathered to ranges without a hole."""
 
     def __init__(self) -> None:
-        self.ranges: list[Range] = []
+        self.ranges: list[LeafRange] = []
 
     def add(self, indexes: Iterable[int]) -> None:
         """Ascending."""
         for index in indexes:
             if self.ranges and self.ranges[-1].end == index:
-                self.ranges[-1] = Range(self.ranges[-1].begin, index + 1)
+                self.ranges[-1] = LeafRange(self.ranges[-1].begin, index + 1)
             else:
-                self.ranges.append(Range(index, index + 1))
+                self.ranges.append(LeafRange(index, index + 1))
 
-    def outside(self, size: int) -> list[Range]:
+    def outside(self, size: int) -> list[LeafRange]:
         """What of a tree of this size is not here."""
         ends = [0, *(run.end for run in self.ranges)]
         begins = [*(run.begin for run in self.ranges), size]
-        return [Range(end, begin) for end, begin in zip(ends, begins, strict=True) if end < begin]
+        return [LeafRange(end, begin) for end, begin in zip(ends, begins, strict=True) if end < begin]
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class TreeCover:
     """The tree of `size` leaves around a file: perfect subtrees and their roots, from left to right."""
 
     size: int
@@ -53,7 +53,7 @@ class Surroundings:
 
     def root(self, leaves: Iterable[tuple[int, bytes]]) -> bytes:
         """Of the whole tree, with the file's leaf hashes by index, ascending. Raises ValueError where they do not fill it."""
-        tree = Frontier()
+        tree = CompactRange()
         gaps: Iterator[tuple[int, bytes]] = ((node.level, root) for node, root in self.roots.items())
         begins = {node.position << node.level for node in self.roots}
         for index, leaf_hash in leaves:

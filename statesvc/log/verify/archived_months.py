@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from psycopg import Connection
 
-from statesvc.log.archive.entry_row import Entry
+from statesvc.log.archive.entry_row import LogEntry
 from statesvc.log.archive.file_check import file_faults
 from statesvc.log.archive.file_queries import open_file
 from statesvc.log.archive.log_archive_errors import EntryFileError, LogArchiveError
 from statesvc.log.archive.month_ledger import LogMonth, archived_months
-from statesvc.log.verify.fault import Fault
+from statesvc.log.verify.fault import LogFault
 
 if TYPE_CHECKING:
     from statesvc.log.archive.entry_file import EntryFile
@@ -24,7 +24,7 @@ _WHOLE: Final = "the whole file"
 
 
 @dataclass(frozen=True, slots=True)
-class Unread:
+class UnreadBatches:
     """Unread from `first` to `last`, both included, of which something cannot be read."""
 
     first: int
@@ -35,38 +35,38 @@ class Unread:
 
 
 @dataclass(slots=True)
-class Found:
-    """What a file has of a stretch of batches."""
+class FileEntries:
+    """What a file has of a range of batches."""
 
     name: str
-    entries: list[Entry] = field(default_factory=list)
-    faults: list[Fault] = field(default_factory=list)
-    unread: list[Unread] = field(default_factory=list)
+    entries: list[LogEntry] = field(default_factory=list)
+    faults: list[LogFault] = field(default_factory=list)
+    unread: list[UnreadBatches] = field(default_factory=list)
 
 
 @dataclass(slots=True)
-class Archived:
+class ArchivedMonths:
     """All archived months. One a process: it keeps their files open."""
 
     folder: Path | None
     months: Sequence[LogMonth]
-    _files: "dict[str, EntryFile | Fault]" = field(default_factory=dict)
+    _files: "dict[str, EntryFile | LogFault]" = field(default_factory=dict)
 
     @classmethod
-    def read(cls, connection: Connection[Any], folder: Path | None) -> "Archived":
+    def read(cls, connection: Connection[Any], folder: Path | None) -> "ArchivedMonths":
         """As the ledger has them now."""
         return cls(folder, archived_months(connection))
 
-    def of_batches(self, low: int, high: int) -> Iterator[Found]:
+    def of_batches(self, low: int, high: int) -> Iterator[FileEntries]:
         """What the files have of the batches from `low` up to but not including `high`."""
         for month in self.months:
             first, last = month.first_batch or 0, month.last_batch or 0
             if first < high and last >= low:
-                found = Found(month.file_name or "")
+                found = FileEntries(month.file_name or "")
                 file = self._open(found.name)
-                if isinstance(file, Fault):
+                if isinstance(file, LogFault):
                     found.faults.append(file)
-                    found.unread.append(Unread(first, last))
+                    found.unread.append(UnreadBatches(first, last))
                 else:
                     _gather(file, found, low, high)
                 yield found
@@ -75,27 +75,27 @@ class Archived:
         """Shipment, version, leaf hash and canonical bytes of the events of the shipments whose ids begin so."""
         for month in self.months:
             file = self._open(month.file_name or "")
-            if isinstance(file, Fault):
+            if isinstance(file, LogFault):
                 continue
-            found = Found(file.name)
+            found = FileEntries(file.name)
             _gather(file, found, month.first_batch or 0, (month.last_batch or 0) + 1)
             for entry in found.entries:
                 if entry.kind.name == "event" and entry.values[0].startswith(part):
                     yield entry.values[0], entry.values[1], entry.leaf_hash, entry.canonical
 
-    def faults(self) -> Iterator[Fault]:
+    def faults(self) -> Iterator[LogFault]:
         """What is wrong with the files as a whole: the digests of the ledger, and the heads beside them."""
         if self.folder is None:
             yield from (_no_folder(month.file_name or "") for month in self.months)
         else:
-            yield from (Fault(name, _WHOLE, "content", why) for name, why in file_faults(self.folder, self.months))
+            yield from (LogFault(name, _WHOLE, "content", why) for name, why in file_faults(self.folder, self.months))
 
-    def _open(self, name: str) -> "EntryFile | Fault":
+    def _open(self, name: str) -> "EntryFile | LogFault":
         if name not in self._files:
             self._files[name] = self._opened(name)
         return self._files[name]
 
-    def _opened(self, name: str) -> "EntryFile | Fault":
+    def _opened(self, name: str) -> "EntryFile | LogFault":
         if self.folder is None:
             return _no_folder(name)
         try:
@@ -103,24 +103,24 @@ class Archived:
         except EntryFileError as error:
             return _fault(error)
         except LogArchiveError as error:
-            return Fault(name, _WHOLE, "content", str(error))
+            return LogFault(name, _WHOLE, "content", str(error))
 
 
-def _gather(file: "EntryFile", found: Found, low: int, high: int) -> None:
+def _gather(file: "EntryFile", found: FileEntries, low: int, high: int) -> None:
     for group in file.groups:
         if group.first_batch < high and group.last_batch >= low:
             try:
                 entries = file.group(group)
             except EntryFileError as error:
                 found.faults.append(_fault(error))
-                found.unread.append(Unread(group.first_batch, group.last_batch))
+                found.unread.append(UnreadBatches(group.first_batch, group.last_batch))
             else:
                 found.entries += (entry for entry in entries if low <= entry.batch_id < high)
 
 
-def _fault(error: EntryFileError) -> Fault:
-    return Fault(error.name, error.place, "content", error.why)
+def _fault(error: EntryFileError) -> LogFault:
+    return LogFault(error.name, error.place, "content", error.why)
 
 
-def _no_folder(name: str) -> Fault:
-    return Fault(name, _WHOLE, "content", "it cannot be read: STATESVC_ARCHIVE_DIR is not set here")
+def _no_folder(name: str) -> LogFault:
+    return LogFault(name, _WHOLE, "content", "it cannot be read: STATESVC_ARCHIVE_DIR is not set here")

@@ -1,4 +1,4 @@
-"""The batches of a stretch: which leaf hashes each promises, where it stands, and whether every place in it was taken."""
+"""The batches of a range: which leaf hashes each promises, where it stands, and whether every place in it was taken."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -6,18 +6,18 @@ from typing import Any, Final
 
 from psycopg import Cursor
 
-from events.merkle.hashing import HASH_BYTES
+from events.merkle.node import HASH_BYTES
 from statesvc.database.queries import queries
-from statesvc.log.verify.fault import Fault
+from statesvc.log.verify.fault import LogFault
 
 _SQL: Final = queries("statesvc.log.verify", "entries")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
+class BatchRange:
     """Batch ids from `low` up to but not including `high`.
 
-    Chains are summed over what was there at one moment: batches sealed below `sealed_below`, and those in `waiting`.
+    Chains are summed over what was there in one snapshot: batches sealed below `sealed_below`, and those in `waiting`.
     """
 
     low: int
@@ -27,7 +27,7 @@ class Stretch:
 
 
 @dataclass(slots=True)
-class Batch:
+class BatchPlaces:
     """`seen`: the rank of the kind that took each place, 0 for none yet. `recorded_at` in microseconds since 2000."""
 
     recorded_at: int
@@ -48,24 +48,24 @@ class Batch:
         return True
 
 
-def read_batches(cursor: Cursor[Any], stretch: Stretch, faults: list[Fault]) -> dict[int, Batch]:
-    """Those of a stretch by id. `cursor` reads times as microseconds."""
+def read_batches(cursor: Cursor[Any], batch_range: BatchRange, faults: list[LogFault]) -> dict[int, BatchPlaces]:
+    """Those of a range by id. `cursor` reads times as microseconds."""
     batches = {}
-    rows = cursor.execute(_SQL["batches"], {"low": stretch.low, "high": stretch.high})
+    rows = cursor.execute(_SQL["batches"], {"low": batch_range.low, "high": batch_range.high})
     for batch_id, recorded_at, entries, leaf_hashes, first_index, waits in rows:
         row = f"batch_id={batch_id}"
         if len(leaf_hashes) != entries * HASH_BYTES:
-            faults.append(Fault("batch", row, "entries", "is not the number of its leaf hashes"))
+            faults.append(LogFault("batch", row, "entries", "is not the number of its leaf hashes"))
         if first_index is None and not waits:
-            faults.append(Fault("batch", row, "batch_id", "is neither sealed nor waiting to be sealed"))
+            faults.append(LogFault("batch", row, "batch_id", "is neither sealed nor waiting to be sealed"))
         elif first_index is not None and waits:
-            faults.append(Fault("unsealed", row, "batch_id", "waits to be sealed, though it is"))
-        summed = batch_id in stretch.waiting or (first_index is not None and first_index < stretch.sealed_below)
-        batches[batch_id] = Batch(recorded_at, leaf_hashes, bytearray(len(leaf_hashes) // HASH_BYTES), summed)
+            faults.append(LogFault("unsealed", row, "batch_id", "waits to be sealed, though it is"))
+        summed = batch_id in batch_range.waiting or (first_index is not None and first_index < batch_range.sealed_below)
+        batches[batch_id] = BatchPlaces(recorded_at, leaf_hashes, bytearray(len(leaf_hashes) // HASH_BYTES), summed)
     return batches
 
 
-def untaken(batches: Mapping[int, Batch]) -> Iterator[Fault]:
+def untaken(batches: Mapping[int, BatchPlaces]) -> Iterator[LogFault]:
     """Every place of a batch is to be taken, the kinds in their order."""
     for batch_id, batch in batches.items():
         row = f"batch_id={batch_id}"
@@ -73,8 +73,8 @@ def untaken(batches: Mapping[int, Batch]) -> Iterator[Fault]:
             for ordinal, rank in enumerate(batch.seen):
                 if not rank:
                     missing = batch.leaf_hash(ordinal).hex()
-                    yield Fault(
+                    yield LogFault(
                         "batch", row, f"leaf_hashes, ordinal {ordinal}", f"the entry with leaf hash {missing} is missing: it was deleted"
                     )
         elif list(batch.seen) != sorted(batch.seen):
-            yield Fault("batch", row, "leaf_hashes", "the kinds of entries do not stand in their order")
+            yield LogFault("batch", row, "leaf_hashes", "the kinds of entries do not stand in their order")

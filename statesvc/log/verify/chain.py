@@ -3,7 +3,7 @@
 Following each chain would need its events together, and they are scattered over the whole log. Instead each event adds its own link and
 takes away the one that it names, in any order: what is left must be exactly the heads. A link is the leaf hash as a number, times one that
 is of this shipment and version alone. To make such sums agree on purpose one would have to choose leaf hashes, which the tree has fixed.
-They are kept by part of the shipments' ids; a part whose sum is off is then followed event by event, which finds the place.
+They are summed by part of the shipments' ids; a part whose sum is off is then followed event by event, which finds the place.
 """
 
 from collections import Counter
@@ -16,8 +16,8 @@ from psycopg import Connection
 
 from events.entry import NO_PREVIOUS
 from statesvc.database.queries import queries
-from statesvc.log.verify.archived_months import Archived
-from statesvc.log.verify.fault import Fault
+from statesvc.log.verify.archived_months import ArchivedMonths
+from statesvc.log.verify.fault import LogFault
 
 _SQL = queries("statesvc.log.verify", "chain")
 _PREFIX: Final = 3
@@ -63,8 +63,8 @@ def read_heads(connection: Connection[Any], sums: Sums) -> None:
             add_head(sums, shipment_id, version, head_hash)
 
 
-def follow(connection: Connection[Any], part: str, archived: Archived) -> Iterator[Fault]:
-    """The broken links of a part, found event by event. Inside a transaction that sees one moment."""
+def follow(connection: Connection[Any], part: str, archived: ArchivedMonths) -> Iterator[LogFault]:
+    """The broken links of a part, found event by event. Inside a transaction that sees one snapshot."""
     bounds = {"low": _bound(part, "0"), "high": _bound(part, "f")}
     heads = {row[0]: row[1:] for row in connection.execute(_SQL["heads"], bounds, binary=True)}
     shipment_id, version, leaf_hash = "", 0, NO_PREVIOUS
@@ -78,18 +78,18 @@ def follow(connection: Connection[Any], part: str, archived: Archived) -> Iterat
             shipment_id, version, leaf_hash = found_id, 0, NO_PREVIOUS
         row = f"shipment_id={shipment_id} version={found_version}"
         if found_version != version + 1:
-            yield Fault("event", row, "version", f"follows version {version}: " + _gap(version, found_version))
+            yield LogFault("event", row, "version", f"follows version {version}: " + _gap(version, found_version))
         elif _previous(canonical) != leaf_hash.hex():
-            yield Fault("event", row, "previous_hash", f"is not the leaf hash of version {version}")
+            yield LogFault("event", row, "previous_hash", f"is not the leaf hash of version {version}")
         version, leaf_hash = found_version, found_hash
         ends[shipment_id] = (version, leaf_hash)
     for shipment_id, (version, head_hash) in heads.items():
         end = ends.pop(shipment_id, (0, NO_PREVIOUS))
         if end != (version, head_hash):
             why = f"says version {version}, the last event has {end[0]}" if end[0] != version else "is not the leaf hash of the last event"
-            yield Fault("stream", f"shipment_id={shipment_id}", "head_hash" if end[0] == version else "version", why)
+            yield LogFault("stream", f"shipment_id={shipment_id}", "head_hash" if end[0] == version else "version", why)
     for shipment_id in ends:
-        yield Fault("stream", f"shipment_id={shipment_id}", "shipment_id", "is missing, though the shipment has events")
+        yield LogFault("stream", f"shipment_id={shipment_id}", "shipment_id", "is missing, though the shipment has events")
 
 
 def _add(sums: Sums, shipment_id: str, version: int, link: int) -> None:

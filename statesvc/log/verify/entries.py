@@ -1,10 +1,10 @@
-"""One stretch of batches: each entry's bytes against its hash, its columns, its batch and its sealed part; each batch against the queue.
+"""One range of batches: each entry's bytes against its hash, its columns, its batch and its sealed part; each batch against the queue.
 
 A batch's entries of one kind are held against it all at once, which is quick and says only whether all of it is right. Where it is not,
-`examination` looks at them one by one and names the place.
+`check_entries` reads them one by one and names the place.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import groupby, islice
@@ -15,15 +15,14 @@ from psycopg import Connection, Cursor
 from psycopg.types.numeric import Int8BinaryLoader
 
 from events.crypto.sealing import MasterKeys
-from events.merkle.hashing import HASH_BYTES
+from events.merkle.node import HASH_BYTES
 from statesvc.database.queries import queries
-from statesvc.log.archive.entry_row import Entry
-from statesvc.log.entry_columns import KINDS, Kind
-from statesvc.log.verify.archived_months import Archived, Found, Unread
-from statesvc.log.verify.batches import Batch, Stretch, read_batches, untaken
+from statesvc.log.archive.entry_row import LogEntry
+from statesvc.log.entry_columns import ENTRY_KINDS, EntryKind
+from statesvc.log.verify.archived_months import ArchivedMonths, FileEntries, UnreadBatches
+from statesvc.log.verify.batches import BatchPlaces, BatchRange, read_batches, untaken
 from statesvc.log.verify.chain import Sums, add_events
-from statesvc.log.verify.entry_checks import FIRST_VALUE, examine, fits
-from statesvc.log.verify.fault import FAULTS_MAX, Fault
+from statesvc.log.verify.fault import FAULTS_MAX, LogFault
 from statesvc.log.verify.parts import Parts
 
 SQL = queries("statesvc.log.verify", "entries")
@@ -31,33 +30,35 @@ _BATCH: Final = itemgetter(0)
 
 
 @dataclass(slots=True)
-class Checked:
-    """What a stretch holds, and what is wrong in it."""
+class CheckedBatches:
+    """What a range holds, and what is wrong in it."""
 
     entries: int = 0
     events: int = 0
     batches: int = 0
     sums: Sums = field(default_factory=Sums)
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[LogFault] = field(default_factory=list)
 
 
-def check_stretch(connection: Connection[Any], stretch: Stretch, master: MasterKeys | None, archived: Archived) -> Checked:
-    """Reads and checks a stretch as of one moment, and what the archive has of it."""
-    checked = Checked()
+def check_batches(
+    connection: Connection[Any], batch_range: BatchRange, master: MasterKeys | None, archived: ArchivedMonths
+) -> CheckedBatches:
+    """Reads and checks a range as of one snapshot, and what the archive has of it."""
+    checked = CheckedBatches()
     parts = Parts(master)
-    found: list[Fault] = []
+    found: list[LogFault] = []
     with connection.transaction(), _cursor(connection) as cursor:
         cursor.execute(SQL["snapshot"])
-        batches = read_batches(cursor, stretch, found)
-        for kind in KINDS:
-            rows = cursor.execute(SQL[kind.name], {"low": stretch.low, "high": stretch.high, "opens": parts.opens}).fetchall()
+        batches = read_batches(cursor, batch_range, found)
+        for kind in ENTRY_KINDS:
+            rows = cursor.execute(SQL[kind.name], {"low": batch_range.low, "high": batch_range.high, "opens": parts.opens}).fetchall()
             checked.entries += len(rows)
             checked.events += len(rows) if kind.name == "event" else 0
             if parts.opens and kind.sealed:
                 parts.read(connection, {value for row in rows for value in (row[5], row[6]) if isinstance(value, str)})
             found += islice(_check(kind, rows, batches, parts, checked.sums), FAULTS_MAX)
-        unread: list[Unread] = []
-        for file in archived.of_batches(stretch.low, stretch.high):
+        unread: list[UnreadBatches] = []
+        for file in archived.of_batches(batch_range.low, batch_range.high):
             found += file.faults
             unread += file.unread
             found += islice(_check_archived(connection, file, batches, parts, checked), FAULTS_MAX)
@@ -75,21 +76,23 @@ def _cursor(connection: Connection[Any]) -> Cursor[Any]:
     return cursor
 
 
-def _check(kind: Kind, rows: list[Any], batches: dict[int, Batch], parts: Parts, sums: Sums) -> Iterator[Fault]:
+def _check(kind: EntryKind, rows: list[Any], batches: dict[int, BatchPlaces], parts: Parts, sums: Sums) -> Iterator[LogFault]:
     for batch_id, entries in groupby(rows, key=_BATCH):
         together = list(entries)
         batch = batches.get(batch_id)
         added = _sound(kind, together, batch, parts) if batch is not None else None
         if added is None:
-            yield from examine(kind, together, batch, parts, sums)
+            yield from check_entries(kind, together, batch, parts, sums)
         else:
             sums.update(added)
 
 
-def _check_archived(connection: Connection[Any], file: Found, batches: dict[int, Batch], parts: Parts, checked: Checked) -> Iterator[Fault]:
+def _check_archived(
+    connection: Connection[Any], file: FileEntries, batches: dict[int, BatchPlaces], parts: Parts, checked: CheckedBatches
+) -> Iterator[LogFault]:
     """The entries of a file like those of the tables. What the tables have too is checked in both, and counts once."""
     places = {batch_id: replace(batch, seen=bytearray(len(batch.seen))) for batch_id, batch in batches.items()}
-    for kind in KINDS:
+    for kind in ENTRY_KINDS:
         entries = [entry for entry in file.entries if entry.kind is kind]
         if parts.opens and kind.sealed and entries:
             parts.read(connection, {shipment_id for entry in entries for shipment_id in entry.shipments()})
@@ -105,12 +108,12 @@ def _check_archived(connection: Connection[Any], file: Found, batches: dict[int,
             seen[ordinal] = seen[ordinal] or rank
 
 
-def _is_seen(batches: dict[int, Batch], entry: Entry) -> bool:
+def _is_seen(batches: dict[int, BatchPlaces], entry: LogEntry) -> bool:
     batch = batches.get(entry.batch_id)
     return batch is not None and entry.ordinal < len(batch.seen) and bool(batch.seen[entry.ordinal])
 
 
-def _sound(kind: Kind, rows: Sequence[Any], batch: Batch, parts: Parts) -> Sums | None:
+def _sound(kind: EntryKind, rows: Sequence[Any], batch: BatchPlaces, parts: Parts) -> Sums | None:
     """What the rows, all of one batch, add to the sums of chains.
 
     None: something is wrong, or they do not stand in their order, and no place was taken.
@@ -136,3 +139,72 @@ def _sound(kind: Kind, rows: Sequence[Any], batch: Batch, parts: Parts) -> Sums 
     if kind.sealed and parts.opens and any(parts.fault(document, row[4]) for row, document in zip(rows, documents, strict=True)):
         return None
     return sums if batch.take(first, len(rows), kind.rank) else None
+
+
+FIRST_VALUE: Final = 5
+"""Before it a row has batch_id, ordinal, leaf_hash, canonical and sealed_part."""
+
+
+def check_entries(kind: EntryKind, rows: Iterable[Any], batch: BatchPlaces | None, parts: Parts, sums: Sums) -> Iterator[LogFault]:
+    """The faults of the rows of one kind that name one batch. What passes takes its place and is added to its chain."""
+    for row in rows:
+        batch_id, ordinal, leaf_hash, canonical, sealed_part = row[:FIRST_VALUE]
+        values = row[FIRST_VALUE:]
+        named = kind.row(values, batch_id, ordinal)
+        if batch is None or not batch.take(ordinal, 1, kind.rank):
+            yield LogFault(kind.name, named, "ordinal", _misplaced(batch, ordinal))
+            continue
+        computed = sha256(b"\x00" + canonical).digest()
+        if not computed == leaf_hash == batch.leaf_hash(ordinal):
+            yield _wrong_hash(kind, row, computed, batch.leaf_hash(ordinal))
+            continue
+        try:
+            document = kind.decode(canonical)
+            expected = kind.expected(document)
+            if kind.name == "event" and batch.summed:
+                add_events(sums, [(values[0], values[1], computed, document.previous_hash)])
+        except ValueError:
+            yield LogFault(kind.name, named, "canonical", f"is no {kind.name} of a format that is known here")
+            continue
+        if values != expected:
+            yield from _wrong_columns(kind, row, expected)
+        if not fits(kind, values[kind.recorded], batch):
+            yield LogFault("batch", f"batch_id={batch_id}", "recorded_at", f"does not fit that of its {kind.name} at ordinal {ordinal}")
+        if kind.sealed and parts.opens and (why := parts.fault(document, sealed_part)) is not None:
+            yield LogFault(kind.name, named, "sealed_part", why)
+
+
+def fits(kind: EntryKind, recorded_at: int, batch: BatchPlaces) -> bool:
+    """Whether an entry may have this time in its batch: events and what they caused may be microseconds later, others not."""
+    return recorded_at == batch.recorded_at or (recorded_at > batch.recorded_at and not kind.exact)
+
+
+def _misplaced(batch: BatchPlaces | None, ordinal: int) -> str:
+    if batch is None:
+        return "its batch does not exist: it was inserted, or the batch was deleted"
+    if not 0 <= ordinal < len(batch.seen):
+        return f"its batch has only {len(batch.seen)} entries: it was inserted, or the batch was cut"
+    return "another entry stands there already"
+
+
+def _wrong_hash(kind: EntryKind, row: Any, computed: bytes, in_batch: bytes) -> LogFault:  # noqa: ANN401 - a row
+    batch_id, ordinal, leaf_hash = row[:3]
+    named = kind.row(row[FIRST_VALUE:], batch_id, ordinal)
+    if leaf_hash == in_batch:
+        return LogFault(kind.name, named, "canonical", "was changed: its hash is not the leaf hash that row and batch have")
+    if computed == in_batch:
+        return LogFault(kind.name, named, "leaf_hash", "was changed: the canonical bytes and the batch have another one")
+    if computed == leaf_hash:
+        return LogFault(
+            "batch", f"batch_id={batch_id}", f"leaf_hashes, ordinal {ordinal}", f"is not the leaf hash of {kind.name} ({named})"
+        )
+    return LogFault(kind.name, named, "canonical, leaf_hash", "neither fits the batch")
+
+
+def _wrong_columns(kind: EntryKind, row: Any, expected: tuple[Any, ...]) -> Iterator[LogFault]:  # noqa: ANN401 - a row
+    batch_id, ordinal = row[:2]
+    values = row[FIRST_VALUE:]
+    named = kind.row(values, batch_id, ordinal)
+    for name, found, wanted in zip(kind.columns, values, expected, strict=True):
+        if found != wanted:
+            yield LogFault(kind.name, named, name, "is not what the entry's canonical bytes say")

@@ -1,5 +1,5 @@
 -- name: snapshot
--- All reads of one stretch see the same moment.
+-- All reads of one range see the same snapshot.
 SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY;
 
 -- name: session
@@ -7,7 +7,7 @@ SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY;
 SELECT set_config('TimeZone', 'UTC', false), set_config('statement_timeout', '0', false), set_config('jit', 'off', false);
 
 -- name: batches
--- The batches of a stretch of ids, and whether they are sealed or wait to be.
+-- The batches of a range of ids, and whether they are sealed or wait to be.
 SELECT b.batch_id, b.recorded_at, b.entries, b.leaf_hashes, s.first_index, u.batch_id IS NOT NULL
 FROM statesvc.batch b
 LEFT JOIN statesvc.sealed_batch s ON s.batch_id = b.batch_id
@@ -15,31 +15,31 @@ LEFT JOIN statesvc.unsealed u ON u.batch_id = b.batch_id
 WHERE b.batch_id >= %(low)s AND b.batch_id < %(high)s;
 
 -- name: event
--- The events of a stretch of batches. Their sealed parts only where somebody opens them.
+-- The events of a range of batches. Their sealed parts only where someone opens them.
 SELECT e.batch_id, e.ordinal, e.leaf_hash, e.canonical, CASE WHEN %(opens)s THEN e.sealed_part END, e.shipment_id::text, e.version, e.recorded_at, e.received_at,
     e.occurred_at, e.message_id::text, e.carrier_id, e.event_id, e.kind, e.status, e.carrier_code, e.by_category, e.normalizer
 FROM statesvc.event e WHERE e.batch_id >= %(low)s AND e.batch_id < %(high)s;
 
 -- name: conflict
--- The conflicts of a stretch of batches.
+-- The conflicts of a range of batches.
 SELECT c.batch_id, c.ordinal, c.leaf_hash, c.canonical, CASE WHEN %(opens)s THEN c.sealed_part END, c.shipment_id::text, c.claimed_shipment_id::text, c.recorded_at,
     c.message_id::text, c.carrier_id, c.event_id, encode(c.facts_digest, 'hex')
 FROM statesvc.conflict c WHERE c.batch_id >= %(low)s AND c.batch_id < %(high)s;
 
 -- name: transition
--- The transitions of a stretch of batches.
+-- The transitions of a range of batches.
 SELECT t.batch_id, t.ordinal, t.leaf_hash, t.canonical, NULL, t.shipment_id::text, t.sequence, t.recorded_at, t.message_id::text,
     t.from_status, t.to_status, t.event_id, t.worker
 FROM statesvc.transition t WHERE t.batch_id >= %(low)s AND t.batch_id < %(high)s;
 
 -- name: attempt
--- The attempts of a stretch of batches.
+-- The attempts of a range of batches.
 SELECT a.batch_id, a.ordinal, a.leaf_hash, a.canonical, CASE WHEN %(opens)s THEN a.sealed_part END, a.shipment_id::text, a.sequence, a.subscription_id::text, a.number,
     a.recorded_at, a.started_at, a.webhook_id, a.outcome, a.status_code, a.duration_ms
 FROM statesvc.attempt a WHERE a.batch_id >= %(low)s AND a.batch_id < %(high)s;
 
 -- name: action
--- The actions of a stretch of batches.
+-- The actions of a range of batches.
 SELECT o.batch_id, o.ordinal, o.leaf_hash, o.canonical, NULL, o.actor, o.verb, o.target, o.recorded_at
 FROM statesvc.action o WHERE o.batch_id >= %(low)s AND o.batch_id < %(high)s;
 

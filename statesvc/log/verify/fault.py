@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import Final
 
 FAULTS_MAX: Final = 100
-"""As many are kept; one change often shows in several places."""
+"""As many are reported; one change often shows in several places."""
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class LogFault:
     """`row` names the row by its key."""
 
     table: str

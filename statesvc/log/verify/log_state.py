@@ -1,4 +1,4 @@
-"""What the log was at one moment: how far it was signed, what still waited, the heads of all chains, and how to cut the work."""
+"""The log at one point in time: how far it was signed, what still waited, the heads of all chains, and how to cut the work."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,14 +14,14 @@ from statesvc.log.verify.chain import Sums, read_heads
 from statesvc.log.verify.entries import SQL as ENTRIES
 
 _SQL = queries("statesvc.log.verify", "log_state")
-STRETCH_ENTRIES: Final = 8_000
-"""Entries in one stretch of batches: some 10 MB."""
+RANGE_ENTRIES: Final = 8_000
+"""Entries in one range of batches: some 10 MB."""
 _LOWEST: Final = -(2**63)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moment:
-    """`cuts`: batch ids at which the stretches begin and the last one ends. `sums`: all chains' heads taken away."""
+class LogSnapshot:
+    """`cuts`: batch ids at which the ranges begin and the last one ends. `sums`: all chains' heads taken away."""
 
     size: int
     origin: str
@@ -60,7 +60,7 @@ class Moment:
         )
 
 
-def look(connection: Connection[Any], *, stretch_entries: int = STRETCH_ENTRIES) -> Moment:
+def read_snapshot(connection: Connection[Any], *, range_entries: int = RANGE_ENTRIES) -> LogSnapshot:
     """Reads it all in one snapshot."""
     with connection.transaction():
         connection.execute(ENTRIES["snapshot"])
@@ -68,10 +68,10 @@ def look(connection: Connection[Any], *, stretch_entries: int = STRETCH_ENTRIES)
         (size,) = connection.execute(_SQL["newest"]).fetchone() or (0,)
         announced = _announced(connection)
         waiting = frozenset(batch_id for (batch_id,) in connection.execute(_SQL["waiting"], {"size": size}))
-        cuts, entries = _cuts(connection, stretch_entries)
+        cuts, entries = _cuts(connection, range_entries)
         sums = Sums()
         read_heads(connection, sums)
-    return Moment(
+    return LogSnapshot(
         size=size,
         origin=named[0][0] if named else "",
         keys=tuple(VerifierKey(origin, public_key) for origin, public_key in named),
@@ -101,14 +101,14 @@ def _announced(connection: Connection[Any]) -> dict[str, int]:
     return found
 
 
-def _cuts(connection: Connection[Any], stretch_entries: int) -> tuple[list[int], int]:
+def _cuts(connection: Connection[Any], range_entries: int) -> tuple[list[int], int]:
     """From below all ids on, so that an entry with an id of its own is found too."""
     cuts, total, since = [_LOWEST], 0, 0
     last = 0
     with connection.cursor("batches", binary=True) as cursor:
         cursor.itersize = 20_000
         for batch_id, entries in cursor.execute(_SQL["batch_sizes"]):
-            if since >= stretch_entries:
+            if since >= range_entries:
                 cuts.append(batch_id)
                 since = 0
             since += entries

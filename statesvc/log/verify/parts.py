@@ -12,13 +12,13 @@ from psycopg import Connection
 from events.crypto.keyring import attempt_context, part_context, shipment_context
 from events.crypto.sealing import MasterKeys, SealError, SealingKey, commitment
 from statesvc.database.queries import queries
-from statesvc.log.verify.documents import AttemptDocument, ConflictDocument, SealedDocument
+from statesvc.log.entry_documents import AttemptDocument, ConflictDocument, SealedDocument
 
 _SQL = queries("statesvc.log.verify", "entries")
 
 
 class Parts:
-    """The keys of the shipments of one stretch. Without master keys nothing is opened."""
+    """The keys of the shipments of one range. Without master keys nothing is opened."""
 
     def __init__(self, master: MasterKeys | None) -> None:
         self._master = master
@@ -28,7 +28,7 @@ class Parts:
 
     @property
     def opens(self) -> bool:
-        """Whether parts are looked at."""
+        """Whether parts are checked."""
         return self._master is not None
 
     def read(self, connection: Connection[Any], shipment_ids: Iterable[str]) -> None:

@@ -1,4 +1,4 @@
-"""The tree from left to right: what the stretches found is joined, and each signed root is held against it.
+"""The tree from left to right: what was found in the ranges is joined, and each signed root is held against it.
 
 Keys are believed in turn: the first one, or those that the caller brought, and any other once a head that a believed key has signed covers
 its announcement in the log.
@@ -7,40 +7,40 @@ its announcement in the log.
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from events.merkle.compact_range import STRIDE, Frontier
-from statesvc.log.verify.fault import Fault
-from statesvc.log.verify.tree_range import BLOCK, Grown, SizedRoot
+from events.merkle.compact_range import STRIDE, CompactRange
+from statesvc.log.verify.fault import LogFault
+from statesvc.log.verify.tree_range import BLOCK, SizedRoot, TreeRange
 
 _WRONG_ROOTS_MAX: Final = 1
 """After a wrong root all later ones are wrong too."""
 
 
-class Spine:
-    """`announced`: index of the announcement by key. `frontier` stands at a multiple of a block."""
+class TreeBuilder:
+    """`announced`: index of the announcement by key. `tree` stands at a multiple of a block."""
 
-    def __init__(self, trusted: Iterable[str], announced: Mapping[str, int], frontier: Frontier | None = None) -> None:
-        self.frontier = frontier or Frontier()
+    def __init__(self, trusted: Iterable[str], announced: Mapping[str, int], tree: CompactRange | None = None) -> None:
+        self.tree = tree or CompactRange()
         self.trusted = set(trusted)
         self.heads = 0
         self.last_good = 0
         self.wrong_roots = 0
         self._announced = announced
 
-    def join(self, grown: Grown) -> list[Fault]:
-        """Adds the next stretch."""
+    def join(self, grown: TreeRange) -> list[LogFault]:
+        """Adds the next range."""
         faults = list(grown.faults)
         blocks = iter(grown.blocks)
         for asked in grown.roots:
-            while self.frontier.size + BLOCK <= asked.size:
-                self.frontier.append_subtree(STRIDE, next(blocks))
+            while self.tree.size + BLOCK <= asked.size:
+                self.tree.append_subtree(STRIDE, next(blocks))
             faults += self._hold(asked)
         for block in blocks:
-            self.frontier.append_subtree(STRIDE, block)
+            self.tree.append_subtree(STRIDE, block)
         return faults
 
-    def _hold(self, asked: SizedRoot) -> Iterable[Fault]:
+    def _hold(self, asked: SizedRoot) -> Iterable[LogFault]:
         table, row = asked.source
-        tree = self.frontier.copy()
+        tree = self.tree.copy()
         for level, root in zip(_levels(asked.size % BLOCK), asked.rest, strict=True):
             tree.append_subtree(level, root)
         self.heads += table == "checkpoint"
@@ -48,11 +48,11 @@ class Spine:
             self.wrong_roots += 1
             if self.wrong_roots <= _WRONG_ROOTS_MAX:
                 where = f"one of the entries {self.last_good}..{asked.size - 1} was changed, moved, removed or added since it was signed"
-                yield Fault(table, row, "root", f"is not the root of the log's first {asked.size} entries: {where}")
+                yield LogFault(table, row, "root", f"is not the root of the log's first {asked.size} entries: {where}")
             return
         if asked.signed_by:
             if self.trusted.isdisjoint(asked.signed_by):
-                yield Fault(table, row, "note", "is signed by a key that no trusted key has announced")
+                yield LogFault(table, row, "note", "is signed by a key that no trusted key has announced")
                 return
             self.trusted.update(key for key, index in self._announced.items() if index < asked.size)
         self.last_good = asked.size
@@ -60,8 +60,8 @@ class Spine:
     def state(self) -> dict[str, Any]:
         """To go on later."""
         return {
-            "size": self.frontier.size,
-            "roots": [root.hex() for root in self.frontier.roots],
+            "size": self.tree.size,
+            "roots": [root.hex() for root in self.tree.roots],
             "trusted": sorted(self.trusted),
             "heads": self.heads,
             "last_good": self.last_good,
@@ -69,11 +69,11 @@ class Spine:
         }
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Any], announced: Mapping[str, int]) -> "Spine":
+    def from_state(cls, state: Mapping[str, Any], announced: Mapping[str, int]) -> "TreeBuilder":
         """As it was."""
-        spine = cls(state["trusted"], announced, Frontier(state["size"], map(bytes.fromhex, state["roots"])))
-        spine.heads, spine.last_good, spine.wrong_roots = state["heads"], state["last_good"], state["wrong_roots"]
-        return spine
+        builder = cls(state["trusted"], announced, CompactRange(state["size"], map(bytes.fromhex, state["roots"])))
+        builder.heads, builder.last_good, builder.wrong_roots = state["heads"], state["last_good"], state["wrong_roots"]
+        return builder
 
 
 def _levels(count: int) -> list[int]:

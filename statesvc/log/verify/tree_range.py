@@ -1,6 +1,6 @@
-"""One stretch of the tree: batches stand one after the other, kept nodes are what the leaves give, heads are signed and of their round.
+"""One range of the tree: batches stand one after the other, retained nodes are what the leaves give, heads are signed and of their pass.
 
-Stretches are checked on their own, by any process in any order; `Spine` then joins what they found, from left to right.
+Ranges are checked on their own, by any process in any order; `TreeBuilder` then joins what they found, from left to right.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,21 +11,21 @@ from typing import Any, Final
 from psycopg import Connection
 
 from events.checkpoint import NoteError, VerifierKey, open_checkpoint
-from events.merkle.compact_range import STRIDE, Frontier
-from events.merkle.hashing import HASH_BYTES
+from events.merkle.compact_range import STRIDE, CompactRange
+from events.merkle.node import HASH_BYTES
 from statesvc.database.queries import queries
-from statesvc.log.verify.fault import FAULTS_MAX, Fault
+from statesvc.log.verify.fault import FAULTS_MAX, LogFault
 
 SQL: Final = queries("statesvc.log.verify", "tree_range")
 BLOCK: Final = 1 << STRIDE
-"""Leaves below a node of the lowest kept level."""
-STRETCH: Final = BLOCK * BLOCK
-"""Leaves that are checked at once; they stand below one node of the second kept level."""
+"""Leaves below a node of the lowest retained level."""
+RANGE_LEAVES: Final = BLOCK * BLOCK
+"""Leaves that are checked at once; they stand below one node of the second retained level."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizedRoot:
-    """A root to be held against the tree: a checkpoint's, or of a head that was kept elsewhere.
+    """A root to be held against the tree: a checkpoint's, or of a head that was stored elsewhere.
 
     `rest`: the roots of the perfect subtrees between the last whole block and `size`. `signed_by`: verifier keys as text.
     """
@@ -39,18 +39,18 @@ class SizedRoot:
 
 
 @dataclass(slots=True)
-class Grown:
-    """What a stretch adds to the tree. `blocks`: the roots of its whole blocks."""
+class TreeRange:
+    """What a range adds to the tree. `blocks`: the roots of its whole blocks."""
 
     begin: int
     blocks: list[bytes] = field(default_factory=list)
     roots: list[SizedRoot] = field(default_factory=list)
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[LogFault] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """A head that was kept elsewhere, opened already."""
+class RetainedHead:
+    """A head that was stored elsewhere, opened already."""
 
     size: int
     root: bytes
@@ -58,43 +58,45 @@ class Kept:
     name: str
 
 
-def check_tree(connection: Connection[Any], *, begin: int, end: int, keys: Sequence[VerifierKey], origin: str, kept: Kept | None) -> Grown:
-    """Checks the leaves from `begin` (a multiple of `STRETCH`) up to but not including `end`."""
-    grown = Grown(begin)
+def check_tree(
+    connection: Connection[Any], *, begin: int, end: int, keys: Sequence[VerifierKey], origin: str, retained: RetainedHead | None
+) -> TreeRange:
+    """Checks the leaves from `begin` (a multiple of `RANGE_LEAVES`) up to but not including `end`."""
+    grown = TreeRange(begin)
     bounds = {"begin": begin, "end": end}
     heads = connection.execute(SQL["heads"], bounds, binary=True).fetchall()
     rows = connection.execute(SQL["sealed"], bounds, binary=True).fetchall()
-    grown.faults += _rounds(rows, heads, end)
+    grown.faults += _seal_times(rows, heads, end)
     leaves = _leaves(connection, rows, begin, end, grown.faults)
     wanted = [(head[0], head) for head in heads if head[0] <= end]
-    if kept is not None and begin < kept.size <= end:
-        wanted = sorted([*wanted, (kept.size, None)], key=lambda each: each[0])
+    if retained is not None and begin < retained.size <= end:
+        wanted = sorted([*wanted, (retained.size, None)], key=lambda each: each[0])
     for first in range(0, len(leaves), BLOCK):
         block = leaves[first : first + BLOCK]
         low, high = begin + first, begin + first + len(block)
-        frontier = Frontier()
+        tree = CompactRange()
         for size, head in [each for each in wanted if low < each[0] <= high]:
-            frontier.extend(block[frontier.size : size - low])
+            tree.extend(block[tree.size : size - low])
             # a whole block is not a rest: it is below its own node
-            rest = () if size - low == BLOCK else frontier.roots
-            grown.roots.append(_sized(head, keys, origin, rest, grown.faults) if head is not None else _kept(kept, rest))
+            rest = () if size - low == BLOCK else tree.roots
+            grown.roots.append(_sized(head, keys, origin, rest, grown.faults) if head is not None else _retained(retained, rest))
         if len(block) == BLOCK:
-            grown.blocks.append(frontier.roots[0] if frontier.size == BLOCK else _whole(block))
+            grown.blocks.append(tree.roots[0] if tree.size == BLOCK else _whole(block))
     grown.faults += _subtrees(connection, STRIDE, begin // BLOCK, grown.blocks)
     if len(grown.blocks) == BLOCK:
-        grown.faults += _subtrees(connection, 2 * STRIDE, begin // STRETCH, [_whole(grown.blocks)])
+        grown.faults += _subtrees(connection, 2 * STRIDE, begin // RANGE_LEAVES, [_whole(grown.blocks)])
     del grown.faults[FAULTS_MAX:]
     return grown
 
 
-def stray_subtree(connection: Connection[Any]) -> Iterator[Fault]:
-    """A kept node that the tree does not have."""
+def stray_subtree(connection: Connection[Any]) -> Iterator[LogFault]:
+    """A retained node that the tree does not have."""
     row = connection.execute(SQL["stray_subtree"]).fetchone()
     if row is not None:
-        yield Fault("subtree", f"level={row[0]} position={row[1]}", "position", "the tree has no such node")
+        yield LogFault("subtree", f"level={row[0]} position={row[1]}", "position", "the tree has no such node")
 
 
-def _leaves(connection: Connection[Any], rows: Sequence[Any], begin: int, end: int, faults: list[Fault]) -> list[bytes]:
+def _leaves(connection: Connection[Any], rows: Sequence[Any], begin: int, end: int, faults: list[LogFault]) -> list[bytes]:
     """The leaf hashes in their order. Where some are missing the rest cannot be in its place."""
     joined: list[bytes] = []
     expected: int | None = None
@@ -103,19 +105,19 @@ def _leaves(connection: Connection[Any], rows: Sequence[Any], begin: int, end: i
         if expected is None and first_index > begin:
             expected = begin
         if expected is not None and first_index != expected:
-            faults.append(Fault("sealed_batch", row, "first_index", f"follows index {expected - 1}: the places are not dense"))
+            faults.append(LogFault("sealed_batch", row, "first_index", f"follows index {expected - 1}: the places are not dense"))
         if leaf_hashes is None:
             exists = connection.execute(SQL["batch_exists"], {"batch_id": batch_id}).fetchone() or (False,)
             why = "is not that of its batch" if exists[0] else "its batch is missing: it was deleted"
-            faults.append(Fault("sealed_batch", row, "recorded_at" if exists[0] else "batch_id", why))
+            faults.append(LogFault("sealed_batch", row, "recorded_at" if exists[0] else "batch_id", why))
             leaf_hashes = bytes(HASH_BYTES * entries)  # noqa: PLW2901 - so that the rest keeps its place
         elif batch_entries != entries:
-            faults.append(Fault("sealed_batch", row, "entries", f"the batch has {batch_entries}"))
+            faults.append(LogFault("sealed_batch", row, "entries", f"the batch has {batch_entries}"))
         joined.append(leaf_hashes[HASH_BYTES * max(0, begin - first_index) :])
         expected = first_index + entries
     if expected is None or expected < end:
         faults.append(
-            Fault(
+            LogFault(
                 "sealed_batch", f"first_index={expected or begin}", "first_index", f"nothing is sealed there, though heads reach to {end}"
             )
         )
@@ -123,7 +125,7 @@ def _leaves(connection: Connection[Any], rows: Sequence[Any], begin: int, end: i
     return [whole[at : at + HASH_BYTES] for at in range(0, len(whole), HASH_BYTES)]
 
 
-def _rounds(rows: Sequence[Any], heads: Sequence[Any], end: int) -> Iterator[Fault]:
+def _seal_times(rows: Sequence[Any], heads: Sequence[Any], end: int) -> Iterator[LogFault]:
     """Each batch was sealed at the time of the first head that covers it."""
     place = 0
     for first_index, batch_id, _, entries, sealed_at, _, _ in rows:
@@ -132,47 +134,49 @@ def _rounds(rows: Sequence[Any], heads: Sequence[Any], end: int) -> Iterator[Fau
         row = f"first_index={first_index} batch_id={batch_id}"
         if place == len(heads):
             if first_index + entries <= end:
-                yield Fault("sealed_batch", row, "first_index", "no head covers it")
+                yield LogFault("sealed_batch", row, "first_index", "no head covers it")
             return
         if sealed_at != heads[place][3]:
             why = f"is not the created_at of the checkpoint with tree_size={heads[place][0]}"
-            yield Fault("sealed_batch", row, "sealed_at", why)
+            yield LogFault("sealed_batch", row, "sealed_at", why)
 
 
-def _sized(head: Any, keys: Sequence[VerifierKey], origin: str, rest: tuple[bytes, ...], faults: list[Fault]) -> SizedRoot:  # noqa: ANN401 - a row
+def _sized(head: Any, keys: Sequence[VerifierKey], origin: str, rest: tuple[bytes, ...], faults: list[LogFault]) -> SizedRoot:  # noqa: ANN401 - a row
     tree_size, root, note, created_at = head
     row = f"tree_size={tree_size}"
     signed_by: tuple[str, ...] = ()
     try:
         opened = open_checkpoint(note, keys, origin=origin)
     except NoteError as error:
-        faults.append(Fault("checkpoint", row, "note", str(error)))
+        faults.append(LogFault("checkpoint", row, "note", str(error)))
     else:
         signed_by = tuple(sorted(map(str, opened.signed_by)))
         if opened.checkpoint.size != tree_size:
-            faults.append(Fault("checkpoint", row, "tree_size", f"the note says {opened.checkpoint.size}"))
+            faults.append(LogFault("checkpoint", row, "tree_size", f"the note says {opened.checkpoint.size}"))
         if opened.checkpoint.root != root:
-            faults.append(Fault("checkpoint", row, "root", "the note says another one"))
+            faults.append(LogFault("checkpoint", row, "root", "the note says another one"))
         if opened.signed_at != int(created_at.timestamp()):
-            faults.append(Fault("checkpoint", row, "created_at", "is not the time that the note was signed for"))
+            faults.append(LogFault("checkpoint", row, "created_at", "is not the time that the note was signed for"))
     return SizedRoot(size=tree_size, root=root, rest=rest, signed_by=signed_by, source=("checkpoint", row))
 
 
-def _kept(kept: Kept | None, rest: tuple[bytes, ...]) -> SizedRoot:
-    assert kept is not None  # noqa: S101 - the caller wanted its size
-    return SizedRoot(size=kept.size, root=kept.root, rest=rest, signed_by=kept.signed_by, source=(kept.name, f"size={kept.size}"))
+def _retained(retained: RetainedHead | None, rest: tuple[bytes, ...]) -> SizedRoot:
+    assert retained is not None  # noqa: S101 - the caller wanted its size
+    return SizedRoot(
+        size=retained.size, root=retained.root, rest=rest, signed_by=retained.signed_by, source=(retained.name, f"size={retained.size}")
+    )
 
 
-def _subtrees(connection: Connection[Any], level: int, first: int, computed: Sequence[bytes]) -> Iterator[Fault]:
+def _subtrees(connection: Connection[Any], level: int, first: int, computed: Sequence[bytes]) -> Iterator[LogFault]:
     cursor = connection.execute(SQL["subtrees"], {"level": level, "begin": first, "end": first + len(computed)}, binary=True)
     found = dict(cursor.fetchall())
     for position, node in enumerate(computed, start=first):
         row = f"level={level} position={position}"
         if position not in found:
-            yield Fault("subtree", row, "position", "the row is missing")
+            yield LogFault("subtree", row, "position", "the row is missing")
         elif found[position] != node:
             leaves = f"{position << level}..{(position + 1 << level) - 1}"
-            yield Fault("subtree", row, "hash", f"is not what the leaves {leaves} give: it or one of them was changed")
+            yield LogFault("subtree", row, "hash", f"is not what the leaves {leaves} give: it or one of them was changed")
 
 
 def _whole(row: Sequence[bytes]) -> bytes:

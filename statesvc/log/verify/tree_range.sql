@@ -18,11 +18,11 @@ WHERE tree_size > %(begin)s AND tree_size <= coalesce((SELECT min(c.tree_size) F
 ORDER BY tree_size;
 
 -- name: subtrees
--- The kept nodes of one level in these positions.
+-- The retained nodes of one level in these positions.
 SELECT position, hash FROM statesvc.subtree WHERE level = %(level)s AND position >= %(begin)s AND position < %(end)s;
 
 -- name: stray_subtree
--- A kept node that the sealed tree does not have yet, or at a level that is none.
+-- A retained node that the sealed tree does not have yet, or at a level that is none.
 SELECT t.level, t.position FROM statesvc.subtree t
 WHERE t.level % 8 <> 0 OR t.position >= coalesce(
     (SELECT s.first_index + s.entries FROM statesvc.sealed_batch s ORDER BY s.first_index DESC LIMIT 1), 0) >> t.level::int

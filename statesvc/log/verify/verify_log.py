@@ -1,6 +1,6 @@
-"""The whole verification: a look at the moment, the stretches on several processes, their findings joined in order, the state kept.
+"""The whole verification: a snapshot, the ranges on several processes, their findings joined in order, the state saved.
 
-What was done is kept in a file now and then, so that a long run can go on where it was stopped. The file is trusted as the machine is that
+What was done is saved to a file now and then, so that a long run can go on where it was stopped. The file is trusted as the machine is that
 runs the verification: keep it as safe as the checkpoint.
 """
 
@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -17,17 +18,17 @@ from psycopg import Connection
 
 from events.checkpoint import NoteError, VerifierKey, open_checkpoint
 from statesvc.log.archive.month_ledger import SHARE_MONTHS
-from statesvc.log.timestamp import Trust
-from statesvc.log.verify.archived_months import Archived
-from statesvc.log.verify.batches import Stretch
+from statesvc.log.timestamp import StampError, Trust, check_stamp, read_stamp
+from statesvc.log.timestamp_store import SQL
+from statesvc.log.verify.archived_months import ArchivedMonths
+from statesvc.log.verify.batches import BatchRange
 from statesvc.log.verify.chain import follow, suspicious
 from statesvc.log.verify.entries import SQL as ENTRIES
-from statesvc.log.verify.fault import FAULTS_MAX, Fault
-from statesvc.log.verify.log_state import Moment, ids_beyond, look
-from statesvc.log.verify.timestamp_checks import check_stamps
-from statesvc.log.verify.tree_builder import Spine
-from statesvc.log.verify.tree_range import STRETCH, Kept, stray_subtree
-from statesvc.log.verify.worker_pool import Access, Crew, check, connect, crew, grow
+from statesvc.log.verify.fault import FAULTS_MAX, LogFault
+from statesvc.log.verify.log_state import LogSnapshot, ids_beyond, read_snapshot
+from statesvc.log.verify.tree_builder import TreeBuilder
+from statesvc.log.verify.tree_range import RANGE_LEAVES, RetainedHead, stray_subtree
+from statesvc.log.verify.worker_pool import LogAccess, WorkerPool, check_batch_range, check_leaf_range, connect, worker_pool
 
 Progress = Callable[[int, int], None]
 """`(entries checked, all)`."""
@@ -35,10 +36,10 @@ _SAVE_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
-    """What to verify. `note`: a head that was kept elsewhere. `keys`: those that the caller trusts; none: the log's first one."""
+class VerificationRequest:
+    """What to verify. `note`: a head that was stored elsewhere. `keys`: those that the caller trusts; none: the log's first one."""
 
-    access: Access
+    access: LogAccess
     note: str | None = None
     note_name: str = "checkpoint"
     keys: Sequence[VerifierKey] = ()
@@ -50,7 +51,7 @@ class Order:
 
 
 @dataclass(slots=True)
-class Report:
+class VerificationReport:
     """What was found."""
 
     size: int = 0
@@ -61,7 +62,7 @@ class Report:
     heads: int = 0
     stamps: int = 0
     seconds: float = 0.0
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[LogFault] = field(default_factory=list)
 
     @property
     def sound(self) -> bool:
@@ -72,126 +73,126 @@ class Report:
 class Verification:
     """One run, or the rest of one."""
 
-    def __init__(self, order: Order, progress: Progress) -> None:
+    def __init__(self, order: VerificationRequest, progress: Progress) -> None:
         self._order = order
         self._progress = progress
-        self.report = Report()
-        self._spine = Spine((), {})
+        self.report = VerificationReport()
+        self._builder = TreeBuilder((), {})
         self._trees = 0
-        self._stretches = 0
+        self._batch_ranges = 0
         self._saved = time.monotonic()
 
-    def run(self) -> Report:
+    def run(self) -> VerificationReport:
         """Runs to the end."""
         began = time.monotonic()
         with connect(self._order.access.dsn) as connection:
             # no month leaves the tables meanwhile
             connection.execute(SHARE_MONTHS)
-            archived = Archived.read(connection, self._order.access.archive)
-            moment = self._begin(connection)
+            archived = ArchivedMonths.read(connection, self._order.access.archive)
+            snapshot = self._begin(connection)
             files = list(archived.faults())
             self._found(files)
-            kept = self._kept(moment)
-            with crew(self._order.access, self._order.processes) as workers:
-                self._tree(moment, kept, workers)
-                self._entries(moment, workers)
-            self._conclude(connection, moment, archived, whole=not files)
+            retained = self._retained_head(snapshot)
+            with worker_pool(self._order.access, self._order.processes) as workers:
+                self._tree(snapshot, retained, workers)
+                self._entries(snapshot, workers)
+            self._conclude(connection, snapshot, archived, whole=not files)
         self.report.seconds += time.monotonic() - began
         if self._order.state_file is not None:
             self._order.state_file.unlink(missing_ok=True)
         return self.report
 
-    def _begin(self, connection: Connection[Any]) -> Moment:
+    def _begin(self, connection: Connection[Any]) -> LogSnapshot:
         file = self._order.state_file
         if file is not None and file.exists():
             return self._resume(orjson.loads(file.read_bytes()))
-        moment = look(connection)
-        trusted = self._order.keys or moment.keys[:1]
-        self._spine = Spine(map(str, trusted), moment.announced)
-        self.report.size, self.report.waiting = moment.size, len(moment.waiting)
-        return moment
+        snapshot = read_snapshot(connection)
+        trusted = self._order.keys or snapshot.keys[:1]
+        self._builder = TreeBuilder(map(str, trusted), snapshot.announced)
+        self.report.size, self.report.waiting = snapshot.size, len(snapshot.waiting)
+        return snapshot
 
-    def _kept(self, moment: Moment) -> Kept | None:
-        """The head that was kept elsewhere, its signature checked."""
+    def _retained_head(self, snapshot: LogSnapshot) -> RetainedHead | None:
+        """The head that was stored elsewhere, its signature checked."""
         order = self._order
         if order.note is None:
             return None
         try:
-            opened = open_checkpoint(order.note, [*moment.keys, *order.keys], origin=moment.origin or None)
+            opened = open_checkpoint(order.note, [*snapshot.keys, *order.keys], origin=snapshot.origin or None)
         except NoteError as error:
-            self._found([Fault(order.note_name, "note", "signature", str(error))])
+            self._found([LogFault(order.note_name, "note", "signature", str(error))])
             return None
         head = opened.checkpoint
-        if head.size > moment.size:
-            why = f"has {head.size} entries, the log's own heads reach to {moment.size}: the log was cut off, or restored from a backup"
-            self._found([Fault(order.note_name, f"size={head.size}", "size", why)])
+        if head.size > snapshot.size:
+            why = f"has {head.size} entries, the log's own heads reach to {snapshot.size}: the log was cut off, or restored from a backup"
+            self._found([LogFault(order.note_name, f"size={head.size}", "size", why)])
             return None
-        return Kept(head.size, head.root, tuple(map(str, opened.signed_by)), order.note_name)
+        return RetainedHead(head.size, head.root, tuple(map(str, opened.signed_by)), order.note_name)
 
-    def _tree(self, moment: Moment, kept: Kept | None, workers: Crew) -> None:
-        keys = tuple(dict.fromkeys([*self._order.keys, *moment.keys]))
-        begins = range(self._trees * STRETCH, moment.size, STRETCH)
-        calls = ((begin, min(begin + STRETCH, moment.size), keys, moment.origin, kept) for begin in begins)
-        for grown in workers.each(grow, calls):
-            self._found(self._spine.join(grown))
+    def _tree(self, snapshot: LogSnapshot, retained: RetainedHead | None, workers: WorkerPool) -> None:
+        keys = tuple(dict.fromkeys([*self._order.keys, *snapshot.keys]))
+        begins = range(self._trees * RANGE_LEAVES, snapshot.size, RANGE_LEAVES)
+        calls = ((begin, min(begin + RANGE_LEAVES, snapshot.size), keys, snapshot.origin, retained) for begin in begins)
+        for grown in workers.each(check_leaf_range, calls):
+            self._found(self._builder.join(grown))
             self._trees += 1
-            self._keep(moment)
+            self._keep(snapshot)
 
-    def _entries(self, moment: Moment, workers: Crew) -> None:
-        bounds = list(pairwise(moment.cuts))[self._stretches :]
+    def _entries(self, snapshot: LogSnapshot, workers: WorkerPool) -> None:
+        bounds = list(pairwise(snapshot.cuts))[self._batch_ranges :]
         calls = (
             (
-                Stretch(
+                BatchRange(
                     low=low,
                     high=high,
-                    sealed_below=moment.size,
-                    waiting=frozenset(batch_id for batch_id in moment.waiting if low <= batch_id < high),
+                    sealed_below=snapshot.size,
+                    waiting=frozenset(batch_id for batch_id in snapshot.waiting if low <= batch_id < high),
                 ),
             )
             for low, high in bounds
         )
-        for checked in workers.each(check, calls):
+        for checked in workers.each(check_batch_range, calls):
             self.report.entries += checked.entries
             self.report.events += checked.events
             self.report.batches += checked.batches
-            moment.sums.update(checked.sums)
+            snapshot.sums.update(checked.sums)
             self._found(checked.faults)
-            self._stretches += 1
-            self._progress(self.report.entries, max(moment.entries, self.report.entries))
-            self._keep(moment)
+            self._batch_ranges += 1
+            self._progress(self.report.entries, max(snapshot.entries, self.report.entries))
+            self._keep(snapshot)
 
-    def _conclude(self, connection: Connection[Any], moment: Moment, archived: Archived, *, whole: bool) -> None:
-        self.report.heads = self._spine.heads
+    def _conclude(self, connection: Connection[Any], snapshot: LogSnapshot, archived: ArchivedMonths, *, whole: bool) -> None:
+        self.report.heads = self._builder.heads
         self._found(stray_subtree(connection))
         self.report.stamps, faults = check_stamps(connection, self._order.trust)
         self._found(faults)
         beyond = ids_beyond(connection)
         if beyond is not None:
-            self._found([Fault("batch", f"batch_id={beyond}", "batch_id", "was never given out: a row with it was inserted")])
+            self._found([LogFault("batch", f"batch_id={beyond}", "batch_id", "was never given out: a row with it was inserted")])
         # where a file is not as it was written, chains break for that alone
-        for part in suspicious(moment.sums) if whole else ():
+        for part in suspicious(snapshot.sums) if whole else ():
             if len(self.report.faults) >= FAULTS_MAX:
                 return
             with connection.transaction():
                 connection.execute(ENTRIES["snapshot"])
                 self._found(follow(connection, part, archived))
 
-    def _found(self, faults: Iterable[Fault]) -> None:
+    def _found(self, faults: Iterable[LogFault]) -> None:
         for fault in faults:
             if len(self.report.faults) < FAULTS_MAX and fault not in self.report.faults:
                 self.report.faults.append(fault)
 
-    def _keep(self, moment: Moment) -> None:
+    def _keep(self, snapshot: LogSnapshot) -> None:
         file = self._order.state_file
         if file is None or time.monotonic() < self._saved + _SAVE_SECONDS:
             return
         self._saved = time.monotonic()
         report = self.report
         state = {
-            "moment": moment.state(),
-            "spine": self._spine.state(),
+            "snapshot": snapshot.state(),
+            "tree": self._builder.state(),
             "trees": self._trees,
-            "stretches": self._stretches,
+            "batch_ranges": self._batch_ranges,
             "counts": [report.size, report.entries, report.events, report.batches, report.waiting],
             "faults": [[fault.table, fault.row, fault.field, fault.why] for fault in report.faults],
         }
@@ -199,11 +200,43 @@ class Verification:
         unfinished.write_bytes(orjson.dumps(state))
         unfinished.replace(file)
 
-    def _resume(self, state: dict[str, Any]) -> Moment:
-        moment = Moment.from_state(state["moment"])
-        self._spine = Spine.from_state(state["spine"], moment.announced)
-        self._trees, self._stretches = state["trees"], state["stretches"]
+    def _resume(self, state: dict[str, Any]) -> LogSnapshot:
+        snapshot = LogSnapshot.from_state(state["snapshot"])
+        self._builder = TreeBuilder.from_state(state["tree"], snapshot.announced)
+        self._trees, self._batch_ranges = state["trees"], state["batch_ranges"]
         report = self.report
         report.size, report.entries, report.events, report.batches, report.waiting = state["counts"]
-        report.faults = [Fault(*fault) for fault in state["faults"]]
-        return moment
+        report.faults = [LogFault(*fault) for fault in state["faults"]]
+        return snapshot
+
+
+_CLOCKS_DIFFER: Final = timedelta(minutes=5)
+
+
+def check_stamps(connection: Connection[Any], trust: Trust | None) -> tuple[int, list[LogFault]]:
+    """How many there are, and what is wrong with them. A stamp that is gone shows nowhere: keep those that matter outside."""
+    faults = []
+    rows = connection.execute(SQL["all"], binary=True).fetchall()
+    for tree_size, stamped_at, authority, token, note, created_at in rows:
+        row = f"tree_size={tree_size} stamped_at={stamped_at.isoformat()}"
+
+        def fault(field: str, why: str, row: str = row) -> None:
+            faults.append(LogFault("checkpoint_stamp", row, field, why))
+
+        if note is None:
+            fault("tree_size", "there is no checkpoint of this size")
+            continue
+        try:
+            stamp = read_stamp(token, note) if trust is None else check_stamp(token, note, trust)
+        except StampError as error:
+            fault("token", str(error))
+            continue
+        if stamp.stamped_at != stamped_at:
+            fault("stamped_at", "is not the time that the stamp says")
+        if stamp.authority != authority:
+            fault("authority", "is not who signed the stamp")
+        if created_at > stamp.stamped_at + _CLOCKS_DIFFER:
+            faults.append(
+                LogFault("checkpoint", f"tree_size={tree_size}", "created_at", "is later than its time stamp: a clock was wrong, or set")
+            )
+    return len(rows), faults

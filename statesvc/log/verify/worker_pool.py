@@ -1,4 +1,4 @@
-"""The stretches on several processes, each with a connection of its own; their findings come back in order."""
+"""The ranges on several processes, each with a connection of its own; their findings come back in order."""
 
 import gc
 import multiprocessing
@@ -15,18 +15,18 @@ from psycopg import Connection
 
 from events.checkpoint import VerifierKey
 from events.crypto.sealing import MasterKeys
-from statesvc.log.verify.archived_months import Archived
-from statesvc.log.verify.batches import Stretch
-from statesvc.log.verify.entries import SQL, Checked, check_stretch
-from statesvc.log.verify.tree_range import Grown, Kept, check_tree
+from statesvc.log.verify.archived_months import ArchivedMonths
+from statesvc.log.verify.batches import BatchRange
+from statesvc.log.verify.entries import SQL, CheckedBatches, check_batches
+from statesvc.log.verify.tree_range import RetainedHead, TreeRange, check_tree
 
 T = TypeVar("T")
 _AHEAD: Final = 3
-"""Stretches under way for each process."""
+"""Ranges under way for each process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
+class LogAccess:
     """How a process gets at the log. `master_keys` None: sealed parts are not opened."""
 
     dsn: str = field(repr=False)
@@ -36,13 +36,13 @@ class Access:
 
 
 @dataclass(slots=True)
-class _Bench:
+class _ProcessState:
     connection: Connection[Any]
     master: MasterKeys | None
-    archived: Archived
+    archived: ArchivedMonths
 
 
-_bench: _Bench | None = None
+_state: _ProcessState | None = None
 
 
 def connect(dsn: str) -> Connection[Any]:
@@ -52,8 +52,8 @@ def connect(dsn: str) -> Connection[Any]:
     return connection
 
 
-class Crew:
-    """Runs a function on the arguments of many stretches."""
+class WorkerPool:
+    """Runs a function on the arguments of many ranges."""
 
     def __init__(self, executor: ProcessPoolExecutor | None, processes: int) -> None:
         self._executor = executor
@@ -74,12 +74,12 @@ class Crew:
 
 
 @contextmanager
-def crew(access: Access, processes: int) -> Iterator[Crew]:
+def worker_pool(access: LogAccess, processes: int) -> Iterator[WorkerPool]:
     """For the time of the block. 1: the work is done in this process."""
     if processes == 1:
         _begin(access)
         try:
-            yield Crew(None, 1)
+            yield WorkerPool(None, 1)
         finally:
             _end()
         return
@@ -87,43 +87,43 @@ def crew(access: Access, processes: int) -> Iterator[Crew]:
     context = multiprocessing.get_context("spawn")
     executor = ProcessPoolExecutor(processes, mp_context=context, initializer=_begin_child, initargs=(access,))
     try:
-        yield Crew(executor, processes)
+        yield WorkerPool(executor, processes)
     finally:
         executor.shutdown(cancel_futures=True)
 
 
-def grow(begin: int, end: int, keys: Sequence[VerifierKey], origin: str, kept: Kept | None) -> Grown:
+def check_leaf_range(begin: int, end: int, keys: Sequence[VerifierKey], origin: str, retained: RetainedHead | None) -> TreeRange:
     """`check_tree` on this process's connection."""
-    return check_tree(_at_work().connection, begin=begin, end=end, keys=keys, origin=origin, kept=kept)
+    return check_tree(_this_process().connection, begin=begin, end=end, keys=keys, origin=origin, retained=retained)
 
 
-def check(stretch: Stretch) -> Checked:
-    """`check_stretch` on this process's connection."""
-    bench = _at_work()
-    return check_stretch(bench.connection, stretch, bench.master, bench.archived)
+def check_batch_range(batch_range: BatchRange) -> CheckedBatches:
+    """`check_batches` on this process's connection."""
+    bench = _this_process()
+    return check_batches(bench.connection, batch_range, bench.master, bench.archived)
 
 
-def _at_work() -> _Bench:
-    if _bench is None:
-        raise RuntimeError("this process was not begun by `crew`")
-    return _bench
+def _this_process() -> _ProcessState:
+    if _state is None:
+        raise RuntimeError("this process was not begun by `worker_pool`")
+    return _state
 
 
-def _begin(access: Access) -> None:
-    global _bench  # noqa: PLW0603 - what a process of the pool has lives as long as it
+def _begin(access: LogAccess) -> None:
+    global _state  # noqa: PLW0603 - what a process of the pool has lives as long as it
     master = MasterKeys(access.master_keys) if access.master_keys is not None else None
     connection = connect(access.dsn)
-    _bench = _Bench(connection, master, Archived.read(connection, access.archive))
+    _state = _ProcessState(connection, master, ArchivedMonths.read(connection, access.archive))
 
 
-def _begin_child(access: Access) -> None:
-    # rows and documents make no cycles, and looking for some among so many is a tenth of the work
+def _begin_child(access: LogAccess) -> None:
+    # rows and documents make no cycles, and searching for some among that many is a tenth of the work
     gc.disable()
     _begin(access)
 
 
 def _end() -> None:
-    global _bench  # noqa: PLW0603 - as above
-    if _bench is not None:
-        _bench.connection.close()
-        _bench = None
+    global _state  # noqa: PLW0603 - as above
+    if _state is not None:
+        _state.connection.close()
+        _state = None

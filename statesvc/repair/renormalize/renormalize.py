@@ -34,7 +34,7 @@ from statesvc.inbox.read_message import Read
 from statesvc.inbox.rollouts.code_mapping import Mappings
 from statesvc.log.actions import record_action
 from statesvc.log.archive.log_archive import LogArchive
-from statesvc.log.event_store import known_keys, look_at_streams
+from statesvc.log.event_store import known_keys, read_streams
 from statesvc.repair.renormalize.correction_plan import CodeKey, Report, plan_read, plan_unread
 from statesvc.repair.renormalize.effective_readings import Document, Standing, standings
 from statesvc.repair.renormalize.late_code import FIRST, UnknownCode, came_late, clock, outlast_writers, transaction_id
@@ -122,7 +122,7 @@ async def _batch(connection: Connection, task: Task, batch: Sequence[Stored], ma
 async def _try_batch(connection: Connection, task: Task, batch: Sequence[Stored], mappings: Mappings) -> Report:
     report = Report(messages=len(batch))
     named = {shipment_id for stored in batch for shipment_id in stored.shipments}
-    streams = await look_at_streams(connection, task.keyring, named)
+    streams = await read_streams(connection, task.keyring, named)
     keys = {shipment_id: stream.key for shipment_id, stream in (await streams.rows()).items()}
     bodies = await find_bodies(connection, task.archive, [(stored.message_id, stored.received_at) for stored in batch])
     readings = [
@@ -192,7 +192,7 @@ async def _name_shipments(connection: Connection, keyring: Keyring, again: _Agai
     shipments = sorted({*stored.shipments, *(proposal.shipment_id for proposal in again.proposals)})
     if not isinstance(read, Read) or shipments == stored.shipments:
         return
-    looked = await look_at_streams(connection, keyring, shipments)
+    looked = await read_streams(connection, keyring, shipments)
     streams = await looked.rows()
     sealed: bytes | None = read.body_key.key
     named = [shipment_id for shipment_id in shipments if shipment_id in streams]

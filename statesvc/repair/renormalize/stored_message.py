@@ -8,7 +8,7 @@ from uuid import UUID
 from events.carriers.carrier import Carrier
 from events.crypto.keyring import Keyring, body_context
 from events.crypto.sealing import SealError, SealingKey
-from statesvc.bodies.archive_file import Record
+from statesvc.bodies.archive_file import BodyRecord
 from statesvc.bodies.body_key import unwrap_body_key
 from statesvc.inbox.claim import Burial, Message
 from statesvc.inbox.read_message import Read, read_message
@@ -27,7 +27,7 @@ class Stored:
 
 def read_again(
     stored: Stored,
-    body: Record | None,
+    body: BodyRecord | None,
     keys: Mapping[UUID, SealingKey | None],
     *,
     carrier: Carrier,

@@ -28,7 +28,7 @@ _SHIPMENT = itemgetter(0)
 Connection = AsyncConnection[Any]
 
 
-class Child:
+class RebuildProcess:
     """This process's event loop and connection."""
 
     def __init__(self, dsn: str, staging: Staging | None) -> None:
@@ -37,14 +37,14 @@ class Child:
         self.connection = self.runner.run(connect(dsn))
 
 
-_children: list[Child] = []
+_children: list[RebuildProcess] = []
 
 
 def begin(dsn: str, staging: Staging | None) -> None:
     """Called once in each child, before its first slice. `staging`: the events that are archived."""
-    # a slice makes hundreds of thousands of objects and no cycle: looking for some is a fifth of the work
+    # a slice makes hundreds of thousands of objects and no cycle: searching for some is a fifth of the work
     gc.disable()
-    _children.append(Child(dsn, staging))
+    _children.append(RebuildProcess(dsn, staging))
 
 
 def fill_slice(piece: Slice) -> int:
@@ -80,13 +80,13 @@ def rebuilt_rows(histories: Iterable[tuple[UUID, bytes]]) -> list[ShipmentRow]:
     return [rebuilt_row(shipment_id, [canonical for _, canonical in history]) for shipment_id, history in groupby(histories, key=_SHIPMENT)]
 
 
-async def _fill(child: Child, piece: Slice) -> int:
+async def _fill(child: RebuildProcess, piece: Slice) -> int:
     histories = await _histories(child, piece)
     await add_rows(child.connection, histories)
     return len(histories)
 
 
-async def _compare(child: Child, piece: Slice) -> tuple[int, list[Drift]]:
+async def _compare(child: RebuildProcess, piece: Slice) -> tuple[int, list[Drift]]:
     connection = child.connection
     # an append and its projection commit together, so under one snapshot they agree
     await connection.set_isolation_level(IsolationLevel.REPEATABLE_READ)
@@ -102,7 +102,7 @@ async def _compare(child: Child, piece: Slice) -> tuple[int, list[Drift]]:
     return len(histories), list(drifts(live, rebuilt_rows(histories)))
 
 
-async def _histories(child: Child, piece: Slice) -> Sequence[tuple[UUID, bytes]]:
+async def _histories(child: RebuildProcess, piece: Slice) -> Sequence[tuple[UUID, bytes]]:
     asked = await send(child.connection, _SQL["slice_histories"], {"first": piece.first, "last": piece.last}, list)
     hot = await asked.rows()
     if child.staging is None:

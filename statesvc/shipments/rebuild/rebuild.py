@@ -69,9 +69,9 @@ class Rebuild:
             await connection.close()
 
     async def roll_back(self) -> None:
-        """Brings the old table up to date and puts it back. The rebuilt one is kept in turn."""
+        """Brings the old table up to date and puts it back. The rebuilt one is retained in turn."""
         async with self._alone() as connection:
-            if await _standing(connection) is None:
+            if await _last_swap(connection) is None:
                 raise RebuildError("there is nothing to go back to: no rebuild was swapped in, or its old table was let go")
             await catch_up(connection, self.archive)
             await swap(connection, self.archive, actor=self.actor, verb="roll_back_rebuild", events=0)
@@ -122,5 +122,5 @@ class Rebuild:
         return staged([self.archive.path_of(month.file_name or "") for month in archived], pieces=pieces)
 
 
-async def _standing(connection: Connection) -> tuple[datetime, str] | None:
-    return await (await connection.execute(_SQL["standing_swap"])).fetchone()
+async def _last_swap(connection: Connection) -> tuple[datetime, str] | None:
+    return await (await connection.execute(_SQL["last_swap"])).fetchone()

@@ -88,7 +88,7 @@ ANALYZE statesvc.shipment_spare;
 LOCK TABLE statesvc.shipment IN ACCESS EXCLUSIVE MODE;
 
 -- name: swap
--- The spare table becomes the live one, and the other way round.
+-- The spare table becomes the live one, and the other way around.
 ALTER TABLE statesvc.shipment RENAME TO shipment_swapping;
 ALTER TABLE statesvc.shipment_spare RENAME TO shipment;
 ALTER TABLE statesvc.shipment_swapping RENAME TO shipment_spare;
@@ -98,6 +98,6 @@ ALTER TABLE statesvc.shipment_swapping RENAME TO shipment_spare;
 INSERT INTO statesvc.rebuild (projection, swapped_at, swapped_by, events) VALUES ('shipment', statesvc.clock(), %(actor)s, %(events)s)
 ON CONFLICT (projection) DO UPDATE SET swapped_at = excluded.swapped_at, swapped_by = excluded.swapped_by, events = excluded.events;
 
--- name: standing_swap
--- When and by whom the projection was last swapped, while the old one is kept.
+-- name: last_swap
+-- When and by whom the projection was last swapped, while the old one is retained.
 SELECT swapped_at, swapped_by FROM statesvc.rebuild WHERE projection = 'shipment';

@@ -1,4 +1,4 @@
-"""The spare table: emptied, kept up with the live one, and swapped with it.
+"""The spare table: emptied, brought up to date with the live one, and swapped with it.
 
 No lock is asked for longer than a second, since traffic queues behind it; whoever does not get one tries again.
 """
@@ -24,7 +24,7 @@ _SQL = queries("statesvc.shipments.rebuild", "rebuild")
 _NOTES: Final = 2_000
 _FEW: Final = 200
 """Shipments that may be left to fold under the lock of the swap: some milliseconds."""
-_ROUNDS_MAX: Final = 50
+_PASSES_MAX: Final = 50
 _TRIES: Final = 60
 Connection = AsyncConnection[Any]
 T = TypeVar("T")
@@ -49,7 +49,7 @@ async def prepare(connection: Connection) -> None:
 
 async def catch_up(connection: Connection, archive: LogArchive) -> None:
     """Folds what changed meanwhile, until only a little is left or traffic is as fast as we are."""
-    for _ in range(_ROUNDS_MAX):
+    for _ in range(_PASSES_MAX):
         if await _take(connection, archive) <= _FEW:
             return
 

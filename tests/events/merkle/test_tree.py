@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from events.merkle.compact_range import Frontier
-from events.merkle.hashing import EMPTY_ROOT
-from events.merkle.node import Node, Range
+from events.merkle.compact_range import CompactRange
+from events.merkle.node import EMPTY_ROOT, LeafRange, Node
 from events.merkle.proof import consistency_ranges, inclusion_ranges, verify_consistency, verify_inclusion
-from events.merkle.retained_nodes import MissingHashError, frontier_of, kept_ranges, leaves_from, range_root
+from events.merkle.retained_nodes import MissingHashError, compact_range_of, leaves_from, range_root, retained_ranges
 from tests.events.merkle import naive
 
 ENTRIES = [
@@ -60,33 +59,33 @@ def hashes(count: int) -> list[bytes]:
     return [naive.leaf_hash(f"entry {place}".encode()) for place in range(count)]
 
 
-def kept(leaves: list[bytes]) -> dict[Node, bytes]:
+def retained(leaves: list[bytes]) -> dict[Node, bytes]:
     """What the database keeps of a tree."""
-    return dict(leaves_from(0, leaves)) | {subtree.node: subtree.hash for subtree in Frontier().extend(leaves)}
+    return dict(leaves_from(0, leaves)) | {subtree.node: subtree.hash for subtree in CompactRange().extend(leaves)}
 
 
-def only_named(asked: list[Range], everything: Mapping[Node, bytes]) -> dict[Node, bytes]:
-    """Nothing but what `kept_ranges` says is needed."""
-    return {Node(level, at): everything[Node(level, at)] for level, begin, end in kept_ranges(asked) for at in range(begin, end)}
+def only_named(asked: list[LeafRange], everything: Mapping[Node, bytes]) -> dict[Node, bytes]:
+    """Nothing but what `retained_ranges` says is needed."""
+    return {Node(level, at): everything[Node(level, at)] for level, begin, end in retained_ranges(asked) for at in range(begin, end)}
 
 
 def test_known_roots() -> None:
     for size, root in enumerate(ROOTS):
-        frontier = Frontier()
-        frontier.extend(LEAVES[:size])
-        assert frontier.root().hex() == root
+        compact_range = CompactRange()
+        compact_range.extend(LEAVES[:size])
+        assert compact_range.root().hex() == root
 
 
 @pytest.mark.parametrize(("index", "size"), INCLUSION)
 def test_known_inclusion_proofs(index: int, size: int) -> None:
-    path = [range_root(each, kept(LEAVES)) for each in inclusion_ranges(index, size)]
+    path = [range_root(each, retained(LEAVES)) for each in inclusion_ranges(index, size)]
     assert [each.hex() for each in path] == INCLUSION[index, size]
     assert verify_inclusion(LEAVES[index], index=index, size=size, path=path, root=bytes.fromhex(ROOTS[size]))
 
 
 @pytest.mark.parametrize(("first", "second"), CONSISTENCY)
 def test_known_consistency_proofs(first: int, second: int) -> None:
-    path = [range_root(each, kept(LEAVES)) for each in consistency_ranges(first, second)]
+    path = [range_root(each, retained(LEAVES)) for each in consistency_ranges(first, second)]
     assert [each.hex() for each in path] == CONSISTENCY[first, second]
     roots = {"first_root": bytes.fromhex(ROOTS[first]), "second_root": bytes.fromhex(ROOTS[second])}
     assert verify_consistency(first=first, second=second, path=path, **roots)
@@ -95,12 +94,12 @@ def test_known_consistency_proofs(first: int, second: int) -> None:
 @given(st.integers(0, 700))
 def test_a_growing_tree_has_the_root_of_the_definition(size: int) -> None:
     leaves = hashes(size)
-    frontier = Frontier()
+    compact_range = CompactRange()
     step = random.Random(size).randint(1, 300)
     for begin in range(0, size, step):
-        frontier.extend(leaves[begin : begin + step])
-    assert frontier.root() == naive.mth(leaves)
-    again = frontier_of(size, only_named([Range(0, size)], kept(leaves)))
+        compact_range.extend(leaves[begin : begin + step])
+    assert compact_range.root() == naive.mth(leaves)
+    again = compact_range_of(size, only_named([LeafRange(0, size)], retained(leaves)))
     assert (again.size, again.root()) == (size, naive.mth(leaves))
 
 
@@ -110,13 +109,13 @@ def test_proofs_are_those_of_the_definition_and_verify(size: int, data: st.DataO
     root = naive.mth(leaves)
     index = data.draw(st.integers(0, size - 1))
     asked = inclusion_ranges(index, size)
-    path = [range_root(each, only_named(asked, kept(leaves))) for each in asked]
+    path = [range_root(each, only_named(asked, retained(leaves))) for each in asked]
     assert path == naive.path(index, leaves)
     assert verify_inclusion(leaves[index], index=index, size=size, path=path, root=root)
 
     first = data.draw(st.integers(1, size))
     asked = consistency_ranges(first, size)
-    path = [range_root(each, only_named(asked, kept(leaves))) for each in asked]
+    path = [range_root(each, only_named(asked, retained(leaves))) for each in asked]
     assert path == naive.proof(first, leaves)
     assert verify_consistency(first=first, second=size, path=path, first_root=naive.mth(leaves[:first]), second_root=root)
 
@@ -174,7 +173,7 @@ def test_the_edges_of_proofs() -> None:
 
 def test_subtrees_are_appended_whole_where_they_are_aligned() -> None:
     leaves = hashes(256 + 256 + 3)
-    whole, parts = Frontier(), Frontier()
+    whole, parts = CompactRange(), CompactRange()
     whole.extend(leaves)
     parts.append_subtree(8, naive.mth(leaves[:256]))
     parts.append_subtree(8, naive.mth(leaves[256:512]))
@@ -185,11 +184,11 @@ def test_subtrees_are_appended_whole_where_they_are_aligned() -> None:
     with pytest.raises(ValueError, match="no subtree"):
         parts.append_subtree(8, leaves[0])
     with pytest.raises(ValueError, match="perfect subtrees"):
-        Frontier(3, [leaves[0]])
+        CompactRange(3, [leaves[0]])
 
 
 def test_a_hash_that_is_gone_is_named() -> None:
-    everything = kept(hashes(600))
+    everything = retained(hashes(600))
     del everything[Node(8, 1)]
     with pytest.raises(MissingHashError, match="level 8, position 1"):
-        range_root(Range(0, 600), everything)
+        range_root(LeafRange(0, 600), everything)

@@ -11,9 +11,9 @@ from psycopg import AsyncConnection
 
 from events.crypto.keyring import body_context
 from events.crypto.sealing import SealingKey, unsalted
-from statesvc.bodies.day_ledger import Archive, archives, try_lead
-from statesvc.bodies.day_pass import Archiving, Outcome, archive_round
-from statesvc.bodies.find_bodies import Place, find_bodies, places
+from statesvc.bodies.day_ledger import DayRecord, archives, try_lead
+from statesvc.bodies.day_pass import BodyArchiving, DayPassResult, archive_days
+from statesvc.bodies.find_bodies import BodyLocation, body_locations, find_bodies
 from tests.statesvc.worker.conftest import log as log  # noqa: PLC0414 - a fixture of this suite
 from tests.statesvc.worker.conftest import pool as pool  # noqa: PLC0414 - a fixture of this suite
 from tests.statesvc.worker.conftest import shop as shop  # noqa: PLC0414 - a fixture of this suite
@@ -33,7 +33,7 @@ class Archivist:
     """Lets days pass, and archives."""
 
     shop: Shop
-    archiving: Archiving
+    archiving: BodyArchiving
     owner_dsn: str
     service_dsn: str
 
@@ -48,13 +48,13 @@ class Archivist:
         now: datetime = await self.shop.database.clock.now()
         return now.astimezone(UTC).date()
 
-    async def round(self, **changes: Any) -> Outcome:
+    async def run_pass(self, **changes: Any) -> DayPassResult:
         """By a process of its own that leads."""
         async with await AsyncConnection.connect(self.service_dsn, autocommit=True) as connection:
             assert await try_lead(connection)
-            return await archive_round(connection, replace(self.archiving, **changes))
+            return await archive_days(connection, replace(self.archiving, **changes))
 
-    async def ledger(self) -> dict[date, Archive]:
+    async def ledger(self) -> dict[date, DayRecord]:
         return {archive.day: archive for archive in await archives(self.shop.connection)}
 
     async def partition(self, day: date) -> str | None:
@@ -62,7 +62,7 @@ class Archivist:
         name: str | None = await self.shop.value("SELECT to_regclass(%s)::text", f"statesvc.body_{day:%Y%m%d}")
         return name
 
-    async def kept(self) -> set[UUID]:
+    async def retained(self) -> set[UUID]:
         return {message_id for (message_id,) in await self.shop.rows("SELECT message_id FROM statesvc.body_kept")}
 
     async def erase(self, shipment_id: UUID) -> None:
@@ -89,9 +89,9 @@ class Archivist:
         key = SealingKey(sealed_key) if shipments else shop.keyring.inbox.unwrap(sealed_key, body_context(message_id))
         return unsalted(key.open(found.sealed, body_context(message_id)))
 
-    async def place(self, message_id: UUID) -> Place:
+    async def place(self, message_id: UUID) -> BodyLocation:
         wanted = [(message_id, await self._received_at(message_id))]
-        return (await places(self.shop.connection, wanted))[message_id]
+        return (await body_locations(self.shop.connection, wanted))[message_id]
 
     async def _received_at(self, message_id: UUID) -> Any:
         found = await self.shop.rows(
@@ -109,14 +109,14 @@ class Archivist:
         """Lets today get old, and archives it."""
         today = await self.today()
         await self.days_pass(HOT_DAYS + 1)
-        outcome = await self.round()
+        outcome = await self.run_pass()
         assert today in outcome.archived, outcome
         return today
 
 
 @pytest.fixture
 async def archivist(shop: Shop, database: Any, tmp_path: Path) -> Archivist:
-    archiving = Archiving(
+    archiving = BodyArchiving(
         folder=tmp_path / "archive",
         keyring=shop.keyring,
         hot_days=HOT_DAYS,

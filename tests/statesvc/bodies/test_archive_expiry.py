@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from statesvc.bodies import day_pass as rounds
-from statesvc.bodies.find_bodies import Place
+from statesvc.bodies import day_pass
+from statesvc.bodies.find_bodies import BodyLocation
 from statesvc.bodies.legal_holds import LegalHold, place_hold, release_hold
 from tests.statesvc.bodies.conftest import KEEP_MONTHS, Archivist
 from tests.statesvc.worker.shop import CARRIER_ID, says
@@ -23,16 +23,16 @@ async def test_a_hold_survives_expiry_and_its_release_ends_it(archivist: Archivi
     hold = await place_hold(shop.connection, carrier_id=CARRIER_ID, tracking_number="a-1", why="case 7", actor="tester")
     assert isinstance(hold, LegalHold)
     day = await archivist.archived()
-    assert await archivist.kept() == {held, held_too}
+    assert await archivist.retained() == {held, held_too}
     later = await shop.say({"number": "A1", "status": "in_transit", "minute": 9})
     later_day = await archivist.today()
     await shop.as_owner("DELETE FROM statesvc.body_kept")
     await archivist.days_pass(31 * KEEP_MONTHS)
-    outcome = await archivist.round()
+    outcome = await archivist.run_pass()
     assert day in outcome.expired
-    assert await archivist.kept() == {held, held_too, later}
+    assert await archivist.retained() == {held, held_too, later}
     assert await archivist.body(held) == says({"number": "A1", "status": "in_transit"})
-    assert await archivist.place(free) is Place.EXPIRED
+    assert await archivist.place(free) is BodyLocation.EXPIRED
     assert await archivist.body(free) is None
     assert later_day in await archivist.ledger()
     ledger = await archivist.ledger()
@@ -40,9 +40,9 @@ async def test_a_hold_survives_expiry_and_its_release_ends_it(archivist: Archivi
     assert str(ledger[day].file_name) not in archivist.files()
     released = await release_hold(shop.connection, carrier_id=CARRIER_ID, tracking_number="A1", why="settled", actor="tester")
     assert isinstance(released, LegalHold)
-    await archivist.round()
-    assert await archivist.kept() == set()
-    assert await archivist.place(held) is Place.EXPIRED
+    await archivist.run_pass()
+    assert await archivist.retained() == set()
+    assert await archivist.place(held) is BodyLocation.EXPIRED
 
 
 async def test_a_hold_placed_while_a_day_expires_is_looked_for_again(archivist: Archivist, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,17 +50,17 @@ async def test_a_hold_placed_while_a_day_expires_is_looked_for_again(archivist: 
     held = await shop.say({"number": "A1", "status": "in_transit"})
     day = await archivist.archived()
     await archivist.days_pass(31 * KEEP_MONTHS)
-    genuine = rounds.keep_held
+    genuine = day_pass.retain_held
 
     async def meanwhile(*arguments: Any) -> None:
         await genuine(*arguments)
         if arguments[2].day == day:
             await place_hold(shop.connection, carrier_id=CARRIER_ID, tracking_number="A1", why="case 7", actor="tester")
 
-    monkeypatch.setattr(rounds, "keep_held", meanwhile)
-    assert day not in (await archivist.round()).expired
-    assert day in (await archivist.round()).expired
-    assert await archivist.kept() == {held}
+    monkeypatch.setattr(day_pass, "retain_held", meanwhile)
+    assert day not in (await archivist.run_pass()).expired
+    assert day in (await archivist.run_pass()).expired
+    assert await archivist.retained() == {held}
 
 
 async def test_an_expiry_that_was_killed_before_the_file_went_is_finished(archivist: Archivist, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,11 +72,11 @@ async def test_an_expiry_that_was_killed_before_the_file_went_is_finished(archiv
         raise KilledError
 
     with monkeypatch.context() as killing:
-        killing.setattr(rounds, "remove", dying)
+        killing.setattr(day_pass, "remove", dying)
         with pytest.raises(KilledError):
-            await archivist.round()
+            await archivist.run_pass()
     assert archivist.files() != []
-    await archivist.round()
+    await archivist.run_pass()
     ledger = await archivist.ledger()
     assert {row.deleted_at is None for row in ledger.values() if row.expired_at is not None} == {False}
     assert archivist.files() == sorted(str(row.file_name) for row in ledger.values() if row.expired_at is None)

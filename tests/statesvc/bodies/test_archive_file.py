@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from statesvc.bodies.archive_file import ArchiveFileError, ArchiveReader, ArchiveWriter, Finished, Record
+from statesvc.bodies.archive_file import ArchiveFileError, ArchiveReader, ArchiveWriter, BodyRecord, FinishedFile
 from statesvc.bodies.day_files import file_name, leftovers, unfinished
 
 DAY = date(2026, 3, 1)
@@ -15,8 +15,8 @@ BEGIN = "bodies-2026-03-01-a1b2c3d4"
 MORNING = datetime(2026, 3, 1, 8, 0, 0, 123456, tzinfo=UTC)
 
 
-def record(number: int, sealed: bytes = b"sealed") -> Record:
-    return Record(
+def record(number: int, sealed: bytes = b"sealed") -> BodyRecord:
+    return BodyRecord(
         message_id=UUID(int=number),
         received_at=MORNING + timedelta(microseconds=number % 1_000_000),
         carrier_id="acme",
@@ -26,7 +26,7 @@ def record(number: int, sealed: bytes = b"sealed") -> Record:
     )
 
 
-def write(path: Path, records: list[Record]) -> Finished:
+def write(path: Path, records: list[BodyRecord]) -> FinishedFile:
     with ArchiveWriter(path, DAY) as writer:
         for each in records:
             writer.add(each)

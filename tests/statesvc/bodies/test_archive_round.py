@@ -9,12 +9,12 @@ import pytest
 from psycopg import AsyncConnection, errors
 
 from events.crypto.sealing import COMPRESSED, MasterKeys
-from statesvc.bodies import day_pass as rounds
+from statesvc.bodies import day_pass
 from statesvc.bodies.archive_file import ArchiveReader
 from statesvc.bodies.day_files import day_name
 from statesvc.bodies.day_ledger import drop_day, note_written, try_lead
-from statesvc.bodies.day_pass import CHECKED_DAYS, archive_round
-from statesvc.bodies.find_bodies import ArchiveUnavailableError, Place
+from statesvc.bodies.day_pass import CHECKED_DAYS, archive_days
+from statesvc.bodies.find_bodies import ArchiveUnavailableError, BodyLocation
 from statesvc.bodies.sealed_message import seal_message
 from statesvc.database.sql_errors import Failure, failure
 from statesvc.ingress.put import put
@@ -30,11 +30,11 @@ async def test_a_day_is_archived_when_its_hot_days_are_over_and_not_before(archi
     message_id = await archivist.shop.say({"number": "A1", "status": "in_transit"})
     day = await archivist.today()
     await archivist.days_pass(HOT_DAYS)
-    assert day not in (await archivist.round()).archived
-    assert (await archivist.partition(day) is not None, await archivist.place(message_id)) == (True, Place.HOT)
+    assert day not in (await archivist.run_pass()).archived
+    assert (await archivist.partition(day) is not None, await archivist.place(message_id)) == (True, BodyLocation.HOT)
     await archivist.days_pass(1)
-    assert day in (await archivist.round()).archived
-    assert (await archivist.partition(day), await archivist.place(message_id)) == (None, Place.ARCHIVED)
+    assert day in (await archivist.run_pass()).archived
+    assert (await archivist.partition(day), await archivist.place(message_id)) == (None, BodyLocation.ARCHIVED)
     assert await archivist.body(message_id) == says({"number": "A1", "status": "in_transit"})
     row = (await archivist.ledger())[day]
     assert (row.bodies, row.compressed, row.unopened, row.erased, row.failures) == (1, 1, 0, 0, 0)
@@ -80,7 +80,7 @@ async def test_killed_before_or_after_any_step_the_next_round_goes_on(
     (waiting,) = await shop.push(says({"number": "A2", "status": "in_transit"}))
     day = await archivist.today()
     await archivist.days_pass(HOT_DAYS + 1)
-    genuine: Callable[..., Awaitable[Any]] = getattr(rounds, step)
+    genuine: Callable[..., Awaitable[Any]] = getattr(day_pass, step)
     killed = False
 
     async def dying(*arguments: Any, **more: Any) -> Any:
@@ -93,15 +93,15 @@ async def test_killed_before_or_after_any_step_the_next_round_goes_on(
             await genuine(*arguments, **more)
         raise KilledError
 
-    monkeypatch.setattr(rounds, step, dying)
+    monkeypatch.setattr(day_pass, step, dying)
     with pytest.raises(KilledError):
-        await archivist.round()
+        await archivist.run_pass()
     assert await archivist.body(message_id) is not None
-    outcome = await archivist.round()
+    outcome = await archivist.run_pass()
     assert outcome.failed == []
     assert await archivist.partition(day) is None
     assert await archivist.body(message_id) == says({"number": "A1", "status": "in_transit"})
-    assert await archivist.kept() == {waiting}
+    assert await archivist.retained() == {waiting}
     ledger = await archivist.ledger()
     assert archivist.files() == sorted(str(row.file_name) for row in ledger.values())
     assert ledger[day].failures == 0
@@ -124,7 +124,7 @@ async def test_the_drop_gives_way_to_a_reader_and_ingest_does_not_queue_behind_i
     await archivist.days_pass(HOT_DAYS + 1)
     async with await AsyncConnection.connect(archivist.service_dsn) as reader:
         await reader.execute("SELECT count(*) FROM statesvc.body")
-        archiving = asyncio.create_task(archivist.round(drop_tries=2))
+        archiving = asyncio.create_task(archivist.run_pass(drop_tries=2))
         # as the ingress has it; a try of the drop takes 100 ms at most
         await shop.connection.execute("SET statement_timeout = '1s'")
         async with asyncio.timeout(30):
@@ -134,7 +134,7 @@ async def test_the_drop_gives_way_to_a_reader_and_ingest_does_not_queue_behind_i
         outcome = await archiving
     assert day in outcome.busy
     assert (await archivist.ledger())[day].failures == 0
-    assert day in (await archivist.round()).archived
+    assert day in (await archivist.run_pass()).archived
 
 
 async def test_only_a_verified_archive_of_the_same_bodies_lets_a_partition_go(archivist: Archivist) -> None:
@@ -172,10 +172,10 @@ async def test_a_body_that_comes_after_the_writing_has_the_day_written_anew(arch
             await shop.as_owner("INSERT INTO statesvc.body SELECT * FROM statesvc.late ON CONFLICT DO NOTHING")
         return await drop_day(*arguments)
 
-    monkeypatch.setattr(rounds, "drop_day", after_another_came)
-    assert (await archivist.round()).failed == [day]
+    monkeypatch.setattr(day_pass, "drop_day", after_another_came)
+    assert (await archivist.run_pass()).failed == [day]
     assert (await archivist.ledger())[day].failure == f"the bodies of {day} stay: 2 are in the partition, 1 were archived"
-    assert day in (await archivist.round()).archived
+    assert day in (await archivist.run_pass()).archived
     for message_id in (first, late):
         assert await archivist.body(message_id) is not None
 
@@ -187,7 +187,7 @@ async def test_one_archiver_leads_and_the_others_do_nothing(archivist: Archivist
             assert not await try_lead(other)
     async with await AsyncConnection.connect(archivist.service_dsn, autocommit=True) as heir:
         assert await try_lead(heir)
-        await archive_round(heir, archivist.archiving)
+        await archive_days(heir, archivist.archiving)
 
 
 async def test_what_waits_is_kept_claimed_later_and_then_forgotten(archivist: Archivist) -> None:
@@ -198,18 +198,18 @@ async def test_what_waits_is_kept_claimed_later_and_then_forgotten(archivist: Ar
             await shop.process([message])
     await shop.as_owner("UPDATE statesvc.inbox SET token = NULL, available_at = received_at, attempts = 0")
     await archivist.archived()
-    assert await archivist.kept() == {waiting, unreadable}
-    assert await archivist.place(settled) is Place.ARCHIVED
-    assert await archivist.place(waiting) is Place.HOT
+    assert await archivist.retained() == {waiting, unreadable}
+    assert await archivist.place(settled) is BodyLocation.ARCHIVED
+    assert await archivist.place(waiting) is BodyLocation.HOT
     await shop.as_owner(
         f"UPDATE statesvc.dead_letter SET resolved_at = statesvc.clock(), resolution = 'discarded' WHERE message_id = '{unreadable}'"
     )
-    assert (await archivist.round()).pruned == 1
-    assert await archivist.kept() == {waiting}
+    assert (await archivist.run_pass()).pruned == 1
+    assert await archivist.retained() == {waiting}
     await shop.work()
     assert await shop.value("SELECT status FROM statesvc.shipment WHERE shipment_id = %s", shipment("A1")) == "in_transit"
-    assert (await archivist.round()).pruned == 1
-    assert await archivist.kept() == set()
+    assert (await archivist.run_pass()).pruned == 1
+    assert await archivist.retained() == set()
     assert await archivist.body(waiting) == says({"number": "A1", "status": "in_transit"}), "under the key that its verdict wrapped anew"
 
 
@@ -230,7 +230,7 @@ async def test_an_erased_shipments_body_stays_unreadable_and_one_erased_before_i
     )
     for message_id in (before, after, both):
         assert await archivist.body(message_id) is None
-        assert await archivist.place(message_id) is Place.ERASED
+        assert await archivist.place(message_id) is BodyLocation.ERASED
 
 
 async def test_a_body_that_does_not_open_is_archived_as_it_is(archivist: Archivist) -> None:
@@ -255,10 +255,10 @@ async def test_a_shipments_key_that_does_not_open_stops_its_day_and_nothing_is_l
     other = replace(archivist.archiving, keyring=replace(shop.keyring, master=MasterKeys([bytes(32)])))
     day = await archivist.today()
     await archivist.days_pass(HOT_DAYS + 1)
-    assert day in (await replace(archivist, archiving=other).round()).failed
+    assert day in (await replace(archivist, archiving=other).run_pass()).failed
     assert "a shipment's key does not open" in str((await archivist.ledger())[day].failure)
     assert archivist.files() == [name for name in archivist.files() if day.isoformat() not in name]
-    assert day in (await archivist.round()).archived
+    assert day in (await archivist.run_pass()).archived
 
 
 async def test_a_wrong_file_is_not_verified_and_the_day_is_written_anew(archivist: Archivist, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -276,12 +276,12 @@ async def test_a_wrong_file_is_not_verified_and_the_day_is_written_anew(archivis
             path.write_bytes(bytes(data))
 
     with monkeypatch.context() as altered:
-        altered.setattr(rounds, "note_written", then_altered)
-        assert (await archivist.round()).failed == [day]
+        altered.setattr(day_pass, "note_written", then_altered)
+        assert (await archivist.run_pass()).failed == [day]
     row = (await archivist.ledger())[day]
     assert (row.failures, row.written_at, "digest differs" in str(row.failure)) == (1, None, True)
     assert await archivist.partition(day) is not None
-    assert day in (await archivist.round()).archived
+    assert day in (await archivist.run_pass()).archived
     assert await archivist.body(message_id) is not None
 
 
@@ -301,7 +301,7 @@ async def test_a_file_that_was_lost_or_altered_is_found_and_its_bodies_are_not_g
     await archivist.days_pass(CHECKED_DAYS + 1)
     found: set[Any] = set()
     for _ in range(10):
-        found |= set((await archivist.round()).faults)
+        found |= set((await archivist.run_pass()).faults)
     assert day in found
     assert (await archivist.ledger())[day].fault is not None
 
@@ -316,8 +316,8 @@ async def test_a_full_disk_is_told_in_the_ledger_and_the_bodies_stay(archivist: 
 
     with monkeypatch.context() as disk:
         disk.setattr("statesvc.bodies.archive_file.os.fsync", full)
-        assert day in (await archivist.round()).failed
+        assert day in (await archivist.run_pass()).failed
     assert (await archivist.ledger())[day].failure == "the archive's folder: ENOSPC"
-    assert await archivist.place(message_id) is Place.HOT
+    assert await archivist.place(message_id) is BodyLocation.HOT
     assert archivist.files() == []
-    assert day in (await archivist.round()).archived
+    assert day in (await archivist.run_pass()).archived

@@ -7,15 +7,15 @@ import pytest
 from psycopg import AsyncConnection
 
 from statesvc.bodies import body_archiver as archiving
-from statesvc.bodies.body_archiver import Archiver
+from statesvc.bodies.body_archiver import BodyArchiver
 from statesvc.bodies.day_ledger import try_lead
 from statesvc.settings.service_settings import ArchiveSettings
 from tests.statesvc.bodies.conftest import HOT_DAYS, Archivist
 from tests.statesvc.worker.shop import says
 
 
-def archiver(archivist: Archivist, dsn: str | None = None) -> Archiver:
-    return Archiver(
+def archiver(archivist: Archivist, dsn: str | None = None) -> BodyArchiver:
+    return BodyArchiver(
         dsn or archivist.service_dsn,
         folder=archivist.folder,
         keyring=archivist.shop.keyring,

@@ -62,7 +62,7 @@ async def test_a_batch_reads_its_own_day_and_probes_everything_else_by_key(fille
 async def test_a_body_is_found_by_probes_in_its_own_day(filled: Archivist) -> None:
     found = await filled.shop.rows("SELECT message_id, received_at FROM statesvc.message ORDER BY received_at LIMIT 5")
     asked = {"message_ids": uuids([row[0] for row in found]), "received_ats": timestamps([row[1] for row in found])}
-    for name in ("hot_bodies", "places"):
+    for name in ("hot_bodies", "body_locations"):
         nodes = await plan(filled, "find_bodies", name, asked)
         scanned = {node["Relation Name"] for node in nodes if node["Node Type"] == "Seq Scan"} - {"body_kept", "body_archive"}
         assert scanned == set(), name

@@ -67,7 +67,7 @@ async def test_erased_and_expired_bodies_are_told_apart(api: Any, archivist: Arc
     shown = await show(api, erased)
     assert (shown["body_place"], shown["body_base64"]) == ("erased", None)
     await archivist.days_pass(31 * KEEP_MONTHS)
-    await archivist.round()
+    await archivist.run_pass()
     for message_id, place in ((erased, "erased"), (expired, "expired")):
         shown = await show(api, message_id)
         assert (shown["body_place"], shown["body_base64"], shown["headers"]) == (place, None, None)

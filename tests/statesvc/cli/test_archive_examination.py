@@ -87,7 +87,7 @@ async def test_a_day_that_failed_or_is_overdue_is_named(archivist: Archivist, mo
 
     with monkeypatch.context() as disk:
         disk.setattr("statesvc.bodies.archive_file.os.fsync", full)
-        await archivist.round()
+        await archivist.run_pass()
     assert f"{day} failed 1 times" in await bad(archivist)
-    await archivist.round()
+    await archivist.run_pass()
     assert await bad(archivist) == ""

@@ -9,7 +9,7 @@ import pytest
 from statesvc.cli.doctor.finding import Finding, Severity
 from statesvc.cli.doctor.sealed_log_checks import examine_log
 from statesvc.log.timestamp import Stamp
-from statesvc.log.timestamp_store import keep
+from statesvc.log.timestamp_store import store_stamp
 from statesvc.settings.service_settings import load_settings
 from tests.statesvc.log.story import Story, story
 
@@ -73,7 +73,7 @@ async def test_stamps_that_do_not_come_are_told(database: Any, monkeypatch: pyte
         await log.act()
         head = await log.seal()
         assert [(finding.severity, finding.text[:26]) for finding in await told(log)][1] == (Severity.WARNING, "the last stamp came never:")
-        await keep(log.connection, head.tree_size, stamp, b"token")
+        await store_stamp(log.connection, head.tree_size, stamp, b"token")
         assert (await told(log))[1].severity is Severity.GOOD
         await log.act()
         await log.seal()

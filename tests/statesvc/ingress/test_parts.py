@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from events.carriers.carrier import Basic, Hmac, SharedHeader
-from statesvc.bodies.message_id import message_id, new_message_id
+from statesvc.bodies.sealed_message import message_id, new_message_id
 from statesvc.ingress.bounds import DiskRoom, MemoryBound
 from statesvc.ingress.database_breaker import Breaker
 from statesvc.ingress.retained_headers import KeptHeaders

@@ -15,7 +15,7 @@ from events.crypto.sealing import MasterKeys, SealingKey, commitment, salted
 from events.entry import Source, attempt_document, leaf
 from events.event import Moment, Place, Raw, Reading
 from events.identity import identify
-from events.merkle.compact_range import Frontier
+from events.merkle.compact_range import CompactRange
 from events.vocabulary import Kind, Status, TimePrecision, TzSource
 from statesvc.append.transaction import apply
 from statesvc.database.keyring_store import load_keyring
@@ -23,7 +23,7 @@ from statesvc.delivery.attempt_entry import attempt_part
 from statesvc.inbox.read_message import Read
 from statesvc.log.actions import record_action
 from statesvc.log.batch_row import tick, write_batch
-from statesvc.log.checkpoints import Head, latest_head
+from statesvc.log.checkpoints import SignedHead, latest_head
 from statesvc.log.signing_keys import read_keys
 from statesvc.sealer.leadership import Publication, publish, signers_of, take_stock
 from statesvc.sealer.seal import seal
@@ -139,7 +139,7 @@ class Story:
         await self.attempt()
         await self.act()
 
-    async def seal(self) -> Head:
+    async def seal(self) -> SignedHead:
         """Takes the lead, seals what is committed, signs and publishes."""
         sealed, _ = await take_stock(self.connection, MASTER, self.publication)
         done = await seal(self.connection, sealed, from_id=0)
@@ -173,9 +173,9 @@ class Story:
 
 
 def root_of(leaves: list[bytes]) -> bytes:
-    frontier = Frontier()
-    frontier.extend(leaves)
-    return frontier.root()
+    tree = CompactRange()
+    tree.extend(leaves)
+    return tree.root()
 
 
 @asynccontextmanager

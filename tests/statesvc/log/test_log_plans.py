@@ -7,7 +7,7 @@ import pytest
 from psycopg import AsyncConnection
 
 from events.merkle.proof import inclusion_ranges
-from events.merkle.retained_nodes import kept_ranges
+from events.merkle.retained_nodes import retained_ranges
 from statesvc.database.queries import queries
 from tests.statesvc.log.story import story
 
@@ -38,11 +38,11 @@ async def test_a_proof_reads_a_few_hundred_hashes(database: Any) -> None:
     async with story(database) as log, await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
         for statement in FILLED:
             await owner.execute(statement.encode())
-        ranges = [each for each in kept_ranges(inclusion_ranges(17_777, 40_000)) if each.level == 0]
+        ranges = [each for each in retained_ranges(inclusion_ranges(17_777, 40_000)) if each.level == 0]
         parameters = {"begins": [each.begin for each in ranges], "ends": [each.end for each in ranges]}
         rows = await explained(log.connection, "tree_nodes", "leaf_hashes", parameters)
         assert buffers(rows) < 2_000, rows
-        assert sum(each.end - each.begin for each in kept_ranges(inclusion_ranges(17_777, 40_000))) < 1_000
+        assert sum(each.end - each.begin for each in retained_ranges(inclusion_ranges(17_777, 40_000))) < 1_000
 
 
 async def explained(connection: Any, module: str, name: str, parameters: dict[str, Any]) -> list[str]:

@@ -9,7 +9,7 @@ from psycopg import AsyncConnection
 
 from statesvc.database.pool import Pool, PoolLimits, make_pool
 from statesvc.operations.heartbeat import Heartbeat, Incarnation
-from statesvc.operations.worker_list import State, Worker, list_workers
+from statesvc.operations.worker_list import WorkerState, WorkerStatus, list_workers
 
 LIMITS = PoolLimits(connections_max=2, acquire_seconds=5, statement_seconds=10, lock_seconds=5, idle_in_transaction_seconds=10)
 ME = Incarnation(worker_id="h-worker-1-0a0b0c0d", role="worker", host="h", pid=1, version="0")
@@ -29,7 +29,7 @@ async def service(database: Any) -> AsyncIterator[AsyncConnection[Any]]:
         yield connection
 
 
-async def _until(service: AsyncConnection[Any], *states: State) -> list[Worker]:
+async def _until(service: AsyncConnection[Any], *states: WorkerState) -> list[WorkerStatus]:
     async with asyncio.timeout(10):
         while True:
             found = await list_workers(service)
@@ -43,15 +43,15 @@ async def test_a_process_shows_from_its_start_to_its_clean_exit(pool: Pool, serv
     heartbeat = Heartbeat(pool, ME, stopping=stopping, beat_seconds=0.02)
     await heartbeat.stop()
     await heartbeat.start()
-    (first,) = await _until(service, State.ALIVE)
+    (first,) = await _until(service, WorkerState.ALIVE)
     assert (first.worker_id, first.role, first.leases) == (ME.worker_id, "worker", 0)
     await service.execute("DELETE FROM statesvc.worker")
-    (again,) = await _until(service, State.ALIVE)
+    (again,) = await _until(service, WorkerState.ALIVE)
     assert again.started_at is not None
     assert first.started_at is not None
     assert abs((again.started_at - first.started_at).total_seconds()) < 0.5, "the start is the start, whenever the row was made"
     stopping.set()
-    await _until(service, State.STOPPING)
+    await _until(service, WorkerState.STOPPING)
     await heartbeat.stop()
     await _until(service)
 
@@ -59,9 +59,9 @@ async def test_a_process_shows_from_its_start_to_its_clean_exit(pool: Pool, serv
 async def test_a_process_that_is_killed_falls_silent(database: Any, pool: Pool, service: AsyncConnection[Any]) -> None:
     heartbeat = Heartbeat(pool, ME, stopping=asyncio.Event(), beat_seconds=3600)
     await heartbeat.start()
-    await _until(service, State.ALIVE)
+    await _until(service, WorkerState.ALIVE)
     await database.clock.advance(31)
-    await _until(service, State.SILENT)
+    await _until(service, WorkerState.SILENT)
     await heartbeat.stop()
 
 
@@ -72,5 +72,5 @@ async def test_a_beat_that_fails_is_followed_by_another(database: Any, pool: Poo
         await heartbeat.start()
         await asyncio.sleep(0.1)
         await owner.execute("ALTER TABLE statesvc.worker_away RENAME TO worker")
-    await _until(service, State.ALIVE)
+    await _until(service, WorkerState.ALIVE)
     await heartbeat.stop()

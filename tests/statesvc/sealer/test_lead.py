@@ -12,10 +12,9 @@ from psycopg import AsyncConnection
 from events.checkpoint import NoteSigner, open_checkpoint
 from events.crypto.sealing import MasterKeys
 from statesvc.log.signing_keys import SigningKeyError, read_keys, retire, rewrap_seeds, rotate
+from statesvc.sealer.checkpoint_store import read_published, write_published
 from statesvc.sealer.leadership import Publication, publish, signers_of, take_stock
-from statesvc.sealer.published_head import read_published, write_published
-from statesvc.sealer.seal import seal
-from statesvc.sealer.sealer_refusal import RefusalError
+from statesvc.sealer.seal import RefusalError, seal
 from tests.statesvc.log.story import MASTER, Story, story
 
 
@@ -26,7 +25,7 @@ async def as_attacker(database: Any, *statements: str) -> None:
             await attacker.execute(statement.encode())
 
 
-async def two_rounds(log: Story) -> None:
+async def two_passes(log: Story) -> None:
     for _ in range(2):
         await log.act()
         await log.seal()
@@ -43,7 +42,7 @@ RESTORE = (
 async def test_the_published_file_holds_the_newest_head(database: Any, tmp_path: Path) -> None:
     file = tmp_path / "checkpoint"
     async with story(database, Publication(file=file, origin="log.example/tests")) as log:
-        await two_rounds(log)
+        await two_passes(log)
         assert read_published(file) == (await log.seal()).note
         assert sorted(os.listdir(tmp_path)) == ["checkpoint"]  # noqa: PTH208 - a test waits for nothing else
 
@@ -51,7 +50,7 @@ async def test_the_published_file_holds_the_newest_head(database: Any, tmp_path:
 async def test_a_restored_backup_is_not_signed_over(database: Any, tmp_path: Path) -> None:
     file = tmp_path / "checkpoint"
     async with story(database, Publication(file=file, origin="log.example/tests")) as log:
-        await two_rounds(log)
+        await two_passes(log)
         await as_attacker(database, *RESTORE)
         with pytest.raises(RefusalError, match="has 2 entries, the database 1: it was restored"):
             await log.seal()
@@ -63,7 +62,7 @@ async def test_a_restored_backup_is_not_signed_over(database: Any, tmp_path: Pat
 async def test_a_restored_backup_that_went_on_differently_is_not_signed_over(database: Any, tmp_path: Path) -> None:
     file = tmp_path / "checkpoint"
     async with story(database, Publication(file=file, origin="log.example/tests")) as log:
-        await two_rounds(log)
+        await two_passes(log)
         await as_attacker(database, *RESTORE, "DELETE FROM statesvc.unsealed")
         for _ in range(2):
             await log.act("another history")
@@ -93,7 +92,7 @@ async def test_a_head_is_written_outside_before_anybody_can_read_it(database: An
 )
 async def test_a_changed_log_is_not_signed_over(database: Any, change: str, why: str) -> None:
     async with story(database) as log:
-        await two_rounds(log)
+        await two_passes(log)
         await as_attacker(database, change)
         with pytest.raises(RefusalError, match=why):
             await log.seal()
@@ -102,7 +101,7 @@ async def test_a_changed_log_is_not_signed_over(database: Any, change: str, why:
 async def test_a_stranger_s_head_is_not_taken_for_ours(database: Any, tmp_path: Path) -> None:
     file = tmp_path / "checkpoint"
     async with story(database, Publication(file=file, origin="log.example/tests")) as log:
-        await two_rounds(log)
+        await two_passes(log)
         stranger = NoteSigner.fresh("log.example/tests")
         write_published(file, (await log.opened()).signed([stranger]))
         with pytest.raises(RefusalError, match="no known key"):
@@ -126,7 +125,7 @@ async def test_the_first_key_is_made_once_and_sealed(database: Any) -> None:
 
 async def test_a_new_key_signs_beside_the_old_one_until_that_is_retired(database: Any) -> None:
     async with story(database) as log:
-        await two_rounds(log)
+        await two_passes(log)
         (old,) = [key.verifier for key in await read_keys(log.connection)]
         async with log.connection.transaction():
             new = await rotate(log.connection, MASTER, actor="cli:ops", why="a year has passed")
@@ -149,7 +148,7 @@ async def test_a_new_key_signs_beside_the_old_one_until_that_is_retired(database
 async def test_the_signing_key_moves_to_a_new_master_key(database: Any) -> None:
     new = MasterKeys([bytes(32), bytes(range(32))])
     async with story(database) as log:
-        await two_rounds(log)
+        await two_passes(log)
         (before,) = await signers_of(log.connection, MASTER)
         async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
             assert await rewrap_seeds(owner, new) == 1
@@ -160,7 +159,7 @@ async def test_the_signing_key_moves_to_a_new_master_key(database: Any) -> None:
 
 async def test_a_public_key_put_in_place_of_ours_is_noticed(database: Any) -> None:
     async with story(database) as log:
-        await two_rounds(log)
+        await two_passes(log)
         await as_attacker(database, "UPDATE statesvc.signing_key SET public_key = sha256('x')")
         with pytest.raises(RefusalError):
             await signers_of(log.connection, MASTER)
@@ -168,7 +167,7 @@ async def test_a_public_key_put_in_place_of_ours_is_noticed(database: Any) -> No
 
 async def test_the_service_can_neither_change_nor_remove_what_was_sealed(database: Any) -> None:
     async with story(database) as log:
-        await two_rounds(log)
+        await two_passes(log)
         for table in ("sealed_batch", "subtree", "checkpoint"):
             for change in (f"DELETE FROM statesvc.{table}", f"TRUNCATE statesvc.{table}"):
                 with pytest.raises(psycopg.errors.InsufficientPrivilege):
@@ -186,6 +185,6 @@ def test_a_missing_file_is_no_head(tmp_path: Path) -> None:
 async def test_publishing_needs_what_was_sealed(database: Any) -> None:
     async with story(database) as log:
         sealed, head = await take_stock(log.connection, MASTER, log.publication)
-        assert (sealed.frontier.size, sealed.sealed_at, head) == (0, None, None)
+        assert (sealed.tree.size, sealed.sealed_at, head) == (0, None, None)
         with pytest.raises(psycopg.errors.NotNullViolation):
             await publish(log.connection, sealed, await signers_of(log.connection, MASTER), None)

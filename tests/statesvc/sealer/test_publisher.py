@@ -12,10 +12,10 @@ import pytest
 from events.checkpoint import Checkpoint, NoteSigner
 from statesvc.database.pool import PoolLimits, make_pool
 from statesvc.sealer import publisher
-from statesvc.sealer.checkpoint_store import LATEST, ContradictedError, Shelf, ShelfError, shelf_at
+from statesvc.sealer.checkpoint_store import LATEST, CheckpointStore, CheckpointStoreError, ContradictedError, checkpoint_store_at
 from statesvc.sealer.leadership import take_stock
 from statesvc.sealer.publisher import Publisher
-from statesvc.sealer.sealer_refusal import RefusalError
+from statesvc.sealer.seal import RefusalError
 from statesvc.telemetry.metrics import Telemetry
 from tests.object_store import ObjectStore, object_store
 from tests.statesvc.log.story import MASTER, NOWHERE, story
@@ -29,51 +29,53 @@ def note(size: int, root: int = 1) -> str:
 
 
 @pytest.fixture(params=["folder", "objects"])
-async def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[Shelf, Any]]:
+async def place(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[tuple[CheckpointStore, Any]]:
     """A shelf, and what one reads of it by other means."""
     if request.param == "folder":
         folder = tmp_path / "shelf"
-        yield shelf_at(str(folder)), lambda key: (folder / key).read_text() if (folder / key).exists() else None
+        yield checkpoint_store_at(str(folder)), lambda key: (folder / key).read_text() if (folder / key).exists() else None
         return
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-    async with object_store() as store:
-        shelf = shelf_at(f"s3://bucket/some/prefix?endpoint={store.endpoint}")
-        yield shelf, lambda key: body.decode() if (body := store.objects.get(f"bucket/some/prefix/{key}")) else None
+    async with object_store() as server:
+        store = checkpoint_store_at(f"s3://bucket/some/prefix?endpoint={server.endpoint}")
+        yield store, lambda key: body.decode() if (body := server.objects.get(f"bucket/some/prefix/{key}")) else None
 
 
-async def test_each_is_kept_and_the_newest_is_the_latest(place: tuple[Shelf, Any]) -> None:
-    shelf, read = place
-    assert await shelf.latest() is None
+async def test_each_is_kept_and_the_newest_is_the_latest(place: tuple[CheckpointStore, Any]) -> None:
+    store, read = place
+    assert await store.latest() is None
     for size in (3, 7, 5):
-        await shelf.keep(size, note(size))
+        await store.keep(size, note(size))
     assert [read(str(size)) for size in (3, 5, 7)] == [note(3), note(5), note(7)]
-    assert await shelf.latest() == note(7) == read(LATEST)
+    assert await store.latest() == note(7) == read(LATEST)
     # the same again changes nothing
-    await shelf.keep(7, note(7))
+    await store.keep(7, note(7))
 
 
-async def test_what_was_published_is_never_overwritten(place: tuple[Shelf, Any]) -> None:
-    shelf, read = place
-    await shelf.keep(3, note(3))
+async def test_what_was_published_is_never_overwritten(place: tuple[CheckpointStore, Any]) -> None:
+    store, read = place
+    await store.keep(3, note(3))
     with pytest.raises(ContradictedError, match="two histories"):
-        await shelf.keep(3, note(3, root=2))
+        await store.keep(3, note(3, root=2))
     assert read("3") == read(LATEST) == note(3)
 
 
 @pytest.mark.parametrize("text", ["ftp://host/x", "s3://", "s3://user:secret@bucket/x", "s3://bucket/x?secret=y"])
 def test_what_is_no_place_is_refused(text: str) -> None:
-    with pytest.raises(ShelfError) as caught:
-        shelf_at(text)
+    with pytest.raises(CheckpointStoreError) as caught:
+        checkpoint_store_at(text)
     assert "secret@" not in str(caught.value)
 
 
 @asynccontextmanager
-async def publishing(database: Any, shelf: Shelf) -> AsyncIterator[tuple[Publisher, asyncio.Event]]:
+async def publishing(database: Any, store: CheckpointStore) -> AsyncIterator[tuple[Publisher, asyncio.Event]]:
     pool = make_pool(database.service_dsn, name="publisher-test", limits=LIMITS)
     await pool.open()
     telemetry, sealed = Telemetry(), asyncio.Event()
-    working = Publisher(pool, shelf, interval_seconds=0.01, leads=lambda: True, sealed=sealed, telemetry=telemetry)
+    working = Publisher(pool, store, interval_seconds=0.01, leads=lambda: True, sealed=sealed, telemetry=telemetry)
     task = asyncio.create_task(working.run())
     try:
         yield working, sealed
@@ -90,16 +92,16 @@ async def _until(condition: Any) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_a_restored_backup_is_noticed_by_what_lies_on_the_shelf(database: Any, place: tuple[Shelf, Any]) -> None:
-    shelf, read = place
-    async with story(database) as log, publishing(database, shelf) as (_, sealed):
+async def test_a_restored_backup_is_noticed_by_what_lies_on_the_shelf(database: Any, place: tuple[CheckpointStore, Any]) -> None:
+    store, read = place
+    async with story(database) as log, publishing(database, store) as (_, sealed):
         await log.parcel("1Z0001")
         first = await log.seal()
         sealed.set()
         await _until(lambda: read(LATEST) == first.note)
-        publication = replace(NOWHERE, shelf=shelf)
+        publication = replace(NOWHERE, store=store)
         await take_stock(log.connection, MASTER, publication)
-        await shelf.keep(first.tree_size + 5, note(first.tree_size + 5).replace("example.org/log", log.origin))
+        await store.keep(first.tree_size + 5, note(first.tree_size + 5).replace("example.org/log", log.origin))
         with pytest.raises(RefusalError):
             await take_stock(log.connection, MASTER, publication)
 
@@ -108,28 +110,28 @@ async def test_a_store_that_is_away_is_asked_again_and_holds_the_lead_back(datab
     monkeypatch.setattr(publisher, "_RETRY_SECONDS", 0.02)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-    async with object_store() as store, story(database) as log:
-        shelf = shelf_at(f"s3://bucket?endpoint={store.endpoint}")
-        store.down = True
+    async with object_store() as server, story(database) as log:
+        store = checkpoint_store_at(f"s3://bucket?endpoint={server.endpoint}")
+        server.down = True
         with pytest.raises(RefusalError, match="cannot be read"):
-            await take_stock(log.connection, MASTER, replace(NOWHERE, shelf=shelf))
-        async with publishing(database, shelf) as (_, sealed):
+            await take_stock(log.connection, MASTER, replace(NOWHERE, store=store))
+        async with publishing(database, store) as (_, sealed):
             await log.parcel("1Z0001")
             head = await log.seal()
             sealed.set()
             await asyncio.sleep(0.1)
-            assert store.objects == {}
-            store.down = False
-            await _until(lambda: _latest(store) == head.note)
+            assert server.objects == {}
+            server.down = False
+            await _until(lambda: _latest(server) == head.note)
 
 
 async def test_another_history_on_the_shelf_is_said(database: Any, tmp_path: Path) -> None:
-    shelf = shelf_at(str(tmp_path / "shelf"))
+    store = checkpoint_store_at(str(tmp_path / "shelf"))
     async with story(database) as log:
         await log.parcel("1Z0001")
         head = await log.seal()
-        await shelf.keep(head.tree_size, note(head.tree_size))
-        async with publishing(database, shelf) as (working, _):
+        await store.keep(head.tree_size, note(head.tree_size))
+        async with publishing(database, store) as (working, _):
             await _until(lambda: working.refusal)
             assert "two histories" in (working.refusal or "")
 

@@ -6,10 +6,9 @@ import psycopg
 import pytest
 from psycopg import AsyncConnection
 
-from events.merkle.compact_range import Frontier
+from events.merkle.compact_range import CompactRange
 from statesvc.sealer.leadership import publish, signers_of, take_stock
-from statesvc.sealer.seal import seal
-from statesvc.sealer.sealer_refusal import RefusalError
+from statesvc.sealer.seal import RefusalError, seal
 from tests.statesvc.log.story import MASTER, NOWHERE, Story, root_of, scan, story
 
 
@@ -83,10 +82,10 @@ async def test_many_rounds_keep_the_subtrees_that_proofs_need(database: Any) -> 
                 await log.act()
             await log.seal()
         leaves = await log.leaves()
-        expected = [(each.node.level, each.node.position, each.hash) for each in Frontier().extend(leaves)]
+        expected = [(each.node.level, each.node.position, each.hash) for each in CompactRange().extend(leaves)]
         assert await log.rows("SELECT level, position, hash FROM statesvc.subtree ORDER BY 1, 2") == expected
         sealed, _ = await take_stock(log.connection, MASTER, NOWHERE)
-        assert sealed.frontier.root() == root_of(leaves)
+        assert sealed.tree.root() == root_of(leaves)
 
 
 async def test_the_successor_signs_what_its_predecessor_only_sealed(database: Any) -> None:
@@ -95,7 +94,7 @@ async def test_the_successor_signs_what_its_predecessor_only_sealed(database: An
         sealed, _ = await take_stock(log.connection, MASTER, NOWHERE)
         await seal(log.connection, sealed, from_id=0)
         sealed, head = await take_stock(log.connection, MASTER, NOWHERE)
-        assert (sealed.frontier.size, head) == (1, None)
+        assert (sealed.tree.size, head) == (1, None)
         await publish(log.connection, sealed, await signers_of(log.connection, MASTER), None)
         assert (await log.opened()).size == 1
 
@@ -115,7 +114,7 @@ async def test_a_batch_that_waits_but_is_gone_stops_the_sealer(database: Any) ->
         async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as attacker:
             await attacker.execute("SET session_replication_role = replica")
             await attacker.execute("DELETE FROM statesvc.batch")
-        with pytest.raises(RefusalError, match="somebody deleted it"):
+        with pytest.raises(RefusalError, match="someone deleted it"):
             await log.seal()
 
 

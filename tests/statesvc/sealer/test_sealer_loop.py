@@ -14,11 +14,11 @@ from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
 from statesvc.sealer import sealer_loop as loop
 from statesvc.sealer.leadership import Publication
-from statesvc.sealer.sealer_loop import Pace, Sealer
+from statesvc.sealer.sealer_loop import Sealer, SealerPace
 from statesvc.telemetry.metrics import Telemetry
 from tests.statesvc.log.story import MASTER, NOWHERE, scan, story
 
-PACE = Pace(interval_seconds=0.01, sweep_seconds=60)
+PACE = SealerPace(interval_seconds=0.01, sweep_seconds=60)
 
 
 @asynccontextmanager

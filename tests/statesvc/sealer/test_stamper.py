@@ -36,7 +36,7 @@ async def tsa(tmp_path: Path) -> AsyncIterator[Tsa]:
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stamper, "_RETRY_SECONDS", 0.01)
-    monkeypatch.setattr(stamper, "_LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(stamper, "_CHECK_SECONDS", 0.05)
     monkeypatch.setattr(stamper, "_STANDBY_SECONDS", 0.01)
 
 

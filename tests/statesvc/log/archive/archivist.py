@@ -12,8 +12,8 @@ from events.crypto.keyring import Keyring
 from events.identity import normalize_number, shipment_id
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.archive.month_ledger import LogMonth, months, try_lead
-from statesvc.log.archive.month_pass import LogArchiving, Outcome, archive_round
-from statesvc.log.verify.verify_log import Report
+from statesvc.log.archive.month_pass import LogArchiving, MonthPassResult, archive_months
+from statesvc.log.verify.verify_log import VerificationReport
 from tests.statesvc.log.story import Story, scan
 from tests.statesvc.log.verify.attack import verify
 
@@ -65,15 +65,15 @@ class Archivist:
         """The notice of a month ends."""
         await self.database.clock.advance(60)
 
-    async def round(self, **changes: Any) -> Outcome:
+    async def run_pass(self, **changes: Any) -> MonthPassResult:
         """By a process of its own that leads."""
         async with await AsyncConnection.connect(self.database.service_dsn, autocommit=True) as connection:
             assert await try_lead(connection)
-            return await archive_round(connection, replace(self.archiving, **changes))
+            return await archive_months(connection, replace(self.archiving, **changes))
 
     async def archived(self) -> LogMonth:
         """The first month, archived."""
-        outcome = await self.round()
+        outcome = await self.run_pass()
         assert len(outcome.archived) == 1, outcome
         assert not outcome.failed
         return (await self.ledger())[outcome.archived[0]]
@@ -91,7 +91,7 @@ class Archivist:
     def files(self) -> list[str]:
         return sorted(path.name for path in self.folder.iterdir()) if self.folder.is_dir() else []
 
-    def verify(self, **options: Any) -> Report:
+    def verify(self, **options: Any) -> VerificationReport:
         return verify(self.database, archive=self.folder, **options)
 
     async def as_owner(self, *statements: str) -> None:

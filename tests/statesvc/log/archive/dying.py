@@ -10,7 +10,7 @@ from typing import Any
 from psycopg import AsyncConnection
 
 from statesvc.database.keyring_store import load_keyring
-from statesvc.log.archive import month_pass as rounds
+from statesvc.log.archive import month_pass
 from statesvc.log.archive.file_names import Unfinished
 from statesvc.log.archive.month_ledger import try_lead
 from tests.statesvc.log.archive.archivist import archiving
@@ -37,7 +37,7 @@ def _doom(step: str, when: str) -> None:
     if step == "entries":
         Unfinished.publish = lambda *_: _die()  # type: ignore[method-assign, assignment]
         return
-    worked = getattr(rounds, step)
+    worked = getattr(month_pass, step)
 
     async def doomed(*arguments: Any, **named: Any) -> Any:
         if when == "before":
@@ -45,7 +45,7 @@ def _doom(step: str, when: str) -> None:
         await worked(*arguments, **named)
         _die()
 
-    setattr(rounds, step, doomed)
+    setattr(month_pass, step, doomed)
 
 
 async def _no_wait(_seconds: float) -> None:
@@ -57,7 +57,7 @@ async def main(dsn: str, folder: str, step: str, when: str) -> None:
     async with await AsyncConnection.connect(dsn, autocommit=True) as connection:
         keyring = await load_keyring(connection, MASTER)
         assert await try_lead(connection)
-        await rounds.archive_round(connection, archiving(Path(folder), keyring, _no_wait))
+        await month_pass.archive_months(connection, archiving(Path(folder), keyring, _no_wait))
 
 
 if __name__ == "__main__":

@@ -71,5 +71,5 @@ async def test_a_subscriber_may_be_told_again_of_an_archived_month(archivist: Ar
     planned = await replay(archivist.connection, replace(order, dry_run=True), archive=archivist.archive)
     done = await replay(archivist.connection, order, archive=archivist.archive)
     assert (planned.put, done.put, done.never_written) == (len(before),) * 3
-    told = "SELECT sequence FROM statesvc.notification ORDER BY sequence"
-    assert await archivist.log.rows(told) == [(sequence,) for sequence, _ in before]
+    output = "SELECT sequence FROM statesvc.notification ORDER BY sequence"
+    assert await archivist.log.rows(output) == [(sequence,) for sequence, _ in before]

@@ -3,8 +3,8 @@
 from psycopg import AsyncConnection
 
 from statesvc.database.log_guard import install_guard
-from statesvc.log.verify.verify_log import Order, Verification
-from statesvc.log.verify.worker_pool import Access
+from statesvc.log.verify.verify_log import Verification, VerificationRequest
+from statesvc.log.verify.worker_pool import LogAccess
 from tests.statesvc.log.archive.archivist import Archivist
 from tests.statesvc.log.verify.attack import places
 
@@ -16,7 +16,7 @@ DONE = """
 async def test_a_month_leaves_under_guard_and_the_log_says_why(archivist: Archivist) -> None:
     await install_guard(archivist.database.superuser_dsn)
     await archivist.two_months()
-    outcome = await archivist.round()
+    outcome = await archivist.run_pass()
     assert (outcome.failed, len(outcome.archived)) == ([], 1)
     async with await AsyncConnection.connect(archivist.database.owner_dsn) as owner:
         reasons = {why for (why,) in await (await owner.execute(DONE.encode())).fetchall()}
@@ -27,6 +27,6 @@ async def test_a_month_leaves_under_guard_and_the_log_says_why(archivist: Archiv
 
 async def test_an_auditor_verifies_archived_months_too(archivist: Archivist) -> None:
     await archivist.two_months()
-    await archivist.round()
-    access = Access(dsn=archivist.database.auditor_dsn, archive=archivist.folder)
-    assert places(Verification(Order(access=access), lambda *_: None).run()) == []
+    await archivist.run_pass()
+    access = LogAccess(dsn=archivist.database.auditor_dsn, archive=archivist.folder)
+    assert places(Verification(VerificationRequest(access=access), lambda *_: None).run()) == []

@@ -104,10 +104,10 @@ async def test_without_the_file_a_reader_is_told_which_and_what_to_do(archivist:
     headers = {"Authorization": f"Bearer {await api.key('read audit')}"}
     for call in ("/v1/shipments/ups/1Z0001/history", "/v1/shipments/ups/1Z0001/audit", "/v1/feed"):
         async with api.client.get(call, headers=headers) as response:
-            told = await response.json()
-            assert (response.status, told["code"]) == (503, "log_unavailable"), told
-            assert path.name in told["detail"]
-            assert "backup" in told["detail"]
+            output = await response.json()
+            assert (response.status, output["code"]) == (503, "log_unavailable"), output
+            assert path.name in output["detail"]
+            assert "backup" in output["detail"]
     async with api.client.get("/v1/shipments/ups/1Z0007/history", headers=headers) as response:
         assert response.status == 200
     away.rename(path)
@@ -144,7 +144,7 @@ async def test_a_worker_brings_back_what_a_late_scan_needs(archivist: Archivist,
     await shop.say({"number": "L1", "status": "picked_up", "minute": 10}, {"number": "L1", "status": "delivered", "minute": 500})
     await archivist.log.seal()
     await archivist.pass_days(70)
-    assert len((await archivist.round()).archived) == 2
+    assert len((await archivist.run_pass()).archived) == 2
     held = "SELECT version FROM statesvc.event WHERE shipment_id = '" + str(acme("L1")) + "' ORDER BY version"
     assert await archivist.log.rows(held) == []
     await shop.say({"number": "L1", "status": "in_transit", "minute": 90})

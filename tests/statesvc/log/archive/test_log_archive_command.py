@@ -64,21 +64,21 @@ async def test_a_month_is_announced_archived_listed_and_verified(archivist: Arch
 async def test_doctor_says_how_far_it_came_and_what_is_missing(archivist: Archivist, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STATESVC_ARCHIVE_LOG_HOT_MONTHS", "1")
 
-    async def told() -> list[str]:
+    async def output() -> list[str]:
         return [str(finding) async for finding in examine_log_archive(archivist.connection, load_settings())]
 
-    assert "nothing was old enough" in (await told())[0]
+    assert "nothing was old enough" in (await output())[0]
     await archivist.two_months()
     await archivist.pass_days(31)
-    assert "1 months are overdue" in (await told())[0]
-    assert len((await archivist.round()).archived) == 2
+    assert "1 months are overdue" in (await output())[0]
+    assert len((await archivist.run_pass()).archived) == 2
     month = next(iter((await archivist.ledger()).values()))
-    (found,) = await told()
+    (found,) = await output()
     assert "2 months; their files are there" in found
     (archivist.folder / str(month.file_name)).unlink()
-    assert "it is missing" in (await told())[0]
+    assert "it is missing" in (await output())[0]
     monkeypatch.delenv("STATESVC_ARCHIVE_DIR")
-    assert "not set here" in (await told())[0]
+    assert "not set here" in (await output())[0]
 
 
 async def test_a_worker_archives_by_a_process_of_its_own(
@@ -105,10 +105,10 @@ async def test_a_worker_that_stops_ends_what_it_began(archivist: Archivist, tele
     archiver = LogArchiver(
         archivist.database.service_dsn, hot_months=1, telemetry=telemetry, command=(sys.executable, "-c", "import time; time.sleep(600)")
     )
-    round_ = asyncio.create_task(archiver.once())
+    pass_ = asyncio.create_task(archiver.once())
     await asyncio.sleep(0.5)
     archiver.stop()
-    assert await asyncio.wait_for(round_, 10) is None
+    assert await asyncio.wait_for(pass_, 10) is None
 
 
 @pytest.mark.parametrize("role", ["worker", "api", "notifier", "sealer"])

@@ -32,8 +32,8 @@ STEPS = [
 
 
 async def _feed(archivist: Archivist) -> list[Any]:
-    stretch = await read_entries(archivist.connection, begin=0, limit=1000, archive=archivist.archive)
-    return [(entry.index, entry.kind, entry.canonical) for entry in stretch.entries]
+    entries = await read_entries(archivist.connection, begin=0, limit=1000, archive=archivist.archive)
+    return [(entry.index, entry.kind, entry.canonical) for entry in entries.entries]
 
 
 async def test_an_archiver_may_be_killed_anywhere(archivist: Archivist) -> None:
@@ -49,7 +49,7 @@ async def test_an_archiver_may_be_killed_anywhere(archivist: Archivist) -> None:
         assert await _feed(archivist) == before, (step, when)
         if step == "give_notice":
             await archivist.notice(60)
-    outcome = await archivist.round()
+    outcome = await archivist.run_pass()
     assert outcome.failed == []
     assert [name.split(".", 1)[1] for name in archivist.files()] == ["checkpoint", "parquet", "shipments.parquet"]
     assert await _feed(archivist) == before
@@ -64,13 +64,13 @@ async def test_a_month_leaves_only_after_its_notice(archivist: Archivist) -> Non
 
     await archivist.two_months()
     counts = await archivist.counts()
-    outcome = await archivist.round(wait=not_yet)
+    outcome = await archivist.run_pass(wait=not_yet)
     assert (len(outcome.leaving), outcome.archived) == (1, [])
     assert await archivist.counts() == counts
     # whoever asks meanwhile finds it now and afterwards
     await archivist.archive.bring_back(archivist.connection, [shipment("1Z0002")])
     await archivist.notice(60)
-    assert len((await archivist.round()).archived) == 1
+    assert len((await archivist.run_pass()).archived) == 1
     rows = await archivist.log.rows(f"SELECT version FROM statesvc.event WHERE shipment_id = '{shipment('1Z0002')}' ORDER BY version")
     assert [version for (version,) in rows] == [1, 2, 3, 4, 5, 6]
     assert await archivist.log.rows(f"SELECT FROM statesvc.event WHERE shipment_id = '{shipment('1Z0001')}'") == []
@@ -93,7 +93,7 @@ async def test_who_is_held_active_or_waited_for_stays(archivist: Archivist) -> N
 async def test_nothing_leaves_that_no_head_covers(archivist: Archivist) -> None:
     await archivist.log.parcel("1Z0001")
     await archivist.pass_days(70)
-    outcome = await archivist.round()
+    outcome = await archivist.run_pass()
     assert len(outcome.waiting) == 1
     assert archivist.files() == []
     assert await archivist.ledger() == {}
@@ -104,7 +104,7 @@ async def test_a_file_that_suffered_before_the_drop_is_written_anew(archivist: A
         """Not waited for: the notice is not over."""
 
     await archivist.two_months()
-    assert len((await archivist.round(wait=suffer)).leaving) == 1
+    assert len((await archivist.run_pass(wait=suffer)).leaving) == 1
     entries = next(path for path in archivist.folder.iterdir() if path.name.count(".") == 1 and path.suffix == ".parquet")
     content = bytearray(entries.read_bytes())
     content[100] ^= 1
@@ -112,7 +112,7 @@ async def test_a_file_that_suffered_before_the_drop_is_written_anew(archivist: A
     entries.write_bytes(content)
     await archivist.notice(60)
     counts = await archivist.counts()
-    assert len((await archivist.round()).failed) == 1
+    assert len((await archivist.run_pass()).failed) == 1
     assert await archivist.counts() == counts
     (month,) = (await archivist.ledger()).values()
     assert month.failure is not None
@@ -123,11 +123,11 @@ async def test_a_file_that_suffered_before_the_drop_is_written_anew(archivist: A
 
 async def test_a_month_that_changed_after_its_file_stays(archivist: Archivist) -> None:
     await archivist.two_months()
-    await archivist.round(wait=archivist.archiving.wait, drop_tries=0)
+    await archivist.run_pass(wait=archivist.archiving.wait, drop_tries=0)
     (month,) = (await archivist.ledger()).values()
     assert month.leaving_at is not None
     await archivist.as_owner("UPDATE statesvc.log_archive SET actions = actions + 1")
-    outcome = await archivist.round()
+    outcome = await archivist.run_pass()
     assert len(outcome.failed) == 1
     assert set(await archivist.counts()) == set(KINDS)
 
@@ -136,7 +136,7 @@ async def test_no_month_leaves_while_the_whole_log_is_read(archivist: Archivist)
     await archivist.two_months()
     async with await AsyncConnection.connect(archivist.database.service_dsn, autocommit=True) as reader:
         await reader.execute("SELECT pg_advisory_lock_shared(hashtextextended('statesvc.log_months', 0))")
-        outcome = await archivist.round()
+        outcome = await archivist.run_pass()
         assert len(outcome.busy) == 1
     await archivist.archived()
 
@@ -145,7 +145,7 @@ async def test_a_reader_of_one_moment_is_waited_for(archivist: Archivist) -> Non
     await archivist.two_months()
     async with await AsyncConnection.connect(archivist.database.service_dsn, autocommit=True) as reader, reader.transaction():
         await reader.execute("LOCK TABLE statesvc.event IN ACCESS SHARE MODE")
-        assert len((await archivist.round()).busy) == 1
+        assert len((await archivist.run_pass()).busy) == 1
     await archivist.archived()
 
 

@@ -117,9 +117,9 @@ async def test_a_missing_file_is_one_finding(archivist: Archivist) -> None:
     assert places(found) == [f"{path.name} (the whole file), content: it is missing"]
     away.rename(path)
     for other in (index_of(path), checkpoint_of(path)):
-        kept = other.rename(other.with_suffix(".away"))
+        retained = other.rename(other.with_suffix(".away"))
         assert places(archivist.verify()) == [f"{other.name} (the whole file), content: it is missing"]
-        kept.rename(other)
+        retained.rename(other)
     assert places(archivist.verify()) == []
     assert "STATESVC_ARCHIVE_DIR" in places(verify(archivist.database, archive=None))[0]
 

@@ -14,7 +14,7 @@ async def test_the_stream_resumes_from_an_archived_index(archivist: Archivist) -
     await archivist.two_months()
     head = await archivist.log.seal()
 
-    async def told(step: int) -> list[Any]:
+    async def output(step: int) -> list[Any]:
         archive, size = archivist.archive, head.tree_size
         return [
             transition
@@ -22,10 +22,10 @@ async def test_the_stream_resumes_from_an_archived_index(archivist: Archivist) -
             for transition in await read_transitions(archivist.connection, begin=begin, end=min(begin + step, size), archive=archive)
         ]
 
-    before = await told(1000)
+    before = await output(1000)
     await archivist.archived()
-    assert await told(1000) == before
-    assert await told(3) == before
+    assert await output(1000) == before
+    assert await output(3) == before
 
 
 async def test_a_rebuild_folds_archive_and_tables(archivist: Archivist) -> None:

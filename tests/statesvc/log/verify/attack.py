@@ -7,8 +7,8 @@ from typing import Any
 from psycopg import AsyncConnection
 
 from events.crypto.sealing import MasterKeys
-from statesvc.log.verify.verify_log import Order, Report, Verification
-from statesvc.log.verify.worker_pool import Access
+from statesvc.log.verify.verify_log import Verification, VerificationReport, VerificationRequest
+from statesvc.log.verify.worker_pool import LogAccess
 from tests.statesvc.log.story import MASTER, Story, scan, story
 
 MASTER_KEYS = (bytes(range(32)),)
@@ -51,10 +51,10 @@ async def sealed_story(database: Any) -> AsyncIterator[Story]:
         yield log
 
 
-def verify(database: Any, **options: Any) -> Report:
-    access = Access(dsn=database.service_dsn, master_keys=options.pop("master_keys", MASTER_KEYS), archive=options.pop("archive", None))
-    return Verification(Order(access=access, **options), lambda *_: None).run()
+def verify(database: Any, **options: Any) -> VerificationReport:
+    access = LogAccess(dsn=database.service_dsn, master_keys=options.pop("master_keys", MASTER_KEYS), archive=options.pop("archive", None))
+    return Verification(VerificationRequest(access=access, **options), lambda *_: None).run()
 
 
-def places(report: Report) -> list[str]:
+def places(report: VerificationReport) -> list[str]:
     return [str(fault) for fault in report.faults]

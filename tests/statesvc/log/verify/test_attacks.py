@@ -16,8 +16,7 @@ from events.checkpoint import Checkpoint, NoteSigner
 from statesvc.log.batch_row import write_batch
 from statesvc.log.signing_keys import read_keys
 from statesvc.log.tree_nodes import tree_root
-from statesvc.log.verify import chain, parts
-from statesvc.log.verify import entry_checks as examination
+from statesvc.log.verify import chain, entries, parts
 from statesvc.log.verify import tree_range as tree
 from statesvc.log.verify import verify_log as run
 from tests.statesvc.log.story import Story
@@ -312,9 +311,9 @@ async def test_a_round_that_is_dated_back_whole_is_found_by_its_signature(databa
 @pytest.mark.parametrize(
     ("module", "check", "change"),
     [
-        (examination, "_wrong_columns", "UPDATE statesvc.event SET status = 'lost' WHERE version = 3"),
+        (entries, "_wrong_columns", "UPDATE statesvc.event SET status = 'lost' WHERE version = 3"),
         (parts.Parts, "fault", "UPDATE statesvc.event SET sealed_part = '\\x00' WHERE version = 3"),
-        (tree, "_rounds", "UPDATE statesvc.sealed_batch SET sealed_at = sealed_at + interval '1 microsecond' WHERE batch_id = 3"),
+        (tree, "_seal_times", "UPDATE statesvc.sealed_batch SET sealed_at = sealed_at + interval '1 microsecond' WHERE batch_id = 3"),
         (tree, "_subtrees", "UPDATE statesvc.subtree SET hash = sha256('x')"),
         (run, "stray_subtree", "INSERT INTO statesvc.subtree VALUES (8, 70, sha256('x'))"),
         (run, "follow", "UPDATE statesvc.stream SET head_hash = sha256('x') WHERE number = '1Z0003'"),

@@ -7,12 +7,11 @@ import pytest
 from psycopg import AsyncConnection
 
 from statesvc.log.signing_keys import retire, rotate
-from statesvc.log.verify import entries
-from statesvc.log.verify import log_state as moment
+from statesvc.log.verify import entries, log_state
 from statesvc.log.verify import tree_range as tree
 from statesvc.log.verify import verify_log as run
-from statesvc.log.verify.archived_months import Archived
-from statesvc.log.verify.batches import Stretch
+from statesvc.log.verify.archived_months import ArchivedMonths
+from statesvc.log.verify.batches import BatchRange
 from statesvc.log.verify.chain import suspicious
 from statesvc.log.verify.worker_pool import connect
 from tests.statesvc.log.story import MASTER, scan, story
@@ -62,11 +61,11 @@ async def test_looking_at_entries_one_by_one_finds_the_same_as_all_at_once(datab
     async with sealed_story(database) as log:
         await log.parcel("1Z0009")
         with connect(database.service_dsn) as connection:
-            seen = moment.look(connection)
-            stretch = Stretch(low=0, high=10_000, sealed_below=seen.size, waiting=seen.waiting)
-            at_once = entries.check_stretch(connection, stretch, MASTER, Archived(None, []))
+            seen = log_state.read_snapshot(connection)
+            batch_range = BatchRange(low=0, high=10_000, sealed_below=seen.size, waiting=seen.waiting)
+            at_once = entries.check_batches(connection, batch_range, MASTER, ArchivedMonths(None, []))
             monkeypatch.setattr(entries, "_sound", lambda *_: None)
-            one_by_one = entries.check_stretch(connection, stretch, MASTER, Archived(None, []))
+            one_by_one = entries.check_batches(connection, batch_range, MASTER, ArchivedMonths(None, []))
         assert at_once.faults == one_by_one.faults == []
         assert (at_once.entries, at_once.events) == (one_by_one.entries, one_by_one.events)
         sums = seen.sums.copy()
@@ -76,9 +75,9 @@ async def test_looking_at_entries_one_by_one_finds_the_same_as_all_at_once(datab
 
 
 async def test_many_stretches_make_one_log(database: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tree, "STRETCH", 256)
-    monkeypatch.setattr(run, "STRETCH", 256)
-    monkeypatch.setattr(moment.look, "__kwdefaults__", {"stretch_entries": 7})
+    monkeypatch.setattr(tree, "RANGE_LEAVES", 256)
+    monkeypatch.setattr(run, "RANGE_LEAVES", 256)
+    monkeypatch.setattr(log_state.read_snapshot, "__kwdefaults__", {"range_entries": 7})
     async with sealed_story(database) as log:
         for _ in range(4):
             for _ in range(200):
@@ -94,13 +93,13 @@ async def test_a_log_that_grows_meanwhile_is_sound(database: Any, monkeypatch: p
         await held.execute("SET timezone = 'UTC'")
         await type(log)(held, log.keyring).say(scan("1ZHELD", 1, None), commit=False)
         with connect(database.service_dsn) as connection:
-            seen = moment.look(connection)
+            seen = log_state.read_snapshot(connection)
         # committed late, grown, sealed: all after the first look
         await held.commit()
         await log.say(scan("1Z0001", 70, None))
         await log.seal()
         await log.act()
-        monkeypatch.setattr(run, "look", lambda _connection: seen)
+        monkeypatch.setattr(run, "read_snapshot", lambda _connection: seen)
         assert places(verify(database)) == []
 
 
@@ -133,11 +132,11 @@ async def test_what_was_erased_is_passed_over(database: Any) -> None:
 async def test_a_run_goes_on_where_it_was_stopped(database: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     state = tmp_path / "state.json"
     monkeypatch.setattr(run, "_SAVE_SECONDS", 0.0)
-    monkeypatch.setattr(moment.look, "__kwdefaults__", {"stretch_entries": 7})
+    monkeypatch.setattr(log_state.read_snapshot, "__kwdefaults__", {"range_entries": 7})
     async with sealed_story(database) as log:
         whole = verify(database)
         counted: list[int] = []
-        check = entries.check_stretch
+        check = entries.check_batches
 
         def stop_after(number: int) -> None:
             def checked(*arguments: Any) -> Any:
@@ -146,7 +145,7 @@ async def test_a_run_goes_on_where_it_was_stopped(database: Any, tmp_path: Path,
                     raise KeyboardInterrupt
                 return check(*arguments)
 
-            monkeypatch.setattr("statesvc.log.verify.worker_pool.check_stretch", checked)
+            monkeypatch.setattr("statesvc.log.verify.worker_pool.check_batches", checked)
 
         stop_after(3)
         with pytest.raises(KeyboardInterrupt):
