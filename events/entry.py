@@ -12,7 +12,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from events.canonical_json import canonical_bytes
-from events.event import Event, Personal, Place, Raw, value
+from events.event import Event, EventPlace, Personal, Raw, value
 
 FORMAT: Final = 1
 NO_PREVIOUS: Final = bytes(32)
@@ -33,7 +33,7 @@ def leaf(document: Mapping[str, Any]) -> Leaf:
 
 
 @value(frozen=True, slots=True, kw_only=True)
-class Source:
+class Provenance:
     """Where an event comes from: the message, and the code that read it. `bound` is its part of an entry, made once a message."""
 
     message_id: UUID
@@ -55,7 +55,7 @@ def rfc3339(moment: datetime) -> str:
 def event_document(
     event: Event,
     *,
-    source: Source,
+    source: Provenance,
     shipment_id: UUID,
     version: int,
     recorded_at: datetime,
@@ -81,7 +81,7 @@ def event_document(
 def conflict_document(
     event: Event,
     *,
-    source: Source,
+    source: Provenance,
     shipment_id: UUID,
     claimed_shipment_id: UUID,
     recorded_at: datetime,
@@ -127,7 +127,7 @@ def _statement(event: Event) -> dict[str, Any]:
     }
 
 
-def _source(source: Source) -> dict[str, str]:
+def _source(source: Provenance) -> dict[str, str]:
     return {
         "message_id": str(source.message_id),
         "body_commitment": source.body_commitment.hex(),
@@ -143,7 +143,7 @@ def raw_document(raw: Raw, *, time: str, zone: str | None) -> dict[str, Any]:
     return {name: value for name, value in words.items() if value is not None}
 
 
-def place_document(place: Place) -> dict[str, Any]:
+def place_document(place: EventPlace) -> dict[str, Any]:
     """Where it happened; what is not known is left out."""
     parts = {
         "city": place.city,

@@ -22,11 +22,23 @@ else:
         return dataclass(unsafe_hash=frozen, **options)
 
 
-__all__ = ["NOT_PERSONAL", "NOWHERE", "Event", "Moment", "Normalized", "Personal", "Place", "Raw", "Reading", "Rejection", "value"]
+__all__ = [
+    "NOT_PERSONAL",
+    "NOWHERE",
+    "Event",
+    "EventPlace",
+    "Normalized",
+    "Personal",
+    "PrintedTime",
+    "Raw",
+    "Reading",
+    "Rejection",
+    "value",
+]
 
 
 @value(frozen=True, slots=True, kw_only=True)
-class Moment:
+class PrintedTime:
     """A point in time as a carrier printed it.
 
     `printed` is the carrier's own text (date and time joined by one blank where they are two fields); `local` is the wall
@@ -47,7 +59,7 @@ class Moment:
 
 
 @value(frozen=True, slots=True, kw_only=True)
-class Place:
+class EventPlace:
     """Where a scan happened. All as printed and trimmed; `country` ISO 3166-1 alpha-2 where the carrier allows to know it."""
 
     city: str | None = None
@@ -58,7 +70,7 @@ class Place:
     """The carrier's own id of the facility."""
 
 
-NOWHERE = Place()
+NOWHERE = EventPlace()
 
 
 @value(frozen=True, slots=True, kw_only=True)
@@ -84,8 +96,8 @@ class Reading:
     tracking_number: str | None
     kind: Kind
     raw: Raw
-    time: Moment
-    place: Place = NOWHERE
+    time: PrintedTime
+    place: EventPlace = NOWHERE
     status: Status | None = None
     reason: Reason | None = None
     by_category: bool = False
@@ -151,7 +163,7 @@ class Event:
     carrier_code: str | None
     raw: Raw
     raw_zone: str | None
-    location: Place
+    location: EventPlace
     piece: str | None = None
     by_category: bool = False
     time_flag: str | None = None

@@ -13,7 +13,7 @@ from typing import Final
 from uuid import UUID
 
 from events.errors import Cause, UnreadableMessageError
-from events.event import NOT_PERSONAL, Event, Personal, Place, Raw, Reading
+from events.event import NOT_PERSONAL, Event, EventPlace, Personal, Raw, Reading
 from events.parsing.times import SHIFTED
 from events.vocabulary import TzSource
 
@@ -128,7 +128,7 @@ def correction_id(*, corrected: str, replaces: str, reading: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def place_key(place: Place) -> str:
+def place_key(place: EventPlace) -> str:
     """The facility, else `postal|city|region|country`; spelled so that case, width and blanks do not matter."""
     if place.facility:
         return _spelled(place.facility)

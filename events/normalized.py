@@ -11,7 +11,7 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, ValidationError, model_validator
 
 from events.errors import Cause, UnreadableMessageError
-from events.event import NOWHERE, Moment, Normalized, Place, Raw, Reading, Rejection
+from events.event import NOWHERE, EventPlace, Normalized, PrintedTime, Raw, Reading, Rejection
 from events.parsing.json import read_json
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
 
@@ -65,8 +65,8 @@ class _Moment(_Form):
     zone: str | None = None
     flag: str | None = None
 
-    def value(self) -> Moment:
-        return Moment(
+    def value(self) -> PrintedTime:
+        return PrintedTime(
             printed=self.printed,
             instant=self.instant,
             tz_source=self.tz_source,
@@ -84,8 +84,8 @@ class _Place(_Form):
     country: str | None = None
     facility: str | None = None
 
-    def value(self) -> Place:
-        found = Place(city=self.city, region=self.region, postal_code=self.postal_code, country=self.country, facility=self.facility)
+    def value(self) -> EventPlace:
+        found = EventPlace(city=self.city, region=self.region, postal_code=self.postal_code, country=self.country, facility=self.facility)
         return NOWHERE if found == NOWHERE else found
 
 

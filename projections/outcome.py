@@ -20,14 +20,14 @@ class Updated:
 
 
 @dataclass(frozen=True, slots=True)
-class Nothing:
+class Unchanged:
     """Nothing that a subscriber waits for."""
 
 
-Outcome = Transition | Updated | Nothing
+MessageEffect = Transition | Updated | Unchanged
 
 
-def outcome(before: ShipmentState, after: ShipmentState) -> Outcome:
+def effect_of(before: ShipmentState, after: ShipmentState) -> MessageEffect:
     """What became of a shipment by one message."""
     if before.status is not after.status:
         return Transition(before.status, after.status)
@@ -35,7 +35,7 @@ def outcome(before: ShipmentState, after: ShipmentState) -> Outcome:
         return Updated()
     if before.corrections != after.corrections and _told(before) != _told(after):
         return Updated()
-    return Nothing()
+    return Unchanged()
 
 
 def _told(state: ShipmentState) -> tuple[object, ...]:

@@ -15,7 +15,7 @@ from events.log.assemble import EventRow
 from projections.fact import Fact, fact_from_log, fact_of
 from projections.fold import advance, fold
 from projections.logged import decode_fact
-from projections.outcome import Nothing, Transition, Updated, outcome
+from projections.outcome import Transition, Unchanged, Updated, effect_of
 from projections.state import INITIAL, ShipmentState
 
 
@@ -105,12 +105,12 @@ def _project_shipment(
                 return False
             after = fold([*history, *so_far])
         last = appended[-1]
-        match outcome(before, after):
+        match effect_of(before, after):
             case Transition(from_status, to_status):
                 changes.append(Change(row=last, from_status=from_status.value, to_status=to_status.value))
             case Updated():
                 changes.append(Change(row=last, from_status=after.status.value, to_status=after.status.value))
-            case Nothing():
+            case Unchanged():
                 pass
             case unreachable:
                 assert_never(unreachable)

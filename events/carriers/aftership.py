@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from events.carriers.carrier import Carrier, Hmac
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Place, Raw, Reading
+from events.event import EventPlace, Normalized, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate, with_signer
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
@@ -121,7 +121,7 @@ def _reread(raw: Raw) -> Meaning | None:
     return CODES.get(("subtag", raw.code or "")) or CODES.get(("tag", raw.code or ""))
 
 
-def _place(checkpoint: JsonObject) -> Place:
+def _place(checkpoint: JsonObject) -> EventPlace:
     city = _text(checkpoint.get("city")) or _text(checkpoint.get("location"))
     country = _text(checkpoint.get("country_iso3")) or _text(checkpoint.get("country_region")) or _text(checkpoint.get("country_name"))
     return place(city=city, region=_text(checkpoint.get("state")), postal_code=_text(_zip(checkpoint)), country=country)

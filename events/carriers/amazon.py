@@ -10,7 +10,7 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Place, Raw, Reading
+from events.event import EventPlace, Normalized, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate, with_signer
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
@@ -134,7 +134,7 @@ def _meaning(raw: Raw) -> Meaning:
     return CODES.get((raw.reason or "", raw.code or "")) or CODES.get(("", raw.code or ""), UNMAPPED)
 
 
-def _place(address: JsonObject) -> Place:
+def _place(address: JsonObject) -> EventPlace:
     return place(
         city=_text(address.get("city")),
         region=_text(address.get("stateOrRegion")) or _text(address.get("region")),

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Moment, Normalized, Place, Raw, Reading
+from events.event import EventPlace, Normalized, PrintedTime, Raw, Reading
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
 from events.parsing.lists import objects
@@ -62,14 +62,14 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
-def _time(printed: str | None, at: Place, received_at: datetime) -> Moment | None:
+def _time(printed: str | None, at: EventPlace, received_at: datetime) -> PrintedTime | None:
     epoch = _EPOCH.fullmatch(printed or "")
     if epoch is not None:
         return read_epoch(int(epoch["milliseconds"]), milliseconds=True, received_at=received_at)
     return CLOCK.read(printed, at, received_at=received_at)
 
 
-def _place(printed: str | None) -> Place:
+def _place(printed: str | None) -> EventPlace:
     city, comma, name = (printed or "").rpartition(",")
     country = country_code(name.strip()) if comma else None
     if country is None or len(country) != 2:

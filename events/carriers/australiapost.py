@@ -11,7 +11,7 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Place, Raw, Reading
+from events.event import EventPlace, Normalized, Raw, Reading
 from events.parsing.formats import ISO
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, as_list, objects
@@ -95,7 +95,7 @@ def _meaning(words: str) -> Meaning:
     return known or next((meaning for start, meaning in _SENTENCES if words.startswith(start)), UNMAPPED)
 
 
-def _place(printed: str | None) -> Place:
+def _place(printed: str | None) -> EventPlace:
     """`CHULLORA NSW`, `CHICAGO (US)`, or whatever else is printed as a city."""
     if printed is None:
         return place()

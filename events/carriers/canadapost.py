@@ -14,7 +14,7 @@ from lxml.etree import _Element
 
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Moment, Normalized, Place, Raw, Reading
+from events.event import EventPlace, Normalized, PrintedTime, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
 from events.parsing.meanings import UNMAPPED, Meaning, codes_without_text, meanings
@@ -128,13 +128,13 @@ def _reread(raw: Raw) -> Meaning | None:
     return _CLEAR.get(raw.code or "")
 
 
-def _time(event: Occurrence, at: Place, received_at: datetime) -> Moment | None:
+def _time(event: Occurrence, at: EventPlace, received_at: datetime) -> PrintedTime | None:
     moment = _zoned(event.at, event.zone.upper()) if event.at and event.zone else None
     return moment or CLOCK.read_beside(event.at, event.zone, at, received_at=received_at)
 
 
 @lru_cache(maxsize=8192)
-def _zoned(printed: str, zone: str) -> Moment | None:
+def _zoned(printed: str, zone: str) -> PrintedTime | None:
     """A time with a known abbreviation; every push prints those of all older events again."""
     offset = ZONES.get(zone)
     moment = None if offset is None else CLOCK.read_beside(printed, offset, received_at=EPOCH)

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from events.carriers.carrier import Carrier, Hmac
 from events.errors import Cause, UnreadableMessageError
-from events.event import Event, Moment, Normalized, Raw, Reading
+from events.event import Event, Normalized, PrintedTime, Raw, Reading
 from events.identity import identify, normalize_number
 from events.parsing.json import read_json
 from events.parsing.meanings import Meaning
@@ -239,7 +239,7 @@ def _reading(stated: CanonicalEvent) -> Reading:
         status=stated.status,
         reason=stated.reason,
         raw=Raw(code=stated.carrier_code, further=tuple(map(str, further))),
-        time=Moment(
+        time=PrintedTime(
             printed=stated.occurred_at_raw or instant.isoformat(),
             instant=instant,
             tz_source=stated.tz_source,

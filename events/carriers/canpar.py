@@ -12,7 +12,7 @@ from lxml.etree import _Element
 
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Place, Raw, Reading
+from events.event import EventPlace, Normalized, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate, with_signer
 from events.parsing.formats import TimeFormats
 from events.parsing.meanings import by_code, meanings
@@ -66,7 +66,7 @@ def _events(result: _Element, number: str | None, where: str, received_at: datet
         )
 
 
-def _place(address: _Element | None) -> Place:
+def _place(address: _Element | None) -> EventPlace:
     fields = {} if address is None else texts(address)
     return place(
         city=fields.get("city"), region=fields.get("province"), postal_code=fields.get("postal_code"), country=fields.get("country")

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Place, Raw, Reading
+from events.event import EventPlace, Normalized, Raw, Reading
 from events.identity import normalize_number
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
@@ -140,7 +140,7 @@ def _retraction(reading: Reading, retracted: str) -> Reading:
     return replace(reading, kind=RETRACTED.kind, status=None, reason=None, corrects=corrects)
 
 
-def _place(event: JsonObject) -> Place:
+def _place(event: JsonObject) -> EventPlace:
     """A UN location code begins with its country."""
     location, call = child(event, "eventLocation"), child(event, "transportCall")
     somewhere = location or child(call, "location") or call

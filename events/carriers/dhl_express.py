@@ -13,7 +13,7 @@ from lxml.etree import Element, SubElement, _Element
 
 from events.carriers.carrier import Carrier, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Place, Raw, Reading
+from events.event import EventPlace, Normalized, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats, read_offset
 from events.parsing.json import read_json
@@ -142,7 +142,7 @@ def _scan(told: Checkpoint, piece: str | None, received_at: datetime) -> Scan:
     )
 
 
-def _place(area: str | None, name: str | None) -> Place:
+def _place(area: str | None, name: str | None) -> EventPlace:
     """`BNE`, `Brisbane-AU` or `Barcelona - Spain`; a name without a country stays whole."""
     city, dash, printed = (name or "").rpartition("-")
     country = _country(printed.strip()) if dash else None

@@ -11,7 +11,7 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Place, Raw, Reading
+from events.event import EventPlace, Normalized, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate, with_signer
 from events.parsing.formats import ISO
 from events.parsing.json import read_json
@@ -123,7 +123,7 @@ def _reread(raw: Raw) -> Meaning | None:
     return None if DOCUMENTED & {*raw.further, raw.code} else _by_category(raw)
 
 
-def _place(scan: JsonObject) -> Place:
+def _place(scan: JsonObject) -> EventPlace:
     address = child(scan, "location", "address")
     return place(
         city=address.get("addressLocality"),

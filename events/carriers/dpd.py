@@ -13,7 +13,7 @@ from lxml.etree import _Element
 
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Place, Raw, Reading
+from events.event import EventPlace, Normalized, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
@@ -52,7 +52,7 @@ class Step(NamedTuple):
     code: str | None
     words: str | None
     at: str | None
-    place: Place
+    place: EventPlace
     clock: Clock
     signatory: str | None = None
 
@@ -141,7 +141,7 @@ def _life_cycle(body: JsonObject, rejections: Rejections) -> Iterator[Item]:
     )
 
 
-def _depot(printed: str | None) -> Place:
+def _depot(printed: str | None) -> EventPlace:
     """`Hamburg (DE)`."""
     depot = _DEPOT.fullmatch(printed or "")
     return place(city=depot["city"], country=depot["country"]) if depot else place(city=printed)

@@ -13,7 +13,7 @@ from lxml.etree import _Element
 
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Moment, Normalized, Place, Raw, Reading
+from events.event import EventPlace, Normalized, PrintedTime, Raw, Reading
 from events.identity import normalize_number
 from events.parsing.formats import ISO
 from events.parsing.json import read_json
@@ -78,11 +78,11 @@ def _is_naive(event: Event) -> bool:
     return wall is not None and wall.offset is None
 
 
-def _readings(event: Event, time: Moment) -> Iterator[Reading]:
+def _readings(event: Event, time: PrintedTime) -> Iterator[Reading]:
     raw = Raw(code=event.step, reason=event.disposition, further=(event.kind,))
     arrives = bool({event.location, event.read_point} & event.destinations)
     meaning = ERROR if event.is_error else _meaning(raw, arrives=arrives)
-    somewhere: Place = place(facility=event.read_point or event.location)
+    somewhere: EventPlace = place(facility=event.read_point or event.location)
     numbers: tuple[str | None, ...] = next((found for found in event.numbers if found), (None,))
     for number in numbers:
         yield Reading(

@@ -5,7 +5,7 @@ from typing import Final
 
 from events.carriers.fedex_scan import Scan, read_scan
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Place, Reading
+from events.event import EventPlace, Normalized, Reading
 from events.parsing.enrichment import estimate, with_estimate, with_signer
 from events.parsing.formats import ISO
 from events.parsing.lists import JsonObject, as_list, child, objects
@@ -90,7 +90,7 @@ def _rollup(status: JsonObject, number: str | None, unique_id: str | None) -> Sc
     )
 
 
-def _place(event: JsonObject) -> Place:
+def _place(event: JsonObject) -> EventPlace:
     address = child(event, "scanLocation")
     return place(
         city=address.get("city"),

@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import cache
 from typing import Final
 
-from events.event import Place, Raw, Reading
+from events.event import EventPlace, Raw, Reading
 from events.parsing.formats import ISO
 from events.parsing.meanings import UNMAPPED, Meaning, meanings
 from events.parsing.times import Clock
@@ -31,7 +31,7 @@ class Scan:
     text: str | None
     exception_text: str | None
     time: str | None
-    place: Place
+    place: EventPlace
 
 
 def read_scan(scan: Scan, received_at: datetime) -> Reading | str:

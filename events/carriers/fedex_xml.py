@@ -7,7 +7,7 @@ from lxml import etree
 
 from events.carriers.fedex_scan import Scan, read_scan
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Place, Reading
+from events.event import EventPlace, Normalized, Reading
 from events.parsing.enrichment import estimate, with_estimate, with_signer
 from events.parsing.formats import ISO
 from events.parsing.places import place
@@ -77,7 +77,7 @@ def _rollup(status: etree._Element, number: str | None, unique_id: str | None) -
     )
 
 
-def _place(address: etree._Element | None, facility: str | None = None) -> Place:
+def _place(address: etree._Element | None, facility: str | None = None) -> EventPlace:
     if address is None:
         return place(facility=facility)
     return place(

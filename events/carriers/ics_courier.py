@@ -13,7 +13,7 @@ from lxml.etree import _Element
 
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import NOWHERE, Normalized, Place, Raw, Reading
+from events.event import NOWHERE, EventPlace, Normalized, Raw, Reading
 from events.parsing.formats import TimeFormats
 from events.parsing.lines import place_in_line
 from events.parsing.meanings import UNMAPPED, meanings
@@ -74,7 +74,7 @@ def _infos(document: Document) -> Iterator[_Element]:
             yield info
 
 
-def _shape(words: str) -> tuple[str, Place]:
+def _shape(words: str) -> tuple[str, EventPlace]:
     """A status text without its place, and the place where it is a branch (an address is nobody's business here)."""
     shape = words.lower()
     if shape.startswith("delivered at:"):

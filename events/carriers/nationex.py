@@ -10,7 +10,7 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Place, Raw, Reading
+from events.event import EventPlace, Normalized, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
@@ -93,7 +93,7 @@ def _meaning(raw: Raw) -> Meaning:
     return CODES.get(("shipment", code) if exception == code else ("parcel", exception), UNMAPPED)
 
 
-def _depot(city: object) -> Place:
+def _depot(city: object) -> EventPlace:
     return place(city=city, country="CA" if text(city) else None)
 
 

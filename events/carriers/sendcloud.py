@@ -10,7 +10,7 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, Hmac
 from events.errors import Cause, UnreadableMessageError
-from events.event import Moment, Normalized, Raw
+from events.event import Normalized, PrintedTime, Raw
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, child
 from events.parsing.meanings import by_code, meanings
@@ -56,7 +56,7 @@ def _scans(push: JsonObject, parcel: JsonObject, received_at: datetime) -> Itera
     )
 
 
-def _time(printed: str | None, received_at: datetime) -> Moment | None:
+def _time(printed: str | None, received_at: datetime) -> PrintedTime | None:
     if printed is not None and not (printed.isascii() and printed.isdigit()):
         return None
     value = None if printed is None else int(printed[:20])

@@ -11,7 +11,7 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, Sha256Concat, Sha256InBody, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Moment, Normalized, Place, Raw, Reading
+from events.event import EventPlace, Normalized, PrintedTime, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
@@ -126,7 +126,7 @@ def _reread(raw: Raw) -> Meaning | None:
     return None if raw.code is None or raw.code.startswith(V1) else _meaning(raw)
 
 
-def _place(event: JsonObject) -> Place:
+def _place(event: JsonObject) -> EventPlace:
     address = child(event, "address")
     if any(address.get(name) for name in ("city", "state", "postal_code")):
         return place(
@@ -135,13 +135,13 @@ def _place(event: JsonObject) -> Place:
     return place(city=event.get("location"), country=address.get("country"))
 
 
-def _zone_place(event: JsonObject, newest: JsonObject) -> Place:
+def _zone_place(event: JsonObject, newest: JsonObject) -> EventPlace:
     """The place that tells the zone: the newest event has an address more often than the same event in the list."""
     same = all(event.get(name) == newest.get(name) for name in ("description", "location", "time_raw", "time_iso"))
     return _place(newest if same else event)
 
 
-def _time(event: JsonObject, where: Place, received_at: datetime) -> Moment | None:
+def _time(event: JsonObject, where: EventPlace, received_at: datetime) -> PrintedTime | None:
     iso = text(event.get("time_iso"))
     if iso is not None:
         return CLOCK.read(iso, where, received_at=received_at)

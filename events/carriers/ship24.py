@@ -12,7 +12,7 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Moment, Normalized, Place, Raw, Reading
+from events.event import EventPlace, Normalized, PrintedTime, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate, with_signer
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
@@ -97,7 +97,7 @@ def _by_milestone(raw: Raw, milestone: str | None) -> Meaning:
     return found.of_category()
 
 
-def _time(event: JsonObject, where: Place, received_at: datetime) -> Moment | None:
+def _time(event: JsonObject, where: EventPlace, received_at: datetime) -> PrintedTime | None:
     offset = text(event.get("utcOffset"))
     printed = text(event.get("occurrenceDatetime"))
     if printed is not None:

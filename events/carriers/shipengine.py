@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from events.carriers.carrier import Carrier, RsaSha256
 from events.errors import Cause, UnreadableMessageError
-from events.event import Moment, Normalized, Place, Raw
+from events.event import EventPlace, Normalized, PrintedTime, Raw
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
@@ -49,8 +49,8 @@ class Printed(NamedTuple):
 
     where: str
     event: JsonObject
-    place: Place
-    time: Moment | None
+    place: EventPlace
+    time: PrintedTime | None
 
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:

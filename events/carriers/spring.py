@@ -10,7 +10,7 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Moment, Normalized, Place, Raw, Reading
+from events.event import EventPlace, Normalized, PrintedTime, Raw, Reading
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, child, objects
@@ -69,7 +69,7 @@ def _scans(shipment: JsonObject, where: str, received_at: datetime, rejections: 
         )
 
 
-def _time(event: JsonObject, where: Place, received_at: datetime) -> Moment | None:
+def _time(event: JsonObject, where: EventPlace, received_at: datetime) -> PrintedTime | None:
     printed, seconds = text(event.get("DateTime")), text(event.get("Timestamp"))
     is_epoch = seconds is not None and seconds.isascii() and seconds.isdigit() and len(seconds) <= 12
     epoch = read_epoch(int(seconds), received_at=received_at) if seconds is not None and is_epoch else None

@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Final
 
 from events.carriers.ups_codes import meaning
-from events.event import Moment, Place, Raw, Reading, value
+from events.event import EventPlace, PrintedTime, Raw, Reading, value
 from events.parsing.formats import TimeFormats
 from events.parsing.text import signer
 from events.parsing.times import Clock
@@ -27,7 +27,7 @@ class Activity:
     type: str | None
     code: str | None
     text: str | None
-    place: Place
+    place: EventPlace
     further: tuple[str, ...] = ()
     date: str | None = None
     time: str | None = None
@@ -69,7 +69,7 @@ def iso_date(printed: str | None) -> str | None:
     return None if wall is None or wall.is_sentinel else wall.local.date().isoformat()
 
 
-def _time(activity: Activity, received_at: datetime) -> Moment | None:
+def _time(activity: Activity, received_at: datetime) -> PrintedTime | None:
     printed = _joined(activity.date, activity.time)
     if activity.gmt_date and activity.gmt_time:
         return CLOCK.read_pair(printed, _joined(activity.gmt_date, activity.gmt_time), activity.place, received_at=received_at)

@@ -5,7 +5,7 @@ from typing import Final
 
 from events.carriers.ups_activity import PLACEHOLDERS, Activity, iso_date, read_activity
 from events.errors import Cause, UnreadableMessageError
-from events.event import NOWHERE, Normalized, Place, Reading
+from events.event import NOWHERE, EventPlace, Normalized, Reading
 from events.parsing.enrichment import with_estimate, with_signer
 from events.parsing.lists import JsonObject, as_list, child, objects
 from events.parsing.places import place
@@ -132,7 +132,7 @@ def _capital_activity(activity: JsonObject, number: str | None) -> Activity:
     )
 
 
-def _place(address: JsonObject, facility: object = None) -> Place:
+def _place(address: JsonObject, facility: object = None) -> EventPlace:
     if not address and facility is None:
         return NOWHERE
     return place(

@@ -6,7 +6,7 @@ from lxml import etree
 
 from events.carriers.ups_activity import Activity, iso_date, read_activity
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Place, Reading
+from events.event import EventPlace, Normalized, Reading
 from events.parsing.enrichment import with_estimate
 from events.parsing.places import place
 from events.parsing.rejections import Rejections
@@ -65,7 +65,7 @@ def _activity(activity: etree._Element, number: str | None) -> Activity:
     )
 
 
-def _place(address: etree._Element | None) -> Place:
+def _place(address: etree._Element | None) -> EventPlace:
     if address is None:
         return place()
     return place(

@@ -13,7 +13,7 @@ from lxml.etree import _Element
 
 from events.carriers.carrier import Carrier, Hmac, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Moment, Normalized, Place, Raw, Reading
+from events.event import EventPlace, Normalized, PrintedTime, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
@@ -118,15 +118,15 @@ def _reread(raw: Raw) -> Meaning | None:
     return None if code in _WORDED else CODES.get((code, "")) or CODES.get(("", code.casefold()), UNMAPPED)
 
 
-def _place(told: Told) -> Place:
+def _place(told: Told) -> EventPlace:
     """USPS prints no country for its own."""
     country = told.country or ("US" if told.state or told.postal_code else None)
     return place(city=told.city, region=told.state, postal_code=told.postal_code, country=country)
 
 
-def _time(told: Told, where: Place, received_at: datetime) -> Moment | None:
+def _time(told: Told, where: EventPlace, received_at: datetime) -> PrintedTime | None:
     if where.country is None and told.city and (facility := _FACILITY.fullmatch(told.city)):
-        where = Place(city=facility["city"], region=facility["state"], country="US")
+        where = EventPlace(city=facility["city"], region=facility["state"], country="US")
     clock = FOREIGN if where.country not in (None, "US") else DOMESTIC
     if told.at is not None and told.at.endswith("Z"):
         clock = DOMESTIC_WITH_FALSE_Z

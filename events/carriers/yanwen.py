@@ -11,7 +11,7 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Moment, Normalized, Place, Raw, Reading
+from events.event import EventPlace, Normalized, PrintedTime, Raw, Reading
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, objects
@@ -73,7 +73,7 @@ def _scans(item: JsonObject, where: str, received_at: datetime, rejections: Reje
         )
 
 
-def _time(printed: str | None, zone: str | None, where: Place, received_at: datetime) -> Moment | None:
+def _time(printed: str | None, zone: str | None, where: EventPlace, received_at: datetime) -> PrintedTime | None:
     time = CLOCK.read_beside(printed, zone, where, received_at=received_at)
     return time if time is None or printed is None or zone is None else replace(time, printed=f"{printed} {zone}")
 

@@ -20,7 +20,7 @@ _TICK: Final = timedelta(microseconds=1)
 
 
 @dataclass(slots=True)
-class Head:
+class StreamHead:
     """The locked end of one shipment's stream; moves on as events are assembled. `key` None: erased, nothing is sealed any more."""
 
     version: int
@@ -52,7 +52,7 @@ class ConflictRow:
     sealed_part: bytes | None
 
 
-def assemble_events(appends: Sequence[Proposal], heads: Mapping[UUID, Head], *, clock: datetime) -> list[EventRow]:
+def assemble_events(appends: Sequence[Proposal], heads: Mapping[UUID, StreamHead], *, clock: datetime) -> list[EventRow]:
     """Rows in the order of `appends`; moves `heads` on."""
     rows = []
     for proposal in appends:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 from uuid import UUID
 
-from events.entry import Source
+from events.entry import Provenance
 from events.event import Event, Personal, value
 from events.vocabulary import Kind, Verdict
 
@@ -35,7 +35,7 @@ class Proposal:
     number: str
     facts_digest: bytes
     signer_digest: bytes | None
-    source: Source
+    source: Provenance
     message: int
     enrichments: tuple[Enrichment, ...] = ()
 

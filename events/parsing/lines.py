@@ -7,7 +7,7 @@ import re
 from functools import lru_cache
 from typing import Final, Literal
 
-from events.event import NOWHERE, Place
+from events.event import NOWHERE, EventPlace
 from events.parsing.places import country_code, known_countries
 from events.parsing.zones import zone_at
 
@@ -17,7 +17,7 @@ _WITH_STATES: Final = ("US", "CA")
 
 
 @lru_cache(maxsize=4096)
-def place_in_line(line: str | None, *, two_letters: Literal["country", "state"] | None = None, country: str | None = None) -> Place:
+def place_in_line(line: str | None, *, two_letters: Literal["country", "state"] | None = None, country: str | None = None) -> EventPlace:
     """City, region, postal code and country of a line with commas between them; a line of another form is the city.
 
     `two_letters`: what those mean that stand behind the city alone and name a country as well as a state of the United States or
@@ -25,19 +25,19 @@ def place_in_line(line: str | None, *, two_letters: Literal["country", "state"] 
     """
     parts = [part.strip() for part in (line or "").split(",") if part.strip()]
     if not parts:
-        return NOWHERE if country is None else Place(country=country)
+        return NOWHERE if country is None else EventPlace(country=country)
     last, before = parts[-1], ", ".join(parts[:-1])
     named = _country(last)
     if not before:
-        return Place(country=named) if named else Place(city=last, country=country)
+        return EventPlace(country=named) if named else EventPlace(city=last, country=country)
     if zipped := _STATE_AND_ZIP.fullmatch(last):
-        return Place(city=before, region=zipped["state"], postal_code=zipped["zip"], country="US")
+        return EventPlace(city=before, region=zipped["state"], postal_code=zipped["zip"], country="US")
     states_of = [code for code in _WITH_STATES if len(last) == 2 and zone_at(code, last, None) is not None]
     is_state = bool(states_of) and (country in states_of or (len(parts) == 2 and two_letters != "country"))
     if named is None or is_state:
         in_states = named is None or two_letters == "state"
-        return Place(city=before, region=last, country=country or (states_of[0] if states_of and in_states else None))
-    return Place(city=parts[0], region=", ".join(parts[1:-1]) or None, country=named)
+        return EventPlace(city=before, region=last, country=country or (states_of[0] if states_of and in_states else None))
+    return EventPlace(city=parts[0], region=", ".join(parts[1:-1]) or None, country=named)
 
 
 @lru_cache(maxsize=4096)

@@ -4,7 +4,7 @@ import csv
 from functools import cache
 from importlib.resources import files
 
-from events.event import NOWHERE, Place
+from events.event import NOWHERE, EventPlace
 from events.parsing.text import text
 
 
@@ -37,9 +37,9 @@ def place(
     postal_code: object = None,
     country: object = None,
     facility: object = None,
-) -> Place:
+) -> EventPlace:
     """A place of whatever is printed; `NOWHERE` where nothing is."""
-    found = Place(
+    found = EventPlace(
         city=text(city), region=text(region), postal_code=text(postal_code), country=country_code(country), facility=text(facility)
     )
     return NOWHERE if found == NOWHERE else found

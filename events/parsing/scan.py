@@ -7,7 +7,7 @@ by a delivery only.
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from events.event import NOWHERE, Moment, Place, Raw, Reading
+from events.event import NOWHERE, EventPlace, PrintedTime, Raw, Reading
 from events.parsing.meanings import Meaning
 from events.parsing.rejections import Rejections
 from events.parsing.text import signer
@@ -23,8 +23,8 @@ class Scan(NamedTuple):
     where: str
     raw: Raw
     meaning: Meaning
-    time: Moment | None
-    place: Place = NOWHERE
+    time: PrintedTime | None
+    place: EventPlace = NOWHERE
     description: str | None = None
     signed_by: object = None
     """As printed; a placeholder is nobody."""

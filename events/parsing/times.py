@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from events.event import NOWHERE, Moment, Place
+from events.event import NOWHERE, EventPlace, PrintedTime
 from events.parsing.formats import TimeFormats, Wall, read_offset
 from events.parsing.zones import LocalZone, zone_of
 from events.vocabulary import TimePrecision, TzSource
@@ -31,9 +31,9 @@ ZERO_DATE: Final = "0000-00-00"
 """What MySQL prints for no date."""
 
 
-def received(received_at: datetime, printed: str = "") -> Moment:
+def received(received_at: datetime, printed: str = "") -> PrintedTime:
     """The moment of a scan that prints no time: when we got it. It has no part in the scan's identity."""
-    return Moment(printed=printed, instant=received_at, tz_source=TzSource.RECEIVED, precision=TimePrecision.SECOND, identity="")
+    return PrintedTime(printed=printed, instant=received_at, tz_source=TzSource.RECEIVED, precision=TimePrecision.SECOND, identity="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -49,19 +49,21 @@ class Clock:
     trust_offset: bool = True
     midnight_is_day: bool = False
 
-    def read(self, printed: str | None, place: Place = NOWHERE, *, received_at: datetime) -> Moment | None:
+    def read(self, printed: str | None, place: EventPlace = NOWHERE, *, received_at: datetime) -> PrintedTime | None:
         """A printed time. Absent or a sentinel (0001-01-01, ...): `received`. None: unreadable, a rejection for the caller to report."""
         if printed is None or printed in NO_TIME or printed.startswith(ZERO_DATE):
             return received(received_at, printed or "")
         moment = _read(self, printed, zone_of(place))
         return received(received_at, printed) if moment is _ABSENT else moment
 
-    def read_pair(self, printed: str | None, utc: str | None, place: Place = NOWHERE, *, received_at: datetime) -> Moment | None:
+    def read_pair(self, printed: str | None, utc: str | None, place: EventPlace = NOWHERE, *, received_at: datetime) -> PrintedTime | None:
         """A local time printed beside the same time in UTC; as `read` where the second is absent or contradicts the first."""
         moment = _read_pair(self, printed, utc) if printed and utc else None
         return self.read(printed, place, received_at=received_at) if moment is None else moment
 
-    def read_beside(self, printed: str | None, zone: str | None, place: Place = NOWHERE, *, received_at: datetime) -> Moment | None:
+    def read_beside(
+        self, printed: str | None, zone: str | None, place: EventPlace = NOWHERE, *, received_at: datetime
+    ) -> PrintedTime | None:
         """A local time with its offset (`+8`, `-04.00`) or IANA zone in a field of its own; as `read` where that is neither."""
         wall = self.formats.read(printed) if printed else None
         if printed is None or wall is None or wall.is_sentinel or zone is None:
@@ -76,7 +78,7 @@ class Clock:
         return replace(_in_zone(printed, wall, LocalZone(named, certain=True), TzSource.EXPLICIT), zone=zone)
 
 
-def read_epoch(value: int | None, *, milliseconds: bool = False, received_at: datetime) -> Moment | None:
+def read_epoch(value: int | None, *, milliseconds: bool = False, received_at: datetime) -> PrintedTime | None:
     """Seconds (or milliseconds) since 1970; 0 and None are absent; None where no date has that value."""
     if not value:
         return received(received_at)
@@ -85,7 +87,7 @@ def read_epoch(value: int | None, *, milliseconds: bool = False, received_at: da
     except OverflowError:
         return None
     identity = instant.strftime("%Y%m%dT%H%M%S") + (f".{instant.microsecond:06}" if milliseconds else "")
-    return Moment(
+    return PrintedTime(
         printed=str(value), instant=instant, tz_source=TzSource.EXPLICIT, precision=TimePrecision.SECOND, identity=identity, zone="UTC"
     )
 
@@ -94,7 +96,7 @@ _ABSENT: Final = received(EPOCH)
 
 
 @lru_cache(maxsize=8192)
-def _read(clock: Clock, printed: str, local_zone: LocalZone | None) -> Moment | None:
+def _read(clock: Clock, printed: str, local_zone: LocalZone | None) -> PrintedTime | None:
     wall = clock.formats.read(printed)
     if wall is None:
         return None
@@ -113,7 +115,7 @@ def _read(clock: Clock, printed: str, local_zone: LocalZone | None) -> Moment | 
 
 
 @lru_cache(maxsize=8192)
-def _read_pair(clock: Clock, printed: str, utc: str) -> Moment | None:
+def _read_pair(clock: Clock, printed: str, utc: str) -> PrintedTime | None:
     local_wall, utc_wall = clock.formats.read(printed), clock.formats.read(utc)
     if local_wall is None or utc_wall is None or local_wall.is_sentinel or utc_wall.is_sentinel:
         return None
@@ -121,7 +123,7 @@ def _read_pair(clock: Clock, printed: str, utc: str) -> Moment | None:
     return None if offset is None else _moment(printed, local_wall, _fixed(local_wall.local, offset), TzSource.PAIR)
 
 
-def _in_zone(printed: str, wall: Wall, local_zone: LocalZone, source: TzSource) -> Moment:
+def _in_zone(printed: str, wall: Wall, local_zone: LocalZone, source: TzSource) -> PrintedTime:
     first = wall.local.replace(tzinfo=local_zone.zone, fold=0)
     offset, later = first.utcoffset() or timedelta(), first.replace(fold=1).utcoffset() or timedelta()
     flag = None if local_zone.certain else SPLIT_REGION
@@ -132,8 +134,8 @@ def _in_zone(printed: str, wall: Wall, local_zone: LocalZone, source: TzSource) 
     return _moment(printed, wall, _fixed(wall.local + (later - offset), later), source, SHIFTED)
 
 
-def _moment(printed: str, wall: Wall, instant: datetime, source: TzSource, flag: str | None = None) -> Moment:
-    return Moment(
+def _moment(printed: str, wall: Wall, instant: datetime, source: TzSource, flag: str | None = None) -> PrintedTime:
+    return PrintedTime(
         printed=printed,
         instant=instant,
         tz_source=source,

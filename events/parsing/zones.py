@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo
 
-from events.event import Place
+from events.event import EventPlace
 
 _PREFIX_LENGTH: Final = {"CA": 1, "ES": 2, "PT": 2, "US": 3}
 
@@ -24,7 +24,7 @@ class LocalZone(NamedTuple):
     certain: bool
 
 
-def zone_of(place: Place) -> LocalZone | None:
+def zone_of(place: EventPlace) -> LocalZone | None:
     """The zone of a place; None where it tells too little."""
     if place.country is None:
         return None

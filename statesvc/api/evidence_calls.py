@@ -39,17 +39,17 @@ class EvidenceParameters(BaseModel):
 
 
 def _html(bundle: Mapping[str, Any]) -> bytes:
-    from statesvc.evidence.html_page import page  # noqa: PLC0415 - a process that never shows evidence need not hold it in memory
-    from statesvc.evidence.narrative import story_of  # noqa: PLC0415 - as above
+    from statesvc.evidence.evidence_report import report_of  # noqa: PLC0415 - as above
+    from statesvc.evidence.html_page import html_of  # noqa: PLC0415 - a process that never shows evidence need not hold it in memory
 
-    return page(story_of(bundle))
+    return html_of(report_of(bundle))
 
 
 def _pdf(bundle: Mapping[str, Any]) -> bytes:
-    from statesvc.evidence.narrative import story_of  # noqa: PLC0415 - as above
-    from statesvc.evidence.pdf import paper  # noqa: PLC0415 - fonts and pictures, which only this needs
+    from statesvc.evidence.evidence_report import report_of  # noqa: PLC0415 - as above
+    from statesvc.evidence.pdf import pdf_of  # noqa: PLC0415 - fonts and pictures, which only this needs
 
-    return paper(story_of(bundle))
+    return pdf_of(report_of(bundle))
 
 
 PRINTERS: Final[Mapping[str, Callable[[Mapping[str, Any]], bytes]]] = {_JSON: orjson.dumps, "text/html": _html, "application/pdf": _pdf}

@@ -17,7 +17,7 @@ from psycopg import AsyncConnection
 from events.crypto.keyring import Keyring, body_context
 from events.crypto.sealing import SealingKey
 from events.entry import Leaf, leaf, transition_document
-from events.log.assemble import ConflictRow, EventRow, Head, assemble_conflicts, assemble_events
+from events.log.assemble import ConflictRow, EventRow, StreamHead, assemble_conflicts, assemble_events
 from events.log.proposal import Decision, Key, Known, Proposal, decide
 from events.vocabulary import Kind, Verdict
 from projections.project import Change, Projection, facts_from_log, project
@@ -193,7 +193,7 @@ async def _append(connection: Connection, batch: _Batch, first: Decision) -> tup
 
 
 def _whole(
-    history: list[tuple[UUID, bytes]], shipments: Iterable[UUID], rows: Sequence[EventRow], heads: Mapping[UUID, Head]
+    history: list[tuple[UUID, bytes]], shipments: Iterable[UUID], rows: Sequence[EventRow], heads: Mapping[UUID, StreamHead]
 ) -> list[tuple[UUID, bytes]]:
     """Versions have no gaps, so what is archived shows by itself. Raises ArchivedHistoryError."""
     found = Counter(shipment_id for shipment_id, _ in history)
@@ -219,7 +219,7 @@ class _Writing:
     decision: Decision
     rows: list[EventRow]
     conflicts: list[ConflictRow]
-    heads: Mapping[UUID, Head]
+    heads: Mapping[UUID, StreamHead]
     projection: Projection
     batch_id: int
     clock: datetime

@@ -14,9 +14,9 @@ from statesvc.cli.operator import actor
 from statesvc.cli.output import write_line
 from statesvc.cli.session import service_connection
 from statesvc.database.keyring_store import load_keyring
+from statesvc.evidence.evidence_report import report_of
 from statesvc.evidence.gather import Wanted, gather
-from statesvc.evidence.html_page import page
-from statesvc.evidence.narrative import story_of
+from statesvc.evidence.html_page import html_of
 from statesvc.log.actions import record_action
 from statesvc.log.archive.folder import archive_folder
 from statesvc.log.archive.log_archive import LogArchive
@@ -54,10 +54,10 @@ def _printed(bundle: dict[str, Any], kind: str) -> bytes:
     if kind == ".json":
         return orjson.dumps(bundle, option=orjson.OPT_INDENT_2)
     if kind == ".html":
-        return page(story_of(bundle))
-    from statesvc.evidence.pdf import paper  # noqa: PLC0415 - loads fonts and pictures, which only this needs
+        return html_of(report_of(bundle))
+    from statesvc.evidence.pdf import pdf_of  # noqa: PLC0415 - loads fonts and pictures, which only this needs
 
-    return paper(story_of(bundle))
+    return pdf_of(report_of(bundle))
 
 
 async def _bundle(options: argparse.Namespace) -> dict[str, Any]:

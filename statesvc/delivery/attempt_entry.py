@@ -1,7 +1,7 @@
-"""Attempts as entries of the log: what we told a subscriber, when, and what came back, provable later. Pure but for chance (salts).
+"""Attempts as entries of the log: what we sent to a subscriber, when, and what came back, provable later. Pure but for chance (salts).
 
 The leaf binds commitments. What opens them (the salt of the body, the body itself where it can't be made again, and the beginning of the
-response) is sealed under the shipment's key: after `erase` nobody can tell from the log which body it was.
+response) is sealed under the shipment's key: after `erase` the log no longer shows which body it was.
 """
 
 from collections.abc import Sequence
@@ -19,8 +19,8 @@ from statesvc.delivery.receiver_answer import RESPONSE_BYTES_MAX, Answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
-    """What was told, or left out, and how that ended. The number of the attempt is that of `queued`."""
+class DeliveryAttempt:
+    """What was sent, or left out, and how that ended. The number of the attempt is that of `queued`."""
 
     queued: QueuedNotification
     answer: Answer
@@ -32,24 +32,24 @@ class Attempt:
 class AttemptRow:
     """One attempt as the table holds it."""
 
-    attempt: Attempt
+    attempt: DeliveryAttempt
     duration_ms: int
     leaf: Leaf
     sealed_part: bytes | None = field(repr=False)
 
 
-def attempt_part(body_salt: bytes, response: bytes, headers: Sequence[tuple[str, str]] = (), *, kept_body: bytes | None = None) -> bytes:
-    """The part that is sealed: the salt of the body's commitment, what is kept of the response, as text, and of the body (`keeps_body`)."""
+def attempt_part(body_salt: bytes, response: bytes, headers: Sequence[tuple[str, str]] = (), *, stored_body: bytes | None = None) -> bytes:
+    """The part that is sealed: the salt of the body's commitment, the beginning of the response as text, and the body if `stores_body`."""
     part = {
         "body_salt": body_salt.hex(),
         "response": response[:RESPONSE_BYTES_MAX].decode("utf-8", "replace"),
         "headers": [[name, _text(value)] for name, value in headers],
     }
-    return canonical_bytes(part if kept_body is None else part | {"body": kept_body.decode()})
+    return canonical_bytes(part if stored_body is None else part | {"body": stored_body.decode()})
 
 
-def keeps_body(attempt: Attempt) -> bool:
-    """A thin body is made again from its notification at any time; one that says more than that is kept as it was sent."""
+def stores_body(attempt: DeliveryAttempt) -> bool:
+    """A thin body is made again from its notification at any time; one that says more than that is stored as it was sent."""
     return attempt.body != body_of(replace(attempt.queued.notification, full=None))
 
 
@@ -60,7 +60,7 @@ def _text(value: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What is kept of a subscriber's answer."""
+    """What is stored of a subscriber's answer."""
 
     text: str = field(repr=False)
     headers: Sequence[tuple[str, str]] = field(repr=False)
@@ -68,39 +68,39 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class SentBody:
-    """What opens the commitment of an attempt to its body. `kept`: the body, where it was not thin."""
+    """What opens the commitment of an attempt to its body. `stored`: the body, where it was not thin."""
 
     salt: bytes = field(repr=False)
-    kept: str | None = field(repr=False)
+    stored: str | None = field(repr=False)
 
 
 def sent_body_of(salted_part: bytes) -> SentBody:
-    """From an opened part, also one of before bodies were kept."""
+    """From an opened part, also one from before bodies were stored."""
     part = orjson.loads(unsalted(salted_part))
     return SentBody(bytes.fromhex(part["body_salt"]), part.get("body"))
 
 
 def response_of(salted_part: bytes) -> Response:
-    """From an opened part, also one of before headers were kept."""
+    """From an opened part, also one from before headers were stored."""
     part = orjson.loads(unsalted(salted_part))
     return Response(part["response"], [(name, value) for name, value in part.get("headers", ())])
 
 
-def attempt_row(attempt: Attempt, *, key: SealingKey | None, recorded_at: datetime) -> AttemptRow:
+def attempt_row(attempt: DeliveryAttempt, *, key: SealingKey | None, recorded_at: datetime) -> AttemptRow:
     """Commits to the body, seals what opens the commitment (nothing once the shipment is erased)."""
-    told, answer = attempt.queued, attempt.answer
+    queued, answer = attempt.queued, attempt.answer
     salted_body = salted(attempt.body)
     salt = salted_body[:SALT_BYTES]
-    kept_body = attempt.body if keeps_body(attempt) else None
-    salted_part = salted(attempt_part(salt, answer.response, answer.headers, kept_body=kept_body))
-    webhook_id = told.notification.webhook_id
+    stored_body = attempt.body if stores_body(attempt) else None
+    salted_part = salted(attempt_part(salt, answer.response, answer.headers, stored_body=stored_body))
+    webhook_id = queued.notification.webhook_id
     duration_ms = round(answer.duration_seconds * 1000)
     document = attempt_document(
         webhook_id=webhook_id,
-        subscription_id=told.subscription_id,
-        shipment_id=told.shipment_id,
-        sequence=told.sequence,
-        number=told.number,
+        subscription_id=queued.subscription_id,
+        shipment_id=queued.shipment_id,
+        sequence=queued.sequence,
+        number=queued.number,
         started_at=attempt.started_at,
         recorded_at=recorded_at,
         duration_ms=duration_ms,
@@ -109,7 +109,7 @@ def attempt_row(attempt: Attempt, *, key: SealingKey | None, recorded_at: dateti
         body_commitment=commitment(salted_body),
         part_commitment=commitment(salted_part) if key else None,
     )
-    context = attempt_context(told.shipment_id, webhook_id, told.number)
+    context = attempt_context(queued.shipment_id, webhook_id, queued.number)
     return AttemptRow(
         attempt=attempt,
         duration_ms=duration_ms,
@@ -117,7 +117,7 @@ def attempt_row(attempt: Attempt, *, key: SealingKey | None, recorded_at: dateti
         sealed_part=None
         if key is None
         else key.seal(salted_part, context)
-        if kept_body is None
+        if stored_body is None
         else key.seal_compressed(salted_part, context),
     )
 
@@ -126,12 +126,12 @@ def attempt_columns(rows: Sequence[AttemptRow]) -> list[tuple[object, ...]]:
     """The rows in the order of the query's columns."""
     return [
         (
-            told.shipment_id,
-            told.sequence,
-            told.subscription_id,
-            told.number,
+            queued.shipment_id,
+            queued.sequence,
+            queued.subscription_id,
+            queued.number,
             row.attempt.started_at,
-            told.notification.webhook_id,
+            queued.notification.webhook_id,
             row.attempt.answer.outcome.value,
             row.attempt.answer.status_code,
             row.duration_ms,
@@ -140,5 +140,5 @@ def attempt_columns(rows: Sequence[AttemptRow]) -> list[tuple[object, ...]]:
             row.sealed_part,
         )
         for row in rows
-        for told in (row.attempt.queued,)
+        for queued in (row.attempt.queued,)
     ]

@@ -11,7 +11,7 @@ from aiohttp import ClientConnectorError, ClientError, ClientResponse, ClientSes
 from yarl import URL
 
 from statesvc.delivery.addresses import Network
-from statesvc.delivery.outcome import Outcome, outcome_of
+from statesvc.delivery.outcome import AttemptOutcome, outcome_of
 from statesvc.delivery.receiver_answer import CONNECT_SECONDS, RESPONSE_BYTES_MAX, TOTAL_SECONDS, Answer
 from statesvc.delivery.retry_schedule import parse_retry_after
 from statesvc.delivery.sockets import AddressRefusedError, Sockets
@@ -23,7 +23,7 @@ SECRET_HEADERS: Final = frozenset(
 _KEEPALIVE_SECONDS: Final = 4.0
 
 
-class Sender:
+class HttpSender:
     """One HTTP client for all subscribers. How many may be in flight is its caller's business."""
 
     def __init__(
@@ -73,11 +73,11 @@ class Sender:
                     headers=_kept(response.headers.items()),
                 )
         except TimeoutError:
-            outcome = Outcome.TIMED_OUT
+            outcome = AttemptOutcome.TIMED_OUT
         except ClientConnectorError as error:
-            outcome = Outcome.ADDRESS_REFUSED if isinstance(error.os_error, AddressRefusedError) else Outcome.UNREACHABLE
+            outcome = AttemptOutcome.ADDRESS_REFUSED if isinstance(error.os_error, AddressRefusedError) else AttemptOutcome.UNREACHABLE
         except (ClientError, OSError):
-            outcome = Outcome.UNREACHABLE
+            outcome = AttemptOutcome.UNREACHABLE
         return Answer(outcome=outcome, duration_seconds=time.monotonic() - started)
 
 

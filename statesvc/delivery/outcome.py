@@ -7,7 +7,7 @@ from typing import assert_never
 from statesvc.delivery.retry_schedule import RETRY_AFTER_SECONDS_MAX, next_delay_seconds
 
 
-class Outcome(StrEnum):
+class AttemptOutcome(StrEnum):
     """The words that attempts are recorded with. Only ever grows: old entries keep theirs."""
 
     DELIVERED = "delivered"
@@ -36,20 +36,20 @@ class Outcome(StrEnum):
     """Too much waited: a later notification of the same shipment stands for this one and says so; nothing was sent."""
 
 
-def outcome_of(status_code: int) -> Outcome:
+def outcome_of(status_code: int) -> AttemptOutcome:
     """What a status code of the subscriber means."""
     if 200 <= status_code < 300:
-        return Outcome.DELIVERED
-    return Outcome.GONE if status_code == 410 else Outcome.REFUSED
+        return AttemptOutcome.DELIVERED
+    return AttemptOutcome.GONE if status_code == 410 else AttemptOutcome.REFUSED
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class Finish:
     """The subscriber has it, or is told by another."""
 
 
 @dataclass(frozen=True, slots=True)
-class TryAgain:
+class RetryLater:
     """Once more, later. `disable`: not before somebody enables the subscription again."""
 
     delay_seconds: float
@@ -61,29 +61,29 @@ class GiveUp:
     """That was the last try: it waits for a human now."""
 
 
-Verdict = Done | TryAgain | GiveUp
+NextStep = Finish | RetryLater | GiveUp
 
 
-def verdict_on(outcome: Outcome, *, attempts: int, retry_after_seconds: float | None, jitter: float) -> Verdict:
+def next_step(outcome: AttemptOutcome, *, attempts: int, retry_after_seconds: float | None, jitter: float) -> NextStep:
     """What follows after `attempts` tries, of which the last ended in `outcome`. `jitter` in 0..1."""
     match outcome:
-        case Outcome.DELIVERED | Outcome.COALESCED:
-            return Done()
-        case Outcome.GONE:
+        case AttemptOutcome.DELIVERED | AttemptOutcome.COALESCED:
+            return Finish()
+        case AttemptOutcome.GONE:
             delay = next_delay_seconds(attempts, retry_after_seconds=None, jitter=jitter)
-            return TryAgain(RETRY_AFTER_SECONDS_MAX if delay is None else delay, disable=True)
+            return RetryLater(RETRY_AFTER_SECONDS_MAX if delay is None else delay, disable=True)
         case (
-            Outcome.REFUSED
-            | Outcome.TIMED_OUT
-            | Outcome.UNREACHABLE
-            | Outcome.ADDRESS_REFUSED
-            | Outcome.UNSIGNED
-            | Outcome.UNROUTABLE
-            | Outcome.NOT_STORED
-            | Outcome.DENIED
-            | Outcome.CLIENT_MISSING
+            AttemptOutcome.REFUSED
+            | AttemptOutcome.TIMED_OUT
+            | AttemptOutcome.UNREACHABLE
+            | AttemptOutcome.ADDRESS_REFUSED
+            | AttemptOutcome.UNSIGNED
+            | AttemptOutcome.UNROUTABLE
+            | AttemptOutcome.NOT_STORED
+            | AttemptOutcome.DENIED
+            | AttemptOutcome.CLIENT_MISSING
         ):
             delay = next_delay_seconds(attempts, retry_after_seconds=retry_after_seconds, jitter=jitter)
-            return GiveUp() if delay is None else TryAgain(delay)
+            return GiveUp() if delay is None else RetryLater(delay)
         case _:
             assert_never(outcome)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from statesvc.delivery.outcome import Outcome
+from statesvc.delivery.outcome import AttemptOutcome
 
 CONNECT_SECONDS: Final = 5.0
 TOTAL_SECONDS: Final = 15.0
@@ -15,7 +15,7 @@ RESPONSE_BYTES_MAX: Final = 20_000
 class Answer:
     """What came back. `response` is the beginning of the body, at most 20 kB; `headers` are those that hold no secret, at most 4 kB."""
 
-    outcome: Outcome
+    outcome: AttemptOutcome
     duration_seconds: float
     status_code: int | None = None
     """Of HTTP."""

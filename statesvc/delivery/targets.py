@@ -11,7 +11,7 @@ from statesvc.delivery.addresses import Network
 from statesvc.delivery.brokers.dialling import Dialler
 from statesvc.delivery.brokers.links import Links
 from statesvc.delivery.brokers.table import BY_SCHEME
-from statesvc.delivery.http_sender import Sender
+from statesvc.delivery.http_sender import HttpSender
 from statesvc.delivery.outgoing import Destination, Outgoing
 from statesvc.delivery.receiver_answer import CONNECT_SECONDS, TOTAL_SECONDS, Answer
 
@@ -29,7 +29,7 @@ class Targets:
         connect_seconds: float = CONNECT_SECONDS,
         total_seconds: float = TOTAL_SECONDS,
     ) -> None:
-        self._sender = Sender(allowed=allowed, connect_seconds=connect_seconds, total_seconds=total_seconds)
+        self._sender = HttpSender(allowed=allowed, connect_seconds=connect_seconds, total_seconds=total_seconds)
         self._links = Links(Dialler(allowed), source=source, connect_seconds=connect_seconds, total_seconds=total_seconds)
         self._stack = AsyncExitStack()
 

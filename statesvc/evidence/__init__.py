@@ -1,4 +1,5 @@
-"""Evidence about one shipment that stands by itself: what was said, when we knew it, what we concluded, what we told, with proofs.
+"""Evidence about one shipment that stands by itself: what was said, when we knew it, what we concluded, what we sent, with proofs.
 
-`gather` reads it in one snapshot, `bundle` seals it, `check` verifies it anywhere; `story` tells it, as a `page` or on `paper`.
+`gather` reads it in one snapshot, `bundle` seals it, `check_bundle` verifies it anywhere; `evidence_report` puts it into words for people,
+which `html_page` and `pdf` print.
 """

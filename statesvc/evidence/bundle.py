@@ -17,6 +17,17 @@ SEAL: Final = "seal"
 SEALED_ORIGIN: Final = "/evidence"
 Bundle = Mapping[str, Any]
 
+OPENED: Final = "opened"
+"""The first of the words of the `..._state` fields: whether what an entry is committed to is shown."""
+WITHHELD: Final = "withheld"
+"""From a reader without the scope `pii`."""
+ERASED: Final = "erased"
+NONE: Final = "none"
+"""There was never any."""
+SHARED: Final = "shared"
+"""It is about other people's shipments too."""
+UNAVAILABLE: Final = "unavailable"
+
 
 def digest_of(bundle: Bundle) -> bytes:
     """SHA-256 over the canonical JSON (RFC 8785) of everything but the seal. Raises TypeError for what has no canonical form."""
@@ -30,5 +41,5 @@ def sealed(bundle: Bundle, signers: Sequence[NoteSigner], *, origin: str) -> dic
 
 
 def attempts_of(sent: Mapping[str, Any]) -> list[tuple[str, int | None]]:
-    """The attempts that a body was sent by, as (webhook-id, number); no number: all of them (a bundle of before they were told apart)."""
+    """The attempts that a body was sent by, as (webhook-id, number); no number: all of them (bundles used not to distinguish them)."""
     return [(sent["webhook_id"], number) for number in sent.get("attempts", [None])]

@@ -23,100 +23,103 @@ _STATED = tuple(
 
 
 @dataclass(frozen=True, slots=True)
-class Flaw:
+class BundleFlaw:
     """What does not hold, and where in the bundle (a JSON pointer)."""
 
     pointer: str
     why: str
 
 
-class _Flawed(Exception):  # noqa: N818 - ends a check, is no error of ours
+class _NotCheckableError(Exception):
+    """Ends a check: without this part the rest can not be checked."""
+
     def __init__(self, pointer: str, why: str) -> None:
-        self.flaw = Flaw(pointer, why)
+        super().__init__(why)
+        self.flaw = BundleFlaw(pointer, why)
 
 
-def check(document: bytes, keys: Sequence[VerifierKey], *, trust: Trust | None = None) -> list[Flaw]:
-    """Everything that does not hold; empty: the bundle is what the holder of these keys sealed, and its entries stand in their log."""
+def check(document: bytes, keys: Sequence[VerifierKey], *, trust: Trust | None = None) -> list[BundleFlaw]:
+    """Everything that does not hold; empty: the bundle is what the holder of these keys sealed, and its entries are in their log."""
     try:
         bundle = orjson.loads(document)
     except orjson.JSONDecodeError:
-        return [Flaw("", "not JSON")]
+        return [BundleFlaw("", "not JSON")]
     if not isinstance(bundle, dict) or bundle.get("format") != FORMAT:
-        return [Flaw("/format", f"not a bundle of the format {FORMAT}")]
+        return [BundleFlaw("/format", f"not a bundle of the format {FORMAT}")]
     try:
         return list(_flaws(bundle, keys, trust))
-    except _Flawed as ended:
+    except _NotCheckableError as ended:
         return [ended.flaw]
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        return [Flaw("", f"not the shape of {FORMAT} ({type(error).__name__})")]
+        return [BundleFlaw("", f"not the shape of {FORMAT} ({type(error).__name__})")]
 
 
-def _flaws(bundle: Bundle, keys: Sequence[VerifierKey], trust: Trust | None) -> Iterator[Flaw]:
+def _flaws(bundle: Bundle, keys: Sequence[VerifierKey], trust: Trust | None) -> Iterator[BundleFlaw]:
     head = _opened("/log/checkpoint", bundle["log"]["checkpoint"], keys)
     seal = _opened(f"/{SEAL}", bundle[SEAL], keys)
     if seal.root != digest_of(bundle) or seal.size != len(bundle["entries"]) or seal.origin != head.origin + SEALED_ORIGIN:
-        yield Flaw(f"/{SEAL}", "the bundle is not the one that was sealed: something in it was changed")
+        yield BundleFlaw(f"/{SEAL}", "the bundle is not the one that was sealed: something in it was changed")
     yield from _stamp(bundle, head, keys, trust)
     documents = [orjson.loads(entry["canonical"]) for entry in bundle["entries"]]
     for place, (entry, document) in enumerate(zip(bundle["entries"], documents, strict=True)):
         yield from _entry(f"/entries/{place}", entry, document, head)
     indexes = [entry["index"] for entry in bundle["entries"]]
     if indexes != sorted(set(indexes)):
-        yield Flaw("/entries", "an entry stands twice, or out of order")
+        yield BundleFlaw("/entries", "an entry is repeated, or out of order")
     yield from _chain(bundle, documents)
     yield from _bodies(bundle, documents)
     yield from _sent(bundle, documents)
 
 
-def _stamp(bundle: Bundle, head: Checkpoint, keys: Sequence[VerifierKey], trust: Trust | None) -> Iterator[Flaw]:
+def _stamp(bundle: Bundle, head: Checkpoint, keys: Sequence[VerifierKey], trust: Trust | None) -> Iterator[BundleFlaw]:
     """That an authority saw a beginning of this log, and when. Who signed is checked where the authority's certificate is given."""
     stated = bundle["log"].get("stamp")
     if stated is None:
         if trust is not None:
-            yield Flaw("/log", "bears no time stamp")
+            yield BundleFlaw("/log", "bears no time stamp")
         return
     pointer = "/log/stamp"
     stamped = _opened(f"{pointer}/checkpoint", stated["checkpoint"], keys)
     path = [base64.b64decode(node, validate=True) for node in stated["consistency"]]
     if not verify_consistency(first=stamped.size, second=head.size, path=path, first_root=stamped.root, second_root=head.root):
-        yield Flaw(f"{pointer}/consistency", "does not prove that the log begins with the one that was stamped")
+        yield BundleFlaw(f"{pointer}/consistency", "does not prove that the log begins with the one that was stamped")
     token = base64.b64decode(stated["token"], validate=True)
     try:
         stamp = read_stamp(token, stated["checkpoint"]) if trust is None else check_stamp(token, stated["checkpoint"], trust)
     except StampError as error:
-        yield Flaw(f"{pointer}/token", str(error))
+        yield BundleFlaw(f"{pointer}/token", str(error))
         return
     if (stamp.stamped_at.isoformat(), stamp.authority) != (stated["stamped_at"], stated["authority"]):
-        yield Flaw(pointer, "says another time or authority than the stamp itself")
+        yield BundleFlaw(pointer, "says another time or authority than the stamp itself")
 
 
 def _opened(pointer: str, note: str, keys: Sequence[VerifierKey]) -> Checkpoint:
     try:
         return open_checkpoint(note, keys).checkpoint
     except NoteError as error:
-        raise _Flawed(pointer, str(error)) from error
+        raise _NotCheckableError(pointer, str(error)) from error
 
 
-def _entry(pointer: str, entry: Mapping[str, Any], document: Mapping[str, Any], head: Checkpoint) -> Iterator[Flaw]:
+def _entry(pointer: str, entry: Mapping[str, Any], document: Mapping[str, Any], head: Checkpoint) -> Iterator[BundleFlaw]:
     leaf = hashlib.sha256(b"\x00" + entry["canonical"].encode()).digest()
     if leaf.hex() != entry["leaf_hash"]:
-        yield Flaw(f"{pointer}/leaf_hash", "is not the hash of the entry")
+        yield BundleFlaw(f"{pointer}/leaf_hash", "is not the hash of the entry")
     path = [base64.b64decode(node, validate=True) for node in entry["proof"]]
     if not verify_inclusion(leaf, index=entry["index"], size=head.size, path=path, root=head.root):
-        yield Flaw(f"{pointer}/proof", "does not lead to the signed root: the entry does not stand there in the log")
+        yield BundleFlaw(f"{pointer}/proof", "does not lead to the signed root: the entry is not at this place in the log")
     if document["entry"] != entry["kind"]:
-        yield Flaw(f"{pointer}/kind", f"the entry says {document['entry']}")
+        yield BundleFlaw(f"{pointer}/kind", f"the entry says {document['entry']}")
     part = entry["part"]
     if part is not None and _digest(part) != document.get("part_commitment"):
-        yield Flaw(f"{pointer}/part", "is not the part that the entry is committed to")
+        yield BundleFlaw(f"{pointer}/part", "is not the part that the entry is committed to")
 
 
-def _chain(bundle: Bundle, documents: Sequence[Mapping[str, Any]]) -> Iterator[Flaw]:
+def _chain(bundle: Bundle, documents: Sequence[Mapping[str, Any]]) -> Iterator[BundleFlaw]:
     """The shipment's events, from its first: none missing between, none of another, and the state that they add up to."""
     stated = bundle["shipment"]
     wanted = str(id_of(stated["carrier_id"], stated["tracking_number"], stated["discriminator"]))
     if stated["shipment_id"] != wanted:
-        yield Flaw("/shipment/shipment_id", "is not the id of this carrier, number and discriminator")
+        yield BundleFlaw("/shipment/shipment_id", "is not the id of this carrier, number and discriminator")
     previous = bytes(32).hex()
     history: list[bytes] = []
     for place, (entry, document) in enumerate(zip(bundle["entries"], documents, strict=True)):
@@ -124,22 +127,22 @@ def _chain(bundle: Bundle, documents: Sequence[Mapping[str, Any]]) -> Iterator[F
             continue
         pointer = f"/entries/{place}"
         if document["shipment_id"] != wanted:
-            yield Flaw(pointer, "an event of another shipment")
+            yield BundleFlaw(pointer, "an event of another shipment")
         if document["version"] != len(history) + 1 or document["previous_hash"] != previous:
-            yield Flaw(pointer, f"event {len(history) + 1} of the shipment is missing, or was changed")
+            yield BundleFlaw(pointer, f"event {len(history) + 1} of the shipment is missing, or was changed")
         previous = entry["leaf_hash"]
         history.append(entry["canonical"].encode())
     if not history:
-        yield Flaw("/entries", "no event")
+        yield BundleFlaw("/entries", "no event")
         return
     row = rebuilt_row(UUID(wanted), history)
     added_up = orjson.loads(orjson.dumps({name: getattr(row, name) for name in _STATED}))
     for name in _STATED:
         if stated[name] != added_up[name]:
-            yield Flaw(f"/shipment/{name}", f"the events add up to {added_up[name]!r}")
+            yield BundleFlaw(f"/shipment/{name}", f"the events add up to {added_up[name]!r}")
 
 
-def _bodies(bundle: Bundle, documents: Sequence[Mapping[str, Any]]) -> Iterator[Flaw]:
+def _bodies(bundle: Bundle, documents: Sequence[Mapping[str, Any]]) -> Iterator[BundleFlaw]:
     commitments = {
         document["message_id"]: document["body_commitment"]
         for document in documents
@@ -147,12 +150,12 @@ def _bodies(bundle: Bundle, documents: Sequence[Mapping[str, Any]]) -> Iterator[
     }
     for place, message in enumerate(bundle["messages"]):
         if message["message_id"] not in commitments:
-            yield Flaw(f"/messages/{place}", "no event of the bundle came with this message")
+            yield BundleFlaw(f"/messages/{place}", "no event of the bundle came with this message")
         elif message["body"] is not None and _digest(message["body"]) != commitments[message["message_id"]]:
-            yield Flaw(f"/messages/{place}/body", "is not the body that its events are committed to")
+            yield BundleFlaw(f"/messages/{place}/body", "is not the body that its events are committed to")
 
 
-def _sent(bundle: Bundle, documents: Sequence[Mapping[str, Any]]) -> Iterator[Flaw]:
+def _sent(bundle: Bundle, documents: Sequence[Mapping[str, Any]]) -> Iterator[BundleFlaw]:
     """What subscribers were sent: the body of each attempt, opened by the salt in the attempt's own part."""
     bodies = {key: sent["body"] for sent in bundle["sent"] for key in attempts_of(sent)}
     for place, (entry, document) in enumerate(zip(bundle["entries"], documents, strict=True)):
@@ -162,7 +165,7 @@ def _sent(bundle: Bundle, documents: Sequence[Mapping[str, Any]]) -> Iterator[Fl
         if body is not None and entry["part"] is not None:
             salt = bytes.fromhex(orjson.loads(base64.b64decode(entry["part"])[32:])["body_salt"])
             if hashlib.sha256(salt + body.encode()).hexdigest() != document["body_commitment"]:
-                yield Flaw(f"/entries/{place}", "another body was sent than the bundle says")
+                yield BundleFlaw(f"/entries/{place}", "another body was sent than the bundle says")
 
 
 def _digest(encoded: str) -> str | None:

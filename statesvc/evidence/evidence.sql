@@ -1,5 +1,5 @@
 -- name: entries
--- Every sealed entry about a shipment: what was said of it and against it, what we concluded, what we told, what operators did.
+-- Every sealed entry about a shipment: what was said of it and against it, what we concluded, what we sent, what operators did.
 SELECT s.first_index + x.ordinal AS index, x.kind, x.leaf_hash, x.canonical, x.sealed_part
 FROM (
     SELECT 'event' AS kind, e.batch_id, e.ordinal, e.leaf_hash, e.canonical, e.sealed_part
@@ -34,7 +34,7 @@ CROSS JOIN LATERAL (
 ORDER BY m.received_at, m.message_id;
 
 -- name: notifications
--- What there was to tell, and to whom.
+-- The notifications of a shipment, and to whom they went.
 SELECT n.sequence, n.webhook_id, n.type, n.created_at, n.occurred_at, n.carrier_id, n.tracking_number, n.from_status, n.to_status,
     g.skipped, g.from_sequence, g.to_sequence, n.subscription_id, s.url
 FROM statesvc.notification n

@@ -17,8 +17,7 @@ from statesvc.bodies.body_key import open_committed, unwrap_body_key
 from statesvc.bodies.find_bodies import ArchiveUnavailableError, find_bodies
 from statesvc.database.arrays import timestamps, uuids
 from statesvc.database.queries import queries
-from statesvc.evidence.bundle import FORMAT, sealed
-from statesvc.evidence.disclosure import ERASED, NONE, OPENED, SHARED, UNAVAILABLE, WITHHELD
+from statesvc.evidence.bundle import ERASED, FORMAT, NONE, OPENED, SHARED, UNAVAILABLE, WITHHELD, sealed
 from statesvc.evidence.notifications import Reader, read_sent
 from statesvc.log.checkpoints import SignedHead, latest_head
 from statesvc.log.event_store import read_streams
@@ -40,7 +39,7 @@ class NothingSealedError(RuntimeError):
 
 
 class UnknownShipmentError(RuntimeError):
-    """No shipment bears the number."""
+    """No shipment has the number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +83,7 @@ async def gather(connection: Connection, wanted: Wanted) -> dict[str, Any]:
         for (index, kind, leaf_hash, canonical, _), path, (part, state) in zip(rows, paths, parts, strict=True)
     ]
     reader = Reader(opener=Opener(shipment_id=shipment.shipment_id, key=keys.get(shipment.shipment_id)), personal=wanted.personal)
-    tried = [(document, part) for document, part in zip(documents, parts, strict=True) if document["entry"] == "attempt"]
+    attempts = [(document, part) for document, part in zip(documents, parts, strict=True) if document["entry"] == "attempt"]
     signing = await read_keys(connection)
     signers = open_signers(signing, wanted.keyring.master)
     stamp = await _stamp(connection, head, last=rows[-1][0])
@@ -100,7 +99,7 @@ async def gather(connection: Connection, wanted: Wanted) -> dict[str, Any]:
         "shipment": _plain(shipment_json(shipment) | {"signed_by": _signer(shipment, documents, parts) if wanted.personal else None}),
         "entries": entries,
         "messages": await _messages(connection, wanted, shipment, documents, keys),
-        "sent": await read_sent(connection, reader, tried),
+        "sent": await read_sent(connection, reader, attempts),
     }
     return sealed(bundle, signers, origin=signers[0].verifier.name)
 
@@ -186,7 +185,7 @@ async def _messages(
         _SQL["messages"], {"message_ids": uuids(list(received)), "received_ats": timestamps(list(received.values()))}, binary=True
     )
     rows = await cursor.fetchall()
-    told = []
+    messages = []
     try:
         bodies = await find_bodies(connection, wanted.archive, list(received.items())) if wanted.personal else {}
     except ArchiveUnavailableError:
@@ -206,7 +205,7 @@ async def _messages(
             key = unwrap_body_key(sealed_key, shipments, message_id=message_id, keys=keys, keyring=wanted.keyring)
             body = None if key is None else open_committed(key, stored.sealed, message_id=message_id, committed=stored.commitment)
             state = ERASED if body is None else OPENED
-        told.append(
+        messages.append(
             {
                 "message_id": str(message_id),
                 "received_at": received_at.astimezone(UTC).isoformat(),
@@ -215,7 +214,7 @@ async def _messages(
                 "body_state": state,
             }
         )
-    return told
+    return messages
 
 
 def _plain(value: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The story as an HTML page that needs nothing else: no script, no picture, no font from elsewhere."""
+"""The report as an HTML page that needs nothing else: no script, no picture, no font from elsewhere."""
 
 from functools import cache
 from importlib.resources import files
@@ -6,12 +6,12 @@ from importlib.resources import files
 from jinja2 import Environment, StrictUndefined, Template
 
 from statesvc.evidence import wording as words
-from statesvc.evidence.narrative import Story
+from statesvc.evidence.evidence_report import EvidenceReport
 
 
-def page(story: Story) -> bytes:
+def html_of(report: EvidenceReport) -> bytes:
     """UTF-8. Every value is escaped: carriers and customers wrote most of them."""
-    return _template().render(story=story, words=words).encode()
+    return _template().render(report=report, words=words).encode()
 
 
 @cache

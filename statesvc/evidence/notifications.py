@@ -13,7 +13,7 @@ from statesvc.database.queries import queries
 from statesvc.delivery.attempt_entry import SentBody, sent_body_of
 from statesvc.delivery.full_payload import Past, read_past
 from statesvc.delivery.notification import Notification, body_of, notification_of
-from statesvc.evidence.disclosure import ERASED, OPENED, UNAVAILABLE, WITHHELD
+from statesvc.evidence.bundle import ERASED, OPENED, UNAVAILABLE, WITHHELD
 from statesvc.shipments.personal import Opener
 
 _SQL = queries("statesvc.evidence", "evidence")
@@ -28,7 +28,7 @@ class Reader:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tried:
+class LoggedAttempt:
     """One attempt as the log has it. `sent` None: its part does not open any more, for the reason `state`."""
 
     number: int
@@ -37,7 +37,7 @@ class Tried:
     state: str
 
     @classmethod
-    def of(cls, document: Mapping[str, Any], part: bytes | None, state: str) -> "Tried":
+    def of(cls, document: Mapping[str, Any], part: bytes | None, state: str) -> "LoggedAttempt":
         """From its entry; one without a part was made after the shipment was erased."""
         sent = None if part is None else sent_body_of(part)
         return cls(
@@ -56,15 +56,15 @@ async def read_sent(
     connection: AsyncConnection[Any], reader: Reader, attempts: Sequence[tuple[Mapping[str, Any], tuple[bytes | None, str]]]
 ) -> list[dict[str, Any]]:
     """By notification, and once for each body where its attempts were sent several. `attempts`: documents, with their salted parts."""
-    tried: dict[str, list[Tried]] = {}
+    tried: dict[str, list[LoggedAttempt]] = {}
     for document, (part, state) in attempts:
-        tried.setdefault(document["webhook_id"], []).append(Tried.of(document, part, state))
+        tried.setdefault(document["webhook_id"], []).append(LoggedAttempt.of(document, part, state))
     shipment_id = reader.opener.shipment_id
     cursor = await connection.execute(_SQL["notifications"], {"shipment_id": shipment_id}, binary=True)
-    told = [(notification_of(sequence, row), subscription_id, url) for sequence, *row, subscription_id, url in await cursor.fetchall()]
-    told = [one for one in told if one[0].webhook_id in tried]
-    doubtful = [notification for notification, *_ in told if _is_doubtful(notification, tried[notification.webhook_id])]
-    past = await read_past(connection, [(shipment_id, notification.sequence) for notification in doubtful], thin=frozenset())
+    rows = [(notification_of(sequence, row), subscription_id, url) for sequence, *row, subscription_id, url in await cursor.fetchall()]
+    notified = [one for one in rows if one[0].webhook_id in tried]
+    unstored = [notification for notification, *_ in notified if _needs_history(notification, tried[notification.webhook_id])]
+    past = await read_past(connection, [(shipment_id, notification.sequence) for notification in unstored], thin=frozenset())
     return [
         {
             "webhook_id": notification.webhook_id,
@@ -81,21 +81,21 @@ async def read_sent(
             "body": body,
             "body_state": state,
         }
-        for notification, subscription_id, url in told
+        for notification, subscription_id, url in notified
         for (body, state), numbers in _bodies(
             reader, notification, tried[notification.webhook_id], past.get((shipment_id, notification.sequence))
         ).items()
     ]
 
 
-def _is_doubtful(notification: Notification, tried: Sequence[Tried]) -> bool:
-    """Not thin, and of before such bodies were kept."""
+def _needs_history(notification: Notification, tried: Sequence[LoggedAttempt]) -> bool:
+    """Whether its body is neither thin nor stored (as older attempts' bodies are not), so that it has to be made again."""
     thin = body_of(notification).decode()
-    return any(one.sent is not None and one.sent.kept is None and not one.fits(thin) for one in tried)
+    return any(one.sent is not None and one.sent.stored is None and not one.fits(thin) for one in tried)
 
 
 def _bodies(
-    reader: Reader, notification: Notification, tried: Sequence[Tried], past: Past | None
+    reader: Reader, notification: Notification, tried: Sequence[LoggedAttempt], past: Past | None
 ) -> dict[tuple[str | None, str], list[int]]:
     """Which attempts were sent which body, and whether it is shown."""
     found: dict[tuple[str | None, str], list[int]] = {}
@@ -104,7 +104,7 @@ def _bodies(
     return found
 
 
-def _shown(reader: Reader, tried: Tried, candidates: Iterator[tuple[str, bool]]) -> tuple[str | None, str]:
+def _shown(reader: Reader, tried: LoggedAttempt, candidates: Iterator[tuple[str, bool]]) -> tuple[str | None, str]:
     if tried.sent is None:
         return None, tried.state
     for body, is_thin in candidates:
@@ -113,11 +113,11 @@ def _shown(reader: Reader, tried: Tried, candidates: Iterator[tuple[str, bool]])
     return None, UNAVAILABLE
 
 
-def _candidates(reader: Reader, notification: Notification, tried: Tried, past: Past | None) -> Iterator[tuple[str, bool]]:
+def _candidates(reader: Reader, notification: Notification, tried: LoggedAttempt, past: Past | None) -> Iterator[tuple[str, bool]]:
     """What may have been sent, and whether that is the change alone."""
     yield body_of(notification).decode(), True
-    if tried.sent is not None and tried.sent.kept is not None:
-        yield tried.sent.kept, False
+    if tried.sent is not None and tried.sent.stored is not None:
+        yield tried.sent.stored, False
     elif past is not None:
         for opener in (reader.opener, None):
             full = past.full(reader.opener.shipment_id, erased=False, opener=opener)

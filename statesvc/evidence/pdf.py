@@ -1,4 +1,4 @@
-"""The story on paper: a PDF with its own fonts, page numbers, and the same words as the page."""
+"""The report as a PDF: with its own fonts, page numbers, and the same words as the HTML page."""
 
 import logging
 import warnings
@@ -11,14 +11,14 @@ from fpdf.enums import TableBordersLayout
 from fpdf.fonts import FontFace, TTFFont
 
 from statesvc.evidence import wording as words
-from statesvc.evidence.narrative import Story
+from statesvc.evidence.evidence_report import EvidenceReport
 
 _FONT: Final = "DejaVu"
 _GREY: Final = (90, 90, 90)
 _HEADING: Final = FontFace(emphasis="BOLD", color=_GREY)
 
 
-class _Paper(FPDF):
+class _Document(FPDF):
     """A4, with the title and the page number at the foot."""
 
     def __init__(self, title: str) -> None:
@@ -46,7 +46,7 @@ class _Paper(FPDF):
         self.set_text_color(0)
 
     def heading(self, text: str) -> None:
-        """A section, kept together with what follows."""
+        """A section, on the same page as what follows."""
         if self.get_y() > self.h - 50:
             self.add_page()
         self.ln(5)
@@ -85,66 +85,68 @@ class _Paper(FPDF):
         return "".join(each if each == "\n" or ord(each) in self._glyphs else f"[U+{ord(each):04X}]" for each in text)
 
 
-def paper(story: Story) -> bytes:
-    """A PDF."""
-    # it tells of each table of the font that it leaves out
+def pdf_of(report: EvidenceReport) -> bytes:
+    """The PDF file."""
+    # it logs each table of the font that it leaves out
     logging.getLogger("fontTools").setLevel(logging.WARNING)
     with warnings.catch_warnings():
         # the library warns where it subsets a font's optional tables
         warnings.simplefilter("ignore")
-        return _written(story)
+        return _written(report)
 
 
-def _written(story: Story) -> bytes:
-    pdf = _Paper(story.title)
+def _written(report: EvidenceReport) -> bytes:
+    pdf = _Document(report.title)
     pdf.set_font(_FONT, "B", 16)
-    pdf.multi_cell(0, 9, pdf.shown(story.title), new_x="LMARGIN", new_y="NEXT")
-    pdf.paragraph(story.verdict, size=11)
-    pdf.grid((), story.facts, (30, 70))
+    pdf.multi_cell(0, 9, pdf.shown(report.title), new_x="LMARGIN", new_y="NEXT")
+    pdf.paragraph(report.verdict, size=11)
+    pdf.grid((), report.facts, (30, 70))
     pdf.heading("What the carrier said")
     pdf.paragraph(words.BOTH_CLOCKS, size=7.5)
-    said = ("Happened", "Known", "What", "Where", "Code", "Entry")
+    columns = ("Happened", "Recorded", "What", "Where", "Code", "Entry")
     pdf.grid(
-        said,
-        [(o.occurred, o.recorded, _with_note(o.what, o.note), o.where, o.code, str(o.index)) for o in story.said],
+        columns,
+        [(o.occurred, o.recorded, _with_note(o.what, o.note), o.where, o.code, str(o.index)) for o in report.statements],
         (23, 21, 34, 22, 12, 8),
     )
     pdf.heading("What we concluded")
-    if story.concluded:
+    if report.conclusions:
         pdf.grid(
-            ("Known", "State", "Because of", "Entry"),
-            [(o.recorded, o.what, o.code, str(o.index)) for o in story.concluded],
+            ("Recorded", "State", "Because of", "Entry"),
+            [(o.recorded, o.what, o.code, str(o.index)) for o in report.conclusions],
             (24, 38, 48, 10),
         )
     else:
-        pdf.paragraph("Nothing: no scan moved the state.")
-    if story.contradicted:
+        pdf.paragraph("Nothing: no scan changed the state.")
+    if report.contradictions:
         pdf.heading("What contradicted it")
         pdf.grid(
-            said, [(o.occurred, o.recorded, o.what, o.where, o.code, str(o.index)) for o in story.contradicted], (23, 21, 34, 22, 12, 8)
+            columns,
+            [(o.occurred, o.recorded, o.what, o.where, o.code, str(o.index)) for o in report.contradictions],
+            (23, 21, 34, 22, 12, 8),
         )
     pdf.heading("What was sent, and the answers")
-    if story.told:
+    if report.attempts:
         pdf.grid(
             ("Sent", "To", "What", "Answer", "Entry"),
-            [(o.at, o.receiver, o.what, o.answer, str(o.index)) for o in story.told],
+            [(o.at, o.receiver, o.what, o.answer, str(o.index)) for o in report.attempts],
             (24, 28, 32, 28, 8),
         )
     else:
-        pdf.paragraph("Nothing was sent: nobody had subscribed.")
-    if story.sent:
+        pdf.paragraph("Nothing was sent: there was no subscription to it.")
+    if report.bodies:
         pdf.heading("What was sent, word for word")
-        for one in story.sent:
-            pdf.paragraph(f"To {one.receiver}, {one.webhook_id}, try {one.tries}:\n{one.text}", size=7.5)
-    if story.done:
+        for one in report.bodies:
+            pdf.paragraph(f"To {one.receiver}, {one.webhook_id}, attempt {one.attempts}:\n{one.text}", size=7.5)
+    if report.actions:
         pdf.heading("What operators did")
-        pdf.grid(("When", "What", "Entry"), [(o.at, o.what, str(o.index)) for o in story.done], (24, 84, 10))
+        pdf.grid(("When", "What", "Entry"), [(o.at, o.what, str(o.index)) for o in report.actions], (24, 84, 10))
     pdf.add_page()
     pdf.heading("How to verify this")
     for text in words.HOW_TO_VERIFY:
         pdf.paragraph(text)
-    pdf.grid((), story.proof, (30, 90))
-    pdf.paragraph(story.checkpoint, size=7.5)
+    pdf.grid((), report.proof, (30, 90))
+    pdf.paragraph(report.checkpoint, size=7.5)
     return bytes(pdf.output())
 
 

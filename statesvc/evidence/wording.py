@@ -1,4 +1,4 @@
-"""What the page and the paper say beside the facts, once for both."""
+"""What the HTML page and the PDF say besides the facts, once for both."""
 
 from typing import Final
 
@@ -8,8 +8,8 @@ def _paragraphs(text: str) -> tuple[str, ...]:
 
 
 (BOTH_CLOCKS,) = _paragraphs("""
-“Happened” is the carrier's own clock and zone, as the carrier stated it. “Known” is when this service recorded it, by the clock of its
-database, in UTC. A scan may become known long after it happened; the order of the table is that in which things happened.
+“Happened” is the carrier's own clock and zone, as the carrier stated it. “Recorded” is when this service stored it, by the clock of its
+database, in UTC. A scan may be recorded long after it happened; the table is in the order in which things happened.
 """)
 
 HOW_TO_VERIFY: Final = _paragraphs("""
@@ -22,7 +22,7 @@ it to the signed head printed below.
 To check it, save that file and run, on any machine and without access to the database:
 statesvc verify --bundle FILE --key 'PUBLIC KEY'. Take the public key from a source that you trust, not from this document.
 
-Anybody can do the same without our program: SHA-256 of a zero byte and the entry's text gives the leaf; RFC 9162, section 2.1.3.2, leads
+Anyone can do the same without our program: SHA-256 of a zero byte and the entry's text gives the leaf; RFC 9162, section 2.1.3.2, leads
 from the leaf along the path to the root; the head is a signed note (C2SP signed-note, Ed25519) with the log's name, its size and that root.
 
 Personal parts and message bodies are given with a random salt: SHA-256 of salt and content is the commitment that the entry holds. Where
@@ -31,10 +31,10 @@ entry of each attempt, whose personal part holds the salt.
 """)
 
 REMARKS: Final = {
-    "contradicted": "one scan cannot be true beside the others; it did not move the state",
-    "reopened": "it was cancelled or lost, and then seen again",
+    "contradicted": "one scan contradicts the others; it did not change the state",
+    "reopened": "it was cancelled or lost, and then scanned again",
     "redelivered": "it was delivered twice: time and signature are those of the later delivery",
-    "backward": "one scan belongs before others that happened earlier by the carrier's clock",
+    "backward": "one scan belongs before others that, by the carrier's clock, happened earlier",
     "delivered_while_returning": "it was delivered on its way back; the carrier did not say to whom",
 }
 """What a shipment's flags mean."""

@@ -10,7 +10,7 @@ from uuid import UUID
 from events.carriers.carrier import Carrier
 from events.crypto.keyring import Keyring, body_context
 from events.crypto.sealing import SealError, SealingKey, commitment, unsalted
-from events.entry import Source
+from events.entry import Provenance
 from events.errors import Cause, UnreadableMessageError
 from events.event import Event, Normalized, Rejection, value
 from events.identity import identify
@@ -23,7 +23,7 @@ from statesvc.inbox.rollouts.code_mapping import Mappings
 class Read:
     """A message that was read: its events with their identity, and the key of its body."""
 
-    source: Source
+    source: Provenance
     carrier_id: str
     events: tuple[Event, ...]
     rejections: tuple[Rejection, ...]
@@ -76,7 +76,7 @@ def read_message(
     except Exception as error:  # noqa: BLE001 - a defect in one normalizer must not stop the others' messages
         return Burial(message_id=message.message_id, cause=Cause.NORMALIZER_FAILED, detail=_where(error), normalizer=reader)
     return Read(
-        source=Source(
+        source=Provenance(
             message_id=message.message_id,
             body_commitment=message.commitment,
             received_at=message.received_at,

@@ -15,7 +15,7 @@ from psycopg import AsyncConnection
 from events.crypto.keyring import Keyring
 from events.crypto.sealing import SealingKey
 from events.entry import Leaf
-from events.log.assemble import ConflictRow, EventRow, Head
+from events.log.assemble import ConflictRow, EventRow, StreamHead
 from events.log.proposal import Conflict, Key, Known, Proposal
 from statesvc.database.arrays import Columns, bools, byteas, encoded, ints, texts, timestamps, uuids
 from statesvc.database.pending import Pending, columns, send
@@ -113,7 +113,7 @@ async def read_streams(
 
 async def lock_streams(
     connection: AsyncConnection[Any], keyring: Keyring, proposals: Iterable[Proposal], known: Mapping[UUID, StreamState]
-) -> Pending[dict[UUID, Head]]:
+) -> Pending[dict[UUID, StreamHead]]:
     """Locks the streams that `proposals` grow, makes the new ones with a fresh key. `known`: those that existed before."""
     first = {proposal.shipment_id: proposal for proposal in proposals}
     fresh: dict[UUID, tuple[bytes, SealingKey]] = {}
@@ -126,7 +126,7 @@ async def lock_streams(
             fresh[shipment_id] = (sealed, key)
         rows.append((shipment_id, proposal.event.carrier_id, proposal.number, proposal.event.discriminator, sealed))
 
-    def read(answer: list[Any]) -> dict[UUID, Head]:
+    def read(answer: list[Any]) -> dict[UUID, StreamHead]:
         heads = {}
         for shipment_id, version, head_hash, recorded_at, first_recorded_at, sealed in answer:
             stream = known.get(shipment_id)
@@ -136,7 +136,7 @@ async def lock_streams(
             elif sent is not None and sent != sealed:
                 # another worker made the stream after we read
                 key = keyring.open_shipment_key(sealed, shipment_id)
-            heads[shipment_id] = Head(version, head_hash, recorded_at, first_recorded_at, key)
+            heads[shipment_id] = StreamHead(version, head_hash, recorded_at, first_recorded_at, key)
         return heads
 
     return await send(
@@ -147,7 +147,7 @@ async def lock_streams(
     )
 
 
-def untouched(free: Sized, appends: Iterable[Proposal], heads: Mapping[UUID, Head], known: Mapping[UUID, StreamState]) -> bool:
+def untouched(free: Sized, appends: Iterable[Proposal], heads: Mapping[UUID, StreamHead], known: Mapping[UUID, StreamState]) -> bool:
     """Whether nobody wrote between the first read and the locks, so that the keys read in between are still complete.
 
     Scans' keys were `free`; an enrichment's key belongs to one stream, and taking it moves that stream's version on. This needs the
@@ -186,7 +186,7 @@ async def write_events(
     rows: Sequence[EventRow],
     *,
     reserved: Sequence[tuple[Key, Proposal]],
-    heads: Mapping[UUID, Head],
+    heads: Mapping[UUID, StreamHead],
     batch_id: int,
 ) -> None:
     """Appends assembled events, takes the keys of enrichments, and moves the heads on."""

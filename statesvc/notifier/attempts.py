@@ -10,15 +10,15 @@ from uuid import UUID
 
 from statesvc.delivery.limiter.permits import Offer, Permits
 from statesvc.delivery.limiter.signal import pause_asked_for, signal_of
-from statesvc.delivery.limiter.subscription_limiter import End, Permit
+from statesvc.delivery.limiter.subscription_limiter import AttemptEnd, Permit
 from statesvc.delivery.notification import body_of
-from statesvc.delivery.outcome import Outcome
+from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.delivery.outgoing import Outgoing
 from statesvc.delivery.receiver_answer import Answer
 from statesvc.delivery.retry_schedule import ATTEMPTS_MAX
 from statesvc.delivery.signing import signed_headers
 from statesvc.notifier.claim_outbox import Delivery
-from statesvc.notifier.context import Surroundings
+from statesvc.notifier.context import NotifierContext
 from statesvc.subscriptions.signing_secret import live
 from statesvc.telemetry import names
 from statesvc.telemetry.names import Stage
@@ -26,7 +26,7 @@ from statesvc.telemetry.tracing import span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finished:
+class AttemptResult:
     """A delivery with what came of it.
 
     No answer: it was not tried, because its attempts ended without a verdict too often, or it is `expired`, too old for its type.
@@ -40,11 +40,11 @@ class Finished:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class UnsettledAttempt:
     """An attempt that waits to be settled, and how it ended for the limiter; None where nothing was sent."""
 
-    finished: Finished
-    end: End | None
+    finished: AttemptResult
+    end: AttemptEnd | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,8 @@ class Started:
 class Attempts:
     """Those of one notifier. `ended` fills as they end; `wake` is set when a permit becomes free that somebody waits for."""
 
-    def __init__(self, around: Surroundings, permits: Permits, wake: asyncio.Event) -> None:
-        self.ended: asyncio.Queue[Ended] = asyncio.Queue()
+    def __init__(self, around: NotifierContext, permits: Permits, wake: asyncio.Event) -> None:
+        self.ended: asyncio.Queue[UnsettledAttempt] = asyncio.Queue()
         self._around = around
         self._permits = permits
         self._wake = wake
@@ -108,7 +108,9 @@ class Attempts:
         self._permits.give(delivery.subscription_id, permit, end)
         if self._permits.is_hungry(delivery.subscription_id):
             self._wake.set()
-        self.ended.put_nowait(Ended(Finished(delivery=delivery, answer=answer, started_at=started_at, body=body, expired=expired), end))
+        self.ended.put_nowait(
+            UnsettledAttempt(AttemptResult(delivery=delivery, answer=answer, started_at=started_at, body=body, expired=expired), end)
+        )
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - a coroutine of a task group runs in a task
         del self._sending[task]
@@ -123,7 +125,7 @@ class Attempts:
     async def _send(self, delivery: Delivery, started_at: datetime, body: bytes) -> Answer:
         secrets = live(delivery.secrets, started_at)
         if not secrets:
-            return Answer(outcome=Outcome.UNSIGNED, duration_seconds=0.0)
+            return Answer(outcome=AttemptOutcome.UNSIGNED, duration_seconds=0.0)
         # the receiver compares this with its own clock: a machine whose clock is wrong must not have all of its deliveries refused
         timestamp = int(started_at.timestamp())
         told = delivery.notification
@@ -139,8 +141,8 @@ class Attempts:
         return await self._around.targets.send(delivery.destination, outgoing)
 
 
-def _end(answer: Answer, *, at: float) -> End:
-    return End(
+def _end(answer: Answer, *, at: float) -> AttemptEnd:
+    return AttemptEnd(
         signal=signal_of(answer.outcome, answer.status_code),
         at=at,
         latency_seconds=answer.duration_seconds,

@@ -42,7 +42,7 @@ class Delivery(QueuedNotification):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class OutboxClaim:
     """What a notifier asks for: what its permits allow, under a lease."""
 
     worker: str
@@ -52,7 +52,7 @@ class Claim:
     """Shipments whose history cannot be read now: their notifications tell the change alone."""
 
 
-async def claim(connection: AsyncConnection[Any], keyring: Keyring, asked: Claim) -> list[Delivery]:
+async def claim(connection: AsyncConnection[Any], keyring: Keyring, asked: OutboxClaim) -> list[Delivery]:
     """Leases deliveries, none beyond the offer. The lease is durable when this returns. Raises ArchivedHistoryError: nothing is leased."""
     token, offer = uuid4(), asked.offer
     parameters = {

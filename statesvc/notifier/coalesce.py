@@ -18,9 +18,9 @@ from psycopg import AsyncConnection
 from events.crypto.keyring import Keyring
 from statesvc.database.pending import columns
 from statesvc.database.queries import queries
-from statesvc.delivery.attempt_entry import Attempt
+from statesvc.delivery.attempt_entry import DeliveryAttempt
 from statesvc.delivery.notification import Gap, QueuedNotification, body_of, notification_of
-from statesvc.delivery.outcome import Outcome
+from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.delivery.receiver_answer import Answer
 from statesvc.log.batch_row import tick
 from statesvc.notifier.record_attempts import record_attempts
@@ -160,9 +160,9 @@ class Coalescer:
         ]
 
 
-def _left_out(queued: QueuedNotification, now: datetime) -> Attempt:
-    answer = Answer(outcome=Outcome.COALESCED, duration_seconds=0)
-    return Attempt(queued=queued, answer=answer, started_at=now, body=body_of(queued.notification))
+def _left_out(queued: QueuedNotification, now: datetime) -> DeliveryAttempt:
+    answer = Answer(outcome=AttemptOutcome.COALESCED, duration_seconds=0)
+    return DeliveryAttempt(queued=queued, answer=answer, started_at=now, body=body_of(queued.notification))
 
 
 def _gap_row(last: Waiting, gap: Gap) -> tuple[UUID, int, int, int, int]:

@@ -13,7 +13,7 @@ from statesvc.telemetry.metrics import Telemetry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class NotifierContext:
     """Everything open and running; the targets are open as long as the notifier runs."""
 
     pool: Pool

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import Final
 
-from statesvc.delivery.outcome import Outcome
+from statesvc.delivery.outcome import AttemptOutcome
 
 WARN_AFTER: Final = timedelta(hours=24)
 DISABLE_AFTER: Final = timedelta(days=5)
@@ -46,14 +46,20 @@ def judge(failing: Failing, *, now: datetime) -> Judgement:
     return Judgement.BEAR if failing.warned_at else Judgement.WARN
 
 
-def blames_receiver(outcome: Outcome) -> bool:
+def blames_receiver(outcome: AttemptOutcome) -> bool:
     """Whether an attempt that ended like this failed through its receiver; one that we could not sign or send at all did not."""
     return outcome in _BLAMED
 
 
 _BLAMED: Final = frozenset(
     {
-        *(Outcome.REFUSED, Outcome.GONE, Outcome.TIMED_OUT, Outcome.UNREACHABLE, Outcome.ADDRESS_REFUSED),
-        *(Outcome.UNROUTABLE, Outcome.NOT_STORED, Outcome.DENIED),
+        *(
+            AttemptOutcome.REFUSED,
+            AttemptOutcome.GONE,
+            AttemptOutcome.TIMED_OUT,
+            AttemptOutcome.UNREACHABLE,
+            AttemptOutcome.ADDRESS_REFUSED,
+        ),
+        *(AttemptOutcome.UNROUTABLE, AttemptOutcome.NOT_STORED, AttemptOutcome.DENIED),
     }
 )

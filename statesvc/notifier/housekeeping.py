@@ -16,7 +16,7 @@ from statesvc.background.waiting import set_within
 from statesvc.database.queries import queries
 from statesvc.database.wakeups.channels import LOG, OUTBOX
 from statesvc.notifier.coalesce import Coalescer, overfull
-from statesvc.notifier.context import Surroundings
+from statesvc.notifier.context import NotifierContext
 from statesvc.notifier.policy import review
 from statesvc.notifier.reporting import report
 from statesvc.operations.notices import NoticeKind
@@ -40,7 +40,7 @@ class BacklogBound:
 class NotifierUpkeep:
     """Runs at the start and at every sweep until `stop`. Safe beside other notifiers that do the same."""
 
-    def __init__(self, around: Surroundings, *, worker: str, bound: BacklogBound, every_seconds: float) -> None:
+    def __init__(self, around: NotifierContext, *, worker: str, bound: BacklogBound, every_seconds: float) -> None:
         self._around = around
         self._bound = bound
         self._every_seconds = every_seconds

@@ -17,7 +17,7 @@ from statesvc.delivery.limiter.circuit_breaker import BreakerState
 from statesvc.delivery.limiter.permits import Permits
 from statesvc.delivery.limiter.subscription_limiter import LimiterState
 from statesvc.notifier.clock import DatabaseClock
-from statesvc.notifier.context import Surroundings
+from statesvc.notifier.context import NotifierContext
 from statesvc.telemetry import names
 from statesvc.telemetry.metrics import Values
 
@@ -33,7 +33,7 @@ _log = structlog.get_logger()
 class LimiterBoard:
     """Of one notifier. While nothing is sent it asks the database nothing."""
 
-    def __init__(self, around: Surroundings, permits: Permits, clock: DatabaseClock, *, worker: str) -> None:
+    def __init__(self, around: NotifierContext, permits: Permits, clock: DatabaseClock, *, worker: str) -> None:
         self._around = around
         self._permits = permits
         self._clock = clock

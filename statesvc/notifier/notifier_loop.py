@@ -29,10 +29,10 @@ from statesvc.database.wakeups.channels import LOG, OUTBOX
 from statesvc.database.wakeups.direct import reconnect_delays
 from statesvc.delivery.limiter.permits import Permits
 from statesvc.log.archive.log_archive_errors import ArchivedHistoryError, LogArchiveError
-from statesvc.notifier.attempts import Attempts, Ended
-from statesvc.notifier.claim_outbox import Claim, claim, give_back, next_due, release
+from statesvc.notifier.attempts import Attempts, UnsettledAttempt
+from statesvc.notifier.claim_outbox import OutboxClaim, claim, give_back, next_due, release
 from statesvc.notifier.clock import DatabaseClock
-from statesvc.notifier.context import Surroundings
+from statesvc.notifier.context import NotifierContext
 from statesvc.notifier.housekeeping import BacklogBound, NotifierUpkeep
 from statesvc.notifier.limiter_board import LimiterBoard
 from statesvc.notifier.reporting import count, report
@@ -51,7 +51,7 @@ _log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class NotifierLimits:
     """Bounds of one notifier. The lease outlasts the longest try and its settling."""
 
     in_flight_max: int = 256
@@ -64,10 +64,10 @@ class Limits:
 class Notifier:
     """`run` returns after `stop`, when what was in flight is settled or the grace is over."""
 
-    def __init__(self, surroundings: Surroundings, *, worker: str, limits: Limits | None = None) -> None:
+    def __init__(self, surroundings: NotifierContext, *, worker: str, limits: NotifierLimits | None = None) -> None:
         self._around = surroundings
         self._worker = worker
-        self._limits = limits or Limits()
+        self._limits = limits or NotifierLimits()
         self._wake = surroundings.listener.event(OUTBOX)
         self._stopping = False
         self._permits = Permits(self._limits.in_flight_max)
@@ -126,7 +126,7 @@ class Notifier:
         if not offer.free:
             return self._sweep_seconds()
         async with self._around.pool.connection() as connection:
-            asked = Claim(worker=self._worker, lease_seconds=self._limits.lease_seconds, offer=offer, thin=frozenset(self._thin))
+            asked = OutboxClaim(worker=self._worker, lease_seconds=self._limits.lease_seconds, offer=offer, thin=frozenset(self._thin))
             try:
                 deliveries = await claim(connection, self._around.keyring, asked)
             except ArchivedHistoryError as away:
@@ -170,14 +170,14 @@ class Notifier:
             for one in group:
                 self._make_room(one)
 
-    def _make_room(self, one: Ended) -> None:
+    def _make_room(self, one: UnsettledAttempt) -> None:
         subscription_id = one.finished.delivery.subscription_id
         self._permits.settled(subscription_id, one.end)
         self._attempts.ended.task_done()
         if self._permits.is_hungry(subscription_id):
             self._wake.set()
 
-    async def _settle(self, group: Sequence[Ended]) -> Settled:
+    async def _settle(self, group: Sequence[UnsettledAttempt]) -> Settled:
         """Until it is committed: what is not settled takes room meanwhile, and the leases fence what takes too long."""
         again, finished = False, [one.finished for one in group]
         for delay in reconnect_delays(self._jitter):

@@ -17,8 +17,8 @@ from psycopg import AsyncConnection
 from events.entry import rfc3339
 from statesvc.database.pool import Connections
 from statesvc.database.queries import queries
-from statesvc.delivery.http_sender import Sender
-from statesvc.delivery.outcome import Outcome
+from statesvc.delivery.http_sender import HttpSender
+from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.delivery.retry_schedule import next_delay_seconds
 from statesvc.delivery.signing import signed_headers
 
@@ -45,7 +45,7 @@ class _Due:
 class OperatorWebhook:
     """Where the operator is told. `sender` is open as long as it is used; `keys` sign, the current one first."""
 
-    sender: Sender
+    sender: HttpSender
     url: str = field(repr=False)
     keys: Sequence[bytes] = field(repr=False)
 
@@ -75,9 +75,9 @@ class OperatorWebhook:
         )
         headers = signed_headers(self.keys, webhook_id=f"o1-{due.notice_id}", timestamp=int(due.now.timestamp()), body=body)
         came = await self.sender.send(self.url, headers=headers, body=body)
-        if came.outcome is not Outcome.DELIVERED:
+        if came.outcome is not AttemptOutcome.DELIVERED:
             _log.warning("operator_not_told", notice_id=due.notice_id, outcome=came.outcome.value, status_code=came.status_code)
-        return came.outcome is Outcome.DELIVERED
+        return came.outcome is AttemptOutcome.DELIVERED
 
 
 async def _settle(connection: AsyncConnection[Any], due: _Due, *, taken: bool) -> None:

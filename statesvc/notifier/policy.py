@@ -15,7 +15,7 @@ from psycopg import AsyncConnection
 from events.entry import rfc3339
 from statesvc.database.pending import Pending, columns, send
 from statesvc.database.queries import queries
-from statesvc.delivery.outcome import Outcome
+from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.log.actions import Action, record_actions
 from statesvc.notifier.failing_receiver import (
     DISABLE_AFTER,
@@ -62,17 +62,17 @@ class Disabled:
 
 
 @dataclass(slots=True)
-class Tally:
+class ReceiverTally:
     """How the attempts of a group ended, by subscription, in the order in which they ended."""
 
     well: set[UUID] = field(default_factory=set)
     """Took at least one."""
-    failed: dict[UUID, tuple[int, Outcome, int | None]] = field(default_factory=dict)
+    failed: dict[UUID, tuple[int, AttemptOutcome, int | None]] = field(default_factory=dict)
     """How many failed after the last that was taken, and how the last of them did."""
 
-    def add(self, subscription_id: UUID, outcome: Outcome, status_code: int | None) -> None:
+    def add(self, subscription_id: UUID, outcome: AttemptOutcome, status_code: int | None) -> None:
         """The next attempt."""
-        if outcome is Outcome.DELIVERED:
+        if outcome is AttemptOutcome.DELIVERED:
             self.well.add(subscription_id)
             self.failed.pop(subscription_id, None)
         elif blames_receiver(outcome):
@@ -80,7 +80,7 @@ class Tally:
             self.failed[subscription_id] = before + 1, outcome, status_code
 
 
-async def note(connection: AsyncConnection[Any], tally: Tally, *, now: datetime) -> Pending[list[Notice]]:
+async def note(connection: AsyncConnection[Any], tally: ReceiverTally, *, now: datetime) -> Pending[list[Notice]]:
     """Remembers who fails since when, in the caller's transaction and pipeline. Answers what to tell of those that are well again."""
     if tally.failed:
         # one statement locks all, so that two settlements never hold each other's

@@ -12,7 +12,7 @@ from events.crypto.keyring import Keyring
 from events.crypto.sealing import SealError, SealingKey
 from statesvc.database.pending import columns
 from statesvc.database.queries import queries
-from statesvc.delivery.attempt_entry import Attempt, attempt_columns, attempt_row
+from statesvc.delivery.attempt_entry import DeliveryAttempt, attempt_columns, attempt_row
 from statesvc.log.batch_row import write_batch
 
 _SQL = queries("statesvc.notifier", "record_attempts")
@@ -24,7 +24,7 @@ _log = structlog.get_logger()
 
 
 async def record_attempts(
-    connection: AsyncConnection[Any], keyring: Keyring, attempts: Sequence[Attempt], *, batch_id: int, now: datetime, worker: str
+    connection: AsyncConnection[Any], keyring: Keyring, attempts: Sequence[DeliveryAttempt], *, batch_id: int, now: datetime, worker: str
 ) -> None:
     """Appends them in their order, with the batch row of this transaction. None: nothing is written."""
     leaf_hashes = await append_attempts(connection, keyring, attempts, batch_id=batch_id, now=now)
@@ -33,7 +33,7 @@ async def record_attempts(
 
 
 async def append_attempts(
-    connection: AsyncConnection[Any], keyring: Keyring, attempts: Sequence[Attempt], *, batch_id: int, now: datetime
+    connection: AsyncConnection[Any], keyring: Keyring, attempts: Sequence[DeliveryAttempt], *, batch_id: int, now: datetime
 ) -> list[bytes]:
     """Appends them as the first entries of a batch. Answers their leaf hashes: the caller writes the batch row."""
     if not attempts:

@@ -6,7 +6,7 @@ from typing import Final
 
 import structlog
 
-from statesvc.notifier.attempts import Finished
+from statesvc.notifier.attempts import AttemptResult
 from statesvc.operations.notices import Notice, NoticeKind
 from statesvc.telemetry.metrics import Telemetry
 
@@ -19,7 +19,7 @@ _EVENTS: Final = {
 _log = structlog.get_logger()
 
 
-def count(telemetry: Telemetry, group: Sequence[Finished]) -> None:
+def count(telemetry: Telemetry, group: Sequence[AttemptResult]) -> None:
     """Counts the attempts of a group by how they ended."""
     for outcome, attempts in Counter(one.answer.outcome for one in group if one.answer is not None).items():
         telemetry.notification_attempts.add(attempts, {"outcome": outcome.value})

@@ -17,15 +17,15 @@ from events.crypto.keyring import Keyring
 from events.errors import Cause
 from statesvc.database.pending import columns, send
 from statesvc.database.queries import queries
-from statesvc.delivery.attempt_entry import Attempt
+from statesvc.delivery.attempt_entry import DeliveryAttempt
 from statesvc.delivery.limiter.signal import pause_asked_for
-from statesvc.delivery.outcome import Done, GiveUp, TryAgain, Verdict, verdict_on
+from statesvc.delivery.outcome import Finish, GiveUp, NextStep, RetryLater, next_step
 from statesvc.log.actions import append_actions
 from statesvc.log.batch_row import write_batch
 from statesvc.log.event_store import send_tick
-from statesvc.notifier.attempts import Finished
+from statesvc.notifier.attempts import AttemptResult
 from statesvc.notifier.claim_outbox import Delivery
-from statesvc.notifier.policy import GONE, Disabled, Tally, disable, note
+from statesvc.notifier.policy import GONE, Disabled, ReceiverTally, disable, note
 from statesvc.notifier.record_attempts import append_attempts
 from statesvc.operations.notices import Notice, write_notices
 
@@ -54,12 +54,12 @@ class _Conclusion:
 
     finished: list[Key] = field(default_factory=list)
     later: list[tuple[UUID, UUID, int, float]] = field(default_factory=list)
-    buried: list[Finished] = field(default_factory=list)
+    buried: list[AttemptResult] = field(default_factory=list)
     disabled: set[UUID] = field(default_factory=set)
 
 
 async def settle(
-    connection: AsyncConnection[Any], keyring: Keyring, group: Sequence[Finished], *, worker: str, again: bool = False
+    connection: AsyncConnection[Any], keyring: Keyring, group: Sequence[AttemptResult], *, worker: str, again: bool = False
 ) -> Settled:
     """Commits a group. `again`: the outcome of an earlier try at this group is unknown; what it settled is left alone then."""
     async with connection.pipeline(), connection.transaction():
@@ -73,7 +73,9 @@ async def settle(
         held, (now, batch_id) = await asked_held.rows(), await asked_tick.rows()
         ours = [f for f in group if _key(f.delivery) in held]
         known = [f for f in group if not again or _key(f.delivery) in held]
-        made = [Attempt(queued=f.delivery, answer=f.answer, started_at=f.started_at, body=f.body) for f in known if f.answer is not None]
+        made = [
+            DeliveryAttempt(queued=f.delivery, answer=f.answer, started_at=f.started_at, body=f.body) for f in known if f.answer is not None
+        ]
         leaf_hashes = await append_attempts(connection, keyring, made, batch_id=batch_id, now=now)
         concluded = _conclusion([(f, _verdict(f)) for f in ours])
         await _put_back(connection, concluded, now=now, worker=worker)
@@ -92,10 +94,10 @@ def _key(delivery: Delivery) -> Key:
     return delivery.subscription_id, delivery.shipment_id, delivery.sequence
 
 
-def _verdict(finished: Finished) -> Verdict:
+def _verdict(finished: AttemptResult) -> NextStep:
     if finished.answer is None:
         return GiveUp()
-    return verdict_on(
+    return next_step(
         finished.answer.outcome,
         attempts=finished.delivery.attempts,
         retry_after_seconds=finished.answer.retry_after_seconds,
@@ -103,13 +105,13 @@ def _verdict(finished: Finished) -> Verdict:
     )
 
 
-def _conclusion(verdicts: Sequence[tuple[Finished, Verdict]]) -> _Conclusion:
+def _conclusion(verdicts: Sequence[tuple[AttemptResult, NextStep]]) -> _Conclusion:
     concluded = _Conclusion()
     for one, verdict in verdicts:
         match verdict:
-            case Done():
+            case Finish():
                 concluded.finished.append(_key(one.delivery))
-            case TryAgain(delay_seconds, disable):
+            case RetryLater(delay_seconds, disable):
                 concluded.later.append((*_key(one.delivery), delay_seconds))
                 if disable:
                     concluded.disabled.add(one.delivery.subscription_id)
@@ -134,7 +136,7 @@ async def _reschedule(connection: AsyncConnection[Any], later: Sequence[tuple[UU
     await connection.execute(_SQL["defer_followers"], parameters)
 
 
-async def _restrain(connection: AsyncConnection[Any], group: Sequence[Finished], gone: set[UUID], *, now: datetime) -> Disabled:
+async def _restrain(connection: AsyncConnection[Any], group: Sequence[AttemptResult], gone: set[UUID], *, now: datetime) -> Disabled:
     """Carries out what receivers asked for: no more at all, or nothing for a while."""
     disabled = await disable(connection, list(gone), why=GONE, now=now) if gone else Disabled()
     pauses = [(one.delivery.subscription_id, seconds) for one in group if (seconds := _pause(one)) is not None]
@@ -143,20 +145,20 @@ async def _restrain(connection: AsyncConnection[Any], group: Sequence[Finished],
     return disabled
 
 
-def _tally(group: Sequence[Finished]) -> Tally:
-    tally = Tally()
+def _tally(group: Sequence[AttemptResult]) -> ReceiverTally:
+    tally = ReceiverTally()
     for one in group:
         if one.answer is not None:
             tally.add(one.delivery.subscription_id, one.answer.outcome, one.answer.status_code)
     return tally
 
 
-def _pause(finished: Finished) -> float | None:
+def _pause(finished: AttemptResult) -> float | None:
     answer = finished.answer
     return None if answer is None else pause_asked_for(answer.status_code, answer.retry_after_seconds)
 
 
-async def _bury(connection: AsyncConnection[Any], buried: Sequence[Finished], *, now: datetime, worker: str) -> None:
+async def _bury(connection: AsyncConnection[Any], buried: Sequence[AttemptResult], *, now: datetime, worker: str) -> None:
     rows = [
         (f.delivery.notification.carrier_id, f.delivery.notification.webhook_id, _detail(f), f.delivery.attempts, *_key(f.delivery))
         for f in buried
@@ -165,7 +167,7 @@ async def _bury(connection: AsyncConnection[Any], buried: Sequence[Finished], *,
     await connection.execute(_SQL["bury"], {"cause": Cause.DELIVERY_EXHAUSTED.value, "now": now, "worker": worker, **parameters})
 
 
-def _detail(finished: Finished) -> str:
+def _detail(finished: AttemptResult) -> str:
     answer = finished.answer
     if finished.expired:
         return f"too old for its type after {finished.delivery.attempts - 1} attempts: `give_up_after_seconds` of the subscription"

@@ -5,14 +5,14 @@ from contextlib import AsyncExitStack
 from statesvc.database.wakeups.channels import OUTBOX
 from statesvc.database.wakeups.listener import Listener
 from statesvc.delivery.addresses import EVERY_NETWORK
-from statesvc.delivery.http_sender import Sender
+from statesvc.delivery.http_sender import HttpSender
 from statesvc.delivery.targets import Targets
 from statesvc.http.api_keys import Keys
 from statesvc.log.archive.folder import archive_folder
 from statesvc.log.archive.log_archive import LogArchive
-from statesvc.notifier.context import Surroundings
+from statesvc.notifier.context import NotifierContext
 from statesvc.notifier.housekeeping import BacklogBound
-from statesvc.notifier.notifier_loop import Limits, Notifier
+from statesvc.notifier.notifier_loop import Notifier, NotifierLimits
 from statesvc.notifier.operator_webhook import OperatorWebhook
 from statesvc.roles.connection_limits import worker_limits
 from statesvc.roles.http_server import serve
@@ -36,10 +36,10 @@ async def run(launch: Launch) -> int:
         base.telemetry.observe(names.BROKER_CONNECTIONS, lambda: [(float(targets.broker_connections), {})])
         operator = None
         if settings.operator.url is not None:
-            unbound = await stack.enter_async_context(Sender(allowed=EVERY_NETWORK))
+            unbound = await stack.enter_async_context(HttpSender(allowed=EVERY_NETWORK))
             operator = OperatorWebhook(sender=unbound, url=settings.operator.url, keys=settings.operator.secrets)
         notifier = Notifier(
-            Surroundings(
+            NotifierContext(
                 pool=base.pool,
                 keyring=base.keyring,
                 listener=listener,
@@ -50,7 +50,7 @@ async def run(launch: Launch) -> int:
                 operator=operator,
             ),
             worker=launch.worker_id,
-            limits=Limits(
+            limits=NotifierLimits(
                 in_flight_max=settings.notifier.in_flight_max,
                 lease_seconds=settings.notifier.lease_seconds,
                 sweep_seconds=settings.notifier.sweep_seconds,

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from psycopg import AsyncConnection
 
-from events.log.assemble import Head
+from events.log.assemble import StreamHead
 from projections.project import Projected
 from projections.row import ShipmentRow, shipment_row
 from projections.state import ShipmentState
@@ -52,7 +52,7 @@ async def read_states(connection: AsyncConnection[Any], shipment_ids: Iterable[U
     )
 
 
-async def save_shipments(connection: AsyncConnection[Any], shipments: Mapping[UUID, Projected], heads: Mapping[UUID, Head]) -> None:
+async def save_shipments(connection: AsyncConnection[Any], shipments: Mapping[UUID, Projected], heads: Mapping[UUID, StreamHead]) -> None:
     """Writes the states of locked shipments."""
     rows = [
         _columns(shipment_id, shipments[shipment_id], heads[shipment_id].first_recorded_at)

@@ -14,7 +14,7 @@ _SQL = queries("statesvc.subscriptions", "limiter_state")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limiter:
+class LimiterSummary:
     """Of all notifiers together. No `notifiers`: nothing was sent lately, so nothing is known."""
 
     limit: int
@@ -25,9 +25,9 @@ class Limiter:
     notifiers: int
 
 
-async def read_limiter(connection: AsyncConnection[Any], subscription_id: UUID) -> Limiter:
+async def read_limiter(connection: AsyncConnection[Any], subscription_id: UUID) -> LimiterSummary:
     """As the notifiers last said it."""
-    cursor = connection.cursor(row_factory=class_row(Limiter))
+    cursor = connection.cursor(row_factory=class_row(LimiterSummary))
     await cursor.execute(_SQL["limiter"], {"subscription_id": subscription_id})
     found = await cursor.fetchone()
     assert found is not None  # noqa: S101 - the clock always has a row

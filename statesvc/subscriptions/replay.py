@@ -30,7 +30,7 @@ CALL_SECONDS: Final = 15.0
 _SQL = queries("statesvc.subscriptions", "replay")
 
 
-class Position(NamedTuple):
+class ReplayPosition(NamedTuple):
     """After this one: the time, the shipment and the sequence by which a range is ordered."""
 
     at: datetime
@@ -38,11 +38,11 @@ class Position(NamedTuple):
     sequence: int
 
 
-START: Final = Position(datetime(1, 1, 1, tzinfo=UTC), UUID(int=0), 0)
+START: Final = ReplayPosition(datetime(1, 1, 1, tzinfo=UTC), UUID(int=0), 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class ReplayRequest:
     """What to replay. `until` is exclusive; `open_end`: everything up to now. `delivered_too`: also what the subscriber has taken."""
 
     subscription_id: UUID
@@ -68,10 +68,10 @@ class Progress:
     """Were in the outbox anyway."""
     delivered: int = 0
     """Were left out, because the subscriber has them."""
-    after: Position | None = START
+    after: ReplayPosition | None = START
 
 
-class Standing(NamedTuple):
+class SubscriptionStatus(NamedTuple):
     """Of a subscription that is not deleted."""
 
     created_at: datetime
@@ -79,13 +79,13 @@ class Standing(NamedTuple):
     now: datetime
 
 
-async def standing(connection: AsyncConnection[Any], subscription_id: UUID) -> Standing | None:
+async def read_status(connection: AsyncConnection[Any], subscription_id: UUID) -> SubscriptionStatus | None:
     """None where there is no such subscription."""
-    row = await (await connection.execute(_SQL["standing"], {"subscription_id": subscription_id})).fetchone()
-    return None if row is None else Standing(*row)
+    row = await (await connection.execute(_SQL["read_status"], {"subscription_id": subscription_id})).fetchone()
+    return None if row is None else SubscriptionStatus(*row)
 
 
-async def replay(connection: AsyncConnection[Any], order: Order, *, archive: LogArchive, after: Position = START) -> Progress:
+async def replay(connection: AsyncConnection[Any], order: ReplayRequest, *, archive: LogArchive, after: ReplayPosition = START) -> Progress:
     """Works on from `after`, so long and so far as one call may. Raises LogArchiveError."""
     await archive.bring_back_period(connection, max(order.since, after.at), order.until)
     progress, deadline = Progress(after=after), time.monotonic() + CALL_SECONDS
@@ -106,14 +106,14 @@ class _Found(NamedTuple):
     delivered: bool
 
     @property
-    def position(self) -> Position:
-        return Position(self.at, self.shipment_id, self.sequence)
+    def position(self) -> ReplayPosition:
+        return ReplayPosition(self.at, self.shipment_id, self.sequence)
 
 
-async def _page(connection: AsyncConnection[Any], order: Order, progress: Progress, after: Position) -> None:
+async def _page(connection: AsyncConnection[Any], order: ReplayRequest, progress: Progress, after: ReplayPosition) -> None:
     bounds = {"subscription_id": order.subscription_id, "since": order.since, "until": order.until, **after._asdict()}
     row = await (await connection.execute(_SQL["window_end"], {**bounds, "window": WINDOW_ROWS}, binary=True)).fetchone()
-    end = None if row is None else Position(*row)
+    end = None if row is None else ReplayPosition(*row)
     look = {"end_at": end and end.at, "end_shipment_id": end and end.shipment_id, "end_sequence": end and end.sequence}
     cursor = await connection.execute(_SQL["page"], {**bounds, **look, "limit": PAGE_ROWS}, binary=True)
     found = [_Found(*row) for row in await cursor.fetchall()]
@@ -131,10 +131,10 @@ async def _page(connection: AsyncConnection[Any], order: Order, progress: Progre
     progress.after = found[-1].position if len(found) == PAGE_ROWS else end
 
 
-async def _put(connection: AsyncConnection[Any], order: Order, wanted: Sequence[_Found]) -> tuple[int, int]:
+async def _put(connection: AsyncConnection[Any], order: ReplayRequest, wanted: Sequence[_Found]) -> tuple[int, int]:
     rows = [(one.shipment_id, one.sequence, one.at, one.written) for one in wanted]
     async with connection.transaction():
-        current = await standing(connection, order.subscription_id)
+        current = await read_status(connection, order.subscription_id)
         if current is None:
             return 0, 0
         cursor = await connection.execute(

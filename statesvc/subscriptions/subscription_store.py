@@ -31,7 +31,7 @@ Switch = Literal["pause", "resume", "delete"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class SubscriptionRequest:
     """Where to tell, and what: a filter that is None takes everything."""
 
     url: str
@@ -91,7 +91,7 @@ class Subscription:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
+class RecordedAttempt:
     """One try at one notification, as the log has it. `batch_id` and `ordinal` are its place there."""
 
     webhook_id: str
@@ -120,7 +120,7 @@ class Attempt:
         return response_of(key.open(self.sealed_part, attempt_context(self.shipment_id, self.webhook_id, self.number)))
 
 
-async def create(connection: AsyncConnection[Any], keyring: Keyring, wish: Wish, *, actor: str) -> tuple[UUID, Secret]:
+async def create(connection: AsyncConnection[Any], keyring: Keyring, wish: SubscriptionRequest, *, actor: str) -> tuple[UUID, Secret]:
     """Makes a subscription; its secret is readable here and never again."""
     subscription_id, secret = uuid4(), Secret.fresh(wish.signature)
     async with connection.transaction():
@@ -265,10 +265,10 @@ async def means(
 
 async def attempts(
     connection: AsyncConnection[Any], subscription_id: UUID, *, before: tuple[datetime, int, int] | None, limit: int
-) -> list[Attempt]:
+) -> list[RecordedAttempt]:
     """What was tried, the newest first. `before`: recorded_at, batch_id and ordinal of the last one seen."""
     recorded_at, batch_id, ordinal = before or (None, None, None)
-    cursor = connection.cursor(row_factory=class_row(Attempt))
+    cursor = connection.cursor(row_factory=class_row(RecordedAttempt))
     await cursor.execute(
         _SQL["attempts"],
         {

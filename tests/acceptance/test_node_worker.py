@@ -17,7 +17,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from events.carriers import CARRIERS
 from events.crypto.keyring import DIGEST_BYTES, Keyring
-from events.entry import Source, event_document
+from events.entry import Provenance, event_document
 from events.identity import facts_digest, identify, normalize_number, shipment_id
 from events.normalized import load
 from statesvc.bodies.sealed_message import seal_message
@@ -107,7 +107,7 @@ def _as_ours_alone(pushed: list[Message], keyring: Keyring) -> Told:
     now = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
     for message in pushed:
         carrier = CARRIERS[message.carrier_id]
-        source = Source(message_id=uuid4(), body_commitment=b"", received_at=now, normalizer="ups", normalizer_version="1")
+        source = Provenance(message_id=uuid4(), body_commitment=b"", received_at=now, normalizer="ups", normalizer_version="1")
         for reading in carrier.normalizers[carrier.stable](message.body, now).readings:
             event = identify(reading, carrier_id=message.carrier_id, digest=keyring.digest)
             document = event_document(

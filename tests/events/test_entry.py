@@ -3,15 +3,15 @@
 from datetime import UTC, datetime, timedelta, timezone
 from uuid import UUID
 
-from events.entry import NO_PREVIOUS, Source, event_document, leaf, part_bytes, transition_document
-from events.event import Event, Personal, Place, Raw
+from events.entry import NO_PREVIOUS, Provenance, event_document, leaf, part_bytes, transition_document
+from events.event import Event, EventPlace, Personal, Raw
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
 
 AT = datetime(2026, 3, 1, 14, 5, tzinfo=timezone(timedelta(hours=-5)))
 RECORDED = datetime(2026, 3, 1, 19, 6, 0, 123456, tzinfo=UTC)
 SHIPMENT = UUID("00112233-4455-6677-8899-aabbccddeeff")
 MESSAGE = UUID("ffeeddcc-bbaa-9988-7766-554433221100")
-SOURCE = Source(message_id=MESSAGE, body_commitment=bytes(range(32)), received_at=RECORDED, normalizer="ups", normalizer_version="1")
+SOURCE = Provenance(message_id=MESSAGE, body_commitment=bytes(range(32)), received_at=RECORDED, normalizer="ups", normalizer_version="1")
 FULL = Event(
     carrier_id="ups",
     event_id="d1-260301-abc",
@@ -27,7 +27,7 @@ FULL = Event(
     carrier_code="X/WX/9",
     raw=Raw(type="X", code="WX", reason="9", further=("011",)),
     raw_zone="-05:00",
-    location=Place(city="Übach", region="NW", postal_code="52531", country="DE", facility="7"),
+    location=EventPlace(city="Übach", region="NW", postal_code="52531", country="DE", facility="7"),
     piece="1",
     by_category=True,
     time_flag="ambiguous",
@@ -52,7 +52,7 @@ BARE = Event(
     carrier_code=None,
     raw=Raw(),
     raw_zone=None,
-    location=Place(),
+    location=EventPlace(),
 )
 
 GOLDEN_FULL = (

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from events.errors import Cause, UnreadableMessageError
-from events.event import Moment, Place, Raw, Reading
+from events.event import EventPlace, PrintedTime, Raw, Reading
 from events.identity import (
     carrier_code,
     correction_id,
@@ -24,7 +24,7 @@ from events.identity import (
 from events.vocabulary import Kind, Status, TimePrecision, TzSource
 
 AT: Final = datetime(2026, 3, 1, 14, 5, tzinfo=timezone(timedelta(hours=-5)))
-TIME: Final = Moment(
+TIME: Final = PrintedTime(
     printed="20260301 140500", instant=AT, tz_source=TzSource.PAIR, precision=TimePrecision.SECOND, identity="20260301T140500"
 )
 READING: Final = Reading(
@@ -32,7 +32,7 @@ READING: Final = Reading(
     kind=Kind.SCAN,
     raw=Raw(type="I", code="OT", further=("021",)),
     time=TIME,
-    place=Place(city="São  Paulo", region="SP", postal_code="01000", country="BR"),
+    place=EventPlace(city="São  Paulo", region="SP", postal_code="01000", country="BR"),
     status=Status.OUT_FOR_DELIVERY,
     description="Out For Delivery",
 )
@@ -86,8 +86,8 @@ def test_a_derived_id_is_the_documented_hash() -> None:
         (READING, "d1-260301-zgha542nefiuc52y2vjdlkxtds"),
         (replace(READING, discriminator="2460001000~1~FX", piece="P1"), "d1-260301-mjvqzjkhrx2tk3kx5rnmfc5fpg"),
         (replace(READING, piece="P1"), "d1-260301-hoam6kqnb25r7cycn55uypkinm"),
-        (replace(READING, place=Place(city="BONN", facility="Depot  7")), "d1-260301-y5llahnjknwazpuhyxvbihwigz"),
-        (replace(READING, place=Place()), "d1-260301-4nnubcb4rtkvv2s2tgbhdl3tkl"),
+        (replace(READING, place=EventPlace(city="BONN", facility="Depot  7")), "d1-260301-y5llahnjknwazpuhyxvbihwigz"),
+        (replace(READING, place=EventPlace()), "d1-260301-4nnubcb4rtkvv2s2tgbhdl3tkl"),
         (replace(READING, raw=Raw(code="DL", reason="014")), "d1-260301-xjhqdbxlpdcn7lmfcurlfwaohq"),
         (replace(READING, raw=Raw()), "d1-260301-53zrw4fm6otws6jfodhlxtdnf3"),
         (replace(READING, time=replace(TIME, identity="20260301T140500.120000")), "d1-260301-g7mmfmia3by46mvno3symrrhgy"),

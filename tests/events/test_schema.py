@@ -11,9 +11,9 @@ import orjson
 import pytest
 
 from events.carriers.canonical import read_line
-from events.entry import Source, event_document, leaf
+from events.entry import Provenance, event_document, leaf
 from events.event import Event as CarrierEvent
-from events.event import Personal, Place, Raw
+from events.event import EventPlace, Personal, Raw
 from events.schema.declaration import schema
 from events.schema.growth import Shape, breaks, shapes
 from events.schema.versions import FOLDER, committed, faults
@@ -42,7 +42,7 @@ SCANT: Final = CarrierEvent(
     carrier_code=None,
     raw=Raw(),
     raw_zone=None,
-    location=Place(),
+    location=EventPlace(),
 )
 FULL: Final = CarrierEvent(
     carrier_id="ups",
@@ -59,7 +59,7 @@ FULL: Final = CarrierEvent(
     carrier_code="X/Y/Z",
     raw=Raw(type="X", code="Y", reason="Z", further=("1", "2")),
     raw_zone="+01:00",
-    location=Place(city="Reno", region="NV", postal_code="89501", country="US", facility="F"),
+    location=EventPlace(city="Reno", region="NV", postal_code="89501", country="US", facility="F"),
     piece="P",
     by_category=True,
     time_flag="ambiguous",
@@ -74,7 +74,7 @@ FULL: Final = CarrierEvent(
 def logged(event: CarrierEvent, digest: bytes | None = b"\x01" * 32) -> Any:
     """An event as the log keeps it, parsed."""
     shipment_id = UUID(int=1)
-    source = Source(message_id=UUID(int=2), body_commitment=bytes(32), received_at=NOON, normalizer="ups", normalizer_version="1")
+    source = Provenance(message_id=UUID(int=2), body_commitment=bytes(32), received_at=NOON, normalizer="ups", normalizer_version="1")
     document = event_document(
         event,
         source=source,

@@ -10,7 +10,7 @@ from uuid import UUID
 import orjson
 
 from events.carriers.carrier import Carrier
-from events.entry import Source, conflict_document, event_document, leaf, part_bytes
+from events.entry import Provenance, conflict_document, event_document, leaf, part_bytes
 from events.errors import Cause, UnreadableMessageError
 from events.event import Event, Normalized, Reading
 from events.identity import enrichment_id, facts_digest, identify, normalize_number, shipment_id
@@ -160,7 +160,7 @@ def _identified(reading: Reading, carrier: Carrier) -> Event | None:
 def _logged(event: Event, number: str) -> Fact:
     """The fact of the event, after all of its entries were built and read back."""
     shipment = shipment_id(event.carrier_id, number, event.discriminator)
-    source = Source(
+    source = Provenance(
         message_id=UUID(int=1), body_commitment=bytes(32), received_at=RECEIVED_AT, normalizer=event.carrier_id, normalizer_version="1"
     )
     signer = event.personal.signed_by

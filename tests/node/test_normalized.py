@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from events.carriers import CARRIERS
 from events.errors import Cause, UnreadableMessageError
-from events.event import NOWHERE, Moment, Normalized, Place, Raw, Reading, Rejection
+from events.event import NOWHERE, EventPlace, Normalized, PrintedTime, Raw, Reading, Rejection
 from events.identity import facts_digest, identify
 from events.normalized import dump, load
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
@@ -25,7 +25,7 @@ KINDS = st.one_of(
     st.tuples(st.just(Kind.CORRECTION), st.none() | STATED),
 )
 MOMENTS = st.builds(
-    Moment,
+    PrintedTime,
     printed=WORDS,
     instant=st.datetimes(datetime(2, 1, 1), datetime(9998, 12, 31), timezones=OFFSETS),  # noqa: DTZ001 - the zones are drawn beside
     tz_source=st.sampled_from(TzSource),
@@ -34,7 +34,7 @@ MOMENTS = st.builds(
     zone=st.none() | WORDS,
     flag=st.none() | WORDS,
 )
-PLACES = st.builds(Place, **dict.fromkeys(("city", "region", "postal_code", "country", "facility"), st.none() | WORDS))
+PLACES = st.builds(EventPlace, **dict.fromkeys(("city", "region", "postal_code", "country", "facility"), st.none() | WORDS))
 OPTIONAL = ("tracking_number", "piece", "native_id", "description", "signed_by", "delivery_address", "estimated_delivery")
 
 

@@ -5,8 +5,8 @@ from zoneinfo import ZoneInfo
 import orjson
 import pytest
 
-from events.entry import Source, event_document, leaf
-from events.event import Event, Place, Raw
+from events.entry import Provenance, event_document, leaf
+from events.event import Event, EventPlace, Raw
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
 from projections.fact import FIRST_KEY, Fact, fact_from_canonical, fact_of
 from projections.fold import fold
@@ -33,7 +33,7 @@ def event(occurred_at: datetime) -> Event:
         carrier_code="X/WX",
         raw=Raw(type="X", code="WX"),
         raw_zone=None,
-        location=Place(city="Troy", country="US"),
+        location=EventPlace(city="Troy", country="US"),
         estimated_delivery="2026-03-05",
         stamp="7",
     )
@@ -55,7 +55,7 @@ def test_an_event_reads_the_same_before_and_after_the_log(occurred_at: datetime)
     canonical = leaf(
         event_document(
             appended,
-            source=Source(
+            source=Provenance(
                 message_id=UUID(int=1),
                 body_commitment=bytes(32),
                 received_at=datetime(2026, 3, 1, tzinfo=UTC),

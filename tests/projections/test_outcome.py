@@ -3,7 +3,7 @@ import pytest
 from events.vocabulary import Kind, Status
 from projections.fact import Fact
 from projections.fold import fold
-from projections.outcome import Nothing, Outcome, Transition, Updated, outcome
+from projections.outcome import MessageEffect, Transition, Unchanged, Updated, effect_of
 from tests.projections.parcel_story import enrichment, note, reread, scan
 
 OUT = scan("out_for_delivery", "01 08:00")
@@ -16,17 +16,17 @@ HELD = scan("exception", "01 07:00", reason="held")
     [
         pytest.param([], [OUT], Transition(Status.UNKNOWN, Status.OUT_FOR_DELIVERY), id="first event"),
         pytest.param([], [OUT, DELIVERED], Transition(Status.UNKNOWN, Status.DELIVERED), id="a snapshot is one move"),
-        pytest.param([], [note("01 08:00", name="u", kind=Kind.UNMAPPED)], Nothing(), id="only an unknown code"),
-        pytest.param([DELIVERED], [OUT], Nothing(), id="a late scan that changes nothing"),
-        pytest.param([DELIVERED], [scan("exception", "02 10:00")], Nothing(), id="contradiction"),
-        pytest.param([OUT], [enrichment(OUT, name="e", eta="2026-03-09")], Nothing(), id="another estimate"),
-        pytest.param([scan("delivered", "01 10:00")], [scan("delivered", "01 11:00", signer=b"\x01")], Nothing(), id="signer filled in"),
+        pytest.param([], [note("01 08:00", name="u", kind=Kind.UNMAPPED)], Unchanged(), id="only an unknown code"),
+        pytest.param([DELIVERED], [OUT], Unchanged(), id="a late scan that changes nothing"),
+        pytest.param([DELIVERED], [scan("exception", "02 10:00")], Unchanged(), id="contradiction"),
+        pytest.param([OUT], [enrichment(OUT, name="e", eta="2026-03-09")], Unchanged(), id="another estimate"),
+        pytest.param([scan("delivered", "01 10:00")], [scan("delivered", "01 11:00", signer=b"\x01")], Unchanged(), id="signer filled in"),
         pytest.param(
             [DELIVERED], [scan("out_for_delivery", "02 08:00"), scan("delivered", "02 09:00")], Updated(), id="delivered another time"
         ),
         pytest.param([DELIVERED], [scan("delivered", "01 09:00")], Updated(), id="was delivered earlier than told"),
         pytest.param([HELD], [reread(HELD, name="r", status="exception", reason="weather")], Updated(), id="correction of the reason"),
-        pytest.param([OUT, DELIVERED], [reread(OUT, name="r", status=None)], Nothing(), id="correction without effect"),
+        pytest.param([OUT, DELIVERED], [reread(OUT, name="r", status=None)], Unchanged(), id="correction without effect"),
         pytest.param(
             [OUT, DELIVERED],
             [reread(DELIVERED, name="r", status=None)],
@@ -35,5 +35,5 @@ HELD = scan("exception", "01 07:00", reason="held")
         ),
     ],
 )
-def test_what_a_message_changes(before: list[Fact], message: list[Fact], expected: Outcome) -> None:
-    assert outcome(fold(before), fold([*before, *message])) == expected
+def test_what_a_message_changes(before: list[Fact], message: list[Fact], expected: MessageEffect) -> None:
+    assert effect_of(fold(before), fold([*before, *message])) == expected

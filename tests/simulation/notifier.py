@@ -12,8 +12,8 @@ from uuid import UUID
 from statesvc.delivery.limiter.concurrency import Mark
 from statesvc.delivery.limiter.permits import Offer
 from statesvc.delivery.limiter.signal import signal_of
-from statesvc.delivery.limiter.subscription_limiter import Allowance, End, Permit
-from statesvc.delivery.outcome import Outcome, outcome_of
+from statesvc.delivery.limiter.subscription_limiter import Allowance, AttemptEnd, Permit
+from statesvc.delivery.outcome import AttemptOutcome, outcome_of
 from statesvc.delivery.retry_schedule import next_delay_seconds
 from tests.simulation.happenings import Events
 from tests.simulation.receivers import Behaviour, Reply
@@ -30,9 +30,9 @@ class Limiting(Protocol):
 
     def take(self, subscription_id: UUID, now: float, *, is_retry: bool) -> Permit | None: ...
 
-    def give(self, subscription_id: UUID, permit: Permit, end: End | None) -> None: ...
+    def give(self, subscription_id: UUID, permit: Permit, end: AttemptEnd | None) -> None: ...
 
-    def settled(self, subscription_id: UUID, end: End | None) -> None: ...
+    def settled(self, subscription_id: UUID, end: AttemptEnd | None) -> None: ...
 
     def claimed(self, offer: Offer, *, found: Counter[UUID], found_retries: Counter[UUID]) -> bool: ...
 
@@ -54,10 +54,10 @@ class Fixed:
         self._busy[subscription_id] += 1
         return Permit(is_retry=is_retry, is_probe=False, started_at=now, mark=Mark(0, counts=False))
 
-    def give(self, subscription_id: UUID, permit: Permit, end: End | None) -> None:  # noqa: ARG002 - it learns nothing
+    def give(self, subscription_id: UUID, permit: Permit, end: AttemptEnd | None) -> None:  # noqa: ARG002 - it learns nothing
         self._busy[subscription_id] -= 1
 
-    def settled(self, subscription_id: UUID, end: End | None) -> None:
+    def settled(self, subscription_id: UUID, end: AttemptEnd | None) -> None:
         pass
 
     def claimed(self, offer: Offer, *, found: Counter[UUID], found_retries: Counter[UUID]) -> bool:  # noqa: ARG002
@@ -173,16 +173,16 @@ class Notifier:
 
     def _answered(self, subscription_id: UUID, permit: Permit, reply: Reply, attempts: int, created_at: float) -> None:
         subscriber, now = self._subscribers[subscription_id], self._events.now
-        outcome = Outcome.TIMED_OUT if reply.status is None else outcome_of(reply.status)
+        outcome = AttemptOutcome.TIMED_OUT if reply.status is None else outcome_of(reply.status)
         waits = reply.retry_after_seconds is not None
         subscriber.in_flight -= 1
         subscriber.statuses[reply.status] += 1
-        end = End(signal=signal_of(outcome, reply.status), at=now, latency_seconds=now - permit.started_at, asks_to_wait=waits)
+        end = AttemptEnd(signal=signal_of(outcome, reply.status), at=now, latency_seconds=now - permit.started_at, asks_to_wait=waits)
         self._limiting.give(subscription_id, permit, end)
 
         def settle() -> None:
             self._limiting.settled(subscription_id, end)
-            if outcome is Outcome.DELIVERED:
+            if outcome is AttemptOutcome.DELIVERED:
                 insort(subscriber.delivered_at, now)
             else:
                 delay = next_delay_seconds(attempts, retry_after_seconds=reply.retry_after_seconds, jitter=0.5)

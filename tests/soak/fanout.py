@@ -102,7 +102,9 @@ class Changes:
         self._shipments: list[UUID] = []
 
     async def subscribe(self, url: str, **wish: Any) -> UUID:
-        subscription_id, _ = await store.create(self._connection, self._keyring, store.Wish(url=url, **wish), actor="key:soak")
+        subscription_id, _ = await store.create(
+            self._connection, self._keyring, store.SubscriptionRequest(url=url, **wish), actor="key:soak"
+        )
         return subscription_id
 
     async def unsubscribe(self, subscription_id: UUID) -> None:

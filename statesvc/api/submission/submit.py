@@ -16,7 +16,7 @@ from psycopg_pool import AsyncConnectionPool
 
 from events.carriers import canonical
 from events.crypto.keyring import Keyring, body_context
-from events.entry import Source
+from events.entry import Provenance
 from events.event import Event
 from events.vocabulary import Verdict
 from statesvc.append.failures import Fault, again_seconds, classify
@@ -94,7 +94,7 @@ async def _submit(
 
 
 def _read(keyring: Keyring, events: Sequence[Event], sealed: SealedMessage, received_at: datetime) -> Read:
-    source = Source(
+    source = Provenance(
         message_id=sealed.message_id,
         body_commitment=sealed.commitment,
         received_at=received_at,

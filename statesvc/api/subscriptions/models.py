@@ -8,7 +8,7 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 from events.carriers import CARRIERS
 from events.vocabulary import Status
 from statesvc.delivery.limiter.circuit_breaker import BreakerState
-from statesvc.delivery.outcome import Outcome
+from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.http.paging import PageParameters
 from statesvc.subscriptions.signing_secret import ROTATION_GRACE_HOURS_MAX, SignatureKind
 from statesvc.subscriptions.url import URL_CHARS_MAX
@@ -201,7 +201,7 @@ class FailingShown(BaseModel):
 
     since: Annotated[AwareDatetime, Field(description="Of the first failure after the last delivery.")]
     failures: int
-    last_outcome: Outcome
+    last_outcome: AttemptOutcome
     last_status_code: int | None
 
 
@@ -286,7 +286,7 @@ class AttemptShown(BaseModel):
     tracking_number: str
     sequence: int
     number: Annotated[int, Field(description="1 for the first try.")]
-    outcome: Outcome
+    outcome: AttemptOutcome
     status_code: int | None
     duration_ms: int
     started_at: AwareDatetime
@@ -303,7 +303,7 @@ class TrialShown(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     webhook_id: str
-    outcome: Outcome
+    outcome: AttemptOutcome
     status_code: int | None
     duration_ms: int
     detail: Annotated[str | None, Field(description="Of a broker: where the message is, or why it is not there.")]

@@ -17,7 +17,7 @@ from statesvc.http.paging import decode_cursor, encode_cursor
 from statesvc.http.problem import Code, Flaw, Problem
 from statesvc.http.response import answer
 from statesvc.log.archive.log_archive import LogArchive
-from statesvc.subscriptions.replay import CALL_SECONDS, START, Order, Position, replay, standing
+from statesvc.subscriptions.replay import CALL_SECONDS, START, ReplayPosition, ReplayRequest, read_status, replay
 
 _DEADLINE_SECONDS: Final = CALL_SECONDS + 15
 
@@ -42,7 +42,7 @@ class Replays:
         asked, subscription_id = body(request, ReplayWish), parameters(request, SubscriptionParameters).subscription_id
         bound_to = {"replay": str(subscription_id), **asked.model_dump(mode="json", exclude={"cursor"})}
         async with self.pool.connection() as connection:
-            current = await standing(connection, subscription_id)
+            current = await read_status(connection, subscription_id)
             if current is None:
                 raise absent(subscription_id)
             if current.disabled and not asked.dry_run:
@@ -53,7 +53,7 @@ class Replays:
             since = max(asked.since, current.created_at)
             if asked.until is not None and asked.until <= asked.since:
                 raise Problem(Code.INVALID_REQUEST, "the body breaks the contract", flaws=[Flaw("/body/until", "must lie after since")])
-            order = Order(
+            order = ReplayRequest(
                 subscription_id=subscription_id,
                 since=since,
                 until=until,
@@ -80,10 +80,10 @@ def absent(subscription_id: UUID) -> Problem:
     return Problem(Code.NOT_FOUND, f"there is no subscription {subscription_id}")
 
 
-def _place(position: Sequence[Any]) -> tuple[datetime, Position, UUID]:
+def _place(position: Sequence[Any]) -> tuple[datetime, ReplayPosition, UUID]:
     try:
         until, at, shipment_id, sequence, run_id = position
-        place = Position(datetime.fromisoformat(at).astimezone(UTC), UUID(shipment_id), int(sequence))
+        place = ReplayPosition(datetime.fromisoformat(at).astimezone(UTC), UUID(shipment_id), int(sequence))
         return datetime.fromisoformat(until).astimezone(UTC), place, UUID(run_id)
     except (AttributeError, TypeError, ValueError, OverflowError):
         raise Problem(Code.INVALID_CURSOR, "send `next_cursor` as it was given") from None

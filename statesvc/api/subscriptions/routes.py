@@ -44,7 +44,7 @@ from statesvc.log.archive.log_archive import LogArchive
 from statesvc.subscriptions import subscription_store as store
 from statesvc.subscriptions.limiter_state import read_limiter
 from statesvc.subscriptions.signing_secret import Secret
-from statesvc.subscriptions.subscription_store import Attempt, Subscription, Switch, Wish
+from statesvc.subscriptions.subscription_store import RecordedAttempt, Subscription, SubscriptionRequest, Switch
 from statesvc.subscriptions.url import UrlRefusedError, checked_url
 
 T = TypeVar("T")
@@ -76,7 +76,7 @@ class Subscriptions:
         if asked.pii:
             _may_read_personal(request)
         url, login = await self._checked_url(asked.url)
-        wish = Wish(
+        wish = SubscriptionRequest(
             url=url,
             login=login,
             carriers=asked.carriers,
@@ -254,7 +254,7 @@ def _there(found: Subscription | None, subscription_id: UUID) -> Subscription:
     return found
 
 
-def _attempt(one: Attempt, response: Response | None) -> dict[str, Any]:
+def _attempt(one: RecordedAttempt, response: Response | None) -> dict[str, Any]:
     stored = {
         **asdict(one),
         "response": None if response is None else response.text,

@@ -5,14 +5,14 @@ from typing import Protocol
 from statesvc.delivery.brokers.broker_url import BrokerUrl
 from statesvc.delivery.brokers.cloud_event import CloudEvent
 from statesvc.delivery.brokers.dialling import Dialler
-from statesvc.delivery.outcome import Outcome
+from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.delivery.outgoing import Login
 
 
 class PublishRefusedError(Exception):
     """The broker answered that it does not have it. `detail`: in its own words where it has any."""
 
-    def __init__(self, outcome: Outcome, detail: str) -> None:
+    def __init__(self, outcome: AttemptOutcome, detail: str) -> None:
         super().__init__(outcome.value)
         self.outcome = outcome
         self.detail = detail

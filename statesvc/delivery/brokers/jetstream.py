@@ -21,7 +21,7 @@ from statesvc.delivery.brokers.broker_url import BrokerUrl, UrlFlawError
 from statesvc.delivery.brokers.cloud_event import CONTENT_TYPE, CloudEvent
 from statesvc.delivery.brokers.connection import ConnectionLostError, PublishRefusedError
 from statesvc.delivery.brokers.dialling import Dialler
-from statesvc.delivery.outcome import Outcome
+from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.delivery.outgoing import Login
 
 MESSAGE_ID: Final = "Nats-Msg-Id"
@@ -101,7 +101,7 @@ class JetStream:
             )
         except nats.errors.Error as error:
             if "authorization" in str(error).lower():
-                raise PublishRefusedError(Outcome.DENIED, "the server refuses this login") from error
+                raise PublishRefusedError(AttemptOutcome.DENIED, "the server refuses this login") from error
             raise ConnectionLostError from error
 
     @property
@@ -121,14 +121,14 @@ class JetStream:
                 self._waiting.add(scope)
                 answer = await self._client.request(self._subject, event.data, timeout=_UNBOUNDED, headers=headers)
         except nats.errors.NoRespondersError:
-            raise PublishRefusedError(Outcome.UNROUTABLE, "no stream takes this subject, or JetStream is not enabled") from None
+            raise PublishRefusedError(AttemptOutcome.UNROUTABLE, "no stream takes this subject, or JetStream is not enabled") from None
         except nats.errors.MaxPayloadError:
-            raise PublishRefusedError(Outcome.REFUSED, "the server takes no message of this size (max_payload)") from None
+            raise PublishRefusedError(AttemptOutcome.REFUSED, "the server takes no message of this size (max_payload)") from None
         except nats.errors.Error as error:
             raise ConnectionLostError from error
         except TimeoutError:
             if self._denied is not None:
-                raise PublishRefusedError(Outcome.DENIED, self._denied) from None
+                raise PublishRefusedError(AttemptOutcome.DENIED, self._denied) from None
             raise ConnectionLostError from None
         finally:
             self._waiting.discard(scope)
@@ -176,10 +176,10 @@ def _acknowledged(data: bytes) -> str:
             return orjson.dumps({"stream": told["stream"], "sequence": told["seq"], "duplicate": told.get("duplicate", False)}).decode()
         code, number, description = int(error["code"]), error.get("err_code"), str(error.get("description", ""))
     except (ValueError, TypeError, KeyError, AttributeError):
-        raise PublishRefusedError(Outcome.REFUSED, "something answered that is not JetStream") from None
+        raise PublishRefusedError(AttemptOutcome.REFUSED, "something answered that is not JetStream") from None
     if number == _WRONG_STREAM:
-        raise PublishRefusedError(Outcome.UNROUTABLE, "the subject belongs to another stream than the one named in the URL")
-    raise PublishRefusedError(Outcome.NOT_STORED if code >= 500 else Outcome.REFUSED, description)
+        raise PublishRefusedError(AttemptOutcome.UNROUTABLE, "the subject belongs to another stream than the one named in the URL")
+    raise PublishRefusedError(AttemptOutcome.NOT_STORED if code >= 500 else AttemptOutcome.REFUSED, description)
 
 
 class _GivenTransport(TcpTransport):

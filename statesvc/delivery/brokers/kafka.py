@@ -22,7 +22,7 @@ from statesvc.delivery.brokers.broker_url import BrokerUrl, UrlFlawError
 from statesvc.delivery.brokers.cloud_event import CONTENT_TYPE, CloudEvent
 from statesvc.delivery.brokers.connection import ConnectionLostError, PublishRefusedError
 from statesvc.delivery.brokers.dialling import Dialler
-from statesvc.delivery.outcome import Outcome
+from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.delivery.outgoing import Login
 
 _REQUEST_MS: Final = 10_000
@@ -120,10 +120,14 @@ def _credentials(url: BrokerUrl, login: Login | None) -> dict[str, str | None]:
 
 
 _REFUSALS: Final = (
-    ((aiokafka.errors.UnknownTopicOrPartitionError, aiokafka.errors.InvalidTopicError), Outcome.UNROUTABLE, "there is no such topic"),
+    (
+        (aiokafka.errors.UnknownTopicOrPartitionError, aiokafka.errors.InvalidTopicError),
+        AttemptOutcome.UNROUTABLE,
+        "there is no such topic",
+    ),
     (
         (aiokafka.errors.NotEnoughReplicasError, aiokafka.errors.NotEnoughReplicasAfterAppendError),
-        Outcome.NOT_STORED,
+        AttemptOutcome.NOT_STORED,
         "too few replicas are in sync (min.insync.replicas)",
     ),
     (
@@ -133,12 +137,12 @@ _REFUSALS: Final = (
             aiokafka.errors.SaslAuthenticationFailed,
             aiokafka.errors.UnsupportedSaslMechanismError,
         ),
-        Outcome.DENIED,
+        AttemptOutcome.DENIED,
         "the cluster refuses this login, or lets it not write to the topic",
     ),
     (
         (aiokafka.errors.MessageSizeTooLargeError, aiokafka.errors.RecordListTooLargeError),
-        Outcome.REFUSED,
+        AttemptOutcome.REFUSED,
         "the topic takes no message of this size (max.message.bytes)",
     ),
 )

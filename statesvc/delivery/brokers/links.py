@@ -16,7 +16,7 @@ from statesvc.delivery.brokers.connection import Connection, ConnectionLostError
 from statesvc.delivery.brokers.dialling import Dialler
 from statesvc.delivery.brokers.link import Link
 from statesvc.delivery.brokers.table import BY_SCHEME, ClientMissingError
-from statesvc.delivery.outcome import Outcome
+from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.delivery.outgoing import Destination, Outgoing
 from statesvc.delivery.receiver_answer import CONNECT_SECONDS, TOTAL_SECONDS, Answer
 from statesvc.delivery.sockets import AddressRefusedError
@@ -78,11 +78,11 @@ class Links:
         duration_seconds = time.monotonic() - started
         return Answer(outcome=outcome, duration_seconds=duration_seconds, response=detail.encode("utf-8", "replace"), detail=detail)
 
-    async def _outcome(self, destination: Destination, outgoing: Outgoing) -> tuple[Outcome, str]:
+    async def _outcome(self, destination: Destination, outgoing: Outgoing) -> tuple[AttemptOutcome, str]:
         held = self._taken(destination)
         try:
             async with asyncio.timeout(self._total_seconds):
-                return Outcome.DELIVERED, await held.link.publish(cloud_event(outgoing, source=self._source))
+                return AttemptOutcome.DELIVERED, await held.link.publish(cloud_event(outgoing, source=self._source))
         except Exception as error:  # noqa: BLE001 - a defect in one broker's client must not end the notifier for all subscribers
             return _meaning(error)
         finally:
@@ -124,21 +124,21 @@ class Links:
         closing.add_done_callback(self._closing.discard)
 
 
-def _meaning(error: Exception) -> tuple[Outcome, str]:
+def _meaning(error: Exception) -> tuple[AttemptOutcome, str]:
     """How an attempt ended that raised this, and what was said."""
-    outcome, said = Outcome.UNREACHABLE, ""
+    outcome, said = AttemptOutcome.UNREACHABLE, ""
     match error:
         case PublishRefusedError(outcome=outcome, detail=said):
             pass
         case ClientMissingError():
             _log.error("broker_client_missing", why=str(error))
-            outcome, said = Outcome.CLIENT_MISSING, str(error)
+            outcome, said = AttemptOutcome.CLIENT_MISSING, str(error)
         case UrlFlawError():
-            outcome, said = Outcome.REFUSED, str(error)
+            outcome, said = AttemptOutcome.REFUSED, str(error)
         case TimeoutError():
-            outcome = Outcome.TIMED_OUT
+            outcome = AttemptOutcome.TIMED_OUT
         case AddressRefusedError():
-            outcome = Outcome.ADDRESS_REFUSED
+            outcome = AttemptOutcome.ADDRESS_REFUSED
         case ssl.SSLCertVerificationError():
             said = f"its certificate is not valid here: {error.verify_message}"
         case ConnectionLostError():

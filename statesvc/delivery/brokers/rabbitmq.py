@@ -19,7 +19,7 @@ from statesvc.delivery.brokers.broker_url import BrokerUrl, UrlFlawError
 from statesvc.delivery.brokers.cloud_event import CONTENT_TYPE, CloudEvent
 from statesvc.delivery.brokers.connection import ConnectionLostError, PublishRefusedError
 from statesvc.delivery.brokers.dialling import Dialler
-from statesvc.delivery.outcome import Outcome
+from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.delivery.outgoing import Login
 
 _HEARTBEAT_SECONDS: Final = 20
@@ -55,7 +55,7 @@ async def connect(url: BrokerUrl, login: Login | None, dialler: Dialler) -> "Rab
             raise refused from error
         if isinstance(error, aiormq.exceptions.InvalidFrameError):
             # how the client takes it that the broker ends a connection while it is opened
-            raise PublishRefusedError(Outcome.DENIED, "there is no such virtual host, or this login may not enter it") from error
+            raise PublishRefusedError(AttemptOutcome.DENIED, "there is no such virtual host, or this login may not enter it") from error
         raise
     return opened
 
@@ -138,14 +138,14 @@ async def _exchange(channel: AbstractChannel, name: str) -> AbstractExchange:
 
 _REFUSALS: Final = (
     # the first that fits: one that is returned is a kind of delivery error
-    (aiormq.exceptions.PublishError, Outcome.UNROUTABLE, "no queue is bound to the exchange for this routing key"),
-    (aiormq.exceptions.DeliveryError, Outcome.NOT_STORED, "the broker did not take it: basic.nack"),
-    (aiormq.exceptions.ChannelNotFoundEntity, Outcome.UNROUTABLE, None),
-    (aiormq.exceptions.ChannelAccessRefused, Outcome.DENIED, None),
-    (aiormq.exceptions.ConnectionNotAllowed, Outcome.DENIED, None),
-    (aiormq.exceptions.AuthenticationError, Outcome.DENIED, "the broker refuses this login"),
-    (aiormq.exceptions.ProbableAuthenticationError, Outcome.DENIED, "the broker refuses this login"),
-    (aiormq.exceptions.ChannelPreconditionFailed, Outcome.REFUSED, None),
+    (aiormq.exceptions.PublishError, AttemptOutcome.UNROUTABLE, "no queue is bound to the exchange for this routing key"),
+    (aiormq.exceptions.DeliveryError, AttemptOutcome.NOT_STORED, "the broker did not take it: basic.nack"),
+    (aiormq.exceptions.ChannelNotFoundEntity, AttemptOutcome.UNROUTABLE, None),
+    (aiormq.exceptions.ChannelAccessRefused, AttemptOutcome.DENIED, None),
+    (aiormq.exceptions.ConnectionNotAllowed, AttemptOutcome.DENIED, None),
+    (aiormq.exceptions.AuthenticationError, AttemptOutcome.DENIED, "the broker refuses this login"),
+    (aiormq.exceptions.ProbableAuthenticationError, AttemptOutcome.DENIED, "the broker refuses this login"),
+    (aiormq.exceptions.ChannelPreconditionFailed, AttemptOutcome.REFUSED, None),
 )
 """What the broker says, what it means, and our words where it has none of its own."""
 

@@ -33,7 +33,7 @@ class BreakerState(StrEnum):
     HALF_OPEN = "half_open"
 
 
-class Breaker:
+class CircuitBreaker:
     """Of one receiver."""
 
     def __init__(self) -> None:

@@ -11,7 +11,15 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from statesvc.delivery.limiter.subscription_limiter import FRESH, RETRY_SHARE, Allowance, End, LimiterState, Permit, SubscriptionLimiter
+from statesvc.delivery.limiter.subscription_limiter import (
+    FRESH,
+    RETRY_SHARE,
+    Allowance,
+    AttemptEnd,
+    LimiterState,
+    Permit,
+    SubscriptionLimiter,
+)
 
 FORGOTTEN_AFTER_SECONDS: Final = 600.0
 """A limiter that was idle for so long starts afresh: what it learned is too old to be trusted."""
@@ -69,12 +77,12 @@ class Permits:
             self._retries += permit.is_retry
         return permit
 
-    def give(self, subscription_id: UUID, permit: Permit, end: End | None) -> None:
+    def give(self, subscription_id: UUID, permit: Permit, end: AttemptEnd | None) -> None:
         """The attempt ended; None: it was never made, or broken off."""
         self._retries -= permit.is_retry
         self._limiters[subscription_id].give(permit, end)
 
-    def settled(self, subscription_id: UUID, end: End | None) -> None:
+    def settled(self, subscription_id: UUID, end: AttemptEnd | None) -> None:
         """What came of it is committed."""
         self._unsettled -= 1
         self._limiters[subscription_id].settled(end)

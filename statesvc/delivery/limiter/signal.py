@@ -3,7 +3,7 @@
 from enum import Enum, auto
 from typing import assert_never
 
-from statesvc.delivery.outcome import Outcome
+from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.delivery.retry_schedule import RETRY_AFTER_SECONDS_MAX, RETRY_AFTER_SECONDS_MIN
 
 _TOO_MANY = frozenset({408, 429})
@@ -21,24 +21,24 @@ class Signal(Enum):
     """It did not want this one, or could not be asked: says nothing about how many it bears."""
 
 
-def signal_of(outcome: Outcome, status_code: int | None) -> Signal:
+def signal_of(outcome: AttemptOutcome, status_code: int | None) -> Signal:
     """What the end of an attempt means for the next ones."""
     match outcome:
-        case Outcome.DELIVERED:
+        case AttemptOutcome.DELIVERED:
             return Signal.OK
-        case Outcome.TIMED_OUT | Outcome.UNREACHABLE | Outcome.NOT_STORED:
+        case AttemptOutcome.TIMED_OUT | AttemptOutcome.UNREACHABLE | AttemptOutcome.NOT_STORED:
             return Signal.OVERLOADED
-        case Outcome.REFUSED:
+        case AttemptOutcome.REFUSED:
             busy = status_code is not None and (status_code >= 500 or status_code in _TOO_MANY)
             return Signal.OVERLOADED if busy else Signal.REFUSED
         case (
-            Outcome.GONE
-            | Outcome.ADDRESS_REFUSED
-            | Outcome.UNSIGNED
-            | Outcome.UNROUTABLE
-            | Outcome.DENIED
-            | Outcome.CLIENT_MISSING
-            | Outcome.COALESCED
+            AttemptOutcome.GONE
+            | AttemptOutcome.ADDRESS_REFUSED
+            | AttemptOutcome.UNSIGNED
+            | AttemptOutcome.UNROUTABLE
+            | AttemptOutcome.DENIED
+            | AttemptOutcome.CLIENT_MISSING
+            | AttemptOutcome.COALESCED
         ):
             return Signal.REFUSED
         case _:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Final
 
-from statesvc.delivery.limiter.circuit_breaker import Breaker, BreakerState
+from statesvc.delivery.limiter.circuit_breaker import BreakerState, CircuitBreaker
 from statesvc.delivery.limiter.concurrency import Concurrency, Mark
 from statesvc.delivery.limiter.retry_budget import RetryBudget
 from statesvc.delivery.limiter.signal import Signal
@@ -36,7 +36,7 @@ class Permit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class End:
+class AttemptEnd:
     """How an attempt ended. `asks_to_wait`: the receiver wants no call for a while, so none begins until that is settled."""
 
     signal: Signal
@@ -66,7 +66,7 @@ class SubscriptionLimiter:
 
     share: int
     concurrency: Concurrency = field(init=False)
-    breaker: Breaker = field(init=False, default_factory=Breaker)
+    breaker: CircuitBreaker = field(init=False, default_factory=CircuitBreaker)
     in_flight: int = field(init=False, default=0)
     unsettled: int = field(init=False, default=0)
     """In flight, and ended but not settled yet."""
@@ -119,7 +119,7 @@ class SubscriptionLimiter:
                 pass
         return Permit(is_retry=is_retry, is_probe=is_probe, started_at=now, mark=self._began(now, is_retry=is_retry))
 
-    def give(self, permit: Permit, end: End | None) -> None:
+    def give(self, permit: Permit, end: AttemptEnd | None) -> None:
         """The attempt ended; None: it was never made, or broken off."""
         self.in_flight -= 1
         self._retries -= permit.is_retry
@@ -138,7 +138,7 @@ class SubscriptionLimiter:
             # what was learned before the outage is no measure of what comes back from it
             self.concurrency = Concurrency(maximum=self.share)
 
-    def settled(self, end: End | None) -> None:
+    def settled(self, end: AttemptEnd | None) -> None:
         """What came of an attempt is committed, and a pause that was asked for with it rules every notifier now."""
         self.unsettled -= 1
         self._asked_to_wait -= end is not None and end.asks_to_wait

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from events.canonical_json import canonical_bytes
-from events.event import Event, Place, Raw
+from events.event import Event, EventPlace, Raw
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
 from projections.correction import OWN_PREFIX
 
@@ -139,7 +139,7 @@ def event_of(document: Document) -> Event:
         carrier_code=document.get("carrier_code"),
         raw=raw_of(document),
         raw_zone=raw.get("zone"),
-        location=Place(**(document.get("location") or {})),
+        location=EventPlace(**(document.get("location") or {})),
         piece=document.get("piece"),
         by_category=bool(document.get("by_category")),
         time_flag=document.get("time_flag"),

@@ -21,7 +21,7 @@ from psycopg import AsyncConnection
 from events.carriers.carrier import Carrier
 from events.crypto.keyring import Keyring, body_context
 from events.crypto.sealing import SealingKey
-from events.entry import Source
+from events.entry import Provenance
 from events.event import Event
 from events.log.proposal import Key, Known, Proposal
 from statesvc.append.failures import Fault, again_seconds, classify
@@ -220,7 +220,7 @@ def _missing(proposals: Sequence[Proposal], known: Mapping[Key, Known], added: s
 
 def _unread(task: Task, stored: Stored, root: Document, events: Sequence[Event], mappings: Mappings) -> Read:
     """Corrections from raw fields: the source is the message all the same, by the commitment to its body."""
-    source = Source(
+    source = Provenance(
         message_id=stored.message_id,
         body_commitment=bytes.fromhex(root["body_commitment"]),
         received_at=stored.received_at,

@@ -2,7 +2,7 @@ import pytest
 
 from events.carriers.aramex import CARRIER
 from events.errors import Cause, UnreadableMessageError
-from events.event import Place
+from events.event import EventPlace
 from events.vocabulary import TzSource
 from tests.events.carriers.carrier_fixtures import normalized, read, told
 
@@ -15,7 +15,7 @@ def test_updates_are_local_to_the_country_of_their_place_else_to_dubai() -> None
         ("30000000001", "SH999/A15", "unmapped", "2026-02-03T09:00:00+04:00"),
     ]
     assert [reading.time.tz_source for reading in said.readings] == [TzSource.LOCATION, TzSource.CARRIER_DEFAULT]
-    assert [reading.place for reading in said.readings] == [Place(city="Amman", country="JO"), Place(city="Depot")]
+    assert [reading.place for reading in said.readings] == [EventPlace(city="Amman", country="JO"), EventPlace(city="Depot")]
 
 
 def test_the_json_twin_prints_epochs_and_names_the_waybill_in_its_key() -> None:

@@ -2,7 +2,7 @@ import pytest
 
 from events.carriers.australiapost import CARRIER
 from events.errors import Cause, UnreadableMessageError
-from events.event import NOWHERE, Place
+from events.event import NOWHERE, EventPlace
 from tests.events.carriers.carrier_fixtures import normalized, read, told
 
 
@@ -21,7 +21,7 @@ def test_the_whole_text_decides_and_several_articles_are_shipments_of_their_own(
 
 def test_a_place_gives_state_or_country() -> None:
     places = [reading.place for reading in normalized(CARRIER, "answer.json").readings]
-    assert places[:3] == [Place(city="KEW", region="VIC", country="AU"), Place(city="CHICAGO", country="US"), NOWHERE]
+    assert places[:3] == [EventPlace(city="KEW", region="VIC", country="AU"), EventPlace(city="CHICAGO", country="US"), NOWHERE]
 
 
 @pytest.mark.parametrize("body", [b"{}", b'{"errors": [{"code": "x"}]}', b'{"tracking_results": []}'])

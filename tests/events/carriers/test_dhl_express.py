@@ -2,7 +2,7 @@ import pytest
 
 from events.carriers.dhl_express import CARRIER
 from events.errors import Cause, UnreadableMessageError
-from events.event import Place
+from events.event import EventPlace
 from events.vocabulary import Reason, TzSource
 from tests.events.carriers.carrier_fixtures import normalized, read, told
 
@@ -27,9 +27,9 @@ def test_a_service_area_gives_facility_city_and_country_where_its_name_holds_one
     places = [reading.place for reading in normalized(CARRIER, "pi_pieces.xml").readings]
 
     assert places[:3] == [
-        Place(city="Lisbon", country="PT", facility="LIS"),
-        Place(city="Leipzig", country="DE", facility="LEJ"),
-        Place(city="Nowhere - Atlantis", facility="XYZ"),
+        EventPlace(city="Lisbon", country="PT", facility="LIS"),
+        EventPlace(city="Leipzig", country="DE", facility="LEJ"),
+        EventPlace(city="Nowhere - Atlantis", facility="XYZ"),
     ]
 
 

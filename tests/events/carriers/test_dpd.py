@@ -2,7 +2,7 @@ import pytest
 
 from events.carriers.dpd import CARRIER
 from events.errors import Cause, UnreadableMessageError
-from events.event import Place
+from events.event import EventPlace
 from tests.events.carriers.carrier_fixtures import normalized, read, told
 
 
@@ -13,7 +13,7 @@ def test_only_reached_steps_are_events_and_the_answer_names_no_parcel() -> None:
         (None, "Depot", "in_transit", "2026-02-08T04:09:55+01:00"),
         (None, "NewStep", "unmapped", "2026-02-08T14:43:00+01:00"),
     ]
-    assert said.readings[0].place == Place(city="Mechelen", country="BE")
+    assert said.readings[0].place == EventPlace(city="Mechelen", country="BE")
     assert [rejection.pointer for rejection in said.rejections] == ["statusInfo[3]"]
 
 
@@ -24,7 +24,10 @@ def test_steps_in_json_name_their_parcel() -> None:
         ("01235000000001", "ACCEPTED", "picked_up", "2026-02-07T17:10:00+01:00"),
         ("01235000000001", "OUT_FOR_DELIVERY", "out_for_delivery", "2026-02-08T07:45:00+01:00"),
     ]
-    assert (said.readings[0].place, said.readings[0].description) == (Place(city="Hamburg", country="DE"), "DPD has received your parcel.")
+    assert (said.readings[0].place, said.readings[0].description) == (
+        EventPlace(city="Hamburg", country="DE"),
+        "DPD has received your parcel.",
+    )
 
 
 def test_traces_of_france_are_in_french_time() -> None:

@@ -2,7 +2,7 @@ import pytest
 
 from events.carriers.geodis import CARRIER
 from events.errors import Cause, UnreadableMessageError
-from events.event import Place
+from events.event import EventPlace
 from tests.events.carriers.carrier_fixtures import normalized, read, told
 
 
@@ -13,7 +13,7 @@ def test_a_pair_that_is_not_known_is_unmapped() -> None:
         ("1G0000000001", "MLV/CFM", "out_for_delivery", "2026-02-06T07:14:00+01:00"),
         ("1G0000000001", "AAR/AVP", "unmapped", "2026-02-05T14:23:02+01:00"),
     ]
-    assert (said.readings[0].place, said.readings[0].estimated_delivery) == (Place(city="Lyon (FR)", facility="020037"), "2026-02-09")
+    assert (said.readings[0].place, said.readings[0].estimated_delivery) == (EventPlace(city="Lyon (FR)", facility="020037"), "2026-02-09")
     assert [rejection.pointer for rejection in said.rejections] == ["/contenu/listSuivis/2", "/contenu/listSuivis/3"]
 
 

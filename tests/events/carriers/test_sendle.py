@@ -2,7 +2,7 @@ import pytest
 
 from events.carriers.sendle import CARRIER
 from events.errors import Cause, UnreadableMessageError
-from events.event import Place
+from events.event import EventPlace
 from tests.events.carriers.carrier_fixtures import normalized, read, told
 
 
@@ -26,7 +26,7 @@ def test_the_sentence_after_the_delivery_tells_who_signed_it() -> None:
 def test_a_webhook_tells_one_event_with_its_number() -> None:
     said = normalized(CARRIER, "webhook_delivered.json")
     assert told(said) == [("S3ND73", "Delivered", "delivered", "2026-03-03T08:20:00+00:00")]
-    assert said.readings[0].place == Place(city="Sydney", region="NSW", country="AU")
+    assert said.readings[0].place == EventPlace(city="Sydney", region="NSW", country="AU")
 
 
 @pytest.mark.parametrize("body", [b"{}", b'{"error": "not_found"}', b'{"state": "Booking", "tracking_events": []}'])

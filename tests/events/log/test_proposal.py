@@ -5,13 +5,13 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from events.entry import Source
+from events.entry import Provenance
 from events.event import NOWHERE, Event, Personal, Raw
 from events.log.proposal import Conflict, Enrichment, Key, Known, Proposal, decide
 from events.vocabulary import Kind, Status, TimePrecision, TzSource, Verdict
 
 MOMENT = datetime(2026, 3, 1, 12, tzinfo=UTC)
-SOURCE = Source(message_id=UUID(int=9), body_commitment=bytes(32), received_at=MOMENT, normalizer="ups", normalizer_version="1")
+SOURCE = Provenance(message_id=UUID(int=9), body_commitment=bytes(32), received_at=MOMENT, normalizer="ups", normalizer_version="1")
 
 
 def proposal(event_id: str, *, facts: bytes = b"f", shipment: int = 1, message: int = 0, signer: str | None = None) -> Proposal:

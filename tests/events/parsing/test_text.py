@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from events.event import NOWHERE, Place
+from events.event import NOWHERE, EventPlace
 from events.parsing.lists import as_list, child, objects
 from events.parsing.places import country_code, place
 from events.parsing.rejections import Rejections
@@ -84,17 +84,17 @@ def test_a_place_of_nothing_is_nowhere() -> None:
 @pytest.mark.parametrize(
     ("found", "zone"),
     [
-        (Place(country="DE"), "Europe/Berlin"),
-        (Place(country="ES", postal_code="35001"), "Atlantic/Canary"),
-        (Place(country="US", region="KY", postal_code="42101"), "America/Chicago"),
-        (Place(country="BR", region="AM"), "America/Manaus"),
-        (Place(country="RU", region="NVS"), "Asia/Novosibirsk"),
-        (Place(country="MX", region="BCN"), "America/Tijuana"),
-        (Place(country="US"), None),
-        (Place(country="ID"), None),
+        (EventPlace(country="DE"), "Europe/Berlin"),
+        (EventPlace(country="ES", postal_code="35001"), "Atlantic/Canary"),
+        (EventPlace(country="US", region="KY", postal_code="42101"), "America/Chicago"),
+        (EventPlace(country="BR", region="AM"), "America/Manaus"),
+        (EventPlace(country="RU", region="NVS"), "Asia/Novosibirsk"),
+        (EventPlace(country="MX", region="BCN"), "America/Tijuana"),
+        (EventPlace(country="US"), None),
+        (EventPlace(country="ID"), None),
         (NOWHERE, None),
     ],
 )
-def test_the_zone_of_a_place_is_known_or_not_guessed(found: Place, zone: str | None) -> None:
+def test_the_zone_of_a_place_is_known_or_not_guessed(found: EventPlace, zone: str | None) -> None:
     known = zone_of(found)
     assert (known and known.zone.key) == zone

@@ -3,7 +3,7 @@ from typing import Final
 
 import pytest
 
-from events.event import NOWHERE, Moment, Place
+from events.event import NOWHERE, EventPlace, PrintedTime
 from events.parsing.formats import ISO, TimeFormats, read_offset
 from events.parsing.times import Clock, read_epoch
 from events.vocabulary import TimePrecision, TzSource
@@ -11,10 +11,10 @@ from events.vocabulary import TimePrecision, TzSource
 RECEIVED_AT: Final = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 COMPACT: Final = Clock(formats=TimeFormats("%Y%m%d %H%M%S", "%Y%m%d %H%M", "%Y%m%d"))
 OFFSETS: Final = Clock(formats=ISO, midnight_is_day=True)
-NEW_YORK: Final = Place(country="US", region="NY")
+NEW_YORK: Final = EventPlace(country="US", region="NY")
 
 
-def at(clock: Clock, printed: str | None, place: Place = NOWHERE) -> Moment:
+def at(clock: Clock, printed: str | None, place: EventPlace = NOWHERE) -> PrintedTime:
     moment = clock.read(printed, place, received_at=RECEIVED_AT)
     assert moment is not None
     return moment
@@ -78,11 +78,11 @@ def test_an_absent_time_is_when_we_received_it_and_no_part_of_the_identity(print
 @pytest.mark.parametrize(
     ("clock", "printed", "place", "instant", "source"),
     [
-        (OFFSETS, "2026-03-01T10:00:00-05:00", Place(country="DE"), "2026-03-01T10:00:00-05:00", TzSource.EXPLICIT),
+        (OFFSETS, "2026-03-01T10:00:00-05:00", EventPlace(country="DE"), "2026-03-01T10:00:00-05:00", TzSource.EXPLICIT),
         (OFFSETS, "2026-03-01T10:00:00Z", NOWHERE, "2026-03-01T10:00:00+00:00", TzSource.EXPLICIT),
-        (COMPACT, "20260301 100000", Place(country="DE"), "2026-03-01T10:00:00+01:00", TzSource.LOCATION),
-        (COMPACT, "20260701 100000", Place(country="AU", region="nsw"), "2026-07-01T10:00:00+10:00", TzSource.LOCATION),
-        (COMPACT, "20260301 100000", Place(country="US"), "2026-03-01T10:00:00+00:00", TzSource.ASSUMED_UTC),
+        (COMPACT, "20260301 100000", EventPlace(country="DE"), "2026-03-01T10:00:00+01:00", TzSource.LOCATION),
+        (COMPACT, "20260701 100000", EventPlace(country="AU", region="nsw"), "2026-07-01T10:00:00+10:00", TzSource.LOCATION),
+        (COMPACT, "20260301 100000", EventPlace(country="US"), "2026-03-01T10:00:00+00:00", TzSource.ASSUMED_UTC),
         (
             Clock(formats=ISO, default_zone="Asia/Shanghai"),
             "2026-03-01T10:00:00",
@@ -93,13 +93,13 @@ def test_an_absent_time_is_when_we_received_it_and_no_part_of_the_identity(print
         (
             Clock(formats=ISO, trust_offset=False),
             "2026-03-01T10:00:00Z",
-            Place(country="DE"),
+            EventPlace(country="DE"),
             "2026-03-01T10:00:00+01:00",
             TzSource.LOCATION,
         ),
     ],
 )
-def test_the_best_known_offset_holds(clock: Clock, printed: str, place: Place, instant: str, source: TzSource) -> None:
+def test_the_best_known_offset_holds(clock: Clock, printed: str, place: EventPlace, instant: str, source: TzSource) -> None:
     moment = at(clock, printed, place)
     assert (moment.instant.isoformat(), moment.tz_source) == (instant, source)
 
@@ -115,8 +115,8 @@ def test_the_missing_hour_of_spring_is_shifted_and_says_so() -> None:
 
 
 def test_a_state_with_two_zones_says_so_until_a_postal_code_decides() -> None:
-    unsure = at(COMPACT, "20240423 091519", Place(country="US", region="TX"))
-    el_paso = at(COMPACT, "20240423 091519", Place(country="US", region="TX", postal_code="79901"))
+    unsure = at(COMPACT, "20240423 091519", EventPlace(country="US", region="TX"))
+    el_paso = at(COMPACT, "20240423 091519", EventPlace(country="US", region="TX", postal_code="79901"))
     assert (unsure.instant.utcoffset(), unsure.flag) != (el_paso.instant.utcoffset(), el_paso.flag)
     assert (unsure.flag, el_paso.flag) == ("split_region", None)
 

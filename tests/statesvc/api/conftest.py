@@ -16,8 +16,8 @@ from psycopg import AsyncConnection
 
 from events.crypto.keyring import Keyring
 from events.crypto.sealing import MasterKeys, SealingKey
-from events.entry import Source
-from events.event import Moment, Place, Raw, Reading
+from events.entry import Provenance
+from events.event import EventPlace, PrintedTime, Raw, Reading
 from events.identity import identify
 from events.vocabulary import Kind, Status, TimePrecision, TzSource
 from statesvc.api.routes import routes
@@ -52,12 +52,12 @@ def _scan(
     at = MORNING + timedelta(minutes=minutes)
     raw_type = fields.pop("type", "T")
     fields.setdefault("kind", Kind.SCAN)
-    fields.setdefault("place", Place(city="Springfield", region="IL", postal_code="62701", country="US"))
+    fields.setdefault("place", EventPlace(city="Springfield", region="IL", postal_code="62701", country="US"))
     return Reading(
         tracking_number=number,
         status=status,
         raw=Raw(type=raw_type, code=code),
-        time=Moment(
+        time=PrintedTime(
             printed=at.strftime("%Y-%m-%d" if day_only else "%Y-%m-%d %H:%M"),
             instant=at,
             tz_source=TzSource.EXPLICIT,
@@ -79,7 +79,7 @@ class Carriers:
     async def say(self, *readings: Reading, carrier_id: str = "ups") -> UUID:
         message_id = uuid4()
         events = tuple(identify(reading, carrier_id=carrier_id, digest=self.keyring.digest) for reading in readings)
-        source = Source(
+        source = Provenance(
             message_id=message_id,
             body_commitment=bytes(32),
             received_at=datetime.now(UTC),

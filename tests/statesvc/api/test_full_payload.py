@@ -8,19 +8,19 @@ import orjson
 from events.vocabulary import Status
 from statesvc.delivery.limiter.permits import Permits
 from statesvc.delivery.notification import body_of
-from statesvc.notifier.claim_outbox import Claim, claim
+from statesvc.notifier.claim_outbox import OutboxClaim, claim
 from statesvc.subscriptions import subscription_store as store
 
 THIN = {"carrier_id", "tracking_number", "from", "to", "occurred_at", "sequence"}
 
 
 async def subscribe(api: Any, **wish: Any) -> None:
-    await store.create(api.connection, api.keyring, store.Wish(url="https://subscriber.invalid/", **wish), actor="key:test")
+    await store.create(api.connection, api.keyring, store.SubscriptionRequest(url="https://subscriber.invalid/", **wish), actor="key:test")
 
 
 async def bodies(api: Any) -> list[dict[str, Any]]:
     """Of what may be sent now, as the next attempt would send it; the leases end at once."""
-    asked = Claim(worker="notifier-1", lease_seconds=0, offer=Permits(256).offer(time.time(), limit=64))
+    asked = OutboxClaim(worker="notifier-1", lease_seconds=0, offer=Permits(256).offer(time.time(), limit=64))
     deliveries = await claim(api.connection, api.keyring, asked)
     return [orjson.loads(body_of(one.notification))["data"] for one in sorted(deliveries, key=lambda one: one.sequence)]
 

@@ -26,7 +26,7 @@ async def bundle_of(log: Story, number: str = NUMBER, *, personal: bool = True) 
     return await gather(log.connection, wanted)
 
 
-async def told(database: Any, *, personal: bool = True) -> dict[str, Any]:
+async def gathered(database: Any, *, personal: bool = True) -> dict[str, Any]:
     async with story(database) as log:
         await log.everything()
         await log.say(scan(NUMBER, 70, Status.DELIVERED, signed_by="J. Doe", delivery_address="Zanzibar Lane 77"))
@@ -45,7 +45,7 @@ def both(bundle: dict[str, Any], keys: list[VerifierKey]) -> tuple[bool, bool]:
 
 
 async def test_two_verifiers_accept_what_was_gathered(database: Any) -> None:
-    bundle = await told(database)
+    bundle = await gathered(database)
     assert check(json.dumps(bundle).encode(), keys_of(bundle)) == []
     assert both(bundle, keys_of(bundle)) == (True, True)
     kinds = [entry["kind"] for entry in bundle["entries"]]
@@ -54,7 +54,7 @@ async def test_two_verifiers_accept_what_was_gathered(database: Any) -> None:
 
 
 async def test_without_the_scope_nothing_personal_is_in_it_and_it_verifies_all_the_same(database: Any) -> None:
-    bundle = await told(database, personal=False)
+    bundle = await gathered(database, personal=False)
     assert both(bundle, keys_of(bundle)) == (True, True)
     assert "Doe" not in json.dumps(bundle)
     assert {entry["part_state"] for entry in bundle["entries"]} == {"withheld", "none"}
@@ -73,7 +73,7 @@ async def test_after_an_erasure_it_says_so_and_verifies(database: Any) -> None:
 
 
 async def test_another_key_is_not_enough(database: Any) -> None:
-    bundle = await told(database)
+    bundle = await gathered(database)
     other = NoteSigner.fresh(keys_of(bundle)[0].name).verifier
     assert both(bundle, [other]) == (False, False)
 
@@ -109,7 +109,7 @@ def _altered(bundle: dict[str, Any], path: tuple[Any, ...], chance: Random) -> d
 
 
 async def test_altered_in_any_field_neither_verifier_accepts_it(database: Any) -> None:
-    bundle = await told(database)
+    bundle = await gathered(database)
     keys, chance = keys_of(bundle), Random(3)
     for path in _places(bundle):
         assert both(_altered(bundle, path, chance), keys) == (False, False), path
@@ -123,7 +123,7 @@ async def test_a_resealed_bundle_still_cannot_change_what_the_log_holds(database
     """Whoever could make the seal still has no proof for another entry."""
     from statesvc.evidence import bundle as module  # noqa: PLC0415 - the forger's tool
 
-    bundle = await told(database)
+    bundle = await gathered(database)
     signer = NoteSigner.fresh(keys_of(bundle)[0].name)
     for place, entry in enumerate(bundle["entries"]):
         forged = copy.deepcopy(bundle)

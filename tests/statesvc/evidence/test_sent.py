@@ -15,14 +15,14 @@ from events.vocabulary import Status
 from statesvc.delivery import attempt_entry as evidence
 from statesvc.delivery.limiter.permits import Permits
 from statesvc.delivery.notification import Notification, body_of
-from statesvc.delivery.outcome import Outcome
+from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.delivery.receiver_answer import Answer
 from statesvc.evidence import bundle as module
-from statesvc.evidence.html_page import page
-from statesvc.evidence.narrative import story_of
-from statesvc.evidence.pdf import paper
-from statesvc.notifier.attempts import Finished
-from statesvc.notifier.claim_outbox import Claim, claim
+from statesvc.evidence.evidence_report import report_of
+from statesvc.evidence.html_page import html_of
+from statesvc.evidence.pdf import pdf_of
+from statesvc.notifier.attempts import AttemptResult
+from statesvc.notifier.claim_outbox import OutboxClaim, claim
 from statesvc.notifier.coalesce import Backlog, Coalescer
 from statesvc.notifier.settle import settle
 from statesvc.subscriptions import subscription_store as store
@@ -31,18 +31,20 @@ from tests.statesvc.log.story import Story, scan, story
 
 
 async def subscribe(log: Story, **wish: Any) -> None:
-    await store.create(log.connection, log.keyring, store.Wish(url="https://subscriber.invalid/hook", **wish), actor="key:test")
+    await store.create(
+        log.connection, log.keyring, store.SubscriptionRequest(url="https://subscriber.invalid/hook", **wish), actor="key:test"
+    )
 
 
 async def deliver(
-    log: Story, outcome: Outcome = Outcome.DELIVERED, status_code: int = 204, body: Callable[[Notification], bytes] = body_of
+    log: Story, outcome: AttemptOutcome = AttemptOutcome.DELIVERED, status_code: int = 204, body: Callable[[Notification], bytes] = body_of
 ) -> list[str]:
-    """Tries to tell whatever may be told now. Answers the bodies."""
-    asked = Claim(worker="notifier-1", lease_seconds=60, offer=Permits(256).offer(time.time(), limit=64))
+    """Sends whatever may be sent now. Returns the bodies."""
+    asked = OutboxClaim(worker="notifier-1", lease_seconds=60, offer=Permits(256).offer(time.time(), limit=64))
     deliveries = await claim(log.connection, log.keyring, asked)
     answer = Answer(outcome=outcome, duration_seconds=0.01, status_code=status_code)
     finished = [
-        Finished(delivery=one, answer=answer, started_at=datetime.now(UTC), body=body(one.notification))
+        AttemptResult(delivery=one, answer=answer, started_at=datetime.now(UTC), body=body(one.notification))
         for one in sorted(deliveries, key=lambda one: one.sequence)
     ]
     await settle(log.connection, log.keyring, finished, worker="notifier-1")
@@ -59,8 +61,8 @@ async def test_of_a_thin_notification_the_body_is_shown_to_every_reader(database
         await delivered_parcel(log)
         bodies = await deliver(log)
         await log.seal()
-        told, withheld = await bundle_of(log), await bundle_of(log, personal=False)
-    for bundle in (told, withheld):
+        shown, withheld = await bundle_of(log), await bundle_of(log, personal=False)
+    for bundle in (shown, withheld):
         assert [(row["body"], row["body_state"], row["attempts"]) for row in bundle["sent"]] == [(bodies[0], "opened", [1])]
         assert both(bundle, keys_of(bundle)) == (True, True)
 
@@ -72,57 +74,57 @@ async def test_a_full_body_is_shown_as_it_was_sent_to_readers_who_may_see_it(dat
         (body,) = await deliver(log)
         assert "J. Doe" in body
         await log.seal()
-        told, withheld = await bundle_of(log), await bundle_of(log, personal=False)
-    assert [(row["body"], row["body_state"]) for row in told["sent"]] == [(body, "opened")]
+        shown, withheld = await bundle_of(log), await bundle_of(log, personal=False)
+    assert [(row["body"], row["body_state"]) for row in shown["sent"]] == [(body, "opened")]
     assert [(row["body"], row["body_state"]) for row in withheld["sent"]] == [(None, "withheld")]
     assert "Doe" not in json.dumps(withheld)
-    for bundle in (told, withheld):
+    for bundle in (shown, withheld):
         assert both(bundle, keys_of(bundle)) == (True, True)
-        assert [(one.receiver, one.what) for one in story_of(bundle).told] == [("subscriber.invalid", "unknown → delivered")]
-    assert "&#34;signed_by&#34;:&#34;J. Doe&#34;" in page(story_of(told)).decode()
-    assert "not shown to this reader" in page(story_of(withheld)).decode()
-    assert paper(story_of(told)).startswith(b"%PDF-")
+        assert [(one.receiver, one.what) for one in report_of(bundle).attempts] == [("subscriber.invalid", "unknown → delivered")]
+    assert "&#34;signed_by&#34;:&#34;J. Doe&#34;" in html_of(report_of(shown)).decode()
+    assert "not shown to this reader" in html_of(report_of(withheld)).decode()
+    assert pdf_of(report_of(shown)).startswith(b"%PDF-")
 
 
 @pytest.mark.parametrize("pii", [False, True])
-async def test_a_full_body_of_before_they_were_kept_is_made_again(database: Any, monkeypatch: pytest.MonkeyPatch, *, pii: bool) -> None:
-    monkeypatch.setattr(evidence, "keeps_body", lambda _attempt: False)
+async def test_a_full_body_from_before_they_were_stored_is_made_again(database: Any, monkeypatch: pytest.MonkeyPatch, *, pii: bool) -> None:
+    monkeypatch.setattr(evidence, "stores_body", lambda _attempt: False)
     async with story(database) as log:
         await subscribe(log, payload="full", pii=pii)
         await log.parcel(NUMBER, steps=2)
         bodies = await deliver(log) + await deliver(log)
         assert len(bodies) == 2
         await log.seal()
-        told = await bundle_of(log)
-    assert [row["body"] for row in told["sent"]] == bodies
-    assert both(told, keys_of(told)) == (True, True)
+        shown = await bundle_of(log)
+    assert [row["body"] for row in shown["sent"]] == bodies
+    assert both(shown, keys_of(shown)) == (True, True)
 
 
 async def test_one_that_can_not_be_made_again_is_said_to_be_unavailable(database: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evidence, "keeps_body", lambda _attempt: False)
+    monkeypatch.setattr(evidence, "stores_body", lambda _attempt: False)
     async with story(database) as log:
         await subscribe(log)
         await delivered_parcel(log)
         await deliver(log, body=lambda _notification: b'{"a body": "of another release"}')
         await log.seal()
-        told = await bundle_of(log)
-    assert [(row["body"], row["body_state"]) for row in told["sent"]] == [(None, "unavailable")]
-    assert both(told, keys_of(told)) == (True, True)
-    assert "its commitment stands" in page(story_of(told)).decode()
+        shown = await bundle_of(log)
+    assert [(row["body"], row["body_state"]) for row in shown["sent"]] == [(None, "unavailable")]
+    assert both(shown, keys_of(shown)) == (True, True)
+    assert "its commitment is in" in html_of(report_of(shown)).decode()
 
 
-async def test_attempts_that_were_sent_different_bodies_are_told_apart(database: Any) -> None:
+async def test_attempts_that_were_sent_different_bodies_are_distinguished(database: Any) -> None:
     async with story(database) as log:
         await subscribe(log)
         await delivered_parcel(log)
-        thin = await deliver(log, Outcome.REFUSED, 500)
+        thin = await deliver(log, AttemptOutcome.REFUSED, 500)
         await database.clock.advance(60)
         await log.connection.execute("UPDATE statesvc.subscription SET payload = 'full'")
         full = await deliver(log)
         await log.seal()
-        told = await bundle_of(log)
-    assert [(row["body"], row["attempts"]) for row in told["sent"]] == [(thin[0], [1]), (full[0], [2])]
-    assert both(told, keys_of(told)) == (True, True)
+        shown = await bundle_of(log)
+    assert [(row["body"], row["attempts"]) for row in shown["sent"]] == [(thin[0], [1]), (full[0], [2])]
+    assert both(shown, keys_of(shown)) == (True, True)
 
 
 async def test_one_that_stands_for_others_is_shown_with_its_gap_and_the_others_as_left_out(database: Any) -> None:
@@ -135,24 +137,28 @@ async def test_one_that_stands_for_others_is_shown_with_its_gap_and_the_others_a
         (body,) = await deliver(log)
         assert orjson.loads(body)["data"]["gap"]["skipped"] == 2
         await log.seal()
-        told = await bundle_of(log)
-    assert [row["body_state"] for row in told["sent"]] == ["opened"] * 3
-    assert told["sent"][-1]["body"] == body
-    assert [one.answer for one in story_of(told).told] == ["coalesced, try 1", "coalesced, try 1", "delivered (HTTP 204), try 1"]
-    assert both(told, keys_of(told)) == (True, True)
+        shown = await bundle_of(log)
+    assert [row["body_state"] for row in shown["sent"]] == ["opened"] * 3
+    assert shown["sent"][-1]["body"] == body
+    assert [one.answer for one in report_of(shown).attempts] == [
+        "coalesced, attempt 1",
+        "coalesced, attempt 1",
+        "delivered (HTTP 204), attempt 1",
+    ]
+    assert both(shown, keys_of(shown)) == (True, True)
 
 
-async def test_after_an_erasure_nothing_tells_which_body_it_was(database: Any) -> None:
+async def test_after_an_erasure_nothing_shows_which_body_it_was(database: Any) -> None:
     async with story(database) as log:
         await subscribe(log, payload="full", pii=True)
         await delivered_parcel(log)
         await deliver(log)
         await log.connection.execute("UPDATE statesvc.stream SET sealed_key = NULL, erased_at = now()")
         await log.seal()
-        told = await bundle_of(log)
-    assert [(row["body"], row["body_state"], row["change"]["to"]) for row in told["sent"]] == [(None, "erased", "delivered")]
-    assert both(told, keys_of(told)) == (True, True)
-    assert [one.text for one in story_of(told).sent] == ["erased at the person's request"]
+        shown = await bundle_of(log)
+    assert [(row["body"], row["body_state"], row["change"]["to"]) for row in shown["sent"]] == [(None, "erased", "delivered")]
+    assert both(shown, keys_of(shown)) == (True, True)
+    assert [one.text for one in report_of(shown).bodies] == ["erased at the person's request"]
 
 
 async def test_another_body_is_found_out_even_where_the_seal_could_be_made(database: Any) -> None:
@@ -161,23 +167,23 @@ async def test_another_body_is_found_out_even_where_the_seal_could_be_made(datab
         await delivered_parcel(log)
         await deliver(log)
         await log.seal()
-        told = await bundle_of(log)
-    forged = copy.deepcopy(told)
+        shown = await bundle_of(log)
+    forged = copy.deepcopy(shown)
     forged["sent"][0]["body"] = forged["sent"][0]["body"].replace("delivered", "returning")
-    signer = NoteSigner.fresh(keys_of(told)[0].name)
+    signer = NoteSigner.fresh(keys_of(shown)[0].name)
     resealed = module.sealed({name: value for name, value in forged.items() if name != "seal"}, [signer], origin=signer.verifier.name)
-    assert both(resealed, [*keys_of(told), signer.verifier]) == (False, False)
+    assert both(resealed, [*keys_of(shown), signer.verifier]) == (False, False)
 
 
-async def test_a_bundle_of_before_attempts_were_told_apart_is_still_told(database: Any) -> None:
+async def test_a_bundle_from_before_attempts_were_distinguished_is_still_reported(database: Any) -> None:
     async with story(database) as log:
         await subscribe(log)
         await delivered_parcel(log)
         await deliver(log)
         await log.seal()
-        told = await bundle_of(log)
-    former = told | {
-        "sent": [{name: row[name] for name in ("webhook_id", "subscription_id", "receiver", "type", "body")} for row in told["sent"]]
+        shown = await bundle_of(log)
+    former = shown | {
+        "sent": [{name: row[name] for name in ("webhook_id", "subscription_id", "receiver", "type", "body")} for row in shown["sent"]]
     }
-    assert [one.what for one in story_of(former).told] == ["unknown → delivered"]
-    assert [one.text for one in story_of(former).sent] == [row["body"] for row in told["sent"]]
+    assert [one.what for one in report_of(former).attempts] == ["unknown → delivered"]
+    assert [one.text for one in report_of(former).bodies] == [row["body"] for row in shown["sent"]]

@@ -12,8 +12,8 @@ from psycopg import AsyncConnection
 from events.checkpoint import Checkpoint, open_checkpoint
 from events.crypto.keyring import Keyring, attempt_context
 from events.crypto.sealing import MasterKeys, SealingKey, commitment, salted
-from events.entry import Source, attempt_document, leaf
-from events.event import Moment, Place, Raw, Reading
+from events.entry import Provenance, attempt_document, leaf
+from events.event import EventPlace, PrintedTime, Raw, Reading
 from events.identity import identify
 from events.merkle.compact_range import CompactRange
 from events.vocabulary import Kind, Status, TimePrecision, TzSource
@@ -46,9 +46,9 @@ def scan(number: str, minute: int, status: Status | None, *, code: str = "X1", n
         status=status,
         raw=Raw(type="T", code=code),
         native_id=native_id,
-        place=Place(city="Springfield", region="IL", country="US"),
+        place=EventPlace(city="Springfield", region="IL", country="US"),
         description=f"scanned {minute}",
-        time=Moment(
+        time=PrintedTime(
             printed=f"{at:%Y-%m-%d %H:%M}",
             instant=at,
             tz_source=TzSource.EXPLICIT,
@@ -70,7 +70,9 @@ class Story:
 
     async def say(self, *readings: Reading, carrier_id: str = "ups", commit: bool = True) -> None:
         """A carrier's message, applied as a worker does it."""
-        source = Source(message_id=uuid4(), body_commitment=bytes(32), received_at=MORNING, normalizer=carrier_id, normalizer_version="1")
+        source = Provenance(
+            message_id=uuid4(), body_commitment=bytes(32), received_at=MORNING, normalizer=carrier_id, normalizer_version="1"
+        )
         events = tuple(identify(reading, carrier_id=carrier_id, digest=self.keyring.digest) for reading in readings)
         read = Read(source=source, carrier_id=carrier_id, events=events, rejections=(), body_key=SealingKey.fresh(), sealed_key=b"")
         if commit:

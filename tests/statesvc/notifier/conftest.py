@@ -27,8 +27,8 @@ from statesvc.database.wakeups.channels import OUTBOX
 from statesvc.database.wakeups.listener import Listener
 from statesvc.delivery.addresses import parse_networks
 from statesvc.delivery.targets import Targets
-from statesvc.notifier.context import Surroundings
-from statesvc.notifier.notifier_loop import Limits, Notifier
+from statesvc.notifier.context import NotifierContext
+from statesvc.notifier.notifier_loop import Notifier, NotifierLimits
 from statesvc.subscriptions import subscription_store as store
 from statesvc.subscriptions.signing_secret import Secret
 from statesvc.telemetry.metrics import Telemetry
@@ -128,7 +128,7 @@ class World:
     secrets: dict[UUID, Secret] = field(default_factory=dict)
 
     async def subscribe(self, **filters: Any) -> UUID:
-        wish = store.Wish(**{"url": self.receiver.url, **filters})
+        wish = store.SubscriptionRequest(**{"url": self.receiver.url, **filters})
         subscription_id, secret = await store.create(self.connection, self.keyring, wish, actor="key:test")
         self.secrets[subscription_id] = secret
         return subscription_id
@@ -189,8 +189,8 @@ class World:
         listener, telemetry = Listener(self.database.service_dsn, [OUTBOX]), Telemetry()
         await listener.start()
         async with Targets(allowed=LOOPBACK, total_seconds=limits.pop("total_seconds", 15)) as targets:
-            around = Surroundings(pool=self.pool, keyring=self.keyring, listener=listener, telemetry=telemetry, targets=targets)
-            notifier = Notifier(around, worker="notifier-1", limits=Limits(grace_seconds=grace_seconds, **limits))
+            around = NotifierContext(pool=self.pool, keyring=self.keyring, listener=listener, telemetry=telemetry, targets=targets)
+            notifier = Notifier(around, worker="notifier-1", limits=NotifierLimits(grace_seconds=grace_seconds, **limits))
             running = asyncio.create_task(notifier.run())
             try:
                 yield notifier

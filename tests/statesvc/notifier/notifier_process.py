@@ -12,8 +12,8 @@ from statesvc.database.wakeups.channels import OUTBOX
 from statesvc.database.wakeups.listener import Listener
 from statesvc.delivery.addresses import parse_networks
 from statesvc.delivery.targets import Targets
-from statesvc.notifier.context import Surroundings
-from statesvc.notifier.notifier_loop import Limits, Notifier
+from statesvc.notifier.context import NotifierContext
+from statesvc.notifier.notifier_loop import Notifier, NotifierLimits
 from statesvc.telemetry.metrics import Telemetry
 
 
@@ -24,8 +24,8 @@ async def main(dsn: str, master_key: str) -> None:
     listener = Listener(dsn, [OUTBOX])
     await listener.start()
     async with make_pool(dsn, name="notifier process", limits=limits) as pool, Targets(allowed=parse_networks(["127.0.0.0/8"])) as targets:
-        around = Surroundings(pool=pool, keyring=keyring, listener=listener, telemetry=Telemetry(), targets=targets)
-        await Notifier(around, worker="notifier-process", limits=Limits()).run()
+        around = NotifierContext(pool=pool, keyring=keyring, listener=listener, telemetry=Telemetry(), targets=targets)
+        await Notifier(around, worker="notifier-process", limits=NotifierLimits()).run()
 
 
 asyncio.run(main(*sys.argv[1:]))

@@ -8,13 +8,13 @@ from aiohttp import web
 from statesvc.database.wakeups.listener import Listener
 from statesvc.delivery.limiter.permits import FORGOTTEN_AFTER_SECONDS, Permits
 from statesvc.delivery.limiter.signal import Signal
-from statesvc.delivery.limiter.subscription_limiter import End
+from statesvc.delivery.limiter.subscription_limiter import AttemptEnd
 from statesvc.delivery.targets import Targets
 from statesvc.notifier import limiter_board
 from statesvc.notifier.clock import DatabaseClock
-from statesvc.notifier.context import Surroundings
+from statesvc.notifier.context import NotifierContext
 from statesvc.notifier.limiter_board import LimiterBoard
-from statesvc.subscriptions.limiter_state import Limiter, read_limiter
+from statesvc.subscriptions.limiter_state import LimiterSummary, read_limiter
 from statesvc.telemetry.metrics import Telemetry
 
 
@@ -24,7 +24,7 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def board(world: Any, permits: Permits, *, worker: str = "notifier-1") -> LimiterBoard:
-    around = Surroundings(
+    around = NotifierContext(
         pool=world.pool,
         keyring=world.keyring,
         listener=Listener(world.database.service_dsn, []),
@@ -38,7 +38,7 @@ def told(permits: Permits, subscription_id: Any, now: float, *, signal: Signal =
     for _ in range(count):
         permit = permits.take(subscription_id, now, is_retry=False)
         assert permit is not None
-        end = End(signal=signal, at=now + 0.2, latency_seconds=0.2)
+        end = AttemptEnd(signal=signal, at=now + 0.2, latency_seconds=0.2)
         permits.give(subscription_id, permit, end)
         permits.settled(subscription_id, end)
 
@@ -49,7 +49,9 @@ async def test_a_limiter_is_shown_while_it_works_and_withdrawn_when_its_notifier
     await world.tell((await world.shipment())[0], 1)
 
     async def shown() -> bool:
-        return (await read_limiter(world.connection, subscription_id)).notifiers == 1
+        limiter = await read_limiter(world.connection, subscription_id)
+        # it may be published first while the attempt still waits for its answer
+        return limiter.notifiers == 1 and not limiter.in_flight
 
     async with world.notifier():
         await until(lambda: receiver.received)
@@ -57,7 +59,7 @@ async def test_a_limiter_is_shown_while_it_works_and_withdrawn_when_its_notifier
         limiter = await read_limiter(world.connection, subscription_id)
         assert (limiter.limit, limiter.in_flight, limiter.breaker, limiter.next_allowed_at) == (4, 0, "closed", None)
         assert limiter.mean_latency_seconds is not None
-    assert await read_limiter(world.connection, subscription_id) == Limiter(
+    assert await read_limiter(world.connection, subscription_id) == LimiterSummary(
         limit=0, in_flight=0, mean_latency_seconds=None, breaker="closed", next_allowed_at=None, notifiers=0
     )
 

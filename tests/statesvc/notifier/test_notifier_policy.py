@@ -6,8 +6,8 @@ from uuid import UUID
 
 import orjson
 
-from statesvc.delivery.outcome import Outcome
-from statesvc.notifier.policy import Tally, note, review
+from statesvc.delivery.outcome import AttemptOutcome
+from statesvc.notifier.policy import ReceiverTally, note, review
 from statesvc.notifier.reporting import report
 from statesvc.operations.notices import Notice, NoticeKind
 from statesvc.subscriptions import subscription_store as store
@@ -22,17 +22,17 @@ async def notices(world: Any) -> list[tuple[str, str]]:
 
 
 async def fail(world: Any, subscription_id: UUID, times: int) -> None:
-    tally = Tally()
+    tally = ReceiverTally()
     for _ in range(times):
-        tally.add(subscription_id, Outcome.TIMED_OUT, None)
+        tally.add(subscription_id, AttemptOutcome.TIMED_OUT, None)
     async with world.connection.transaction():
         ((now,),) = await world.rows("SELECT statesvc.clock()")
         assert await (await note(world.connection, tally, now=now)).rows() == []
 
 
 async def succeed(world: Any, subscription_id: UUID) -> list[Any]:
-    tally = Tally()
-    tally.add(subscription_id, Outcome.DELIVERED, 200)
+    tally = ReceiverTally()
+    tally.add(subscription_id, AttemptOutcome.DELIVERED, 200)
     async with world.connection.transaction():
         ((now,),) = await world.rows("SELECT statesvc.clock()")
         recovered: list[Any] = await (await note(world.connection, tally, now=now)).rows()
@@ -119,8 +119,8 @@ async def test_one_delivery_ends_the_failing_and_is_told_if_it_was_warned_of(wor
 async def test_what_fails_after_the_last_delivery_of_a_group_begins_anew(world: Any) -> None:
     subscription_id = await world.subscribe()
     await fail(world, subscription_id, 7)
-    tally = Tally()
-    for outcome in (Outcome.REFUSED, Outcome.DELIVERED, Outcome.REFUSED, Outcome.REFUSED):
+    tally = ReceiverTally()
+    for outcome in (AttemptOutcome.REFUSED, AttemptOutcome.DELIVERED, AttemptOutcome.REFUSED, AttemptOutcome.REFUSED):
         tally.add(subscription_id, outcome, 500)
     await world.advance(60)
     ((now,),) = await world.rows("SELECT statesvc.clock()")

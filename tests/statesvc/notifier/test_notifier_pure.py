@@ -13,7 +13,7 @@ from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
 from statesvc.delivery.addresses import may_connect, parse_networks
 from statesvc.delivery.notification import Notification, body_of
-from statesvc.delivery.outcome import Done, GiveUp, Outcome, TryAgain, outcome_of, verdict_on
+from statesvc.delivery.outcome import AttemptOutcome, Finish, GiveUp, RetryLater, next_step, outcome_of
 from statesvc.delivery.retry_schedule import ATTEMPTS_MAX, DELAYS_SECONDS, next_delay_seconds, parse_retry_after
 from statesvc.delivery.signing import signed_headers
 from statesvc.subscriptions.signing_secret import Secret, live, rotated
@@ -130,23 +130,23 @@ def test_retry_after_never_raises(value: str) -> None:
 
 
 def test_what_follows_from_each_outcome() -> None:
-    def verdict(outcome: Outcome, attempts: int = 1) -> object:
-        return verdict_on(outcome, attempts=attempts, retry_after_seconds=None, jitter=0)
+    def verdict(outcome: AttemptOutcome, attempts: int = 1) -> object:
+        return next_step(outcome, attempts=attempts, retry_after_seconds=None, jitter=0)
 
-    assert verdict(Outcome.DELIVERED) == Done()
-    assert verdict(Outcome.GONE) == TryAgain(5, disable=True)
-    assert verdict(Outcome.GONE, ATTEMPTS_MAX) == TryAgain(86_400, disable=True), "kept for when somebody enables it again"
-    assert verdict(Outcome.COALESCED) == Done()
-    for outcome in set(Outcome) - {Outcome.DELIVERED, Outcome.COALESCED, Outcome.GONE}:
-        assert verdict(outcome) == TryAgain(5)
+    assert verdict(AttemptOutcome.DELIVERED) == Finish()
+    assert verdict(AttemptOutcome.GONE) == RetryLater(5, disable=True)
+    assert verdict(AttemptOutcome.GONE, ATTEMPTS_MAX) == RetryLater(86_400, disable=True), "kept for when somebody enables it again"
+    assert verdict(AttemptOutcome.COALESCED) == Finish()
+    for outcome in set(AttemptOutcome) - {AttemptOutcome.DELIVERED, AttemptOutcome.COALESCED, AttemptOutcome.GONE}:
+        assert verdict(outcome) == RetryLater(5)
         assert verdict(outcome, ATTEMPTS_MAX) == GiveUp()
 
 
 def test_only_2xx_is_delivered_and_only_410_is_gone() -> None:
     for status in range(100, 600):
         outcome = outcome_of(status)
-        assert (outcome is Outcome.DELIVERED) == (200 <= status <= 299)
-        assert (outcome is Outcome.GONE) == (status == 410)
+        assert (outcome is AttemptOutcome.DELIVERED) == (200 <= status <= 299)
+        assert (outcome is AttemptOutcome.GONE) == (status == 410)
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.test_utils import TestServer
 
 from statesvc.delivery.addresses import parse_networks
-from statesvc.delivery.http_sender import Sender
-from statesvc.delivery.outcome import Outcome
+from statesvc.delivery.http_sender import HttpSender
+from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.delivery.receiver_answer import RESPONSE_BYTES_MAX, Answer
 
 LOOPBACK = parse_networks(["127.0.0.0/8"])
@@ -39,7 +39,7 @@ async def raw_server(handle: Callable[[asyncio.StreamReader, asyncio.StreamWrite
 
 
 async def send(url: str, *, allowed: Any = LOOPBACK, **limits: Any) -> Answer:
-    async with Sender(allowed=allowed, **limits) as sender:
+    async with HttpSender(allowed=allowed, **limits) as sender:
         return await sender.send(url, headers=HEADERS, body=b"{}")
 
 
@@ -49,22 +49,22 @@ async def test_a_redirect_is_a_refusal_and_never_followed(receiver: Any) -> None
 
     receiver.answer = redirect
     answer = await send(receiver.url)
-    assert (answer.outcome, answer.status_code) == (Outcome.REFUSED, 307)
+    assert (answer.outcome, answer.status_code) == (AttemptOutcome.REFUSED, 307)
     assert len(receiver.received) == 1
 
 
 @pytest.mark.parametrize(
     ("host", "outcome"),
     [
-        ("127.0.0.1", Outcome.ADDRESS_REFUSED),
-        ("localhost", Outcome.ADDRESS_REFUSED),
-        ("0x7f000001", Outcome.ADDRESS_REFUSED),
-        ("[::ffff:127.0.0.1]", Outcome.ADDRESS_REFUSED),
-        ("2130706433", Outcome.UNREACHABLE),
-        ("127.1", Outcome.UNREACHABLE),
+        ("127.0.0.1", AttemptOutcome.ADDRESS_REFUSED),
+        ("localhost", AttemptOutcome.ADDRESS_REFUSED),
+        ("0x7f000001", AttemptOutcome.ADDRESS_REFUSED),
+        ("[::ffff:127.0.0.1]", AttemptOutcome.ADDRESS_REFUSED),
+        ("2130706433", AttemptOutcome.UNREACHABLE),
+        ("127.1", AttemptOutcome.UNREACHABLE),
     ],
 )
-async def test_a_private_address_is_refused_however_it_is_written(receiver: Any, host: str, outcome: Outcome) -> None:
+async def test_a_private_address_is_refused_however_it_is_written(receiver: Any, host: str, outcome: AttemptOutcome) -> None:
     url = receiver.url.replace("127.0.0.1", host)
     for scheme in ("http", "https"):
         answer = await send(url.replace("http", scheme), allowed=())
@@ -82,13 +82,13 @@ async def test_a_private_address_is_refused_however_it_is_written(receiver: Any,
 )
 async def test_nothing_is_connected_to_inside_whatever_the_form_of_the_literal(host: str) -> None:
     answer = await send(f"https://{host}/hook", allowed=())
-    assert answer.outcome is Outcome.ADDRESS_REFUSED
+    assert answer.outcome is AttemptOutcome.ADDRESS_REFUSED
 
 
 @pytest.mark.parametrize("host", ["8.8.8.8", "[2606:4700::1111]"])
 async def test_plain_http_is_spoken_in_allowed_networks_only(host: str, receiver: Any) -> None:
-    assert (await send(f"http://{host}/hook")).outcome is Outcome.ADDRESS_REFUSED
-    assert (await send(receiver.url)).outcome is Outcome.DELIVERED
+    assert (await send(f"http://{host}/hook")).outcome is AttemptOutcome.ADDRESS_REFUSED
+    assert (await send(receiver.url)).outcome is AttemptOutcome.DELIVERED
 
 
 async def test_a_name_that_changes_its_answer_after_the_check_is_still_refused(receiver: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,21 +99,21 @@ async def test_a_name_that_changes_its_answer_after_the_check_is_still_refused(r
         async def close(self) -> None:
             return
 
-    async with Sender() as sender:
+    async with HttpSender() as sender:
         for session in (sender._session, sender._plain_session):  # noqa: SLF001 - the resolver is what an attacker controls
             assert session is not None
             monkeypatch.setattr(session.connector, "_resolver", Rebinding())
         for scheme in ("http", "https"):
             url = receiver.url.replace("127.0.0.1", "rebinding.invalid").replace("http", scheme)
-            assert (await sender.send(url, headers=HEADERS, body=b"{}")).outcome is Outcome.ADDRESS_REFUSED
+            assert (await sender.send(url, headers=HEADERS, body=b"{}")).outcome is AttemptOutcome.ADDRESS_REFUSED
     assert receiver.received == []
 
 
 async def test_nobody_there_is_unreachable() -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
-    assert (await send(f"http://127.0.0.1:{port}/")).outcome is Outcome.UNREACHABLE
-    assert (await send("http://no-such-host.invalid/")).outcome is Outcome.UNREACHABLE
+    assert (await send(f"http://127.0.0.1:{port}/")).outcome is AttemptOutcome.UNREACHABLE
+    assert (await send("http://no-such-host.invalid/")).outcome is AttemptOutcome.UNREACHABLE
 
 
 async def test_an_answer_that_does_not_come_is_timed_out(receiver: Any) -> None:
@@ -123,7 +123,7 @@ async def test_an_answer_that_does_not_come_is_timed_out(receiver: Any) -> None:
 
     receiver.answer = hang
     answer = await send(receiver.url, total_seconds=0.2)
-    assert (answer.outcome, answer.status_code) == (Outcome.TIMED_OUT, None)
+    assert (answer.outcome, answer.status_code) == (AttemptOutcome.TIMED_OUT, None)
     assert 0.15 < answer.duration_seconds < 2
 
 
@@ -132,8 +132,8 @@ async def test_a_peer_that_hangs_up_or_talks_no_http_is_unreachable() -> None:
         writer.write(b"220 mail.invalid ESMTP\r\n")
 
     async with raw_server(babble) as host:
-        assert (await send(f"http://{host}/")).outcome is Outcome.UNREACHABLE
-        assert (await send(f"https://{host}/")).outcome is Outcome.UNREACHABLE, "nor TLS"
+        assert (await send(f"http://{host}/")).outcome is AttemptOutcome.UNREACHABLE
+        assert (await send(f"https://{host}/")).outcome is AttemptOutcome.UNREACHABLE, "nor TLS"
 
 
 async def test_of_an_endless_answer_20_kb_are_read() -> None:
@@ -150,7 +150,7 @@ async def test_of_an_endless_answer_20_kb_are_read() -> None:
 
     async with TestServer(app, host="127.0.0.1") as server:
         answer = await send(f"http://127.0.0.1:{server.port}/", total_seconds=3)
-        assert (answer.outcome, len(answer.response)) == (Outcome.DELIVERED, RESPONSE_BYTES_MAX)
+        assert (answer.outcome, len(answer.response)) == (AttemptOutcome.DELIVERED, RESPONSE_BYTES_MAX)
         assert answer.duration_seconds < 2
 
 
@@ -162,7 +162,7 @@ async def test_the_status_counts_even_if_the_body_stalls() -> None:
 
     async with raw_server(stall) as host:
         answer = await send(f"http://{host}/", total_seconds=0.3)
-    assert (answer.outcome, answer.response) == (Outcome.DELIVERED, b"begun")
+    assert (answer.outcome, answer.response) == (AttemptOutcome.DELIVERED, b"begun")
 
 
 async def test_a_compressed_answer_is_not_inflated(receiver: Any) -> None:
@@ -181,7 +181,7 @@ async def test_retry_after_is_handed_on_and_cookies_are_not_kept(receiver: Any) 
         return web.Response(status=429, headers={"Retry-After": "17", "Set-Cookie": "track=1"})
 
     receiver.answer = busy
-    async with Sender(allowed=LOOPBACK) as sender:
+    async with HttpSender(allowed=LOOPBACK) as sender:
         answer = await sender.send(receiver.url, headers=HEADERS, body=b"{}")
         await sender.send(receiver.url, headers=HEADERS, body=b"{}")
     assert answer.retry_after_seconds == 17

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from statesvc.delivery.outcome import Outcome
+from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.notifier.failing_receiver import Failing, Judgement, blames_receiver, judge
 
 SINCE = datetime(2026, 3, 1, tzinfo=UTC)
@@ -35,6 +35,6 @@ def test_warns_after_a_day_and_disables_after_five_with_failures_enough_and_apar
 
 
 def test_what_we_could_not_sign_or_left_out_is_no_fault_of_the_receiver() -> None:
-    assert {outcome for outcome in Outcome if not blames_receiver(outcome)} == {
-        *(Outcome.DELIVERED, Outcome.UNSIGNED, Outcome.CLIENT_MISSING, Outcome.COALESCED),
+    assert {outcome for outcome in AttemptOutcome if not blames_receiver(outcome)} == {
+        *(AttemptOutcome.DELIVERED, AttemptOutcome.UNSIGNED, AttemptOutcome.CLIENT_MISSING, AttemptOutcome.COALESCED),
     }

@@ -11,8 +11,8 @@ import pytest
 
 from statesvc.database.pool import PoolLimits, make_pool
 from statesvc.evidence.check_bundle import check
-from statesvc.evidence.html_page import page
-from statesvc.evidence.narrative import story_of
+from statesvc.evidence.evidence_report import report_of
+from statesvc.evidence.html_page import html_of
 from statesvc.log.signing_keys import rotate
 from statesvc.log.timestamp import inquire
 from statesvc.sealer import timestamper as stamper
@@ -174,11 +174,11 @@ async def test_evidence_bears_the_stamp_and_proves_it_offline(database: Any, tsa
     assert both(bundle, keys) == (True, True)
     assert check(document, keys, trust=tsa.trust) == []
     assert [flaw.pointer for flaw in check(document, keys, trust=make_tsa(tmp_path / "stranger").trust)] == ["/log/stamp/token"]
-    shown = page(story_of(bundle)).decode()
+    shown = html_of(report_of(bundle)).decode()
     assert "of all entries of this document" in shown
     assert "CN=Stamps &amp; Sons" in shown
     # what came after the stamp is not claimed to be under it
-    assert "but the last" in page(story_of(later)).decode()
+    assert "except the last" in html_of(report_of(later)).decode()
     for name, value in (("consistency", []), ("token", "AAAA"), ("stamped_at", "2020-01-01T00:00:00+00:00"), ("authority", "CN=Me")):
         changed = json.loads(document)
         changed["log"]["stamp"][name] = value

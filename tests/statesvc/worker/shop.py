@@ -13,7 +13,7 @@ from psycopg import AsyncConnection
 from events.carriers.carrier import Carrier
 from events.crypto.keyring import Keyring
 from events.errors import Cause, UnreadableMessageError
-from events.event import Moment, Normalized, Place, Raw, Reading, Rejection
+from events.event import EventPlace, Normalized, PrintedTime, Raw, Reading, Rejection
 from events.identity import normalize_number, shipment_id
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
 from statesvc.bodies.sealed_message import seal_message
@@ -45,14 +45,14 @@ def _reading(stated: dict[str, Any]) -> Reading:
         tracking_number=stated.pop("number"),
         kind=Kind(stated.pop("kind", "scan")),
         raw=Raw(type=stated.pop("type", "T"), code=stated.pop("code", "X1")),
-        time=Moment(
+        time=PrintedTime(
             printed=f"{at:%Y%m%d %H%M}",
             instant=at,
             tz_source=TzSource.EXPLICIT,
             precision=TimePrecision.MINUTE,
             identity=f"{at:%Y%m%dT%H%M}",
         ),
-        place=Place(city=stated.pop("city", "Springfield"), country="US"),
+        place=EventPlace(city=stated.pop("city", "Springfield"), country="US"),
         status=Status(status) if status else None,
         reason=Reason(reason) if reason else None,
         **stated,

@@ -12,7 +12,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from aiohttp.web import Application
 
 from events.crypto.sealing import SealingKey
-from events.entry import Source, rfc3339
+from events.entry import Provenance, rfc3339
 from events.event import Reading
 from events.identity import identify
 from statesvc.api.stream.routes import routes
@@ -65,7 +65,9 @@ class Stage:
 
     async def say_all(self, readings: Sequence[Reading], *, carrier_id: str = "ups") -> None:
         """A message a reading, in one transaction, as a worker's batch."""
-        source = Source(message_id=uuid4(), body_commitment=bytes(32), received_at=MORNING, normalizer=carrier_id, normalizer_version="1")
+        source = Provenance(
+            message_id=uuid4(), body_commitment=bytes(32), received_at=MORNING, normalizer=carrier_id, normalizer_version="1"
+        )
         reads = [
             Read(
                 source=replace(source, message_id=uuid4()),

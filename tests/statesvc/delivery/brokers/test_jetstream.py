@@ -15,7 +15,7 @@ from standardwebhooks.webhooks import Webhook
 
 from statesvc.delivery.brokers.dialling import Dialler
 from statesvc.delivery.brokers.links import Links
-from statesvc.delivery.outcome import Outcome
+from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.delivery.outgoing import Destination, Login, Outgoing
 from statesvc.delivery.targets import Targets
 from statesvc.subscriptions.signing_secret import Secret
@@ -44,7 +44,7 @@ async def stream(server: Nats, **options: object) -> str:
 async def test_it_is_stored_as_a_cloud_event_that_verifies(nats_server: Nats, targets: Targets, outgoing: MakeOutgoing) -> None:
     name, sent = await stream(nats_server), outgoing(sequence=7)
     answer = await targets.send(Destination(f"{nats_server.address}/{name}.a?stream={name}"), sent)
-    assert answer.outcome is Outcome.DELIVERED
+    assert answer.outcome is AttemptOutcome.DELIVERED
     assert orjson.loads(answer.response) == {"stream": name, "sequence": 1, "duplicate": False}
     ((headers, data),) = await nats_server.stored(name)
     assert data == sent.body
@@ -57,7 +57,7 @@ async def test_it_is_stored_as_a_cloud_event_that_verifies(nats_server: Nats, ta
 async def test_the_stream_itself_drops_what_is_published_again(nats_server: Nats, targets: Targets, outgoing: MakeOutgoing) -> None:
     name, sent = await stream(nats_server), outgoing()
     answers = [await targets.send(Destination(f"{nats_server.address}/{name}.a"), sent) for _ in range(3)]
-    assert [answer.outcome for answer in answers] == [Outcome.DELIVERED] * 3
+    assert [answer.outcome for answer in answers] == [AttemptOutcome.DELIVERED] * 3
     assert [orjson.loads(answer.response)["duplicate"] for answer in answers] == [False, True, True]
     assert len(await nats_server.stored(name)) == 1
 
@@ -65,20 +65,20 @@ async def test_the_stream_itself_drops_what_is_published_again(nats_server: Nats
 async def test_where_nothing_takes_it_the_reason_is_named(nats_server: Nats, targets: Targets, outgoing: MakeOutgoing) -> None:
     name = await stream(nats_server)
     nowhere = await targets.send(Destination(f"{nats_server.address}/no.stream"), outgoing())
-    assert (nowhere.outcome, nowhere.detail[:9]) == (Outcome.UNROUTABLE, "no stream")
+    assert (nowhere.outcome, nowhere.detail[:9]) == (AttemptOutcome.UNROUTABLE, "no stream")
     other = await targets.send(Destination(f"{nats_server.address}/{name}.a?stream=OTHER"), outgoing())
-    assert other.outcome is Outcome.UNROUTABLE
+    assert other.outcome is AttemptOutcome.UNROUTABLE
     assert "another stream" in other.detail
 
 
 async def test_a_full_stream_and_a_large_message_are_refusals(nats_server: Nats, targets: Targets, outgoing: MakeOutgoing) -> None:
     full = await stream(nats_server, max_msgs=1, discard="new")
     url = f"{nats_server.address}/{full}.a"
-    assert (await targets.send(Destination(url), outgoing())).outcome is Outcome.DELIVERED
+    assert (await targets.send(Destination(url), outgoing())).outcome is AttemptOutcome.DELIVERED
     beyond = await targets.send(Destination(url), outgoing())
-    assert (beyond.outcome, beyond.detail) == (Outcome.NOT_STORED, "maximum messages exceeded")
+    assert (beyond.outcome, beyond.detail) == (AttemptOutcome.NOT_STORED, "maximum messages exceeded")
     large = await targets.send(Destination(url), outgoing(body=b"x" * (1 << 20) + b"x"))
-    assert large.outcome is Outcome.REFUSED
+    assert large.outcome is AttemptOutcome.REFUSED
     assert "max_payload" in large.detail
 
 
@@ -91,7 +91,7 @@ async def test_something_that_is_no_stream_confirms_nothing(nats_server: Nats, t
         await client.subscribe("echo", cb=respond)
         await client.flush()
         answer = await targets.send(Destination(f"{nats_server.address}/echo"), outgoing())
-    assert (answer.outcome, answer.detail) == (Outcome.REFUSED, "something answered that is not JetStream")
+    assert (answer.outcome, answer.detail) == (AttemptOutcome.REFUSED, "something answered that is not JetStream")
 
 
 async def test_a_login_is_used_and_its_rights_are_told(tmp_path: Path, targets: Targets, outgoing: MakeOutgoing) -> None:
@@ -99,11 +99,11 @@ async def test_a_login_is_used_and_its_rights_are_told(tmp_path: Path, targets: 
         async with server.client(user="maker", password="word") as client:
             await client.jetstream().add_stream(name="S", subjects=["S.>"])
         url = f"{server.address}/S.a"
-        assert (await targets.send(Destination(url, Login("writer", "p@ss/word")), outgoing())).outcome is Outcome.DELIVERED
+        assert (await targets.send(Destination(url, Login("writer", "p@ss/word")), outgoing())).outcome is AttemptOutcome.DELIVERED
         for login in (None, Login("writer", "wrong"), Login("a-token")):
-            assert (await targets.send(Destination(url, login), outgoing())).outcome is Outcome.DENIED
+            assert (await targets.send(Destination(url, login), outgoing())).outcome is AttemptOutcome.DENIED
         forbidden = await targets.send(Destination(url, Login("reader", "word")), outgoing())
-        assert forbidden.outcome is Outcome.DENIED
+        assert forbidden.outcome is AttemptOutcome.DENIED
         assert forbidden.duration_seconds < 3
 
 
@@ -120,7 +120,7 @@ async def test_who_waits_for_a_server_that_dies_is_told_at_once(tmp_path: Path, 
         await heard.wait()
         await server.kill()
         answer = await waiting
-    assert answer.outcome is Outcome.UNREACHABLE
+    assert answer.outcome is AttemptOutcome.UNREACHABLE
     assert answer.duration_seconds < 3
 
 
@@ -129,7 +129,7 @@ async def test_no_address_is_spoken_to_that_subscribers_may_not_live_at(nats_ser
     async with Targets() as targets:
         for host in ("127.0.0.1", "localhost", "0x7f000001"):
             answer = await targets.send(Destination(f"nats+tls://{host}:{nats_server.port}/{name}.a"), outgoing())
-            assert answer.outcome is Outcome.ADDRESS_REFUSED
+            assert answer.outcome is AttemptOutcome.ADDRESS_REFUSED
     assert await nats_server.stored(name) == []
 
 
@@ -137,7 +137,7 @@ async def test_what_must_be_encrypted_never_goes_out_in_the_clear(nats_server: N
     name = await stream(nats_server)
     url = f"nats+tls://127.0.0.1:{nats_server.port}/{name}.a"
     answer = await targets.send(Destination(url, Login("user", "password")), outgoing())
-    assert (answer.outcome, answer.detail) == (Outcome.UNREACHABLE, "the server does not encrypt")
+    assert (answer.outcome, answer.detail) == (AttemptOutcome.UNREACHABLE, "the server does not encrypt")
 
 
 async def test_a_certificate_is_checked_against_the_name_in_the_url(tmp_path: Path, outgoing: MakeOutgoing) -> None:
@@ -147,12 +147,12 @@ async def test_a_certificate_is_checked_against_the_name_in_the_url(tmp_path: Pa
     async with running_nats(tmp_path, tls) as server:
         url = f"nats+tls://localhost:{server.port}/nobody"
         async with Links(Dialler(LOOPBACK, tls_context=context), source="/test") as trusting:
-            assert (await trusting.send(Destination(url), outgoing())).outcome is Outcome.UNROUTABLE
+            assert (await trusting.send(Destination(url), outgoing())).outcome is AttemptOutcome.UNROUTABLE
             other_name = await trusting.send(Destination(url.replace("localhost", "127.0.0.1")), outgoing())
-            assert other_name.outcome is Outcome.UNREACHABLE
+            assert other_name.outcome is AttemptOutcome.UNREACHABLE
         async with Links(Dialler(LOOPBACK), source="/test") as wary:
             answer = await wary.send(Destination(url), outgoing())
-    assert answer.outcome is Outcome.UNREACHABLE
+    assert answer.outcome is AttemptOutcome.UNREACHABLE
     assert "certificate is not valid" in answer.detail
 
 

@@ -9,7 +9,7 @@ import pytest
 from cloudevents.core.bindings import kafka
 from cloudevents.core.formats.json import JSONFormat
 
-from statesvc.delivery.outcome import Outcome
+from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.delivery.outgoing import Destination, Login, Outgoing
 from statesvc.delivery.targets import Targets
 from tests.fake_kafka import FakeKafka, fake_kafka
@@ -26,7 +26,7 @@ async def test_it_is_stored_by_all_replicas_as_a_cloud_event_keyed_by_its_shipme
     async with fake_kafka() as broker:
         sent = outgoing(sequence=7)
         answer = await targets.send(destination(broker), sent)
-        assert answer.outcome is Outcome.DELIVERED
+        assert answer.outcome is AttemptOutcome.DELIVERED
         (stored,) = broker.stored
         assert orjson.loads(answer.response) == {"topic": "shipments", "partition": stored.partition, "offset": 0}
         assert broker.acks == {-1}
@@ -55,30 +55,30 @@ async def test_a_shipment_stays_in_one_partition_and_in_order(targets: Targets, 
 
 @pytest.mark.parametrize(
     ("code", "outcome"),
-    [(29, Outcome.DENIED), (10, Outcome.REFUSED), (17, Outcome.UNROUTABLE)],
+    [(29, AttemptOutcome.DENIED), (10, AttemptOutcome.REFUSED), (17, AttemptOutcome.UNROUTABLE)],
 )
-async def test_what_the_cluster_refuses_is_named(targets: Targets, outgoing: MakeOutgoing, code: int, outcome: Outcome) -> None:
+async def test_what_the_cluster_refuses_is_named(targets: Targets, outgoing: MakeOutgoing, code: int, outcome: AttemptOutcome) -> None:
     async with fake_kafka(produce_errors=[code]) as broker:
         answer = await targets.send(destination(broker), outgoing())
         assert answer.outcome is outcome
         assert answer.detail
-        assert (await targets.send(destination(broker), outgoing())).outcome is Outcome.DELIVERED
+        assert (await targets.send(destination(broker), outgoing())).outcome is AttemptOutcome.DELIVERED
 
 
 async def test_nothing_is_connected_to_that_is_not_allowed(outgoing: MakeOutgoing) -> None:
     async with fake_kafka() as broker, Targets(connect_seconds=2, total_seconds=3) as targets:
-        assert (await targets.send(destination(broker), outgoing())).outcome is Outcome.ADDRESS_REFUSED
+        assert (await targets.send(destination(broker), outgoing())).outcome is AttemptOutcome.ADDRESS_REFUSED
         assert broker.connections == 0
 
 
 async def test_where_the_cluster_says_that_it_is_counts_as_much_as_where_the_url_does(targets: Targets, outgoing: MakeOutgoing) -> None:
     async with fake_kafka(advertised=("169.254.169.254", 80)) as broker:
         answer = await targets.send(destination(broker), outgoing())
-        assert answer.outcome is Outcome.ADDRESS_REFUSED
+        assert answer.outcome is AttemptOutcome.ADDRESS_REFUSED
         assert broker.stored == []
 
 
 async def test_nobody_there_is_unreachable(targets: Targets, outgoing: MakeOutgoing) -> None:
     for login in (None, Login("user", "password")):
         answer = await targets.send(Destination("kafka://127.0.0.1:1/shipments", login), outgoing())
-        assert answer.outcome is Outcome.UNREACHABLE
+        assert answer.outcome is AttemptOutcome.UNREACHABLE

@@ -15,7 +15,7 @@ from statesvc.delivery.brokers.cloud_event import CloudEvent
 from statesvc.delivery.brokers.connection import ConnectionLostError, PublishRefusedError
 from statesvc.delivery.brokers.dialling import Dialler
 from statesvc.delivery.brokers.links import Links
-from statesvc.delivery.outcome import Outcome
+from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.delivery.outgoing import Destination, Login, Outgoing
 
 OUTGOING = Outgoing(webhook_id="n1-1", type="t", at=datetime(2026, 3, 1, tzinfo=UTC), subject="s", sequence=1, body=b"{}", headers={})
@@ -80,7 +80,7 @@ async def never() -> None:
 async def test_all_who_wait_share_one_connection_and_it_is_kept(client: FakeClient) -> None:
     async with links() as ours:
         answers = await asyncio.gather(*(ours.send(target(), OUTGOING) for _ in range(20)))
-        assert {answer.outcome for answer in answers} == {Outcome.DELIVERED}
+        assert {answer.outcome for answer in answers} == {AttemptOutcome.DELIVERED}
         assert {answer.response for answer in answers} == {b"stored"}
         await ours.send(target(), OUTGOING)
         assert (len(client.connections), ours.open_count) == (1, 1)
@@ -98,7 +98,7 @@ async def test_a_lost_connection_is_opened_again(client: FakeClient) -> None:
     async with links() as ours:
         await ours.send(target(), OUTGOING)
         client.connections[0].is_open = False
-        assert (await ours.send(target(), OUTGOING)).outcome is Outcome.DELIVERED
+        assert (await ours.send(target(), OUTGOING)).outcome is AttemptOutcome.DELIVERED
         assert len(client.connections) == 2
 
 
@@ -110,7 +110,7 @@ async def test_failures_to_connect_are_told_to_all_and_the_next_try_waits_a_jitt
     async with links() as ours:
         loop = asyncio.get_running_loop()
         answers = await asyncio.gather(*(ours.send(target(), OUTGOING) for _ in range(5)))
-        assert {answer.outcome for answer in answers} == {Outcome.UNREACHABLE}
+        assert {answer.outcome for answer in answers} == {AttemptOutcome.UNREACHABLE}
         assert len(client.logins) == 1
         began = loop.time()
         await ours.send(target(), OUTGOING)
@@ -121,17 +121,17 @@ async def test_failures_to_connect_are_told_to_all_and_the_next_try_waits_a_jitt
 async def test_whoever_gets_no_answer_gives_the_connection_up_unless_others_do(client: FakeClient) -> None:
     client.answer = never
     async with links(total_seconds=0.05) as ours:
-        assert (await ours.send(target(), OUTGOING)).outcome is Outcome.TIMED_OUT
+        assert (await ours.send(target(), OUTGOING)).outcome is AttemptOutcome.TIMED_OUT
         client.answer = None
-        assert (await ours.send(target(), OUTGOING)).outcome is Outcome.DELIVERED
+        assert (await ours.send(target(), OUTGOING)).outcome is AttemptOutcome.DELIVERED
         assert [connection.is_open for connection in client.connections] == [False, True]
         (_, alive) = client.connections
         alive.answer = never
         slow = asyncio.create_task(ours.send(target(), OUTGOING))
         await asyncio.sleep(0.01)
         alive.answer = None
-        assert (await ours.send(target(), OUTGOING)).outcome is Outcome.DELIVERED
-        assert (await slow).outcome is Outcome.TIMED_OUT
+        assert (await ours.send(target(), OUTGOING)).outcome is AttemptOutcome.DELIVERED
+        assert (await slow).outcome is AttemptOutcome.TIMED_OUT
         assert alive.is_open
 
 
@@ -139,21 +139,21 @@ async def test_connecting_has_its_own_bound(client: FakeClient) -> None:
     client.connecting = never
     async with links(connect_seconds=0.02, total_seconds=5) as ours:
         answer = await ours.send(target(), OUTGOING)
-        assert answer.outcome is Outcome.TIMED_OUT
+        assert answer.outcome is AttemptOutcome.TIMED_OUT
         assert answer.duration_seconds < 2
 
 
 @pytest.mark.parametrize(
     ("error", "outcome", "detail"),
     [
-        (PublishRefusedError(Outcome.UNROUTABLE, "no queue"), Outcome.UNROUTABLE, "no queue"),
-        (ConnectionLostError(), Outcome.UNREACHABLE, ""),
-        (OSError(), Outcome.UNREACHABLE, ""),
-        (EOFError(), Outcome.UNREACHABLE, ""),
-        (ValueError("a defect of a client"), Outcome.UNREACHABLE, ""),
+        (PublishRefusedError(AttemptOutcome.UNROUTABLE, "no queue"), AttemptOutcome.UNROUTABLE, "no queue"),
+        (ConnectionLostError(), AttemptOutcome.UNREACHABLE, ""),
+        (OSError(), AttemptOutcome.UNREACHABLE, ""),
+        (EOFError(), AttemptOutcome.UNREACHABLE, ""),
+        (ValueError("a defect of a client"), AttemptOutcome.UNREACHABLE, ""),
     ],
 )
-async def test_no_failure_of_a_client_is_an_exception(client: FakeClient, error: Exception, outcome: Outcome, detail: str) -> None:
+async def test_no_failure_of_a_client_is_an_exception(client: FakeClient, error: Exception, outcome: AttemptOutcome, detail: str) -> None:
     async def fail() -> None:
         raise error
 
@@ -165,7 +165,7 @@ async def test_no_failure_of_a_client_is_an_exception(client: FakeClient, error:
 
 async def test_a_refusal_keeps_the_connection(client: FakeClient) -> None:
     async def refuse() -> None:
-        raise PublishRefusedError(Outcome.NOT_STORED, "full")
+        raise PublishRefusedError(AttemptOutcome.NOT_STORED, "full")
 
     client.answer = refuse
     async with links() as ours:
@@ -181,7 +181,7 @@ async def test_idle_connections_are_closed(client: FakeClient) -> None:
             while client.connections[0].is_open:  # noqa: ASYNC110 - a timer closes it
                 await asyncio.sleep(0.005)
         assert ours.open_count == 0
-        assert (await ours.send(target(), OUTGOING)).outcome is Outcome.DELIVERED
+        assert (await ours.send(target(), OUTGOING)).outcome is AttemptOutcome.DELIVERED
 
 
 async def test_one_in_use_is_not_idle(client: FakeClient) -> None:
@@ -210,5 +210,5 @@ async def test_a_missing_client_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(table, "find_spec", lambda _package: None)
     async with links() as ours:
         answer = await ours.send(target(), OUTGOING)
-    assert answer.outcome is Outcome.CLIENT_MISSING
+    assert answer.outcome is AttemptOutcome.CLIENT_MISSING
     assert "statesvc[nats]" in answer.detail

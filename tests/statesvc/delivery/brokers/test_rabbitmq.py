@@ -9,7 +9,7 @@ import pytest
 from freezegun import freeze_time
 from standardwebhooks.webhooks import Webhook
 
-from statesvc.delivery.outcome import Outcome
+from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.delivery.outgoing import Destination, Login, Outgoing
 from statesvc.delivery.targets import Targets
 from statesvc.subscriptions.signing_secret import Secret
@@ -38,7 +38,7 @@ async def test_it_waits_in_the_queue_as_a_cloud_event_that_verifies(
 ) -> None:
     name, sent = await exchange(rabbitmq_server), outgoing(sequence=7)
     answer = await targets.send(destination(rabbitmq_server, f"/%2F/{name}?routing_key=a"), sent)
-    assert (answer.outcome, answer.response) == (Outcome.DELIVERED, b"confirmed")
+    assert (answer.outcome, answer.response) == (AttemptOutcome.DELIVERED, b"confirmed")
     (message,) = await rabbitmq_server.stored(name)
     assert message.body == sent.body
     assert message.headers["cloudEvents_id"] == message.message_id == message.headers["webhook-id"] == sent.webhook_id
@@ -50,19 +50,19 @@ async def test_it_waits_in_the_queue_as_a_cloud_event_that_verifies(
 
 async def test_the_default_exchange_takes_the_name_of_a_queue(rabbitmq_server: RabbitMq, targets: Targets, outgoing: MakeOutgoing) -> None:
     name = await exchange(rabbitmq_server)
-    assert (await targets.send(destination(rabbitmq_server, f"/%2F/?routing_key={name}"), outgoing())).outcome is Outcome.DELIVERED
+    assert (await targets.send(destination(rabbitmq_server, f"/%2F/?routing_key={name}"), outgoing())).outcome is AttemptOutcome.DELIVERED
     assert len(await rabbitmq_server.stored(name)) == 1
 
 
 async def test_what_no_queue_takes_is_a_failure_with_a_reason(rabbitmq_server: RabbitMq, targets: Targets, outgoing: MakeOutgoing) -> None:
     name = await exchange(rabbitmq_server)
     unbound = await targets.send(destination(rabbitmq_server, f"/%2F/{name}?routing_key=b"), outgoing())
-    assert (unbound.outcome, unbound.detail) == (Outcome.UNROUTABLE, "no queue is bound to the exchange for this routing key")
+    assert (unbound.outcome, unbound.detail) == (AttemptOutcome.UNROUTABLE, "no queue is bound to the exchange for this routing key")
     absent = await targets.send(destination(rabbitmq_server, "/%2F/absent"), outgoing())
-    assert absent.outcome is Outcome.UNROUTABLE
+    assert absent.outcome is AttemptOutcome.UNROUTABLE
     assert "no exchange 'absent'" in absent.detail
-    assert (await targets.send(destination(rabbitmq_server, "/absent/x"), outgoing())).outcome is Outcome.DENIED
-    assert (await targets.send(destination(rabbitmq_server, f"/%2F/{name}?routing_key=a"), outgoing())).outcome is Outcome.DELIVERED
+    assert (await targets.send(destination(rabbitmq_server, "/absent/x"), outgoing())).outcome is AttemptOutcome.DENIED
+    assert (await targets.send(destination(rabbitmq_server, f"/%2F/{name}?routing_key=a"), outgoing())).outcome is AttemptOutcome.DELIVERED
 
 
 async def test_a_full_queue_that_rejects_is_named_as_not_stored(
@@ -70,21 +70,21 @@ async def test_a_full_queue_that_rejects_is_named_as_not_stored(
 ) -> None:
     full = await exchange(rabbitmq_server, **{"x-max-length": 1, "x-overflow": "reject-publish"})
     place = destination(rabbitmq_server, f"/%2F/{full}?routing_key=a")
-    assert (await targets.send(place, outgoing())).outcome is Outcome.DELIVERED
-    assert (await targets.send(place, outgoing())).outcome is Outcome.NOT_STORED
+    assert (await targets.send(place, outgoing())).outcome is AttemptOutcome.DELIVERED
+    assert (await targets.send(place, outgoing())).outcome is AttemptOutcome.NOT_STORED
 
 
 async def test_a_wrong_login_is_denied(rabbitmq_server: RabbitMq, targets: Targets, outgoing: MakeOutgoing) -> None:
     for login in (Login("guest", "wrong"), Login("nobody", "guest")):
         answer = await targets.send(destination(rabbitmq_server, "/%2F/x", login), outgoing())
-        assert (answer.outcome, answer.detail) == (Outcome.DENIED, "the broker refuses this login")
+        assert (answer.outcome, answer.detail) == (AttemptOutcome.DENIED, "the broker refuses this login")
 
 
 async def test_many_at_a_time_are_each_confirmed(rabbitmq_server: RabbitMq, targets: Targets, outgoing: MakeOutgoing) -> None:
     name = await exchange(rabbitmq_server)
     place, sent = destination(rabbitmq_server, f"/%2F/{name}?routing_key=a"), [outgoing() for _ in range(300)]
     answers = await asyncio.gather(*(targets.send(place, one) for one in sent))
-    assert {answer.outcome for answer in answers} == {Outcome.DELIVERED}
+    assert {answer.outcome for answer in answers} == {AttemptOutcome.DELIVERED}
     assert {message.message_id for message in await rabbitmq_server.stored(name)} == {one.webhook_id for one in sent}
     assert targets.broker_connections == 1
 
@@ -93,9 +93,9 @@ async def test_no_address_is_spoken_to_that_subscribers_may_not_live_at(rabbitmq
     async with Targets() as targets:
         for scheme in ("amqp", "amqps"):
             url = f"{scheme}://localhost:{rabbitmq_server.port}/%2F/x"
-            assert (await targets.send(Destination(url, GUEST), outgoing())).outcome is Outcome.ADDRESS_REFUSED
+            assert (await targets.send(Destination(url, GUEST), outgoing())).outcome is AttemptOutcome.ADDRESS_REFUSED
 
 
 async def test_a_server_that_does_not_encrypt_gets_no_login(rabbitmq_server: RabbitMq, targets: Targets, outgoing: MakeOutgoing) -> None:
     url = f"amqps://127.0.0.1:{rabbitmq_server.port}/%2F/x"
-    assert (await targets.send(Destination(url, GUEST), outgoing())).outcome is Outcome.UNREACHABLE
+    assert (await targets.send(Destination(url, GUEST), outgoing())).outcome is AttemptOutcome.UNREACHABLE

@@ -9,24 +9,24 @@ from statesvc.delivery.limiter.circuit_breaker import (
     OPEN_SECONDS,
     OPEN_SECONDS_MAX,
     WINDOW_SECONDS,
-    Breaker,
     BreakerState,
+    CircuitBreaker,
 )
 
 
-def end(breaker: Breaker, now: float, *, failed: bool, is_probe: bool = False, started_at: float | None = None) -> None:
+def end(breaker: CircuitBreaker, now: float, *, failed: bool, is_probe: bool = False, started_at: float | None = None) -> None:
     breaker.finished(failed=failed, is_probe=is_probe, started_at=now if started_at is None else started_at, now=now)
 
 
-def opened() -> Breaker:
-    breaker = Breaker()
+def opened() -> CircuitBreaker:
+    breaker = CircuitBreaker()
     for now in range(ATTEMPTS_MIN):
         end(breaker, now, failed=True)
     return breaker
 
 
 def test_ten_failures_open_it_and_nine_do_not() -> None:
-    breaker = Breaker()
+    breaker = CircuitBreaker()
     for now in range(ATTEMPTS_MIN - 1):
         end(breaker, now, failed=True)
     assert breaker.state is BreakerState.CLOSED
@@ -36,21 +36,21 @@ def test_ten_failures_open_it_and_nine_do_not() -> None:
 
 def test_seven_in_ten_open_it_and_six_do_not() -> None:
     for share, state in ((6, BreakerState.CLOSED), (7, BreakerState.OPEN)):
-        breaker = Breaker()
+        breaker = CircuitBreaker()
         for place in range(20):
             end(breaker, place, failed=place % 10 >= 10 - share)
         assert breaker.state is state
 
 
 def test_failures_that_are_long_past_do_not_count() -> None:
-    breaker = Breaker()
+    breaker = CircuitBreaker()
     for place in range(3 * ATTEMPTS_MIN):
         end(breaker, place * WINDOW_SECONDS / 5, failed=place % 4 > 0)
     assert breaker.state is BreakerState.CLOSED
 
 
 def test_a_busy_past_does_not_hide_that_it_is_down_now() -> None:
-    breaker = Breaker()
+    breaker = CircuitBreaker()
     for place in range(10_000):
         end(breaker, place / 1000, failed=False)
     for place in range(70):
@@ -61,7 +61,7 @@ def test_a_busy_past_does_not_hide_that_it_is_down_now() -> None:
 def test_a_busy_receiver_that_falls_silent_is_down_with_the_first_crowd_that_times_out() -> None:
     states = []
     for count in (ATTEMPTS_MIN - 1, ATTEMPTS_MIN):
-        breaker = Breaker()
+        breaker = CircuitBreaker()
         for place in range(1000):
             end(breaker, place / 400, failed=False)
         for _ in range(count):
@@ -71,7 +71,7 @@ def test_a_busy_receiver_that_falls_silent_is_down_with_the_first_crowd_that_tim
 
 
 def test_a_blip_that_a_whole_crowd_meets_is_no_outage() -> None:
-    breaker = Breaker()
+    breaker = CircuitBreaker()
     for place in range(1000):
         end(breaker, place / 400, failed=False)
     for _ in range(60):
@@ -123,7 +123,7 @@ def test_late_answers_from_before_it_opened_change_nothing() -> None:
 
 @given(st.lists(st.tuples(st.booleans(), st.floats(0, 60)), max_size=200))
 def test_it_is_closed_or_says_until_when_it_is_not(ends: list[tuple[bool, float]]) -> None:
-    breaker, now = Breaker(), 0.0
+    breaker, now = CircuitBreaker(), 0.0
     for failed, pause in ends:
         now += pause
         is_probe = breaker.open_until is not None and now >= breaker.open_until

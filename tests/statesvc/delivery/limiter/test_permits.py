@@ -11,7 +11,7 @@ from statesvc.delivery.limiter.circuit_breaker import BreakerState
 from statesvc.delivery.limiter.concurrency import MAXIMUM
 from statesvc.delivery.limiter.permits import Permits
 from statesvc.delivery.limiter.signal import Signal
-from statesvc.delivery.limiter.subscription_limiter import FRESH, RETRY_SHARE, End, Permit
+from statesvc.delivery.limiter.subscription_limiter import FRESH, RETRY_SHARE, AttemptEnd, Permit
 
 TOTAL = 16
 SUBSCRIPTIONS = [UUID(int=number) for number in range(3)]
@@ -62,13 +62,13 @@ class PermitsMachine(RuleBasedStateMachine):
         signal=st.sampled_from([Signal.OK, Signal.OVERLOADED, Signal.REFUSED, None]),
         asks=st.booleans(),
     )
-    def end(self, one: Held | None, seconds: float, signal: Signal | None, asks: bool) -> tuple[UUID, End | None] | None:  # noqa: FBT001
+    def end(self, one: Held | None, seconds: float, signal: Signal | None, asks: bool) -> tuple[UUID, AttemptEnd | None] | None:  # noqa: FBT001
         if one is None:
             return None
         subscription_id, permit = one
         self.now = max(self.now, permit.started_at + seconds)
         waits = asks and signal is Signal.OVERLOADED
-        end = None if signal is None else End(signal=signal, at=self.now, latency_seconds=seconds, asks_to_wait=waits)
+        end = None if signal is None else AttemptEnd(signal=signal, at=self.now, latency_seconds=seconds, asks_to_wait=waits)
         self.permits.give(subscription_id, permit, end)
         self.in_flight[subscription_id] -= 1
         self.probes[subscription_id] -= permit.is_probe
@@ -76,7 +76,7 @@ class PermitsMachine(RuleBasedStateMachine):
         return subscription_id, end
 
     @rule(one=consumes(unsettled))
-    def settle(self, one: tuple[UUID, End | None] | None) -> None:
+    def settle(self, one: tuple[UUID, AttemptEnd | None] | None) -> None:
         if one is None:
             return
         subscription_id, end = one
@@ -124,7 +124,7 @@ def test_one_subscription_holds_at_most_a_quarter_however_well_it_answers() -> N
         permits.claimed(offer, found=Counter({subscription_id: len(taken)}), found_retries=Counter())
         for permit in taken:
             assert permit is not None
-            end = End(signal=Signal.OK, at=now + 0.005, latency_seconds=0.005)
+            end = AttemptEnd(signal=Signal.OK, at=now + 0.005, latency_seconds=0.005)
             permits.give(subscription_id, permit, end)
             permits.settled(subscription_id, end)
     assert peak == 4
@@ -161,7 +161,7 @@ def test_with_a_single_permit_news_and_retries_take_turns() -> None:
         permits.claimed(offer, found=Counter({subscription_id: 1}), found_retries=Counter({subscription_id: int(is_retry)}))
         assert permit is not None
         kinds.append(is_retry)
-        end = End(signal=Signal.OK, at=now, latency_seconds=0.1)
+        end = AttemptEnd(signal=Signal.OK, at=now, latency_seconds=0.1)
         permits.give(subscription_id, permit, end)
         permits.settled(subscription_id, end)
     assert kinds == [True, False] * 3
@@ -171,7 +171,7 @@ def test_without_news_the_retries_turn_comes_at_once() -> None:
     permits, subscription_id = Permits(4), uuid4()
     permit = permits.take(subscription_id, 0, is_retry=True)
     assert permit is not None
-    end = End(signal=Signal.OK, at=0, latency_seconds=0.1)
+    end = AttemptEnd(signal=Signal.OK, at=0, latency_seconds=0.1)
     permits.give(subscription_id, permit, end)
     permits.settled(subscription_id, end)
     offer = permits.offer(1, limit=64)
@@ -195,7 +195,7 @@ def test_an_answer_that_comes_during_a_claim_is_heeded() -> None:
     permits, subscription_id = Permits(16), uuid4()
     first = permits.take(subscription_id, 0, is_retry=False)
     assert first is not None
-    end = End(signal=Signal.OVERLOADED, at=1, latency_seconds=1, asks_to_wait=True)
+    end = AttemptEnd(signal=Signal.OVERLOADED, at=1, latency_seconds=1, asks_to_wait=True)
     permits.give(subscription_id, first, end)
     assert permits.take(subscription_id, 1, is_retry=False) is None
     permits.settled(subscription_id, end)
@@ -204,8 +204,8 @@ def test_an_answer_that_comes_during_a_claim_is_heeded() -> None:
 
 def test_an_idle_limiter_is_forgotten_and_one_that_is_in_use_or_broken_is_not() -> None:
     permits, idle, busy, broken = Permits(64), uuid4(), uuid4(), uuid4()
-    good = End(signal=Signal.OK, at=0, latency_seconds=0.1)
-    bad = End(signal=Signal.OVERLOADED, at=0, latency_seconds=0.1)
+    good = AttemptEnd(signal=Signal.OK, at=0, latency_seconds=0.1)
+    bad = AttemptEnd(signal=Signal.OVERLOADED, at=0, latency_seconds=0.1)
     for subscription_id, end, count in ((idle, good, 1), (broken, bad, 10)):
         for _ in range(count):
             permit = permits.take(subscription_id, 0, is_retry=False)

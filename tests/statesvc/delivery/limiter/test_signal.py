@@ -3,7 +3,7 @@
 import pytest
 
 from statesvc.delivery.limiter.signal import Signal, pause_asked_for, signal_of
-from statesvc.delivery.outcome import Outcome, outcome_of
+from statesvc.delivery.outcome import AttemptOutcome, outcome_of
 
 
 def test_2xx_is_well_and_5xx_408_and_429_are_overload_and_the_rest_says_nothing() -> None:
@@ -18,22 +18,22 @@ def test_2xx_is_well_and_5xx_408_and_429_are_overload_and_the_rest_says_nothing(
 @pytest.mark.parametrize(
     ("outcome", "signal"),
     [
-        (Outcome.TIMED_OUT, Signal.OVERLOADED),
-        (Outcome.UNREACHABLE, Signal.OVERLOADED),
-        (Outcome.ADDRESS_REFUSED, Signal.REFUSED),
-        (Outcome.UNSIGNED, Signal.REFUSED),
-        (Outcome.CLIENT_MISSING, Signal.REFUSED),
+        (AttemptOutcome.TIMED_OUT, Signal.OVERLOADED),
+        (AttemptOutcome.UNREACHABLE, Signal.OVERLOADED),
+        (AttemptOutcome.ADDRESS_REFUSED, Signal.REFUSED),
+        (AttemptOutcome.UNSIGNED, Signal.REFUSED),
+        (AttemptOutcome.CLIENT_MISSING, Signal.REFUSED),
     ],
 )
-def test_no_answer_is_overload_unless_nothing_was_sent(outcome: Outcome, signal: Signal) -> None:
+def test_no_answer_is_overload_unless_nothing_was_sent(outcome: AttemptOutcome, signal: Signal) -> None:
     assert signal_of(outcome, None) is signal
 
 
 @pytest.mark.parametrize(
     ("outcome", "signal"),
-    [(Outcome.NOT_STORED, Signal.OVERLOADED), (Outcome.UNROUTABLE, Signal.REFUSED), (Outcome.DENIED, Signal.REFUSED)],
+    [(AttemptOutcome.NOT_STORED, Signal.OVERLOADED), (AttemptOutcome.UNROUTABLE, Signal.REFUSED), (AttemptOutcome.DENIED, Signal.REFUSED)],
 )
-def test_of_what_a_broker_answers_only_a_want_of_room_is_overload(outcome: Outcome, signal: Signal) -> None:
+def test_of_what_a_broker_answers_only_a_want_of_room_is_overload(outcome: AttemptOutcome, signal: Signal) -> None:
     assert signal_of(outcome, None) is signal
 
 

@@ -6,7 +6,7 @@ from uuid import uuid4
 from statesvc.database.pool import Pool
 from statesvc.inbox.rollouts.dial import Dial, set_dial
 from statesvc.repair.renormalize.renormalize import Task, renormalize
-from statesvc.subscriptions.replay import Order, replay
+from statesvc.subscriptions.replay import ReplayRequest, replay
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.worker.batch import Workshop
 from tests.statesvc.inbox.rollouts.planted import CARRIER, MISREAD
@@ -58,7 +58,7 @@ async def test_a_subscriber_may_be_told_again_of_an_archived_month(archivist: Ar
     await archivist.archived()
     assert await archivist.log.rows(transitions) == []
 
-    order = Order(
+    order = ReplayRequest(
         subscription_id=subscription_id,
         since=before[0][1],
         until=before[-1][1].replace(year=before[-1][1].year + 1),

@@ -10,7 +10,7 @@ import pytest
 from psycopg import AsyncConnection
 
 from events.crypto.sealing import SealingKey
-from events.entry import Source
+from events.entry import Provenance
 from events.identity import identify
 from events.vocabulary import Status, Verdict
 from statesvc.api.submission.submit import Submitted, submit
@@ -87,7 +87,7 @@ async def test_the_archive_does_not_change_a_verdict(archivist: Archivist) -> No
 async def _verdicts(archivist: Archivist, *readings: Any) -> list[Verdict]:
     """What the log would say; nothing of it stays."""
     keyring, at = archivist.log.keyring, datetime(2026, 3, 1, tzinfo=UTC)
-    source = Source(message_id=uuid4(), body_commitment=bytes(32), received_at=at, normalizer="ups", normalizer_version="1")
+    source = Provenance(message_id=uuid4(), body_commitment=bytes(32), received_at=at, normalizer="ups", normalizer_version="1")
     events = tuple(identify(reading, carrier_id="ups", digest=keyring.digest) for reading in readings)
     read = Read(source=source, carrier_id="ups", events=events, rejections=(), body_key=SealingKey.fresh(), sealed_key=b"")
     async with archivist.connection.transaction(force_rollback=True):

@@ -14,7 +14,7 @@ from psycopg import AsyncConnection
 from standardwebhooks.webhooks import Webhook
 
 from statesvc.delivery.addresses import EVERY_NETWORK
-from statesvc.delivery.http_sender import Sender
+from statesvc.delivery.http_sender import HttpSender
 from statesvc.delivery.retry_schedule import ATTEMPTS_MAX
 from statesvc.notifier.operator_webhook import OperatorWebhook
 from statesvc.operations.notices import Notice, NoticeKind, list_notices, write_notices
@@ -60,7 +60,7 @@ async def operator() -> AsyncIterator[Operator]:
 
 @pytest.fixture
 async def webhook(operator: Operator) -> AsyncIterator[OperatorWebhook]:
-    async with Sender(allowed=EVERY_NETWORK) as sender:
+    async with HttpSender(allowed=EVERY_NETWORK) as sender:
         yield OperatorWebhook(sender=sender, url=operator.url, keys=[SECRET.key])
 
 

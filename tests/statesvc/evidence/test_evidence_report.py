@@ -1,4 +1,4 @@
-"""The story of real payloads, as people read it: both clocks, who signed, what was told, and nothing that a carrier wrote as markup."""
+"""The report on real payloads, as people read it: both clocks, who signed, what was sent, and nothing that a carrier wrote as markup."""
 
 import json
 from pathlib import Path
@@ -9,10 +9,9 @@ import pytest
 from events.carriers import CARRIERS
 from events.identity import identify
 from events.vocabulary import Status
-from statesvc.evidence.html_page import page
-from statesvc.evidence.narrative import Story as Told
-from statesvc.evidence.narrative import story_of
-from statesvc.evidence.pdf import paper
+from statesvc.evidence.evidence_report import report_of
+from statesvc.evidence.html_page import html_of
+from statesvc.evidence.pdf import pdf_of
 from tests.statesvc.evidence.test_bundle import NUMBER, bundle_of
 from tests.statesvc.log.story import MORNING, Story, scan, story
 
@@ -27,20 +26,20 @@ async def _payload(log: Story, carrier_id: str, body: bytes) -> str:
     return identify(readings[0], carrier_id=carrier_id, digest=log.keyring.digest).tracking_number
 
 
-async def test_a_story_tells_both_clocks_the_signer_and_the_address(database: Any) -> None:
+async def test_a_report_shows_both_clocks_the_signer_and_the_address(database: Any) -> None:
     async with story(database) as log:
         await log.parcel(NUMBER)
         await log.say(scan(NUMBER, 70, Status.DELIVERED, signed_by="J. Doe", delivery_address="Zanzibar Lane 77"))
         await log.seal()
-        told = story_of(await bundle_of(log))
-        withheld = story_of(await bundle_of(log, personal=False))
-    facts = dict(told.facts)
+        report = report_of(await bundle_of(log))
+        withheld = report_of(await bundle_of(log, personal=False))
+    facts = dict(report.facts)
     assert (facts["Signed by"], facts["Delivery address"], facts["State"]) == ("J. Doe", "Zanzibar Lane 77", "delivered")
-    assert [one.occurred for one in told.said][:2] == ["2026-03-01 08:00:00 UTC", "2026-03-01 08:01:00 UTC"]
-    assert all(one.recorded.endswith(" UTC") for one in told.said)
-    assert len(told.concluded) == 5
-    assert "J. Doe" not in page(withheld).decode()
-    assert paper(told).startswith(b"%PDF-")
+    assert [one.occurred for one in report.statements][:2] == ["2026-03-01 08:00:00 UTC", "2026-03-01 08:01:00 UTC"]
+    assert all(one.recorded.endswith(" UTC") for one in report.statements)
+    assert len(report.conclusions) == 5
+    assert "J. Doe" not in html_of(withheld).decode()
+    assert pdf_of(report).startswith(b"%PDF-")
 
 
 @pytest.mark.parametrize("carrier_id", ["ups", "fedex", "dhl_unified"])
@@ -54,12 +53,12 @@ async def test_real_shapes_make_a_legible_document(database: Any, carrier_id: st
         number = await _payload(log, carrier_id, body)
         await log.seal()
         bundle = await _bundle(log, carrier_id, number)
-        told: Told = story_of(bundle)
-    html = page(told).decode()
-    for one in told.said:
+        report = report_of(bundle)
+    html = html_of(report).decode()
+    for one in report.statements:
         assert one.occurred in html
-    assert told.checkpoint.split("\n")[0] in html
-    assert len(paper(told)) > 10_000
+    assert report.checkpoint.split("\n")[0] in html
+    assert len(pdf_of(report)) > 10_000
     assert json.loads(json.dumps(bundle)) == bundle
 
 
@@ -77,6 +76,6 @@ async def test_markup_that_a_carrier_sends_stays_text(database: Any) -> None:
     async with story(database) as log:
         await log.say(scan(NUMBER, 1, Status.DELIVERED, signed_by="<script>alert(1)</script>"))
         await log.seal()
-        html = page(story_of(await bundle_of(log))).decode()
+        html = html_of(report_of(await bundle_of(log))).decode()
     assert "<script>" not in html
     assert "&lt;script&gt;" in html

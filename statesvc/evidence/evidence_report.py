@@ -1,4 +1,4 @@
-"""A bundle as people read it: what happened, when, and how to check it. Pure, and made of the bundle alone."""
+"""A bundle in words for people: what happened, when, and how to check it. Pure, and made of the bundle alone."""
 
 import base64
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,18 +11,17 @@ import orjson
 from events.carriers import CARRIERS
 from events.checkpoint import read_checkpoint
 from statesvc.evidence import wording as words
-from statesvc.evidence.bundle import Bundle, attempts_of
-from statesvc.evidence.disclosure import ERASED, UNAVAILABLE, WITHHELD
+from statesvc.evidence.bundle import ERASED, UNAVAILABLE, WITHHELD, Bundle, attempts_of
 
 _FIRST_MOVES: Final = frozenset({"picked_up", "in_transit", "available_for_pickup", "out_for_delivery", "delivered"})
 _ERASED: Final = "erased at the person's request"
 _WITHHELD: Final = "not shown to this reader"
-_NOT_SHOWN: Final = {ERASED: _ERASED, WITHHELD: _WITHHELD, UNAVAILABLE: "not kept: its commitment stands in the entry of the attempt"}
+_NOT_SHOWN: Final = {ERASED: _ERASED, WITHHELD: _WITHHELD, UNAVAILABLE: "not stored: its commitment is in the entry of the attempt"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
-    """One thing that the carrier said. `occurred`: its own clock and zone; `recorded`: ours, when we knew it."""
+class StatementLine:
+    """One statement of the carrier, or one conclusion of ours. `occurred`: its own clock and zone; `recorded`: ours, when we knew it."""
 
     index: int
     occurred: str
@@ -34,8 +33,8 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """One try at telling a subscriber."""
+class AttemptLine:
+    """One attempt at notifying a subscriber."""
 
     index: int
     at: str
@@ -45,17 +44,17 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sent:
-    """What a subscriber was sent, word for word, or why it is not shown. `tries`: the attempts that carried it."""
+class SentBodyLine:
+    """What a subscriber was sent, word for word, or why it is not shown. `attempts`: the numbers of those that carried it."""
 
     webhook_id: str
     receiver: str
-    tries: str
+    attempts: str
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
+class ActionLine:
     """What an operator did."""
 
     index: int
@@ -64,40 +63,40 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Story:
-    """Everything that the page and the paper show, as text."""
+class EvidenceReport:
+    """Everything that the HTML page and the PDF show, as text."""
 
     title: str
     verdict: str
     facts: Sequence[tuple[str, str]]
-    said: Sequence[Said] = field(default_factory=tuple)
-    concluded: Sequence[Said] = field(default_factory=tuple)
-    contradicted: Sequence[Said] = field(default_factory=tuple)
-    told: Sequence[Told] = field(default_factory=tuple)
-    sent: Sequence[Sent] = field(default_factory=tuple)
-    done: Sequence[Done] = field(default_factory=tuple)
+    statements: Sequence[StatementLine] = field(default_factory=tuple)
+    conclusions: Sequence[StatementLine] = field(default_factory=tuple)
+    contradictions: Sequence[StatementLine] = field(default_factory=tuple)
+    attempts: Sequence[AttemptLine] = field(default_factory=tuple)
+    bodies: Sequence[SentBodyLine] = field(default_factory=tuple)
+    actions: Sequence[ActionLine] = field(default_factory=tuple)
     proof: Sequence[tuple[str, str]] = field(default_factory=tuple)
     checkpoint: str = ""
 
 
-def story_of(bundle: Bundle) -> Story:
-    """The story of a bundle that was gathered by this release, or by an earlier one."""
+def report_of(bundle: Bundle) -> EvidenceReport:
+    """The report on a bundle that was gathered by this release, or by an earlier one."""
     shipment = bundle["shipment"]
     entries = [_Entry.of(entry) for entry in bundle["entries"]]
     carrier = CARRIERS[shipment["carrier_id"]].name if shipment["carrier_id"] in CARRIERS else shipment["carrier_id"]
     events = [entry for entry in entries if entry.kind == "event"]
     sent = {key: each for each in bundle["sent"] for key in attempts_of(each)}
     head = read_checkpoint(bundle["log"]["checkpoint"])
-    return Story(
+    return EvidenceReport(
         title=f"{carrier} {shipment['tracking_number']}",
         verdict=_verdict(shipment),
         facts=list(_facts(bundle, carrier, events)),
-        said=[_said(entry) for entry in sorted(events, key=lambda entry: (_at(entry), entry.index))],
-        concluded=[_concluded(entry, events) for entry in entries if entry.kind == "transition"],
-        contradicted=[_said(entry) for entry in entries if entry.kind == "conflict"],
-        told=[_told(entry, sent) for entry in entries if entry.kind == "attempt"],
-        sent=[_sent(each) for each in bundle["sent"]],
-        done=[_done(entry) for entry in entries if entry.kind == "action"],
+        statements=[_statement(entry) for entry in sorted(events, key=lambda entry: (_at(entry), entry.index))],
+        conclusions=[_conclusion(entry, events) for entry in entries if entry.kind == "transition"],
+        contradictions=[_statement(entry) for entry in entries if entry.kind == "conflict"],
+        attempts=[_attempt(entry, sent) for entry in entries if entry.kind == "attempt"],
+        bodies=[_body(each) for each in bundle["sent"]],
+        actions=[_action(entry) for entry in entries if entry.kind == "action"],
         proof=[
             ("Log", head.origin),
             ("Entries in the log", f"{head.size:,}"),
@@ -111,12 +110,12 @@ def story_of(bundle: Bundle) -> Story:
 
 
 def _stamp(stamp: Mapping[str, Any] | None, entries: Sequence["_Entry"]) -> Iterator[tuple[str, str]]:
-    """Since when an outsider vouches for the entries."""
+    """Since when an independent authority vouches for the entries."""
     if stamp is None:
         return
     size = read_checkpoint(stamp["checkpoint"]).size
     later = sum(entry.index >= size for entry in entries)
-    covered = "all entries of this document" if not later else f"all entries of this document but the last {later}"
+    covered = "all entries of this document" if not later else f"all entries of this document except the last {later}"
     yield "Time stamp", f"{_utc(stamp['stamped_at'])} (RFC 3161), of {covered}"
     yield "Stamped by", stamp["authority"]
 
@@ -172,28 +171,28 @@ def _delivery(bundle: Bundle, events: Sequence[_Entry]) -> _Entry | None:
     if at is None:
         return None
     instant = datetime.fromisoformat(at)
-    told = [entry for entry in events if entry.document.get("status") == "delivered"]
-    exact = [entry for entry in told if datetime.fromisoformat(entry.document["occurred_at"]) == instant]
-    return next(iter(exact or told), None)
+    deliveries = [entry for entry in events if entry.document.get("status") == "delivered"]
+    exact = [entry for entry in deliveries if datetime.fromisoformat(entry.document["occurred_at"]) == instant]
+    return next(iter(exact or deliveries), None)
 
 
 def _first(events: Sequence[_Entry], name: str) -> str | None:
     return next((value for entry in events if (value := entry.personal(name)) not in {None, "", _ERASED, _WITHHELD}), None)
 
 
-def _said(entry: _Entry) -> Said:
+def _statement(entry: _Entry) -> StatementLine:
     document = entry.document
     notes = []
     if document["kind"] == "correction":
-        notes.append(f"corrects {document['corrects']}" if document.get("corrects") else "takes an earlier scan back")
+        notes.append(f"corrects {document['corrects']}" if document.get("corrects") else "retracts an earlier scan")
     if document["kind"] == "unmapped":
-        notes.append("a code that is not known: it moved nothing")
+        notes.append("an unknown code: the status stayed as it was")
     if signer := entry.personal("signed_by"):
         notes.append(f"signed by {signer}" if signer not in {_ERASED, _WITHHELD} else "")
     description = entry.personal("description")
     status = document.get("status")
     reading = _words(status) if status else {"info": "information"}.get(document["kind"], document["kind"])
-    return Said(
+    return StatementLine(
         index=entry.index,
         occurred=_local(document),
         recorded=_utc(document["recorded_at"]),
@@ -204,9 +203,9 @@ def _said(entry: _Entry) -> Said:
     )
 
 
-def _concluded(entry: _Entry, events: Sequence[_Entry]) -> Said:
+def _conclusion(entry: _Entry, events: Sequence[_Entry]) -> StatementLine:
     document = entry.document
-    return Said(
+    return StatementLine(
         index=entry.index,
         occurred="",
         recorded=_utc(document["recorded_at"]),
@@ -224,41 +223,41 @@ def _cause(transition: Mapping[str, Any], events: Sequence[_Entry]) -> str:
     return f"entry {places[0]}" if places else str(transition["event_id"])
 
 
-def _told(entry: _Entry, sent: Mapping[tuple[str, int | None], Mapping[str, Any]]) -> Told:
+def _attempt(entry: _Entry, sent: Mapping[tuple[str, int | None], Mapping[str, Any]]) -> AttemptLine:
     document = entry.document
     message = sent.get((document["webhook_id"], document["number"]), sent.get((document["webhook_id"], None)))
     change = {} if message is None else _change(message)
     status = document.get("status_code")
-    return Told(
+    return AttemptLine(
         index=entry.index,
         at=_utc(document["started_at"]),
         receiver=message["receiver"] if message is not None else document["subscription_id"],
         what=f"{_words(change['from'])} → {_words(change['to'])}" if change else document["webhook_id"],
-        answer=f"{_words(document['outcome'])}{f' (HTTP {status})' if status else ''}, try {document['number']}",
+        answer=f"{_words(document['outcome'])}{f' (HTTP {status})' if status else ''}, attempt {document['number']}",
     )
 
 
 def _change(message: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What it told of; bundles of before it was stated have it in the body alone."""
+    """The change that it reports; older bundles have it in the body alone."""
     if "change" in message:
         change: Mapping[str, Any] = message["change"]
         return change
     return {} if message["body"] is None else {name: orjson.loads(message["body"])["data"][name] for name in ("from", "to")}
 
 
-def _sent(message: Mapping[str, Any]) -> Sent:
-    return Sent(
+def _body(message: Mapping[str, Any]) -> SentBodyLine:
+    return SentBodyLine(
         webhook_id=message["webhook_id"],
         receiver=message["receiver"],
-        tries=", ".join(map(str, message.get("attempts", ()))) or "all",
+        attempts=", ".join(map(str, message.get("attempts", ()))) or "all",
         text=message["body"] or _NOT_SHOWN[message.get("body_state", UNAVAILABLE)],
     )
 
 
-def _done(entry: _Entry) -> Done:
+def _action(entry: _Entry) -> ActionLine:
     document = entry.document
     why = document.get("details", {}).get("why")
-    return Done(
+    return ActionLine(
         index=entry.index,
         at=_utc(document["recorded_at"]),
         what=f"{_words(document['verb'])} by {document['actor']}{f': {why}' if why else ''}",
@@ -268,7 +267,7 @@ def _done(entry: _Entry) -> Done:
 def _verdict(shipment: Mapping[str, Any]) -> str:
     if shipment["status"] == "delivered" and shipment["delivered_at"]:
         return f"The carrier reported this parcel as delivered at {_instant(shipment['delivered_at'])}."
-    return f"The carrier's last word on this parcel: {_words(shipment['status'])}, {_instant(shipment['last_event_at'])}."
+    return f"The carrier's latest statement about this parcel: {_words(shipment['status'])}, {_instant(shipment['last_event_at'])}."
 
 
 def _words(name: str) -> str:
@@ -288,8 +287,8 @@ def _local(document: Mapping[str, Any]) -> str:
     """The carrier's own clock and zone, as precise as it was."""
     at = datetime.fromisoformat(document["occurred_at"])
     zone = {"assumed_utc": " (no zone given, read as UTC)", "received": " (time of receipt)", "carrier_default": " (carrier's home zone)"}
-    told = f"{at:%Y-%m-%d}" if document["time_precision"] == "day" else f"{at:%Y-%m-%d %H:%M:%S} {_offset(at)}"
-    return told + zone.get(document["tz_source"], "")
+    shown = f"{at:%Y-%m-%d}" if document["time_precision"] == "day" else f"{at:%Y-%m-%d %H:%M:%S} {_offset(at)}"
+    return shown + zone.get(document["tz_source"], "")
 
 
 def _instant(text: str) -> str:
