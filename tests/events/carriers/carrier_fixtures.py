@@ -1,33 +1,95 @@
-"""What a normalizer tells about a fixture, as plain values that a test can quote."""
+"""What a normalizer reads from a fixture, as plain values that a test can quote.
 
+`fixtures/<carrier>/` holds bodies, `expected/<carrier>.json` what they say: `shows` names the rules that a fixture is there for, `events`
+and `rejections` are everything that the normalizer reads. `python -m tests.events.carriers.golden --write` adds new fixtures to it, for
+you to compare with the carrier's documentation; it never changes an expectation.
+"""
+
+import json
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from events.carriers.carrier import Carrier
 from events.event import Normalized, Reading
+from events.identity import identify
 
 RECEIVED_AT: Final = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 FIXTURES: Final = Path(__file__).parent / "fixtures"
+EXPECTED: Final = Path(__file__).parent / "expected"
 
 
-def normalized(carrier: Carrier, name: str) -> Normalized:
-    return carrier.normalizers[carrier.stable]((FIXTURES / carrier.carrier_id / name).read_bytes(), RECEIVED_AT)
+def fixture_paths(carrier_id: str) -> list[Path]:
+    """The bodies of a carrier, in the order of their names."""
+    folder = FIXTURES / carrier_id
+    return sorted(folder.iterdir()) if folder.is_dir() else []
+
+
+def expectations(carrier_id: str) -> dict[str, Any]:
+    """By name of the fixture: what it shows, its events and its rejections."""
+    path = EXPECTED / f"{carrier_id}.json"
+    found: dict[str, Any] = json.loads(path.read_bytes()) if path.is_file() else {}
+    return found
 
 
 def read(carrier: Carrier, body: bytes) -> Normalized:
     return carrier.normalizers[carrier.stable](body, RECEIVED_AT)
 
 
-def told(said: Normalized) -> list[tuple[str | None, str | None, str, str]]:
+def scans(normalized: Normalized) -> list[tuple[str | None, str | None, str, str]]:
     """(number, code, status or kind, instant) of each reading."""
-    return [(reading.tracking_number, code(reading), what(reading), reading.time.instant.isoformat()) for reading in said.readings]
+    return [
+        (
+            reading.tracking_number,
+            "/".join(part for part in (reading.raw.type, reading.raw.code, reading.raw.reason) if part) or None,
+            str(reading.status or reading.kind),
+            reading.time.instant.isoformat(),
+        )
+        for reading in normalized.readings
+    ]
 
 
-def code(reading: Reading) -> str | None:
-    raw = reading.raw
-    return "/".join(part for part in (raw.type, raw.code, raw.reason) if part) or None
+def described(carrier_id: str, normalized: Normalized) -> dict[str, Any]:
+    """All that a body says, in the words of the contract."""
+    return {
+        "events": [_described(carrier_id, reading) for reading in normalized.readings],
+        "rejections": [f"{rejection.pointer}: {rejection.why}" for rejection in normalized.rejections],
+    }
 
 
-def what(reading: Reading) -> str:
-    return str(reading.status or reading.kind)
+def _described(carrier_id: str, reading: Reading) -> dict[str, Any]:
+    """Optional fields only where they say something."""
+    event = identify(reading, carrier_id=carrier_id, digest=bytes, allow_unnumbered=True)
+    optional: dict[str, object] = {
+        "discriminator": event.discriminator,
+        "piece": event.piece,
+        "reason": event.reason,
+        "by_category": event.by_category,
+        "further_codes": list(event.raw.further),
+        "zone": event.raw_zone,
+        "time_flag": event.time_flag,
+        "native_id": reading.native_id,
+        "native_id_per_number": reading.native_id_per_number,
+        "corrects": event.corrects,
+        "estimated_delivery": event.estimated_delivery,
+        "stamp": event.stamp,
+        "description": event.personal.description,
+        "signed_by": event.personal.signed_by,
+        "delivery_address": event.personal.delivery_address,
+        "city": event.location.city,
+        "region": event.location.region,
+        "postal_code": event.location.postal_code,
+        "country": event.location.country,
+        "facility": event.location.facility,
+    }
+    return {
+        "event_id": event.event_id,
+        "tracking_number": reading.tracking_number,
+        "carrier_code": event.carrier_code,
+        "kind": event.kind,
+        "status": event.status,
+        "occurred_at": event.occurred_at.isoformat(),
+        "occurred_at_raw": event.occurred_at_raw,
+        "tz_source": event.tz_source,
+        "time_precision": event.time_precision,
+    } | {name: value for name, value in optional.items() if value}

@@ -1,4 +1,4 @@
-"""The event ids of the repository's own fixtures, as they landed: `golden_ids.json` beside this module.
+"""The event ids of the repository's own fixtures, as they landed: `golden_ids.json` next to this module.
 
 An id that changes has the carrier's whole history appended again, so no id ever changes once it has landed. `python -m
 tests.events.carriers.golden --write` adds those of new fixtures; it never changes a landed one.
@@ -13,7 +13,7 @@ from typing import Any, Final
 from events.carriers import CARRIERS
 from events.errors import UnreadableMessageError
 from events.identity import identify
-from tests.events.carriers.carrier_fixtures import FIXTURES, read
+from tests.events.carriers.carrier_fixtures import EXPECTED, described, expectations, fixture_paths, read
 from tests.schema_check import ROOT, base, git
 
 FILE: Final = Path(__file__).parent / "golden_ids.json"
@@ -24,9 +24,7 @@ Ids = dict[str, dict[str, Any]]
 
 def current(carrier_id: str) -> dict[str, Any]:
     """The ids that this code gives the fixtures of one carrier, under a digest key of the tests' own."""
-    folder = FIXTURES / carrier_id
-    names = sorted(path.name for path in folder.iterdir() if not path.name.endswith(".expected.json")) if folder.is_dir() else []
-    return {name: _ids(carrier_id, (folder / name).read_bytes()) for name in names}
+    return {path.name: _ids(carrier_id, path.read_bytes()) for path in fixture_paths(carrier_id)}
 
 
 def _ids(carrier_id: str, body: bytes) -> Any:
@@ -83,7 +81,20 @@ def write() -> int:
         sys.stderr.write("\n".join(["Event ids never change once they have landed:", *changed, ""]))
         return 1
     FILE.write_text(json.dumps(now, indent=1) + "\n", "utf-8")
+    for carrier_id in now:
+        _expect_new_fixtures(carrier_id)
     return 0
+
+
+def _expect_new_fixtures(carrier_id: str) -> None:
+    """Writes down what new fixtures say; an expectation that is there stays."""
+    before, carrier = expectations(carrier_id), CARRIERS[carrier_id]
+    found = {
+        path.name: before.get(path.name) or {"shows": ["..."], **described(carrier_id, read(carrier, path.read_bytes()))}
+        for path in fixture_paths(carrier_id)
+    }
+    if found != before:
+        (EXPECTED / f"{carrier_id}.json").write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from events.carriers.canonical import CARRIER, InvalidEventError, lines, read_li
 from events.errors import Cause, UnreadableMessageError
 from events.identity import facts_digest
 from events.vocabulary import Kind, Status, TimePrecision, TzSource
-from tests.events.carriers.carrier_fixtures import normalized, read, told
+from tests.events.carriers.carrier_fixtures import FIXTURES, read, scans
 
 EVENT: dict[str, Any] = {
     "carrier_id": "ups",
@@ -141,13 +141,13 @@ def test_blank_lines_are_left_out_and_the_others_keep_their_numbers() -> None:
 
 
 def test_a_webhook_of_lines_rejects_bad_ones_and_those_of_other_carriers() -> None:
-    said = normalized(CARRIER, "webhook_lines.ndjson")
+    normalized = read(CARRIER, (FIXTURES / "canonical" / "webhook_lines.ndjson").read_bytes())
 
-    assert told(said) == [
+    assert scans(normalized) == [
         ("123456", "OFD", "out_for_delivery", "2026-03-01T14:05:00-05:00"),
         ("ab 12", None, "correction", "2026-03-01T15:00:00.500000+00:00"),
     ]
-    assert [rejection.pointer for rejection in said.rejections] == ["line 4/carrier_id", "line 5/occurred_at", "line 6"]
+    assert [rejection.pointer for rejection in normalized.rejections] == ["line 4/carrier_id", "line 5/occurred_at", "line 6"]
 
 
 def test_a_webhook_may_be_one_object_over_several_lines_or_a_list() -> None:

@@ -10,7 +10,7 @@ from events.errors import UnreadableMessageError
 from events.event import Reading
 from events.parsing.meanings import Meaning
 from events.vocabulary import Kind
-from tests.events.carriers.carrier_fixtures import FIXTURES, read
+from tests.events.carriers.carrier_fixtures import fixture_paths, read
 
 WITHOUT_CODES: Final = {"australiapost", "ics_courier"}
 """All that these say is text."""
@@ -18,22 +18,20 @@ WITHOUT_CODES: Final = {"australiapost", "ics_courier"}
 
 def readings(carrier_id: str) -> Iterator[Reading]:
     """Of all fixtures of a carrier, but for corrections, which are never read again."""
-    for path in sorted((FIXTURES / carrier_id).iterdir()):
-        if path.name.endswith(".expected.json"):
-            continue
+    for path in fixture_paths(carrier_id):
         try:
-            said = read(CARRIERS[carrier_id], path.read_bytes())
+            normalized = read(CARRIERS[carrier_id], path.read_bytes())
         except UnreadableMessageError:
             continue
-        yield from (reading for reading in said.readings if reading.kind is not Kind.CORRECTION)
+        yield from (reading for reading in normalized.readings if reading.kind is not Kind.CORRECTION)
 
 
 @pytest.mark.parametrize("carrier_id", sorted(CARRIERS))
 def test_raw_fields_say_what_the_normalizer_read_or_nothing(carrier_id: str) -> None:
-    told = 0
+    reread = 0
     for reading in readings(carrier_id):
         again = CARRIERS[carrier_id].reread(reading.raw)
         if again is not None:
-            told += 1
+            reread += 1
             assert again == Meaning(reading.kind, reading.status, reading.reason, reading.by_category), reading.raw
-    assert (told > 0) == (carrier_id not in WITHOUT_CODES)
+    assert (reread > 0) == (carrier_id not in WITHOUT_CODES)

@@ -1,0 +1,263 @@
+"""Small bodies of every carrier: those that say nothing, those in a format that is not the carrier's, and those that say one thing."""
+
+from dataclasses import dataclass
+from typing import Final
+
+WITHOUT_SCANS: Final[dict[str, tuple[bytes, ...]]] = {
+    "17track": (
+        b"{}",
+        b'{"event": "TRACKING_STOPPED", "data": {"number": "1", "carrier": 2}}',
+        b'{"code": -18010002, "data": {"errors": []}}',
+    ),
+    "aftership": (b"{}", b"[]", b'{"meta": {"code": 4004, "message": "-"}, "data": {}}', b'{"event": "x", "msg": null}'),
+    "amazon": (b"{}", b'{"errors": [{"code": "NotFound"}]}', b'{"notificationType": "OTHER", "payload": {}}'),
+    "aramex": (b"{}", b'{"HasErrors": true, "Notifications": [{"Code": "ERR01"}]}', b"<ShipmentTrackingResponse/>"),
+    "asendia": (b"{}", b"[]", b'{"title": "Not Found", "status": 404, "detail": "-"}', b'{"data": []}'),
+    "australiapost": (b"{}", b'{"errors": [{"code": "x"}]}', b'{"tracking_results": []}'),
+    "bpost": (b"<systemException/>", b"<b:businessException xmlns:b='x'/>", b"<itemTracking><itemCode>1</itemCode></itemTracking>"),
+    "canadapost": (b"<messages><message><code>004</code></message></messages>", b"<tracking-summary/>", b"<wrapper/>"),
+    "canpar": (b"<trackByBarcodeResponse><return><error>x</error></return></trackByBarcodeResponse>", b"<Fault/>"),
+    "chronopost": (b"<trackSkybillV2Response><return><errorCode>1</errorCode></return></trackSkybillV2Response>", b"<Fault/>"),
+    "clickpost": (b"{}",),
+    "dcsa": (b"{}", b"[]", b'{"events": []}', b'{"statusCode": 404, "errors": []}'),
+    "delhivery": (b"{}", b"[]", b'{"Error": "x"}', b'{"ShipmentData": []}'),
+    "dhl_express": (
+        b"{}",
+        b'{"status": 404, "title": "Not Found", "detail": "-"}',
+        b"<r:ShipmentTrackingErrorResponse xmlns:r='http://www.dhl.com'><Response/></r:ShipmentTrackingErrorResponse>",
+        b"<TrackingResponse><AWBInfo><AWBNumber/><Status><ActionStatus>none found</ActionStatus></Status></AWBInfo></TrackingResponse>",
+    ),
+    "dhl_parcel_de": (b'<data name="piece-shipment-list" code="100" error="No data found"/>',),
+    "dhl_poland": (b"<Fault><faultcode>100</faultcode></Fault>", b"<getTrackAndTraceInfoResponse/>"),
+    "dhl_unified": (b"{}", b"[]", b'{"title": "No result found", "status": 404}', b'{"shipments": null}'),
+    "dicom": (b"{}", b"[]", b'{"message": "Not found"}', b'{"trackingNumber": "W1", "activities": null}'),
+    "dpd": (b"{}", b"[]", b'{"errors": []}', b"<Fault/>", b"<getTrackingDataResponse/>"),
+    "dtdc": (b"{}", b"[]", b'{"statusFlag": false, "errorDetails": [{"name": "x"}]}'),
+    "easypost": (
+        b"{}",
+        b'{"object": "Event", "description": "tracker.updated"}',
+        b'{"object": "Event", "description": "batch.created", "result": {"object": "Batch", "status": {"created": 1}}}',
+        b'{"object": "Tracker", "tracking_code": "EZ7", "status": "error", "tracking_details": []}',
+        b'{"error": {"code": "TRACKER.NOT_FOUND"}}',
+    ),
+    "easyship": (b"{}", b'{"event_type": "shipment.label.created", "data": {"status": "success"}}'),
+    "epcis": (b"{}", b"[]", b'{"type": "EPCISDocument", "epcisBody": {"eventList": []}}', b'{"title": "x", "status": 404}'),
+    "fedex": (b"{}", b"[]", b'{"errors": [{"code": "TRACKING.TRACKINGNUMBER.EMPTY"}]}', b'{"output": {}}'),
+    "geodis": (b"{}", b"[]", b'{"ok": false, "codeErreur": "x", "contenu": null}'),
+    "gls": (b"{}", b"[]", b'{"errors": []}', b'{"parcels": [{"requested": "1", "errorCode": "E"}]}'),
+    "hermes": (b"{}", b"[]", b'{"message": "no"}', b'{"shipmentinfo": []}'),
+    "ics_courier": (b"<Envelope><Body><Fault/></Body></Envelope>",),
+    "landmark": (b"<TrackResponse><Errors><Error/></Errors></TrackResponse>", b"<ErrorResponse/>"),
+    "laposte": (b"{}", b"[]", b'{"returnCode": 400}', b'{"code": "UNAUTHORIZED", "message": "no"}'),
+    "morneau": (b"{}", b'{"Message": {"Code": "TrackingNotFound"}}', b'{"OrderTracking": null}'),
+    "nationex": (b"{}", b"[]", b'{"code": 404, "message": "no"}', b'{"ShipmentId": 1}'),
+    "parcelone": (b"{}", b'{"success": 0, "message": "no"}', b'{"success": 1, "results": {"StatusCode": "UNKNOWN", "Events": []}}'),
+    "purolator": (b"<Envelope><Body><Fault/></Body></Envelope>",),
+    "roadie": (b"{}", b"[]", b'{"errors": []}', b'[{"tracking_number": "R1", "events": ""}]'),
+    "royalmail": (b"{}", b'{"httpCode": "400", "errors": []}', b'{"mailPieces": {"mailPieceId": "1"}}'),
+    "seko": (b"{}", b"[]", b'{"Message": "no"}', b'[{"ConsignmentNo": "1", "Events": null}]'),
+    "sendcloud": (b"{}", b'{"action": "integration_connected", "timestamp": 1}', b'{"error": {"code": 404}}'),
+    "sendle": (b"{}", b'{"error": "not_found"}', b'{"state": "Booking", "tracking_events": []}'),
+    "sf_express": (b"{}", b'{"success": false, "errorCode": "S0001"}', b"<Response><Head>ERR</Head></Response>"),
+    "ship24": (b"{}", b'{"trackings": []}', b'{"errors": [], "data": null}', b'{"trackings": [{"metadata": {"topic": "tracking/pod"}}]}'),
+    "shipengine": (b"{}", b'{"resource_type": "BATCH", "data": {}}', b'{"errors": []}', b'{"tracking_number": "1", "status_code": "UN"}'),
+    "shippo": (
+        b"{}",
+        b'{"event": "transaction_created", "data": {"object_id": "x"}}',
+        b'{"detail": "no"}',
+        b'{"tracking_status": {"status": "UNKNOWN"}, "tracking_history": []}',
+    ),
+    "smartkargo": (b"{}", b"[]", b'{"message": "no"}', b'{"items": []}'),
+    "spring": (b"{}", b'{"ErrorLevel": 10, "Error": "not found"}', b'{"ErrorLevel": 0, "Shipment": {"Events": []}}'),
+    "teleship": (
+        b"{}",
+        b'{"eventName": "label.generated", "data": {"events": [{"code": "x"}]}}',
+        b'{"messages": []}',
+        b'{"trackingNumber": "T"}',
+    ),
+    "tnt": (b"<TrackResponse><Error><Code>9000</Code></Error></TrackResponse>", b"<Error/>"),
+    "ups": (b"{}", b"[]"),
+    "usps": (b"{}", b'{"error": {"code": "404"}}', b"<Error><Number>-1</Number></Error>", b"<TrackResponse/>"),
+    "veho": (b"{}", b'{"errors": []}', b'{"trackingInfo": ""}'),
+    "yanwen": (b"{}", b'{"code": 1, "message": "failed"}', b'{"code": 0, "result": []}'),
+}
+"""Errors, notices and empty answers: readable, without any scan."""
+
+OTHER_FORMATS: Final[dict[str, tuple[bytes, ...]]] = {
+    "17track": (b"[1]", b'{"hello": 1}', b"7"),
+    "aftership": (b"[1]", b'{"hello": 1}', b"null"),
+    "amazon": (b"1", b'{"hello": 1}', b'{"Message": "7"}'),
+    "aramex": (b"<html/>", b"1", b'{"hello": 1}'),
+    "asendia": (b"1", b'{"hello": 1}', b"[1]"),
+    "australiapost": (b"1", b'{"hello": 1}'),
+    "bpost": (b"<html/>",),
+    "canadapost": (b"<html/>",),
+    "canpar": (b"<html/>",),
+    "chronopost": (b"<html/>",),
+    "clickpost": (b"1", b'{"hello": 1}', b"[1]"),
+    "dcsa": (b"1", b'{"hello": 1}', b"[1]"),
+    "delhivery": (b"1", b'{"hello": 1}', b"[1]"),
+    "dhl_express": (b"<html><body>Bad gateway</body></html>", b"[1]", b'{"shipment": {}}'),
+    "dhl_parcel_de": (b"<html/>", b"<data/>"),
+    "dhl_poland": (b"<html/>",),
+    "dhl_unified": (b"7", b'{"parcels": []}', b'"text"'),
+    "dicom": (b"1", b'{"hello": 1}', b"[1]"),
+    "dpd": (b"1", b'{"hello": 1}', b"[1]", b"<html/>"),
+    "dtdc": (b"1", b'{"hello": 1}', b"[1]"),
+    "easypost": (b"[1]", b'{"hello": 1}'),
+    "easyship": (b"1", b'{"hello": 1}'),
+    "epcis": (b"1", b'{"hello": 1}', b"<html/>"),
+    "fedex": (b"42", b"null", b'"text"', b'{"trackings": []}', b"<html/>", b"<TrackResponse/>"),
+    "geodis": (b"1", b'{"hello": 1}', b"[1]"),
+    "gls": (b"1", b'{"hello": 1}', b"[1]"),
+    "hermes": (b"1", b'{"hello": 1}'),
+    "ics_courier": (b"<html/>",),
+    "landmark": (b"<html/>",),
+    "laposte": (b"1", b'{"hello": 1}', b'[{"hello": 1}]'),
+    "morneau": (b'{"hello": 1}',),
+    "nationex": (b'{"hello": 1}',),
+    "parcelone": (b"1", b'{"hello": 1}', b"<html/>"),
+    "purolator": (b"<html/>",),
+    "roadie": (b"1", b'{"hello": 1}'),
+    "royalmail": (b"1", b"[1]", b'{"hello": 1}'),
+    "seko": (b"1", b'{"hello": 1}'),
+    "sendcloud": (b"1", b"[1]", b'{"hello": 1}'),
+    "sendle": (b"1", b"[1]", b'{"hello": 1}'),
+    "sf_express": (b"1", b"[1]", b'{"hello": 1}', b"<html/>"),
+    "ship24": (b"1", b"[1]", b'{"hello": 1}'),
+    "shipengine": (b"1", b"[1]", b'{"hello": 1}'),
+    "shippo": (b"1", b"[1]", b'{"hello": 1}'),
+    "smartkargo": (b"1", b'{"hello": 1}', b'[{"hello": 1}]'),
+    "spring": (b"1", b'{"hello": 1}'),
+    "teleship": (b"1", b'{"hello": 1}', b'{"data": {"hello": 1}}'),
+    "tnt": (b"<html/>",),
+    "ups": (b"42", b"null", b'"text"', b'{"trackings": []}', b"<html/>", b"<wrapper><TrackResponse/></wrapper>"),
+    "usps": (b"<html/>", b"1", b'{"hello": 1}'),
+    "veho": (b"1", b'{"hello": 1}'),
+    "yanwen": (b"1", b'{"hello": 1}'),
+}
+"""Not of this carrier: refused."""
+
+
+@dataclass(frozen=True)
+class Small:
+    """A body that is too small for a file of its own."""
+
+    carrier_id: str
+    shows: str
+    body: bytes
+    scans: list[tuple[str | None, str | None, str, str]]
+    """(number, code, status or kind, instant) of each; a scan that prints no time happened when the message was received."""
+    rejected: list[str] | None = None
+    """Pointers of the members that are no events, where the body is about them."""
+
+
+RECEIVED = "2026-11-21T12:00:00+00:00"
+USPS_EVENT = b'{"eventType": "Out for Delivery", "eventTimestamp": "2026-03-07T09:10:00", "eventCode": "OF", "eventState": "NY"}'
+SHIPENGINE_BODY = (
+    b'{"tracking_number": "1", "status_code": "%b", "carrier_status_code": "01",'
+    b' "events": {"event_date": "2026-03-04T20:00:00Z", "description": "x"}}'
+)
+
+SMALL: Final = (
+    Small(
+        "amazon",
+        "the rollup counts only without events",
+        b'{"trackingId": "T1", "eventHistory": null, "summary": {"status": "OutForDelivery"}}',
+        [("T1", "OutForDelivery", "out_for_delivery", RECEIVED)],
+    ),
+    Small(
+        "clickpost",
+        "a return order without a waybill moves nothing on the forward one",
+        b'{"waybill": "", "clickpost_status_code": "101", "additional": {"forward_awb": "F1"}}',
+        [("F1", "101", "info", RECEIVED)],
+    ),
+    Small(
+        "clickpost",
+        "an unknown code is unmapped and none is rejected",
+        b'[{"waybill": "A", "clickpost_status_code": 777}, {"waybill": "B"}, 7]',
+        [("A", "777", "unmapped", RECEIVED)],
+        ["/2", "/1"],
+    ),
+    Small(
+        "delhivery",
+        "a status that no scan repeats is a scan of its own",
+        b'{"Shipment": {"AWB": "A", "Status": {"Status": "Delivered"}, "Scans": [{"ScanDetail": {"Scan": "Out for delivery"}}]}}',
+        [("A", "Delivered", "delivered", RECEIVED), ("A", "Out for delivery", "out_for_delivery", RECEIVED)],
+    ),
+    Small(
+        "dtdc",
+        "a push prints the code as the action",
+        b'{"shipment": {"strShipmentNo": "B2"}, "shipmentStatus":'
+        b' {"strAction": "OUTDLV", "strActionDesc": "Out", "strActionDate": "05022026", "strActionTime": "0900"}}',
+        [("B2", "OUTDLV", "out_for_delivery", "2026-02-05T09:00:00+05:30")],
+    ),
+    Small(
+        "easyship",
+        "a change of status prints no time",
+        b'{"event_type": "shipment.tracking.status.changed", "data": {"status": "failed_attempt", "tracking_number": 12}}',
+        [("12", "failed_attempt", "delivery_attempted", RECEIVED)],
+    ),
+    Small(
+        "epcis",
+        "a single event needs no document",
+        b'{"type": "ObjectEvent", "eventTime": "2026-02-03T10:00:00Z", "epcList": ["a"], "bizStep": "accepting"}',
+        [("a", "accepting", "picked_up", "2026-02-03T10:00:00+00:00")],
+    ),
+    Small(
+        "parcelone",
+        "the rollup counts only without scans",
+        b'{"success": 1, "results": {"CarrierTrackingID": "LM1", "StatusCode": "DELIVERED", "DeliveryDate": "2026-03-04"}}',
+        [("LM1", "DELIVERED", "delivered", "2026-03-04T00:00:00+01:00")],
+    ),
+    Small(
+        "sendcloud",
+        "false means no number, and an unknown status is unmapped",
+        b'{"action": "x", "timestamp": "1772524800", "parcel": {"tracking_number": false, "status": {"id": "77"}}}',
+        [(None, "77", "unmapped", "2026-03-03T08:00:00+00:00")],
+    ),
+    Small(
+        "sendcloud",
+        "a timestamp that is no number is rejected",
+        b'{"timestamp": "soon", "parcel": {"status": {"id": 1}}}',
+        [],
+        ["/parcel/status"],
+    ),
+    Small(
+        "sf_express",
+        "a push may be JSON",
+        b'{"Body": {"WaybillRoute": {"id": 7, "mailno": "44", "acceptTime": "2026-03-02 14:36:36", "opCode": "31"}}}',
+        [("44", "31", "in_transit", "2026-03-02T14:36:36+08:00")],
+    ),
+    Small(
+        "shipengine",
+        "the last event without a code takes the shipment's where it ends the shipment",
+        SHIPENGINE_BODY % b"DE",
+        [("1", "01", "delivered", "2026-03-04T20:00:00+00:00")],
+    ),
+    Small(
+        "shipengine",
+        "an event without a code leaves the shipment's alone where more events follow",
+        SHIPENGINE_BODY % b"IT",
+        [("1", None, "in_transit", "2026-03-04T20:00:00+00:00")],
+    ),
+    Small(
+        "shippo",
+        "the rollup counts only without scans",
+        b'{"tracking_number": "9", "tracking_history": [], "tracking_status": {"object_id": "b", "status": "TRANSIT"}}',
+        [("9", "TRANSIT", "in_transit", RECEIVED)],
+    ),
+    Small(
+        "usps",
+        "one event may replace the list, and a repeated one is one scan",
+        b'[{"trackingNumber": "94", "trackSummary": %b, "trackingEvents": [%b]}, null]' % (USPS_EVENT, USPS_EVENT),
+        [("94", "OF", "out_for_delivery", "2026-03-07T09:10:00-05:00")],
+        ["/1"],
+    ),
+    Small(
+        "usps",
+        "the rollup counts only without scans",
+        b'{"trackingNumber": "94", "status": "Out for Delivery", "statusCategory": "Out for Delivery"}',
+        [("94", "Out for Delivery", "out_for_delivery", RECEIVED)],
+    ),
+)
