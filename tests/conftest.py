@@ -49,9 +49,26 @@ class Database:
     clock: Clock
 
 
+class FailureNames:
+    """Names each failure as it happens: a quiet run prints dots until its end."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        terminal = self._config.pluginmanager.get_plugin("terminalreporter")
+        if report.failed and terminal is not None:
+            crash = getattr(report.longrepr, "reprcrash", None)
+            reason = crash.message.partition("\n")[0] if crash else ""
+            terminal.ensure_newline()
+            terminal.write_line(f"FAILED {report.nodeid} ({report.when}) {reason}".rstrip(), red=True)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         postgres.claim_folder()
+        config.pluginmanager.register(FailureNames(config), "failure-names")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
