@@ -17,8 +17,7 @@ PARAMETER = re.compile(r"(?<!%)%\((\w+)\)[sbt]")
 PLANNED = re.compile(r"(SELECT|INSERT|UPDATE|DELETE|MERGE|WITH|VALUES|TABLE)\b", re.IGNORECASE)
 OWNERS = {
     "statesvc/database/migrator.sql",
-    "statesvc/repair/key_rotation/rewrap_root_key.sql",
-    "statesvc/repair/key_rotation/rotate_master_key.sql",
+    "statesvc/repair/key_rotation.sql",
     "statesvc/shipments/rebuild/rebuild.sql",
 }
 """Run by the role that owns the schema; all others by the service's role, whose privileges must suffice."""

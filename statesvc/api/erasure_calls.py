@@ -17,8 +17,7 @@ from statesvc.http.api_keys import caller_of
 from statesvc.http.operation import Route, body, operation, parameters
 from statesvc.http.problem import Code, Problem
 from statesvc.http.response import answer
-from statesvc.repair.erasure.erase_dead_letters import Search, silence_some
-from statesvc.repair.erasure.erase_shipment import Erasure, NothingToEraseError, UnderLegalHoldError, erase
+from statesvc.repair.erasure import DeadLetterSearch, Erasure, NothingToEraseError, UnderLegalHoldError, erase, erase_dead_letters
 
 WHY_LENGTH_MAX = 1000
 
@@ -39,7 +38,7 @@ class ErasureRequest(BaseModel):
 
     why: Annotated[str, Field(min_length=1, max_length=WHY_LENGTH_MAX)]
     discriminator: Annotated[str | None, Field(description="Only the shipment with this one; left out: all that bear the number.")] = None
-    override_hold: Annotated[bool, Field(description="Although a legal hold stands.")] = False
+    override_hold: Annotated[bool, Field(description="Even under a legal hold.")] = False
 
 
 class ErasureAnswer(BaseModel):
@@ -49,7 +48,7 @@ class ErasureAnswer(BaseModel):
     already_erased: list[UUID]
     complete_at: Annotated[AwareDatetime, Field(description="When the last backup that holds a copy of the key expires.")]
     dead_letters_named: Annotated[int, Field(description="Messages in the dead letters that named the number; they are unreadable now.")]
-    dead_letters_left: Annotated[bool, Field(description="There are more letters to look into: `statesvc erase` goes through all of them.")]
+    dead_letters_left: Annotated[bool, Field(description="There are more to search: `statesvc erase` searches all of them.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +61,7 @@ class Erasures:
     backup_days: int
 
     async def erase(self, request: web.Request) -> web.StreamResponse:
-        """Destroys the keys; then looks into the first of the carrier's dead letters."""
+        """Destroys the keys; then searches the first of the carrier's dead letters."""
         asked = parameters(request, ErasureParameters)
         wanted = body(request, ErasureRequest)
         if asked.carrier_id not in CARRIERS:
@@ -83,17 +82,17 @@ class Erasures:
                 raise Problem(Code.NOT_FOUND, str(error)) from error
             except UnderLegalHoldError as error:
                 raise Problem(Code.CONFLICT, str(error)) from error
-            search = Search(
+            search = DeadLetterSearch(
                 carrier_id=erasure.carrier_id, number=erasure.number, actor=erasure.actor, keyring=self.keyring, folder=self.folder
             )
-            silenced = await silence_some(connection, search)
+            dead_letters = await erase_dead_letters(connection, search)
         return answer(
             {
                 "erased": erased.shipments,
                 "already_erased": erased.already,
                 "complete_at": erased.complete_at,
-                "dead_letters_named": silenced.named,
-                "dead_letters_left": silenced.next_after is not None,
+                "dead_letters_named": dead_letters.named,
+                "dead_letters_left": dead_letters.next_after is not None,
             }
         )
 

@@ -10,8 +10,7 @@ from statesvc.cli.output import write_json, write_line
 from statesvc.cli.session import service_connection
 from statesvc.database.keyring_store import load_keyring
 from statesvc.log.archive.folder import archive_folder
-from statesvc.repair.erasure.erase_dead_letters import Search, Silenced, silence_some
-from statesvc.repair.erasure.erase_shipment import Erased, Erasure, erase
+from statesvc.repair.erasure import DeadLetterSearch, Erased, ErasedDeadLetters, Erasure, erase, erase_dead_letters
 from statesvc.roles.master_key import open_master_keys
 from statesvc.settings.service_settings import load_settings
 
@@ -22,7 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("tracking", help="the tracking number, in any spelling")
     parser.add_argument("--discriminator", help="only the shipment with this one (default: every shipment that bears the number)")
     parser.add_argument("--why", required=True, help="stands in the log: no personal data here")
-    parser.add_argument("--override-hold", action="store_true", help="although a legal hold stands")
+    parser.add_argument("--override-hold", action="store_true", help="even under a legal hold")
     parser.add_argument("--json", action="store_true", help="for scripts")
 
 
@@ -32,14 +31,14 @@ def run(options: argparse.Namespace) -> int:
         raise CommandError(f"no carrier {options.carrier!r}: `statesvc carriers` lists them", exit_code=2)
     if not options.why.strip():
         raise CommandError("--why must say why", exit_code=2)
-    erased, silenced = asyncio.run(_run(options))
+    erased, dead_letters = asyncio.run(_run(options))
     if options.json:
         write_json(
             {
                 "erased": list(map(str, erased.shipments)),
                 "already_erased": list(map(str, erased.already)),
                 "complete_at": erased.complete_at.isoformat(),
-                "dead_letters": {"looked_at": silenced.looked_at, "named": silenced.named},
+                "dead_letters": {"searched": dead_letters.searched, "named": dead_letters.named},
             }
         )
         return 0
@@ -47,12 +46,12 @@ def run(options: argparse.Namespace) -> int:
         write_line(f"erased: shipment {shipment_id}")
     for shipment_id in erased.already:
         write_line(f"was erased before: shipment {shipment_id}")
-    write_line(f"{silenced.named} of {silenced.looked_at} dead letters of the carrier named it, and are unreadable now")
+    write_line(f"{dead_letters.named} of {dead_letters.searched} dead letters of the carrier named it, and are unreadable now")
     write_line(f"complete on {erased.complete_at:%Y-%m-%d}, when the last backup that holds the key expires (STATESVC_BACKUP_DAYS)")
     return 0
 
 
-async def _run(options: argparse.Namespace) -> tuple[Erased, Silenced]:
+async def _run(options: argparse.Namespace) -> tuple[Erased, ErasedDeadLetters]:
     settings = load_settings()
     erasure = Erasure(
         carrier_id=options.carrier,
@@ -66,17 +65,17 @@ async def _run(options: argparse.Namespace) -> tuple[Erased, Silenced]:
     async with service_connection(settings) as connection:
         keyring = await load_keyring(connection, await open_master_keys(settings, connection))
         erased = await erase(connection, erasure)
-        search = Search(
+        search = DeadLetterSearch(
             carrier_id=erasure.carrier_id,
             number=erasure.number,
             actor=erasure.actor,
             keyring=keyring,
             folder=archive_folder(settings),
         )
-        total, after = Silenced(), 0
+        total, after = ErasedDeadLetters(), 0
         while True:
-            some = await silence_some(connection, search, after=after)
-            total.looked_at += some.looked_at
+            some = await erase_dead_letters(connection, search, after=after)
+            total.searched += some.searched
             total.named += some.named
             if some.next_after is None:
                 return erased, total

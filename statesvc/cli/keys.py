@@ -13,8 +13,7 @@ from statesvc.cli.session import connect, running_database, service_connection
 from statesvc.database.keyring_store import load_keyring
 from statesvc.http.key_store import create_key, list_keys, revoke_key
 from statesvc.http.scope import Scope
-from statesvc.repair.key_rotation.rewrap_root_key import rewrap_root_key
-from statesvc.repair.key_rotation.rotate_master_key import rotate
+from statesvc.repair.key_rotation import rewrap_root_key, rotate
 from statesvc.roles.master_key import key_sources, open_sources
 from statesvc.settings.service_settings import load_settings
 

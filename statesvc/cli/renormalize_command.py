@@ -17,8 +17,8 @@ from statesvc.database.keyring_store import load_keyring
 from statesvc.database.queries import queries
 from statesvc.database.wakeups.channels import OUTBOX
 from statesvc.log.archive.folder import archive_folder
-from statesvc.repair.renormalize.correction_plan import Report
-from statesvc.repair.renormalize.renormalize import Task, renormalize
+from statesvc.repair.renormalize.correction_plan import RenormalizeReport
+from statesvc.repair.renormalize.renormalize import RereadTask, renormalize
 from statesvc.roles.master_key import open_master_keys
 from statesvc.settings.service_settings import load_settings
 
@@ -53,10 +53,10 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-async def _run(options: argparse.Namespace) -> Report:
+async def _run(options: argparse.Namespace) -> RenormalizeReport:
     settings = load_settings()
     async with service_connection(settings) as connection:
-        task = Task(
+        task = RereadTask(
             carrier=CARRIERS[options.carrier],
             keyring=await load_keyring(connection, await open_master_keys(settings, connection)),
             writer=f"{socket.gethostname()}-renormalize-{os.getpid()}",
@@ -78,7 +78,7 @@ async def _show_progress(done: int, total: int) -> None:
     show_progress(done, total, "messages")
 
 
-def _document(report: Report) -> dict[str, object]:
+def _document(report: RenormalizeReport) -> dict[str, object]:
     return {
         **asdict(report),
         "rejected": len(report.rejected),
@@ -90,7 +90,7 @@ def _document(report: Report) -> dict[str, object]:
     }
 
 
-def _write(report: Report, *, dry_run: bool) -> None:
+def _write(report: RenormalizeReport, *, dry_run: bool) -> None:
     would = "would be " if dry_run else ""
     write_line(f"{report.messages} messages with {report.events} events read again, {report.unchanged} as before")
     write_line(f"{report.corrected} {would}corrected, {report.retracted} {would}taken back, {report.added} {would}added")

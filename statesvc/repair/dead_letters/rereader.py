@@ -11,8 +11,8 @@ from events.crypto.keyring import Keyring
 from statesvc.inbox.rollouts.code_mapping import Mappings
 from statesvc.repair.dead_letters.obstacle import Obstacle
 from statesvc.repair.dead_letters.put_back import Connection
-from statesvc.repair.renormalize.correction_plan import Report
-from statesvc.repair.renormalize.renormalize import Task, reread
+from statesvc.repair.renormalize.correction_plan import RenormalizeReport
+from statesvc.repair.renormalize.renormalize import RereadTask, reread
 
 MESSAGES_AT_ONCE = 50
 
@@ -27,7 +27,7 @@ class Result:
     transitions: int = 0
     obstacles: Counter[Obstacle] = field(default_factory=Counter)
 
-    def add(self, report: Report) -> None:
+    def add(self, report: RenormalizeReport) -> None:
         """Takes in a part."""
         self.messages += report.messages
         self.corrected += report.corrected
@@ -55,10 +55,10 @@ class Rereader:
 
     async def read(
         self, connection: Connection, carrier_id: str, message_ids: Sequence[UUID], *, actor: str, dry_run: bool = False
-    ) -> Report:
+    ) -> RenormalizeReport:
         """Reads up to MESSAGES_AT_ONCE messages by the stable version and the mappings that stand now; appends what they lack."""
         await self.mappings.refresh(connection)
-        task = Task(
+        task = RereadTask(
             carrier=self.carriers[carrier_id],
             keyring=self.keyring,
             writer=self.writer,

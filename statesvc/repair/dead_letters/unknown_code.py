@@ -12,7 +12,7 @@ from statesvc.database.queries import queries
 from statesvc.repair.dead_letters.obstacle import Obstacle
 from statesvc.repair.dead_letters.put_back import Connection, Order, resolve
 from statesvc.repair.dead_letters.rereader import MESSAGES_AT_ONCE, Rereader, Result
-from statesvc.repair.renormalize.correction_plan import Report
+from statesvc.repair.renormalize.correction_plan import RenormalizeReport
 from statesvc.repair.renormalize.late_code import FIRST, UnknownCode, came_late, clock, messages_of, outlast_writers, transaction_id
 
 _SQL = queries("statesvc.repair.dead_letters", "unknown_code")
@@ -71,12 +71,12 @@ async def read_code(connection: Connection, order: Order, rereader: Rereader, de
     return result
 
 
-def still_unknown(report: Report, code: CodeLetter, asked: int) -> bool:
+def still_unknown(report: RenormalizeReport, code: CodeLetter, asked: int) -> bool:
     """Whether any of the events is as unknown as before. A message that has no verdict in the tables any more is not read at all."""
     return code.is_in(report.codes_left) or report.messages < asked
 
 
-async def conclude(connection: Connection, order: Order, rereader: Rereader, code: CodeLetter, began: datetime) -> list[Report]:
+async def conclude(connection: Connection, order: Order, rereader: Rereader, code: CodeLetter, began: datetime) -> list[RenormalizeReport]:
     """Resolves the letter, and reads what was appended since `began` by workers that did not know the code yet."""
     async with connection.transaction():
         await resolve(connection, order, [code.dead_letter_id])
@@ -88,8 +88,10 @@ async def conclude(connection: Connection, order: Order, rereader: Rereader, cod
     ]
 
 
-async def _parts(connection: Connection, order: Order, rereader: Rereader, code: CodeLetter) -> AsyncIterator[tuple[Report, int, int]]:
-    """Report, messages asked for, messages left as far as they are listed."""
+async def _parts(
+    connection: Connection, order: Order, rereader: Rereader, code: CodeLetter
+) -> AsyncIterator[tuple[RenormalizeReport, int, int]]:
+    """RenormalizeReport, messages asked for, messages left as far as they are listed."""
     after = FIRST
     while listed := await messages_of(connection, code, after=after):
         after = listed[-1]

@@ -15,14 +15,14 @@ from events.identity import correction_id
 from events.log.proposal import Proposal
 from events.parsing.meanings import Meaning
 from events.vocabulary import Kind, Reason, Status
-from statesvc.repair.renormalize.effective_readings import Effect, Standing, event_of, is_known, raw_of
+from statesvc.repair.renormalize.effective_readings import Effect, EffectiveReading, event_of, is_known, raw_of
 
 CodeKey = tuple[str | None, str | None]
 """(type, code) as the carrier prints them."""
 
 
 @dataclass(slots=True)
-class Report:
+class RenormalizeReport:
     """What a run found. The counters are of events, `changes` by (status in effect, status now)."""
 
     messages: int = 0
@@ -46,7 +46,7 @@ class Report:
     """Messages that cannot be read again, whatever became of their events."""
     transitions: int = 0
 
-    def add(self, other: "Report") -> None:
+    def add(self, other: "RenormalizeReport") -> None:
         """Takes in what a part of the run found."""
         for name in ("messages", "events", "unchanged", "corrected", "retracted", "added", "unreadable", "transitions"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
@@ -58,12 +58,12 @@ class Report:
         self.unopened |= other.unopened
 
 
-def correction(standing: Standing, wanted: Effect, signed_by: str | None = None) -> Event:
+def correction(reading: EffectiveReading, wanted: Effect, signed_by: str | None = None) -> Event:
     """Our own event that puts `wanted` in the place of what is in effect."""
-    end_id = standing.end["event_id"] if standing.end is not None else None
-    root_id = standing.root["event_id"]
+    end_id = reading.end["event_id"] if reading.end is not None else None
+    root_id = reading.root["event_id"]
     return replace(
-        event_of(standing.root),
+        event_of(reading.root),
         event_id=correction_id(corrected=root_id, replaces=end_id or "", reading=wanted.text),
         kind=Kind.CORRECTION,
         status=Status(wanted.status) if wanted.status else None,
@@ -76,40 +76,42 @@ def correction(standing: Standing, wanted: Effect, signed_by: str | None = None)
     )
 
 
-def plan_read(caused: Sequence[Standing], said: Iterable[Proposal], report: Report) -> list[Event]:
+def plan_read(caused: Sequence[EffectiveReading], said: Iterable[Proposal], report: RenormalizeReport) -> list[Event]:
     """Corrections of the events that a message caused, `said` being all that it says now."""
     by_id: dict[str, Proposal] = {}
     for proposal in said:
         by_id.setdefault(proposal.event.event_id, proposal)
     implied = {enrichment.event_id for proposal in by_id.values() for enrichment in proposal.enrichments}
     found: list[Event] = []
-    for standing in caused:
+    for reading in caused:
         report.events += 1
-        event_id = standing.root["event_id"]
-        if not is_known(standing.root):
+        event_id = reading.root["event_id"]
+        if not is_known(reading.root):
             report.beyond["vocabulary"] += 1
         elif event_id in by_id:
-            _plan_event(standing, by_id[event_id], report, found)
+            _plan_event(reading, by_id[event_id], report, found)
         elif event_id in implied:
             report.unchanged += 1
         else:
-            _plan_absent(standing, report, found)
+            _plan_absent(reading, report, found)
     return found
 
 
-def plan_unread(caused: Sequence[Standing], carrier: Carrier, mappings: Mapping[CodeKey, Meaning], report: Report) -> list[Event]:
+def plan_unread(
+    caused: Sequence[EffectiveReading], carrier: Carrier, mappings: Mapping[CodeKey, Meaning], report: RenormalizeReport
+) -> list[Event]:
     """Corrections of events whose message cannot be read, from their raw fields alone: by a mapping, else as the carrier's code reads."""
     found: list[Event] = []
-    for standing in caused:
+    for reading in caused:
         report.events += 1
-        if not is_known(standing.root):
+        if not is_known(reading.root):
             report.beyond["vocabulary"] += 1
             continue
-        code, was_unmapped = _code(standing), standing.root["kind"] == Kind.UNMAPPED.value
-        meaning = _by_raw_fields(standing, carrier, mappings)
+        code, was_unmapped = _code(reading), reading.root["kind"] == Kind.UNMAPPED.value
+        meaning = _by_raw_fields(reading, carrier, mappings)
         if meaning is None:
             report.unreadable += 1
-            if was_unmapped and standing.end is None:
+            if was_unmapped and reading.end is None:
                 report.codes_left.add(code)
         elif meaning.kind is Kind.CORRECTION:
             report.beyond["kind"] += 1
@@ -119,27 +121,27 @@ def plan_unread(caused: Sequence[Standing], carrier: Carrier, mappings: Mapping[
             elif was_unmapped:
                 report.codes.add(code)
             wanted = replace(
-                standing.effect,
+                reading.effect,
                 status=meaning.status.value if meaning.status else None,
                 reason=meaning.reason.value if meaning.reason else None,
                 by_category=meaning.by_category,
             )
-            _settle(standing, wanted, None, report, found)
+            _settle(reading, wanted, None, report, found)
     return found
 
 
-def _by_raw_fields(standing: Standing, carrier: Carrier, mappings: Mapping[CodeKey, Meaning]) -> Meaning | None:
+def _by_raw_fields(reading: EffectiveReading, carrier: Carrier, mappings: Mapping[CodeKey, Meaning]) -> Meaning | None:
     """An event that a normalizer of another name read (one in another language, a submission) has raw fields of another shape."""
-    if standing.is_enrichment or standing.root["kind"] == Kind.CORRECTION.value:
+    if reading.is_enrichment or reading.root["kind"] == Kind.CORRECTION.value:
         return None
-    meaning = mappings.get(_code(standing))
-    if meaning is None and standing.root["normalizer"] == carrier.carrier_id:
-        return carrier.reread(raw_of(standing.root))
+    meaning = mappings.get(_code(reading))
+    if meaning is None and reading.root["normalizer"] == carrier.carrier_id:
+        return carrier.reread(raw_of(reading.root))
     return meaning
 
 
-def _plan_event(standing: Standing, proposal: Proposal, report: Report, found: list[Event]) -> None:
-    event, root = proposal.event, standing.root
+def _plan_event(reading: EffectiveReading, proposal: Proposal, report: RenormalizeReport, found: list[Event]) -> None:
+    event, root = proposal.event, reading.root
     if Kind.CORRECTION in {event.kind, Kind(root["kind"])}:
         same = (event.kind.value, event.status, event.corrects) == (root["kind"], root.get("status"), root.get("corrects"))
         report.unchanged += same
@@ -147,10 +149,10 @@ def _plan_event(standing: Standing, proposal: Proposal, report: Report, found: l
         return
     report.beyond["occurred_at"] += event.occurred_at.isoformat() != root["occurred_at"]
     if event.kind is Kind.UNMAPPED:
-        report.codes_left.add(_code(standing))
+        report.codes_left.add(_code(reading))
     elif root["kind"] == Kind.UNMAPPED.value:
-        report.codes.add(_code(standing))
-    effect = standing.effect
+        report.codes.add(_code(reading))
+    effect = reading.effect
     digest = proposal.signer_digest.hex() if proposal.signer_digest else None
     wanted = Effect(
         status=event.status.value if event.status else None,
@@ -159,34 +161,34 @@ def _plan_event(standing: Standing, proposal: Proposal, report: Report, found: l
         estimated_delivery=event.estimated_delivery or effect.estimated_delivery,
         signer_digest=digest or effect.signer_digest,
     )
-    _settle(standing, wanted, event.personal.signed_by, report, found)
+    _settle(reading, wanted, event.personal.signed_by, report, found)
 
 
-def _plan_absent(standing: Standing, report: Report, found: list[Event]) -> None:
+def _plan_absent(reading: EffectiveReading, report: RenormalizeReport, found: list[Event]) -> None:
     """The message does not say it: take it back, if it has any effect."""
-    effect = standing.effect
-    if standing.root["kind"] == Kind.CORRECTION.value:
+    effect = reading.effect
+    if reading.root["kind"] == Kind.CORRECTION.value:
         report.beyond["kind"] += 1
-    elif effect.status is None and (not standing.is_enrichment or standing.end is not None):
+    elif effect.status is None and (not reading.is_enrichment or reading.end is not None):
         report.unchanged += 1
     else:
         report.retracted += 1
         report.changes[effect.status or "none", "none"] += 1
-        found.append(correction(standing, Effect()))
+        found.append(correction(reading, Effect()))
 
 
-def _settle(standing: Standing, wanted: Effect, signed_by: str | None, report: Report, found: list[Event]) -> None:
-    effect = standing.effect
+def _settle(reading: EffectiveReading, wanted: Effect, signed_by: str | None, report: RenormalizeReport, found: list[Event]) -> None:
+    effect = reading.effect
     if wanted == effect:
         report.unchanged += 1
         return
     report.corrected += 1
     report.changes[effect.status or "none", wanted.status or "none"] += 1
-    if standing.root["kind"] == Kind.UNMAPPED.value:
-        report.codes.add(_code(standing))
-    found.append(correction(standing, wanted, signed_by if wanted.signer_digest != effect.signer_digest else None))
+    if reading.root["kind"] == Kind.UNMAPPED.value:
+        report.codes.add(_code(reading))
+    found.append(correction(reading, wanted, signed_by if wanted.signer_digest != effect.signer_digest else None))
 
 
-def _code(standing: Standing) -> CodeKey:
-    raw = standing.root["raw"]
+def _code(reading: EffectiveReading) -> CodeKey:
+    raw = reading.root["raw"]
     return raw.get("type"), raw.get("code")

@@ -61,7 +61,7 @@ def effect_of(document: Document) -> Effect:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class EffectiveReading:
     """One event that a carrier's message caused, and the last of our corrections of it."""
 
     root: Document
@@ -82,11 +82,11 @@ class Standing:
 
     @property
     def is_enrichment(self) -> bool:
-        """A value that was told on its own."""
+        """A value that a message carried without an event of its own."""
         return bool(self.root["event_id"].startswith(ENRICHMENT_PREFIX))
 
 
-def standings(history: Iterable[Document]) -> list[Standing]:
+def effective_readings(history: Iterable[Document]) -> list[EffectiveReading]:
     """The events of one shipment that are not our own corrections."""
     roots: list[Document] = []
     successors: dict[str, list[Document]] = defaultdict(list)
@@ -95,7 +95,7 @@ def standings(history: Iterable[Document]) -> list[Standing]:
             successors[document.get("anchor") or document.get("corrects") or ""].append(document)
         else:
             roots.append(document)
-    return [Standing(root, _end(root, successors)) for root in roots]
+    return [EffectiveReading(root, _end(root, successors)) for root in roots]
 
 
 def _end(root: Document, successors: Mapping[str, Sequence[Document]]) -> Document | None:
@@ -109,7 +109,7 @@ def _end(root: Document, successors: Mapping[str, Sequence[Document]]) -> Docume
 
 
 def raw_of(document: Document) -> Raw:
-    """The carrier's own words, as the event keeps them."""
+    """The carrier's own words, as the event holds them."""
     raw = document["raw"]
     return Raw(type=raw.get("type"), code=raw.get("code"), reason=raw.get("reason"), further=tuple(raw.get("further") or ()))
 

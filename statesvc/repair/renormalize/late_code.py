@@ -1,7 +1,8 @@
 """A code that nobody knew, and the events with it that come late.
 
-A worker that claimed before a code was known may append one more event with it at any moment until its batch commits. So whoever has read
-all events with a code again resolves its letter first, then waits for those who wrote at that time, then reads what came meanwhile.
+A worker that claimed before a code was known may append one more event with it at any moment until its batch commits. So a replay that
+has read all events with a code again resolves its dead letter first, then waits for the transactions of that time, then reads what came
+meanwhile.
 """
 
 import asyncio
@@ -54,7 +55,7 @@ class UnknownCode:
 async def messages_of(
     connection: Connection, code: UnknownCode, *, after: UUID = FIRST, since: datetime | None = None, limit: int = LISTED_AT_ONCE
 ) -> list[UUID]:
-    """The next messages that said the code while nobody knew it, in the order of their ids."""
+    """The next messages with the code from when it was unknown, in the order of their ids."""
     cursor = await connection.execute(
         _SQL["messages_of_code"], {**code.parameters, "after": after, "since": since, "limit": limit}, binary=True
     )
@@ -62,14 +63,14 @@ async def messages_of(
 
 
 async def clock(connection: Connection) -> datetime:
-    """The database's."""
+    """The database's clock."""
     ((now,),) = await (await connection.execute(_SQL["tick"])).fetchall()
-    moment: datetime = now
-    return moment
+    assert isinstance(now, datetime)  # noqa: S101 - a timestamptz
+    return now
 
 
 async def transaction_id(connection: Connection) -> int:
-    """Of the transaction that asks."""
+    """The id of the current transaction."""
     ((number,),) = await (await connection.execute(_SQL["transaction_id"])).fetchall()
     return int(number)
 

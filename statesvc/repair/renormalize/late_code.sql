@@ -3,7 +3,7 @@
 SELECT statesvc.clock();
 
 -- name: messages_of_code
--- The next messages, in the order of their ids, that said a code while nobody knew it. `since`: only of events that were recorded since
+-- The next messages, in the order of their ids, with a code, from when it was unknown. `since`: only of events that were recorded since
 -- then and that no correction of ours is about.
 SELECT DISTINCT said.message_id FROM (
     SELECT e.message_id, e.recorded_at, e.shipment_id, e.event_id, e.canonical FROM statesvc.event e
@@ -21,7 +21,7 @@ WHERE said.message_id > %(after)s
 ORDER BY said.message_id LIMIT %(limit)s;
 
 -- name: transaction_id
--- The transaction that asks.
+-- The id of the current transaction.
 SELECT pg_current_xact_id()::text::bigint;
 
 -- name: older_writers

@@ -8,7 +8,7 @@ import asyncio
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from operator import attrgetter
 from pathlib import Path
@@ -20,25 +20,26 @@ from psycopg import AsyncConnection
 
 from events.carriers.carrier import Carrier
 from events.crypto.keyring import Keyring, body_context
-from events.crypto.sealing import SealingKey
+from events.crypto.sealing import SealError, SealingKey
 from events.entry import Provenance
 from events.event import Event
 from events.log.proposal import Key, Known, Proposal
 from statesvc.append.failures import Fault, again_seconds, classify
 from statesvc.append.proposals import propose
 from statesvc.append.transaction import apply
+from statesvc.bodies.archive_file import BodyRecord
+from statesvc.bodies.body_key import unwrap_body_key
 from statesvc.bodies.find_bodies import find_bodies
 from statesvc.database.queries import queries
-from statesvc.inbox.claim import Burial
-from statesvc.inbox.read_message import Read
+from statesvc.inbox.claim import Burial, Message
+from statesvc.inbox.read_message import Read, read_message
 from statesvc.inbox.rollouts.code_mapping import Mappings
 from statesvc.log.actions import record_action
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.event_store import known_keys, read_streams
-from statesvc.repair.renormalize.correction_plan import CodeKey, Report, plan_read, plan_unread
-from statesvc.repair.renormalize.effective_readings import Document, Standing, standings
+from statesvc.repair.renormalize.correction_plan import CodeKey, RenormalizeReport, plan_read, plan_unread
+from statesvc.repair.renormalize.effective_readings import Document, EffectiveReading, effective_readings
 from statesvc.repair.renormalize.late_code import FIRST, UnknownCode, came_late, clock, outlast_writers, transaction_id
-from statesvc.repair.renormalize.stored_message import Stored, read_again
 
 _SQL = queries("statesvc.repair.renormalize", "renormalize")
 
@@ -49,8 +50,18 @@ Progress = Callable[[int, int], Awaitable[None]]
 """`(done, all)`, in messages."""
 
 
+@dataclass(frozen=True, slots=True)
+class SettledMessage:
+    """A message that was applied, as it is stored. `sealed_key` None: erased."""
+
+    message_id: UUID
+    received_at: datetime
+    shipments: list[UUID]
+    sealed_key: bytes | None = field(repr=False)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class RereadTask:
     """What to read again. `read_by`: only what this version of the carrier's code read."""
 
     carrier: Carrier
@@ -72,17 +83,17 @@ class Task:
         return {"carrier_id": name, "since": self.since, "read_by": f"{name}@{self.read_by}" if self.read_by else None}
 
 
-async def renormalize(connection: Connection, task: Task, progress: Progress) -> Report:
+async def renormalize(connection: Connection, task: RereadTask, progress: Progress) -> RenormalizeReport:
     """Runs to the end; `connection` in autocommit."""
     (total,) = await (await connection.execute(_SQL["count_messages"], task.scope)).fetchone() or (0,)
     mappings = Mappings()
     await mappings.refresh(connection)
-    report = Report()
+    report = RenormalizeReport()
     began_at = await clock(connection)
     after, done, began = FIRST, 0, time.monotonic()
     while True:
         cursor = await connection.execute(_SQL["next_messages"], {**task.scope, "after": after, "limit": BATCH}, binary=True)
-        batch = [Stored(*row) for row in await cursor.fetchall()]
+        batch = [SettledMessage(*row) for row in await cursor.fetchall()]
         if not batch:
             break
         report.add(await _batch(connection, task, batch, mappings))
@@ -95,20 +106,20 @@ async def renormalize(connection: Connection, task: Task, progress: Progress) ->
     return report
 
 
-async def reread(connection: Connection, task: Task, message_ids: Sequence[UUID], mappings: Mappings) -> Report:
+async def reread(connection: Connection, task: RereadTask, message_ids: Sequence[UUID], mappings: Mappings) -> RenormalizeReport:
     """Reads these messages again, a batch of them, and appends what comes out differently; concludes nothing.
 
-    What the carrier of another message said (as `POST /v1/events` may) is read by the raw fields of its events.
+    A message of another carrier (as `POST /v1/events` may bring) is read by the raw fields of its events.
     """
     parameters = {"message_ids": list(message_ids), "carrier_id": task.carrier.carrier_id}
     cursor = await connection.execute(_SQL["these_messages"], parameters, binary=True)
-    stored = [Stored(*row) for row in await cursor.fetchall()]
-    report = await _batch(connection, task, stored, mappings)
-    report.unopened |= set(message_ids) - {each.message_id for each in stored}
+    settled = [SettledMessage(*row) for row in await cursor.fetchall()]
+    report = await _batch(connection, task, settled, mappings)
+    report.unopened |= set(message_ids) - {each.message_id for each in settled}
     return report
 
 
-async def _batch(connection: Connection, task: Task, batch: Sequence[Stored], mappings: Mappings) -> Report:
+async def _batch(connection: Connection, task: RereadTask, batch: Sequence[SettledMessage], mappings: Mappings) -> RenormalizeReport:
     for attempt in range(_TRIES):
         try:
             return await _try_batch(connection, task, batch, mappings)
@@ -119,15 +130,15 @@ async def _batch(connection: Connection, task: Task, batch: Sequence[Stored], ma
     raise AssertionError("the last try returns or raises")
 
 
-async def _try_batch(connection: Connection, task: Task, batch: Sequence[Stored], mappings: Mappings) -> Report:
-    report = Report(messages=len(batch))
-    named = {shipment_id for stored in batch for shipment_id in stored.shipments}
+async def _try_batch(connection: Connection, task: RereadTask, batch: Sequence[SettledMessage], mappings: Mappings) -> RenormalizeReport:
+    report = RenormalizeReport(messages=len(batch))
+    named = {shipment_id for settled in batch for shipment_id in settled.shipments}
     streams = await read_streams(connection, task.keyring, named)
     keys = {shipment_id: stream.key for shipment_id, stream in (await streams.rows()).items()}
-    bodies = await find_bodies(connection, task.archive, [(stored.message_id, stored.received_at) for stored in batch])
+    bodies = await find_bodies(connection, task.archive, [(settled.message_id, settled.received_at) for settled in batch])
     readings = [
-        read_again(stored, bodies.get(stored.message_id), keys, carrier=task.carrier, keyring=task.keyring, mappings=mappings)
-        for stored in batch
+        _read_again(settled, bodies.get(settled.message_id), keys, carrier=task.carrier, keyring=task.keyring, mappings=mappings)
+        for settled in batch
     ]
     said = [propose([read], task.keyring) if isinstance(read, Read) else [] for read in readings]
     shipments = named | {proposal.shipment_id for proposals in said for proposal in proposals}
@@ -135,7 +146,7 @@ async def _try_batch(connection: Connection, task: Task, batch: Sequence[Stored]
     async with connection.transaction():
         if not task.dry_run:
             await connection.execute(_SQL["lock_shipments"], {"shipment_ids": sorted(shipments)})
-        caused = await _caused(connection, shipments, {stored.message_id for stored in batch})
+        caused = await _caused(connection, shipments, {settled.message_id for settled in batch})
         asked = await known_keys(connection, (proposal.key for proposals in said for proposal in proposals))
         again = [_Again(*each) for each in zip(batch, readings, said, strict=True)]
         reads = _plan(task, again, _Logged(caused, await asked.rows(), mappings), report)
@@ -147,21 +158,57 @@ async def _try_batch(connection: Connection, task: Task, batch: Sequence[Stored]
     return report
 
 
+def _read_again(
+    settled: SettledMessage,
+    body: BodyRecord | None,
+    keys: Mapping[UUID, SealingKey | None],
+    *,
+    carrier: Carrier,
+    keyring: Keyring,
+    mappings: Mappings,
+) -> Read | Burial | None:
+    """By the stable version and the mappings; None: it does not open any more, or is stored no longer (`body` None)."""
+    if body is None:
+        return None
+    try:
+        key = unwrap_body_key(settled.sealed_key, settled.shipments, message_id=settled.message_id, keys=keys, keyring=keyring)
+    except SealError:
+        return None
+    if key is None:
+        return None
+    message = Message(
+        message_id=settled.message_id,
+        carrier_id=carrier.carrier_id,
+        token=settled.message_id,
+        attempts=1,
+        retries=0,
+        received_at=settled.received_at,
+        stage="raw",
+        candidate=None,
+        percent=0,
+        shadow=False,
+        sealed_key=keyring.inbox.wrap(key, body_context(settled.message_id)),
+        commitment=body.commitment,
+        sealed=body.sealed,
+    )
+    return read_message(message, keyring=keyring, carriers={carrier.carrier_id: carrier}, mappings=mappings)
+
+
 @dataclass(frozen=True, slots=True)
 class _Logged:
-    caused: Mapping[UUID, Sequence[Standing]]
+    caused: Mapping[UUID, Sequence[EffectiveReading]]
     known: Mapping[Key, Known]
     mappings: Mappings
 
 
 @dataclass(frozen=True, slots=True)
 class _Again:
-    stored: Stored
+    settled: SettledMessage
     read: Read | Burial | None
     proposals: list[Proposal]
 
 
-def _plan(task: Task, again: Sequence[_Again], logged: _Logged, report: Report) -> list[Read]:
+def _plan(task: RereadTask, again: Sequence[_Again], logged: _Logged, report: RenormalizeReport) -> list[Read]:
     """What to apply, the newest message first: its correction moves the status to where it ends, and those of older ones do not."""
     carrier_id = task.carrier.carrier_id
     by_code: dict[CodeKey, Any] = {
@@ -169,31 +216,31 @@ def _plan(task: Task, again: Sequence[_Again], logged: _Logged, report: Report) 
     }
     reads = []
     added: set[str] = set()
-    for each in sorted(again, key=attrgetter("stored.received_at"), reverse=True):
-        caused = logged.caused.get(each.stored.message_id, [])
+    for each in sorted(again, key=attrgetter("settled.received_at"), reverse=True):
+        caused = logged.caused.get(each.settled.message_id, [])
         if isinstance(each.read, Read):
             if each.read.rejections:
-                report.rejected.add(each.stored.message_id)
+                report.rejected.add(each.settled.message_id)
             missing = _missing(each.proposals, logged.known, added)
             report.added += len(missing)
             events = [*missing, *plan_read(caused, each.proposals, report)]
             if events:
                 reads.append(replace(each.read, events=tuple(events), rejections=()))
             continue
-        report.unopened.add(each.stored.message_id)
+        report.unopened.add(each.settled.message_id)
         if events := plan_unread(caused, task.carrier, by_code, report):
-            reads.append(_unread(task, each.stored, caused[0].root, events, logged.mappings))
+            reads.append(_unread(task, each.settled, caused[0].root, events, logged.mappings))
     return reads
 
 
 async def _name_shipments(connection: Connection, keyring: Keyring, again: _Again) -> None:
     """Where the message names a shipment that its first reading did not: erasing it must make the body unreadable too."""
-    stored, read = again.stored, again.read
-    shipments = sorted({*stored.shipments, *(proposal.shipment_id for proposal in again.proposals)})
-    if not isinstance(read, Read) or shipments == stored.shipments:
+    settled, read = again.settled, again.read
+    shipments = sorted({*settled.shipments, *(proposal.shipment_id for proposal in again.proposals)})
+    if not isinstance(read, Read) or shipments == settled.shipments:
         return
-    looked = await read_streams(connection, keyring, shipments)
-    streams = await looked.rows()
+    found = await read_streams(connection, keyring, shipments)
+    streams = await found.rows()
     sealed: bytes | None = read.body_key.key
     named = [shipment_id for shipment_id in shipments if shipment_id in streams]
     for shipment_id in named:
@@ -201,15 +248,15 @@ async def _name_shipments(connection: Connection, keyring: Keyring, again: _Agai
         if key is None or sealed is None:
             sealed = None
             break
-        sealed = key.seal(sealed, body_context(stored.message_id))
+        sealed = key.seal(sealed, body_context(settled.message_id))
     await connection.execute(
         _SQL["name_shipments"],
-        {"message_id": stored.message_id, "received_at": stored.received_at, "shipments": named, "sealed_key": sealed},
+        {"message_id": settled.message_id, "received_at": settled.received_at, "shipments": named, "sealed_key": sealed},
     )
 
 
 def _missing(proposals: Sequence[Proposal], known: Mapping[Key, Known], added: set[str]) -> list[Event]:
-    """What the first reading did not say at all."""
+    """Events that the first reading did not have at all."""
     found = []
     for proposal in proposals:
         if proposal.key not in known and proposal.event.event_id not in added:
@@ -218,12 +265,12 @@ def _missing(proposals: Sequence[Proposal], known: Mapping[Key, Known], added: s
     return found
 
 
-def _unread(task: Task, stored: Stored, root: Document, events: Sequence[Event], mappings: Mappings) -> Read:
+def _unread(task: RereadTask, settled: SettledMessage, root: Document, events: Sequence[Event], mappings: Mappings) -> Read:
     """Corrections from raw fields: the source is the message all the same, by the commitment to its body."""
     source = Provenance(
-        message_id=stored.message_id,
+        message_id=settled.message_id,
         body_commitment=bytes.fromhex(root["body_commitment"]),
-        received_at=stored.received_at,
+        received_at=settled.received_at,
         normalizer=task.carrier.carrier_id,
         normalizer_version=mappings.version(task.carrier.stable),
     )
@@ -237,23 +284,23 @@ def _unread(task: Task, stored: Stored, root: Document, events: Sequence[Event],
     )
 
 
-async def _caused(connection: Connection, shipments: set[UUID], messages: set[UUID]) -> dict[UUID, list[Standing]]:
+async def _caused(connection: Connection, shipments: set[UUID], messages: set[UUID]) -> dict[UUID, list[EffectiveReading]]:
     """The events of each message, with what is in effect for them."""
     cursor = await connection.execute(_SQL["histories"], {"shipment_ids": sorted(shipments)}, binary=True)
     histories: dict[UUID, list[Document]] = defaultdict(list)
     for shipment_id, canonical in await cursor.fetchall():
         histories[shipment_id].append(orjson.loads(canonical))
-    found: dict[UUID, list[Standing]] = defaultdict(list)
+    found: dict[UUID, list[EffectiveReading]] = defaultdict(list)
     for history in histories.values():
-        for standing in standings(history):
-            message_id = UUID(standing.root["message_id"])
+        for reading in effective_readings(history):
+            message_id = UUID(reading.root["message_id"])
             if message_id in messages:
-                found[message_id].append(standing)
+                found[message_id].append(reading)
     return found
 
 
-async def _conclude(connection: Connection, task: Task, report: Report, mappings: Mappings, *, began_at: datetime) -> None:
-    """Says in the log what was done, settles the codes that are known now, and reads what workers appended that did not know them yet."""
+async def _conclude(connection: Connection, task: RereadTask, report: RenormalizeReport, mappings: Mappings, *, began_at: datetime) -> None:
+    """Records what was done, resolves the codes that are known now, and reads what workers appended that did not know them yet."""
     details: dict[str, Any] = {
         "why": task.why,
         "version": task.carrier.stable,

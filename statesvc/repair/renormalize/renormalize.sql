@@ -15,7 +15,7 @@ WHERE m.carrier_id = %(carrier_id)s AND (%(since)s::timestamptz IS NULL OR m.rec
 ORDER BY m.message_id LIMIT %(limit)s;
 
 -- name: these_messages
--- These messages, without a key to read them where another carrier said them.
+-- These messages, without a key to read them where they are of another carrier.
 SELECT m.message_id, m.received_at, m.shipments, CASE WHEN m.carrier_id = %(carrier_id)s THEN m.sealed_key END
 FROM statesvc.message m
 WHERE m.message_id = ANY (%(message_ids)s::uuid[])
@@ -37,7 +37,7 @@ SELECT e.shipment_id, e.canonical FROM statesvc.event e
 WHERE e.shipment_id = ANY (%(shipment_ids)b::uuid[]) ORDER BY e.shipment_id, e.version;
 
 -- name: resolve_codes
--- Codes whose events were all read again wait for nobody any more.
+-- Resolves codes whose events were all read again.
 UPDATE statesvc.dead_letter d
 SET resolved_at = statesvc.clock(), resolution = 'replayed', resolved_by = %(actor)s, why = %(why)s
 FROM unnest(%(raw_types)s::text[], %(raw_codes)s::text[]) AS u(raw_type, raw_code)

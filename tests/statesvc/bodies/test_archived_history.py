@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from statesvc.bodies.find_bodies import ArchiveUnavailableError
-from statesvc.repair.renormalize.renormalize import Task, renormalize
+from statesvc.repair.renormalize.renormalize import RereadTask, renormalize
 from tests.statesvc.bodies.conftest import Archivist
 from tests.statesvc.inbox.rollouts.planted import CARRIER, MISREAD
 from tests.statesvc.repair.renormalize.test_renormalize import candidate_reads, quiet, status
@@ -20,7 +20,7 @@ async def test_hot_and_archived_messages_are_read_again_in_one_run(archivist: Ar
     await archivist.archived()
     await shop.say({"number": "A2", "status": "in_transit", "code": MISREAD})
     assert (await status(shop, "A1"), await status(shop, "A2")) == ("delivered", "delivered")
-    task = Task(carrier=CARRIER, keyring=shop.keyring, writer="renormalize-1", actor="tester", read_by="2")
+    task = RereadTask(carrier=CARRIER, keyring=shop.keyring, writer="renormalize-1", actor="tester", read_by="2")
     with pytest.raises(ArchiveUnavailableError, match="STATESVC_ARCHIVE_DIR"):
         await renormalize(shop.connection, task, quiet)
     report = await renormalize(shop.connection, replace(task, archive=archivist.folder), quiet)

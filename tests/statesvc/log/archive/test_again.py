@@ -5,7 +5,7 @@ from uuid import uuid4
 
 from statesvc.database.pool import Pool
 from statesvc.inbox.rollouts.dial import Dial, set_dial
-from statesvc.repair.renormalize.renormalize import Task, renormalize
+from statesvc.repair.renormalize.renormalize import RereadTask, renormalize
 from statesvc.subscriptions.replay import ReplayRequest, replay
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.worker.batch import Workshop
@@ -34,7 +34,7 @@ async def test_what_was_misread_in_an_archived_month_is_corrected(archivist: Arc
     events = f"SELECT kind FROM statesvc.event WHERE shipment_id = '{acme('A1')}' ORDER BY version"
     assert await archivist.log.rows(events) == []
 
-    task = Task(carrier=CARRIER, keyring=keyring, writer="renormalize-1", actor="tester", archive=archivist.folder)
+    task = RereadTask(carrier=CARRIER, keyring=keyring, writer="renormalize-1", actor="tester", archive=archivist.folder)
     assert (await renormalize(shop.connection, replace(task, dry_run=True), _nobody)).corrected == 1
     report = await renormalize(shop.connection, task, _nobody)
     assert (report.corrected, report.transitions) == (1, 1)

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from statesvc.repair.erasure.erase_shipment import Erasure, erase
+from statesvc.repair.erasure import Erasure, erase
 from tests.statesvc.log.archive.archivist import Archivist, shipment
 from tests.statesvc.log.story import scan
 from tests.statesvc.log.verify.attack import places
-from tests.statesvc.repair.erasure.hunt import legible
+from tests.statesvc.repair.legible_values import legible
 
 WORD = "Zebedee Quux"
 OTHER = "Mortimer Other"

@@ -19,9 +19,6 @@ from statesvc.repair.dead_letters.replay_plan import Plan
 from statesvc.repair.dead_letters.replay_run import Run, Tally
 from statesvc.repair.dead_letters.rereader import Rereader
 from tests.statesvc.repair.dead_letters.planted import MENDED, unread
-from tests.statesvc.worker.conftest import log as log  # noqa: PLC0414 - a fixture
-from tests.statesvc.worker.conftest import pool as pool  # noqa: PLC0414 - a fixture
-from tests.statesvc.worker.conftest import shop as shop  # noqa: PLC0414 - a fixture
 from tests.statesvc.worker.shop import CARRIER_ID, Shop
 
 

@@ -13,9 +13,9 @@ from statesvc.append.transaction import apply_claimed
 from statesvc.inbox.read_message import Read, read_message
 from statesvc.inbox.rollouts.code_mapping import add_mapping
 from statesvc.inbox.rollouts.dial import Dial, set_dial
-from statesvc.repair.renormalize.correction_plan import Report, plan_unread
-from statesvc.repair.renormalize.effective_readings import standings
-from statesvc.repair.renormalize.renormalize import Task, renormalize
+from statesvc.repair.renormalize.correction_plan import RenormalizeReport, plan_unread
+from statesvc.repair.renormalize.effective_readings import effective_readings
+from statesvc.repair.renormalize.renormalize import RereadTask, renormalize
 from tests.statesvc.inbox.rollouts.planted import CARRIER, MISREAD
 from tests.statesvc.worker.log_check import check_log
 from tests.statesvc.worker.shop import CARRIER_ID, Shop, says, shipment
@@ -25,8 +25,8 @@ async def quiet(_done: int, _total: int) -> None:
     """Shows nothing."""
 
 
-async def again(shop: Shop, **scope: Any) -> Report:
-    task = Task(carrier=CARRIER, keyring=shop.keyring, writer="renormalize-1", actor="tester", **scope)
+async def again(shop: Shop, **scope: Any) -> RenormalizeReport:
+    task = RereadTask(carrier=CARRIER, keyring=shop.keyring, writer="renormalize-1", actor="tester", **scope)
     return await renormalize(shop.connection, task, quiet)
 
 
@@ -66,7 +66,7 @@ async def test_a_second_run_appends_nothing_and_a_chain_names_what_it_replaces(s
     await shop.say({"number": "A1", "status": "in_transit", "code": MISREAD})
     wrong = replace(CARRIER, stable="2")
     for carrier, now in ((wrong, "delivered"), (CARRIER, "in_transit"), (wrong, "delivered")):
-        task = Task(carrier=carrier, keyring=shop.keyring, writer="renormalize-1", actor="tester")
+        task = RereadTask(carrier=carrier, keyring=shop.keyring, writer="renormalize-1", actor="tester")
         assert (await renormalize(shop.connection, task, quiet)).corrected == 1
         assert await status(shop, "A1") == now
         assert (await renormalize(shop.connection, task, quiet)).corrected == 0
@@ -86,7 +86,7 @@ async def test_what_the_candidate_left_out_is_added_and_what_it_alone_said_is_ta
     assert (await status(shop, "A1"), await status(shop, "A2")) == ("delivered", "picked_up")
     names = "SELECT count(*) FROM statesvc.message WHERE shipments = ARRAY[%s::uuid] AND sealed_key IS NOT NULL"
     assert await shop.value(names, shipment("A2")) == 1, "erasing the shipment must make the body unreadable"
-    task = Task(carrier=replace(CARRIER, stable="forgetful"), keyring=shop.keyring, writer="renormalize-1", actor="tester")
+    task = RereadTask(carrier=replace(CARRIER, stable="forgetful"), keyring=shop.keyring, writer="renormalize-1", actor="tester")
     assert (await renormalize(shop.connection, task, quiet)).retracted == 2
     assert await status(shop, "A1") == "picked_up"
     assert (await renormalize(shop.connection, task, quiet)).retracted == 0
@@ -167,7 +167,7 @@ async def test_without_its_message_and_a_mapping_the_carriers_own_code_reads_the
     await shop.say({"number": "A4", "status": "in_transit", "code": "BY TEXT"})
     await shop.as_owner("UPDATE statesvc.message SET sealed_key = NULL")
     carrier = replace(CARRIER, reread=lambda raw: known.get(raw.code or ""))
-    task = Task(carrier=carrier, keyring=shop.keyring, writer="renormalize-1", actor="tester")
+    task = RereadTask(carrier=carrier, keyring=shop.keyring, writer="renormalize-1", actor="tester")
     report = await renormalize(shop.connection, task, quiet)
     assert (report.corrected, report.unchanged, report.unreadable) == (2, 1, 1)
     assert (report.codes, report.codes_left) == ({("T", "NEW")}, {("T", "STILL")})
@@ -186,8 +186,8 @@ async def test_what_another_normalizer_read_is_not_read_by_the_raw_fields(shop: 
         (event | {"normalizer": "acme-node"}, (0, 1, 0)),
         (event | {"kind": "promise"}, (0, 0, 1)),
     ):
-        report = Report()
-        plan_unread(standings([document]), carrier, {}, report)
+        report = RenormalizeReport()
+        plan_unread(effective_readings([document]), carrier, {}, report)
         assert (report.corrected, report.unreadable, report.beyond["vocabulary"]) == expected
 
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from events.carriers import CARRIERS
-from statesvc.repair.renormalize.correction_plan import Report, plan_unread
-from statesvc.repair.renormalize.effective_readings import standings
+from statesvc.repair.renormalize.correction_plan import RenormalizeReport, plan_unread
+from statesvc.repair.renormalize.effective_readings import effective_readings
 
 
 def logged(carrier_id: str, status: str | None, **raw: str) -> dict[str, Any]:
@@ -36,8 +36,8 @@ def logged(carrier_id: str, status: str | None, **raw: str) -> dict[str, Any]:
     ],
 )
 def test_what_its_codes_alone_say_corrects_an_event(carrier_id: str, misread: str | None, raw: dict[str, str], now: str) -> None:
-    report = Report()
-    (correction,) = plan_unread(standings([logged(carrier_id, misread, **raw)]), CARRIERS[carrier_id], {}, report)
+    report = RenormalizeReport()
+    (correction,) = plan_unread(effective_readings([logged(carrier_id, misread, **raw)]), CARRIERS[carrier_id], {}, report)
     assert (correction.status, correction.corrects, report.corrected) == (now, "d1-260301-a", 1)
 
 
@@ -55,6 +55,6 @@ def test_what_its_codes_alone_say_corrects_an_event(carrier_id: str, misread: st
     ],
 )
 def test_where_more_than_the_codes_counts_an_event_is_reported_and_stands(carrier_id: str, raw: dict[str, str]) -> None:
-    report = Report()
-    assert plan_unread(standings([logged(carrier_id, "in_transit", **raw)]), CARRIERS[carrier_id], {}, report) == []
+    report = RenormalizeReport()
+    assert plan_unread(effective_readings([logged(carrier_id, "in_transit", **raw)]), CARRIERS[carrier_id], {}, report) == []
     assert (report.unreadable, report.corrected) == (1, 0)

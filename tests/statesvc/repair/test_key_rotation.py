@@ -12,8 +12,8 @@ from psycopg import AsyncConnection
 from events.crypto.sealing import MasterKeys, SealError
 from statesvc.database.keyring_store import load_keyring
 from statesvc.delivery.outgoing import Login
-from statesvc.repair.key_rotation import rotate_master_key as rotation
-from statesvc.repair.key_rotation.rotate_master_key import Rotated, rotate
+from statesvc.repair import key_rotation as rotation
+from statesvc.repair.key_rotation import RotatedKeys, rotate
 from statesvc.subscriptions.broker_login import open_login, seal_login
 from statesvc.subscriptions.signing_secret import Secret, open_secrets, seal_secrets
 from tests.statesvc.worker.log_check import check_log
@@ -30,7 +30,7 @@ async def owner(database: Any) -> AsyncIterator[AsyncConnection[Any]]:
         yield connection
 
 
-async def turn(shop: Shop, owner: AsyncConnection[Any]) -> Rotated:
+async def turn(shop: Shop, owner: AsyncConnection[Any]) -> RotatedKeys:
     keyring = replace(shop.keyring, master=MasterKeys([NEW, OLD]))
     return await rotate(owner, keyring, actor="tester", progress=lambda *_: None)
 
@@ -50,8 +50,8 @@ async def test_everything_opens_under_the_new_key_alone(shop: Shop, owner: Async
     for number in ("A1", "A2", "A3", "A4", "A5"):
         await shop.say({"number": number, "status": "picked_up", "description": "left with Ms. Example"})
     subscription_id, secret = await subscribe(shop, owner)
-    assert await turn(shop, owner) == Rotated(service_keys=2, subscriptions=1, shipments=5)
-    assert await turn(shop, owner) == Rotated(), "a second run finds nothing to do"
+    assert await turn(shop, owner) == RotatedKeys(service_keys=2, subscriptions=1, shipments=5)
+    assert await turn(shop, owner) == RotatedKeys(), "a second run finds nothing to do"
     keyring = await load_keyring(shop.connection, MasterKeys([NEW]))
     assert keyring.digest_key == shop.keyring.digest_key
     assert await check_log(shop.connection, keyring) > 5

@@ -17,14 +17,14 @@ SELECT statesvc.clock() + make_interval(days => %(days)s);
 -- Waits for an append that is under way; whoever appends later finds no key, and seals nothing.
 UPDATE statesvc.stream SET sealed_key = NULL, erased_at = statesvc.clock() WHERE shipment_id = %(shipment_id)s AND sealed_key IS NOT NULL;
 
--- name: sealed_letters
--- Messages of a carrier that wait for a human, or that one put aside, whose body still opens under the inbox key.
+-- name: sealed_dead_letters
+-- Messages of a carrier that wait for a human, or that were discarded, whose body still opens under the inbox key.
 SELECT d.dead_letter_id, d.message_id, d.received_at, d.sealed_key FROM statesvc.dead_letter d
 WHERE d.carrier_id = %(carrier_id)s AND d.sealed_key IS NOT NULL AND d.dead_letter_id > %(after)s
 ORDER BY d.dead_letter_id LIMIT %(limit)s;
 
--- name: silence_letters
--- Takes the keys of these letters: their bodies are unreadable, so there is nothing left to replay.
+-- name: erase_dead_letters
+-- Takes the keys of these dead letters: their bodies are unreadable, so there is nothing left to replay.
 UPDATE statesvc.dead_letter d
 SET sealed_key = NULL, resolution = coalesce(d.resolution, 'discarded'), resolved_at = coalesce(d.resolved_at, statesvc.clock()),
     resolved_by = coalesce(d.resolved_by, %(actor)s), why = coalesce(d.why, 'its body names an erased shipment')

@@ -1,20 +1,30 @@
-"""Erasing a shipment: its key goes, in one transaction with the operator action that says who did it and why."""
+"""Erasing a shipment: its personal data becomes unreadable for ever, because its key is destroyed; what was sealed under it stays.
+
+The key goes in one transaction with the operator action that says who did it and why. Dead letters that name the number are erased
+after that: nobody could parse them, so their bodies are sealed under the inbox key, not a shipment's.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
 from psycopg import AsyncConnection
 
+from events.crypto.keyring import Keyring, body_context
+from events.crypto.sealing import SealError, unsalted
 from events.identity import normalize_number
+from statesvc.bodies.find_bodies import find_bodies
 from statesvc.database.queries import queries
 from statesvc.log.actions import Action, record_actions
 
-_SQL = queries("statesvc.repair.erasure", "erase_shipment")
+_SQL = queries("statesvc.repair", "erasure")
 Connection = AsyncConnection[Any]
 
 VERB: Final = "erase"
+DEAD_LETTERS_AT_ONCE: Final = 200
+_ENCODINGS: Final = ("utf-8", "utf-16-le", "utf-16-be", "latin-1")
 
 
 class NothingToEraseError(RuntimeError):
@@ -91,3 +101,57 @@ async def erase(connection: Connection, erasure: Erasure) -> Erased:
             [Action(actor=erasure.actor, verb=VERB, target=f"shipment {each}", details=details) for each in erased.shipments],
         )
     return erased
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetterSearch:
+    """Which carrier's dead letters to search, for which number. `folder`: the archive, where bodies may be by now."""
+
+    carrier_id: str
+    number: str
+    actor: str
+    keyring: Keyring
+    folder: Path | None
+
+
+@dataclass(slots=True)
+class ErasedDeadLetters:
+    """`named` of the dead letters searched lost their key. `next_after`: where to go on; None: all were searched."""
+
+    searched: int = 0
+    named: int = 0
+    next_after: int | None = None
+
+
+async def erase_dead_letters(connection: Connection, search: DeadLetterSearch, *, after: int = 0) -> ErasedDeadLetters:
+    """Searches the bodies of the next dead letters, and takes the keys of those that name the number. Safe to stop, and to run again."""
+    cursor = await connection.execute(
+        _SQL["sealed_dead_letters"], {"carrier_id": search.carrier_id, "after": after, "limit": DEAD_LETTERS_AT_ONCE}, binary=True
+    )
+    found = await cursor.fetchall()
+    if not found:
+        return ErasedDeadLetters()
+    bodies = await find_bodies(connection, search.folder, [(message_id, received_at) for _, message_id, received_at, _ in found])
+    naming = []
+    for dead_letter_id, message_id, _, sealed_key in found:
+        body = bodies.get(message_id)
+        if body is None:
+            continue
+        try:
+            key = search.keyring.inbox.unwrap(sealed_key, body_context(message_id))
+            text = unsalted(key.open(body.sealed, body_context(message_id)))
+        except SealError:
+            # nobody opens it: nothing personal is left in it
+            continue
+        if names(text, search.number):
+            naming.append(dead_letter_id)
+    if naming:
+        await connection.execute(_SQL["erase_dead_letters"], {"dead_letter_ids": naming, "actor": search.actor})
+    return ErasedDeadLetters(
+        searched=len(found), named=len(naming), next_after=found[-1][0] if len(found) == DEAD_LETTERS_AT_ONCE else None
+    )
+
+
+def names(body: bytes, number: str) -> bool:
+    """Whether a body that nobody could parse holds the number, in any of the encodings that carriers send and any spelling of it."""
+    return any(number in normalize_number(body.decode(encoding, "ignore")) for encoding in _ENCODINGS)

@@ -5,9 +5,18 @@ from typing import Any
 
 import pytest
 
-from statesvc.repair.erasure.erase_dead_letters import Search, Silenced, names, silence_some
-from statesvc.repair.erasure.erase_shipment import Erased, Erasure, NothingToEraseError, UnderLegalHoldError, erase
-from tests.statesvc.repair.erasure.hunt import legible
+from statesvc.repair.erasure import (
+    DeadLetterSearch,
+    Erased,
+    ErasedDeadLetters,
+    Erasure,
+    NothingToEraseError,
+    UnderLegalHoldError,
+    erase,
+    erase_dead_letters,
+    names,
+)
+from tests.statesvc.repair.legible_values import legible
 from tests.statesvc.worker.log_check import check_log
 from tests.statesvc.worker.shop import CARRIER_ID, Shop, says, shipment
 
@@ -38,7 +47,7 @@ async def seen(shop: Shop) -> set[str]:
 
 async def test_nothing_in_any_table_opens_any_more_and_the_log_still_verifies(shop: Shop, log: io.StringIO) -> None:
     await live(shop)
-    assert await seen(shop) == {*WORDS, OTHERS}, "the hunt finds what is there"
+    assert await seen(shop) == {*WORDS, OTHERS}, "the search finds what is there"
     leaves = await shop.rows("SELECT leaf_hash FROM statesvc.event ORDER BY shipment_id, version")
     assert (await forget(shop, "a-1")).shipments == [shipment("A1")]
     assert await seen(shop) == {OTHERS}
@@ -98,14 +107,14 @@ async def test_dead_letters_that_name_the_number_become_unreadable_and_no_others
     await shop.work()
     await forget(shop, "A1")
     assert await seen(shop) == {WORDS[0], OTHERS}, "nobody could tell whom it is about"
-    search = Search(carrier_id=CARRIER_ID, number="A1", actor="tester", keyring=shop.keyring, folder=None)
-    assert await silence_some(shop.connection, search) == Silenced(looked_at=3, named=2, next_after=None)
+    search = DeadLetterSearch(carrier_id=CARRIER_ID, number="A1", actor="tester", keyring=shop.keyring, folder=None)
+    assert await erase_dead_letters(shop.connection, search) == ErasedDeadLetters(searched=3, named=2, next_after=None)
     assert await seen(shop) == {OTHERS}
     assert (
         await shop.rows("SELECT resolution, resolved_by FROM statesvc.dead_letter WHERE sealed_key IS NULL")
         == [("discarded", "tester")] * 2
     )
-    assert (await silence_some(shop.connection, search)).named == 0
+    assert (await erase_dead_letters(shop.connection, search)).named == 0
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-16-be", "latin-1"])

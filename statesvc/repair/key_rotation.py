@@ -1,7 +1,7 @@
-"""Re-wrapping, in batches: safe beside traffic, safe to stop, and to run again.
+"""Rotation of the master key: everything that is sealed under an older one is sealed again under the current one, in batches.
 
-The keys stay what they are; only what they are wrapped under changes. Each row changes only if it is as it was read, so an erasure or
-a rotation of secrets that comes between stands.
+Safe under traffic, safe to stop, and to run again. The keys stay what they are; only what they are wrapped under changes. Each row
+changes only if it is as it was read, so an erasure or a rotation of secrets that comes between stands.
 """
 
 import asyncio
@@ -17,6 +17,8 @@ from events.crypto.keyring import Keyring, shipment_context
 from events.crypto.sealing import MasterKeys
 from statesvc.database.arrays import Columns, byteas, encoded, uuids
 from statesvc.database.keyring_store import service_context
+from statesvc.database.kms.kms import Kms
+from statesvc.database.kms.root_key import read_wrapped, unwrapped
 from statesvc.database.queries import queries
 from statesvc.database.sql_errors import Failure, failure
 from statesvc.log.actions import record_action
@@ -24,7 +26,7 @@ from statesvc.log.signing_keys import rewrap_seeds
 from statesvc.subscriptions.broker_login import open_login, seal_login
 from statesvc.subscriptions.signing_secret import open_secrets, seal_secrets
 
-_SQL = queries("statesvc.repair.key_rotation", "rotate_master_key")
+_SQL = queries("statesvc.repair", "key_rotation")
 _BATCH: Final = 500
 _TRIES: Final = 20
 _PAUSE_SECONDS: Final = 0.25
@@ -36,7 +38,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(slots=True)
-class Rotated:
+class RotatedKeys:
     """What was wrapped again, `root_keys` by a KMS; what already was under the current key is not counted."""
 
     service_keys: int = 0
@@ -46,12 +48,12 @@ class Rotated:
     root_keys: int = 0
 
 
-async def rotate(connection: Connection, keyring: Keyring, *, actor: str, progress: Progress, root_keys: int = 0) -> Rotated:
+async def rotate(connection: Connection, keyring: Keyring, *, actor: str, progress: Progress, root_keys: int = 0) -> RotatedKeys:
     """`connection` as the owner, in autocommit; `root_keys`: how many a KMS wrapped anew just before.
 
     Raises SealError where something is under a key that the master keys lack.
     """
-    rotated = Rotated(root_keys=root_keys)
+    rotated = RotatedKeys(root_keys=root_keys)
     await _service_keys(connection, keyring.master, rotated)
     rotated.log_keys = await rewrap_seeds(connection, keyring.master)
     await _subscriptions(connection, keyring, rotated)
@@ -62,7 +64,7 @@ async def rotate(connection: Connection, keyring: Keyring, *, actor: str, progre
     return rotated
 
 
-async def _service_keys(connection: Connection, master: MasterKeys, rotated: Rotated) -> None:
+async def _service_keys(connection: Connection, master: MasterKeys, rotated: RotatedKeys) -> None:
     for name, old in await (await connection.execute(_SQL["service_keys"])).fetchall():
         if not master.current.sealed(old):
             new = master.wrap(master.unwrap(old, service_context(name)), service_context(name))
@@ -70,7 +72,7 @@ async def _service_keys(connection: Connection, master: MasterKeys, rotated: Rot
             rotated.service_keys += done.rowcount
 
 
-async def _subscriptions(connection: Connection, keyring: Keyring, rotated: Rotated) -> None:
+async def _subscriptions(connection: Connection, keyring: Keyring, rotated: RotatedKeys) -> None:
     current = keyring.master.current
     for subscription_id, olds, old_login in await (await connection.execute(_SQL["subscriptions"])).fetchall():
         if old_login is not None and not current.sealed(old_login):
@@ -84,7 +86,7 @@ async def _subscriptions(connection: Connection, keyring: Keyring, rotated: Rota
             rotated.subscriptions += done.rowcount
 
 
-async def _streams(connection: Connection, master: MasterKeys, rotated: Rotated, progress: Progress) -> None:
+async def _streams(connection: Connection, master: MasterKeys, rotated: RotatedKeys, progress: Progress) -> None:
     (total,) = await (await connection.execute(_SQL["count_streams"])).fetchone() or (0,)
     after, seen = _FIRST, 0
     while True:
@@ -104,7 +106,7 @@ async def _streams(connection: Connection, master: MasterKeys, rotated: Rotated,
 
 
 async def rewrap(connection: Connection, rows: list[tuple[UUID, bytes, bytes]]) -> int:
-    """Beside appends, which lock these rows too: one of us may have to let the other go first."""
+    """While appends lock these rows too: on a deadlock or a lock timeout the statement is tried again."""
     for attempt in range(1, _TRIES + 1):
         try:
             return (await connection.execute(_SQL["rewrap_streams"], encoded(rows, _STREAMS))).rowcount
@@ -113,3 +115,13 @@ async def rewrap(connection: Connection, rows: list[tuple[UUID, bytes, bytes]]) 
                 raise
         await asyncio.sleep(_PAUSE_SECONDS)
     return 0
+
+
+async def rewrap_root_key(connection: Connection, kms: Kms) -> bool:
+    """Has the KMS wrap the root key again, under the newest version of the KMS's key. `connection` as the owner. Raises KmsError."""
+    found = await read_wrapped(connection, kms)
+    if found is None or not await kms.is_outdated(found[1]):
+        return False
+    new = await kms.wrap(await unwrapped(kms, *found))
+    done = await connection.execute(_SQL["rewrap_root_key"], {"kms": kms.name, "old": found[1], "new": new})
+    return done.rowcount == 1

@@ -1,4 +1,4 @@
-"""A shop whose customers may ask to be forgotten."""
+"""The worker's shop, for every repair."""
 
 from tests.statesvc.worker.conftest import log as log  # noqa: PLC0414 - a fixture
 from tests.statesvc.worker.conftest import pool as pool  # noqa: PLC0414 - a fixture

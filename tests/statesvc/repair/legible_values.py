@@ -1,4 +1,4 @@
-"""Hunting for a person: every table of a database, opened with every key that the service holds, until nothing more opens."""
+"""What can be read of a database: every table, opened with every key that the service holds, until nothing more opens."""
 
 from collections.abc import Iterable
 from typing import Any

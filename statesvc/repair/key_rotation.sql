@@ -32,3 +32,7 @@ WHERE shipment_id > %(after)s AND sealed_key IS NOT NULL ORDER BY shipment_id LI
 UPDATE statesvc.stream s SET sealed_key = u.new
 FROM unnest(%(shipment_ids)b::uuid[], %(olds)b::bytea[], %(news)b::bytea[]) AS u(shipment_id, old, new)
 WHERE s.shipment_id = u.shipment_id AND s.sealed_key = u.old;
+
+-- name: rewrap_root_key
+-- The root key under a newer version of the KMS's.
+UPDATE statesvc.root_key SET wrapped = %(new)b, wrapped_at = statesvc.clock() WHERE kms = %(kms)s AND wrapped = %(old)b;
