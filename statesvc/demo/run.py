@@ -21,7 +21,7 @@ from statesvc.demo.sender import Sender
 from statesvc.demo.subscriber import Subscriber
 from statesvc.demo.tally import Tally
 from statesvc.demo.traffic import pushes
-from statesvc.roles.signals import StopSignals
+from statesvc.roles.shutdown import StopSignals
 from statesvc.telemetry.logs import configure_logging
 
 READY_WITHIN_SECONDS: Final = 60.0

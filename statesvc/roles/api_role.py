@@ -11,7 +11,6 @@ from statesvc.api.stream.streams import Streams, bounds_of
 from statesvc.api.submission.routes import routes as submission_routes
 from statesvc.api.subscriptions.routes import routes as subscription_routes
 from statesvc.database.wakeups.channels import SEALED
-from statesvc.database.wakeups.listener import Listener
 from statesvc.delivery.targets import Targets
 from statesvc.http.api_keys import Keys
 from statesvc.http.app import documentation_routes
@@ -21,19 +20,18 @@ from statesvc.ingress.build import build_ingress
 from statesvc.log.archive.folder import archive_folder
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.roles.connection_limits import api_limits, ingress_limits
-from statesvc.roles.http_server import as_part, serve
-from statesvc.roles.lifetime import Farewell, Part, live
-from statesvc.roles.runtime import Launch, UnusableSettingError, foundation, pool_of
-from statesvc.telemetry import names
+from statesvc.roles.http_server import serve, server_part
+from statesvc.roles.runtime import Launch, UnusableSettingError, open_runtime, pool_of
+from statesvc.roles.shutdown import Part, ShutdownTimes, run_until_stopped
 
 
 async def run(launch: Launch) -> int:
-    """Runs until told to stop; returns the exit code."""
+    """Runs until it is asked to stop; returns the exit code."""
     settings = launch.settings
     grace_seconds = settings.http.grace_seconds
     bootstrap = settings.keys.bootstrap_key
     allowed = settings.notifier.subscriber_allow
-    async with foundation(launch, api_limits(settings)) as base, AsyncExitStack() as stack:
+    async with open_runtime(launch, api_limits(settings), channel=SEALED) as base, AsyncExitStack() as stack:
         ingress_pool = await stack.enter_async_context(pool_of(launch, base.dsns, name="statesvc ingress", limits=ingress_limits(settings)))
         base.telemetry.observe_pools({"api": base.pool, "ingress": ingress_pool})
         targets = await stack.enter_async_context(Targets(allowed=allowed, source=settings.notifier.event_source))
@@ -57,17 +55,13 @@ async def run(launch: Launch) -> int:
             await ingress.group_commit.stop(grace_seconds=0 if base.signals.aborting.is_set() else grace_seconds)
 
         stack.push_async_callback(stop_storing)
-        listener = Listener(base.dsns.listen, [SEALED])
-        await listener.start()
-        stack.push_async_callback(listener.stop)
-        base.telemetry.observe(names.LISTENER_UP, lambda: [(float(listener.is_up), {})])
         log_archive = LogArchive(archive_folder(settings))
         streams = Streams(
             base.pool,
             archive=log_archive,
             keys=keys,
-            listener=listener,
-            woken=listener.event(SEALED),
+            listener=base.listener,
+            woken=base.listener.event(SEALED),
             telemetry=base.telemetry,
             bounds=bounds_of(settings.stream),
             hindrance=lambda: ingress.memory.is_strained,
@@ -100,10 +94,10 @@ async def run(launch: Launch) -> int:
         documentation = documentation_routes(calls, version=__version__)
         server = await serve(launch, base, keys=keys, routes=[*calls, *documentation])
         stack.push_async_callback(server.stop)
-        return await live(
-            [as_part(server), Part(name="streams", run=streams.run, stop=streams.stop)],
-            helpers=[task for task in (base.waker.task, listener.task, *ingress.group_commit.tasks) if task is not None],
+        return await run_until_stopped(
+            [server_part(server), Part(name="streams", run=streams.run, stop=streams.stop)],
+            helpers=[*base.helpers, *ingress.group_commit.tasks],
             signals=base.signals,
             drain=drain,
-            farewell=Farewell(grace_seconds=grace_seconds, drain_seconds=settings.http.drain_seconds),
+            times=ShutdownTimes(grace_seconds=grace_seconds, drain_seconds=settings.http.drain_seconds),
         )

@@ -13,39 +13,39 @@ from statesvc.http.api_keys import Keys
 from statesvc.http.app import Server, build_app
 from statesvc.http.health import health_routes
 from statesvc.http.operation import Route
-from statesvc.roles.lifetime import Part
-from statesvc.roles.runtime import Foundation, Launch
+from statesvc.roles.runtime import Launch, Runtime
+from statesvc.roles.shutdown import Part, ShutdownTimes, run_until_stopped
 
 _READING: Final = frozenset({hdrs.METH_GET, hdrs.METH_HEAD})
 
 log = structlog.get_logger()
 
 
-async def serve(launch: Launch, base: Foundation, *, keys: Keys, routes: Sequence[Route] | None = None) -> Server:
+async def serve(launch: Launch, base: Runtime, *, keys: Keys, routes: Sequence[Route] | None = None) -> Server:
     """Listens, with livez, readyz and metrics alone unless there are `routes`."""
     calls = health_routes(base.readiness, base.telemetry.exposition) if routes is None else routes
     app = build_app(calls, keys=keys)
 
-    async def say_farewell(_request: web.Request, response: web.StreamResponse) -> None:
+    async def close_while_draining(_request: web.Request, response: web.StreamResponse) -> None:
         # a client that keeps its connection would lose the request that it sends while this process closes it
         if base.readiness.is_draining:
             response.headers[hdrs.CONNECTION] = "close"
             response.force_close()
 
-    async def tell_sealer(request: web.Request, _response: web.StreamResponse) -> None:
-        # what was done by a call may stand in the log, who read what too; what a webhook says stands there once a worker has read it
+    async def wake_sealer(request: web.Request, _response: web.StreamResponse) -> None:
+        # a call, and a recorded reading, may have written to the log; what a webhook says is written there once a worker has read it
         if was_recorded(request) or (request.method not in _READING and not request.path.startswith("/v1/webhooks/")):
             base.waker.wake(LOG)
 
-    app.on_response_prepare.extend((say_farewell, tell_sealer))
+    app.on_response_prepare.extend((close_while_draining, wake_sealer))
     server = Server(app, host=launch.host, port=launch.port, grace_seconds=launch.settings.http.grace_seconds)
     port = await server.start()
     log.info("listening", role=launch.role, host=launch.host, port=port)
     return server
 
 
-def as_part(server: Server) -> Part:
-    """A listening server as a part: when told to stop it lets the running requests end."""
+def server_part(server: Server) -> Part:
+    """A listening server as a part: when asked to stop it lets the running requests end."""
     stopping = asyncio.Event()
 
     async def run() -> None:
@@ -53,3 +53,18 @@ def as_part(server: Server) -> Part:
         await server.stop()
 
     return Part(name="http", run=run, stop=stopping.set)
+
+
+async def run_with_health(launch: Launch, base: Runtime, parts: Sequence[Part]) -> int:
+    """Runs the parts of a role that nobody calls until it is asked to stop: the server answers for its health alone."""
+    server = await serve(launch, base, keys=Keys(base.pool))
+    try:
+        return await run_until_stopped(
+            parts,
+            helpers=base.helpers,
+            signals=base.signals,
+            drain=base.readiness.drain,
+            times=ShutdownTimes(grace_seconds=launch.settings.http.grace_seconds),
+        )
+    finally:
+        await server.stop()

@@ -1,13 +1,11 @@
-"""The role `notifier`: tells subscribers what changed."""
+"""The role `notifier`: sends subscribers what changed."""
 
 from contextlib import AsyncExitStack
 
 from statesvc.database.wakeups.channels import OUTBOX
-from statesvc.database.wakeups.listener import Listener
 from statesvc.delivery.addresses import EVERY_NETWORK
 from statesvc.delivery.http_sender import HttpSender
 from statesvc.delivery.targets import Targets
-from statesvc.http.api_keys import Keys
 from statesvc.log.archive.folder import archive_folder
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.notifier.context import NotifierContext
@@ -15,21 +13,17 @@ from statesvc.notifier.housekeeping import BacklogBound
 from statesvc.notifier.notifier_loop import Notifier, NotifierLimits
 from statesvc.notifier.operator_webhook import OperatorWebhook
 from statesvc.roles.connection_limits import worker_limits
-from statesvc.roles.http_server import serve
-from statesvc.roles.lifetime import Farewell, Part, live
-from statesvc.roles.runtime import Launch, foundation
+from statesvc.roles.http_server import run_with_health
+from statesvc.roles.runtime import Launch, open_runtime
+from statesvc.roles.shutdown import Part
 from statesvc.telemetry import names
 
 
 async def run(launch: Launch) -> int:
-    """Runs until told to stop; returns the exit code."""
+    """Runs until it is asked to stop; returns the exit code."""
     settings = launch.settings
-    async with foundation(launch, worker_limits(settings)) as base, AsyncExitStack() as stack:
+    async with open_runtime(launch, worker_limits(settings), channel=OUTBOX) as base, AsyncExitStack() as stack:
         base.telemetry.observe_pools({"notifier": base.pool})
-        listener = Listener(base.dsns.listen, [OUTBOX])
-        await listener.start()
-        stack.push_async_callback(listener.stop)
-        base.telemetry.observe(names.LISTENER_UP, lambda: [(float(listener.is_up), {})])
         targets = await stack.enter_async_context(
             Targets(allowed=settings.notifier.subscriber_allow, source=settings.notifier.event_source)
         )
@@ -42,7 +36,7 @@ async def run(launch: Launch) -> int:
             NotifierContext(
                 pool=base.pool,
                 keyring=base.keyring,
-                listener=listener,
+                listener=base.listener,
                 telemetry=base.telemetry,
                 targets=targets,
                 archive=LogArchive(archive_folder(settings)),
@@ -58,12 +52,4 @@ async def run(launch: Launch) -> int:
                 backlog=BacklogBound(count_max=settings.notifier.backlog_count_max, age_seconds=settings.notifier.backlog_age_seconds),
             ),
         )
-        server = await serve(launch, base, keys=Keys(base.pool))
-        stack.push_async_callback(server.stop)
-        return await live(
-            [Part(name="notifier", run=notifier.run, stop=notifier.stop)],
-            helpers=[task for task in (base.waker.task, listener.task) if task is not None],
-            signals=base.signals,
-            drain=base.readiness.drain,
-            farewell=Farewell(grace_seconds=settings.http.grace_seconds),
-        )
+        return await run_with_health(launch, base, [Part(name="notifier", run=notifier.run, stop=notifier.stop)])

@@ -1,4 +1,4 @@
-"""What every role stands on: telemetry, the database, the keyring, wake-ups, readiness. Taken down in the reverse order."""
+"""What every role needs at run time: telemetry, the database, the keyring, wake-ups, readiness. Closed in the reverse order."""
 
 import asyncio
 import os
@@ -16,22 +16,24 @@ from events.crypto.keyring import Keyring
 from statesvc import __version__
 from statesvc.background.waiting import set_within
 from statesvc.database.dsns import Dsns
+from statesvc.database.embedded import attach
 from statesvc.database.keyring_store import load_keyring
 from statesvc.database.kms.kms import KmsError
 from statesvc.database.pool import Pool, PoolLimits, make_pool
+from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
 from statesvc.http.health import Readiness, shipped_migrations
 from statesvc.operations.heartbeat import Heartbeat, Incarnation
-from statesvc.roles.find_database import find_database
 from statesvc.roles.master_key import KeySources, key_sources, open_sources
-from statesvc.roles.signals import StopSignals
-from statesvc.settings.service_settings import Settings
+from statesvc.roles.shutdown import StopSignals
+from statesvc.settings.service_settings import DatabaseSettings, Settings
+from statesvc.telemetry import names
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.telemetry.tracing import build_provider
 
 Role = Literal["api", "worker", "notifier", "sealer"]
 
-AGAIN_SECONDS: Final = 1.0
+RETRY_SECONDS: Final = 1.0
 
 log = structlog.get_logger()
 
@@ -59,7 +61,7 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Foundation:
+class Runtime:
     """Everything open and running; `keyring` proves that the database answered once."""
 
     signals: StopSignals
@@ -68,7 +70,20 @@ class Foundation:
     pool: Pool
     keyring: Keyring
     waker: Waker
+    listener: Listener
     readiness: Readiness
+
+    @property
+    def helpers(self) -> list[asyncio.Task[None]]:
+        """The tasks without which a role is not whole."""
+        return [task for task in (self.waker.task, self.listener.task) if task is not None]
+
+
+class NoDatabaseError(RuntimeError):
+    """DATABASE_URL is not set, and no embedded server runs."""
+
+    def __init__(self, data_dir: str) -> None:
+        super().__init__(f"no database: DATABASE_URL is not set, and no embedded server runs on {data_dir} (`statesvc up` starts one)")
 
 
 class UnusableSettingError(RuntimeError):
@@ -76,17 +91,17 @@ class UnusableSettingError(RuntimeError):
 
 
 class StoppedEarlyError(Exception):
-    """Told to stop before the database answered: nothing was begun."""
+    """Asked to stop before the database answered: nothing was begun."""
 
 
 @asynccontextmanager
-async def foundation(launch: Launch, limits: PoolLimits) -> AsyncIterator[Foundation]:
-    """Builds it for the time of the block."""
+async def open_runtime(launch: Launch, limits: PoolLimits, *, channel: str) -> AsyncIterator[Runtime]:
+    """Open for the time of the block; the listener hears `channel`."""
     signals = StopSignals()
     signals.listen()
     settings = launch.settings
     sources = key_sources(settings)
-    dsns = find_database(settings.database)
+    dsns = _dsns(settings.database)
     tracing = build_provider(role=launch.role, endpoint=settings.telemetry.otlp_endpoint, sample_ratio=settings.telemetry.trace_ratio)
     tracer = tracing.get_tracer("statesvc") if tracing is not None else None
     telemetry = Telemetry(role=launch.role, instance=launch.worker_id, tracer=tracer)
@@ -95,25 +110,38 @@ async def foundation(launch: Launch, limits: PoolLimits) -> AsyncIterator[Founda
             keyring = await _keyring(pool, sources, signals)
             waker = Waker(dsns.listen)
             await waker.start()
+            listener = Listener(dsns.listen, [channel])
+            await listener.start()
+            telemetry.observe(names.LISTENER_UP, lambda: [(float(listener.is_up), {})])
             heartbeat = Heartbeat(pool, launch.incarnation, stopping=signals.stopping)
             await heartbeat.start()
             try:
-                yield Foundation(
+                yield Runtime(
                     signals=signals,
                     telemetry=telemetry,
                     dsns=dsns,
                     pool=pool,
                     keyring=keyring,
                     waker=waker,
+                    listener=listener,
                     readiness=Readiness(pool, migrations=shipped_migrations()),
                 )
             finally:
                 await heartbeat.stop()
+                await listener.stop()
                 await waker.stop()
     finally:
         telemetry.close()
         if tracing is not None:
             await asyncio.to_thread(tracing.shutdown)
+
+
+def _dsns(settings: DatabaseSettings) -> Dsns:
+    """DATABASE_URL, or the embedded server that `statesvc up` keeps running."""
+    dsns = Dsns.from_settings(settings) or attach(settings.data_dir)
+    if dsns is None:
+        raise NoDatabaseError(str(settings.data_dir.absolute()))
+    return dsns
 
 
 def unopened_pool(launch: Launch, dsns: Dsns, *, name: str, limits: PoolLimits) -> Pool:
@@ -145,12 +173,12 @@ async def _keyring(pool: Pool, sources: KeySources, signals: StopSignals) -> Key
             async with pool.connection() as connection:
                 return await load_keyring(connection, await open_sources(sources, connection, make=True))
         except psycopg.errors.UndefinedTable:
-            log.warning("schema_missing", why="run statesvc migrate", delay_seconds=AGAIN_SECONDS)
+            log.warning("schema_missing", why="run statesvc migrate", delay_seconds=RETRY_SECONDS)
         except KmsError as error:
             if not error.transient:
                 raise
-            log.warning("kms_unavailable", why=str(error), delay_seconds=AGAIN_SECONDS)
+            log.warning("kms_unavailable", why=str(error), delay_seconds=RETRY_SECONDS)
         except psycopg.OperationalError as error:
-            log.warning("database_unavailable", exc_info=error, delay_seconds=AGAIN_SECONDS)
-        await set_within(signals.stopping, AGAIN_SECONDS)
+            log.warning("database_unavailable", exc_info=error, delay_seconds=RETRY_SECONDS)
+        await set_within(signals.stopping, RETRY_SECONDS)
     raise StoppedEarlyError

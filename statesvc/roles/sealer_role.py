@@ -1,15 +1,11 @@
 """The role `sealer`: seals and signs the log. Of several one leads, the others stand by."""
 
-from contextlib import AsyncExitStack
-
 from statesvc.database.wakeups.channels import LOG
-from statesvc.database.wakeups.listener import Listener
-from statesvc.http.api_keys import Keys
 from statesvc.log.timestamp import StampError, Trust
 from statesvc.roles.connection_limits import sealer_limits
-from statesvc.roles.http_server import serve
-from statesvc.roles.lifetime import Farewell, Part, live
-from statesvc.roles.runtime import Launch, UnusableSettingError, foundation
+from statesvc.roles.http_server import run_with_health
+from statesvc.roles.runtime import Launch, UnusableSettingError, open_runtime
+from statesvc.roles.shutdown import Part
 from statesvc.sealer.checkpoint_store import CheckpointStore, CheckpointStoreError, checkpoint_store_at
 from statesvc.sealer.leadership import Publication
 from statesvc.sealer.publisher import Publisher
@@ -20,29 +16,23 @@ from statesvc.telemetry import names
 
 
 async def run(launch: Launch) -> int:
-    """Runs until told to stop; returns the exit code."""
+    """Runs until it is asked to stop; returns the exit code."""
     settings = launch.settings
     store = _checkpoint_store(settings.checkpoint)
-    async with foundation(launch, sealer_limits(settings)) as base, AsyncExitStack() as stack:
+    async with open_runtime(launch, sealer_limits(settings), channel=LOG) as base:
         base.telemetry.observe_pools({"sealer": base.pool})
-        listener = Listener(base.dsns.listen, [LOG])
-        await listener.start()
-        stack.push_async_callback(listener.stop)
         sealer = Sealer(
             base.dsns.listen,
             base.keyring.master,
             Publication(file=settings.checkpoint_file, origin=settings.sealer.origin, store=store),
-            listener=listener,
+            listener=base.listener,
             waker=base.waker,
             telemetry=base.telemetry,
             pace=SealerPace(interval_seconds=settings.sealer.interval_seconds, sweep_seconds=settings.sealer.sweep_seconds),
         )
         base.readiness.watch(lambda: sealer.refusal)
-        base.telemetry.observe(names.LISTENER_UP, lambda: [(float(listener.is_up), {})])
         base.telemetry.observe(names.SEALER_LEADS, lambda: [(float(sealer.leads), {})])
         base.telemetry.observe(names.SEALER_REFUSES, lambda: [(float(sealer.refusal is not None), {})])
-        server = await serve(launch, base, keys=Keys(base.pool))
-        stack.push_async_callback(server.stop)
         parts = [Part(name="sealer", run=sealer.run, stop=sealer.stop)]
         authority = _authority(settings.checkpoint)
         if authority is not None:
@@ -59,13 +49,7 @@ async def run(launch: Launch) -> int:
             )
             base.readiness.watch(lambda: publisher.refusal)
             parts.append(Part(name="publisher", run=publisher.run, stop=publisher.stop))
-        return await live(
-            parts,
-            helpers=[task for task in (base.waker.task, listener.task) if task is not None],
-            signals=base.signals,
-            drain=base.readiness.drain,
-            farewell=Farewell(grace_seconds=settings.http.grace_seconds),
-        )
+        return await run_with_health(launch, base, parts)
 
 
 def _checkpoint_store(settings: CheckpointSettings) -> CheckpointStore | None:

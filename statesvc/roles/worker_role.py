@@ -1,38 +1,30 @@
 """The role `worker`: turns messages into events, state and notifications, and keeps the tables in order."""
 
-from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
 
 from events.carriers import CARRIERS
 from statesvc.bodies.body_archiver import BodyArchiver
 from statesvc.database.wakeups.channels import INBOX
-from statesvc.database.wakeups.listener import Listener
-from statesvc.http.api_keys import Keys
 from statesvc.log.archive.folder import archive_folder
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.archive.log_archiver import LogArchiver
 from statesvc.operations.maintenance import Maintenance
 from statesvc.roles.connection_limits import worker_limits
-from statesvc.roles.http_server import serve
-from statesvc.roles.lifetime import Farewell, Part, live
-from statesvc.roles.runtime import Launch, foundation, unopened_pool
-from statesvc.telemetry import names
+from statesvc.roles.http_server import run_with_health
+from statesvc.roles.runtime import Launch, open_runtime, unopened_pool
+from statesvc.roles.shutdown import Part
 from statesvc.worker.batch import Workshop
 from statesvc.worker.lookout import Lookout
 from statesvc.worker.worker_loop import Pace, Worker
 
 
 async def run(launch: Launch) -> int:
-    """Runs until told to stop; returns the exit code."""
+    """Runs until it is asked to stop; returns the exit code."""
     settings = launch.settings
     limits = worker_limits(settings)
-    async with foundation(launch, limits) as base, AsyncExitStack() as stack:
+    async with open_runtime(launch, limits, channel=INBOX) as base:
         base.telemetry.observe_pools({"worker": base.pool})
-        listener = Listener(base.dsns.listen, [INBOX])
-        await listener.start()
-        stack.push_async_callback(listener.stop)
-        base.telemetry.observe(names.LISTENER_UP, lambda: [(float(listener.is_up), {})])
         folder = archive_folder(settings)
         workshop = Workshop(
             pool=base.pool,
@@ -55,11 +47,9 @@ async def run(launch: Launch) -> int:
             base.dsns.listen,
             partial(unopened_pool, launch, base.dsns, name="statesvc worker look-out", limits=replace(limits, connections_max=1)),
         )
-        worker = Worker(workshop, listener=listener, woken=listener.event(INBOX), waker=base.waker, pace=pace, lookout=lookout)
-        upkeep = Maintenance(base.pool)
-        server = await serve(launch, base, keys=Keys(base.pool))
-        stack.push_async_callback(server.stop)
-        parts = [Part(name="worker", run=worker.run, stop=worker.stop), Part(name="upkeep", run=upkeep.run, stop=upkeep.stop)]
+        worker = Worker(workshop, listener=base.listener, woken=base.listener.event(INBOX), waker=base.waker, pace=pace, lookout=lookout)
+        maintenance = Maintenance(base.pool)
+        parts = [Part(name="worker", run=worker.run, stop=worker.stop), Part(name="maintenance", run=maintenance.run, stop=maintenance.stop)]
         if folder is not None:
             archiver = BodyArchiver(
                 base.dsns.listen, folder=folder, keyring=base.keyring, settings=settings.archive, telemetry=base.telemetry
@@ -68,10 +58,4 @@ async def run(launch: Launch) -> int:
             if settings.archive.log_hot_months is not None:
                 months = LogArchiver(base.dsns.listen, hot_months=settings.archive.log_hot_months, telemetry=base.telemetry)
                 parts.append(Part(name="log archiver", run=months.run, stop=months.stop))
-        return await live(
-            parts,
-            helpers=[task for task in (base.waker.task, listener.task) if task is not None],
-            signals=base.signals,
-            drain=base.readiness.drain,
-            farewell=Farewell(grace_seconds=settings.http.grace_seconds),
-        )
+        return await run_with_health(launch, base, parts)

@@ -16,7 +16,7 @@ from typing import Final
 import structlog
 
 from statesvc.background.waiting import set_within
-from statesvc.roles.signals import SUPERVISED_VARIABLE
+from statesvc.roles.shutdown import SUPERVISED_VARIABLE
 
 FIRST_PAUSE_SECONDS: Final = 0.5
 LONGEST_PAUSE_SECONDS: Final = 15.0

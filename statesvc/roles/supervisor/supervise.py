@@ -21,7 +21,7 @@ from statesvc.database.embedded import EmbeddedServer, attach
 from statesvc.database.embedded_error import EmbeddedServerError
 from statesvc.database.migrator import migrate
 from statesvc.roles.master_key import ensure_master_key, key_sources
-from statesvc.roles.signals import StopSignals
+from statesvc.roles.shutdown import StopSignals
 from statesvc.roles.supervisor.banner import banner
 from statesvc.roles.supervisor.child_plan import API, DEMO, ROLES, Plan, environment_of, programs
 from statesvc.roles.supervisor.child_process import Child

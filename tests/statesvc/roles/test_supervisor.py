@@ -104,7 +104,7 @@ async def test_a_child_notices_that_its_supervisor_died(tmp_path: Path) -> None:
     program = tmp_path / "child.py"
     program.write_text(
         "import asyncio, sys\n"
-        "from statesvc.roles.signals import StopSignals\n"
+        "from statesvc.roles.shutdown import StopSignals\n"
         "async def main():\n"
         "    signals = StopSignals(); signals.listen()\n"
         f"    open({str(told)!r}, 'a').write('up\\n')\n"

@@ -2,8 +2,7 @@ import asyncio
 
 import pytest
 
-from statesvc.roles.lifetime import Farewell, Part, live
-from statesvc.roles.signals import StopSignals
+from statesvc.roles.shutdown import Part, ShutdownTimes, StopSignals, run_until_stopped
 
 
 class Steady:
@@ -23,7 +22,7 @@ class Steady:
             self._order.append(f"{self._name} ended")
 
     def _stop(self) -> None:
-        self._order.append(f"{self._name} told")
+        self._order.append(f"{self._name} asked")
         self._stopping.set()
 
 
@@ -38,20 +37,20 @@ async def run(
     def drain() -> None:
         order.append("drained")
 
-    farewell = Farewell(grace_seconds=0.3, drain_seconds=drain_seconds)
-    return await asyncio.wait_for(live(parts, helpers=helpers or [], signals=signals, drain=drain, farewell=farewell), 5)
+    times = ShutdownTimes(grace_seconds=0.3, drain_seconds=drain_seconds)
+    return await asyncio.wait_for(run_until_stopped(parts, helpers=helpers or [], signals=signals, drain=drain, times=times), 5)
 
 
-async def test_readiness_fails_before_any_part_is_told_to_stop() -> None:
+async def test_readiness_fails_before_any_part_is_asked_to_stop() -> None:
     order: list[str] = []
     signals = StopSignals()
     signals.ask("sigterm")
     assert await run([Steady("worker", order).part], signals, order) == 0
-    assert order == ["drained", "worker told", "worker ended"]
+    assert order == ["drained", "worker asked", "worker ended"]
 
 
 @pytest.mark.parametrize("death", ["raises", "returns"])
-async def test_a_part_that_ends_by_itself_stops_the_process_loudly(death: str) -> None:
+async def test_a_part_that_ends_by_itself_stops_the_process(death: str) -> None:
     async def die() -> None:
         if death == "raises":
             raise ValueError("gone")
@@ -77,7 +76,7 @@ async def test_a_part_that_does_not_stop_is_cancelled_after_the_grace() -> None:
     signals = StopSignals()
     signals.ask("sigterm")
     await run([Steady("worker", order, deaf=True).part], signals, order)
-    assert order == ["drained", "worker told", "worker ended"]
+    assert order == ["drained", "worker asked", "worker ended"]
 
 
 async def test_a_second_signal_cuts_the_grace_short() -> None:
@@ -99,7 +98,7 @@ async def test_parts_work_on_while_load_balancers_notice() -> None:
     await asyncio.sleep(0.1)
     assert order == ["drained"]
     assert await running == 0
-    assert order == ["drained", "http told", "http ended"]
+    assert order == ["drained", "http asked", "http ended"]
 
 
 async def test_a_second_signal_cuts_the_waiting_for_load_balancers_short() -> None:
@@ -108,7 +107,7 @@ async def test_a_second_signal_cuts_the_waiting_for_load_balancers_short() -> No
     signals.ask("sigterm")
     signals.ask("sigterm")
     assert await run([Steady("http", order).part], signals, order, drain_seconds=60) == 1
-    assert order == ["drained", "http told", "http ended"]
+    assert order == ["drained", "http asked", "http ended"]
 
 
 async def test_a_process_that_lost_a_part_does_not_serve_on() -> None:

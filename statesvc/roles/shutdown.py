@@ -1,0 +1,120 @@
+"""How a process stops: readiness fails first, then its parts stop taking work, then they finish within the grace period.
+
+SIGTERM and SIGINT ask for it, and so does the death of the supervisor. Between the first and the second step a role that is called
+from outside goes on serving, until load balancers have noticed. A second signal cuts everything short, at any point: what is in
+progress is cancelled and given back. A part that ends by itself, or a helper task that dies, stops the whole process with an error:
+half a worker is worse than none, because its supervisor restarts a dead one.
+"""
+
+import asyncio
+import gc
+import os
+import signal
+import sys
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import structlog
+
+from statesvc.background.waiting import set_within
+
+SUPERVISED_VARIABLE: Final = "STATESVC_SUPERVISED"
+"""Set by the supervisor: standard input is then a pipe that closes when the supervisor dies, however it dies."""
+GC_THRESHOLDS: Final = (10_000, 20, 20)
+
+log = structlog.get_logger()
+
+
+class StopSignals:
+    """The first signal asks to stop, the second one to stop at once."""
+
+    def __init__(self) -> None:
+        self.stopping = asyncio.Event()
+        self.aborting = asyncio.Event()
+
+    def listen(self) -> None:
+        """Takes over the signals of this process, and watches its supervisor where it has one."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.ask, number.name.lower())
+        if os.environ.get(SUPERVISED_VARIABLE):
+            loop.add_reader(sys.stdin.fileno(), self._read_supervisor_pipe)
+
+    def ask(self, reason: str) -> None:
+        """As a signal does: stop; asked again: stop at once."""
+        if self.stopping.is_set():
+            log.warning("aborting", reason=reason)
+            self.aborting.set()
+        else:
+            log.info("stopping", reason=reason)
+            self.stopping.set()
+
+    def _read_supervisor_pipe(self) -> None:
+        if not os.read(sys.stdin.fileno(), 1024):
+            asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
+            self.ask("supervisor_died")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Something that works until `stop`, which is quick, idempotent and may come before `run`."""
+
+    name: str
+    run: Callable[[], Coroutine[Any, Any, None]]
+    stop: Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShutdownTimes:
+    """How long stopping may take. `drain_seconds`: serving on, not ready any more; `grace_seconds`: finishing, after that."""
+
+    grace_seconds: float
+    drain_seconds: float = 0.0
+
+
+async def run_until_stopped(
+    parts: Sequence[Part], *, helpers: Iterable[asyncio.Task[None]], signals: StopSignals, drain: Callable[[], None], times: ShutdownTimes
+) -> int:
+    """Runs until it is asked to stop; returns the exit code. `helpers` are tasks started elsewhere that must not end before."""
+    # what was built so far lives as long as the process: no collection needs to visit it again
+    gc.collect()
+    gc.freeze()
+    # reference counting frees nearly all garbage: seven hundred new objects (the default) are no reason for a collection
+    gc.set_threshold(*GC_THRESHOLDS)
+    tasks = [asyncio.create_task(part.run(), name=part.name) for part in parts]
+    stop_requested = asyncio.create_task(signals.stopping.wait(), name="stop-signal")
+    done, _ = await asyncio.wait({*tasks, *helpers, stop_requested}, return_when=asyncio.FIRST_COMPLETED)
+    dead = [task for task in done if task is not stop_requested]
+    for task in dead:
+        log.error("task_died", task=task.get_name(), exc_info=None if task.cancelled() else task.exception())
+    stop_requested.cancel()
+    drain()
+    if not dead:
+        await set_within(signals.aborting, times.drain_seconds)
+    for part in parts:
+        part.stop()
+    aborted = await _finish(tasks, signals=signals, grace_seconds=times.grace_seconds)
+    return 1 if dead or aborted else 0
+
+
+async def _finish(tasks: Sequence[asyncio.Task[None]], *, signals: StopSignals, grace_seconds: float) -> bool:
+    """Waits for the tasks; those that are late are cancelled. True if a second signal cut it short."""
+    running = [task for task in tasks if not task.done()]
+    if not running:
+        return signals.aborting.is_set()
+    finished = asyncio.ensure_future(asyncio.wait(running, timeout=grace_seconds))
+    abort = asyncio.create_task(signals.aborting.wait(), name="abort-signal")
+    await asyncio.wait({finished, abort}, return_when=asyncio.FIRST_COMPLETED)
+    abort.cancel()
+    finished.cancel()
+    late = [task for task in running if not task.done()]
+    for task in late:
+        log.error("task_did_not_stop", task=task.get_name(), grace_seconds=grace_seconds)
+        task.cancel("the grace time is over")
+    if late:
+        await asyncio.wait(late, timeout=5)
+    for task in running:
+        if task.done() and not task.cancelled() and task.exception() is not None:
+            log.error("task_failed_while_stopping", task=task.get_name(), exc_info=task.exception())
+    return signals.aborting.is_set()
