@@ -5,8 +5,7 @@ import asyncio
 
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.role import add_address
-from statesvc.roles.supervisor.child_plan import ROLES, Plan
-from statesvc.roles.supervisor.ports import PortTakenError, choose
+from statesvc.roles.supervisor.child_plan import ROLES, PortTakenError, ServicePlan, choose_ports
 from statesvc.roles.supervisor.supervise import up
 from statesvc.settings.service_settings import load_settings
 from statesvc.telemetry.log_format import log_format
@@ -23,7 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Runs everything until told to stop."""
+    """Runs everything until it is asked to stop."""
     settings = load_settings()
     host = options.host or settings.http.host
     port = settings.http.port if options.port is None else options.port
@@ -31,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
         raise CommandError("--demo-rate must lie between 0 and 10000", exit_code=2)
     configure_logging(process="up", output_format=log_format(settings.telemetry), level=settings.telemetry.log_level)
     try:
-        ports = choose(host, port, ROLES)
+        ports = choose_ports(host, port, ROLES)
     except PortTakenError as error:
         raise CommandError(str(error)) from error
-    return asyncio.run(up(Plan(host=host, ports=ports, settings=settings, demo_rate=options.demo_rate if options.demo else None)))
+    return asyncio.run(up(ServicePlan(host=host, ports=ports, settings=settings, demo_rate=options.demo_rate if options.demo else None)))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from statesvc.roles.supervisor.child_process import Child, Program
+from statesvc.roles.supervisor.child_process import ChildProcess, ChildProgram
 from tests.acceptance.killer import DEADLY
 from tests.acceptance.processes import Service, until_false
 from tests.acceptance.test_crash import SHORT_LEASE
@@ -30,7 +30,7 @@ class KillerService(Service):
 async def supervised_worker(service: Service) -> AsyncIterator[None]:
     """As `statesvc up` keeps it: started again whenever it dies."""
     command = [*service.program, "worker", "--port", "0"]
-    child = Child(Program(name="worker", command=command, environment=service.environment))
+    child = ChildProcess(ChildProgram(name="worker", command=command, environment=service.environment))
     running = asyncio.create_task(child.run())
     try:
         yield

@@ -1,13 +1,14 @@
-"""What `up` shall run: which programs, where they listen, what they are told. Pure, except for a demo's random key."""
+"""What `up` runs: which programs, on which ports, in which environment."""
 
 import ipaddress
 import secrets
+import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from statesvc.roles.supervisor.child_process import Program
+from statesvc.roles.supervisor.child_process import ChildProgram
 from statesvc.settings.service_settings import Settings
 
 API: Final = "api"
@@ -17,7 +18,7 @@ LOOPBACK_NETWORKS: Final = "127.0.0.0/8,::1/128"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class ServicePlan:
     """`ports` by role."""
 
     host: str
@@ -28,7 +29,7 @@ class Plan:
 
     @property
     def url(self) -> str:
-        """The API, as somebody on this machine reaches it."""
+        """The API, as it is reached from this machine."""
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104 - compared, not bound
         return f"http://{f'[{host}]' if ':' in host else host}:{self.ports['api']}"
 
@@ -41,8 +42,8 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def environment_of(plan: Plan, inherited: Mapping[str, str]) -> dict[str, str]:
-    """What every child is told. The demo opens doors on the loopback only, and only where the settings leave them alone."""
+def environment_of(plan: ServicePlan, inherited: Mapping[str, str]) -> dict[str, str]:
+    """The environment of every child. The demo lets unsigned webhooks in on the loopback only, and overrides no setting."""
     environment = {**inherited, "STATESVC_DATA_DIR": str(plan.settings.database.data_dir.absolute())}
     if plan.demo_rate is None:
         return environment
@@ -53,10 +54,10 @@ def environment_of(plan: Plan, inherited: Mapping[str, str]) -> dict[str, str]:
     return environment
 
 
-def programs(plan: Plan, environment: Mapping[str, str]) -> list[Program]:
+def programs(plan: ServicePlan, environment: Mapping[str, str]) -> list[ChildProgram]:
     """One per role, in the order in which they are started, and the demo."""
     listed = [
-        Program(
+        ChildProgram(
             name=role,
             command=[sys.executable, "-m", "statesvc", role, "--host", plan.host, "--port", str(plan.ports[role])],
             environment=environment,
@@ -65,6 +66,48 @@ def programs(plan: Plan, environment: Mapping[str, str]) -> list[Program]:
     ]
     if plan.demo_rate is not None:
         command = [sys.executable, "-m", "statesvc.demo.run", "--url", plan.url, "--rate", str(plan.demo_rate)]
-        told = {**environment, "STATESVC_DEMO_KEY": environment["STATESVC_BOOTSTRAP_KEY"]}
-        listed.append(Program(name=DEMO, command=command, environment=told, restart=False))
+        demo_environment = {**environment, "STATESVC_DEMO_KEY": environment["STATESVC_BOOTSTRAP_KEY"]}
+        listed.append(ChildProgram(name=DEMO, command=command, environment=demo_environment, restart=False))
     return listed
+
+
+class PortTakenError(RuntimeError):
+    """Another process listens there."""
+
+    def __init__(self, host: str, port: int) -> None:
+        super().__init__(f"port {port} on {host} is in use: choose another one with --port")
+
+
+def is_free(host: str, port: int) -> bool:
+    """Whether a server could listen there now."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return False
+    return True
+
+
+def choose_ports(host: str, first: int, names: Iterable[str]) -> dict[str, int]:
+    """The first name gets `first`, each other the next number, or any free port where that is taken."""
+    chosen: dict[str, int] = {}
+    for offset, name in enumerate(names):
+        wanted = first + offset if first else 0
+        if 0 < wanted <= 65535 and is_free(host, wanted):
+            chosen[name] = wanted
+        elif offset == 0 and first:
+            raise PortTakenError(host, first)
+        else:
+            chosen[name] = any_free(host)
+    return chosen
+
+
+def any_free(host: str) -> int:
+    """A port that nobody listens on now."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.bind((host, 0))
+        port: int = probe.getsockname()[1]
+        return port

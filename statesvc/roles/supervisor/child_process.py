@@ -1,7 +1,7 @@
-"""One child process: started, watched, started again with growing pauses when it dies, stopped with a grace.
+"""One child process: started, watched, started again with growing pauses when it dies, stopped with a grace period.
 
 It runs in a session of its own, so that a Ctrl-C in the terminal reaches the supervisor alone; its standard input is a pipe
-that closes when the supervisor dies, which the child takes as the order to stop.
+that closes when the supervisor dies, which the child takes as a request to stop.
 """
 
 import asyncio
@@ -21,13 +21,13 @@ from statesvc.roles.shutdown import SUPERVISED_VARIABLE
 FIRST_PAUSE_SECONDS: Final = 0.5
 LONGEST_PAUSE_SECONDS: Final = 15.0
 HEALTHY_SECONDS: Final = 30.0
-"""Who lived that long starts again with the first pause."""
+"""A child that lived that long starts again with the first pause."""
 
 log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Program:
+class ChildProgram:
     """What to start. `restart`: start it again when it ends."""
 
     name: str
@@ -37,14 +37,14 @@ class Program:
 
 
 def pause_after(deaths: int) -> float:
-    """Seconds to wait after so many deaths in a row, from 1."""
+    """Seconds to wait after `deaths` in a row, from 1."""
     return min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2.0 ** min(deaths - 1, 16))
 
 
-class Child:
+class ChildProcess:
     """Keeps one program running until `stop`."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: ChildProgram) -> None:
         self.program = program
         self._stopping = asyncio.Event()
         self._process: Process | None = None
@@ -90,7 +90,7 @@ class Child:
             start_new_session=True,
         )
         self._process = process
-        # told to stop while it was being started
+        # asked to stop while it was being started
         if self._stopping.is_set():
             self._signal(signal.SIGTERM)
         log.info("child_started", role=self.program.name, pid=process.pid)

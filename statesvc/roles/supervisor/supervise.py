@@ -1,12 +1,13 @@
 """`statesvc up`: the database, the schema, one child per role, and their orderly end.
 
-The order of stopping is that of the flow: the demo, then the API, which serves on until load balancers have noticed, then the
-roles behind it, all finishing what they have begun; the embedded server last. A second signal is passed on: whoever is not gone
-soon after it is killed.
+Children stop in the order of the flow: the demo, then the API, which serves on until load balancers have noticed, then the roles
+behind it, all finishing what they have begun; the embedded server last. A second signal is passed on, and a child that is still
+there soon after it is killed.
 """
 
 import asyncio
 import os
+import shlex
 import sys
 from collections.abc import Collection, Mapping
 from contextlib import suppress
@@ -15,6 +16,7 @@ from typing import Final
 
 import aiohttp
 import structlog
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from statesvc.database.dsns import Dsns
 from statesvc.database.embedded import EmbeddedServer, attach
@@ -22,11 +24,10 @@ from statesvc.database.embedded_error import EmbeddedServerError
 from statesvc.database.migrator import migrate
 from statesvc.roles.master_key import ensure_master_key, key_sources
 from statesvc.roles.shutdown import StopSignals
-from statesvc.roles.supervisor.banner import banner
-from statesvc.roles.supervisor.child_plan import API, DEMO, ROLES, Plan, environment_of, programs
-from statesvc.roles.supervisor.child_process import Child
+from statesvc.roles.supervisor.child_plan import API, DEMO, ROLES, ServicePlan, environment_of, is_loopback, programs
+from statesvc.roles.supervisor.child_process import ChildProcess
 
-LOOK_SECONDS: Final = 2.0
+PROBE_SECONDS: Final = 2.0
 NOT_READY_SECONDS: Final = 15.0
 DEMO_STOP_SECONDS: Final = 5.0
 OVERTIME_SECONDS: Final = 5.0
@@ -34,13 +35,13 @@ OVERTIME_SECONDS: Final = 5.0
 ABORT_SECONDS: Final = 8.0
 """What a child gets to give back what it holds after a second signal."""
 
-Running = Mapping[asyncio.Task[None], Child]
+Running = Mapping[asyncio.Task[None], ChildProcess]
 
 log = structlog.get_logger()
 
 
-async def up(plan: Plan) -> int:
-    """Runs until told to stop; 0 when all ended in order, 1 when a second signal cut it short."""
+async def up(plan: ServicePlan) -> int:
+    """Runs until it is asked to stop; 0 when all ended in order, 1 when a second signal cut it short."""
     signals = StopSignals()
     signals.listen()
     settings = plan.settings
@@ -68,7 +69,7 @@ async def up(plan: Plan) -> int:
 
 
 async def _migrate(dsns: Dsns, auditor_role: str, *, has_owner: bool) -> None:
-    """A role that does not own the tables can look, and need do no more when nothing is pending."""
+    """A role that does not own the tables may read the ledger, which is enough when nothing is pending."""
     if not has_owner:
         report = await migrate(dsns.owner, dsns.listen, check_only=True)
         if not report.pending:
@@ -76,12 +77,12 @@ async def _migrate(dsns: Dsns, auditor_role: str, *, has_owner: bool) -> None:
     await migrate(dsns.owner, dsns.listen, superuser_dsn=dsns.superuser, auditor_role=auditor_role)
 
 
-async def _supervise(plan: Plan, dsns: Dsns, signals: StopSignals, *, new_key_file: Path | None) -> int:
+async def _supervise(plan: ServicePlan, dsns: Dsns, signals: StopSignals, *, new_key_file: Path | None) -> int:
     environment = environment_of(plan, os.environ)
-    children = [Child(program) for program in programs(plan, environment)]
+    children = [ChildProcess(program) for program in programs(plan, environment)]
     running = {asyncio.create_task(child.run(), name=f"child-{child.program.name}"): child for child in children}
-    greet = asyncio.create_task(
-        _greet(plan, banner(plan, service_dsn=dsns.service, environment=environment, new_key_file=new_key_file)), name="greeting"
+    announcement = asyncio.create_task(
+        _announce(plan, banner(plan, service_dsn=dsns.service, environment=environment, new_key_file=new_key_file)), name="announce"
     )
     stopping = asyncio.create_task(signals.stopping.wait(), name="stop-signal")
     vital = {task for task, child in running.items() if child.program.restart}
@@ -89,7 +90,7 @@ async def _supervise(plan: Plan, dsns: Dsns, signals: StopSignals, *, new_key_fi
     for task in done - {stopping}:
         log.error("task_died", task=task.get_name(), exc_info=task.exception())
     stopping.cancel()
-    greet.cancel()
+    announcement.cancel()
     http = plan.settings.http
     aborted = await _stop(running, signals, drain_seconds=http.drain_seconds, grace_seconds=http.grace_seconds)
     return 1 if aborted or done - {stopping} else 0
@@ -98,14 +99,14 @@ async def _supervise(plan: Plan, dsns: Dsns, signals: StopSignals, *, new_key_fi
 async def _stop(running: Running, signals: StopSignals, *, drain_seconds: float, grace_seconds: float) -> bool:
     """True if it was cut short, or a child had to be killed."""
     aborting = signals.aborting
-    _tell(running, {DEMO})
+    _stop_children(running, {DEMO})
     await _ended(running, {DEMO}, DEMO_STOP_SECONDS, unless=aborting)
-    _tell(running, {API})
+    _stop_children(running, {API})
     await _ended(running, {API}, drain_seconds, unless=aborting)
-    _tell(running, set(ROLES) - {API})
+    _stop_children(running, set(ROLES) - {API})
     await _ended(running, ROLES, grace_seconds + OVERTIME_SECONDS, unless=aborting)
     if aborting.is_set():
-        _tell(running, ROLES)
+        _stop_children(running, ROLES)
         await _ended(running, ROLES, ABORT_SECONDS, unless=asyncio.Event())
     late = {task: child for task, child in running.items() if not task.done()}
     for child in late.values():
@@ -116,7 +117,7 @@ async def _stop(running: Running, signals: StopSignals, *, drain_seconds: float,
     return aborting.is_set() or bool(late)
 
 
-def _tell(running: Running, names: Collection[str]) -> None:
+def _stop_children(running: Running, names: Collection[str]) -> None:
     for child in running.values():
         if child.program.name in names:
             child.stop()
@@ -135,29 +136,29 @@ async def _ended(running: Running, names: Collection[str], seconds: float, *, un
     cut_short.cancel()
 
 
-async def _greet(plan: Plan, text: str) -> None:
-    """Prints the banner once the API says that it is ready; until then says now and then why not."""
+async def _announce(plan: ServicePlan, text: str) -> None:
+    """Prints the banner once the API says that it is ready; until then logs now and then that it is not."""
     loop = asyncio.get_running_loop()
-    complain_at = loop.time() + NOT_READY_SECONDS
-    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=LOOK_SECONDS)) as session:
+    warn_at = loop.time() + NOT_READY_SECONDS
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=PROBE_SECONDS)) as session:
         while True:
             with suppress(aiohttp.ClientError, TimeoutError):
                 async with session.get(f"{plan.url}/readyz") as answer:
                     if answer.ok:
                         break
-            if loop.time() >= complain_at:
-                log.warning("not_ready_yet", role="api", host=plan.host, port=plan.ports["api"], seconds=NOT_READY_SECONDS)
-                complain_at += NOT_READY_SECONDS
+            if loop.time() >= warn_at:
+                log.warning("api_not_ready", role="api", host=plan.host, port=plan.ports["api"], seconds=NOT_READY_SECONDS)
+                warn_at += NOT_READY_SECONDS
             await asyncio.sleep(0.1)
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
 
 async def _keep_running(server: EmbeddedServer, data_dir: Path) -> None:
-    """Starts the embedded server again when it is gone at two looks in a row."""
+    """Starts the embedded server again when two probes in a row find it gone."""
     missed = 0
     while True:
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(PROBE_SECONDS)
         missed = 0 if attach(data_dir) is not None else missed + 1
         if missed < 2:
             continue
@@ -165,4 +166,40 @@ async def _keep_running(server: EmbeddedServer, data_dir: Path) -> None:
         try:
             await asyncio.to_thread(server.start)
         except EmbeddedServerError:
-            log.exception("database_did_not_start")
+            log.exception("database_restart_failed")
+
+
+def banner(plan: ServicePlan, *, service_dsn: str, environment: Mapping[str, str], new_key_file: Path | None) -> str:
+    """What is printed once everything is ready. A demo on the loopback shows its key, for the printed calls; no other secret is shown."""
+    others = ", ".join(f"{role} on {port}" for role, port in plan.ports.items() if role != "api")
+    rows = [
+        ("API", f"{plan.url}   calls: {plan.url}/docs   ({others})"),
+        ("key", f"{_command(environment)} keys create --name me --scopes read,audit"),
+    ]
+    if plan.settings.database.database_url is None:
+        rows.append(("data", str(plan.settings.database.data_dir.absolute())))
+    rows.append(("database", f"psql {shlex.quote(without_password(service_dsn))}"))
+    if new_key_file is not None:
+        rows.append(("new", f"{new_key_file} opens all sealed data: keep a copy of it in a safe place"))
+    if plan.demo_rate is not None and is_loopback(plan.host):
+        rows.append(("try", f'curl -H "Authorization: Bearer {environment["STATESVC_BOOTSTRAP_KEY"]}" {plan.url}/v1/shipments'))
+    rows.append(("stop", "Ctrl-C"))
+    return "\n".join(["", "statesvc is running", *(f"  {name:<9} {value}" for name, value in rows), ""])
+
+
+def without_password(dsn: str) -> str:
+    """The address in key=value form, fit to be shown."""
+    parts = {name: value for name, value in conninfo_to_dict(dsn).items() if name != "password"}
+    return make_conninfo("", **parts)
+
+
+def _command(environment: Mapping[str, str]) -> str:
+    program = Path(sys.executable).with_name("statesvc")
+    if not program.exists():
+        words = [sys.executable, "-m", "statesvc"]
+    else:
+        words = [os.path.relpath(program) if program.is_relative_to(Path.cwd()) else str(program)]
+    called = shlex.join(words)
+    folder = environment.get("STATESVC_DATA_DIR")
+    moved = folder is not None and "DATABASE_URL" not in environment and Path(folder) != Path.cwd() / ".statesvc"
+    return f"STATESVC_DATA_DIR={shlex.quote(folder)} {called}" if moved and folder is not None else called

@@ -6,17 +6,25 @@ from pathlib import Path
 
 import pytest
 
-from statesvc.roles.supervisor.banner import banner, without_password
-from statesvc.roles.supervisor.child_plan import DEMO, Plan, environment_of, programs
-from statesvc.roles.supervisor.child_process import LONGEST_PAUSE_SECONDS, Child, Program, pause_after
-from statesvc.roles.supervisor.ports import PortTakenError, any_free, choose, is_free
+from statesvc.roles.supervisor.child_plan import (
+    DEMO,
+    PortTakenError,
+    ServicePlan,
+    any_free,
+    choose_ports,
+    environment_of,
+    is_free,
+    programs,
+)
+from statesvc.roles.supervisor.child_process import LONGEST_PAUSE_SECONDS, ChildProcess, ChildProgram, pause_after
+from statesvc.roles.supervisor.supervise import banner, without_password
 from statesvc.settings.service_settings import load_settings
 
 LOOPBACK = "127.0.0.1"
 
 
-def plan(host: str = LOOPBACK, demo_rate: float | None = None) -> Plan:
-    return Plan(
+def plan(host: str = LOOPBACK, demo_rate: float | None = None) -> ServicePlan:
+    return ServicePlan(
         host=host, ports={"api": 8080, "worker": 8081, "notifier": 8082, "sealer": 8083}, settings=load_settings(), demo_rate=demo_rate
     )
 
@@ -38,8 +46,8 @@ def test_a_taken_port_is_refused_for_the_api_and_passed_over_for_the_others() ->
         taken.bind((LOOPBACK, port))
         taken.listen()
         with pytest.raises(PortTakenError, match=str(port)):
-            choose(LOOPBACK, port, ["api", "worker"])
-        ports = choose(LOOPBACK, port - 1, ["api", "worker"])
+            choose_ports(LOOPBACK, port, ["api", "worker"])
+        ports = choose_ports(LOOPBACK, port - 1, ["api", "worker"])
         assert ports["api"] == port - 1
         assert ports["worker"] not in {port, port - 1}
 
@@ -50,7 +58,7 @@ def test_pauses_grow_and_are_bounded() -> None:
     assert (pauses[0], pauses[-1]) == (0.5, LONGEST_PAUSE_SECONDS)
 
 
-def test_the_demo_opens_doors_on_the_loopback_only() -> None:
+def test_the_demo_lets_unsigned_webhooks_in_on_the_loopback_only() -> None:
     opened = environment_of(plan(demo_rate=20), {})
     assert opened["STATESVC_ALLOW_UNSIGNED_WEBHOOKS"] == "1"
     assert "127.0.0.0/8" in opened["STATESVC_SUBSCRIBER_ALLOW"]
@@ -83,15 +91,15 @@ def test_the_banner_shows_no_password(dsn: str) -> None:
 
 
 async def test_a_child_that_dies_is_started_again_until_it_is_stopped(tmp_path: Path) -> None:
-    told = tmp_path / "told"
+    report = tmp_path / "report"
     code = (
         "import os\n"
-        f"open({str(told)!r}, 'a').write(f'{{os.getpid()}}\\n')\n"
-        f"os.kill(os.getpid(), 9) if len(open({str(told)!r}).readlines()) < 2 else input()"
+        f"open({str(report)!r}, 'a').write(f'{{os.getpid()}}\\n')\n"
+        f"os.kill(os.getpid(), 9) if len(open({str(report)!r}).readlines()) < 2 else input()"
     )
-    child = Child(Program(name="worker", command=[sys.executable, "-c", code], environment={}))
+    child = ChildProcess(ChildProgram(name="worker", command=[sys.executable, "-c", code], environment={}))
     running = asyncio.create_task(child.run())
-    pids = await until(told, 2)
+    pids = await until(report, 2)
     assert len(set(pids)) == 2
     assert child.pid == int(pids[1])
     child.stop()
@@ -100,26 +108,27 @@ async def test_a_child_that_dies_is_started_again_until_it_is_stopped(tmp_path: 
 
 
 async def test_a_child_notices_that_its_supervisor_died(tmp_path: Path) -> None:
-    told = tmp_path / "told"
+    report = tmp_path / "report"
     program = tmp_path / "child.py"
     program.write_text(
         "import asyncio, sys\n"
         "from statesvc.roles.shutdown import StopSignals\n"
         "async def main():\n"
         "    signals = StopSignals(); signals.listen()\n"
-        f"    open({str(told)!r}, 'a').write('up\\n')\n"
+        f"    open({str(report)!r}, 'a').write('up\\n')\n"
         "    await signals.stopping.wait()\n"
-        f"    open({str(told)!r}, 'a').write('stopped\\n')\n"
+        f"    open({str(report)!r}, 'a').write('stopped\\n')\n"
         "asyncio.run(main())\n"
     )
     code = (
         "import asyncio, os, sys\n"
-        "from statesvc.roles.supervisor.child_process import Child, Program\n"
-        f"asyncio.run(Child(Program(name='worker', command=[sys.executable, {str(program)!r}], environment=dict(os.environ))).run())\n"
+        "from statesvc.roles.supervisor.child_process import ChildProcess, ChildProgram\n"
+        f"asyncio.run(ChildProcess("
+        f"ChildProgram(name='worker', command=[sys.executable, {str(program)!r}], environment=dict(os.environ))).run())\n"
     )
     root = str(Path(__file__).parents[3])
     supervisor = await asyncio.create_subprocess_exec(sys.executable, "-c", code, cwd=root, env={"PYTHONPATH": root})
-    await until(told, 1)
+    await until(report, 1)
     supervisor.send_signal(signal.SIGKILL)
     await supervisor.wait()
-    assert await until(told, 2) == ["up", "stopped"]
+    assert await until(report, 2) == ["up", "stopped"]
