@@ -49,7 +49,10 @@ async def run(launch: Launch) -> int:
         )
         worker = Worker(workshop, listener=base.listener, woken=base.listener.event(INBOX), waker=base.waker, pace=pace, lookout=lookout)
         maintenance = Maintenance(base.pool)
-        parts = [Part(name="worker", run=worker.run, stop=worker.stop), Part(name="maintenance", run=maintenance.run, stop=maintenance.stop)]
+        parts = [
+            Part(name="worker", run=worker.run, stop=worker.stop),
+            Part(name="maintenance", run=maintenance.run, stop=maintenance.stop),
+        ]
         if folder is not None:
             archiver = BodyArchiver(
                 base.dsns.listen, folder=folder, keyring=base.keyring, settings=settings.archive, telemetry=base.telemetry
