@@ -58,7 +58,7 @@ WORDS: Final = {
 """Words that say too little to a stranger, by the name under which `names_to_settle.json` lists them."""
 
 RIGHT: Final = re.compile(
-    r"dead[-_ ]?letter(?:s|ed|ing)?|capital letters?|letters? and digits"
+    r"dead[-_ ]?letter(?:s|ed|ing)?|(?:capital|small|one|two|three|same|first)[-_ ]letters?|letters? (?:and digits|at the end)"
     r"|round\(|round[-_ ]trips?|round[-_ ]robin|(?:dhl|sf|purolator)[-_ ]?express|expressconnect|0001_foundation",
     re.IGNORECASE,
 )

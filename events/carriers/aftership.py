@@ -1,7 +1,7 @@
 """AfterShip: tracking webhooks (`msg`) and API answers (one tracking, a page of them, the last checkpoint). Every push repeats the history.
 
 A checkpoint's code is AfterShip's subtag, then the operating carrier's own code (`raw_tag`, which one carrier uses for several things). A
-subtag that is not known leaves its tag standing (`by_category`). Some senders print nulls and booleans as text.
+unknown subtag leaves the decision to its tag (`by_category`). Some senders print nulls and booleans as text.
 """
 
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
 """Canada Post: tracking detail (all events) and tracking summary (the newest one), as XML in English or French.
 
-The event identifier is a code with leading zeros, not an id. Times are local, with the zone's abbreviation beside them. Who signed is
+The event identifier is a code with leading zeros, not an id. Times are local, with the zone's abbreviation next to them. Who signed is
 printed on the delivery or on an event of its own (20).
 """
 
@@ -78,7 +78,7 @@ class Occurrence(NamedTuple):
     signatory: str | None
 
 
-class Item(NamedTuple):
+class CanadaPostItem(NamedTuple):
     """One mail piece, from either format."""
 
     number: str | None
@@ -129,19 +129,19 @@ def _reread(raw: Raw) -> Meaning | None:
 
 
 def _time(event: Occurrence, at: EventPlace, received_at: datetime) -> PrintedTime | None:
-    moment = _zoned(event.at, event.zone.upper()) if event.at and event.zone else None
-    return moment or CLOCK.read_beside(event.at, event.zone, at, received_at=received_at)
+    found = _zoned(event.at, event.zone.upper()) if event.at and event.zone else None
+    return found or CLOCK.read_with_offset(event.at, event.zone, at, received_at=received_at)
 
 
 @lru_cache(maxsize=8192)
 def _zoned(printed: str, zone: str) -> PrintedTime | None:
     """A time with a known abbreviation; every push prints those of all older events again."""
     offset = ZONES.get(zone)
-    moment = None if offset is None else CLOCK.read_beside(printed, offset, received_at=EPOCH)
-    return replace(moment, zone=zone) if moment is not None and moment.tz_source is TzSource.EXPLICIT else None
+    found = None if offset is None else CLOCK.read_with_offset(printed, offset, received_at=EPOCH)
+    return replace(found, zone=zone) if found is not None and found.tz_source is TzSource.EXPLICIT else None
 
 
-def _items(document: Document) -> Iterator[Item]:
+def _items(document: Document) -> Iterator[CanadaPostItem]:
     for answer in answers(document):
         details = (answer,) if answer.tag == "tracking-detail" else tuple(answer.iter("tracking-detail"))
         summaries = tuple(answer.iter("pin-summary"))
@@ -150,11 +150,11 @@ def _items(document: Document) -> Iterator[Item]:
         for detail in details:
             fields = texts(detail)
             expected = fields.get("changed-expected-date") or fields.get("expected-delivery-date")
-            yield Item(fields.get("pin"), tuple(_occurrences(detail)), expected)
+            yield CanadaPostItem(fields.get("pin"), tuple(_occurrences(detail)), expected)
         for index, summary in enumerate(summaries, start=1):
             fields = texts(summary)
             expected = fields.get("changed-expected-date") or fields.get("expected-delivery-date")
-            yield Item(fields.get("pin"), tuple(_newest(fields, f"pin-summary[{index}]")), expected)
+            yield CanadaPostItem(fields.get("pin"), tuple(_newest(fields, f"pin-summary[{index}]")), expected)
 
 
 def _occurrences(detail: _Element) -> Iterator[Occurrence]:

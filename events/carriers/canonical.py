@@ -78,7 +78,7 @@ Short = Annotated[str, Field(max_length=200)]
 Id = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_printable)]
 
 
-class Location(BaseModel):
+class CanonicalLocation(BaseModel):
     """Where it happened; all parts optional, as the sender knows them."""
 
     model_config = ConfigDict(extra="ignore")
@@ -108,7 +108,7 @@ class CanonicalEvent(BaseModel):
     reason: Reason | None = None
     carrier_code: Annotated[Short | None, BeforeValidator(_number)] = None
     description: Annotated[str | None, Field(max_length=4000)] = None
-    location: Location | None = None
+    location: CanonicalLocation | None = None
     piece: Annotated[Short | None, BeforeValidator(_number)] = None
     estimated_delivery: Annotated[str | None, BeforeValidator(_date_or_instant)] = None
     signed_by: Short | None = None
@@ -117,7 +117,7 @@ class CanonicalEvent(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _as_stated(cls, value: object) -> object:
-        """A null is an absent field. The sender's own spelling of the time is kept."""
+        """A null is an absent field. The sender's own spelling of the time stays."""
         if type(value) is not dict:
             return value
         stated = {name: part for name, part in value.items() if part is not None}
@@ -139,7 +139,7 @@ class CanonicalEvent(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class FieldFault:
     """One thing that is wrong with an event. `pointer` is a JSON pointer into it, empty for the whole."""
 
     pointer: str
@@ -149,7 +149,7 @@ class Fault:
 class InvalidEventError(ValueError):
     """Not a canonical event. `faults` name fields and rules, never a value."""
 
-    def __init__(self, faults: tuple[Fault, ...]) -> None:
+    def __init__(self, faults: tuple[FieldFault, ...]) -> None:
         super().__init__("; ".join(f"{fault.pointer or 'the event'}: {fault.why}" for fault in faults))
         self.faults = faults
 
@@ -160,7 +160,7 @@ def read_line(line: bytes) -> Event:
     try:
         return identify(_reading(stated), carrier_id=stated.carrier_id, digest=_no_digest)
     except UnreadableMessageError as error:
-        raise InvalidEventError((Fault("", error.detail),)) from error
+        raise InvalidEventError((FieldFault("", error.detail),)) from error
 
 
 def lines(body: bytes) -> list[tuple[int, bytes]]:
@@ -203,33 +203,33 @@ def _parsed(line: bytes) -> object:
     try:
         return read_json(line)
     except UnreadableMessageError as error:
-        raise InvalidEventError((Fault("", error.detail),)) from error
+        raise InvalidEventError((FieldFault("", error.detail),)) from error
 
 
 def _of_canonical(value: object) -> object:
     if type(value) is not dict:
         return value
     if value.get("carrier_id") not in (None, CARRIER_ID):
-        raise InvalidEventError((Fault("/carrier_id", "should be absent or `canonical` in a webhook; use POST /v1/events"),))
+        raise InvalidEventError((FieldFault("/carrier_id", "should be absent or `canonical` in a webhook; use POST /v1/events"),))
     return {**value, "carrier_id": CARRIER_ID}
 
 
 def _stated_event(value: object) -> CanonicalEvent:
     if type(value) is not dict:
-        raise InvalidEventError((Fault("", "should be a JSON object"),))
+        raise InvalidEventError((FieldFault("", "should be a JSON object"),))
     try:
         return CanonicalEvent.model_validate(value)
     except ValidationError as error:
         found = error.errors(include_url=False, include_context=False, include_input=False)
         raise InvalidEventError(
-            tuple(Fault("".join(f"/{part}" for part in fault["loc"]), fault["msg"].removeprefix("Value error, ")) for fault in found)
+            tuple(FieldFault("".join(f"/{part}" for part in fault["loc"]), fault["msg"].removeprefix("Value error, ")) for fault in found)
         ) from None
 
 
 def _reading(stated: CanonicalEvent) -> Reading:
-    at = stated.location or Location()
+    at = stated.location or CanonicalLocation()
     instant = stated.occurred_at
-    # What the log compares beside number, code, time and place: the sender's own reading.
+    # What the log compares as well as number, code, time and place: the sender's own reading.
     further = (stated.kind, stated.status or "", stated.reason or "", stated.corrects or "", instant.astimezone(UTC).isoformat())
     return Reading(
         tracking_number=stated.tracking_number,

@@ -49,7 +49,7 @@ class Sha256Concat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sha256InBody:
-    """Plain SHA-256 over members of the JSON body as they are sent, then the secret, told by another member as hex (17TRACK v1).
+    """Plain SHA-256 over members of the JSON body as they are sent, then the secret, stated by another member as hex (17TRACK v1).
 
     Of a text member its value counts, of any other the bytes that stand in the body.
     """
@@ -74,7 +74,7 @@ class RsaSha256:
     """RSA PKCS#1 v1.5 with SHA-256 over a timestamp, a dot and the raw body, in base64 (ShipEngine).
 
     The secret is the carrier's public key: the base64 of its DER, with or without the lines of PEM around it. It is no secret, so no
-    scheme that compares secrets may stand beside this one.
+    scheme that compares secrets may accompany this one.
     """
 
     signature_header: str

@@ -21,7 +21,7 @@ CODES: Final = meanings("chronopost_codes.csv")
 _meaning: Final = by_code(CODES)
 CLOCK: Final = Clock(formats=ISO, default_zone="Europe/Paris")
 RECEIVERS: Final = frozenset({"consignee's name", "nom du destinataire", "nom du réceptionnaire"})
-"""Names of the fact that tells who received the parcel, in lower case."""
+"""Names of the fact that names who received the parcel, in lower case."""
 
 _ANSWERS: Final = ("track", "search")
 

@@ -1,6 +1,6 @@
-"""ClickPost: its status webhook, one scan. A return order that has no waybill yet is told of the forward waybill, and moves nothing there.
+"""ClickPost: its status webhook, one scan. A return order that has no waybill yet belongs to the forward waybill, and moves nothing there.
 
-The code is ClickPost's own; the courier's is kept beside it. Times are Indian, whatever their `Z` claims.
+The code is ClickPost's own; the courier's is retained as well. Times are Indian, whatever their `Z` claims.
 """
 
 from collections.abc import Iterator

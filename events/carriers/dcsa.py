@@ -44,8 +44,8 @@ _DOCUMENTS: Final = ("TRD", "BKG", "SHI", "CBR")
 """Types of the documents that name a shipment, the most definite first."""
 
 
-class Said(NamedTuple):
-    """What an event says: its codes as printed and what they mean."""
+class DcsaStatement(NamedTuple):
+    """The codes of an event as printed and what they mean."""
 
     raw: Raw
     meaning: Meaning
@@ -56,14 +56,14 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
     rejections = Rejections()
     readings: list[Reading] = []
     for where, event in _events(read_json(body), rejections):
-        said, at, event_id = _said(event), _place(event), text(event.get("eventID"))
+        statement, at, event_id = _statement(event), _place(event), text(event.get("eventID"))
         retracted = text(event.get("retractedEventID"))
         for number in _numbers(event):
             found = reading_of(
                 Scan(
                     where=where,
-                    raw=said.raw,
-                    meaning=said.meaning,
+                    raw=statement.raw,
+                    meaning=statement.meaning,
                     time=CLOCK.read(text(event.get("eventDateTime")), at, received_at=received_at),
                     place=at,
                     description=text(event.get("changeRemark")) or text(event.get("reason")),
@@ -90,11 +90,11 @@ def _events(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObj
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no events of DCSA Track & Trace")
 
 
-def _said(event: JsonObject) -> Said:
+def _statement(event: JsonObject) -> DcsaStatement:
     kind, classifier = text(event.get("eventType")), text(event.get("eventClassifierCode"))
     code = text(event.get(_TYPE_CODES.get(kind or "", "")))
     raw = Raw(type=kind, code=code, reason=classifier, further=_further(event))
-    return Said(raw, _meaning(raw))
+    return DcsaStatement(raw, _meaning(raw))
 
 
 def _meaning(raw: Raw) -> Meaning:

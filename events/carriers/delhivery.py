@@ -1,4 +1,4 @@
-"""Delhivery: scan pushes and tracking answers. `Status` is the newest scan; `Scans` repeat it, or tell only the older ones.
+"""Delhivery: scan pushes and tracking answers. `Status` is the newest scan; `Scans` repeat it, or hold only the older ones.
 
 The code is the status type (UD forward, RT return, PU and PP reverse pickup, DL, CN) with the status word: one word means another thing
 on the way back. Times are Indian.
@@ -30,7 +30,7 @@ CLOCK: Final = Clock(
 )
 
 
-class Told(NamedTuple):
+class DelhiveryScan(NamedTuple):
     """One scan, from the status or from the list."""
 
     where: str
@@ -93,14 +93,14 @@ def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, Json
     yield from shipments
 
 
-def _scans(shipment: JsonObject, where: str, rejections: Rejections) -> list[Told]:
+def _scans(shipment: JsonObject, where: str, rejections: Rejections) -> list[DelhiveryScan]:
     """The status first, unless a scan of the list says the same."""
     code = text(shipment.get("NSLCode"))
     scans = []
     for index, member in objects(shipment.get("Scans"), f"{where}/Scans", rejections):
         detail = child(member, "ScanDetail") or member
         scans.append(
-            Told(
+            DelhiveryScan(
                 where=f"{where}/Scans/{index}",
                 type=text(detail.get("ScanType")),
                 word=text(detail.get("Scan")),
@@ -112,7 +112,7 @@ def _scans(shipment: JsonObject, where: str, rejections: Rejections) -> list[Tol
             )
         )
     status = child(shipment, "Status")
-    newest = Told(
+    newest = DelhiveryScan(
         where=f"{where}/Status",
         type=text(status.get("StatusType")),
         word=text(status.get("Status")),
@@ -132,7 +132,7 @@ CARRIER: Final = Carrier(
     name="Delhivery",
     normalizers={"1": normalize},
     stable="1",
-    formats=("Told push", "Tracking answer"),
+    formats=("Scan push", "Tracking answer"),
     reread=_meaning,
     authentication=(UrlToken(), SharedHeader(header="Webhook-Token")),
 )

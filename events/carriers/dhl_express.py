@@ -1,7 +1,7 @@
 """DHL Express: the tracking answers of XML-PI and of MyDHL (JSON, SOAP), as a poller or a relay posts them.
 
 Checkpoints are local times of the service area. A waybill with one piece is that piece, under the waybill's number; with several, each
-piece number is a shipment of its own beside the waybill. Signatories stand on any scan and are believed on a delivery only.
+piece number is a shipment of its own as well as the waybill. Signatories stand on any scan and count on a delivery only.
 """
 
 import re
@@ -64,7 +64,7 @@ _NO_XML: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\ufff
 _ERROR_FIELDS: Final = frozenset({"title", "detail", "message", "error", "errors", "reasons"})
 
 
-class Checkpoint(NamedTuple):
+class DhlCheckpoint(NamedTuple):
     """One checkpoint, from either format. `where` is its pointer in the message."""
 
     where: str
@@ -83,14 +83,14 @@ class Piece(NamedTuple):
 
     number: str | None
     ordinal: str
-    scans: tuple[Checkpoint, ...]
+    scans: tuple[DhlCheckpoint, ...]
 
 
 class Waybill(NamedTuple):
     """One waybill, from either format."""
 
     number: str | None
-    scans: tuple[Checkpoint, ...]
+    scans: tuple[DhlCheckpoint, ...]
     pieces: tuple[Piece, ...]
     estimate: str | None
 
@@ -106,13 +106,13 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
 
 
 def _waybill(waybill: Waybill, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
-    def read(scans: Iterable[Checkpoint], number: str | None, piece: str | None = None) -> list[Reading]:
-        found = readings_of((_scan(told, piece, received_at) for told in scans), number, rejections)
+    def read(scans: Iterable[DhlCheckpoint], number: str | None, piece: str | None = None) -> list[Reading]:
+        found = readings_of((_scan(checkpoint, piece, received_at) for checkpoint in scans), number, rejections)
         return with_estimate(found, waybill.estimate)
 
-    told = {_identity(scan) for scan in waybill.scans}
+    known = {_identity(scan) for scan in waybill.scans}
     if len(waybill.pieces) == 1:
-        only = (scan for scan in waybill.pieces[0].scans if _identity(scan) not in told)
+        only = (scan for scan in waybill.pieces[0].scans if _identity(scan) not in known)
         yield from read((*waybill.scans, *only), waybill.number)
         return
     yield from read(waybill.scans, waybill.number)
@@ -120,25 +120,25 @@ def _waybill(waybill: Waybill, received_at: datetime, rejections: Rejections) ->
         if piece.number is not None:
             yield from read(piece.scans, piece.number)
         else:
-            yield from read((scan for scan in piece.scans if _identity(scan) not in told), waybill.number, piece.ordinal)
+            yield from read((scan for scan in piece.scans if _identity(scan) not in known), waybill.number, piece.ordinal)
 
 
-def _identity(scan: Checkpoint) -> tuple[str | None, ...]:
+def _identity(scan: DhlCheckpoint) -> tuple[str | None, ...]:
     return scan.code, scan.date, scan.time, scan.area
 
 
-def _scan(told: Checkpoint, piece: str | None, received_at: datetime) -> Scan:
-    raw, where = Raw(code=told.code), _place(told.area, told.area_name)
-    printed = " ".join(part for part in (told.date, told.time, told.offset if told.time else None) if part)
+def _scan(checkpoint: DhlCheckpoint, piece: str | None, received_at: datetime) -> Scan:
+    raw, where = Raw(code=checkpoint.code), _place(checkpoint.area, checkpoint.area_name)
+    printed = " ".join(part for part in (checkpoint.date, checkpoint.time, checkpoint.offset if checkpoint.time else None) if part)
     return Scan(
-        where=told.where,
+        where=checkpoint.where,
         raw=raw,
         meaning=_meaning(raw),
         time=CLOCK.read(printed or None, where, received_at=received_at),
         place=where,
         piece=piece,
-        description=told.description,
-        signed_by=told.signatory,
+        description=checkpoint.description,
+        signed_by=checkpoint.signatory,
     )
 
 
@@ -185,7 +185,7 @@ def _holders(parent: _Element, name: str) -> Iterator[_Element]:
             yield holder
 
 
-def _xml_scans(parent: _Element, name: str, where: str) -> Iterator[Checkpoint]:
+def _xml_scans(parent: _Element, name: str, where: str) -> Iterator[DhlCheckpoint]:
     """The scans under `name`, as XML-PI prints them or, as SOAP does, each in an array item of its own."""
     scans = (element for event in parent.iter(name) for element in (event.findall(f"ArrayOf{name}Item") or [event]))
     for index, scan in enumerate(scans):
@@ -194,7 +194,7 @@ def _xml_scans(parent: _Element, name: str, where: str) -> Iterator[Checkpoint]:
         service = {} if event is None else texts(event)
         place_of = {} if area is None else texts(area)
         description = service.get("Description")
-        yield Checkpoint(
+        yield DhlCheckpoint(
             where=f"{where}/{name}[{index + 1}]",
             code=service.get("EventCode"),
             description=collapse(description) if description else None,
@@ -244,13 +244,13 @@ def _grow(parent: _Element, value: JsonObject) -> None:
                 SubElement(parent, name).text = _NO_XML.sub(REPLACEMENT, found)
 
 
-def _json_scans(parent: JsonObject, where: str, rejections: Rejections) -> Iterator[Checkpoint]:
+def _json_scans(parent: JsonObject, where: str, rejections: Rejections) -> Iterator[DhlCheckpoint]:
     for index, event in objects(parent.get("events"), f"{where}/events", rejections):
         if event.get("typeCode") == "string" and event.get("date") == "string":
             continue
         area = child({"serviceArea": as_list(event.get("serviceArea"))[:1]}, "serviceArea")
         offset = text(event.get("GMTOffset"))
-        yield Checkpoint(
+        yield DhlCheckpoint(
             where=f"{where}/events/{index}",
             code=text_unless(event.get("typeCode"), PLACEHOLDER),
             description=text_unless(event.get("description"), PLACEHOLDER),

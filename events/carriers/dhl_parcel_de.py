@@ -75,7 +75,7 @@ def _pieces(document: Document) -> Iterator[_Element]:
 
 
 def _events(piece: _Element, where: str) -> Iterator[tuple[str, _Element]]:
-    """The events of a piece; a piece without any tells its status as one, at the status' own time."""
+    """The events of a piece; a piece without any has its status as its only event, at the status' own time."""
     events = [element for element in piece.iter("data") if element.get("name") == "piece-event"]
     if not events and piece.get("ice"):
         yield where, piece
@@ -120,7 +120,7 @@ def _of_codes(raw: Raw) -> Meaning:
 
 
 def _reread(raw: Raw) -> Meaning | None:
-    """Where the way is not told it may be the way back."""
+    """Where the direction is not stated it may be the way back."""
     meaning = _meaning(raw)
     return meaning if raw.further or _on_the_way_back(meaning) == meaning else None
 

@@ -2,7 +2,7 @@
 
 A scan carries a category (`statusCode`) that DHL documents and, in `status`, a code or a text of the service. A documented code of the
 service is read as such; everything else is read by its category, never by its text (DHL's own sample says `pre-transit` and `DELIVERED`
-of one scan). The number is the shipment's `id`; a piece named by a scan tells it apart and is no shipment of its own.
+of one scan). The number is the shipment's `id`; a piece named by a scan distinguishes it and is no shipment of its own.
 """
 
 from collections.abc import Iterator
@@ -79,8 +79,8 @@ def _shipment(shipment: JsonObject, where: str, received_at: datetime, rejection
         scans = [(f"{where}/status", rollup)]
     number = text(shipment.get("id"))
     service = (text(shipment.get("service")) or "").casefold()
-    told = (_scan(scan, service, pointer, received_at) for pointer, scan in scans)
-    readings = with_signer(readings_of(told, number, rejections), _signer(shipment))
+    scanned = (_scan(scan, service, pointer, received_at) for pointer, scan in scans)
+    readings = with_signer(readings_of(scanned, number, rejections), _signer(shipment))
     return with_estimate(readings, estimate(text(shipment.get("estimatedTimeOfDelivery")), ISO))
 
 

@@ -1,4 +1,4 @@
-"""Dicom (GLS Canada): the tracking answer of one waybill. Activities tell of one parcel of it each; a parcel has no number of its own."""
+"""Dicom (GLS Canada): the tracking answer of one waybill. Each activity belongs to one parcel of it; a parcel has no number of its own."""
 
 from collections.abc import Iterator
 from datetime import datetime

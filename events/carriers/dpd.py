@@ -45,7 +45,7 @@ _LIFE_CYCLE: Final = "parcellifecycleResponse"
 _ERROR_FIELDS: Final = frozenset({"error", "errors", "message", "errorCode", "detail"})
 
 
-class Step(NamedTuple):
+class DpdStep(NamedTuple):
     """One scan, from any of the formats."""
 
     where: str
@@ -57,11 +57,11 @@ class Step(NamedTuple):
     signatory: str | None = None
 
 
-class Item(NamedTuple):
+class DpdParcel(NamedTuple):
     """One parcel, from any of the formats."""
 
     number: str | None
-    scans: tuple[Step, ...]
+    scans: tuple[DpdStep, ...]
     estimate: str | None = None
 
 
@@ -90,26 +90,26 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
-def _from_xml(document: Document) -> Iterator[Item]:
+def _from_xml(document: Document) -> Iterator[DpdParcel]:
     for answer in answers(document):
         if answer.tag == "getTrackingDataResponse":
-            yield from (Item(None, tuple(_steps(result))) for result in answer.iterfind("trackingresult"))
+            yield from (DpdParcel(None, tuple(_steps(result))) for result in answer.iterfind("trackingresult"))
         elif answer.tag.startswith("GetShipmentTrace"):
             for number in answer.iter("ShipmentNumber"):
                 result = number.getparent()
                 # a result that prints its number again and again is one parcel
                 if result is not None and result.find("ShipmentNumber") is number:
-                    yield Item(text_at(number, "."), tuple(_traces(result)))
+                    yield DpdParcel(text_at(number, "."), tuple(_traces(result)))
         elif answer.tag != "Fault":
             raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of DPD")
 
 
-def _steps(result: _Element) -> Iterator[Step]:
+def _steps(result: _Element) -> Iterator[DpdStep]:
     for index, step in enumerate(result.iterfind("statusInfo"), start=1):
         fields = texts(step)
         if fields.get("statusHasBeenReached") != "true":
             continue
-        yield Step(
+        yield DpdStep(
             where=f"statusInfo[{index}]",
             code=fields.get("status"),
             words=text_at(step, "description/content/content", "label/content"),
@@ -119,15 +119,15 @@ def _steps(result: _Element) -> Iterator[Step]:
         )
 
 
-def _life_cycle(body: JsonObject, rejections: Rejections) -> Iterator[Item]:
+def _life_cycle(body: JsonObject, rejections: Rejections) -> Iterator[DpdParcel]:
     """The same steps in JSON, with the number of the parcel."""
     data = child(body, _LIFE_CYCLE, "parcelLifeCycleData")
     pointer = f"/{_LIFE_CYCLE}/parcelLifeCycleData/statusInfo"
     steps = objects(data.get("statusInfo"), pointer, rejections)
-    yield Item(
+    yield DpdParcel(
         text(child(data, "shipmentInfo").get("parcelLabelNumber")),
         tuple(
-            Step(
+            DpdStep(
                 where=f"{pointer}/{index}",
                 code=text(step.get("status")),
                 words=text(next(iter(as_list(child(step, "description").get("content"))), None)) or text(step.get("label")),
@@ -147,11 +147,11 @@ def _depot(printed: str | None) -> EventPlace:
     return place(city=depot["city"], country=depot["country"]) if depot else place(city=printed)
 
 
-def _traces(result: _Element) -> Iterator[Step]:
+def _traces(result: _Element) -> Iterator[DpdStep]:
     for index, trace in enumerate(result.iterfind("Traces/clsTrace"), start=1):
         fields = texts(trace)
         date, time = fields.get("ScanDate"), fields.get("ScanTime")
-        yield Step(
+        yield DpdStep(
             where=f"Traces/clsTrace[{index}]",
             code=fields.get("StatusNumber"),
             words=fields.get("StatusDescription"),
@@ -161,7 +161,7 @@ def _traces(result: _Element) -> Iterator[Step]:
         )
 
 
-def _from_json(body: object, rejections: Rejections) -> Iterator[Item]:
+def _from_json(body: object, rejections: Rejections) -> Iterator[DpdParcel]:
     if body in ({}, []):
         return
     if type(body) is dict and _LIFE_CYCLE in body:
@@ -173,17 +173,17 @@ def _from_json(body: object, rejections: Rejections) -> Iterator[Item]:
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking of DPD")
     for where, parcel in known:
         scans = tuple(_group(parcel, where, rejections))
-        yield Item(text(parcel.get("trackingNumber")), scans, text(parcel.get("estimatedDelivery")))
+        yield DpdParcel(text(parcel.get("trackingNumber")), scans, text(parcel.get("estimatedDelivery")))
 
 
-def _group(parcel: JsonObject, where: str, rejections: Rejections) -> Iterator[Step]:
-    """The events of a parcel; one without any tells its status as one, without a time."""
+def _group(parcel: JsonObject, where: str, rejections: Rejections) -> Iterator[DpdStep]:
+    """The events of a parcel; one without any has its status as its only event, without a time."""
     events = objects(parcel.get("events"), f"{where}/events", rejections)
     if not events and (status := text(parcel.get("status"))) and (status,) in CODES:
-        yield Step(f"{where}/status", status, text(parcel.get("statusDescription")), None, place(), GROUP)
+        yield DpdStep(f"{where}/status", status, text(parcel.get("statusDescription")), None, place(), GROUP)
     for index, event in events:
         location = child(event, "location")
-        yield Step(
+        yield DpdStep(
             where=f"{where}/events/{index}",
             code=text(event.get("status")),
             words=text(event.get("description")),

@@ -2,7 +2,7 @@
 
 A scan's code is EasyPost's status and detail, then the code of the operating carrier. The status decides; a detail refines it where
 EasyPost documents the detail, and only towards trouble where the status already says more than `in_transit`. A detail that is not known
-leaves the status standing (`by_category`). Times are UTC.
+leaves the status as it is (`by_category`). Times are UTC.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""GS1 EPCIS 2.0: events of a document, as JSON-LD or XML. An event names several things; it is told of each as a shipment of its own.
+"""GS1 EPCIS 2.0: events of a document, as JSON-LD or XML. An event names several things; it belongs to each as a shipment of its own.
 
 A code is business step and disposition, each as a CBV word, URN or web URI. The step decides; a disposition of trouble outranks it, and
 any disposition speaks where the step says nothing of transport. `receiving` is a delivery only where the event's own destination is the
@@ -42,7 +42,7 @@ _ERROR_SUFFIX: Final = "#error"
 _PREFIXES: Final = ("urn:epcglobal:cbv:bizstep:", "urn:epcglobal:cbv:disp:", "BizStep-", "Disp-")
 
 
-class Event(NamedTuple):
+class EpcisEvent(NamedTuple):
     """One event, from either format. `numbers` are all that it could be about, the most definite list first."""
 
     where: str
@@ -64,7 +64,7 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
     rejections = Rejections()
     readings: list[Reading] = []
     for event in _from_xml(read_xml(body)) if is_xml(body) else _from_json(read_json(body), rejections):
-        time = CLOCK.read_beside(event.at, event.offset, received_at=received_at) if _is_naive(event) else None
+        time = CLOCK.read_with_offset(event.at, event.offset, received_at=received_at) if _is_naive(event) else None
         time = time or CLOCK.read(event.at, received_at=received_at)
         if time is None:
             rejections.add(pointer=event.where, why="a time in no known format")
@@ -73,12 +73,12 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
-def _is_naive(event: Event) -> bool:
+def _is_naive(event: EpcisEvent) -> bool:
     wall = ISO.read(event.at) if event.at else None
     return wall is not None and wall.offset is None
 
 
-def _readings(event: Event, time: PrintedTime) -> Iterator[Reading]:
+def _readings(event: EpcisEvent, time: PrintedTime) -> Iterator[Reading]:
     raw = Raw(code=event.step, reason=event.disposition, further=(event.kind,))
     arrives = bool({event.location, event.read_point} & event.destinations)
     meaning = ERROR if event.is_error else _meaning(raw, arrives=arrives)
@@ -116,7 +116,7 @@ def _meaning(raw: Raw, *, arrives: bool) -> Meaning:
 
 
 def _reread(raw: Raw) -> Meaning | None:
-    """The raw fields do not tell the destinations."""
+    """The raw fields do not name the destinations."""
     meaning = _meaning(raw, arrives=False)
     return meaning if meaning == _meaning(raw, arrives=True) else None
 
@@ -130,7 +130,7 @@ def _word(printed: str | None) -> str:
     return printed or ""
 
 
-def _from_json(body: object, rejections: Rejections) -> Iterator[Event]:
+def _from_json(body: object, rejections: Rejections) -> Iterator[EpcisEvent]:
     if body in ({}, []):
         return
     found = list(_listed(body, rejections))
@@ -139,7 +139,7 @@ def _from_json(body: object, rejections: Rejections) -> Iterator[Event]:
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no events of EPCIS")
     for where, event in found:
         error = event.get("errorDeclaration")
-        yield Event(
+        yield EpcisEvent(
             where=where,
             kind=text(event.get("type")) or text(event.get("isA")) or EVENTS[0],
             event_id=text(event.get("eventID")),
@@ -186,7 +186,7 @@ def _names(value: object) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found for member in as_list(value) if (found := text(member)) is not None))
 
 
-def _from_xml(document: Document) -> Iterator[Event]:
+def _from_xml(document: Document) -> Iterator[EpcisEvent]:
     for answer in answers(document):
         if answer.tag not in DOCUMENTS and answer.tag not in EVENTS and answer.tag != "Fault" and answer.find(".//EventList") is None:
             raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no document of EPCIS")
@@ -194,7 +194,7 @@ def _from_xml(document: Document) -> Iterator[Event]:
             yield _xml_event(event, f"EventList/{event.tag}[{index}]")
 
 
-def _xml_event(event: _Element, where: str) -> Event:
+def _xml_event(event: _Element, where: str) -> EpcisEvent:
     """Of EPCIS 1.2 too, where later fields lie in `extension` and `baseExtension`."""
     fields = texts(event)
     for name in ("baseExtension", "extension"):
@@ -203,7 +203,7 @@ def _xml_event(event: _Element, where: str) -> Event:
             fields = texts(inner) | fields
     lists = ("epcList", "outputEPCList", "inputEPCList", "childEPCs")
     parent = fields.get("parentID")
-    return Event(
+    return EpcisEvent(
         where=where,
         kind=event.tag,
         event_id=fields.get("eventID"),

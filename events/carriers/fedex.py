@@ -1,6 +1,6 @@
 """FedEx: whole histories, newest first, pushed (JSON) or polled (JSON, XML). Pushes come out of order.
 
-FedEx has no scan ids and recycles numbers: the unique id beside a number is the shipment's discriminator. Only 200 or 202 is an
+FedEx has no scan ids and recycles numbers: the unique id next to a number is the shipment's discriminator. Only 200 or 202 is an
 acknowledgement. A push may hold the picture and the signature of a delivery.
 """
 

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Final
 
-from events.carriers.fedex_scan import Scan, read_scan
+from events.carriers.fedex_scan import FedexScan, read_scan
 from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, Normalized, Reading
 from events.parsing.enrichment import estimate, with_estimate, with_signer
@@ -62,8 +62,8 @@ def _read_result(result: JsonObject, pointer: str, rejections: Rejections, recei
     return with_estimate(signed, estimate(_printed_estimate(result), ISO))
 
 
-def _scan(event: JsonObject, number: str | None, unique_id: str | None) -> Scan:
-    return Scan(
+def _scan(event: JsonObject, number: str | None, unique_id: str | None) -> FedexScan:
+    return FedexScan(
         number=number,
         unique_id=unique_id,
         code=text(event.get("eventType")),
@@ -75,10 +75,10 @@ def _scan(event: JsonObject, number: str | None, unique_id: str | None) -> Scan:
     )
 
 
-def _rollup(status: JsonObject, number: str | None, unique_id: str | None) -> Scan:
+def _rollup(status: JsonObject, number: str | None, unique_id: str | None) -> FedexScan:
     """The current status, which counts only where there are no scans at all."""
     code = text(status.get("code"))
-    return Scan(
+    return FedexScan(
         number=number,
         unique_id=unique_id,
         code=code,

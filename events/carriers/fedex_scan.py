@@ -1,7 +1,7 @@
 """One FedEx scan, whatever format printed it.
 
-`fedex_codes.csv` is the section `Movement` of FedEx's vocabulary (other sections use the same letters otherwise); a row with an
-exception code goes before the row of the event type alone. An unknown event type is never guessed from the rollup beside it.
+`fedex_codes.csv` is the section `Movement` of FedEx's vocabulary (other sections use the same codes otherwise); a row with an
+exception code goes before the row of the event type alone. An unknown event type is never guessed from the rollup next to it.
 """
 
 from dataclasses import dataclass
@@ -21,8 +21,8 @@ EMPTY: Final = "neither code, text nor time"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scan:
-    """The fields of a scan as printed. `unique_id` tells apart the shipments that share a recycled number."""
+class FedexScan:
+    """The fields of a scan as printed. `unique_id` distinguishes the shipments that share a recycled number."""
 
     number: str | None
     unique_id: str | None
@@ -34,7 +34,7 @@ class Scan:
     place: EventPlace
 
 
-def read_scan(scan: Scan, received_at: datetime) -> Reading | str:
+def read_scan(scan: FedexScan, received_at: datetime) -> Reading | str:
     """The reading of a scan, or why it is none."""
     if scan.code is None and scan.text is None and scan.time is None:
         return EMPTY

@@ -5,7 +5,7 @@ from typing import Final
 
 from lxml import etree
 
-from events.carriers.fedex_scan import Scan, read_scan
+from events.carriers.fedex_scan import FedexScan, read_scan
 from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, Normalized, Reading
 from events.parsing.enrichment import estimate, with_estimate, with_signer
@@ -50,8 +50,8 @@ def _read_details(details: etree._Element, pointer: str, rejections: Rejections,
     return with_estimate(signed, estimate(_printed_estimate(details), ISO))
 
 
-def _scan(event: etree._Element, number: str | None, unique_id: str | None) -> Scan:
-    return Scan(
+def _scan(event: etree._Element, number: str | None, unique_id: str | None) -> FedexScan:
+    return FedexScan(
         number=number,
         unique_id=unique_id,
         code=text_at(event, "EventType"),
@@ -63,9 +63,9 @@ def _scan(event: etree._Element, number: str | None, unique_id: str | None) -> S
     )
 
 
-def _rollup(status: etree._Element, number: str | None, unique_id: str | None) -> Scan:
+def _rollup(status: etree._Element, number: str | None, unique_id: str | None) -> FedexScan:
     """The current status, which counts only where there are no scans at all."""
-    return Scan(
+    return FedexScan(
         number=number,
         unique_id=unique_id,
         code=text_at(status, "Code"),

@@ -1,6 +1,6 @@
 """Landmark Global: the XML answer of its Track API, with one or many packages.
 
-A package has two numbers: Landmark's own is the number, that of the end carrier is left out where both are told. Times are local to the
+A package has two numbers: Landmark's own is the number, that of the end carrier is left out where both are stated. Times are local to the
 place of the scan and printed in two ways.
 """
 

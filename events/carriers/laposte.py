@@ -1,6 +1,6 @@
 """La Poste and Colissimo: the answer of Suivi v2, one shipment or a list of them.
 
-`event` holds the scans; `timeline` shows the same history to people and is left out. Every member tells its own `returnCode`, so one
+`event` holds the scans; `timeline` shows the same history to people and is left out. Every member has its own `returnCode`, so one
 answer may hold shipments and errors.
 """
 

@@ -1,6 +1,6 @@
 """PARCEL.ONE: the answers of three interfaces, SOAP getTrackings, REST tracking and TrackLMC.
 
-Two of them print status words or numbers; TrackLMC prints an event code and beside it a delivery status after the manner of AfterShip
+Two of them print status words or numbers; TrackLMC prints an event code and with it a delivery status after the manner of AfterShip
 (`Tag_NNN`), whose tag is a category. PARCEL.ONE's own number is the number; that of the last mile only where it is the only one.
 """
 

@@ -1,6 +1,6 @@
 """Royal Mail: the answers of Tracking API v2 (`mailPieces`: one piece as an object, or a list of pieces).
 
-The summary call has no events but tells the last one, which is a scan like any other. Beside it stands a category, which reads a last
+The summary call has no events but names the last one, which is a scan like any other. With it comes a category, which reads a last
 event whose code is not known (`by_category`). A signature is shown while the item is still on its way: it counts for a delivery only.
 Royal Mail publishes no list of its event codes; the table holds those whose event names are seen in public answers of the API.
 """
@@ -80,7 +80,7 @@ def _scans(piece: JsonObject, where: str, received_at: datetime, rejections: Rej
 
 
 def _reread(raw: Raw) -> Meaning | None:
-    """A code that is not known may be read by the category beside it."""
+    """A code that is not known may be read by the category next to it."""
     return CODES.get(("event", raw.code or ""))
 
 

@@ -1,6 +1,6 @@
 """SEKO OmniParcel: consignments with their whole history, one or a list of them.
 
-The OmniCode is SEKO's and decides; beside it stands the code of the delivering carrier. Several events may carry the same second. Times
+The OmniCode is SEKO's and decides; the code of the delivering carrier accompanies it. Several events may carry the same second. Times
 are local to the place and print no zone.
 """
 

@@ -1,4 +1,4 @@
-"""Sendcloud: webhooks that tell the present status of one parcel.
+"""Sendcloud: webhooks that state the present status of one parcel.
 
 There is no history, no place and no scan time: the status holds since the push, so that is its time. Missing values are printed as
 `false`. Parcels that have no tracking number yet, and webhooks that are not about a parcel's status, exist.

@@ -1,7 +1,7 @@
-"""Sendle: the answer of its tracking API, which does not repeat the number that was asked for, and its webhook, which tells one event.
+"""Sendle: the answer of its tracking API, which does not repeat the number that was asked for, and its webhook, which holds one event.
 
-An event's type is its code. `scan_time` is UTC; the local times beside it equal it where Sendle does not know the zone, so they are left
-out. Who signed is told by a sentence of its own, as `Info` after the delivery.
+An event's type is its code. `scan_time` is UTC; the local times next to it equal it where Sendle does not know the zone, so they are left
+out. Who signed is named by a sentence of its own, as `Info` after the delivery.
 """
 
 import re
@@ -55,7 +55,7 @@ def _meaning(raw: Raw) -> Meaning:
 
 
 def _country(event: JsonObject) -> str | None:
-    """A webhook tells it of the place itself."""
+    """A webhook states it of the place itself."""
     return text(child(event, "location_data").get("country")) if "sendle_reference" in event else None
 
 

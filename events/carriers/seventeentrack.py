@@ -1,7 +1,7 @@
 """17TRACK: pushes and answers of API v2 (words as codes) and of v1 (one-letter keys). Every push repeats the whole history.
 
 In v2 an event has a sub-status, else a stage; a sub-status that is not documented is read by the status before its `_`. In v1 only the
-package has a code (`e`): it is told of the newest event; the older ones are facts without a status. Times of v1 are wall clocks, whatever
+package has a code (`e`): it belongs to the newest event; the older ones are facts without a status. Times of v1 are wall clocks, whatever
 its epoch fields claim.
 """
 
@@ -136,7 +136,7 @@ def _place(event: JsonObject) -> EventPlace:
 
 
 def _zone_place(event: JsonObject, newest: JsonObject) -> EventPlace:
-    """The place that tells the zone: the newest event has an address more often than the same event in the list."""
+    """The place that decides the zone: the newest event has an address more often than the same event in the list."""
     same = all(event.get(name) == newest.get(name) for name in ("description", "location", "time_raw", "time_iso"))
     return _place(newest if same else event)
 
@@ -149,7 +149,7 @@ def _time(event: JsonObject, where: EventPlace, received_at: datetime) -> Printe
     date, time = text(printed.get("date")), text(printed.get("time"))
     if date is None:
         return CLOCK.read(text(event.get("time_utc")), where, received_at=received_at)
-    return CLOCK.read_beside(f"{date} {time}" if time else date, text(printed.get("timezone")), where, received_at=received_at)
+    return CLOCK.read_with_offset(f"{date} {time}" if time else date, text(printed.get("timezone")), where, received_at=received_at)
 
 
 def _rollup(latest: JsonObject, number: str | None, where: str, received_at: datetime, rejections: Rejections) -> tuple[Reading, ...]:

@@ -101,7 +101,7 @@ def _time(event: JsonObject, where: EventPlace, received_at: datetime) -> Printe
     offset = text(event.get("utcOffset"))
     printed = text(event.get("occurrenceDatetime"))
     if printed is not None:
-        time = CLOCK.read_beside(printed, offset, where, received_at=received_at)
+        time = CLOCK.read_with_offset(printed, offset, where, received_at=received_at)
     else:
         clock = CLOCK_WITH_FALSE_Z if offset is None else CLOCK
         time = clock.read(text(event.get("datetime")), where, received_at=received_at)

@@ -1,7 +1,7 @@
 """ShipEngine: API_TRACK webhooks and tracking answers; every push repeats the whole history.
 
 An event has ShipEngine's `status_code`, or only the code of the operating carrier, or in older answers neither. The status of the
-shipment is that of its newest event, so it reads one that tells no status of its own. Its carrier code becomes that event's code only
+shipment is that of its newest event, so it reads one that has no status of its own. Its carrier code becomes that event's code only
 where the delivery ends the history: else the same scan would have a code in one push and none in the next. `occurred_at` is UTC.
 """
 
@@ -37,7 +37,7 @@ _ERROR_FIELDS: Final = frozenset({"errors", "error", "message", "resource_type"}
 
 
 class Rollup(NamedTuple):
-    """What is told of the shipment: its status and the carrier's code for it, and which carrier that is."""
+    """The state of the shipment: its status and the carrier's code for it, and which carrier that is."""
 
     status: str | None
     carrier_status: str | None

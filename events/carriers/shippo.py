@@ -1,6 +1,6 @@
 """Shippo: the track object, by itself or as `data` of a track_updated webhook; every push repeats the history.
 
-The status decides. A substatus refines it, but never takes a delivery back; one that is not known leaves the status standing
+The status decides. A substatus refines it, but never takes a delivery back; one that is not known leaves the status as it is
 (`by_category`). `UNKNOWN` says nothing. Times are those of the operating carrier, local to the place and falsely labelled `Z`.
 """
 

@@ -1,6 +1,6 @@
 """SmartKargo: a list of events, each with its own air waybill and piece.
 
-A time is local to the station of the event, with the name of its IANA zone beside it in the partner format and nothing in the other; a
+A time is local to the station of the event, with the name of its IANA zone next to it in the partner format and nothing in the other; a
 fraction may have seven digits.
 """
 
@@ -83,7 +83,7 @@ def _scan(event: JsonObject, where: str, received_at: datetime) -> Scan:
         where=where,
         raw=raw,
         meaning=_meaning(raw),
-        time=CLOCK.read_beside(text(event.get("eventDate")), text(location.get("timezone")), where_at, received_at=received_at),
+        time=CLOCK.read_with_offset(text(event.get("eventDate")), text(location.get("timezone")), where_at, received_at=received_at),
         place=where_at,
         description=text(event.get("description")),
         piece=text(event.get("pieceReference")),
@@ -92,13 +92,13 @@ def _scan(event: JsonObject, where: str, received_at: datetime) -> Scan:
 
 def _with_estimates(readings: list[Reading], estimates: list[str | None]) -> tuple[Reading, ...]:
     """Every event prints the estimate of its time; that of the newest event of an air waybill holds."""
-    told = list(readings)
+    found = list(readings)
     for number in {reading.tracking_number for reading in readings}:
         at = [index for index, reading in enumerate(readings) if reading.tracking_number == number]
         newest = max(at, key=lambda index: readings[index].time.instant)
         for index, reading in zip(at, with_estimate([readings[index] for index in at], estimates[newest]), strict=True):
-            told[index] = reading
-    return tuple(told)
+            found[index] = reading
+    return tuple(found)
 
 
 CARRIER: Final = Carrier(

@@ -1,6 +1,6 @@
 """Spring (PostNL): the TrackShipment answer, one shipment with its events.
 
-`Timestamp` is an epoch and `DateTime` the wall clock beside it: together they tell the offset. An answer with an error level holds no
+`Timestamp` is an epoch and `DateTime` the wall clock next to it: together they give the offset. An answer with an error level holds no
 shipment. The numbers of the delivering carriers are left out: Spring's own is the number.
 """
 

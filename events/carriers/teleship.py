@@ -1,6 +1,6 @@
 """Teleship: shipment webhooks (`data`) and tracking answers; every push repeats the history.
 
-Codes are printed in capitals by webhooks and in small letters by the API, and mean the same. Times are UTC. The numbers of the first and
+Codes are printed in capitals by webhooks and in lower case by the API, and mean the same. Times are UTC. The numbers of the first and
 the last mile are left out: Teleship's own is the number.
 """
 

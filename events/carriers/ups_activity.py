@@ -21,7 +21,7 @@ PLACEHOLDERS: Final = frozenset({"string"})
 
 @value(frozen=True, slots=True, kw_only=True)
 class Activity:
-    """The fields of an activity as printed. Dates and times are apart, as UPS prints them."""
+    """The fields of an activity as printed. Dates and times are separate, as UPS prints them."""
 
     number: str | None
     type: str | None
@@ -73,7 +73,7 @@ def _time(activity: Activity, received_at: datetime) -> PrintedTime | None:
     printed = _joined(activity.date, activity.time)
     if activity.gmt_date and activity.gmt_time:
         return CLOCK.read_pair(printed, _joined(activity.gmt_date, activity.gmt_time), activity.place, received_at=received_at)
-    return CLOCK.read_beside(printed, activity.gmt_offset, activity.place, received_at=received_at)
+    return CLOCK.read_with_offset(printed, activity.gmt_offset, activity.place, received_at=received_at)
 
 
 def _joined(date: str | None, time: str | None) -> str | None:

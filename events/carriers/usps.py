@@ -39,7 +39,7 @@ FORMATS: Final = TimeFormats(
     "%-m/%-d/%Y[ %-I:%M[ ]%p]",
 )
 DOMESTIC: Final = Clock(formats=FORMATS, default_zone="America/Chicago")
-"""A place in the United States that tells no zone is taken for the middle of them."""
+"""A place in the United States without a zone is taken for the middle of them."""
 DOMESTIC_WITH_FALSE_Z: Final = Clock(formats=FORMATS, default_zone="America/Chicago", trust_offset=False)
 FOREIGN: Final = Clock(formats=FORMATS)
 
@@ -59,7 +59,7 @@ _SENTENCE_DATE: Final = re.compile(r"\b(?P<date>(?:Jan|Feb|Mar|Apr|May|Jun|Jul|A
 _SENTENCE_TIME: Final = re.compile(r"\b(?P<time>\d{1,2}:\d{2} ?[ap]m)\b", re.IGNORECASE)
 
 
-class Told(NamedTuple):
+class UspsScan(NamedTuple):
     """One scan, from any of the formats. `where` is its pointer in the message; `at` is its local time as printed."""
 
     where: str
@@ -76,11 +76,11 @@ class Told(NamedTuple):
     is_sentence: bool = False
 
 
-class Item(NamedTuple):
+class UspsItem(NamedTuple):
     """One mail piece, from any of the formats."""
 
     number: str | None
-    scans: tuple[Told, ...]
+    scans: tuple[UspsScan, ...]
     estimate: str | None
 
 
@@ -90,22 +90,22 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
     items = _from_xml(read_xml(body)) if is_xml(body) else _from_json(read_json(body), rejections)
     readings: list[Reading] = []
     for item in items:
-        found = readings_of((_scan(told, received_at) for told in item.scans), item.number, rejections)
+        found = readings_of((_scan(scan, received_at) for scan in item.scans), item.number, rejections)
         readings += with_estimate(found, item.estimate)
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
-def _scan(told: Told, received_at: datetime) -> Scan:
+def _scan(scan: UspsScan, received_at: datetime) -> Scan:
     """An older answer prints the text in place of a code."""
-    where = _place(told)
+    where = _place(scan)
     return Scan(
-        where=told.where,
-        raw=Raw(code=told.code or (None if told.is_sentence else told.words)),
-        meaning=_meaning(told.code or "", (told.words or "").casefold()),
-        time=_time(told, where, received_at),
+        where=scan.where,
+        raw=Raw(code=scan.code or (None if scan.is_sentence else scan.words)),
+        meaning=_meaning(scan.code or "", (scan.words or "").casefold()),
+        time=_time(scan, where, received_at),
         place=where,
-        description=told.words,
-        signed_by=told.signer,
+        description=scan.words,
+        signed_by=scan.signer,
     )
 
 
@@ -118,28 +118,28 @@ def _reread(raw: Raw) -> Meaning | None:
     return None if code in _WORDED else CODES.get((code, "")) or CODES.get(("", code.casefold()), UNMAPPED)
 
 
-def _place(told: Told) -> EventPlace:
+def _place(scan: UspsScan) -> EventPlace:
     """USPS prints no country for its own."""
-    country = told.country or ("US" if told.state or told.postal_code else None)
-    return place(city=told.city, region=told.state, postal_code=told.postal_code, country=country)
+    country = scan.country or ("US" if scan.state or scan.postal_code else None)
+    return place(city=scan.city, region=scan.state, postal_code=scan.postal_code, country=country)
 
 
-def _time(told: Told, where: EventPlace, received_at: datetime) -> PrintedTime | None:
-    if where.country is None and told.city and (facility := _FACILITY.fullmatch(told.city)):
+def _time(scan: UspsScan, where: EventPlace, received_at: datetime) -> PrintedTime | None:
+    if where.country is None and scan.city and (facility := _FACILITY.fullmatch(scan.city)):
         where = EventPlace(city=facility["city"], region=facility["state"], country="US")
     clock = FOREIGN if where.country not in (None, "US") else DOMESTIC
-    if told.at is not None and told.at.endswith("Z"):
+    if scan.at is not None and scan.at.endswith("Z"):
         clock = DOMESTIC_WITH_FALSE_Z
-    if told.gmt is not None and told.at is None:
-        return FOREIGN.read(told.gmt, where, received_at=received_at)
-    if told.gmt is not None:
-        return clock.read_pair(told.at, told.gmt, where, received_at=received_at)
-    if told.offset is not None:
-        return clock.read_beside(told.at, told.offset, where, received_at=received_at)
-    return clock.read(told.at, where, received_at=received_at)
+    if scan.gmt is not None and scan.at is None:
+        return FOREIGN.read(scan.gmt, where, received_at=received_at)
+    if scan.gmt is not None:
+        return clock.read_pair(scan.at, scan.gmt, where, received_at=received_at)
+    if scan.offset is not None:
+        return clock.read_with_offset(scan.at, scan.offset, where, received_at=received_at)
+    return clock.read(scan.at, where, received_at=received_at)
 
 
-def _from_json(body: object, rejections: Rejections) -> Iterator[Item]:
+def _from_json(body: object, rejections: Rejections) -> Iterator[UspsItem]:
     if body in ({}, []):
         return
     if type(body) not in (dict, list):
@@ -147,9 +147,9 @@ def _from_json(body: object, rejections: Rejections) -> Iterator[Item]:
     for where, item in _json_items(body, "", rejections):
         scans = tuple({scan[1:]: scan for scan in _json_scans(item, where, rejections)}.values())
         if not any(as_list(item.get(name)) for name in _LISTS) and (rollup := text(item.get("status"))):
-            scans = (Told(where=f"{where}/status", code=None, words=rollup, at=None),)
+            scans = (UspsScan(where=f"{where}/status", code=None, words=rollup, at=None),)
         printed = next((found for name in ESTIMATES if (found := text(item.get(name)))), None)
-        yield Item(text(item.get("trackingNumber")), scans, estimate(printed, FORMATS))
+        yield UspsItem(text(item.get("trackingNumber")), scans, estimate(printed, FORMATS))
 
 
 def _json_items(body: object, where: str, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
@@ -167,12 +167,12 @@ def _json_items(body: object, where: str, rejections: Rejections) -> Iterator[tu
             raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking of USPS")
 
 
-def _json_scans(item: JsonObject, where: str, rejections: Rejections) -> Iterator[Told]:
+def _json_scans(item: JsonObject, where: str, rejections: Rejections) -> Iterator[UspsScan]:
     for name in _LISTS:
         pointer = f"{where}/{name}"
         for index, event in objects(item.get(name), pointer, rejections):
             date, time = text(event.get("eventDate")), text(event.get("eventTime"))
-            yield Told(
+            yield UspsScan(
                 where=f"{pointer}/{index}",
                 code=text_unless(event.get("eventCode"), PLACEHOLDER),
                 words=without_markup(text(event.get("eventType")) or text(event.get("event"))),
@@ -187,32 +187,32 @@ def _json_scans(item: JsonObject, where: str, rejections: Rejections) -> Iterato
             )
 
 
-def _from_xml(document: Document) -> Iterator[Item]:
+def _from_xml(document: Document) -> Iterator[UspsItem]:
     answer = body_of(document)
     if answer is None or answer.tag in ("Error", "Fault"):
         return
     if answer.tag == "TrackResponse":
         for index, info in enumerate(answer.iterfind("TrackInfo"), start=1):
             printed = next((found for name in ESTIMATES if (found := text_at(info, name))), None)
-            yield Item(text(info.get("ID")), tuple(_xml_scans(info, f"TrackInfo[{index}]")), estimate(printed, FORMATS))
+            yield UspsItem(text(info.get("ID")), tuple(_xml_scans(info, f"TrackInfo[{index}]")), estimate(printed, FORMATS))
     elif answer.tag == "TrackShipmentResponse":
-        yield Item(text_at(answer, "TrackingNumber"), tuple(_stamps_scans(answer.iterfind("TrackingEvents/TrackingEvent"))), None)
+        yield UspsItem(text_at(answer, "TrackingNumber"), tuple(_stamps_scans(answer.iterfind("TrackingEvents/TrackingEvent"))), None)
     else:
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no TrackResponse of USPS")
 
 
-def _xml_scans(info: _Element, where: str) -> Iterator[Told]:
+def _xml_scans(info: _Element, where: str) -> Iterator[UspsScan]:
     events = (*info.iterfind("TrackSummary"), *info.iterfind("TrackDetail"))
     rollup = text_at(info, "Status")
     if not events and rollup is not None:
-        yield Told(where=f"{where}/Status", code=None, words=without_markup(rollup), at=None)
+        yield UspsScan(where=f"{where}/Status", code=None, words=without_markup(rollup), at=None)
     for index, event in enumerate(events, start=1):
         pointer = f"{where}/{event.tag}[{index}]"
         if len(event) == 0:
             yield from _sentence(text_at(event, "."), pointer)
             continue
         fields = texts(event)
-        yield Told(
+        yield UspsScan(
             where=pointer,
             code=fields.get("EventCode"),
             words=without_markup(fields.get("Event")),
@@ -225,18 +225,18 @@ def _xml_scans(info: _Element, where: str) -> Iterator[Told]:
         )
 
 
-def _sentence(words: str | None, where: str) -> Iterator[Told]:
-    """A scan told as one sentence, by requests without fields. A sentence without a date is a notice ("There is no record of ...")."""
+def _sentence(words: str | None, where: str) -> Iterator[UspsScan]:
+    """A scan in one sentence, by requests without fields. A sentence without a date is a notice ("There is no record of ...")."""
     if words is None or (date := _SENTENCE_DATE.search(words)) is None:
         return
     time = _SENTENCE_TIME.search(words)
-    yield Told(where=where, code=None, words=words, at=_joined(date["date"], time["time"] if time else None), is_sentence=True)
+    yield UspsScan(where=where, code=None, words=words, at=_joined(date["date"], time["time"] if time else None), is_sentence=True)
 
 
-def _stamps_scans(events: Iterable[_Element]) -> Iterator[Told]:
+def _stamps_scans(events: Iterable[_Element]) -> Iterator[UspsScan]:
     for index, event in enumerate(events, start=1):
         fields = texts(event)
-        yield Told(
+        yield UspsScan(
             where=f"TrackingEvents/TrackingEvent[{index}]",
             code=fields.get("TrackingEventType"),
             words=fields.get("Event"),

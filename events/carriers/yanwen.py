@@ -1,6 +1,6 @@
 """Yanwen: the answer of its tracking API, a list of numbers with their checkpoints.
 
-A number may be asked for by Yanwen's waybill or that of the last mile; Yanwen's own is the number where it is told. The offset stands
+A number may be asked for by Yanwen's waybill or that of the last mile; Yanwen's own is the number where it is stated. The offset stands
 in a field of its own, from `+8` to `+08:00`, and differs between checkpoints.
 """
 
@@ -74,7 +74,7 @@ def _scans(item: JsonObject, where: str, received_at: datetime, rejections: Reje
 
 
 def _time(printed: str | None, zone: str | None, where: EventPlace, received_at: datetime) -> PrintedTime | None:
-    time = CLOCK.read_beside(printed, zone, where, received_at=received_at)
+    time = CLOCK.read_with_offset(printed, zone, where, received_at=received_at)
     return time if time is None or printed is None or zone is None else replace(time, printed=f"{printed} {zone}")
 
 

@@ -1,6 +1,6 @@
 """Time formats as explicit lists: what is not printed as one of them is unreadable, never guessed.
 
-Beside its list every format takes what leaves nothing to guess: dates with the year first, and dates with the month's name.
+Besides its list every format takes what leaves nothing to guess: dates with the year first, and dates with the month's name.
 """
 
 import re
@@ -74,7 +74,7 @@ class Wall(NamedTuple):
 class TimeFormats:
     """A list of formats, tried in turn. Directives are strptime's; `%-m %-d %-H %-I` take one or two digits, `%b` a month's
     name or its first three letters, `%f` stands for the separator and one to nine digits, `%z` for `Z`, `+01:00`, `+0100` or `+01`;
-    `[...]` may be absent; a blank takes any number of blanks. What is unambiguous is taken beside them.
+    `[...]` may be absent; a blank takes any number of blanks. What is unambiguous is taken as well.
     """  # noqa: D205 - the list is the summary
 
     __slots__ = ("_patterns",)

@@ -1,4 +1,4 @@
-"""Places that are printed as one line of text ("Los Angeles, CA, US"), taken apart only as far as the line leaves no doubt.
+"""Places that are printed as one line of text ("Los Angeles, CA, US"), split only as far as the line leaves no doubt.
 
 Two letters at the end may name a state or a country (CA, DE, IL); which of both a carrier means is for its module to say.
 """

@@ -1,4 +1,4 @@
-"""What a carrier's codes mean, read from a table that lies beside the carrier's module.
+"""What a carrier's codes mean, read from a table next to the carrier's module.
 
 The columns before `kind` are the key, in their order; an empty `kind` is a scan. A code that is in no table has no meaning: nothing here
 guesses one.
@@ -20,7 +20,7 @@ class Meaning(NamedTuple):
     status: Status | None = None
     reason: Reason | None = None
     by_category: bool = False
-    """The code itself is not known: the category that the carrier documents beside it is."""
+    """The code itself is not known: the category that the carrier documents with it is."""
 
     def of_category(self) -> "Meaning":
         """The same, where only the category of a code was known."""
@@ -42,7 +42,7 @@ def by_code(table: Table) -> Callable[[Raw], Meaning]:
 
 
 def codes_without_text(table: Table) -> dict[str, Meaning]:
-    """Of a table by (code, text): the codes that mean the same whatever text stands beside them."""
+    """Of a table by (code, text): the codes that mean the same whatever text accompanies them."""
     worded = {code for code, text in table if text}
     return {code: meaning for (code, text), meaning in table.items() if not text and code not in worded}
 

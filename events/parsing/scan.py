@@ -1,7 +1,7 @@
 """The scans of a shipment, as a format's module finds them, on their way to readings, with what holds for every format.
 
-A scan with neither a code nor a text, or with a time in no known format, is no event but a rejection of its member; who signed is told
-by a delivery only.
+A scan with neither a code nor a text, or with a time in no known format, is no event but a rejection of its member; who signed counts
+on a delivery only.
 """
 
 from collections.abc import Iterable

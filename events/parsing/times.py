@@ -32,7 +32,7 @@ ZERO_DATE: Final = "0000-00-00"
 
 
 def received(received_at: datetime, printed: str = "") -> PrintedTime:
-    """The moment of a scan that prints no time: when we got it. It has no part in the scan's identity."""
+    """The time of a scan that prints none: when we got it. It has no part in the scan's identity."""
     return PrintedTime(printed=printed, instant=received_at, tz_source=TzSource.RECEIVED, precision=TimePrecision.SECOND, identity="")
 
 
@@ -40,7 +40,7 @@ def received(received_at: datetime, printed: str = "") -> PrintedTime:
 class Clock:
     """How one format of a carrier prints times. One constant per format; compared and hashed by identity.
 
-    `default_zone`: IANA name of the zone that the carrier's local times are in where the place tells none. `trust_offset` False: what
+    `default_zone`: IANA name of the zone that the carrier's local times are in where the place says none. `trust_offset` False: what
     it prints as offset (`Z`) is not true, the time is local. `midnight_is_day`: 00:00:00 without offset is a date only.
     """
 
@@ -53,15 +53,15 @@ class Clock:
         """A printed time. Absent or a sentinel (0001-01-01, ...): `received`. None: unreadable, a rejection for the caller to report."""
         if printed is None or printed in NO_TIME or printed.startswith(ZERO_DATE):
             return received(received_at, printed or "")
-        moment = _read(self, printed, zone_of(place))
-        return received(received_at, printed) if moment is _ABSENT else moment
+        found = _read(self, printed, zone_of(place))
+        return received(received_at, printed) if found is _ABSENT else found
 
     def read_pair(self, printed: str | None, utc: str | None, place: EventPlace = NOWHERE, *, received_at: datetime) -> PrintedTime | None:
-        """A local time printed beside the same time in UTC; as `read` where the second is absent or contradicts the first."""
-        moment = _read_pair(self, printed, utc) if printed and utc else None
-        return self.read(printed, place, received_at=received_at) if moment is None else moment
+        """A local time printed next to the same time in UTC; as `read` where the second is absent or contradicts the first."""
+        found = _read_pair(self, printed, utc) if printed and utc else None
+        return self.read(printed, place, received_at=received_at) if found is None else found
 
-    def read_beside(
+    def read_with_offset(
         self, printed: str | None, zone: str | None, place: EventPlace = NOWHERE, *, received_at: datetime
     ) -> PrintedTime | None:
         """A local time with its offset (`+8`, `-04.00`) or IANA zone in a field of its own; as `read` where that is neither."""
@@ -70,11 +70,11 @@ class Clock:
             return self.read(printed, place, received_at=received_at)
         offset = read_offset(zone)
         if offset is not None:
-            return replace(_moment(printed, wall, _fixed(wall.local, offset), TzSource.EXPLICIT), zone=zone)
+            return replace(_printed_time(printed, wall, _fixed(wall.local, offset), TzSource.EXPLICIT), zone=zone)
         named = _zone(zone) if "/" in zone else None
         if named is None:
-            moment = self.read(printed, place, received_at=received_at)
-            return None if moment is None else replace(moment, zone=zone)
+            found = self.read(printed, place, received_at=received_at)
+            return None if found is None else replace(found, zone=zone)
         return replace(_in_zone(printed, wall, LocalZone(named, certain=True), TzSource.EXPLICIT), zone=zone)
 
 
@@ -105,13 +105,13 @@ def _read(clock: Clock, printed: str, local_zone: LocalZone | None) -> PrintedTi
     if clock.midnight_is_day and wall.offset is None and wall.local.time() == MIDNIGHT:
         wall = wall._replace(precision=TimePrecision.DAY)
     if wall.offset is not None and clock.trust_offset:
-        return _moment(printed, wall, _fixed(wall.local, wall.offset), TzSource.EXPLICIT)
+        return _printed_time(printed, wall, _fixed(wall.local, wall.offset), TzSource.EXPLICIT)
     if local_zone is not None:
         return _in_zone(printed, wall, local_zone, TzSource.LOCATION)
     default = _zone(clock.default_zone) if clock.default_zone else None
     if default is not None:
         return _in_zone(printed, wall, LocalZone(default, certain=True), TzSource.CARRIER_DEFAULT)
-    return _moment(printed, wall, wall.local.replace(tzinfo=UTC), TzSource.ASSUMED_UTC)
+    return _printed_time(printed, wall, wall.local.replace(tzinfo=UTC), TzSource.ASSUMED_UTC)
 
 
 @lru_cache(maxsize=8192)
@@ -120,7 +120,7 @@ def _read_pair(clock: Clock, printed: str, utc: str) -> PrintedTime | None:
     if local_wall is None or utc_wall is None or local_wall.is_sentinel or utc_wall.is_sentinel:
         return None
     offset = _offset_between(local_wall.local, utc_wall.local)
-    return None if offset is None else _moment(printed, local_wall, _fixed(local_wall.local, offset), TzSource.PAIR)
+    return None if offset is None else _printed_time(printed, local_wall, _fixed(local_wall.local, offset), TzSource.PAIR)
 
 
 def _in_zone(printed: str, wall: Wall, local_zone: LocalZone, source: TzSource) -> PrintedTime:
@@ -128,13 +128,13 @@ def _in_zone(printed: str, wall: Wall, local_zone: LocalZone, source: TzSource) 
     offset, later = first.utcoffset() or timedelta(), first.replace(fold=1).utcoffset() or timedelta()
     flag = None if local_zone.certain else SPLIT_REGION
     if offset == later:
-        return _moment(printed, wall, _fixed(wall.local, offset), source, flag)
+        return _printed_time(printed, wall, _fixed(wall.local, offset), source, flag)
     if offset > later:
-        return _moment(printed, wall, _fixed(wall.local, offset), source, AMBIGUOUS)
-    return _moment(printed, wall, _fixed(wall.local + (later - offset), later), source, SHIFTED)
+        return _printed_time(printed, wall, _fixed(wall.local, offset), source, AMBIGUOUS)
+    return _printed_time(printed, wall, _fixed(wall.local + (later - offset), later), source, SHIFTED)
 
 
-def _moment(printed: str, wall: Wall, instant: datetime, source: TzSource, flag: str | None = None) -> PrintedTime:
+def _printed_time(printed: str, wall: Wall, instant: datetime, source: TzSource, flag: str | None = None) -> PrintedTime:
     return PrintedTime(
         printed=printed,
         instant=instant,

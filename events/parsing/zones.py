@@ -1,4 +1,4 @@
-"""The time zone of a place, as far as country, region and postal code tell it.
+"""The time zone of a place, as far as country, region and postal code decide it.
 
 `zones.csv`: one row for a country with one zone (or one where nearly every parcel is), rows by state for US, CA, AU, BR, MX, RU;
 `split` marks states with two zones. `postal_zones.csv`: the prefixes that decide inside those. Other countries with several
@@ -25,7 +25,7 @@ class LocalZone(NamedTuple):
 
 
 def zone_of(place: EventPlace) -> LocalZone | None:
-    """The zone of a place; None where it tells too little."""
+    """The zone of a place; None where it says too little."""
     if place.country is None:
         return None
     return zone_at(place.country, place.region, place.postal_code)

@@ -10,7 +10,7 @@ from psycopg_pool import AsyncConnectionPool
 from pydantic import BaseModel, Field
 
 from events.carriers import CARRIERS
-from events.carriers.canonical import Fault, InvalidEventError, lines, read_line
+from events.carriers.canonical import FieldFault, InvalidEventError, lines, read_line
 from events.crypto.keyring import Keyring
 from events.event import Event
 from events.vocabulary import Verdict
@@ -122,7 +122,7 @@ def _event(line: bytes) -> Event | InvalidEventError:
     except InvalidEventError as error:
         return error
     if event.carrier_id not in CARRIERS:
-        return InvalidEventError((Fault("/carrier_id", "should be a known carrier_id; `statesvc carriers` lists them"),))
+        return InvalidEventError((FieldFault("/carrier_id", "should be a known carrier_id; `statesvc carriers` lists them"),))
     return event
 
 

@@ -150,7 +150,7 @@ def test_a_pair_of_local_and_utc_tells_the_offset_if_it_is_one(local: str, utc: 
     ],
 )
 def test_a_zone_beside_the_time_is_trusted_if_it_is_one(zone: str | None, instant: str, source: TzSource) -> None:
-    moment = COMPACT.read_beside("20240723 091519", zone, received_at=RECEIVED_AT)
+    moment = COMPACT.read_with_offset("20240723 091519", zone, received_at=RECEIVED_AT)
     assert moment is not None
     assert (moment.instant.isoformat(), moment.tz_source, moment.zone) == (instant, source, zone)
 
