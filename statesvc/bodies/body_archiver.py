@@ -14,7 +14,7 @@ import structlog
 
 from events.crypto.keyring import Keyring
 from statesvc.background.waiting import set_within
-from statesvc.bodies.day_ledger import try_lead
+from statesvc.bodies.day_ledger import BODY_LEDGER
 from statesvc.bodies.day_pass import BodyArchiving, DayPassResult, archive_days
 from statesvc.database.wakeups.direct import connect_direct
 from statesvc.settings.service_settings import ArchiveSettings
@@ -67,7 +67,7 @@ class BodyArchiver:
     async def once(self) -> DayPassResult | None:
         """A pass; None: another worker leads."""
         async with await connect_direct(self._dsn, application_name="statesvc archive") as connection:
-            if not await try_lead(connection):
+            if not await BODY_LEDGER.try_lead(connection):
                 return None
             self._worked_since = time.monotonic()
             outcome = await archive_days(connection, self._archiving)

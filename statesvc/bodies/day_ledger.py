@@ -9,17 +9,11 @@ from psycopg.rows import class_row
 
 from statesvc.bodies.write_day import Fate, WrittenDay
 from statesvc.database.queries import queries
+from statesvc.log.archive.archive_pass import ArchiveLedger, ArchiveProgress
 
 _SQL = queries("statesvc.bodies", "day_ledger")
+BODY_LEDGER = ArchiveLedger(_SQL)
 Connection = AsyncConnection[Any]
-
-
-class ArchiveDay(NamedTuple):
-    """How far a day came. `file_name` None: nothing is written."""
-
-    file_name: str | None
-    sha256: bytes | None
-    verified: bool
 
 
 class ArchivedDay(NamedTuple):
@@ -54,25 +48,19 @@ class DayRecord:
     failure: str | None
 
 
-async def try_lead(connection: Connection) -> bool:
-    """Whether this session (past any pooler) is the archiver until it ends."""
-    await connection.execute(_SQL["limit_session"])
-    row = await (await connection.execute(_SQL["try_lead"])).fetchone()
-    return row is not None and bool(row[0])
-
-
 async def due_days(connection: Connection, *, hot_days: int) -> list[date]:
     """Days to archive, the oldest first."""
     return [day async for (day,) in await connection.execute(_SQL["due_days"], {"hot_days": hot_days})]
 
 
-async def begin_day(connection: Connection, day: date) -> ArchiveDay:
+async def begin_day(connection: Connection, day: date) -> ArchiveProgress:
     """Opens the day's row, or finds how far it came."""
     cursor = await connection.execute(_SQL["begin_day"], {"day": day}, binary=True)
     row = await cursor.fetchone()
     if row is None:
         raise LookupError("an upsert answers with its row")
-    return ArchiveDay(*row)
+    file_name, sha256, verified = row
+    return ArchiveProgress({} if file_name is None else {file_name: sha256}, verified)
 
 
 async def note_written(connection: Connection, day: date, written: WrittenDay) -> None:
@@ -87,21 +75,6 @@ async def note_written(connection: Connection, day: date, written: WrittenDay) -
             **{fate.value: written.fates[fate] for fate in Fate},
         },
     )
-
-
-async def note_verified(connection: Connection, day: date, sha256: bytes) -> None:
-    """The file is the partition."""
-    await connection.execute(_SQL["note_verified"], {"day": day, "sha256": sha256})
-
-
-async def forget_written(connection: Connection, day: date) -> None:
-    """The file is not the partition: it is written anew."""
-    await connection.execute(_SQL["forget_written"], {"day": day})
-
-
-async def note_failure(connection: Connection, day: date, failure: str) -> None:
-    """`failure` holds nothing of a message but its id."""
-    await connection.execute(_SQL["note_failure"], {"day": day, "failure": failure[:500]})
 
 
 async def drop_day(connection: Connection, day: date, sha256: bytes) -> int:

@@ -31,17 +31,17 @@ WHERE day = %(day)s AND verified_at IS NULL;
 
 -- name: note_verified
 -- What the file holds was compared with the partition.
-UPDATE statesvc.body_archive SET verified_at = statesvc.clock() WHERE day = %(day)s AND sha256 = %(sha256)b AND verified_at IS NULL;
+UPDATE statesvc.body_archive SET verified_at = statesvc.clock() WHERE day = %(period)s AND sha256 = %(sha256)b AND verified_at IS NULL;
 
 -- name: forget_written
 -- The file is not what the partition is: it is to be written anew. Never once the partition is gone.
 UPDATE statesvc.body_archive SET file_name = NULL, sha256 = NULL, size_bytes = NULL, bodies = NULL, compressed = NULL, unopened = NULL,
     erased = NULL, written_at = NULL, verified_at = NULL
-WHERE day = %(day)s AND dropped_at IS NULL;
+WHERE day = %(period)s AND dropped_at IS NULL;
 
 -- name: note_failure
 -- A day could not be archived; it is tried again.
-UPDATE statesvc.body_archive SET failures = failures + 1, failed_at = statesvc.clock(), failure = %(failure)s WHERE day = %(day)s;
+UPDATE statesvc.body_archive SET failures = failures + 1, failed_at = statesvc.clock(), failure = %(failure)s WHERE day = %(period)s;
 
 -- name: drop_day
 -- Drops the day's partition, and answers how many bodies were retained because they still wait.

@@ -16,27 +16,24 @@ from statesvc.bodies.body_key import open_committed
 from statesvc.bodies.day import BodyBatch, day_batches
 from statesvc.bodies.retained_bodies import retain_hot
 from statesvc.bodies.write_day import Pause
+from statesvc.log.archive.archive_pass import NotVerifiedError
 
 
-class NotVerifiedError(Exception):
-    """The file is not the partition. Names messages by their ids, nothing of their content."""
-
-
-async def verify_day(connection: AsyncConnection[Any], keyring: Keyring, path: Path, day: date, *, sha256: bytes, pause: Pause) -> int:
+async def verify_day(connection: AsyncConnection[Any], keyring: Keyring, path: Path, day: date, *, pause: Pause) -> int:
     """Every body opens and matches its commitment, none is missing, none is too many. Keeps those under legal hold on the way.
 
     Returns how many bodies were compared. Raises `NotVerifiedError`.
     """
     try:
-        return await _verify(connection, keyring, path, day, sha256=sha256, pause=pause)
+        return await _verify(connection, keyring, path, day, pause=pause)
     except (ArchiveFileError, FileNotFoundError) as error:
         raise NotVerifiedError(f"{path.name}: {error if isinstance(error, ArchiveFileError) else 'is not there'}") from error
 
 
-async def _verify(connection: AsyncConnection[Any], keyring: Keyring, path: Path, day: date, *, sha256: bytes, pause: Pause) -> int:
+async def _verify(connection: AsyncConnection[Any], keyring: Keyring, path: Path, day: date, *, pause: Pause) -> int:
     compared = 0
     with ArchiveReader(path) as archive:
-        if archive.day != day or await asyncio.to_thread(archive.sha256) != sha256:
+        if archive.day != day:
             raise NotVerifiedError(f"{path.name} is not the file that was written for {day}")
         records = _Records(archive)
         async for batch in day_batches(connection, keyring, day):

@@ -11,17 +11,18 @@ from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from psycopg import AsyncConnection
 
 from events.crypto.keyring import Keyring, body_context
 from events.crypto.sealing import SealError
-from statesvc.bodies.archive_file import BodyRecord, FinishedFile
+from statesvc.bodies.archive_file import ArchiveWriter, BodyRecord, FinishedFile
 from statesvc.bodies.body_key import open_committed
 from statesvc.bodies.day import BodyBatch, HotBody, day_batches
-from statesvc.bodies.day_files import day_name, unfinished
+from statesvc.log.archive.folder import ArchiveNames
 
+BODY_FILES: Final = ArchiveNames(subject="bodies", mark=b"body archive", suffixes=(".ssb",))
 Pause = Callable[[], Awaitable[None]]
 """Awaited between two batches, so that archiving leaves room for everything else. Raises to stop."""
 
@@ -43,17 +44,21 @@ class WrittenDay:
     fates: Counter[Fate]
 
 
-async def write_day(connection: AsyncConnection[Any], keyring: Keyring, folder: Path, day: date, *, pause: Pause) -> WrittenDay:
-    """Writes the file and publishes it; a crash on the way leaves an unfinished one that counts for nothing."""
+async def write_day(
+    connection: AsyncConnection[Any], keyring: Keyring, folder: Path, prefix: str, day: date, *, pause: Pause
+) -> WrittenDay:
+    """Writes the file, whose name begins with `prefix`, and publishes it; a crash on the way leaves one that counts for nothing."""
     fates: Counter[Fate] = Counter()
-    with unfinished(folder, day_name(keyring, day), day) as file:
-        async for batch in day_batches(connection, keyring, day):
-            for fate, record in await asyncio.to_thread(_sealed_again, batch, keyring):
-                fates[fate] += 1
-                if record is not None:
-                    file.writer.add(record)
-            await pause()
-        name, finished = await asyncio.to_thread(file.publish)
+    with BODY_FILES.unfinished(folder, prefix) as files:
+        with ArchiveWriter(files.paths[0], day) as writer:
+            async for batch in day_batches(connection, keyring, day):
+                for fate, record in await asyncio.to_thread(_sealed_again, batch, keyring):
+                    fates[fate] += 1
+                    if record is not None:
+                        writer.add(record)
+                await pause()
+            finished = await asyncio.to_thread(writer.finish)
+        name = await asyncio.to_thread(files.publish, finished.sha256)
     return WrittenDay(name, finished, fates)
 
 

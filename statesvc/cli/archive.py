@@ -7,8 +7,7 @@ from pathlib import Path
 
 from psycopg import AsyncConnection
 
-from statesvc.bodies.archive_check import fault_of
-from statesvc.bodies.day_ledger import DayRecord, archives, note_checked, try_lead
+from statesvc.bodies.day_ledger import BODY_LEDGER, DayRecord, archives, note_checked
 from statesvc.bodies.day_pass import BodyArchiving, DayPassResult, archive_days
 from statesvc.cli import archive_log as log_archive
 from statesvc.cli.command_error import CommandError
@@ -16,8 +15,8 @@ from statesvc.cli.output import write_json, write_line, write_table
 from statesvc.cli.progress import show_progress
 from statesvc.cli.session import connect, running_database, service_connection
 from statesvc.database.keyring_store import load_keyring
-from statesvc.log.archive.file_check import file_faults
-from statesvc.log.archive.folder import archive_folder
+from statesvc.log.archive.file_queries import file_faults
+from statesvc.log.archive.folder import archive_folder, file_fault
 from statesvc.log.archive.month_ledger import months
 from statesvc.roles.master_key import open_master_keys
 from statesvc.settings.service_settings import Settings, load_settings
@@ -82,7 +81,7 @@ def _state(archive: DayRecord) -> str:
 
 async def _run(settings: Settings, folder: Path) -> int:
     async with running_database(settings) as dsns, await connect(dsns.listen) as connection:
-        if not await try_lead(connection):
+        if not await BODY_LEDGER.try_lead(connection):
             raise CommandError("a worker archives right now")
         outcome = await archive_days(
             connection,
@@ -130,7 +129,7 @@ async def _verify(settings: Settings, folder: Path) -> int:
 async def _is_faulty(connection: AsyncConnection[tuple[object, ...]], folder: Path, archive: DayRecord) -> bool:
     if archive.file_name is None or archive.sha256 is None:
         return False
-    fault = await fault_of(folder / archive.file_name, archive.sha256)
+    fault = await asyncio.to_thread(file_fault, folder / archive.file_name, archive.sha256)
     await note_checked(connection, archive.day, fault=fault)
     if fault is not None:
         write_line(f"{archive.file_name}: {fault}")

@@ -12,7 +12,7 @@ from statesvc.database.keyring_store import load_keyring
 from statesvc.database.wakeups.channels import LOG
 from statesvc.database.wakeups.waker import notify
 from statesvc.log.archive.log_archive_errors import NoParquetError
-from statesvc.log.archive.month_ledger import LogMonth, months, try_lead
+from statesvc.log.archive.month_ledger import LOG_LEDGER, LogMonth, months
 from statesvc.roles.master_key import open_master_keys
 from statesvc.settings.service_settings import Settings
 
@@ -74,7 +74,7 @@ async def _run(settings: Settings, folder: Path, hot_months: int, *, waits: bool
     except ImportError as error:
         raise CommandError(str(NoParquetError())) from error
     async with running_database(settings) as dsns, await connect(dsns.listen) as connection:
-        if not await try_lead(connection):
+        if not await LOG_LEDGER.try_lead(connection):
             raise CommandError("the log is being archived right now")
         archiving = LogArchiving(
             folder=folder,

@@ -127,9 +127,10 @@ KEYS: Final[Mapping[str, Callable[[str], str]]] = {
     "why": net,
     "detail": net,
     "day": _label,
+    "archive": _word,
+    "period": _label,
     # how much
     "attempt": _number,
-    "retained": _number,
     "attempts": _number,
     "retries": _number,
     "claimed": _number,

@@ -9,7 +9,7 @@ from typing import Any, Final
 from psycopg import AsyncConnection, sql
 
 from events.crypto.keyring import Keyring
-from statesvc.bodies.day_ledger import archives, try_lead
+from statesvc.bodies.day_ledger import BODY_LEDGER, archives
 from statesvc.bodies.day_pass import BodyArchiving, archive_days
 from statesvc.bodies.sealed_message import seal_message
 from statesvc.ingress.put import flush, put
@@ -59,7 +59,7 @@ async def _run(bench: Bench, template: str) -> dict[str, float]:
             bodies, sealed_bytes = await (await connection.execute(_SEALED)).fetchone() or (0, 1)
             seconds: list[float] = []
             pushing = asyncio.create_task(_push(ingress, keyring, seconds))
-            assert await try_lead(connection)
+            assert await BODY_LEDGER.try_lead(connection)
             folder = bench.folder / f"archive-{place.service.rpartition('/')[2]}"
             archiving = BodyArchiving(folder=folder, keyring=keyring, hot_days=_DAYS - 1, keep_months=25, pause=_at_full_speed)
             began = time.perf_counter()

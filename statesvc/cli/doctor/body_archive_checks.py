@@ -1,5 +1,6 @@
 """What doctor says about the archive of bodies: how far it came, what failed, which files are missing or altered."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from datetime import date
 from itertools import islice
@@ -8,10 +9,9 @@ from typing import Any, Final
 
 from psycopg import AsyncConnection
 
-from statesvc.bodies.archive_check import fault_at_a_glance, fault_of
 from statesvc.bodies.day_ledger import DayRecord, archives, due_days
 from statesvc.cli.doctor.finding import Finding, bad, good, warning
-from statesvc.log.archive.folder import archive_folder
+from statesvc.log.archive.folder import archive_folder, file_fault, size_fault
 from statesvc.settings.service_settings import Settings
 
 READ_BYTES_MAX: Final = 1 << 30
@@ -71,11 +71,11 @@ async def _files(ledger: Sequence[DayRecord], folder: Path) -> AsyncIterator[Fin
         if archive.file_name is None or archive.sha256 is None or archive.size_bytes is None:
             continue
         path = folder / archive.file_name
-        fault = fault_at_a_glance(path, archive.size_bytes)
+        fault = size_fault(path, archive.size_bytes)
         if fault is None and archive.size_bytes <= left:
             left -= archive.size_bytes
             read += 1
-            fault = await fault_of(path, archive.sha256)
+            fault = await asyncio.to_thread(file_fault, path, archive.sha256)
         elif fault is None:
             fault = archive.fault
         if fault is not None:

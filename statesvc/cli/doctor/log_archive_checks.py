@@ -5,10 +5,9 @@ from typing import Any, Final
 
 from psycopg import AsyncConnection
 
-from statesvc.bodies.archive_check import fault_at_a_glance
 from statesvc.cli.doctor.finding import Finding, bad, good
 from statesvc.log.archive.file_names import index_of
-from statesvc.log.archive.folder import archive_folder
+from statesvc.log.archive.folder import archive_folder, size_fault
 from statesvc.log.archive.month_ledger import due_months, months
 from statesvc.settings.service_settings import Settings
 
@@ -35,7 +34,7 @@ async def examine_log_archive(connection: AsyncConnection[Any], settings: Settin
             continue
         path = folder / month.file_name
         size = index_of(path).stat().st_size if index_of(path).exists() else 0
-        fault = fault_at_a_glance(path, (month.size_bytes or 0) - size)
+        fault = size_fault(path, (month.size_bytes or 0) - size)
         if fault is not None:
             faulty += 1
             yield bad(_PART, f"{month.file_name} or its index: {fault}; bring it back from a backup")

@@ -1,7 +1,7 @@
 """What is asked of the files, as plain functions that any process can run. pyarrow is imported with the first question."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import UUID
 
 from statesvc.log.archive.entry_row import LogEntry
-from statesvc.log.archive.file_names import index_of
+from statesvc.log.archive.file_names import checkpoint_of, index_of
+from statesvc.log.archive.folder import file_fault
 from statesvc.log.archive.log_archive_errors import NoParquetError
+from statesvc.log.archive.month_ledger import LogMonth
 
 if TYPE_CHECKING:
     from statesvc.log.archive.entry_file import EntryFile
@@ -58,3 +60,14 @@ def of_period(path: Path, since: datetime, until: datetime) -> list[UUID]:
     """The shipments of which something was said in a period."""
     with open_file(path) as file:
         return sorted(UUID(shipment_id) for shipment_id in file.spoken_of(since, until))
+
+
+def file_faults(folder: Path, months: Sequence[LogMonth]) -> Iterator[tuple[str, str]]:
+    """Each file that is not as the ledger has it, and why. Reads all of them whole, without pyarrow."""
+    for month in months:
+        path = folder / (month.file_name or "")
+        for file, sha256 in ((path, month.sha256), (index_of(path), month.index_sha256)):
+            if (why := file_fault(file, sha256)) is not None:
+                yield file.name, why
+        if not checkpoint_of(path).exists():
+            yield checkpoint_of(path).name, "it is missing"

@@ -8,10 +8,6 @@ class LogArchiveError(RuntimeError):
     """An archived month cannot be read now: its file is missing, altered, or this installation cannot read it."""
 
 
-class NotSoundError(LogArchiveError):
-    """A file is not what the database has: it is written anew."""
-
-
 class EntryFileError(LogArchiveError):
     """A file is not as it was written. `place` says where."""
 

@@ -9,7 +9,6 @@ from psycopg import AsyncConnection
 
 from statesvc.database.queries import queries
 from statesvc.log.archive.entry_row import LogEntry
-from statesvc.log.archive.log_archive_errors import LogArchiveError
 from statesvc.log.archive.month_ledger import Month
 from statesvc.log.checkpoints import SignedHead, covering_head
 from statesvc.log.entry_columns import ENTRY_KINDS
@@ -20,7 +19,7 @@ RANGE_INDEXES: Final = 8_192
 _INDEX: Final = attrgetter("index")
 
 
-class NotSealedError(LogArchiveError):
+class NotSealedError(RuntimeError):
     """Something of the month has no place in the signed log yet."""
 
 

@@ -9,8 +9,11 @@ from psycopg import AsyncConnection, Connection
 from psycopg.rows import class_row
 
 from statesvc.database.queries import queries
+from statesvc.log.archive.archive_pass import ArchiveLedger, ArchiveProgress
+from statesvc.log.archive.file_names import LOG_FILES
 
 _SQL = queries("statesvc.log.archive", "month_ledger")
+LOG_LEDGER = ArchiveLedger(_SQL)
 SHARE_MONTHS = _SQL["share_months"]
 """Whoever reads the log as a whole does this first, on a session that lasts as long."""
 
@@ -24,16 +27,6 @@ class Month(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.month:%Y-%m}"
-
-
-class ArchiveMonth(NamedTuple):
-    """How far a month came. `file_name` None: nothing is written. `goes_at`: it was given notice until then."""
-
-    file_name: str | None
-    sha256: bytes | None
-    index_sha256: bytes | None
-    verified: bool
-    goes_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +43,11 @@ class WrittenMonth:
     first_batch: int
     last_batch: int
     counts: Mapping[str, int]
+
+    @property
+    def digests(self) -> dict[str, bytes]:
+        """By file name."""
+        return _digests(self.file_name, self.sha256, self.index_sha256)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,36 +86,25 @@ class LogMonth:
         return sum(count or 0 for count in (self.events, self.conflicts, self.transitions, self.attempts, self.actions))
 
 
-async def try_lead(connection: AsyncConnection[Any]) -> bool:
-    """Whether this session (past any pooler) is the archiver of the log until it ends."""
-    await connection.execute(_SQL["limit_session"])
-    row = await (await connection.execute(_SQL["try_lead"])).fetchone()
-    return row is not None and bool(row[0])
-
-
 async def due_months(connection: AsyncConnection[Any], *, hot_months: int) -> list[Month]:
     """Months to archive, the oldest first."""
     cursor = await connection.execute(_SQL["due_months"], {"hot_months": hot_months})
     return [Month(*row) for row in await cursor.fetchall()]
 
 
-async def begin_month(connection: AsyncConnection[Any], month: Month) -> ArchiveMonth:
+async def begin_month(connection: AsyncConnection[Any], month: Month) -> ArchiveProgress:
     """Opens the month's row, or finds how far it came."""
     row = await (await connection.execute(_SQL["begin_month"], month._asdict(), binary=True)).fetchone()
     if row is None:
         raise LookupError("an upsert answers with its row")
-    return ArchiveMonth(*row)
+    file_name, sha256, index_sha256, verified = row
+    return ArchiveProgress({} if file_name is None else _digests(file_name, sha256, index_sha256), verified)
 
 
 async def note_written(connection: AsyncConnection[Any], month: Month, written: WrittenMonth) -> None:
     """The files are complete and on the disk."""
     parameters = {name: getattr(written, name) for name in WrittenMonth.__slots__ if name != "counts"}
     await connection.execute(_SQL["note_written"], {"month": month.month, **parameters, **written.counts})
-
-
-async def note_verified(connection: AsyncConnection[Any], month: Month, sha256: bytes) -> None:
-    """The files are the partitions."""
-    await connection.execute(_SQL["note_verified"], {"month": month.month, "sha256": sha256})
 
 
 async def give_notice(connection: AsyncConnection[Any], month: Month, sha256: bytes) -> datetime:
@@ -127,16 +114,6 @@ async def give_notice(connection: AsyncConnection[Any], month: Month, sha256: by
         raise LookupError("a verified month has its row")
     goes_at: datetime = row[0]
     return goes_at
-
-
-async def forget_written(connection: AsyncConnection[Any], month: Month) -> None:
-    """The files are not the partitions: they are written anew."""
-    await connection.execute(_SQL["forget_written"], {"month": month.month})
-
-
-async def note_failure(connection: AsyncConnection[Any], month: Month, failure: str) -> None:
-    """`failure` holds nothing of an entry but its place."""
-    await connection.execute(_SQL["note_failure"], {"month": month.month, "failure": failure[:500]})
 
 
 async def drop_month(connection: AsyncConnection[Any], month: Month, sha256: bytes, *, active_since: datetime) -> int:
@@ -163,3 +140,7 @@ def archived_months(connection: Connection[Any]) -> list[LogMonth]:
     """Those whose entries are no longer in the database."""
     with connection.cursor(binary=True, row_factory=class_row(LogMonth)) as cursor:
         return [month for month in cursor.execute(_SQL["months"]) if month.dropped_at is not None]
+
+
+def _digests(file_name: str, sha256: bytes, index_sha256: bytes) -> dict[str, bytes]:
+    return dict(zip(LOG_FILES.file_names(file_name), (sha256, index_sha256), strict=False))

@@ -28,7 +28,7 @@ ORDER BY p.month;
 -- Opens the month's row, or finds how far it came.
 INSERT INTO statesvc.log_archive AS a (month, begins, ends, begun_at) VALUES (%(month)s, %(begins)s, %(ends)s, statesvc.clock())
 ON CONFLICT (month) DO UPDATE SET begun_at = a.begun_at
-RETURNING a.file_name, a.sha256, a.index_sha256, a.verified_at IS NOT NULL, a.leaving_at + interval '1 minute';
+RETURNING a.file_name, a.sha256, a.index_sha256, a.verified_at IS NOT NULL;
 
 -- name: note_written
 -- Both files are complete and on the disk.
@@ -40,7 +40,7 @@ WHERE month = %(month)s AND verified_at IS NULL;
 
 -- name: note_verified
 -- What the files hold was compared with the partitions.
-UPDATE statesvc.log_archive SET verified_at = statesvc.clock() WHERE month = %(month)s AND sha256 = %(sha256)s AND verified_at IS NULL;
+UPDATE statesvc.log_archive SET verified_at = statesvc.clock() WHERE month = %(period)s AND sha256 = %(sha256)s AND verified_at IS NULL;
 
 -- name: give_notice
 -- From now on readers count the month as gone.
@@ -53,11 +53,11 @@ RETURNING a.leaving_at + interval '1 minute';
 UPDATE statesvc.log_archive SET file_name = NULL, sha256 = NULL, index_sha256 = NULL, size_bytes = NULL, tree_size = NULL, first_index = NULL,
     last_index = NULL, first_batch = NULL, last_batch = NULL, events = NULL, conflicts = NULL, transitions = NULL, attempts = NULL,
     actions = NULL, written_at = NULL, verified_at = NULL, leaving_at = NULL
-WHERE month = %(month)s AND dropped_at IS NULL;
+WHERE month = %(period)s AND dropped_at IS NULL;
 
 -- name: note_failure
 -- A month could not be archived; it is tried again.
-UPDATE statesvc.log_archive SET failures = failures + 1, failed_at = statesvc.clock(), failure = %(failure)s WHERE month = %(month)s;
+UPDATE statesvc.log_archive SET failures = failures + 1, failed_at = statesvc.clock(), failure = %(failure)s WHERE month = %(period)s;
 
 -- name: drop_month
 -- Takes the month's entries out of the database, but for those that stay; answers of how many shipments these are.

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from psycopg import Connection
 
 from statesvc.log.archive.entry_row import LogEntry
-from statesvc.log.archive.file_check import file_faults
-from statesvc.log.archive.file_queries import open_file
+from statesvc.log.archive.file_queries import file_faults, open_file
 from statesvc.log.archive.log_archive_errors import EntryFileError, LogArchiveError
 from statesvc.log.archive.month_ledger import LogMonth, archived_months
 from statesvc.log.verify.fault import LogFault

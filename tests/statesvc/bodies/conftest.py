@@ -11,7 +11,7 @@ from psycopg import AsyncConnection
 
 from events.crypto.keyring import body_context
 from events.crypto.sealing import SealingKey, unsalted
-from statesvc.bodies.day_ledger import DayRecord, archives, try_lead
+from statesvc.bodies.day_ledger import BODY_LEDGER, DayRecord, archives
 from statesvc.bodies.day_pass import BodyArchiving, DayPassResult, archive_days
 from statesvc.bodies.find_bodies import BodyLocation, body_locations, find_bodies
 from tests.statesvc.worker.conftest import log as log  # noqa: PLC0414 - a fixture of this suite
@@ -51,7 +51,7 @@ class Archivist:
     async def run_pass(self, **changes: Any) -> DayPassResult:
         """By a process of its own that leads."""
         async with await AsyncConnection.connect(self.service_dsn, autocommit=True) as connection:
-            assert await try_lead(connection)
+            assert await BODY_LEDGER.try_lead(connection)
             return await archive_days(connection, replace(self.archiving, **changes))
 
     async def ledger(self) -> dict[date, DayRecord]:

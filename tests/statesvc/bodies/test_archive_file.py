@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from statesvc.bodies.archive_file import ArchiveFileError, ArchiveReader, ArchiveWriter, BodyRecord, FinishedFile
-from statesvc.bodies.day_files import file_name, leftovers, unfinished
+from statesvc.bodies.write_day import BODY_FILES
 
 DAY = date(2026, 3, 1)
 BEGIN = "bodies-2026-03-01-a1b2c3d4"
@@ -99,26 +99,27 @@ def test_records_out_of_order_are_refused(tmp_path: Path) -> None:
 
 def test_a_file_appears_under_its_name_only_when_it_is_complete(tmp_path: Path) -> None:
     folder = tmp_path / "archive"
-    with unfinished(folder, BEGIN, DAY) as file:
-        file.writer.add(record(1))
+    with BODY_FILES.unfinished(folder, BEGIN) as files, ArchiveWriter(files.paths[0], DAY) as writer:
+        writer.add(record(1))
         assert [path.suffix for path in folder.iterdir()] != [".ssb"]
     assert list(folder.iterdir()) == []
-    with unfinished(folder, BEGIN, DAY) as file:
-        file.writer.add(record(1))
-        name, finished = file.publish()
-    assert [path.name for path in folder.iterdir()] == [name] == [file_name(BEGIN, finished.sha256)]
+    with BODY_FILES.unfinished(folder, BEGIN) as files, ArchiveWriter(files.paths[0], DAY) as writer:
+        writer.add(record(1))
+        finished = writer.finish()
+        name = files.publish(finished.sha256)
+    assert [path.name for path in folder.iterdir()] == [name] == [BODY_FILES.file_name(BEGIN, finished.sha256)]
     assert folder.stat().st_mode & 0o777 == 0o700
     assert (folder / name).stat().st_mode & 0o777 == 0o600
 
 
 def test_what_a_crash_left_is_found_and_the_file_that_counts_is_not(tmp_path: Path) -> None:
-    with unfinished(tmp_path, BEGIN, DAY) as file:
-        name, _ = file.publish()
+    with BODY_FILES.unfinished(tmp_path, BEGIN) as files, ArchiveWriter(files.paths[0], DAY) as writer:
+        name = files.publish(writer.finish().sha256)
     nothing = f"{'0' * 16}.ssb.0a1b2c3d"
     crashed = tmp_path / f"{BEGIN}-{nothing}"
     other_day = tmp_path / f"bodies-2026-03-02-a1b2c3d4-{nothing}"
     other_installation = tmp_path / f"bodies-2026-03-01-d4c3b2a1-{'1' * 16}.ssb"
     for path in (crashed, other_day, other_installation, tmp_path / "notes.txt"):
         path.write_bytes(b"")
-    assert leftovers(tmp_path, BEGIN, keep=name) == [crashed]
-    assert {path.name for path in leftovers(tmp_path, BEGIN, keep=None)} == {crashed.name, name}
+    assert BODY_FILES.leftovers(tmp_path, BEGIN, retained=name) == [crashed]
+    assert {path.name for path in BODY_FILES.leftovers(tmp_path, BEGIN, retained=None)} == {crashed.name, name}

@@ -8,7 +8,7 @@ from psycopg import AsyncConnection
 
 from statesvc.bodies import body_archiver as archiving
 from statesvc.bodies.body_archiver import BodyArchiver
-from statesvc.bodies.day_ledger import try_lead
+from statesvc.bodies.day_ledger import BODY_LEDGER
 from statesvc.settings.service_settings import ArchiveSettings
 from tests.statesvc.bodies.conftest import HOT_DAYS, Archivist
 from tests.statesvc.worker.shop import says
@@ -34,7 +34,7 @@ async def test_a_round_archives_and_counts_and_a_second_archiver_lets_the_first_
     day = await archivist.today()
     await archivist.days_pass(HOT_DAYS + 1)
     async with await AsyncConnection.connect(archivist.service_dsn, autocommit=True) as leader:
-        assert await try_lead(leader)
+        assert await BODY_LEDGER.try_lead(leader)
         assert await archiver(archivist).once() is None
     outcome = await archiver(archivist).once()
     assert outcome is not None

@@ -11,7 +11,7 @@ from psycopg import AsyncConnection
 from events.crypto.keyring import Keyring
 from events.identity import normalize_number, shipment_id
 from statesvc.log.archive.log_archive import LogArchive
-from statesvc.log.archive.month_ledger import LogMonth, months, try_lead
+from statesvc.log.archive.month_ledger import LOG_LEDGER, LogMonth, months
 from statesvc.log.archive.month_pass import LogArchiving, MonthPassResult, archive_months
 from statesvc.log.verify.verify_log import VerificationReport
 from tests.statesvc.log.story import Story, scan
@@ -68,7 +68,7 @@ class Archivist:
     async def run_pass(self, **changes: Any) -> MonthPassResult:
         """By a process of its own that leads."""
         async with await AsyncConnection.connect(self.database.service_dsn, autocommit=True) as connection:
-            assert await try_lead(connection)
+            assert await LOG_LEDGER.try_lead(connection)
             return await archive_months(connection, replace(self.archiving, **changes))
 
     async def archived(self) -> LogMonth:

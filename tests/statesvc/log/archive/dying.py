@@ -11,8 +11,9 @@ from psycopg import AsyncConnection
 
 from statesvc.database.keyring_store import load_keyring
 from statesvc.log.archive import month_pass
-from statesvc.log.archive.file_names import Unfinished
-from statesvc.log.archive.month_ledger import try_lead
+from statesvc.log.archive.archive_pass import ArchiveLedger
+from statesvc.log.archive.folder import UnfinishedFiles
+from statesvc.log.archive.month_ledger import LOG_LEDGER
 from tests.statesvc.log.archive.archivist import archiving
 from tests.statesvc.log.story import MASTER
 
@@ -35,9 +36,10 @@ def _doom(step: str, when: str) -> None:
         Path.rename = rename  # type: ignore[method-assign, assignment]
         return
     if step == "entries":
-        Unfinished.publish = lambda *_: _die()  # type: ignore[method-assign, assignment]
+        UnfinishedFiles.publish = lambda *_: _die()  # type: ignore[method-assign, assignment]
         return
-    worked = getattr(month_pass, step)
+    owner: Any = ArchiveLedger if step == "note_verified" else month_pass
+    worked = getattr(owner, step)
 
     async def doomed(*arguments: Any, **named: Any) -> Any:
         if when == "before":
@@ -45,7 +47,7 @@ def _doom(step: str, when: str) -> None:
         await worked(*arguments, **named)
         _die()
 
-    setattr(month_pass, step, doomed)
+    setattr(owner, step, doomed)
 
 
 async def _no_wait(_seconds: float) -> None:
@@ -56,7 +58,7 @@ async def main(dsn: str, folder: str, step: str, when: str) -> None:
     _doom(step, when)
     async with await AsyncConnection.connect(dsn, autocommit=True) as connection:
         keyring = await load_keyring(connection, MASTER)
-        assert await try_lead(connection)
+        assert await LOG_LEDGER.try_lead(connection)
         await month_pass.archive_months(connection, archiving(Path(folder), keyring, _no_wait))
 
 

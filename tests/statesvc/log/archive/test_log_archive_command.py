@@ -121,7 +121,7 @@ async def test_without_pyarrow_it_says_what_to_install(archivist: Archivist, she
     for name in [name for name in sys.modules if name.startswith(("pyarrow", "statesvc.log.archive.month_pass"))]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    for module in ("write_month", "compare_files", "entry_file", "shipment_index"):
+    for module in ("month_files", "entry_file", "shipment_index"):
         monkeypatch.delitem(sys.modules, f"statesvc.log.archive.{module}", raising=False)
     assert "pip install 'statesvc[archive]'" in await shell("archive", "log", "--hot-months", "1", exit_code=1)
     assert archivist.files() == []

@@ -10,7 +10,7 @@ from psycopg import AsyncConnection
 
 from events.vocabulary import Status
 from statesvc.bodies.legal_holds import place_hold
-from statesvc.log.archive.month_ledger import try_lead
+from statesvc.log.archive.month_ledger import LOG_LEDGER
 from statesvc.log.feed import read_entries
 from tests.statesvc.log.archive.archivist import KINDS, Archivist, shipment
 from tests.statesvc.log.story import scan
@@ -151,9 +151,9 @@ async def test_a_reader_of_one_moment_is_waited_for(archivist: Archivist) -> Non
 
 async def test_one_archives_at_a_time(archivist: Archivist) -> None:
     async with await AsyncConnection.connect(archivist.database.service_dsn, autocommit=True) as first:
-        assert await try_lead(first)
+        assert await LOG_LEDGER.try_lead(first)
         async with await AsyncConnection.connect(archivist.database.service_dsn, autocommit=True) as second:
-            assert not await try_lead(second)
+            assert not await LOG_LEDGER.try_lead(second)
 
 
 async def test_appends_go_on_into_what_is_left(archivist: Archivist) -> None:

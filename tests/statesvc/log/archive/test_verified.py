@@ -6,9 +6,9 @@ from hashlib import sha256
 from pathlib import Path
 
 from events.checkpoint import Checkpoint
-from statesvc.log.archive.compare_files import prove
 from statesvc.log.archive.entry_file import EntryFile, EntryFileWriter
 from statesvc.log.archive.file_names import checkpoint_of, index_of
+from statesvc.log.archive.month_files import prove
 from statesvc.log.archive.month_ledger import LogMonth
 from tests.statesvc.log.archive.archivist import Archivist, shipment
 from tests.statesvc.log.verify.attack import attack, places, verify
