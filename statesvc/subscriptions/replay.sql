@@ -90,7 +90,7 @@ UPDATE statesvc.subscription SET missed_since = %(until)s::timestamptz
 WHERE subscription_id = %(subscription_id)s AND missed_since >= %(since)s::timestamptz
     AND (%(until)s::timestamptz IS NULL OR missed_since < %(until)s::timestamptz);
 
--- name: standing
+-- name: read_status
 -- When the subscription was made, whether it is disabled, and the time.
 SELECT s.created_at, s.disabled_at IS NOT NULL, statesvc.clock() FROM statesvc.subscription s
 WHERE s.subscription_id = %(subscription_id)s AND s.deleted_at IS NULL;
