@@ -5,12 +5,22 @@
 --   await_sealing() RETURNS trigger
 --   bury(p_token uuid, p_message_ids uuid[], p_causes text[], p_details text[], p_normalizers text[] DEFAULT NULL::text[]) RETURNS integer
 --   bury_locked(p_message_id uuid, p_cause text, p_detail text, p_normalizer text DEFAULT NULL::text) RETURNS void
+--   choose(p_lanes text[], p_starts timestamp with time zone[], p_low_waters timestamp with time zone[], p_weights double precision[],
+--       p_rooms integer[], p_stage text, p_sweep boolean, p_now timestamp with time zone, p_limit integer, p_bytes_max bigint,
+--       p_at_least_one boolean, p_busy uuid[], OUT message_ids uuid[], OUT seen integer, OUT lanes text[], OUT starts timestamp with time
+--       zone[], OUT low_waters timestamp with time zone[], OUT weights double precision[], OUT rooms integer[], OUT moving text[], OUT
+--       marks timestamp with time zone[]) RETURNS record
 --   claim(p_worker text, p_limit integer, p_lease interval, p_stage text DEFAULT 'raw'::text, p_bytes_max bigint DEFAULT 4194304, p_sweep
---       boolean DEFAULT false, p_rescue_first boolean DEFAULT true, p_except text[] DEFAULT NULL::text[], p_tell_burials boolean DEFAULT
---       false) RETURNS TABLE(message_id uuid, carrier_id text, token uuid, attempts smallint, retries smallint, received_at timestamp with
---       time zone, stage text, candidate text, percent smallint, shadow boolean, sealed_key bytea, commitment bytea, headers jsonb, sealed
---       bytea, normalized_by text, normalized bytea, rescued_from text, buried_for text)
---   claim_ended(p_token uuid, p_worker text, p_lease interval, p_stage text, p_now timestamp with time zone, p_from timestamp with time
+--       boolean DEFAULT false, p_rescue_first boolean DEFAULT true, p_report_burials boolean DEFAULT false) RETURNS TABLE(message_id uuid,
+--       carrier_id text, token uuid, attempts smallint, retries smallint, received_at timestamp with time zone, stage text, candidate text,
+--       percent smallint, shadow boolean, sealed_key bytea, commitment bytea, headers jsonb, sealed bytea, normalized_by text, normalized
+--       bytea, rescued_from text, buried_for text)
+--   claim_bounds(p_held text[], OUT bounded_carriers text[], OUT open_carriers text[], OUT rooms integer[], OUT full_carriers text[])
+--       RETURNS record
+--   claim_ready(p_token uuid, p_worker text, p_limit integer, p_lease interval, p_stage text, p_bytes_max bigint, p_sweep boolean, p_now
+--       timestamp with time zone, p_without text[], p_open text[], p_rooms integer[], OUT message_ids uuid[], OUT moving text[], OUT marks
+--       timestamp with time zone[]) RETURNS record
+--   claim_suspect(p_token uuid, p_worker text, p_lease interval, p_stage text, p_now timestamp with time zone, p_from timestamp with time
 --       zone, p_held text[], p_full text[], OUT message_id uuid, OUT rescued_from text, OUT buried uuid[], OUT buried_carriers text[])
 --       RETURNS record
 --   clock() RETURNS timestamp with time zone
@@ -22,6 +32,9 @@
 --   held(p_carrier_id text) RETURNS boolean
 --   lock_lanes(p_carrier_ids text[]) RETURNS text[]
 --   make_append_only(target regclass) RETURNS void
+--   mark_margin() RETURNS interval
+--   move_marks(p_stage text, p_sweep boolean, p_now timestamp with time zone, p_lease_mark timestamp with time zone, p_moving text[],
+--       p_marks timestamp with time zone[]) RETURNS void
 --   name_shipments(p_message_id uuid, p_received_at timestamp with time zone, p_shipments uuid[], p_sealed_key bytea) RETURNS boolean
 --   next_due() RETURNS timestamp with time zone
 --   note_attempt(p_message_id uuid, p_outcome text, p_ended_at timestamp with time zone, p_error text DEFAULT NULL::text, p_normalizer text
@@ -29,6 +42,9 @@
 --   note_touched() RETURNS trigger
 --   put(p_message_ids uuid[], p_carrier_ids text[], p_digests bytea[], p_sealed bytea[], p_sealed_keys bytea[], p_commitments bytea[],
 --       p_headers jsonb[], p_body_bytes integer[]) RETURNS TABLE(ordinal integer, message_id uuid, duplicate boolean)
+--   read_claimed(p_message_ids uuid[]) RETURNS TABLE(message_id uuid, carrier_id text, token uuid, attempts smallint, retries smallint,
+--       received_at timestamp with time zone, stage text, candidate text, percent smallint, shadow boolean, sealed_key bytea, commitment
+--       bytea, headers jsonb, sealed bytea, normalized_by text, normalized bytea)
 --   refuse_change() RETURNS trigger
 --   release(p_token uuid) RETURNS integer
 --   replay_dead_letters(p_ids bigint[], p_actor text, p_why text, p_run_id uuid) RETURNS TABLE(dead_letter_id bigint, obstacle text)
@@ -37,6 +53,8 @@
 --       integer
 --   sample_little(target regclass) RETURNS void
 --   settle(p_token uuid, p_results jsonb) RETURNS integer
+--   take(p_token uuid, p_worker text, p_lease interval, p_now timestamp with time zone, p_message_ids uuid[], OUT message_ids uuid[], OUT
+--       bytes bigint) RETURNS record
 --   throttled() RETURNS boolean
 --   under_legal_hold(p_shipments uuid[]) RETURNS boolean
 --   waiting_token(p_attempts smallint, p_retries smallint) RETURNS uuid

@@ -1,17 +1,18 @@
-"""What there is to tell, written in the transaction that appended it.
+"""Notifications of what changed, written in the transaction that changed it.
 
 The database keeps a notification unique per (subscription, shipment, sequence) for ever, so writing the same change twice
-tells nobody twice.
+notifies nobody twice.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 from uuid import UUID
 
 from psycopg import AsyncConnection
 
+from projections.project import Change
 from statesvc.database.pending import Pending, columns, send
 from statesvc.database.queries import queries
 
@@ -20,8 +21,8 @@ _COLUMNS = ("shipment_ids", "sequences", "types", "carrier_ids", "tracking_numbe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """One thing to tell. `type`: `shipment.status_changed`, or `shipment.updated` where the status stayed."""
+class OutboxChange:
+    """One thing to notify of. `type`: `shipment.status_changed`, or `shipment.updated` where the status stayed."""
 
     shipment_id: UUID
     sequence: int
@@ -32,8 +33,23 @@ class Change:
     to_status: str
     occurred_at: datetime
 
+    @classmethod
+    def of(cls, change: Change) -> Self:
+        """As the projection found it."""
+        event = change.row.proposal.event
+        return cls(
+            shipment_id=change.shipment_id,
+            sequence=change.row.version,
+            type="shipment.status_changed" if change.is_transition else "shipment.updated",
+            carrier_id=event.carrier_id,
+            tracking_number=event.tracking_number,
+            from_status=change.from_status,
+            to_status=change.to_status,
+            occurred_at=event.occurred_at,
+        )
 
-async def write_notifications(connection: AsyncConnection[Any], changes: Sequence[Change]) -> Pending[int]:
+
+async def write_notifications(connection: AsyncConnection[Any], changes: Sequence[OutboxChange]) -> Pending[int]:
     """Puts one notification into the outbox for each live subscription that matches. Answers how many.
 
     One statement, inside the caller's transaction; in a pipeline it does not wait. The caller wakes `OUTBOX` after its commit.

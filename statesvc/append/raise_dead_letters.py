@@ -1,16 +1,16 @@
 """Dead letters of messages that were applied all the same: codes that nobody knows yet, members that are no events."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from psycopg import AsyncConnection
 
 from events.log.proposal import Proposal
 from statesvc.database.pending import columns
-from statesvc.inbox.claim import SQL
+from statesvc.database.queries import queries
+from statesvc.inbox.read_message import Read
 
-if TYPE_CHECKING:
-    from statesvc.inbox.read_message import Read
+_SQL = queries("statesvc.append", "raise_dead_letters")
 
 
 async def raise_codes(connection: AsyncConnection[Any], unmapped: Sequence[Proposal], *, worker: str) -> None:
@@ -25,10 +25,10 @@ async def raise_codes(connection: AsyncConnection[Any], unmapped: Sequence[Propo
         for (carrier_id, raw_type, raw_code), p in first.items()
     ]
     names = ("carrier_ids", "message_ids", "received_ats", "raw_types", "raw_codes", "normalizers")
-    await connection.execute(SQL["raise_codes"], {"worker": worker, **columns(rows, names)})
+    await connection.execute(_SQL["raise_codes"], {"worker": worker, **columns(rows, names)})
 
 
-async def raise_rejections(connection: AsyncConnection[Any], reads: "Sequence[Read]", *, worker: str) -> None:
+async def raise_rejections(connection: AsyncConnection[Any], reads: Sequence[Read], *, worker: str) -> None:
     """One dead letter for each message with rejected members; it names their places, not their values."""
     rows = [
         (
@@ -43,4 +43,4 @@ async def raise_rejections(connection: AsyncConnection[Any], reads: "Sequence[Re
     ]
     if rows:
         names = ("carrier_ids", "message_ids", "received_ats", "details", "normalizers")
-        await connection.execute(SQL["raise_rejections"], {"worker": worker, **columns(rows, names)})
+        await connection.execute(_SQL["raise_rejections"], {"worker": worker, **columns(rows, names)})

@@ -1,31 +1,31 @@
-"""Applying a batch: append, project, tell, settle, in one transaction and four round trips, whatever its size.
+"""THE transaction: everything that a batch of messages causes commits together, or nothing of it does.
 
-Everything that a message causes commits together with its verdict, so a crash before the commit leaves it leased and
-untouched, and a crash after it leaves nothing to do. Lock order: messages, streams, dedupe keys, dead letters.
+`append` is its steps, in their order; they need four round trips, whatever the size of the batch. A crash before the commit leaves the
+messages leased and untouched, a crash after it leaves nothing to do.
+Lock order: messages, streams (by shipment id), dedupe keys (by carrier and event id), dead letters.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID
 
 from psycopg import AsyncConnection
 
-from events.crypto.keyring import Keyring, body_context
+from events.crypto.keyring import Keyring
 from events.crypto.sealing import SealingKey
 from events.entry import Leaf, leaf, transition_document
 from events.log.assemble import ConflictRow, EventRow, StreamHead, assemble_conflicts, assemble_events
 from events.log.proposal import Decision, Key, Known, Proposal, decide
 from events.vocabulary import Kind, Verdict
 from projections.project import Change, Projection, facts_from_log, project
-from statesvc.append.outbox import Change as Told
-from statesvc.append.outbox import write_notifications
-from statesvc.append.passage import GiveWay, breathe
+from statesvc.append.outbox import OutboxChange, write_notifications
 from statesvc.append.proposals import propose
 from statesvc.append.raise_dead_letters import raise_codes, raise_rejections
+from statesvc.append.settlement import settlements_of
 from statesvc.database.pending import Pending
 from statesvc.inbox.claim import Settlement, hold, settle
 from statesvc.inbox.read_message import Read
@@ -49,215 +49,204 @@ from statesvc.shipments.projection_store import read_states, save_shipments
 from statesvc.telemetry.names import Stage
 
 Connection = AsyncConnection[Any]
-_AT_ONCE: Final = 64
-"""Messages or events that are worked on without a pause."""
+Measure = Callable[[Stage], AbstractContextManager[None]]
 
 
-Timer = Callable[[Stage], AbstractContextManager[None]]
+_NEVER: Final = datetime.min.replace(tzinfo=UTC)
 
 
-def untimed(_: Stage) -> AbstractContextManager[None]:
-    """A timer that measures nothing."""
+def unmeasured(_: Stage) -> AbstractContextManager[None]:
+    """Measures nothing."""
     return nullcontext()
 
 
 @dataclass(slots=True)
-class Applied:
-    """What a batch did. `verdicts` stand in the order of the events of the held messages."""
+class AppendBatch:
+    """Messages on their way into the log, and what each step found or made. `worker` names the process in the log."""
 
-    held: list[Read] = field(default_factory=list)
-    verdicts: list[Verdict] = field(default_factory=list)
-    carriers: Counter[tuple[str, Verdict]] = field(default_factory=Counter)
-    changes: list[Change] = field(default_factory=list)
-    raised: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """Flags that shipments got, by carrier."""
-    told: Pending[int] | None = None
+    connection: Connection
+    keyring: Keyring
+    reads: Sequence[Read]
+    worker: str
+    measure: Measure = unmeasured
+
+    # look_up
+    proposals: list[Proposal] = field(default_factory=list)
+    streams: Mapping[UUID, StreamState] = field(default_factory=dict)
+    known: Mapping[Key, Known] = field(default_factory=dict)
+    keys: dict[UUID, SealingKey | None] = field(default_factory=dict)
+    """Of all shipments that the messages name and that have a stream. None: erased."""
+    # decide
+    decision: Decision = field(default_factory=Decision)
+    # lock
+    heads: dict[UUID, StreamHead] = field(default_factory=dict)
+    free_keys: set[Key] = field(default_factory=set)
+    states: Mapping[UUID, Any] = field(default_factory=dict)
+    recorded_at: datetime = _NEVER
+    """The wall clock under the locks."""
+    batch_id: int = 0
+    # assemble, project
+    events: list[EventRow] = field(default_factory=list)
+    conflicts: list[ConflictRow] = field(default_factory=list)
+    projection: Projection = field(default_factory=Projection)
+    # notify, settle
+    written_notifications: Pending[int] | None = None
     notifications: int = 0
     """How many were written to the outbox; known when the transaction has ended."""
     settlements: list[Settlement] = field(default_factory=list)
-    wrote: bool = False
-    """Whether the log grew, or a contradiction was counted."""
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """In the order of the events of the messages that are held."""
+        return self.decision.verdicts
+
+    @property
+    def changes(self) -> list[Change]:
+        """What subscribers may hear of."""
+        return self.projection.changes
+
+    @property
+    def wrote(self) -> bool:
+        """Whether the log grew, or a contradiction was counted."""
+        return bool(self.decision.appends or self.decision.conflicts)
+
+    def verdicts_by_carrier(self) -> Counter[tuple[str, Verdict]]:
+        """For the metrics."""
+        return Counter((p.event.carrier_id, verdict) for p, verdict in zip(self.proposals, self.verdicts, strict=True))
 
 
-async def apply_claimed(
-    connection: Connection,
-    keyring: Keyring,
-    reads: Sequence[Read],
-    *,
-    token: UUID,
-    worker: str,
-    timed: Timer = untimed,
-    give_way: GiveWay = breathe,
-) -> Applied:
-    """Applies leased messages and settles them; drops those that the token no longer holds. `timed` measures the stages."""
+async def append_claimed(batch: AppendBatch, *, token: UUID) -> AppendBatch:
+    """Appends leased messages and settles them; drops those that the token no longer holds. Raises as `append` does."""
     with ExitStack() as settling:
-        async with connection.pipeline(), connection.transaction():
-            held = await hold(connection, token, [read.message_id for read in reads])
-            kept = await held.rows()
-            mine = [read for read in reads if read.message_id in kept]
-            applied = await apply(connection, keyring, mine, worker=worker, timed=timed, give_way=give_way)
+        async with batch.connection.pipeline(), batch.connection.transaction():
+            await hold_messages(batch, token)
+            await append(batch)
             # until after the commit: the statements of the pipeline end with it
-            settling.enter_context(timed(Stage.SETTLE))
-            if applied.settlements:
-                await settle(connection, applied.settlements, worker=worker)
-        if applied.told is not None:
-            applied.notifications = await applied.told.rows()
-    return applied
+            settling.enter_context(batch.measure(Stage.SETTLE))
+            await settle(batch.connection, batch.settlements, worker=batch.worker)
+        if batch.written_notifications is not None:
+            batch.notifications = await batch.written_notifications.rows()
+    return batch
 
 
-async def apply(
-    connection: Connection, keyring: Keyring, reads: Sequence[Read], *, worker: str, timed: Timer = untimed, give_way: GiveWay = breathe
-) -> Applied:
-    """Appends, projects and tells, inside the caller's transaction and pipeline; leaves settling to the caller.
+async def append(batch: AppendBatch) -> AppendBatch:
+    """The steps, inside the caller's transaction and pipeline. Storing the settlements is left to the caller.
 
-    Between its parts it calls `give_way`: what else the process has to do does not wait for the whole batch.
-
-    Raises ArchivedHistoryError before it writes: the caller brings these shipments back and does its transaction again.
+    Raises ArchivedHistoryError before anything is written: the caller brings these shipments back and does its transaction again.
     """
-    applied = Applied(held=list(reads))
-    proposals: list[Proposal] = []
-    for start in range(0, len(reads), _AT_ONCE):
-        proposals += propose(reads[start : start + _AT_ONCE], keyring, first=start)
-        await give_way()
-    keys: dict[UUID, SealingKey | None] = {}
-    named = [(proposal.message, proposal.shipment_id) for proposal in proposals]
-    if proposals:
-        asked_streams = await read_streams(connection, keyring, (proposal.shipment_id for proposal in proposals))
-        asked_known = await known_keys(connection, (key for proposal in proposals for key in proposal.dedupe_keys()))
-        streams, known = await asked_streams.rows(), await asked_known.rows()
-        await give_way()
-        keys = {shipment_id: stream.key for shipment_id, stream in streams.items()}
-        decision = decide(proposals, known)
-        if decision.appends or decision.conflicts:
-            decision, projection, applied.told = await _append(
-                connection, _Batch(keyring, proposals, known, streams, keys, worker, timed, give_way), decision
-            )
-            applied.changes, applied.raised = projection.changes, projection.raised
-        named += [(conflict.proposal.message, conflict.holder) for conflict in decision.conflicts]
-        applied.verdicts = decision.verdicts
-        applied.wrote = bool(decision.appends or decision.conflicts)
-        applied.carriers.update((p.event.carrier_id, verdict) for p, verdict in zip(proposals, decision.verdicts, strict=True))
-    await raise_rejections(connection, reads, worker=worker)
-    await give_way()
-    applied.settlements = _settlements(reads, named, keys)
-    return applied
+    await look_up(batch)
+    batch.decision = decide(batch.proposals, batch.known)
+    if batch.wrote:
+        await lock(batch)
+        await decide_again(batch)
+        await assemble(batch)
+        await project_events(batch)
+        await write(batch)
+        await notify(batch)
+    await raise_dead_letters(batch)
+    batch.settlements = settlements_of(batch.reads, shipments_named(batch), batch.keys)
+    return batch
 
 
-@dataclass(frozen=True, slots=True)
-class _Batch:
-    keyring: Keyring
-    proposals: Sequence[Proposal]
-    known: Mapping[Key, Known]
-    streams: Mapping[UUID, StreamState]
-    keys: dict[UUID, SealingKey | None]
-    worker: str
-    timed: Timer
-    give_way: GiveWay
+async def hold_messages(batch: AppendBatch, token: UUID) -> None:
+    """Locks the messages, and keeps those that the token still holds: the others belong to another worker by now."""
+    asked = await hold(batch.connection, token, [read.message_id for read in batch.reads])
+    held = await asked.rows()
+    batch.reads = [read for read in batch.reads if read.message_id in held]
 
 
-async def _append(connection: Connection, batch: _Batch, first: Decision) -> tuple[Decision, Projection, Pending[int] | None]:
-    """Locks, takes the keys, decides again with what others took meanwhile, and writes.
+async def look_up(batch: AppendBatch) -> None:
+    """Proposes the events, and asks what the log holds of them, without a lock: most scans of a push are duplicates.
 
-    Returns the final decision, what it means, and how many are told.
+    The streams are asked before the keys, so that `untouched` can tell later whether anyone wrote in between.
     """
-    keyring, proposals = batch.keyring, batch.proposals
-    asked_heads = await lock_streams(connection, keyring, first.appends, batch.streams)
-    asked_free = await insert_keys(connection, first.appends)
-    asked_states = await read_states(connection, first.shipments())
-    asked_tick = await send_tick(connection)
-    heads, free = await asked_heads.rows(), await asked_free.rows()
-    states, (clock, batch_id) = await asked_states.rows(), await asked_tick.rows()
-    await batch.give_way()
-    batch.keys.update({shipment_id: head.key for shipment_id, head in heads.items()})
-    decision = first
-    if not untouched(free, first.appends, heads, batch.streams):
-        asked_taken = await known_keys(connection, (key for p in proposals for key in p.dedupe_keys() if key not in batch.known))
-        taken = await asked_taken.rows()
-        decision = decide(proposals, {**batch.known, **{key: value for key, value in taken.items() if key not in free}})
-
-    conflicts = await _new_conflicts(connection, keyring, decision, batch.keys, clock)
-    rows: list[EventRow] = []
-    for start in range(0, len(decision.appends), _AT_ONCE):
-        rows += assemble_events(decision.appends[start : start + _AT_ONCE], heads, clock=clock)
-        await batch.give_way()
-    with batch.timed(Stage.PROJECT):
-        projection = project(rows, states, {})
-        if projection.missing:
-            asked_history = await read_events(
-                connection, {shipment_id: heads[shipment_id].first_recorded_at for shipment_id in projection.missing}
-            )
-            projection = project(rows, states, facts_from_log(_whole(await asked_history.rows(), projection.missing, rows, heads)))
-    await batch.give_way()
-    told = await _write(connection, _Writing(decision, rows, conflicts, heads, projection, batch_id, clock), batch)
-    return decision, projection, told
+    batch.proposals = propose(batch.reads, batch.keyring)
+    if not batch.proposals:
+        return
+    asked_streams = await read_streams(batch.connection, batch.keyring, (proposal.shipment_id for proposal in batch.proposals))
+    asked_known = await known_keys(batch.connection, (key for proposal in batch.proposals for key in proposal.dedupe_keys()))
+    batch.streams, batch.known = await asked_streams.rows(), await asked_known.rows()
+    batch.keys = {shipment_id: stream.key for shipment_id, stream in batch.streams.items()}
 
 
-def _whole(
-    history: list[tuple[UUID, bytes]], shipments: Iterable[UUID], rows: Sequence[EventRow], heads: Mapping[UUID, StreamHead]
-) -> list[tuple[UUID, bytes]]:
-    """Versions have no gaps, so what is archived shows by itself. Raises ArchivedHistoryError."""
-    found = Counter(shipment_id for shipment_id, _ in history)
-    found.update(row.proposal.shipment_id for row in rows)
-    if away := [shipment_id for shipment_id in shipments if found[shipment_id] != heads[shipment_id].version]:
-        raise ArchivedHistoryError(away)
-    return history
+async def lock(batch: AppendBatch) -> None:
+    """Locks the streams that grow, takes the dedupe keys, and reads states and clock under the locks."""
+    appends, shipments = batch.decision.appends, batch.decision.shipments()
+    asked_heads = await lock_streams(batch.connection, batch.keyring, appends, batch.streams)
+    asked_free = await insert_keys(batch.connection, appends)
+    asked_states = await read_states(batch.connection, shipments)
+    asked_tick = await send_tick(batch.connection)
+    batch.heads, batch.free_keys = await asked_heads.rows(), await asked_free.rows()
+    batch.states, (batch.recorded_at, batch.batch_id) = await asked_states.rows(), await asked_tick.rows()
+    batch.keys.update({shipment_id: head.key for shipment_id, head in batch.heads.items()})
 
 
-async def _new_conflicts(
-    connection: Connection, keyring: Keyring, decision: Decision, keys: dict[UUID, SealingKey | None], clock: datetime
-) -> list[ConflictRow]:
-    if not decision.conflicts:
-        return []
-    unseen = await count_conflicts(connection, decision.conflicts)
-    asked = await read_streams(connection, keyring, (conflict.holder for conflict in decision.conflicts))
-    keys.update({shipment_id: stream.key for shipment_id, stream in (await asked.rows()).items()})
-    return assemble_conflicts(unseen, keys, clock=clock)
+async def decide_again(batch: AppendBatch) -> None:
+    """With what others took between the look-up and the locks."""
+    if untouched(batch.free_keys, batch.decision.appends, batch.heads, batch.streams):
+        return
+    unknown = (key for proposal in batch.proposals for key in proposal.dedupe_keys() if key not in batch.known)
+    asked_taken = await known_keys(batch.connection, unknown)
+    taken = await asked_taken.rows()
+    by_others = {key: holder for key, holder in taken.items() if key not in batch.free_keys}
+    batch.decision = decide(batch.proposals, {**batch.known, **by_others})
 
 
-@dataclass(frozen=True, slots=True)
-class _Writing:
-    decision: Decision
-    rows: list[EventRow]
-    conflicts: list[ConflictRow]
-    heads: Mapping[UUID, StreamHead]
-    projection: Projection
-    batch_id: int
-    clock: datetime
-
-
-async def _write(connection: Connection, writing: _Writing, batch: _Batch) -> Pending[int] | None:
-    """Writes everything of the batch; answers how many notifications that made."""
-    rows, conflicts, batch_id, worker = writing.rows, writing.conflicts, writing.batch_id, batch.worker
-    transitions = [(change, _transition_leaf(change, worker)) for change in writing.projection.changes if change.is_transition]
-    if rows:
-        await write_events(connection, rows, reserved=writing.decision.reserved, heads=writing.heads, batch_id=batch_id)
-        await batch.give_way()
-        await save_shipments(connection, writing.projection.shipments, writing.heads)
-        await batch.give_way()
+async def assemble(batch: AppendBatch) -> None:
+    """Makes the rows of events, and of conflicts that were never seen before; repeated ones are counted."""
+    conflicts = batch.decision.conflicts
     if conflicts:
-        await write_conflicts(connection, conflicts, batch_id=batch_id, before=len(rows), recorded_at=writing.clock)
+        unseen = await count_conflicts(batch.connection, conflicts)
+        asked = await read_streams(batch.connection, batch.keyring, (conflict.holder for conflict in conflicts))
+        batch.keys.update({shipment_id: stream.key for shipment_id, stream in (await asked.rows()).items()})
+        batch.conflicts = assemble_conflicts(unseen, batch.keys, clock=batch.recorded_at)
+    batch.events = assemble_events(batch.decision.appends, batch.heads, clock=batch.recorded_at)
+
+
+async def project_events(batch: AppendBatch) -> None:
+    """Advances the states; a shipment with a late event folds its whole history again."""
+    with batch.measure(Stage.PROJECT):
+        batch.projection = project(batch.events, batch.states, {})
+        if missing := batch.projection.missing:
+            since = {shipment_id: batch.heads[shipment_id].first_recorded_at for shipment_id in missing}
+            asked_history = await read_events(batch.connection, since)
+            history = await asked_history.rows()
+            require_whole(history, missing, batch.events, batch.heads)
+            batch.projection = project(batch.events, batch.states, facts_from_log(history))
+
+
+def require_whole(
+    history: Iterable[tuple[UUID, bytes]], shipments: Iterable[UUID], events: Iterable[EventRow], heads: Mapping[UUID, StreamHead]
+) -> None:
+    """Versions have no gaps, so it shows by itself what is archived. Raises ArchivedHistoryError."""
+    found = Counter(shipment_id for shipment_id, _ in history)
+    found.update(row.proposal.shipment_id for row in events)
+    if archived := [shipment_id for shipment_id in shipments if found[shipment_id] != heads[shipment_id].version]:
+        raise ArchivedHistoryError(archived)
+
+
+async def write(batch: AppendBatch) -> None:
+    """Writes the entries (events, conflicts, transitions), their batch row, and the states."""
+    connection, batch_id = batch.connection, batch.batch_id
+    events, conflicts = batch.events, batch.conflicts
+    transitions = [(change, transition_leaf(change, batch.worker)) for change in batch.changes if change.is_transition]
+    if events:
+        await write_events(connection, events, reserved=batch.decision.reserved, heads=batch.heads, batch_id=batch_id)
+        await save_shipments(connection, batch.projection.shipments, batch.heads)
+    if conflicts:
+        await write_conflicts(connection, conflicts, batch_id=batch_id, before=len(events), recorded_at=batch.recorded_at)
     if transitions:
-        await write_transitions(
-            connection,
-            [(change.row, change.from_status, change.to_status, entry) for change, entry in transitions],
-            batch_id=batch_id,
-            before=len(rows) + len(conflicts),
-            worker=worker,
-        )
-    leaves = [row.leaf for row in rows] + [row.leaf for row in conflicts] + [entry for _, entry in transitions]
-    await batch.give_way()
+        rows = [(change.row, change.from_status, change.to_status, entry) for change, entry in transitions]
+        before = len(events) + len(conflicts)
+        await write_transitions(connection, rows, batch_id=batch_id, before=before, worker=batch.worker)
+    leaves = [row.leaf for row in events] + [row.leaf for row in conflicts] + [entry for _, entry in transitions]
     if leaves:
-        await write_batch(
-            connection, batch_id=batch_id, recorded_at=writing.clock, leaf_hashes=[entry.leaf_hash for entry in leaves], writer=worker
-        )
-    told = None
-    if writing.projection.changes:
-        told = await write_notifications(connection, [_told(change) for change in writing.projection.changes])
-    await raise_codes(connection, [row.proposal for row in rows if row.proposal.event.kind is Kind.UNMAPPED], worker=worker)
-    return told
+        leaf_hashes = [entry.leaf_hash for entry in leaves]
+        await write_batch(connection, batch_id=batch_id, recorded_at=batch.recorded_at, leaf_hashes=leaf_hashes, writer=batch.worker)
 
 
-def _transition_leaf(change: Change, worker: str) -> Leaf:
+def transition_leaf(change: Change, worker: str) -> Leaf:
+    """The entry of a change of status."""
     proposal = change.row.proposal
     return leaf(
         transition_document(
@@ -273,45 +262,20 @@ def _transition_leaf(change: Change, worker: str) -> Leaf:
     )
 
 
-def _told(change: Change) -> Told:
-    event = change.row.proposal.event
-    return Told(
-        shipment_id=change.shipment_id,
-        sequence=change.row.version,
-        type="shipment.status_changed" if change.is_transition else "shipment.updated",
-        carrier_id=event.carrier_id,
-        tracking_number=event.tracking_number,
-        from_status=change.from_status,
-        to_status=change.to_status,
-        occurred_at=event.occurred_at,
-    )
+async def notify(batch: AppendBatch) -> None:
+    """Puts the notifications into the outbox."""
+    if batch.changes:
+        batch.written_notifications = await write_notifications(batch.connection, [OutboxChange.of(change) for change in batch.changes])
 
 
-def _settlements(reads: Sequence[Read], named: Iterable[tuple[int, UUID]], keys: Mapping[UUID, SealingKey | None]) -> list[Settlement]:
-    """`named`: the shipments that the messages (by their place) name; one without a stream has no key."""
-    shipments: list[set[UUID]] = [set() for _ in reads]
-    for place, shipment_id in named:
-        if shipment_id in keys:
-            shipments[place].add(shipment_id)
-    return [_settlement(read, sorted(its), keys) for read, its in zip(reads, shipments, strict=True)]
+async def raise_dead_letters(batch: AppendBatch) -> None:
+    """For codes that nobody knows yet, and for members of a message that are no events."""
+    unmapped = [row.proposal for row in batch.events if row.proposal.event.kind is Kind.UNMAPPED]
+    await raise_codes(batch.connection, unmapped, worker=batch.worker)
+    await raise_rejections(batch.connection, batch.reads, worker=batch.worker)
 
 
-def _settlement(read: Read, shipments: list[UUID], keys: Mapping[UUID, SealingKey | None]) -> Settlement:
-    """Wraps the body's key under the keys of all shipments that the message names: erasing any one makes the body unreadable."""
-    sealed: bytes | None = read.sealed_key
-    if shipments:
-        sealed = read.body_key.key
-        for shipment_id in shipments:
-            key = keys[shipment_id]
-            if key is None:
-                sealed = None
-                break
-            sealed = key.seal(sealed, body_context(read.message_id))
-    return Settlement(
-        message_id=read.message_id,
-        events=len(read.events),
-        empty=read.empty,
-        normalizer=read.normalizer,
-        shipments=tuple(shipments),
-        sealed_key=sealed,
-    )
+def shipments_named(batch: AppendBatch) -> list[tuple[int, UUID]]:
+    """The shipments that each message (by its place) names, as its own or because it contradicts them."""
+    named = [(proposal.message, proposal.shipment_id) for proposal in batch.proposals]
+    return named + [(conflict.proposal.message, conflict.holder) for conflict in batch.decision.conflicts]

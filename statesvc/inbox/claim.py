@@ -56,10 +56,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """What a worker asks for. `sweep` looks below the low-water marks, `rescue_first` for ended leases before the lanes.
-
-    `beside`: an express claim, which looks at the lanes of all carriers but these and at nothing else.
-    """
+    """What a worker asks for. `sweep` looks below the low-water marks, `rescue_first` for ended leases before the lanes."""
 
     worker: str
     limit: int
@@ -67,7 +64,6 @@ class Claim:
     bytes_max: int
     sweep: bool = False
     rescue_first: bool = True
-    beside: tuple[str, ...] | None = None
 
 
 class Claimed(NamedTuple):
@@ -89,7 +85,6 @@ async def claim(connection: AsyncConnection[Any], asked: Claim) -> Claimed:
             "bytes_max": asked.bytes_max,
             "sweep": asked.sweep,
             "rescue_first": asked.rescue_first,
-            "beside": None if asked.beside is None else list(asked.beside),
         },
         _claimed,
     )

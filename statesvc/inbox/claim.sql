@@ -2,7 +2,7 @@
 -- Leases the next messages to a worker, fairly over the carriers.
 SELECT message_id, carrier_id, token, attempts, retries, received_at, stage, candidate, percent, shadow, sealed_key, commitment, sealed,
     normalized_by, normalized, rescued_from, buried_for
-FROM statesvc.claim(%(worker)s, %(limit)s, %(lease)s, 'any', %(bytes_max)s, %(sweep)s, %(rescue_first)s, %(beside)s::text[], true);
+FROM statesvc.claim(%(worker)s, %(limit)s, %(lease)s, 'any', %(bytes_max)s, %(sweep)s, %(rescue_first)s, true);
 
 -- name: extend
 -- Moves the end of a lease; how many messages the token still holds.
@@ -42,32 +42,3 @@ SELECT statesvc.release(%(token)s);
 -- name: next_due
 -- Seconds until it is worth to claim again (NULL: none waits, or it is not asked), and whether a carrier's bound keeps back what is ready.
 SELECT CASE WHEN %(ahead)s THEN extract(epoch FROM statesvc.next_due() - statesvc.clock())::float8 END, statesvc.throttled();
-
--- name: raise_codes
--- One open dead letter for each unknown code; joining it changes nothing, so there is no hot row.
-INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at, message_id, received_at, raw_type, raw_code, normalizer, worker)
-SELECT 'code', 'unknown_code', u.carrier_id, statesvc.clock(), u.message_id, u.received_at, u.raw_type, u.raw_code, u.normalizer, %(worker)s
-FROM unnest(%(carrier_ids)b::text[], %(message_ids)b::uuid[], %(received_ats)b::timestamptz[], %(raw_types)b::text[], %(raw_codes)b::text[],
-    %(normalizers)b::text[]) AS u(carrier_id, message_id, received_at, raw_type, raw_code, normalizer)
-ORDER BY u.carrier_id, u.raw_type, u.raw_code
-ON CONFLICT DO NOTHING;
-
--- name: raise_rejections
--- A dead letter for members of an applied message that are no events.
-INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at, message_id, received_at, detail, normalizer, worker)
-SELECT 'message', 'rejected_member', u.carrier_id, statesvc.clock(), u.message_id, u.received_at, u.detail, u.normalizer, %(worker)s
-FROM unnest(%(carrier_ids)b::text[], %(message_ids)b::uuid[], %(received_ats)b::timestamptz[], %(details)b::text[], %(normalizers)b::text[])
-    AS u(carrier_id, message_id, received_at, detail, normalizer)
-ORDER BY u.message_id
-ON CONFLICT DO NOTHING;
-
--- name: store_applied
--- Keeps a message that was applied in the request itself: body and verdict at once, no wait in the inbox.
-WITH kept AS (
-    INSERT INTO statesvc.body (message_id, received_at, carrier_id, commitment, headers, sealed)
-    VALUES (%(message_id)s, %(received_at)s, %(carrier_id)s, %(commitment)b, '{}', %(sealed)b)
-)
-INSERT INTO statesvc.message
-    (message_id, received_at, settled_at, attempts, events, carrier_id, outcome, normalizer, worker, shipments, sealed_key)
-VALUES (%(message_id)s, %(received_at)s, statesvc.clock(), 1, %(events)s, %(carrier_id)s,
-    CASE WHEN %(empty)s THEN 'empty' ELSE 'applied' END, %(normalizer)s, %(worker)s, %(shipments)b::uuid[], %(sealed_key)b);

@@ -1,14 +1,12 @@
 """Group commit: messages that arrive together share one round trip and one flush to disk.
 
     put -> waiting -> a free lane takes what is there (bounded in rows and bytes) -> one transaction
-        -> workers are woken, and the lane waits for the disk -> all are answered
+        -> its commit is durable: all are answered, and workers are woken
 
 Nothing waits for a group to fill: a message alone goes out at once, and while a lane is busy the next group grows by
 itself. A row that the database refuses is searched by halving the group, so that it fails alone. Whoever stops waiting
 takes only itself away: its message stays in the group. An outcome that nobody knows is answered as not stored, and the
 carrier's retry finds out by its digest.
-
-Workers may begin with a message before it is durable (`put`): only the ACK waits for the disk.
 """
 
 import asyncio
@@ -27,7 +25,7 @@ from statesvc.database.sql_errors import Failure, failure
 from statesvc.database.wakeups.channels import INBOX
 from statesvc.ingress.bounds import MemoryBound
 from statesvc.ingress.database_breaker import Breaker
-from statesvc.ingress.put import Stored, flush, put
+from statesvc.ingress.put import Stored, put
 
 _log = structlog.get_logger()
 
@@ -58,8 +56,8 @@ Outcome = Stored | Refusal
 class Wakes(Protocol):
     """What of the waker is needed."""
 
-    def wake(self, channel: str, carrier_id: str | None = None) -> None:
-        """Says that there is something to do, and for whose sake. Does not wait."""
+    def wake(self, channel: str) -> None:
+        """Says that there is something to do. Does not wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,15 +196,10 @@ class GroupCommit:
         try:
             async with self._pool.connection() as connection:
                 answers = await put(connection, [waiting.message for waiting in group])
-                fresh = frozenset(
-                    waiting.message.carrier_id for waiting, stored in zip(group, answers, strict=True) if not stored.duplicate
-                )
-                if self._waker is not None:
-                    for carrier_id in fresh:
-                        self._waker.wake(INBOX, carrier_id)
-                await flush(connection)
-                for waiting, stored in zip(group, answers, strict=True):
-                    waiting.resolve(stored)
+            for waiting, stored in zip(group, answers, strict=True):
+                waiting.resolve(stored)
+            if self._waker is not None and not all(stored.duplicate for stored in answers):
+                self._waker.wake(INBOX)
         except (psycopg.Error, OSError) as error:
             await self._failed(group, error)
         else:

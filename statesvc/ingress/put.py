@@ -1,8 +1,4 @@
-"""Writing a group of messages: one statement that makes them visible, and one that makes them durable.
-
-Workers need not wait for the disk to begin with a message: what they do with it is durable after it in the log, or lost with it.
-Only the carrier's ACK has to wait.
-"""
+"""Writing a group of messages: one statement, which is one commit."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,10 +22,7 @@ class Stored:
 
 
 async def put(connection: AsyncConnection[Any], messages: Sequence[SealedMessage]) -> list[Stored]:
-    """Stores them in one transaction, all or none; answers in their order. The connection is in autocommit.
-
-    Workers can take them then; none of them may be acknowledged before `flush`, a duplicate neither.
-    """
+    """Stores them in one transaction, all or none; answers in their order. Durable when it returns: the connection is in autocommit."""
     cursor = await connection.execute(
         _SQL["put"],
         {
@@ -45,8 +38,3 @@ async def put(connection: AsyncConnection[Any], messages: Sequence[SealedMessage
         binary=True,
     )
     return [Stored(message_id, duplicate) for _, message_id, duplicate in await cursor.fetchall()]
-
-
-async def flush(connection: AsyncConnection[Any]) -> None:
-    """Returns when whatever was committed before, on any connection, is durable."""
-    await connection.execute(_SQL["flush"])

@@ -1,8 +1,5 @@
 """The role `worker`: turns messages into events, state and notifications, and keeps the tables in order."""
 
-from dataclasses import replace
-from functools import partial
-
 from events.carriers import CARRIERS
 from statesvc.bodies.body_archiver import BodyArchiver
 from statesvc.database.wakeups.channels import INBOX
@@ -12,11 +9,10 @@ from statesvc.log.archive.log_archiver import LogArchiver
 from statesvc.operations.maintenance import Maintenance
 from statesvc.roles.connection_limits import worker_limits
 from statesvc.roles.http_server import run_with_health
-from statesvc.roles.runtime import Launch, open_runtime, unopened_pool
+from statesvc.roles.runtime import Launch, open_runtime
 from statesvc.roles.shutdown import Part
-from statesvc.worker.batch import Workshop
-from statesvc.worker.lookout import Lookout
-from statesvc.worker.worker_loop import Pace, Worker
+from statesvc.worker.batch import BatchContext
+from statesvc.worker.worker_loop import Worker, WorkerLimits
 
 
 async def run(launch: Launch) -> int:
@@ -26,7 +22,7 @@ async def run(launch: Launch) -> int:
     async with open_runtime(launch, limits, channel=INBOX) as base:
         base.telemetry.observe_pools({"worker": base.pool})
         folder = archive_folder(settings)
-        workshop = Workshop(
+        context = BatchContext(
             pool=base.pool,
             keyring=base.keyring,
             carriers=CARRIERS,
@@ -34,7 +30,7 @@ async def run(launch: Launch) -> int:
             worker=launch.worker_id,
             archive=LogArchive(folder),
         )
-        pace = Pace(
+        claiming = WorkerLimits(
             batch_min=settings.worker.batch_min,
             batch_max=settings.worker.batch_max,
             bytes_max=settings.worker.claim_bytes_max,
@@ -43,11 +39,7 @@ async def run(launch: Launch) -> int:
             # the rest of the grace is for giving leases back
             grace_seconds=settings.http.grace_seconds * 0.8,
         )
-        lookout = Lookout(
-            base.dsns.listen,
-            partial(unopened_pool, launch, base.dsns, name="statesvc worker look-out", limits=replace(limits, connections_max=1)),
-        )
-        worker = Worker(workshop, listener=base.listener, woken=base.listener.event(INBOX), waker=base.waker, pace=pace, lookout=lookout)
+        worker = Worker(context, listener=base.listener, woken=base.listener.event(INBOX), waker=base.waker, limits=claiming)
         maintenance = Maintenance(base.pool)
         parts = [
             Part(name="worker", run=worker.run, stop=worker.stop),

@@ -1,4 +1,4 @@
-"""Keeping a batch's lease while the batch is worked on.
+"""Keeping a batch's lease while the batch is worked on, and how much time goes to taking over leases that ended.
 
 A batch that takes longer than half its lease extends it, within a bound, so that one which hangs is handed on in the end. Losing the
 lease stops the work; what was about to commit is fenced off by the token all the same.
@@ -6,6 +6,7 @@ lease stops the work; what was about to commit is fenced off by the token all th
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 import structlog
@@ -16,6 +17,9 @@ log = structlog.get_logger()
 
 EXTENSIONS_MAX: Final = 8
 """Each is worth half a lease."""
+
+RESCUE_SECONDS: Final = 0.5
+"""Of rescues, before the lanes get as much."""
 
 T = TypeVar("T")
 
@@ -53,3 +57,31 @@ async def _still_held(extend: Callable[[], Awaitable[int]]) -> bool:
         log.warning("lease_extension_failed", exc_info=True)
         return True
     return held > 0
+
+
+@dataclass(slots=True)
+class RescueShare:
+    """Half of the time for leases that ended, half for the carriers' lanes; neither waits for the end of the other.
+
+    Messages of a dead worker are taken over one at a time, with nothing else in progress, and one dead worker may have held a
+    thousand. Times are seconds of a monotonic clock.
+    """
+
+    rescues_began: float | None = None
+    lanes_until: float = float("-inf")
+
+    def rescue_first(self, now: float) -> bool:
+        """Whether the next claim asks for ended leases before the lanes."""
+        return now >= self.lanes_until
+
+    def rescued(self, *, began: float, ended: float) -> None:
+        """A message was taken over and worked on."""
+        if self.rescues_began is None:
+            self.rescues_began = began
+        if ended - self.rescues_began >= RESCUE_SECONDS:
+            self.lanes_until = ended + (ended - self.rescues_began)
+            self.rescues_began = None
+
+    def lanes_served(self) -> None:
+        """A claim came from the lanes."""
+        self.rescues_began = None

@@ -12,7 +12,7 @@ from events.crypto.keyring import Keyring
 from statesvc.bodies.day_ledger import BODY_LEDGER, archives
 from statesvc.bodies.day_pass import BodyArchiving, archive_days
 from statesvc.bodies.sealed_message import seal_message
-from statesvc.ingress.put import flush, put
+from statesvc.ingress.put import put
 from tests.bench.bench import Bench
 from tests.bench.drain import drain_in_place
 from tests.bench.inbox import keyring_of, waiting
@@ -87,7 +87,6 @@ async def _push(connection: AsyncConnection[Any], keyring: Keyring, seconds: lis
         message = seal_message(keyring, "ups", b"%d" % number, "{}")
         began = time.perf_counter()
         await put(connection, [message])
-        await flush(connection)
         seconds.append(time.perf_counter() - began)
         await asyncio.sleep(1 / _PUTS_PER_SECOND)
 

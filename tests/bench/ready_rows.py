@@ -19,7 +19,7 @@ from psycopg import AsyncConnection, AsyncCursor
 from psycopg.rows import tuple_row
 
 from events.carriers import CARRIERS
-from statesvc.append.transaction import apply_claimed
+from statesvc.append.transaction import AppendBatch, append_claimed
 from statesvc.inbox.claim import Claim, Message, claim
 from statesvc.inbox.read_message import Read, read_message
 from tests.bench.inbox import keyring_of
@@ -79,7 +79,7 @@ async def record(url: str) -> list[Batch]:
         while messages := (await claim(connection, ASKED)).messages:
             reads = [read for message in messages if isinstance(read := read_message(message, keyring=keyring, carriers=CARRIERS), Read)]
             Recorder.open_batch, Recorder.numbers = Batch([message.message_id for message in messages]), 0
-            await apply_claimed(connection, keyring, reads, token=messages[0].token, worker="bench")
+            await append_claimed(AppendBatch(connection, keyring, reads, "bench"), token=messages[0].token)
             batches.append(Recorder.open_batch)
             Recorder.open_batch = None
     return batches

@@ -16,7 +16,7 @@ from psycopg import AsyncConnection
 
 from events.crypto.keyring import Keyring
 from events.crypto.sealing import MasterKeys, SealingKey
-from statesvc.append.outbox import Change, write_notifications
+from statesvc.append.outbox import OutboxChange, write_notifications
 from statesvc.database.keyring_store import load_keyring
 from statesvc.database.wakeups.channels import OUTBOX
 from statesvc.subscriptions import subscription_store as store
@@ -122,7 +122,7 @@ class Changes:
     async def tell(self, changes: Sequence[tuple[UUID, int]]) -> int:
         """One change for each (shipment, sequence), to all who subscribed. Answers how many notifications that made."""
         told = [
-            Change(
+            OutboxChange(
                 shipment_id=shipment_id,
                 sequence=sequence,
                 type="shipment.status_changed",

@@ -22,7 +22,7 @@ from events.crypto.keyring import Keyring
 from statesvc.bodies.sealed_message import seal_message
 from statesvc.database.keyring_store import load_keyring, parse_master_keys
 from statesvc.inbox.claim import Claim, claim
-from statesvc.ingress.put import flush, put
+from statesvc.ingress.put import put
 from tests.acceptance.processes import MASTER_KEY, Service, running
 from tests.bench.report import percentile
 from tests.bench.traffic import Push, alerts
@@ -95,7 +95,6 @@ async def _put(connection: AsyncConnection[Any], keyring: Keyring, pushes: Itera
     group = [seal_message(keyring, carrier_id, body, "{}") for carrier_id, body in pushes]
     if group:
         await put(connection, group)
-        await flush(connection)
         await connection.execute("SELECT pg_notify('statesvc_inbox', '')")
     return len(group)
 

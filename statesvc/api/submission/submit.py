@@ -4,7 +4,6 @@ The request is one message: its body is sealed and kept with the events that it 
 changes nothing (all duplicates) leaves nothing behind.
 """
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,15 +18,13 @@ from events.crypto.keyring import Keyring, body_context
 from events.entry import Provenance
 from events.event import Event
 from events.vocabulary import Verdict
-from statesvc.append.failures import Fault, again_seconds, classify
-from statesvc.append.transaction import Applied, apply
+from statesvc.append.retry import run_transaction
+from statesvc.append.transaction import AppendBatch, append
 from statesvc.bodies.sealed_message import SealedMessage, seal_message
 from statesvc.database.pending import send
 from statesvc.database.queries import queries
-from statesvc.inbox.claim import SQL
 from statesvc.inbox.read_message import Read
 from statesvc.log.archive.log_archive import LogArchive
-from statesvc.log.archive.log_archive_errors import ArchivedHistoryError, LogArchiveError
 
 _SQL = queries("statesvc.api.submission", "submit")
 _TRIES: Final = 4
@@ -60,21 +57,11 @@ async def submit(
 ) -> Submitted | Held:
     """Applies `events`, which `body` states. A lock or serialization failure is tried again; nothing is applied twice."""
     sealed = seal_message(keyring, canonical.CARRIER_ID, body, "{}")
-    for attempt in range(_TRIES):
-        try:
-            async with pool.connection() as connection:
-                try:
-                    return await _submit(connection, keyring, events, sealed, writer=writer)
-                except ArchivedHistoryError as away:
-                    await archive.bring_back(connection, away.shipments)
-                return await _submit(connection, keyring, events, sealed, writer=writer)
-        except LogArchiveError:
-            raise
-        except Exception as error:
-            if classify(error) is Fault.PERMANENT or attempt == _TRIES - 1:
-                raise
-            await asyncio.sleep(again_seconds(attempt))
-    raise AssertionError("the last try returns or raises")
+
+    async def transaction(connection: AsyncConnection[Any]) -> Submitted | Held:
+        return await _submit(connection, keyring, events, sealed, writer=writer)
+
+    return await run_transaction(pool.connection, transaction, archive=archive, tries=_TRIES)
 
 
 async def _submit(
@@ -87,10 +74,10 @@ async def _submit(
         if held:
             return Held(tuple(held))
         read = _read(keyring, events, sealed, received_at)
-        applied = await apply(connection, keyring, [read], worker=writer)
-        if applied.wrote:
-            await _keep(connection, sealed, applied, received_at, writer=writer)
-    return Submitted(sealed.message_id, tuple(applied.verdicts), len(applied.changes))
+        batch = await append(AppendBatch(connection, keyring, [read], writer))
+        if batch.wrote:
+            await _keep(connection, sealed, batch, received_at, writer=writer)
+    return Submitted(sealed.message_id, tuple(batch.verdicts), len(batch.changes))
 
 
 def _read(keyring: Keyring, events: Sequence[Event], sealed: SealedMessage, received_at: datetime) -> Read:
@@ -111,10 +98,10 @@ def _read(keyring: Keyring, events: Sequence[Event], sealed: SealedMessage, rece
     )
 
 
-async def _keep(connection: AsyncConnection[Any], sealed: SealedMessage, applied: Applied, received_at: datetime, *, writer: str) -> None:
-    (settlement,) = applied.settlements
+async def _keep(connection: AsyncConnection[Any], sealed: SealedMessage, batch: AppendBatch, received_at: datetime, *, writer: str) -> None:
+    (settlement,) = batch.settlements
     await connection.execute(
-        SQL["store_applied"],
+        _SQL["store_applied"],
         {
             "message_id": sealed.message_id,
             "received_at": received_at,

@@ -17,7 +17,6 @@ from psycopg import AsyncConnection, sql
 from statesvc.background.cancellation import cancel_fully
 from statesvc.database.queries import queries
 from statesvc.database.wakeups.direct import ANSWER_SECONDS, connect_direct, reconnect_delays
-from statesvc.database.wakeups.hint import ANYBODY, Named, read, together
 
 PING_SECONDS: Final = 10.0
 
@@ -31,7 +30,6 @@ class Listener:
     def __init__(self, direct_dsn: str, channels: Sequence[str], *, ping_seconds: float = PING_SECONDS) -> None:
         self._dsn = direct_dsn
         self._events = {channel: asyncio.Event() for channel in channels}
-        self._heard: dict[str, Named] = {channel: frozenset() for channel in channels}
         self._ping_seconds = ping_seconds
         self._task: asyncio.Task[None] | None = None
         self._is_up = False
@@ -55,11 +53,6 @@ class Listener:
     def event(self, channel: str) -> asyncio.Event:
         """The event of a channel: set on each wake-up and after each connect. One consumer per channel, which clears it."""
         return self._events[channel]
-
-    def heard(self, channel: str) -> Named:
-        """Whose work was announced on a channel since this was last asked."""
-        named, self._heard[channel] = self._heard[channel], frozenset()
-        return named
 
     async def stop(self) -> None:
         """Ends listening. Safe to call twice, and before `start`."""
@@ -93,7 +86,7 @@ class Listener:
     async def _follow(self, connection: AsyncConnection[Any]) -> None:
         while True:
             async for notification in connection.notifies(timeout=self._ping_seconds):
-                self._set(notification.channel, read(notification.payload))
+                self._events[notification.channel].set()
             async with asyncio.timeout(ANSWER_SECONDS):
                 await connection.execute(_SQL["ping"])
 
@@ -103,9 +96,5 @@ class Listener:
             self._set_all()
 
     def _set_all(self) -> None:
-        for channel in self._events:
-            self._set(channel, ANYBODY)
-
-    def _set(self, channel: str, named: Named) -> None:
-        self._heard[channel] = together(self._heard[channel], named)
-        self._events[channel].set()
+        for event in self._events.values():
+            event.set()

@@ -2,7 +2,6 @@
 
 The first wish goes out at once (leading edge); wishes within the interval after it go out together at its end (trailing
 edge), so the last wish is never swallowed. While the server is away wishes are kept and sent after the reconnect.
-A wish may name the carrier whose work it announces (`hint`); wishes that go out together name all of theirs.
 """
 
 import asyncio
@@ -16,7 +15,6 @@ from psycopg import AsyncConnection
 from statesvc.background.cancellation import cancel_fully
 from statesvc.database.queries import queries
 from statesvc.database.wakeups.direct import ANSWER_SECONDS, connect_direct, reconnect_delays
-from statesvc.database.wakeups.hint import ANYBODY, Named, together, written
 
 DEFAULT_INTERVAL_SECONDS: Final = 0.010
 _FLUSH_SECONDS: Final = 1.0
@@ -36,7 +34,7 @@ class Waker:
     def __init__(self, direct_dsn: str, *, interval_seconds: float = DEFAULT_INTERVAL_SECONDS) -> None:
         self._dsn = direct_dsn
         self._interval_seconds = interval_seconds
-        self._wanted: dict[str, Named] = {}
+        self._wanted: set[str] = set()
         self._dirty = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._connection: AsyncConnection[Any] | None = None
@@ -52,9 +50,10 @@ class Waker:
         """The sending task, for whoever watches that it lives."""
         return self._task
 
-    def wake(self, channel: str, carrier_id: str | None = None) -> None:
-        """Wishes for a wake-up on `channel`, because of one carrier or for whatever reason. Cheap, never fails, never waits."""
-        self._want(channel, ANYBODY if carrier_id is None else frozenset({carrier_id}))
+    def wake(self, channel: str) -> None:
+        """Asks for a wake-up on `channel`. Cheap, never fails, never waits."""
+        self._wanted.add(channel)
+        self._dirty.set()
 
     async def stop(self) -> None:
         """Sends what is still wished for if that takes no second, then closes. Safe to call twice, and before `start`."""
@@ -96,22 +95,15 @@ class Waker:
         return connection
 
     async def _send(self, connection: AsyncConnection[Any]) -> None:
-        wanted, self._wanted = self._wanted, {}
+        wanted, self._wanted = self._wanted, set()
         self._dirty.clear()
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
-                await connection.execute(
-                    _SQL["notify_of"], {"channels": list(wanted), "payloads": [written(named) for named in wanted.values()]}
-                )
+                await notify(connection, *wanted)
         except BaseException:
-            for channel, named in wanted.items():
-                self._want(channel, named)
+            self._wanted |= wanted
+            self._dirty.set()
             raise
-
-    def _want(self, channel: str, named: Named) -> None:
-        before = self._wanted.get(channel)
-        self._wanted[channel] = named if before is None else together(before, named)
-        self._dirty.set()
 
     async def _close(self) -> None:
         connection, self._connection = self._connection, None

@@ -5,7 +5,3 @@ SET synchronous_commit = off;
 -- name: notify
 -- Wakes whoever listens on these channels.
 SELECT pg_notify(c, '') FROM unnest(%(channels)b::text[]) AS c;
-
--- name: notify_of
--- Wakes whoever listens on these channels, and says whose work it is.
-SELECT pg_notify(u.channel, u.payload) FROM unnest(%(channels)b::text[], %(payloads)b::text[]) AS u(channel, payload);

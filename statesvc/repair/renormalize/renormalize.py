@@ -8,6 +8,7 @@ import asyncio
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from operator import attrgetter
@@ -24,9 +25,9 @@ from events.crypto.sealing import SealError, SealingKey
 from events.entry import Provenance
 from events.event import Event
 from events.log.proposal import Key, Known, Proposal
-from statesvc.append.failures import Fault, again_seconds, classify
 from statesvc.append.proposals import propose
-from statesvc.append.transaction import apply
+from statesvc.append.retry import run_transaction
+from statesvc.append.transaction import AppendBatch, append
 from statesvc.bodies.archive_file import BodyRecord
 from statesvc.bodies.body_key import unwrap_body_key
 from statesvc.bodies.find_bodies import find_bodies
@@ -120,14 +121,10 @@ async def reread(connection: Connection, task: RereadTask, message_ids: Sequence
 
 
 async def _batch(connection: Connection, task: RereadTask, batch: Sequence[SettledMessage], mappings: Mappings) -> RenormalizeReport:
-    for attempt in range(_TRIES):
-        try:
-            return await _try_batch(connection, task, batch, mappings)
-        except Exception as error:
-            if classify(error) is Fault.PERMANENT or connection.closed or attempt == _TRIES - 1:
-                raise
-            await asyncio.sleep(again_seconds(attempt))
-    raise AssertionError("the last try returns or raises")
+    async def transaction(connection: Connection) -> RenormalizeReport:
+        return await _try_batch(connection, task, batch, mappings)
+
+    return await run_transaction(lambda: nullcontext(connection), transaction, tries=_TRIES)
 
 
 async def _try_batch(connection: Connection, task: RereadTask, batch: Sequence[SettledMessage], mappings: Mappings) -> RenormalizeReport:
@@ -151,7 +148,7 @@ async def _try_batch(connection: Connection, task: RereadTask, batch: Sequence[S
         again = [_Again(*each) for each in zip(batch, readings, said, strict=True)]
         reads = _plan(task, again, _Logged(caused, await asked.rows(), mappings), report)
         if reads and not task.dry_run:
-            applied = await apply(connection, task.keyring, reads, worker=task.writer)
+            applied = await append(AppendBatch(connection, task.keyring, reads, task.writer))
             report.transitions += sum(change.is_transition for change in applied.changes)
             for each in again:
                 await _name_shipments(connection, task.keyring, each)

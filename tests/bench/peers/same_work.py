@@ -11,7 +11,7 @@ from psycopg_pool import AsyncConnectionPool
 
 from events.carriers import CARRIERS
 from events.crypto.keyring import Keyring
-from statesvc.append.transaction import apply
+from statesvc.append.transaction import AppendBatch, append
 from statesvc.inbox.claim import Burial, Message
 from statesvc.inbox.read_message import read_message
 from tests.bench.inbox import keyring_of
@@ -44,7 +44,7 @@ class SameWork:
                     raise RuntimeError(detail)
                 case read:
                     async with connection.pipeline(), connection.transaction():
-                        await apply(connection, self._keyring, [read], worker="bench")
+                        await append(AppendBatch(connection, self._keyring, [read], "bench"))
 
 
 async def same_work(url: str) -> tuple[SameWork, AsyncConnectionPool[AsyncConnection[Any]]]:

@@ -22,7 +22,7 @@ from events.identity import identify
 from events.vocabulary import Kind, Status, TimePrecision, TzSource
 from statesvc.api.routes import routes
 from statesvc.api.subscriptions.routes import routes as subscription_routes
-from statesvc.append.transaction import apply
+from statesvc.append.transaction import AppendBatch, append
 from statesvc.database.keyring_store import load_keyring
 from statesvc.database.pool import PoolLimits, make_pool
 from statesvc.delivery.targets import Targets
@@ -88,7 +88,7 @@ class Carriers:
         )
         read = Read(source=source, carrier_id=carrier_id, events=events, rejections=(), body_key=SealingKey.fresh(), sealed_key=b"")
         async with self.connection.transaction():
-            await apply(self.connection, self.keyring, [read], worker="worker-1")
+            await append(AppendBatch(self.connection, self.keyring, [read], "worker-1"))
         return message_id
 
     async def execute(self, query: str, parameters: Sequence[Any] = ()) -> None:

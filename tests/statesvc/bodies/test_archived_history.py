@@ -14,7 +14,7 @@ from tests.statesvc.worker.shop import CARRIER_ID
 
 async def test_hot_and_archived_messages_are_read_again_in_one_run(archivist: Archivist) -> None:
     shop = archivist.shop
-    shop.workshop = replace(shop.workshop, carriers={CARRIER_ID: CARRIER})
+    shop.context = replace(shop.context, carriers={CARRIER_ID: CARRIER})
     await candidate_reads(shop, "2")
     await shop.say({"number": "A1", "status": "in_transit", "code": MISREAD})
     await archivist.archived()

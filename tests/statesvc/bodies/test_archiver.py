@@ -20,12 +20,12 @@ def archiver(archivist: Archivist, dsn: str | None = None) -> BodyArchiver:
         folder=archivist.folder,
         keyring=archivist.shop.keyring,
         settings=ArchiveSettings(),
-        telemetry=archivist.shop.workshop.telemetry,
+        telemetry=archivist.shop.context.telemetry,
     )
 
 
 def counted(archivist: Archivist, name: str) -> float:
-    value = archivist.shop.workshop.telemetry.registry.get_sample_value(name)
+    value = archivist.shop.context.telemetry.registry.get_sample_value(name)
     return value or 0.0
 
 

@@ -58,11 +58,10 @@ class Inbox:
         sweep: bool = False,
         lease: float = LEASE_SECONDS,
         rescue_first: bool = True,
-        beside: Sequence[str] | None = None,
     ) -> list[Claimed]:
         found = await self.rows(
             "SELECT message_id, carrier_id, token, attempts, retries, stage, rescued_from"
-            " FROM statesvc.claim(%s, %s, make_interval(secs => %s), %s, %s, %s, %s, %s)",
+            " FROM statesvc.claim(%s, %s, make_interval(secs => %s), %s, %s, %s, %s)",
             worker,
             limit,
             lease,
@@ -70,7 +69,6 @@ class Inbox:
             bytes_max,
             sweep,
             rescue_first,
-            None if beside is None else list(beside),
         )
         return [Claimed(*row) for row in found]
 

@@ -48,9 +48,9 @@ CARRIERS = (
 )
 
 
-class Wakes(list[tuple[str, str | None]]):
-    def wake(self, channel: str, carrier_id: str | None = None) -> None:
-        self.append((channel, carrier_id))
+class Wakes(list[str]):
+    def wake(self, channel: str) -> None:
+        self.append(channel)
 
 
 @dataclass

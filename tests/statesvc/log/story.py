@@ -17,7 +17,7 @@ from events.event import EventPlace, PrintedTime, Raw, Reading
 from events.identity import identify
 from events.merkle.compact_range import CompactRange
 from events.vocabulary import Kind, Status, TimePrecision, TzSource
-from statesvc.append.transaction import apply
+from statesvc.append.transaction import AppendBatch, append
 from statesvc.database.keyring_store import load_keyring
 from statesvc.delivery.attempt_entry import attempt_part
 from statesvc.inbox.read_message import Read
@@ -77,9 +77,9 @@ class Story:
         read = Read(source=source, carrier_id=carrier_id, events=events, rejections=(), body_key=SealingKey.fresh(), sealed_key=b"")
         if commit:
             async with self.connection.transaction():
-                await apply(self.connection, self.keyring, [read], worker="worker-1")
+                await append(AppendBatch(self.connection, self.keyring, [read], "worker-1"))
         else:
-            await apply(self.connection, self.keyring, [read], worker="worker-1")
+            await append(AppendBatch(self.connection, self.keyring, [read], "worker-1"))
 
     async def parcel(self, number: str, steps: int = len(WAY)) -> None:
         """A parcel's whole way, a message for each step."""

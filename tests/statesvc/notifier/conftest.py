@@ -20,7 +20,7 @@ from standardwebhooks.webhooks import Webhook
 
 from events.crypto.keyring import Keyring
 from events.crypto.sealing import MasterKeys, SealingKey
-from statesvc.append.outbox import Change, write_notifications
+from statesvc.append.outbox import OutboxChange, write_notifications
 from statesvc.database.keyring_store import load_keyring
 from statesvc.database.pool import Pool, PoolLimits, make_pool
 from statesvc.database.wakeups.channels import OUTBOX
@@ -147,9 +147,9 @@ class World:
         )
         return shipment_id, key
 
-    def changes(self, shipment_id: UUID, *sequences: int) -> list[Change]:
+    def changes(self, shipment_id: UUID, *sequences: int) -> list[OutboxChange]:
         return [
-            Change(
+            OutboxChange(
                 shipment_id=shipment_id,
                 sequence=sequence,
                 type="shipment.status_changed",

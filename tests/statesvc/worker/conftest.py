@@ -13,7 +13,7 @@ from statesvc.database.keyring_store import load_keyring
 from statesvc.database.pool import Pool, PoolLimits, make_pool
 from statesvc.telemetry.logs import pipeline
 from statesvc.telemetry.metrics import Telemetry
-from statesvc.worker.batch import Workshop
+from statesvc.worker.batch import BatchContext
 from tests.statesvc.worker.shop import ACME, CARRIER_ID, Shop
 
 LIMITS = PoolLimits(connections_max=8, acquire_seconds=5, statement_seconds=10, lock_seconds=5, idle_in_transaction_seconds=10)
@@ -41,6 +41,6 @@ async def shop(database: Any, pool: Pool) -> AsyncIterator[Shop]:
     telemetry = Telemetry()
     async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
         keyring = await load_keyring(connection, MasterKeys([bytes(range(32))]))
-        workshop = Workshop(pool=pool, keyring=keyring, carriers={CARRIER_ID: ACME}, telemetry=telemetry, worker="worker-1")
-        yield Shop(workshop, connection, database, keyring)
+        context = BatchContext(pool=pool, keyring=keyring, carriers={CARRIER_ID: ACME}, telemetry=telemetry, worker="worker-1")
+        yield Shop(context, connection, database, keyring)
     telemetry.close()

@@ -1,4 +1,4 @@
-"""A worker's workshop on a real database, and an invented carrier whose pushes say exactly what a test wants."""
+"""A worker's context on a real database, and an invented carrier whose pushes say exactly what a test wants."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ from statesvc.bodies.sealed_message import seal_message
 from statesvc.database.pool import PoolLimits
 from statesvc.inbox.claim import Claim, Message, claim
 from statesvc.ingress.put import put
-from statesvc.worker.batch import Workshop, process
+from statesvc.worker.batch import BatchContext, process
 
 MORNING = datetime(2026, 3, 1, 8, 0, tzinfo=UTC)
 LIMITS = PoolLimits(connections_max=8, acquire_seconds=5, statement_seconds=10, lock_seconds=5, idle_in_transaction_seconds=10)
@@ -71,7 +71,7 @@ ACME = Carrier(carrier_id=CARRIER_ID, name="Acme", normalizers={"1": normalize},
 class Shop:
     """Pushes go in, batches are worked on one claim at a time, and the log is looked at."""
 
-    workshop: Workshop
+    context: BatchContext
     connection: AsyncConnection[Any]
     database: Any
     keyring: Keyring
@@ -81,11 +81,11 @@ class Shop:
         return [message.message_id for message in stored]
 
     async def claim(self, limit: int = 64, *, lease_seconds: float = 30) -> list[Message]:
-        asked = Claim(worker=self.workshop.worker, limit=limit, lease_seconds=lease_seconds, bytes_max=4 << 20, sweep=True)
+        asked = Claim(worker=self.context.worker, limit=limit, lease_seconds=lease_seconds, bytes_max=4 << 20, sweep=True)
         return (await claim(self.connection, asked)).messages
 
     async def process(self, messages: list[Message], *, lease_seconds: float = 30) -> int:
-        return await process(self.workshop, messages, lease_ends=time.monotonic() + lease_seconds)
+        return await process(self.context, messages, lease_ends=time.monotonic() + lease_seconds)
 
     async def work(self, limit: int = 64) -> int:
         """Until nothing is ready. Answers how many changes there are to tell."""
@@ -130,7 +130,7 @@ class Shop:
     async def verdicts(self) -> dict[str, float]:
         """Counted by the workers of this shop."""
         found = {}
-        for metric in self.workshop.telemetry.registry.collect():
+        for metric in self.context.telemetry.registry.collect():
             for sample in metric.samples:
                 if "verdict" in sample.labels:
                     found[sample.labels["verdict"]] = sample.value

@@ -15,7 +15,7 @@ SCAN = {"number": "A", "status": "delivered", "native_id": "1"}
 async def _process_after_the_other(shop: Shop, monkeypatch: pytest.MonkeyPatch, mine: bytes, theirs: bytes) -> None:
     await shop.push(mine)
     await shop.push(theirs)
-    (first,), other = await shop.claim(1), replace(shop, workshop=replace(shop.workshop, worker="worker-2"))
+    (first,), other = await shop.claim(1), replace(shop, context=replace(shop.context, worker="worker-2"))
     second = await other.claim(1)
 
     async def locked_late(*arguments: Any) -> Any:

@@ -6,7 +6,7 @@ import pytest
 from aiohttp import ClientConnectionError, ClientResponseError
 from psycopg import OperationalError, errors
 
-from statesvc.append.failures import FAULTS, RETRY_MAX_SECONDS, Fault, classify, retry_seconds
+from statesvc.append.retry import FAULTS, RETRY_MAX_SECONDS, Fault, classify, retry_seconds
 from statesvc.database.sql_errors import Failure
 
 

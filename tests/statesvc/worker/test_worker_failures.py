@@ -11,7 +11,7 @@ from statesvc.database.wakeups.channels import INBOX
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
 from statesvc.inbox.claim import Outlook, outlook
-from statesvc.worker.worker_loop import Pace, Worker
+from statesvc.worker.worker_loop import Worker, WorkerLimits
 from tests.statesvc.worker.log_check import check_log
 from tests.statesvc.worker.shop import Shop, says
 
@@ -116,7 +116,7 @@ async def test_no_text_of_an_event_stops_the_worker(shop: Shop) -> None:
 
 
 def _worker(shop: Shop, listener: Listener, waker: Waker, **pace: Any) -> Worker:
-    return Worker(shop.workshop, listener=listener, woken=listener.event(INBOX), waker=waker, pace=Pace(**pace))
+    return Worker(shop.context, listener=listener, woken=listener.event(INBOX), waker=waker, limits=WorkerLimits(**pace))
 
 
 async def test_the_loop_works_when_woken_and_stops_without_a_lease(shop: Shop) -> None:

@@ -4,8 +4,7 @@ import asyncio
 
 import pytest
 
-from statesvc.worker.lease import LeaseLostError, under_lease
-from statesvc.worker.turns import SLICE_SECONDS, Turns
+from statesvc.worker.lease import RESCUE_SECONDS, LeaseLostError, RescueShare, under_lease
 
 LEASE_SECONDS = 0.04
 
@@ -80,20 +79,20 @@ async def test_a_cancelled_batch_takes_its_work_along() -> None:
 
 
 def test_take_overs_and_lanes_share_the_time() -> None:
-    turns = Turns()
+    rescues = RescueShare()
     now = 100.0
     rescued = 0.0
-    while turns.rescue_first(now):
-        turns.rescued(began=now, ended=now + 0.01)
+    while rescues.rescue_first(now):
+        rescues.rescued(began=now, ended=now + 0.01)
         now, rescued = now + 0.01, rescued + 0.01
-    assert rescued == pytest.approx(SLICE_SECONDS, abs=0.011)
-    assert not turns.rescue_first(now + rescued - 0.02)
-    assert turns.rescue_first(now + rescued + 0.02)
+    assert rescued == pytest.approx(RESCUE_SECONDS, abs=0.011)
+    assert not rescues.rescue_first(now + rescued - 0.02)
+    assert rescues.rescue_first(now + rescued + 0.02)
 
 
 def test_take_overs_apart_from_each_other_owe_the_lanes_nothing() -> None:
-    turns = Turns()
+    rescues = RescueShare()
     for second in range(100):
-        assert turns.rescue_first(second)
-        turns.rescued(began=second, ended=second + 0.01)
-        turns.served()
+        assert rescues.rescue_first(second)
+        rescues.rescued(began=second, ended=second + 0.01)
+        rescues.lanes_served()

@@ -11,8 +11,8 @@ from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
 from statesvc.inbox.claim import Message
 from statesvc.worker import worker_loop as loop
-from statesvc.worker.batch import Workshop, process
-from statesvc.worker.worker_loop import Pace, Worker
+from statesvc.worker.batch import BatchContext, process
+from statesvc.worker.worker_loop import Worker, WorkerLimits
 from tests.statesvc.worker.shop import Shop, says
 
 
@@ -23,7 +23,7 @@ async def test_nothing_is_in_progress_beside_a_suspect(shop: Shop, monkeypatch: 
     in_progress: list[set[Any]] = []
     beside: list[int] = []
 
-    async def watched(workshop: Workshop, messages: Sequence[Message], *, lease_ends: float) -> int:
+    async def watched(context: BatchContext, messages: Sequence[Message], *, lease_ends: float) -> int:
         mine = {message.message_id for message in messages}
         in_progress.append(mine)
         if mine & suspects:
@@ -31,14 +31,16 @@ async def test_nothing_is_in_progress_beside_a_suspect(shop: Shop, monkeypatch: 
             await asyncio.sleep(0.1)
             beside.append(len(in_progress) - 1)
         try:
-            return await process(workshop, messages, lease_ends=lease_ends)
+            return await process(context, messages, lease_ends=lease_ends)
         finally:
             in_progress.remove(mine)
 
     monkeypatch.setattr(loop, "process", watched)
     await shop.push(*(says({"number": f"N{n}", "status": "in_transit"}) for n in range(20)))
     listener, waker = Listener(shop.database.service_dsn, [INBOX]), Waker(shop.database.service_dsn)
-    worker = Worker(shop.workshop, listener=listener, woken=listener.event(INBOX), waker=waker, pace=Pace(batch_min=4, batch_max=4))
+    worker = Worker(
+        shop.context, listener=listener, woken=listener.event(INBOX), waker=waker, limits=WorkerLimits(batch_min=4, batch_max=4)
+    )
     running = asyncio.create_task(worker.run())
     async with asyncio.timeout(20):
         await shop.until("SELECT count(*) FROM statesvc.message", 23)
@@ -55,7 +57,7 @@ async def test_attempts_are_counted_by_their_number(shop: Shop) -> None:
         await shop.process(await shop.claim())
     await shop.push(says({"number": "NEW", "status": "in_transit"}))
     await shop.process(await shop.claim())
-    told = shop.workshop.telemetry.exposition().decode()
+    told = shop.context.telemetry.exposition().decode()
     assert 'statesvc_messages_attempts_total{attempt="2",carrier="acme"} 3.0' in told
     assert 'statesvc_messages_attempts_total{attempt="1",carrier="acme"} 1.0' in told
 
@@ -66,11 +68,11 @@ async def test_what_a_claim_buries_is_counted(shop: Shop) -> None:
         assert len(await shop.claim()) == 1
         await shop.database.clock.advance(31)
     listener, waker = Listener(shop.database.service_dsn, [INBOX]), Waker(shop.database.service_dsn)
-    worker = Worker(shop.workshop, listener=listener, woken=listener.event(INBOX), waker=waker, pace=Pace())
+    worker = Worker(shop.context, listener=listener, woken=listener.event(INBOX), waker=waker, limits=WorkerLimits())
     running = asyncio.create_task(worker.run())
     async with asyncio.timeout(20):
         await shop.until("SELECT count(*) FROM statesvc.dead_letter WHERE cause = 'worker_died'", 1)
         worker.stop()
         await running
-    told = shop.workshop.telemetry.exposition().decode()
+    told = shop.context.telemetry.exposition().decode()
     assert 'statesvc_messages_buried_total{carrier="acme",cause="worker_died"} 1.0' in told

@@ -29,7 +29,7 @@ def _push(chance: random.Random, place: int) -> bytes:
 
 async def test_two_workers_on_the_same_shipments_end_in_one_log_without_gaps_or_doubles(shop: Shop) -> None:
     chance = random.Random(11)
-    other = replace(shop, workshop=replace(shop.workshop, worker="worker-2"))
+    other = replace(shop, context=replace(shop.context, worker="worker-2"))
     for place in range(ROUNDS):
         for n in range(6):
             await shop.push(_push(chance, 10 * place + n))
@@ -49,7 +49,7 @@ async def test_two_workers_on_the_same_shipments_end_in_one_log_without_gaps_or_
 
 
 async def test_the_state_is_the_same_as_that_of_one_worker_which_reads_all_at_once(shop: Shop) -> None:
-    other = replace(shop, workshop=replace(shop.workshop, worker="worker-2"))
+    other = replace(shop, context=replace(shop.context, worker="worker-2"))
     scans: list[dict[str, Any]] = [
         {"minute": n, "status": STATUSES[n % 5], "code": f"S{n}", "signed_by": "X" if n % 3 == 0 else None} for n in range(40)
     ]

@@ -17,7 +17,7 @@ from events.event import Reading
 from events.identity import identify
 from statesvc.api.stream.routes import routes
 from statesvc.api.stream.streams import Bounds, Streams
-from statesvc.append.transaction import apply
+from statesvc.append.transaction import AppendBatch, append
 from statesvc.database.pool import PoolLimits, make_pool
 from statesvc.database.wakeups.channels import SEALED
 from statesvc.database.wakeups.listener import Listener
@@ -80,7 +80,7 @@ class Stage:
             for reading in readings
         ]
         async with self.log.connection.transaction():
-            await apply(self.log.connection, self.log.keyring, reads, worker="worker-1")
+            await append(AppendBatch(self.log.connection, self.log.keyring, reads, "worker-1"))
 
     async def truth(self) -> list[dict[str, Any]]:
         """What the stream of the whole log must say, by another query."""

@@ -13,5 +13,5 @@ from tests.statesvc.worker.shop import CARRIER_ID, Shop
 
 @pytest.fixture
 def shop(plain_shop: Shop) -> Shop:  # noqa: F811 - the fixture of that name
-    plain_shop.workshop = replace(plain_shop.workshop, carriers={CARRIER_ID: CARRIER})
+    plain_shop.context = replace(plain_shop.context, carriers={CARRIER_ID: CARRIER})
     return plain_shop

@@ -23,8 +23,8 @@ Client = TestClient[Any, Any]
 @pytest.fixture
 async def client(shop: Shop) -> AsyncIterator[Client]:
     _, key = await create_key(shop.connection, name="test", scopes=[Scope("ops")], created_by="test")
-    calls = rollouts.routes(shop.workshop.pool, Waker(), carriers={CARRIER_ID: CARRIER})
-    server = TestServer(build_app(calls, keys=Keys(shop.workshop.pool)))
+    calls = rollouts.routes(shop.context.pool, Waker(), carriers={CARRIER_ID: CARRIER})
+    server = TestServer(build_app(calls, keys=Keys(shop.context.pool)))
     async with TestClient(server, headers={"Authorization": f"Bearer {key}"}) as client:
         yield client
 

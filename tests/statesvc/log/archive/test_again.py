@@ -8,7 +8,7 @@ from statesvc.inbox.rollouts.dial import Dial, set_dial
 from statesvc.repair.renormalize.renormalize import RereadTask, renormalize
 from statesvc.subscriptions.replay import ReplayRequest, replay
 from statesvc.telemetry.metrics import Telemetry
-from statesvc.worker.batch import Workshop
+from statesvc.worker.batch import BatchContext
 from tests.statesvc.inbox.rollouts.planted import CARRIER, MISREAD
 from tests.statesvc.log.archive.archivist import Archivist, shipment
 from tests.statesvc.log.verify.attack import places
@@ -24,8 +24,8 @@ async def _nobody(_done: int, _total: int) -> None:
 async def test_what_was_misread_in_an_archived_month_is_corrected(archivist: Archivist, pool: Pool) -> None:
     telemetry = Telemetry()
     keyring = archivist.log.keyring
-    workshop = Workshop(pool=pool, keyring=keyring, carriers={CARRIER_ID: CARRIER}, telemetry=telemetry, worker="worker-1")
-    shop = Shop(workshop, archivist.connection, archivist.database, keyring)
+    context = BatchContext(pool=pool, keyring=keyring, carriers={CARRIER_ID: CARRIER}, telemetry=telemetry, worker="worker-1")
+    shop = Shop(context, archivist.connection, archivist.database, keyring)
     await set_dial(shop.connection, CARRIER_ID, Dial(candidate="2", percent=100), why="test", actor="tester")
     await shop.say({"number": "A1", "status": "in_transit", "code": MISREAD})
     await archivist.log.seal()

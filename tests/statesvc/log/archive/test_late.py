@@ -14,12 +14,12 @@ from events.entry import Provenance
 from events.identity import identify
 from events.vocabulary import Status, Verdict
 from statesvc.api.submission.submit import Submitted, submit
-from statesvc.append.transaction import apply
+from statesvc.append.transaction import AppendBatch, append
 from statesvc.database.pool import Pool
 from statesvc.inbox.read_message import Read
 from statesvc.log.archive.log_archive_errors import ArchivedHistoryError, EntryFileError
 from statesvc.telemetry.metrics import Telemetry
-from statesvc.worker.batch import Workshop
+from statesvc.worker.batch import BatchContext
 from tests.statesvc.log.archive.archivist import Archivist, shipment
 from tests.statesvc.log.story import scan
 from tests.statesvc.log.verify.attack import places
@@ -91,7 +91,7 @@ async def _verdicts(archivist: Archivist, *readings: Any) -> list[Verdict]:
     events = tuple(identify(reading, carrier_id="ups", digest=keyring.digest) for reading in readings)
     read = Read(source=source, carrier_id="ups", events=events, rejections=(), body_key=SealingKey.fresh(), sealed_key=b"")
     async with archivist.connection.transaction(force_rollback=True):
-        return (await apply(archivist.connection, keyring, [read], worker="worker-1")).verdicts
+        return (await append(AppendBatch(archivist.connection, keyring, [read], "worker-1"))).verdicts
 
 
 async def test_without_the_file_a_reader_is_told_which_and_what_to_do(archivist: Archivist, api: Any) -> None:
@@ -137,10 +137,10 @@ async def test_a_worker_brings_back_what_a_late_scan_needs(archivist: Archivist,
     await archivist.archived()
     telemetry = Telemetry()
     keyring = archivist.log.keyring
-    workshop = Workshop(
+    context = BatchContext(
         pool=pool, keyring=keyring, carriers={CARRIER_ID: ACME}, telemetry=telemetry, worker="worker-1", archive=archivist.archive
     )
-    shop = Shop(workshop, archivist.connection, archivist.database, keyring)
+    shop = Shop(context, archivist.connection, archivist.database, keyring)
     await shop.say({"number": "L1", "status": "picked_up", "minute": 10}, {"number": "L1", "status": "delivered", "minute": 500})
     await archivist.log.seal()
     await archivist.pass_days(70)

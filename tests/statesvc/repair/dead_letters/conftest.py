@@ -54,7 +54,7 @@ class Desk:
 
     def mend(self) -> None:
         """From here on the workers run the mended normalizer."""
-        self.shop.workshop = replace(self.shop.workshop, carriers={CARRIER_ID: MENDED})
+        self.shop.context = replace(self.shop.context, carriers={CARRIER_ID: MENDED})
 
     async def replay(self, order: Order, bounds: Bounds, *, patience_seconds: float = 10, found: Plan | None = None) -> Tally:
         async def wake(channels: frozenset[str]) -> None:

@@ -9,7 +9,7 @@ from psycopg import AsyncConnection
 
 from events.parsing.meanings import Meaning
 from events.vocabulary import Kind, Status
-from statesvc.append.transaction import apply_claimed
+from statesvc.append.transaction import AppendBatch, append_claimed
 from statesvc.inbox.read_message import Read, read_message
 from statesvc.inbox.rollouts.code_mapping import add_mapping
 from statesvc.repair.dead_letters.obstacle import Obstacle
@@ -120,7 +120,7 @@ async def test_what_a_worker_appends_that_did_not_know_the_code_yet_is_read_too(
     async with await AsyncConnection.connect(desk.shop.database.service_dsn, autocommit=True) as late:
         async with late.transaction():
             # it has joined the open letter, and commits only after that was resolved
-            await apply_claimed(late, desk.shop.keyring, reads, token=messages[0].token, worker="worker-2")
+            await append_claimed(AppendBatch(late, desk.shop.keyring, reads, "worker-2"), token=messages[0].token)
             reading = asyncio.create_task(read_code(desk.connection, desk.order(letter_id), desk.rereader, letter_id, quiet))
             await desk.shop.until("SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NULL", 0)
             await asyncio.sleep(0.1)

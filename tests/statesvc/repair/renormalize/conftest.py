@@ -10,5 +10,5 @@ from tests.statesvc.worker.shop import CARRIER_ID, Shop
 
 @pytest.fixture
 def shop(shop: Shop) -> Shop:
-    shop.workshop = replace(shop.workshop, carriers={CARRIER_ID: CARRIER})
+    shop.context = replace(shop.context, carriers={CARRIER_ID: CARRIER})
     return shop

@@ -9,7 +9,7 @@ from psycopg import AsyncConnection
 
 from events.parsing.meanings import UNMAPPED, Meaning
 from events.vocabulary import Kind, Status
-from statesvc.append.transaction import apply_claimed
+from statesvc.append.transaction import AppendBatch, append_claimed
 from statesvc.inbox.read_message import Read, read_message
 from statesvc.inbox.rollouts.code_mapping import add_mapping
 from statesvc.inbox.rollouts.dial import Dial, set_dial
@@ -136,7 +136,7 @@ async def test_what_a_worker_appends_that_did_not_know_the_code_yet_is_read_too(
         async with late.transaction():
             reads = [read for read in stale if isinstance(read, Read)]
             # it has joined the open letter, and commits only after that was resolved
-            await apply_claimed(late, shop.keyring, reads, token=messages[0].token, worker="worker-2")
+            await append_claimed(AppendBatch(late, shop.keyring, reads, "worker-2"), token=messages[0].token)
             running = asyncio.create_task(again(replace(shop, connection=own)))
             await shop.until("SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NULL", 0)
             await asyncio.sleep(0.1)

@@ -1,4 +1,4 @@
-"""A claim for whoever would wait behind a flood, and what a claim tells of those that it buried."""
+"""What a claim reports of the messages that it buried, and the budget of transient failures."""
 
 from typing import Any
 
@@ -16,50 +16,25 @@ async def _bound(inbox: Any, in_flight_max: int) -> None:
     )
 
 
-async def test_a_claim_beside_carriers_takes_the_others_messages_alone(inbox: Any) -> None:
-    await inbox.put(*["flood"] * 100)
-    await inbox.put("quiet", "other")
-    assert {m.carrier_id for m in await inbox.claim(beside=["flood"])} == {"quiet", "other"}
-    assert await inbox.claim(beside=["flood"]) == []
-    assert len(await inbox.claim(beside=[])) == 64
-
-
-async def test_it_rescues_nobody(inbox: Any) -> None:
-    await inbox.put("ups")
-    await inbox.claim()
-    await inbox.advance(31)
-    await inbox.put("quiet")
-    assert [m.carrier_id for m in await inbox.claim(beside=[])] == ["quiet"]
-    assert await inbox.claim(beside=[]) == []
-    assert [m.carrier_id for m in await inbox.claim()] == ["ups"]
-
-
-async def test_it_leaves_held_carriers_out_and_keeps_to_bounds(inbox: Any) -> None:
-    await inbox.put(*["bounded"] * 5, "held", "quiet")
-    await inbox.hold("held")
-    await _bound(inbox, 2)
-    assert sorted(m.carrier_id for m in await inbox.claim(beside=["flood"])) == ["bounded", "bounded", "quiet"]
-
-
-async def test_who_asks_is_told_what_the_claim_buried(inbox: Any) -> None:
+async def test_a_claim_reports_what_it_buried(inbox: Any) -> None:
     ((message_id, _),) = await inbox.put("ups")
     await _leases_end(inbox, 5)
-    query = "SELECT message_id, carrier_id, token, buried_for FROM statesvc.claim('w', 64, '30 s', 'any', p_tell_burials => true)"
+    query = "SELECT message_id, carrier_id, token, buried_for FROM statesvc.claim('w', 64, '30 s', 'any', p_report_burials => true)"
     assert await inbox.rows(query) == [(message_id, "ups", None, "worker_died")]
     assert await inbox.rows(query) == []
 
 
-async def test_who_does_not_ask_gets_messages_alone(inbox: Any) -> None:
+async def test_without_being_asked_it_answers_messages_alone(inbox: Any) -> None:
     await inbox.put("ups")
     await _leases_end(inbox, 5)
     assert await inbox.claim() == []
     assert await inbox.count("SELECT count(*) FROM statesvc.dead_letter WHERE cause = 'worker_died'") == 1
 
 
-async def test_a_message_without_a_body_is_buried_and_told(inbox: Any) -> None:
+async def test_a_message_without_a_body_is_buried_and_reported(inbox: Any) -> None:
     ((message_id, _),) = await inbox.put("ups")
     await inbox.as_owner("DELETE FROM statesvc.body")
-    query = "SELECT message_id, buried_for FROM statesvc.claim('w', 64, '30 s', 'any', p_tell_burials => true)"
+    query = "SELECT message_id, buried_for FROM statesvc.claim('w', 64, '30 s', 'any', p_report_burials => true)"
     assert await inbox.rows(query) == [(message_id, "body_missing")]
 
 

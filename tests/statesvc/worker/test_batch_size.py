@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from uuid import uuid4
 
 from statesvc.inbox.claim import Message
-from statesvc.worker.share import BATCH_SECONDS, Growth, apart, loud
+from statesvc.worker.batch_size import BATCH_SECONDS, BatchSize, split_by_volume
 
 ONE = Message(
     message_id=uuid4(),
@@ -28,50 +28,50 @@ def claimed(**counts: int) -> list[Message]:
     return [replace(ONE, message_id=uuid4(), carrier_id=carrier_id) for carrier_id, count in counts.items() for _ in range(count)]
 
 
-def test_a_quiet_carrier_goes_ahead_of_a_loud_one() -> None:
-    quiet, rest = apart(claimed(ups=60, gls=1, dpd=3))
+def test_a_quiet_carrier_goes_ahead_of_a_busy_one() -> None:
+    quiet, rest = split_by_volume(claimed(ups=60, gls=1, dpd=3))
     assert {message.carrier_id for message in quiet} == {"gls", "dpd"}
     assert len(rest) == 60
 
 
 def test_where_all_are_alike_nobody_goes_ahead() -> None:
-    assert not apart(claimed(ups=64))[0]
-    assert not apart(claimed(ups=30, gls=34))[0]
-    assert not apart(claimed(ups=2, gls=1))[0], "neither is loud"
-    assert apart([]) == ([], [])
+    for messages in (claimed(ups=64), claimed(ups=30, gls=34), claimed(ups=2, gls=1)):
+        assert split_by_volume(messages) == [messages]
+    assert split_by_volume([]) == []
 
 
-def test_loud_is_who_sent_more_than_a_few() -> None:
-    assert loud(claimed(ups=17, gls=16, dpd=1)) == {"ups"}
+def test_more_than_a_few_messages_are_not_quiet() -> None:
+    quiet, _ = split_by_volume(claimed(ups=100, gls=17, dpd=16))
+    assert {message.carrier_id for message in quiet} == {"dpd"}
 
 
 def test_batches_grow_with_the_backlog_and_shrink_with_it() -> None:
-    growth = Growth(least=64, most=512)
+    size = BatchSize(least=64, most=512)
     sizes = []
     for messages in (64, 128, 256, 512, 512, 40, 40, 3):
-        growth.claimed(messages)
-        sizes.append(growth.size)
+        size.claimed(messages)
+        sizes.append(size.size)
     assert sizes == [128, 256, 512, 512, 512, 256, 128, 64]
 
 
 def test_a_batch_takes_the_loop_for_its_time_and_no_longer_whatever_a_message_costs() -> None:
-    growth = Growth(least=64, most=512)
+    size = BatchSize(least=64, most=512)
     for _ in range(20):
-        growth.worked(growth.size, loop_seconds=growth.size * 400e-6)
-        growth.claimed(growth.size)
-    assert growth.size == round(BATCH_SECONDS / 400e-6)
+        size.worked(size.size, loop_seconds=size.size * 400e-6)
+        size.claimed(size.size)
+    assert size.size == round(BATCH_SECONDS / 400e-6)
     for _ in range(20):
         # histories of ten scans each
-        growth.worked(growth.size, loop_seconds=growth.size * 1e-3)
-        growth.claimed(growth.size)
-    assert growth.size == round(BATCH_SECONDS / 1e-3)
+        size.worked(size.size, loop_seconds=size.size * 1e-3)
+        size.claimed(size.size)
+    assert size.size == round(BATCH_SECONDS / 1e-3)
     for _ in range(20):
-        growth.worked(growth.size, loop_seconds=growth.size * 1.0)
-        growth.claimed(growth.size)
-    assert growth.size == 16, "not one by one: a transaction has its own cost"
+        size.worked(size.size, loop_seconds=size.size * 1.0)
+        size.claimed(size.size)
+    assert size.size == 16, "not one by one: a transaction has its own cost"
 
 
 def test_a_batch_of_a_few_says_nothing_about_the_cost_of_a_message() -> None:
-    growth = Growth(least=64, most=512)
-    growth.worked(1, loop_seconds=1.0)
-    assert growth.bound == 512
+    size = BatchSize(least=64, most=512)
+    size.worked(1, loop_seconds=1.0)
+    assert size.bound == 512

@@ -1,20 +1,27 @@
-"""What to do when applying a batch fails: wait and try again, take the batch apart, or give one message up. Pure, as data.
+"""Trying a transaction again: after which failures, after which pause, and how often.
 
-A transient failure says nothing about the messages: the same batch is tried again while its lease lasts. Any other failure is
-some message's own; the batch is halved until that message stands alone, so the others are not held up.
+A transient failure says nothing about the messages: the same transaction is tried again. Any other failure is some message's own; who
+has several halves them until that message stands alone, so that the others are not held up.
 """
 
+import asyncio
+import itertools
 import random
-from collections.abc import Mapping
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from enum import Enum
 from http import HTTPStatus
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import psycopg
+import structlog
 from aiohttp import ClientError, ClientResponseError
+from psycopg import AsyncConnection
 
 from statesvc.database.sql_errors import Failure, failure
+from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.archive.log_archive_errors import ArchivedHistoryError, LogArchiveError
 
 RETRY_FIRST_SECONDS: Final = 5.0
@@ -24,6 +31,10 @@ RETRIES_MAX: Final = 20
 """Times that a message is given back for a transient failure, over more than an hour, before a human must look."""
 _AGAIN_FIRST_SECONDS: Final = 0.1
 _AGAIN_MAX_SECONDS: Final = 2.0
+
+T = TypeVar("T")
+
+log = structlog.get_logger()
 
 
 class Fault(Enum):
@@ -37,9 +48,9 @@ FAULTS: Final[Mapping[Failure, Fault]] = MappingProxyType(
     {
         Failure.UNAVAILABLE: Fault.TRANSIENT,  # connection lost, server full, out of disk or memory
         Failure.TRANSIENT: Fault.TRANSIENT,  # serialisation, deadlock, lock and statement timeouts
-        Failure.FORBIDDEN: Fault.TRANSIENT,  # an installation that somebody mends
+        Failure.FORBIDDEN: Fault.TRANSIENT,  # an installation that its operator repairs
         Failure.DEFECT: Fault.TRANSIENT,  # a schema of another release: every message would fail alike
-        Failure.DUPLICATE: Fault.TRANSIENT,  # somebody else was faster; the next try sees it
+        Failure.DUPLICATE: Fault.TRANSIENT,  # another process was faster; the next try sees it
         Failure.IMMUTABLE: Fault.TRANSIENT,
         Failure.NOT_ARCHIVED: Fault.TRANSIENT,
         Failure.MISROUTED: Fault.TRANSIENT,  # a pooler that is set up wrongly
@@ -58,7 +69,7 @@ def classify(error: BaseException) -> Fault:
         case psycopg.Error() | OSError() | TimeoutError():
             return FAULTS[failure(error)]
         case LogArchiveError() | ArchivedHistoryError():
-            return Fault.TRANSIENT  # a file that somebody puts back
+            return Fault.TRANSIENT  # a file that an operator restores
         case ClientResponseError(status=status):
             return Fault.TRANSIENT if status >= HTTPStatus.INTERNAL_SERVER_ERROR else Fault.PERMANENT
         case ClientError() | MemoryError():
@@ -76,3 +87,36 @@ def retry_seconds(retries: int) -> float:
     """Pause before a message is available again after its lease was given up; `retries` from 0, 5 s .. 300 s, +-25 %."""
     pause: float = min(RETRY_MAX_SECONDS, RETRY_FIRST_SECONDS * 2 ** min(retries, 10))
     return pause * random.uniform(1 - RETRY_JITTER, 1 + RETRY_JITTER)  # noqa: S311 - jitter
+
+
+async def run_transaction(
+    connect: Callable[[], AbstractAsyncContextManager[AsyncConnection[Any]]],
+    transaction: Callable[[AsyncConnection[Any]], Awaitable[T]],
+    *,
+    archive: LogArchive | None = None,
+    tries: int | None = None,
+    deadline: float | None = None,
+) -> T:
+    """Runs `transaction` on a connection of `connect`, again after transient failures; `deadline` is on the monotonic clock.
+
+    Where it needs history that is archived, `archive` brings that back first, and the transaction runs again on the same connection.
+    Raises the last error once a failure is permanent, the tries are used up, or the next pause would pass the deadline.
+    """
+    for attempt in itertools.count():
+        try:
+            async with connect() as connection:
+                try:
+                    return await transaction(connection)
+                except ArchivedHistoryError as archived:
+                    if archive is None:
+                        raise
+                    await archive.bring_back(connection, archived.shipments)
+                return await transaction(connection)
+        except Exception as error:
+            pause = again_seconds(attempt)
+            is_last = attempt + 1 == tries or (deadline is not None and time.monotonic() + pause >= deadline)
+            if is_last or classify(error) is Fault.PERMANENT:
+                raise
+            log.warning("transaction_retried", attempt=attempt, exc_info=True)
+            await asyncio.sleep(pause)
+    raise AssertionError("the last try returns or raises")

@@ -1,7 +1,7 @@
 """How much to claim at once, and what of it goes first. Pure: times are arguments.
 
 A batch that grows with the backlog is cheap, and long for whoever waits behind it. So it grows until it takes the event loop for
-`BATCH_SECONDS`, however many messages that is, and what a quiet carrier sent is worked on apart, ahead of the rest.
+`BATCH_SECONDS`, however many messages that is, and what quiet carriers sent is a batch of its own, ahead of the rest.
 """
 
 from collections import Counter
@@ -13,30 +13,26 @@ from statesvc.inbox.claim import Message
 
 BATCH_SECONDS: Final = 0.1
 """Of the loop's own time. Messages of many events reach it first; those of one event do where processors are scarce."""
-APART_MAX: Final = 16
+QUIET_MESSAGES_MAX: Final = 16
 """More than this of one carrier in a claim is no longer quiet."""
-_TELLING: Final = 32
+_SIGNIFICANT: Final = 32
 """A batch of fewer messages says little about what a message costs."""
 _LEAST: Final = 16
-_NEWEST: Final = 0.3
-"""The weight of the newest batch in what a message costs."""
+_NEWEST_WEIGHT: Final = 0.3
+"""Of the newest batch in what a message costs."""
 
 
-def loud(messages: Sequence[Message]) -> frozenset[str]:
-    """Carriers that sent much of it."""
-    return frozenset(carrier_id for carrier_id, count in Counter(m.carrier_id for m in messages).items() if count > APART_MAX)
-
-
-def apart(messages: Sequence[Message]) -> tuple[list[Message], list[Message]]:
-    """What quiet carriers sent, and the rest, both in inbox order. Quiet: few messages beside much more of others."""
+def split_by_volume(messages: Sequence[Message]) -> list[list[Message]]:
+    """What quiet carriers sent, then the rest, both in inbox order, empty ones left out. Quiet: few messages next to many of others."""
     counts = Counter(message.carrier_id for message in messages)
-    loudest = max(counts.values(), default=0)
-    quiet = {carrier_id for carrier_id, count in counts.items() if count <= APART_MAX and 4 * count <= loudest}
-    return [m for m in messages if m.carrier_id in quiet], [m for m in messages if m.carrier_id not in quiet]
+    busiest = max(counts.values(), default=0)
+    quiet = {carrier_id for carrier_id, count in counts.items() if count <= QUIET_MESSAGES_MAX and 4 * count <= busiest}
+    parts = [m for m in messages if m.carrier_id in quiet], [m for m in messages if m.carrier_id not in quiet]
+    return [part for part in parts if part]
 
 
 @dataclass(slots=True)
-class Growth:
+class BatchSize:
     """The size of the next claim, between `least` and `most`; below `least` where messages are costly."""
 
     least: int
@@ -57,9 +53,9 @@ class Growth:
 
     def worked(self, messages: int, *, loop_seconds: float) -> None:
         """So many messages were worked on in so much of the loop's time."""
-        if messages >= min(_TELLING, self.size):
+        if messages >= min(_SIGNIFICANT, self.size):
             newest = loop_seconds / messages
-            self.message_seconds += (newest - self.message_seconds) * (_NEWEST if self.message_seconds else 1.0)
+            self.message_seconds += (newest - self.message_seconds) * (_NEWEST_WEIGHT if self.message_seconds else 1.0)
 
     def claimed(self, messages: int) -> None:
         """A claim of `size` brought so many messages."""
