@@ -144,21 +144,16 @@ def _dsns(settings: DatabaseSettings) -> Dsns:
     return dsns
 
 
-def unopened_pool(launch: Launch, dsns: Dsns, *, name: str, limits: PoolLimits) -> Pool:
-    """A pool that its owner opens and closes."""
-    return make_pool(
+@asynccontextmanager
+async def pool_of(launch: Launch, dsns: Dsns, *, name: str, limits: PoolLimits) -> AsyncIterator[Pool]:
+    """An open pool."""
+    pool = make_pool(
         dsns.service,
         name=name,
         limits=limits,
         prepared_statements=launch.settings.database.prepared_statements,
         direct=not dsns.is_pooled,
     )
-
-
-@asynccontextmanager
-async def pool_of(launch: Launch, dsns: Dsns, *, name: str, limits: PoolLimits) -> AsyncIterator[Pool]:
-    """An open pool."""
-    pool = unopened_pool(launch, dsns, name=name, limits=limits)
     await pool.open()
     try:
         yield pool
