@@ -30,7 +30,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "up": Command("statesvc.cli.up", "all roles, supervised; with its own PostgreSQL unless DATABASE_URL is set"),
     "api": Command("statesvc.cli.role", "one process that takes webhooks and answers the API"),
     "worker": Command("statesvc.cli.role", "one process that turns messages into events and state"),
-    "notifier": Command("statesvc.cli.role", "one process that tells subscribers"),
+    "notifier": Command("statesvc.cli.role", "one process that notifies subscribers"),
     "sealer": Command("statesvc.cli.role", "one process that seals and signs the log"),
     "migrate": Command("statesvc.cli.migrate", "bring the database's schema up to date"),
     "doctor": Command("statesvc.cli.doctor.doctor", "what is wrong with this installation, in plain words"),
@@ -40,13 +40,13 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "dead-letters": Command("statesvc.cli.dead_letters", "what waits for a human"),
     "erase": Command("statesvc.cli.erase", "make a shipment's personal data unreadable, for ever"),
     "evidence": Command("statesvc.cli.evidence", "one document about a shipment that stands by itself: JSON with proofs, HTML or PDF"),
-    "rebuild": Command("statesvc.cli.rebuild_command", "a projection anew from the log, beside live traffic"),
+    "rebuild": Command("statesvc.cli.rebuild_command", "rebuild a projection from the log, alongside live traffic"),
     "renormalize": Command("statesvc.cli.renormalize_command", "read history again, append corrections"),
     "archive": Command("statesvc.cli.archive", "the archives of bodies and of the log: list, run, verify, log"),
     "legal-hold": Command("statesvc.cli.legal_hold", "whose bodies outlive every retention"),
-    "verify": Command("statesvc.cli.verify", "the whole log against its signed heads, and against one kept elsewhere"),
+    "verify": Command("statesvc.cli.verify", "the whole log against its signed heads, and against one stored elsewhere"),
     "workers": Command("statesvc.cli.workers", "which processes work here, and when each was last seen"),
-    "rollout": Command("statesvc.cli.rollout", "the dial of each carrier, and the kill switch"),
+    "rollout": Command("statesvc.cli.rollout", "the share of each carrier that a candidate normalizer reads, and the kill switch"),
 }
 
 
@@ -77,10 +77,10 @@ def _guarded(module: CommandModule, options: argparse.Namespace) -> int:
         sys.stderr.close()
         return 1
     except Exception as error:
-        from statesvc.cli.failure import explain  # noqa: PLC0415 - loads the database driver, which --help and most runs do not need
+        from statesvc.cli.command_error import explain  # noqa: PLC0415 - loads the database driver, which --help and most runs do not need
 
-        told = explain(error)
-        if told is None:
+        explained = explain(error)
+        if explained is None:
             raise
-        sys.stderr.write(f"statesvc: {told.text}\n")
-        return told.exit_code
+        sys.stderr.write(f"statesvc: {explained}\n")
+        return explained.exit_code

@@ -1,4 +1,4 @@
-"""`statesvc archive list | run | verify | log`: the archives of bodies and of the log, beside what workers do by themselves."""
+"""`statesvc archive list | run | verify | log`: the archives of bodies and of the log, which workers also fill by themselves."""
 
 import argparse
 import asyncio
@@ -9,15 +9,16 @@ from psycopg import AsyncConnection
 
 from statesvc.bodies.day_ledger import BODY_LEDGER, DayRecord, archives, note_checked
 from statesvc.bodies.day_pass import BodyArchiving, DayPassResult, archive_days
-from statesvc.cli import archive_log as log_archive
 from statesvc.cli.command_error import CommandError
-from statesvc.cli.output import write_json, write_line, write_table
-from statesvc.cli.progress import show_progress
+from statesvc.cli.output import show_progress, write_json, write_line, write_table
 from statesvc.cli.session import connect, running_database, service_connection
 from statesvc.database.keyring_store import load_keyring
+from statesvc.database.wakeups.channels import LOG
+from statesvc.database.wakeups.waker import notify
 from statesvc.log.archive.file_queries import file_faults
 from statesvc.log.archive.folder import archive_folder, file_fault
-from statesvc.log.archive.month_ledger import months
+from statesvc.log.archive.log_archive_errors import NoParquetError
+from statesvc.log.archive.month_ledger import LOG_LEDGER, LogMonth, months
 from statesvc.roles.master_key import open_master_keys
 from statesvc.settings.service_settings import Settings, load_settings
 
@@ -29,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     listing.add_argument("--json", action="store_true", help="for scripts")
     commands.add_parser("run", help="archive now what is due, at full speed; a worker does it by itself once an hour")
     commands.add_parser("verify", help="read every file and compare it with what was written; exit code 1 where one differs")
-    log_archive.configure(commands.add_parser("log", help="archive months of the log now, or list them"))
+    _configure_log(commands.add_parser("log", help="archive months of the log now, or list them"))
 
 
 def run(options: argparse.Namespace) -> int:
@@ -40,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
         raise CommandError("STATESVC_ARCHIVE_DIR is not set: there is no archive", exit_code=2)
     match options.action:
         case "log":
-            return log_archive.run(options, settings, folder)
+            return _archive_log(options, settings, folder)
         case "list":
             return asyncio.run(_list(settings, as_json=options.json))
         case "run":
@@ -93,7 +94,7 @@ async def _run(settings: Settings, folder: Path) -> int:
                 pause=_at_full_speed,
             ),
         )
-    _tell(outcome)
+    _write_result(outcome)
     return 1 if outcome.failed or outcome.busy or outcome.faults else 0
 
 
@@ -101,7 +102,7 @@ async def _at_full_speed() -> None:
     """A person waits: no rest between two batches."""
 
 
-def _tell(outcome: DayPassResult) -> None:
+def _write_result(outcome: DayPassResult) -> None:
     write_line(f"{len(outcome.archived)} days archived with {outcome.bodies} bodies, {len(outcome.expired)} expired")
     for day in outcome.busy:
         write_line(f"{day}: verified, but its partition is in use: it is dropped later")
@@ -113,16 +114,17 @@ def _tell(outcome: DayPassResult) -> None:
 
 async def _verify(settings: Settings, folder: Path) -> int:
     async with service_connection(settings) as connection:
-        kept = [archive for archive in await archives(connection) if archive.dropped_at is not None and archive.expired_at is None]
+        ledger = await archives(connection)
+        retained = [archive for archive in ledger if archive.dropped_at is not None and archive.expired_at is None]
         faulty = 0
-        for done, archive in enumerate(kept, start=1):
+        for done, archive in enumerate(retained, start=1):
             faulty += await _is_faulty(connection, folder, archive)
-            show_progress(done, len(kept), "files")
+            show_progress(done, len(retained), "files")
         gone = [month for month in await months(connection) if month.dropped_at is not None]
     for name, why in await asyncio.to_thread(lambda: list(file_faults(folder, gone))):
         write_line(f"{name}: {why}")
         faulty += 1
-    write_line(f"{len(kept)} files of bodies and {len(gone)} months of the log read, {faulty} files missing or altered")
+    write_line(f"{len(retained)} files of bodies and {len(gone)} months of the log read, {faulty} files missing or altered")
     return 1 if faulty else 0
 
 
@@ -134,3 +136,94 @@ async def _is_faulty(connection: AsyncConnection[tuple[object, ...]], folder: Pa
     if fault is not None:
         write_line(f"{archive.file_name}: {fault}")
     return fault is not None
+
+
+def _configure_log(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
+    parser.add_argument("--list", action="store_true", help="every archived month, and how far it came; archives nothing")
+    parser.add_argument("--hot-months", type=_count, metavar="N", help="whole months that stay (default: STATESVC_ARCHIVE_LOG_HOT_MONTHS)")
+    parser.add_argument("--no-wait", action="store_true", help="do not wait for the minute of notice: a later run takes the months out")
+    parser.add_argument("--json", action="store_true", help="with --list: for scripts")
+
+
+def _archive_log(options: argparse.Namespace, settings: Settings, folder: Path) -> int:
+    """1 where a month that is due could not be archived."""
+    if options.list:
+        return asyncio.run(_list_months(settings, as_json=options.json))
+    hot_months = options.hot_months or settings.archive.log_hot_months
+    if hot_months is None:
+        raise CommandError("STATESVC_ARCHIVE_LOG_HOT_MONTHS is not set: the log stays in the database; or say --hot-months N", exit_code=2)
+    return asyncio.run(_archive_months(settings, folder, hot_months, waits=not options.no_wait))
+
+
+async def _list_months(settings: Settings, *, as_json: bool) -> int:
+    async with service_connection(settings) as connection:
+        ledger = await months(connection)
+    if as_json:
+        digests = ({name: digest.hex() if digest else None for name, digest in _digests(month)} for month in ledger)
+        write_json([asdict(month) | shown for month, shown in zip(ledger, digests, strict=True)])
+    elif ledger:
+        rows = [(f"{each.month:%Y-%m}", _month_state(each), each.entries, _range(each), each.size_bytes, each.file_name) for each in ledger]
+        write_table(("MONTH", "STATE", "ENTRIES", "INDEXES", "BYTES", "FILE"), rows)
+    else:
+        write_line("nothing of the log was archived yet")
+    return 0
+
+
+def _month_state(month: LogMonth) -> str:
+    steps = (
+        (month.dropped_at, "archived"),
+        (month.failure, "FAILED"),
+        (month.leaving_at, "leaving"),
+        (month.verified_at, "verified"),
+        (month.written_at, "written"),
+    )
+    return next((name for reached, name in steps if reached), "begun")
+
+
+def _digests(month: LogMonth) -> tuple[tuple[str, bytes | None], ...]:
+    return ("sha256", month.sha256), ("index_sha256", month.index_sha256)
+
+
+def _range(month: LogMonth) -> str:
+    return "" if month.first_index is None else f"{month.first_index}..{month.last_index}"
+
+
+async def _archive_months(settings: Settings, folder: Path, hot_months: int, *, waits: bool) -> int:
+    try:
+        from statesvc.log.archive.month_pass import LogArchiving, archive_months  # noqa: PLC0415 - pyarrow is an extra
+    except ImportError as error:
+        raise CommandError(str(NoParquetError())) from error
+    async with running_database(settings) as dsns, await connect(dsns.listen) as connection:
+        if not await LOG_LEDGER.try_lead(connection):
+            raise CommandError("the log is being archived right now")
+        archiving = LogArchiving(
+            folder=folder,
+            keyring=await load_keyring(connection, await open_master_keys(settings, connection)),
+            hot_months=hot_months,
+            wait=asyncio.sleep if waits else _at_once,
+        )
+        outcome = await archive_months(connection, archiving)
+        # what was done stands in the log and waits to be sealed
+        await notify(connection, LOG)
+    write_line(f"{len(outcome.archived)} months archived; {outcome.stayed} shipments of theirs stay in the database")
+    for outcome_text, found in (
+        ("leaves the database a minute after the notice: run it again", outcome.leaving),
+        ("verified, but the tables are in use, or the whole log is read: it goes later", outcome.busy),
+        ("not wholly sealed, or no checkpoint covers it: is a sealer running?", outcome.waiting),
+        ("failed, its entries are still in the database; `statesvc archive log --list --json` says why", outcome.failed),
+    ):
+        for month in found:
+            write_line(f"{month:%Y-%m}: {outcome_text}")
+    return 1 if outcome.busy or outcome.waiting or outcome.failed else 0
+
+
+async def _at_once(_seconds: float) -> None:
+    """The notice ends by itself."""
+
+
+def _count(text: str) -> int:
+    count = int(text)
+    if count < 1:
+        raise argparse.ArgumentTypeError("must be 1 or more")
+    return count

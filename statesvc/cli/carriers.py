@@ -4,6 +4,7 @@ import argparse
 import asyncio
 from typing import Any, Final, assert_never
 
+import psycopg
 from psycopg import AsyncConnection
 
 from events.carriers import CARRIERS
@@ -22,12 +23,15 @@ from events.carriers.carrier import (
 )
 from events.parsing.meanings import Meaning
 from events.vocabulary import Kind, Reason, Status
-from statesvc.cli import allot as allotments
+from statesvc.cli.arguments import carrier_named
 from statesvc.cli.command_error import CommandError
-from statesvc.cli.operator import actor
 from statesvc.cli.output import write_json, write_line, write_table
-from statesvc.cli.session import service_connection
-from statesvc.inbox.allotment import Allotment
+from statesvc.cli.session import actor, connect, service_connection
+from statesvc.database.dsns import Dsns
+from statesvc.database.embedded import attach
+from statesvc.database.queries import queries
+from statesvc.database.wakeups.channels import INBOX
+from statesvc.inbox.allotment import IN_FLIGHT_MAX, WEIGHT_MAX, WEIGHT_MIN, Allotment, allot, allotment_of, list_allotments
 from statesvc.inbox.rollouts.category_readings import COUNT_MAX, codes_by_category
 from statesvc.inbox.rollouts.code_mapping import Code, Mapping, add_mapping, standing_mappings
 from statesvc.repair.dead_letters.dead_letter import Filter
@@ -36,6 +40,8 @@ from statesvc.settings.service_settings import Settings, load_settings
 
 PAGE = 200
 _EXAMPLES_SHOWN: Final = 2
+_NO_BOUND: Final = "none"
+_WAKEUP = queries("statesvc.database.wakeups", "wakeup")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -54,21 +60,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
             meaning = command.add_mutually_exclusive_group(required=True)
             statuses = [status.value for status in Status if status is not Status.UNKNOWN]
             meaning.add_argument("--status", choices=statuses, metavar="STATUS", help=f"it is a scan: {', '.join(statuses)}")
-            meaning.add_argument("--info", action="store_true", help="it tells something and never moves the status")
+            meaning.add_argument("--info", action="store_true", help="it informs and never moves the status")
             command.add_argument("--reason", choices=[reason.value for reason in Reason], metavar="REASON", help="why, of a scan")
-    allotments.configure(commands.add_parser("allot", help="set a carrier's part of each claim; in effect at the next one"))
+    _configure_allot(commands.add_parser("allot", help="set a carrier's part of each claim; in effect at the next one"))
 
 
 def run(options: argparse.Namespace) -> int:
     """Prints the table of carriers or the unknown codes, maps one, or allots."""
     settings = load_settings()
     if options.what == "allot":
-        return asyncio.run(allotments.run_allot(settings, options))
+        return asyncio.run(_allot(settings, options))
     if options.what == "unmapped":
         return asyncio.run(_unmapped(settings, as_json=options.json))
     if options.what is not None:
         return asyncio.run(_map(settings, options))
-    allotted = asyncio.run(allotments.standing_allotments(settings))
+    allotted = asyncio.run(_allotments(settings))
     carriers = [_described(carrier, settings, allotted) for _, carrier in sorted(CARRIERS.items())]
     if options.json:
         write_json(carriers)
@@ -139,8 +145,7 @@ def _described(carrier: Carrier, settings: Settings, allotted: dict[str, Allotme
 
 
 async def _map(settings: Settings, options: argparse.Namespace) -> int:
-    if options.carrier not in CARRIERS:
-        raise CommandError(f"no carrier {options.carrier!r}: `statesvc carriers` lists them", exit_code=2)
+    carrier_named(options.carrier)
     if options.type is None and options.code is None:
         raise CommandError("name the code: --code, --type or both, as `statesvc carriers unmapped` prints them", exit_code=2)
     meaning = None
@@ -223,3 +228,54 @@ async def _by_category(connection: AsyncConnection[Any]) -> list[dict[str, Any]]
 
 def _code(raw_type: str | None, raw_code: str | None) -> str:
     return "/".join(part for part in (raw_type, raw_code) if part) or "(no code)"
+
+
+def _configure_allot(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
+    parser.add_argument("carrier", help="a carrier id")
+    parser.add_argument(
+        "--weight", type=float, metavar="W", help=f"its part of each claim, where others have 1 ({WEIGHT_MIN:g} to {WEIGHT_MAX:g})"
+    )
+    parser.add_argument("--in-flight", metavar="N", help=f"how many of its messages workers may hold at a time; {_NO_BOUND}: no bound")
+    parser.add_argument("--why", required=True, help="stands in the log")
+
+
+async def _allot(settings: Settings, options: argparse.Namespace) -> int:
+    """Sets what was named."""
+    carrier_named(options.carrier)
+    if options.weight is None and options.in_flight is None:
+        raise CommandError("name what to set: --weight, --in-flight or both", exit_code=2)
+    if options.weight is not None and not WEIGHT_MIN <= options.weight <= WEIGHT_MAX:
+        raise CommandError(f"--weight must be {WEIGHT_MIN:g} to {WEIGHT_MAX:g}", exit_code=2)
+    bound = None if options.in_flight is None else _bound(options.in_flight)
+    async with service_connection(settings) as connection:
+        current = await allotment_of(connection, options.carrier)
+        weight = current.weight if options.weight is None else options.weight
+        in_flight_max = current.in_flight_max if options.in_flight is None else bound
+        await allot(connection, options.carrier, weight=weight, in_flight_max=in_flight_max, why=options.why, actor=actor())
+        await connection.execute(_WAKEUP["notify"], {"channels": [INBOX]})
+    bounded = "no bound" if in_flight_max is None else f"at most {in_flight_max} in flight"
+    write_line(f"{options.carrier}: weight {weight:g}, {bounded}; in effect at the next claim")
+    return 0
+
+
+async def _allotments(settings: Settings) -> dict[str, Allotment] | None:
+    """By carrier, where one was given; None where no database answers, for the list of carriers needs none."""
+    found = Dsns.from_settings(settings.database) or attach(settings.database.data_dir)
+    if found is None:
+        return None
+    try:
+        async with await connect(found.service) as connection:
+            return {allotment.carrier_id: allotment for allotment in await list_allotments(connection)}
+    except psycopg.Error:
+        return None
+
+
+def _bound(text: str) -> int | None:
+    if text == _NO_BOUND:
+        return None
+    if not text.isdecimal() or not 1 <= int(text) <= IN_FLIGHT_MAX:
+        raise CommandError(
+            f"--in-flight must be 1 to {IN_FLIGHT_MAX}, or {_NO_BOUND}; `statesvc rollout hold` lets none through", exit_code=2
+        )
+    return int(text)

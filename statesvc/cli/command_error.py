@@ -1,4 +1,11 @@
-"""The error that a command raises to end with a sentence instead of a traceback."""
+"""What a person at a terminal reads when a command fails for a reason that is not a defect."""
+
+import errno
+
+import psycopg
+from pydantic import ValidationError
+
+from statesvc.database.sql_errors import Failure, failure
 
 
 class CommandError(Exception):
@@ -7,3 +14,32 @@ class CommandError(Exception):
     def __init__(self, text: str, *, exit_code: int = 1) -> None:
         super().__init__(text)
         self.exit_code = exit_code
+
+
+def explain(error: Exception) -> CommandError | None:
+    """What to print, and the exit code. None: a defect, whose traceback helps more than words."""
+    explained: CommandError | None = None
+    match error:
+        case CommandError():
+            explained = error
+        case ValidationError():
+            explained = CommandError("; ".join(_settings(error)), exit_code=2)
+        case psycopg.errors.UndefinedTable() | psycopg.errors.InvalidSchemaName() | psycopg.errors.UndefinedFunction():
+            explained = CommandError("the database has no schema, or an older one: run `statesvc migrate`")
+        case psycopg.Error() if failure(error) in {Failure.UNAVAILABLE, Failure.FORBIDDEN}:
+            explained = CommandError(f"the database refused or does not answer: {_first_line(error)}")
+        case OSError(errno=errno.EADDRINUSE):
+            explained = CommandError("the port is in use: choose another one with --port")
+        case RuntimeError() | ValueError() if type(error).__module__.startswith("statesvc."):
+            explained = CommandError(str(error))
+        case _:
+            pass
+    return explained
+
+
+def _settings(error: ValidationError) -> list[str]:
+    return [f"setting {'.'.join(map(str, flaw['loc'])) or error.title}: {flaw['msg']}" for flaw in error.errors(include_input=False)]
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().split("\n", 1)[0]

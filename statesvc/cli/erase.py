@@ -3,11 +3,10 @@
 import argparse
 import asyncio
 
-from events.carriers import CARRIERS
+from statesvc.cli.arguments import carrier_named
 from statesvc.cli.command_error import CommandError
-from statesvc.cli.operator import actor
 from statesvc.cli.output import write_json, write_line
-from statesvc.cli.session import service_connection
+from statesvc.cli.session import actor, service_connection
 from statesvc.database.keyring_store import load_keyring
 from statesvc.log.archive.folder import archive_folder
 from statesvc.repair.erasure import DeadLetterSearch, Erased, ErasedDeadLetters, Erasure, erase, erase_dead_letters
@@ -27,8 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Erases."""
-    if options.carrier not in CARRIERS:
-        raise CommandError(f"no carrier {options.carrier!r}: `statesvc carriers` lists them", exit_code=2)
+    carrier_named(options.carrier)
     if not options.why.strip():
         raise CommandError("--why must say why", exit_code=2)
     erased, dead_letters = asyncio.run(_run(options))

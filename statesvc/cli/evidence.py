@@ -7,12 +7,11 @@ from typing import Any
 
 import orjson
 
-from events.carriers import CARRIERS
 from events.identity import normalize_number
+from statesvc.cli.arguments import carrier_named
 from statesvc.cli.command_error import CommandError
-from statesvc.cli.operator import actor
 from statesvc.cli.output import write_line
-from statesvc.cli.session import service_connection
+from statesvc.cli.session import actor, service_connection
 from statesvc.database.keyring_store import load_keyring
 from statesvc.evidence.evidence_report import report_of
 from statesvc.evidence.gather import Wanted, gather
@@ -40,8 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Writes the file."""
-    if options.carrier not in CARRIERS:
-        raise CommandError(f"no carrier {options.carrier!r}: `statesvc carriers` lists them", exit_code=2)
+    carrier_named(options.carrier)
     if options.out.suffix not in _KINDS:
         raise CommandError(f"--out must end in {', '.join(_KINDS)}", exit_code=2)
     bundle = asyncio.run(_bundle(options))

@@ -3,19 +3,22 @@
 import argparse
 import asyncio
 from dataclasses import asdict
+from typing import Any
 
-from statesvc.cli import log_keys
+from psycopg import AsyncConnection
+
 from statesvc.cli.command_error import CommandError
-from statesvc.cli.operator import actor
-from statesvc.cli.output import write_json, write_line, write_table
-from statesvc.cli.progress import show_progress
-from statesvc.cli.session import connect, running_database, service_connection
+from statesvc.cli.output import show_progress, write_json, write_line, write_table
+from statesvc.cli.session import actor, connect, running_database, service_connection
 from statesvc.database.keyring_store import load_keyring
 from statesvc.http.key_store import create_key, list_keys, revoke_key
 from statesvc.http.scope import Scope
+from statesvc.log import signing_keys
 from statesvc.repair.key_rotation import rewrap_root_key, rotate
-from statesvc.roles.master_key import key_sources, open_sources
+from statesvc.roles.master_key import key_sources, open_master_keys, open_sources
 from statesvc.settings.service_settings import load_settings
+
+_LOG_ACTIONS = ("log", "rotate-log", "retire-log")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -31,13 +34,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     revoke.add_argument("id", help="the key's id")
     rotate = commands.add_parser("rotate-master", help="seal everything again under the first key of STATESVC_MASTER_KEY")
     rotate.add_argument("--json", action="store_true", help="for scripts")
-    log_keys.configure(commands)
+    _configure_log_keys(commands)
 
 
 def run(options: argparse.Namespace) -> int:
     """Runs one of them."""
-    if options.action in log_keys.ACTIONS:
-        return asyncio.run(log_keys.run(options))
+    if options.action in _LOG_ACTIONS:
+        return asyncio.run(_run_log_keys(options))
     return asyncio.run(_rotate(options) if options.action == "rotate-master" else _run(options))
 
 
@@ -122,3 +125,75 @@ def _scopes(text: str) -> list[Scope]:
     if unknown or not words:
         raise argparse.ArgumentTypeError(f"unknown scope {', '.join(unknown) or '(none given)'}; there are {', '.join(sorted(known))}")
     return [Scope(word) for word in words]
+
+
+def _configure_log_keys(commands: Any) -> None:  # noqa: ANN401 - argparse has no public name for it
+    """`log | rotate-log | retire-log`: the keys that sign the log's checkpoints."""
+    listing = commands.add_parser("log", help="the public keys of the log's checkpoints, for those who verify it")
+    listing.add_argument("--json", action="store_true", help="for scripts")
+    rotating = commands.add_parser("rotate-log", help="make a new key, which signs checkpoints alongside the old one")
+    rotating.add_argument("--why", default="", help="stands in the log")
+    retiring = commands.add_parser("retire-log", help="have an older key of the log sign no more; its secret is destroyed")
+    retiring.add_argument("id", type=_key_id, help="its key id, 8 hexadecimal digits")
+    retiring.add_argument("--why", default="", help="stands in the log")
+
+
+async def _run_log_keys(options: argparse.Namespace) -> int:
+    """Runs one of them."""
+    settings = load_settings()
+    async with service_connection(settings) as connection:
+        match options.action:
+            case "log":
+                await _list_log_keys(connection, as_json=options.json)
+            case "rotate-log":
+                async with connection.transaction():
+                    key = await signing_keys.rotate(
+                        connection, await open_master_keys(settings, connection), actor=actor(), why=options.why
+                    )
+                write_line(str(key))
+            case _:
+                async with connection.transaction():
+                    await signing_keys.retire(connection, options.id, actor=actor(), why=options.why)
+                write_line("retired; it signs no more")
+    return 0
+
+
+async def _list_log_keys(connection: AsyncConnection[Any], *, as_json: bool) -> None:
+    keys = await signing_keys.read_keys(connection)
+    if not keys:
+        raise CommandError("the log has no key yet: the sealer makes it when it starts")
+    if as_json:
+        write_json(
+            [
+                {
+                    "id": key.verifier.key_id.hex(),
+                    "key": str(key.verifier),
+                    "created_at": key.created_at.isoformat(),
+                    "retired_at": key.retired_at.isoformat() if key.retired_at else None,
+                }
+                for key in keys
+            ]
+        )
+        return
+    write_table(
+        ("ID", "CREATED", "RETIRED", "KEY"),
+        [
+            (
+                key.verifier.key_id.hex(),
+                f"{key.created_at:%Y-%m-%d %H:%M}",
+                f"{key.retired_at:%Y-%m-%d %H:%M}" if key.retired_at else None,
+                key.verifier,
+            )
+            for key in keys
+        ],
+    )
+
+
+def _key_id(text: str) -> bytes:
+    try:
+        key_id = bytes.fromhex(text)
+    except ValueError:
+        key_id = b""
+    if len(key_id) != 4:
+        raise argparse.ArgumentTypeError("a key id has 8 hexadecimal digits")
+    return key_id

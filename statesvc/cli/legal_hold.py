@@ -10,9 +10,8 @@ from psycopg import AsyncConnection
 from events.carriers import CARRIERS
 from statesvc.bodies.legal_holds import HoldRefusal, list_holds, place_hold, release_hold
 from statesvc.cli.command_error import CommandError
-from statesvc.cli.operator import actor
 from statesvc.cli.output import write_json, write_line, write_table
-from statesvc.cli.session import service_connection
+from statesvc.cli.session import actor, service_connection
 from statesvc.settings.service_settings import load_settings
 
 LISTED_MAX: Final = 1000

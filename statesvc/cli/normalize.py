@@ -1,7 +1,7 @@
 """`statesvc normalize CARRIER FILE`: what a payload says, one canonical event per line, personal fields included.
 
-Needs no database. So there is no digest key of an installation: of a scan without any code, which is told apart by its text, the
-event id printed here is not the one that the log would give.
+Needs no database. So there is no digest key of an installation: of a scan without any code, which its text identifies, the event
+id printed here is not the one that the log would give.
 """
 
 import argparse
@@ -13,10 +13,10 @@ from typing import Any, Final
 
 import orjson
 
-from events.carriers import CARRIERS
 from events.errors import UnreadableMessageError
 from events.event import Event
 from events.identity import identify
+from statesvc.cli.arguments import carrier_named, rfc3339_time
 from statesvc.cli.command_error import CommandError
 
 _KEY: Final = b"statesvc normalize"
@@ -27,14 +27,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("carrier", help="a carrier id, as `statesvc carriers` lists them")
     parser.add_argument("file", help="the raw body, or - for standard input")
     parser.add_argument("--version", help="the normalizer's version (default: the one that reads messages now)")
-    parser.add_argument("--received-at", type=_moment, help="when the body came, RFC 3339 (default: now)")
+    parser.add_argument("--received-at", type=rfc3339_time, help="when the body came, RFC 3339 (default: now)")
 
 
 def run(options: argparse.Namespace) -> int:
     """Prints the events; 1 and the cause on standard error for a body that cannot be read."""
-    carrier = CARRIERS.get(options.carrier)
-    if carrier is None:
-        raise CommandError(f"no carrier {options.carrier!r}: `statesvc carriers` lists {len(CARRIERS)}", exit_code=2)
+    carrier = carrier_named(options.carrier)
     normalizer = carrier.normalizers.get(options.version or carrier.stable)
     if normalizer is None:
         raise CommandError(f"{options.carrier} has no version {options.version!r}, but {', '.join(carrier.normalizers)}", exit_code=2)
@@ -100,13 +98,3 @@ def _read(file: str) -> bytes:
 
 def _digest(data: bytes) -> bytes:
     return hmac.digest(_KEY, data, "sha256")
-
-
-def _moment(text: str) -> datetime:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError("not a time in RFC 3339") from None
-    if moment.tzinfo is None:
-        raise argparse.ArgumentTypeError("needs an offset, such as Z")
-    return moment

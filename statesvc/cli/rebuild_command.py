@@ -1,4 +1,4 @@
-"""`statesvc rebuild PROJECTION [--compare | --rollback | --finish]`: a projection anew from the log, beside live traffic."""
+"""`statesvc rebuild PROJECTION [--compare | --rollback | --finish]`: a projection anew from the log, alongside live traffic."""
 
 import argparse
 import asyncio
@@ -8,10 +8,8 @@ from collections import Counter
 from dataclasses import asdict
 
 from statesvc.cli.command_error import CommandError
-from statesvc.cli.operator import actor
-from statesvc.cli.output import write_json, write_line, write_table
-from statesvc.cli.progress import show_progress
-from statesvc.cli.session import running_database
+from statesvc.cli.output import show_progress, write_json, write_line, write_table
+from statesvc.cli.session import actor, running_database
 from statesvc.log.archive.folder import archive_folder
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.settings.service_settings import load_settings
@@ -48,13 +46,13 @@ async def _run(options: argparse.Namespace) -> int:
         task = Rebuild(owner_dsn=owner, actor=actor(), processes=options.processes, progress=_show_progress, archive=archive)
         if options.compare:
             events, drift = await task.compare()
-            _tell_drift(events, drift, as_json=options.json)
+            _write_drift(events, drift, as_json=options.json)
             return 1 if drift else 0
-        done, told = await _change(task, options)
+        done, summary = await _change(task, options)
         if options.json:
             write_json(done)
         else:
-            write_line(told)
+            write_line(summary)
         return 0
 
 
@@ -69,11 +67,11 @@ async def _change(task: Rebuild, options: argparse.Namespace) -> tuple[dict[str,
     began = time.monotonic()
     events = await task.rebuild()
     seconds = round(time.monotonic() - began, 3)
-    told = f"{events:,} events in {seconds:.1f} s; swapped in. `--rollback` goes back, `--finish` lets the old table go."
-    return {"events": events, "seconds": seconds}, told
+    summary = f"{events:,} events in {seconds:.1f} s; swapped in. `--rollback` goes back, `--finish` lets the old table go."
+    return {"events": events, "seconds": seconds}, summary
 
 
-def _tell_drift(events: int, drift: list[Drift], *, as_json: bool) -> None:
+def _write_drift(events: int, drift: list[Drift], *, as_json: bool) -> None:
     if as_json:
         write_json({"events": events, "drift": [asdict(one) for one in drift]})
         return

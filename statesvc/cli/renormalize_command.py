@@ -7,12 +7,10 @@ import socket
 from dataclasses import asdict
 
 from events.carriers import CARRIERS
+from statesvc.cli.arguments import rfc3339_time
 from statesvc.cli.command_error import CommandError
-from statesvc.cli.operator import actor
-from statesvc.cli.output import write_json, write_line, write_table
-from statesvc.cli.progress import show_progress
-from statesvc.cli.session import service_connection
-from statesvc.cli.time_argument import moment
+from statesvc.cli.output import show_progress, write_json, write_line, write_table
+from statesvc.cli.session import actor, service_connection
 from statesvc.database.keyring_store import load_keyring
 from statesvc.database.queries import queries
 from statesvc.database.wakeups.channels import OUTBOX
@@ -28,7 +26,7 @@ _WAKEUP = queries("statesvc.database.wakeups", "wakeup")
 def configure(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
     parser.add_argument("--carrier", required=True, help="a carrier id")
-    parser.add_argument("--since", type=moment, metavar="T", help="only messages received since then, RFC 3339 (default: all)")
+    parser.add_argument("--since", type=rfc3339_time, metavar="T", help="only messages received since then, RFC 3339 (default: all)")
     parser.add_argument("--read-by", metavar="VERSION", help="only what this version read, as after a rollout that was turned back")
     parser.add_argument("--rate", type=float, metavar="N", help="at most so many messages a second (default: as fast as it goes)")
     parser.add_argument("--dry-run", action="store_true", help="report, change nothing")

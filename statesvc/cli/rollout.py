@@ -13,9 +13,8 @@ from psycopg import AsyncConnection
 
 from events.carriers import CARRIERS
 from statesvc.cli.command_error import CommandError
-from statesvc.cli.operator import actor
 from statesvc.cli.output import write_json, write_line, write_table
-from statesvc.cli.session import service_connection
+from statesvc.cli.session import actor, service_connection
 from statesvc.database.queries import queries
 from statesvc.database.wakeups.channels import INBOX
 from statesvc.inbox.rollouts.dial import ALL, Dial, Guard, Rollout, list_rollouts, refusals, rollout_of, set_dial, set_hold
@@ -30,17 +29,19 @@ DIFFS_SHOWN: Final = 20
 def configure(parser: argparse.ArgumentParser) -> None:
     """What the commands take."""
     commands = parser.add_subparsers(dest="action", required=True, metavar="show | set | hold | release")
-    show = commands.add_parser("show", help="every dial that was ever touched; of one carrier, what its candidate read differently")
+    show = commands.add_parser("show", help="every rollout that was ever set; of one carrier, what its candidate read differently")
     show.add_argument("carrier", nargs="?", help="a carrier id")
     show.add_argument("--json", action="store_true", help="for scripts")
     turn = commands.add_parser("set", help="give a candidate version a share of a carrier's messages")
     turn.add_argument("carrier", help="a carrier id")
-    turn.add_argument("--candidate", help="a registered version (default: the one that stands)")
+    turn.add_argument("--candidate", help="a registered version (default: the current one)")
     turn.add_argument("--percent", type=int, required=True, help="0 to 100; the same messages always go the same way")
-    turn.add_argument("--shadow", action="store_true", help="read each message with both versions and keep the differences")
+    turn.add_argument("--shadow", action="store_true", help="read each message with both versions and store the differences")
     turn.add_argument("--guard-messages", type=int, metavar="N", help="fall back to 0 by itself, judging the last N messages")
-    turn.add_argument("--guard-errors", type=float, metavar="PERCENT", help="at most so many that the candidate cannot read")
-    turn.add_argument("--guard-differences", type=float, metavar="PERCENT", help="at most so many read differently (needs --shadow)")
+    turn.add_argument("--guard-errors", type=float, metavar="PERCENT", help="the highest share that the candidate may fail to read")
+    turn.add_argument(
+        "--guard-differences", type=float, metavar="PERCENT", help="the highest share that it may read differently (needs --shadow)"
+    )
     turn.add_argument("--why", default="", help="stands in the log")
     for name, summary in (("hold", "keep a carrier's messages, process none"), ("release", "process them again")):
         command = commands.add_parser(name, help=summary)
@@ -71,8 +72,8 @@ async def _run(options: argparse.Namespace) -> int:
 
 
 async def _set(connection: AsyncConnection[Any], options: argparse.Namespace) -> None:
-    standing = (await rollout_of(connection, options.carrier)).rollout
-    dial = Dial(candidate=options.candidate or standing.candidate, percent=options.percent, shadow=options.shadow, guard=_guard(options))
+    current = (await rollout_of(connection, options.carrier)).rollout
+    dial = Dial(candidate=options.candidate or current.candidate, percent=options.percent, shadow=options.shadow, guard=_guard(options))
     refused = refusals(dial, CARRIERS[options.carrier])
     if refused:
         raise CommandError("; ".join(f"--{each.member}: {each.why}" for each in refused), exit_code=2)
@@ -108,7 +109,7 @@ async def _show(connection: AsyncConnection[Any], *, as_json: bool) -> None:
         columns = ("carrier", "hold", "candidate", "percent", "shadow", "guard", "changed_at", "changed_by", "why")
         write_table([column.upper() for column in columns], [[dial[column] for column in columns] for dial in shown])
     else:
-        write_line("no dial was ever touched: each carrier is read by its stable version")
+        write_line("no rollout was ever set: each carrier is read by its stable version")
 
 
 async def _show_one(connection: AsyncConnection[Any], carrier_id: str, *, as_json: bool) -> None:
@@ -141,14 +142,14 @@ def _write_differences(found: list[StoredDifference], *, more: bool) -> None:
 def _described(dial: Rollout) -> dict[str, Any]:
     guard = dial.guard
     bounds = (("errors", guard.errors_percent), ("differences", guard.differences_percent)) if guard else ()
-    told = ", ".join(f"{name} <= {bound:g} %" for name, bound in bounds if bound is not None)
+    bounded = ", ".join(f"{name} <= {bound:g} %" for name, bound in bounds if bound is not None)
     return {
         "carrier": "all" if dial.carrier_id == ALL else dial.carrier_id,
         "hold": dial.hold,
         "candidate": dial.candidate,
         "percent": dial.percent,
         "shadow": dial.shadow,
-        "guard": f"{told} of {guard.messages} messages" if guard else None,
+        "guard": f"{bounded} of {guard.messages} messages" if guard else None,
         "changed_at": dial.changed_at.isoformat(timespec="seconds") if dial.changed_at else None,
         "changed_by": dial.changed_by,
         "why": dial.why,

@@ -1,6 +1,7 @@
-"""A connection for a command that does one thing: to DATABASE_URL, to the running embedded server, or to one started for it."""
+"""What a command works with: a connection (to DATABASE_URL, to the running embedded server, or to one started for it), and its actor."""
 
 import asyncio
+import getpass
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -25,7 +26,7 @@ from statesvc.telemetry.logs import configure_logging
 async def running_database(settings: Settings, *, migrated: bool = True) -> AsyncIterator[Dsns]:
     """The addresses, for the time of the block.
 
-    An embedded server that nobody runs is started, and with `migrated` brought up to date, as `up` would do it.
+    An embedded server that is not running is started, and with `migrated` brought up to date, as `up` would do it.
     """
     configure_logging(process="command", output_format=log_format(settings.telemetry), level="warning")
     found = Dsns.from_settings(settings.database) or attach(settings.database.data_dir)
@@ -51,7 +52,7 @@ async def service_connection(settings: Settings) -> AsyncIterator[AsyncConnectio
         if pending:
             raise CommandError(f"migrations are pending ({', '.join(each.label for each in pending)}): run `statesvc migrate`")
         yield connection
-        # the command may have told the log what was done
+        # what the command did may stand in the log, which the sealer seals
         await notify(connection, LOG)
 
 
@@ -65,3 +66,11 @@ async def connect(dsn: str) -> AsyncConnection[Any]:
         prepare_threshold=None,
         **KEEPALIVE,
     )
+
+
+def actor() -> str:
+    """Who types the command, as operator actions in the log name it: `cli:<account>` of this machine."""
+    try:
+        return f"cli:{getpass.getuser()}"
+    except (KeyError, OSError):
+        return "cli"

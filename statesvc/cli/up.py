@@ -3,8 +3,8 @@
 import argparse
 import asyncio
 
+from statesvc.cli.arguments import add_address
 from statesvc.cli.command_error import CommandError
-from statesvc.cli.role import add_address
 from statesvc.roles.supervisor.child_plan import ROLES, PortTakenError, ServicePlan, choose_ports
 from statesvc.roles.supervisor.supervise import up
 from statesvc.settings.service_settings import load_settings

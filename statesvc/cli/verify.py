@@ -12,8 +12,7 @@ from pathlib import Path
 
 from events.checkpoint import NoteError, VerifierKey
 from statesvc.cli.command_error import CommandError
-from statesvc.cli.output import write_json, write_line
-from statesvc.cli.progress import show_progress
+from statesvc.cli.output import show_progress, write_json, write_line
 from statesvc.cli.session import connect, running_database
 from statesvc.database.dsns import Dsns
 from statesvc.database.keyring_store import MasterKeyError

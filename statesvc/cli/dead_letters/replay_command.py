@@ -14,8 +14,7 @@ from psycopg import AsyncConnection
 from events.carriers import CARRIERS
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.dead_letters.selection import Subcommands, add_selection, order_of
-from statesvc.cli.output import write_json_line, write_line, write_table
-from statesvc.cli.progress import end_progress, show_progress
+from statesvc.cli.output import end_progress, show_progress, write_json_line, write_line, write_table
 from statesvc.cli.session import service_connection
 from statesvc.database.keyring_store import load_keyring
 from statesvc.database.queries import queries

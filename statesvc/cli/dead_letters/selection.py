@@ -6,9 +6,9 @@ from uuid import uuid4
 
 from events.carriers import CARRIERS
 from events.errors import Cause
+from statesvc.cli.arguments import rfc3339_time
 from statesvc.cli.command_error import CommandError
-from statesvc.cli.operator import actor
-from statesvc.cli.time_argument import moment
+from statesvc.cli.session import actor
 from statesvc.repair.dead_letters.dead_letter import DeadLetterKind, Filter
 from statesvc.repair.dead_letters.put_back import Order
 
@@ -25,8 +25,8 @@ def add_filter(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--carrier", help="of this carrier only")
     parser.add_argument("--cause", choices=[cause.value for cause in Cause], metavar="CAUSE", help="of this cause only")
     parser.add_argument("--kind", choices=get_args(DeadLetterKind), help="of this kind only")
-    parser.add_argument("--since", type=moment, metavar="T", help="buried since then, RFC 3339")
-    parser.add_argument("--until", type=moment, metavar="T", help="buried before then, RFC 3339")
+    parser.add_argument("--since", type=rfc3339_time, metavar="T", help="buried since then, RFC 3339")
+    parser.add_argument("--until", type=rfc3339_time, metavar="T", help="buried before then, RFC 3339")
 
 
 def add_selection(parser: argparse.ArgumentParser) -> None:

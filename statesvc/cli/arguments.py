@@ -1,0 +1,39 @@
+"""Arguments that several commands take."""
+
+import argparse
+from datetime import datetime
+
+from events.carriers import CARRIERS
+from events.carriers.carrier import Carrier
+from statesvc.cli.command_error import CommandError
+
+
+def add_address(parser: argparse.ArgumentParser) -> None:
+    """Where to listen."""
+    parser.add_argument("--host", help="address to listen on (default: STATESVC_HOST, else 127.0.0.1)")
+    parser.add_argument("--port", type=_port, help="port to listen on, 0 for a free one (default: STATESVC_PORT, else 8080)")
+
+
+def carrier_named(carrier_id: str) -> Carrier:
+    """Raises CommandError where there is none."""
+    carrier = CARRIERS.get(carrier_id)
+    if carrier is None:
+        raise CommandError(f"no carrier {carrier_id!r}: `statesvc carriers` lists them", exit_code=2)
+    return carrier
+
+
+def rfc3339_time(text: str) -> datetime:
+    """A type for argparse: RFC 3339 with offset."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError("not a time in RFC 3339") from None
+    if found.tzinfo is None:
+        raise argparse.ArgumentTypeError("needs an offset, such as Z")
+    return found
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError("a port is a number from 0 to 65535")
+    return int(text)
