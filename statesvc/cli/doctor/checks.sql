@@ -1,17 +1,3 @@
--- name: owned_log
--- Whether the role that asks could change the log: it owns its tables or is a superuser.
-SELECT pg_has_role(current_user, c.relowner, 'MEMBER') OR (SELECT r.rolsuper FROM pg_roles r WHERE r.rolname = current_user) AS owned
-FROM pg_class c WHERE c.oid = to_regclass('statesvc.event');
-
--- name: mutable_log
--- Log tables and partitions that the role that asks may change in spite of everything.
-SELECT c.relname
-FROM statesvc.partitioned p
-JOIN pg_inherits i ON i.inhparent = to_regclass('statesvc.' || p.table_name)
-JOIN pg_class c ON c.oid = i.inhrelid
-WHERE p.append_only AND (has_table_privilege(c.oid, 'UPDATE') OR has_table_privilege(c.oid, 'DELETE') OR has_table_privilege(c.oid, 'TRUNCATE'))
-ORDER BY c.relname LIMIT 5;
-
 -- name: clock_definition
 -- How `statesvc.clock()` is defined, and how far it is from the server's own clock.
 SELECT pg_get_functiondef(to_regprocedure('statesvc.clock()')) AS definition,

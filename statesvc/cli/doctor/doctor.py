@@ -1,17 +1,17 @@
-"""`statesvc doctor [--settings]`: what is wrong with this installation, in plain words. 1 if anything must be mended."""
+"""`statesvc doctor [--settings]`: what is wrong with this installation, in plain words. 1 if any check fails."""
 
 import argparse
 import asyncio
 import os
 from typing import Any
 
-from statesvc.cli.doctor.checks import examine
+from statesvc.cli.doctor.checks import run_checks
 from statesvc.cli.doctor.finding import Finding, Severity
 from statesvc.cli.output import write_json, write_line, write_table
 from statesvc.settings.known_settings import documented_settings
 from statesvc.settings.service_settings import load_settings
 
-MARKS = {Severity.GOOD: "ok", Severity.WARNING: "look", Severity.BAD: "MEND"}
+MARKS = {Severity.OK: "ok", Severity.WARN: "WARN", Severity.FAIL: "FAIL"}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -21,7 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Examines, or lists the settings."""
+    """Runs the checks, or lists the settings."""
     if options.settings:
         _list_settings(as_json=options.json)
         return 0
@@ -30,11 +30,11 @@ def run(options: argparse.Namespace) -> int:
         write_json([{"severity": finding.severity.value, "about": finding.about, "text": finding.text} for finding in findings])
     else:
         write_table(("", "ABOUT", ""), [(MARKS[finding.severity], finding.about, finding.text) for finding in findings])
-    return 1 if any(finding.severity is Severity.BAD for finding in findings) else 0
+    return 1 if any(finding.severity is Severity.FAIL for finding in findings) else 0
 
 
 async def _findings() -> list[Finding]:
-    return [finding async for finding in examine(load_settings(), os.environ)]
+    return [finding async for finding in run_checks(load_settings(), os.environ)]
 
 
 def _list_settings(*, as_json: bool) -> None:

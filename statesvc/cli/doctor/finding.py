@@ -7,9 +7,9 @@ from enum import StrEnum
 class Severity(StrEnum):
     """How urgent a finding is."""
 
-    GOOD = "good"
-    WARNING = "warning"
-    BAD = "bad"
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,16 +21,16 @@ class Finding:
     text: str
 
 
-def good(about: str, text: str) -> Finding:
+def ok(about: str, text: str) -> Finding:
     """Nothing to do."""
-    return Finding(Severity.GOOD, about, text)
+    return Finding(Severity.OK, about, text)
 
 
-def warning(about: str, text: str) -> Finding:
-    """Works, but somebody should look."""
-    return Finding(Severity.WARNING, about, text)
+def warn(about: str, text: str) -> Finding:
+    """Works, but has a weakness that a human should know."""
+    return Finding(Severity.WARN, about, text)
 
 
-def bad(about: str, text: str) -> Finding:
-    """Must be mended."""
-    return Finding(Severity.BAD, about, text)
+def fail(about: str, text: str) -> Finding:
+    """Must be repaired."""
+    return Finding(Severity.FAIL, about, text)

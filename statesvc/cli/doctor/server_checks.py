@@ -1,11 +1,11 @@
-"""What doctor says about the PostgreSQL server: its version, whether it is durable, whether webhooks wait while it keeps house."""
+"""Checks of the PostgreSQL server: its version, its durability, and whether webhooks wait for its housekeeping."""
 
 from collections.abc import AsyncIterator, Iterator
 from typing import Any, Final
 
 from psycopg import AsyncConnection
 
-from statesvc.cli.doctor.finding import Finding, bad, good, warning
+from statesvc.cli.doctor.finding import Finding, fail, ok, warn
 from statesvc.database.pool import WHOLE_TRANSACTIONS_SINCE
 from statesvc.database.queries import queries
 
@@ -17,49 +17,49 @@ WAL_WRITER_DELAY_MS_MAX: Final = 50
 _SQL = queries("statesvc.cli.doctor", "server_checks")
 
 
-async def examine_server(connection: AsyncConnection[Any]) -> AsyncIterator[Finding]:
+async def check_server(connection: AsyncConnection[Any]) -> AsyncIterator[Finding]:
     """Asks for the server's settings; any role may."""
     async for (version,) in await connection.execute(_SQL["server_version"]):
-        yield examine_version(version)
+        yield check_version(version)
     async for name, setting in await connection.execute(_SQL["durable"]):
-        yield bad("durability", f"{name} is {setting}: a crash would lose webhooks that were acknowledged")
+        yield fail("durability", f"{name} is {setting}: a crash would lose webhooks that were acknowledged")
     async for buffers_bytes, wal_bytes, writer_delay_ms, vacuums in await connection.execute(_SQL["housekeeping"]):
-        for finding in examine_housekeeping(
+        for finding in check_housekeeping(
             buffers_bytes=buffers_bytes, wal_bytes=wal_bytes, writer_delay_ms=writer_delay_ms, vacuums=vacuums
         ):
             yield finding
 
 
-def examine_version(version: int) -> Finding:
+def check_version(version: int) -> Finding:
     """`version` as the server numbers itself, such as 180004."""
     if version < OLDEST_SERVER:
-        return bad("server", f"PostgreSQL {version // 10000} is too old: 16 or later is needed")
+        return fail("server", f"PostgreSQL {version // 10000} is too old: 16 or later is needed")
     if version < WHOLE_TRANSACTIONS_SINCE:
-        return warning(
+        return warn(
             "server",
             f"PostgreSQL {version // 10000} knows no transaction_timeout: a worker that freezes in the middle of a batch keeps its locks "
             "until it is ended (pg_terminate_backend); from 17 on the server ends its transaction",
         )
-    return good("server", f"PostgreSQL {version // 10000}.{version % 10000}")
+    return ok("server", f"PostgreSQL {version // 10000}.{version % 10000}")
 
 
-def examine_housekeeping(*, buffers_bytes: int, wal_bytes: int, writer_delay_ms: int, vacuums: bool) -> Iterator[Finding]:
-    """The bounds are those at which the embedded server was measured (docs/decisions/0022-express.md)."""
+def check_housekeeping(*, buffers_bytes: int, wal_bytes: int, writer_delay_ms: int, vacuums: bool) -> Iterator[Finding]:
+    """The bounds are those at which the embedded server was measured."""
     if not vacuums:
-        yield bad("housekeeping", "autovacuum is off: dead rows stay in the queues, and each claim walks them")
+        yield fail("housekeeping", "autovacuum is off: dead rows stay in the queues, and each claim walks them")
     if buffers_bytes < BUFFERS_BYTES_MIN:
-        yield warning(
+        yield warn(
             "housekeeping",
             f"shared_buffers is {buffers_bytes // 1024**2} MB: what does not fit is written while webhooks wait; "
             "a quarter of the server's memory is usual",
         )
     if wal_bytes < WAL_BYTES_MIN:
-        yield warning(
+        yield warn(
             "housekeeping",
             f"max_wal_size is {wal_bytes // 1024**2} MB: in a flood checkpoints follow each other; 2GB is better",
         )
     if writer_delay_ms > WAL_WRITER_DELAY_MS_MAX:
-        yield warning(
+        yield warn(
             "housekeeping",
             f"wal_writer_delay is {writer_delay_ms} ms: a webhook's commit writes what others left of the log; 10ms is better",
         )

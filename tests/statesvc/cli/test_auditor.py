@@ -8,7 +8,7 @@ import pytest
 from psycopg import AsyncConnection
 
 from statesvc.cli import main
-from statesvc.cli.doctor.database_role_checks import examine_roles
+from statesvc.cli.doctor.log_checks import check_database_roles
 from statesvc.database.log_guard import TRIGGERS, install_guard
 from statesvc.database.migrator import migrate
 from statesvc.settings.service_settings import Settings, load_settings
@@ -43,7 +43,7 @@ def settings(database: Any, monkeypatch: pytest.MonkeyPatch) -> Settings:
 
 async def _findings(database: Any, settings: Settings, about: str) -> list[tuple[str, str]]:
     async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
-        return [(each.severity.value, each.text) async for each in examine_roles(connection, settings) if each.about == about]
+        return [(each.severity.value, each.text) async for each in check_database_roles(connection, settings) if each.about == about]
 
 
 async def test_verify_runs_whole_as_the_auditor_and_finds_what_was_changed(
@@ -75,29 +75,29 @@ async def test_the_auditor_reads_no_secret_and_writes_nothing(database: Any, sta
 
 
 async def test_doctor_says_what_the_auditor_has_too_much_and_migrate_takes_it_away(database: Any, settings: Settings) -> None:
-    assert await _findings(database, settings, "auditor") == [("good", "statesvc_auditor reads the log and no key, and writes nothing")]
+    assert await _findings(database, settings, "auditor") == [("ok", "statesvc_auditor reads the log and no key, and writes nothing")]
     async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
         await owner.execute("GRANT SELECT (sealed_key) ON statesvc.stream TO statesvc_auditor")
         await owner.execute("GRANT UPDATE (worker) ON statesvc.transition TO statesvc_auditor")
         await owner.execute("GRANT SELECT ON statesvc.body TO PUBLIC")
     ((severity, text),) = await _findings(database, settings, "auditor")
-    assert severity == "bad"
+    assert severity == "fail"
     assert all(word in text for word in ("statesvc.stream.sealed_key", "transition (update)", "statesvc.body.sealed"))
     async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
         await owner.execute("REVOKE SELECT ON statesvc.body FROM PUBLIC")
     await migrate(database.owner_dsn, database.service_dsn)
-    assert [severity for severity, _ in await _findings(database, settings, "auditor")] == ["good"]
+    assert [severity for severity, _ in await _findings(database, settings, "auditor")] == ["ok"]
 
 
 async def test_doctor_says_whether_the_guard_stands(database: Any, settings: Settings) -> None:
     ((severity, text),) = await _findings(database, settings, "log guard")
-    assert (severity, "statesvc migrate --guard" in text) == ("warning", True)
+    assert (severity, "statesvc migrate --guard" in text) == ("warn", True)
     await install_guard(database.superuser_dsn)
-    assert [severity for severity, _ in await _findings(database, settings, "log guard")] == ["good"]
+    assert [severity for severity, _ in await _findings(database, settings, "log guard")] == ["ok"]
     async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as superuser:
         await superuser.execute(f"ALTER EVENT TRIGGER {TRIGGERS[1]} DISABLE".encode())
     ((severity, text),) = await _findings(database, settings, "log guard")
-    assert (severity, TRIGGERS[1] in text) == ("bad", True)
+    assert (severity, TRIGGERS[1] in text) == ("fail", True)
 
 
 def test_the_guards_script_is_printed_for_a_superuser(capsys: pytest.CaptureFixture[str]) -> None:

@@ -40,9 +40,9 @@ async def test_the_right_settings_behind_a_pooler_are_good(
     async with pgbouncer.between(database.service_dsn, wanted=True) as settings:
         said = await found(capsys, monkeypatch, database, **settings)
     assert {about: severity for about, (severity, _) in said.items()} == {
-        "wake-ups": "good",
-        "time limits": "good",
-        "prepared statements": "good",
+        "wake-ups": "ok",
+        "time limits": "ok",
+        "prepared statements": "ok",
     }
 
 
@@ -54,10 +54,10 @@ async def test_prepared_statements_that_the_pooler_does_not_carry_are_named(
         async with await AsyncConnection.connect(settings["DATABASE_URL"], prepare_threshold=None) as connection:
             left = await (await connection.execute("SELECT count(*) FROM pg_prepared_statements")).fetchone()
     severity, text = said.pop("prepared statements")
-    assert severity == "bad"
+    assert severity == "fail"
     assert "STATESVC_PREPARED_STATEMENTS=false" in text
     assert left == (0,)
-    assert {severity for severity, _ in said.values()} == {"good"}
+    assert {severity for severity, _ in said.values()} == {"ok"}
 
 
 async def test_prepared_statements_that_the_pooler_carries_are_good(
@@ -67,7 +67,7 @@ async def test_prepared_statements_that_the_pooler_carries_are_good(
         pytest.skip("this PgBouncer is older than 1.21")
     async with pgbouncer.pooled(database.service_dsn, prepared_max=100) as (through,):
         said = await found(capsys, monkeypatch, database, DATABASE_URL=through, STATESVC_LISTEN_URL=database.service_dsn)
-    assert said["prepared statements"][0] == "good"
+    assert said["prepared statements"][0] == "ok"
 
 
 async def test_listening_through_the_pooler_is_named_and_so_are_time_limits_on_shared_sessions(
@@ -75,10 +75,10 @@ async def test_listening_through_the_pooler_is_named_and_so_are_time_limits_on_s
 ) -> None:
     async with pgbouncer.pooled(database.service_dsn) as (through,):
         said = await found(capsys, monkeypatch, database, DATABASE_URL=through, STATESVC_PREPARED_STATEMENTS="false")
-        assert said["wake-ups"][0] == said["time limits"][0] == "bad"
+        assert said["wake-ups"][0] == said["time limits"][0] == "fail"
         assert "DATABASE_URL leads through a pooler in transaction mode: set STATESVC_LISTEN_URL" in said["wake-ups"][1]
         said = await found(capsys, monkeypatch, database, STATESVC_LISTEN_URL=through)
-    assert said["wake-ups"][0] == "bad"
+    assert said["wake-ups"][0] == "fail"
     assert said["wake-ups"][1].startswith("STATESVC_LISTEN_URL leads through a pooler")
 
 
@@ -87,7 +87,7 @@ async def test_an_owner_behind_the_pooler_is_named(
 ) -> None:
     async with pgbouncer.pooled(database.owner_dsn) as (through,):
         said = await found(capsys, monkeypatch, database, STATESVC_OWNER_URL=through)
-    assert said["owner"][0] == "bad"
+    assert said["owner"][0] == "fail"
     assert "migrations hold a lock" in said["owner"][1]
 
 
@@ -96,7 +96,7 @@ async def test_a_pooler_in_session_mode_is_as_good_as_none(
 ) -> None:
     async with pgbouncer.pooled(database.service_dsn, mode="session") as (through,):
         said = await found(capsys, monkeypatch, database, DATABASE_URL=through)
-    assert said["wake-ups"] == ("good", "DATABASE_URL leads through a pooler in session mode, where LISTEN works")
+    assert said["wake-ups"] == ("ok", "DATABASE_URL leads through a pooler in session mode, where LISTEN works")
     assert "time limits" not in said
 
 
@@ -111,7 +111,7 @@ async def test_without_a_pooler_what_is_set_for_one_is_said_to_be_needless(
         STATESVC_PREPARED_STATEMENTS="false",
     )
     assert {about: severity for about, (severity, _) in said.items()} == {
-        "wake-ups": "good",
-        "prepared statements": "warning",
-        "pooler": "warning",
+        "wake-ups": "ok",
+        "prepared statements": "warn",
+        "pooler": "warn",
     }

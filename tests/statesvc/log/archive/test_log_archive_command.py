@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from statesvc.cli.doctor.log_archive_checks import examine_log_archive
+from statesvc.cli.doctor.archive_checks import check_log_archive
 from statesvc.database.log_guard import install_guard
 from statesvc.log.archive.log_archiver import LogArchiver
 from statesvc.settings.service_settings import load_settings
@@ -65,7 +65,7 @@ async def test_doctor_says_how_far_it_came_and_what_is_missing(archivist: Archiv
     monkeypatch.setenv("STATESVC_ARCHIVE_LOG_HOT_MONTHS", "1")
 
     async def output() -> list[str]:
-        return [str(finding) async for finding in examine_log_archive(archivist.connection, load_settings())]
+        return [str(finding) async for finding in check_log_archive(archivist.connection, load_settings())]
 
     assert "nothing was old enough" in (await output())[0]
     await archivist.two_months()

@@ -24,3 +24,22 @@ ORDER BY 1;
 -- name: guard
 -- Which of the event triggers there are, and whether they fire in every session (A).
 SELECT e.evtname, e.evtenabled::text FROM pg_event_trigger e WHERE e.evtname = ANY (%(names)s::text[]);
+
+-- name: seal_state
+-- What the newest checkpoint covers, and how long the oldest batch has been waiting for its place.
+SELECT coalesce((SELECT max(c.tree_size) FROM statesvc.checkpoint c), 0),
+    (SELECT extract(epoch FROM statesvc.clock() - min(u.recorded_at))::float8 FROM statesvc.unsealed u);
+
+-- name: owned_log
+-- Whether the role that asks could change the log: it owns its tables or is a superuser.
+SELECT pg_has_role(current_user, c.relowner, 'MEMBER') OR (SELECT r.rolsuper FROM pg_roles r WHERE r.rolname = current_user) AS owned
+FROM pg_class c WHERE c.oid = to_regclass('statesvc.event');
+
+-- name: mutable_log
+-- Log tables and partitions that the role that asks may change in spite of everything.
+SELECT c.relname
+FROM statesvc.partitioned p
+JOIN pg_inherits i ON i.inhparent = to_regclass('statesvc.' || p.table_name)
+JOIN pg_class c ON c.oid = i.inhrelid
+WHERE p.append_only AND (has_table_privilege(c.oid, 'UPDATE') OR has_table_privilege(c.oid, 'DELETE') OR has_table_privilege(c.oid, 'TRUNCATE'))
+ORDER BY c.relname LIMIT 5;

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from statesvc.cli.doctor.finding import Finding, Severity
-from statesvc.cli.doctor.sealed_log_checks import examine_log
+from statesvc.cli.doctor.log_checks import check_sealed_log
 from statesvc.log.timestamp import Stamp
 from statesvc.log.timestamp_store import store_stamp
 from statesvc.settings.service_settings import load_settings
@@ -15,7 +15,7 @@ from tests.statesvc.log.story import Story, story
 
 
 async def told(log: Story) -> list[Finding]:
-    return [finding async for finding in examine_log(log.connection, load_settings())]
+    return [finding async for finding in check_sealed_log(log.connection, load_settings())]
 
 
 @pytest.fixture(autouse=True)
@@ -27,20 +27,20 @@ def settings(database: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_a_log_that_is_sealed_is_well(database: Any) -> None:
     async with story(database) as log:
-        assert [finding.severity for finding in await told(log)] == [Severity.GOOD]
+        assert [finding.severity for finding in await told(log)] == [Severity.OK]
         await log.act()
         await log.seal()
         (finding,) = await told(log)
-        assert (finding.severity, finding.text[:9]) == (Severity.GOOD, "1 entries")
+        assert (finding.severity, finding.text[:9]) == (Severity.OK, "1 entries")
 
 
 async def test_entries_that_nobody_seals_are_told(database: Any) -> None:
     async with story(database) as log:
         await log.act()
-        assert [finding.severity for finding in await told(log)] == [Severity.GOOD]
+        assert [finding.severity for finding in await told(log)] == [Severity.OK]
         await database.clock.advance(300)
         (finding,) = await told(log)
-        assert finding.severity is Severity.BAD
+        assert finding.severity is Severity.FAIL
         assert "is a sealer running" in finding.text
 
 
@@ -62,7 +62,7 @@ async def test_a_shelf_elsewhere_will_do(database: Any, monkeypatch: pytest.Monk
     monkeypatch.delenv("STATESVC_SEALER_CHECKPOINT_FILE")
     monkeypatch.setenv("STATESVC_CHECKPOINT_PUBLISH", "/mnt/elsewhere")
     async with story(database) as log:
-        assert [finding.severity for finding in await told(log)] == [Severity.GOOD]
+        assert [finding.severity for finding in await told(log)] == [Severity.OK]
 
 
 async def test_stamps_that_do_not_come_are_told(database: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,9 +72,9 @@ async def test_stamps_that_do_not_come_are_told(database: Any, monkeypatch: pyte
     async with story(database) as log:
         await log.act()
         head = await log.seal()
-        assert [(finding.severity, finding.text[:26]) for finding in await told(log)][1] == (Severity.WARNING, "the last stamp came never:")
+        assert [(finding.severity, finding.text[:26]) for finding in await told(log)][1] == (Severity.WARN, "the last stamp came never:")
         await store_stamp(log.connection, head.tree_size, stamp, b"token")
-        assert (await told(log))[1].severity is Severity.GOOD
+        assert (await told(log))[1].severity is Severity.OK
         await log.act()
         await log.seal()
         assert "of the first 1 entries" in (await told(log))[1].text

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from statesvc.cli.doctor.body_archive_checks import examine_archive
+from statesvc.cli.doctor.archive_checks import check_body_archive
 from statesvc.cli.doctor.finding import Finding, Severity
 from statesvc.settings.service_settings import load_settings
 from tests.statesvc.bodies.conftest import HOT_DAYS, Archivist
@@ -22,11 +22,11 @@ def _folder(monkeypatch: pytest.MonkeyPatch, archivist: Archivist) -> None:
 
 
 async def told(archivist: Archivist) -> list[Finding]:
-    return [finding async for finding in examine_archive(archivist.shop.connection, load_settings())]
+    return [finding async for finding in check_body_archive(archivist.shop.connection, load_settings())]
 
 
-async def bad(archivist: Archivist) -> str:
-    return "\n".join(finding.text for finding in await told(archivist) if finding.severity is Severity.BAD)
+async def failures(archivist: Archivist) -> str:
+    return "\n".join(finding.text for finding in await told(archivist) if finding.severity is Severity.FAIL)
 
 
 async def archived_file(archivist: Archivist) -> tuple[date, Path]:
@@ -41,18 +41,18 @@ async def test_a_good_archive_is_said_to_be_good(archivist: Archivist) -> None:
     texts = [finding.text for finding in await told(archivist)]
     assert texts[0].startswith(f"up to {day}")
     assert "files are there" in texts[-1]
-    assert await bad(archivist) == ""
+    assert await failures(archivist) == ""
 
 
 async def test_without_a_folder_archiving_is_off_and_doctor_says_so(archivist: Archivist, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("STATESVC_ARCHIVE_DIR")
     monkeypatch.setenv("DATABASE_URL", "postgresql://nobody@nowhere/none")
     (finding,) = await told(archivist)
-    assert (finding.severity, finding.text.startswith("off:")) == (Severity.WARNING, True)
+    assert (finding.severity, finding.text.startswith("off:")) == (Severity.WARN, True)
     monkeypatch.setenv("STATESVC_ARCHIVE_DIR", str(archivist.folder))
     await archived_file(archivist)
     monkeypatch.delenv("STATESVC_ARCHIVE_DIR")
-    assert "cannot be read" in await bad(archivist)
+    assert "cannot be read" in await failures(archivist)
 
 
 async def test_the_embedded_server_archives_beside_its_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, archivist: Archivist) -> None:
@@ -60,27 +60,27 @@ async def test_the_embedded_server_archives_beside_its_data(monkeypatch: pytest.
     monkeypatch.setenv("STATESVC_DATA_DIR", str(tmp_path))
     assert archivist.folder == tmp_path / "archive"
     await archived_file(archivist)
-    assert await bad(archivist) == ""
+    assert await failures(archivist) == ""
 
 
 async def test_a_missing_a_shortened_and_an_altered_file_are_named(archivist: Archivist) -> None:
     day, path = await archived_file(archivist)
     whole = path.read_bytes()
     path.unlink()
-    assert f"{path.name}: it is missing" in await bad(archivist)
+    assert f"{path.name}: it is missing" in await failures(archivist)
     path.write_bytes(whole[:-1])
-    assert "bytes, not" in await bad(archivist)
+    assert "bytes, not" in await failures(archivist)
     path.write_bytes(whole[:50] + bytes([whole[50] ^ 1]) + whole[51:])
-    assert "digest differs" in await bad(archivist)
+    assert "digest differs" in await failures(archivist)
     path.write_bytes(whole)
-    assert await bad(archivist) == ""
+    assert await failures(archivist) == ""
     assert day == date.fromisoformat(path.name[7:17])
 
 
 async def test_a_day_that_failed_or_is_overdue_is_named(archivist: Archivist, monkeypatch: pytest.MonkeyPatch) -> None:
     day = await archivist.today()
     await archivist.days_pass(HOT_DAYS + 4)
-    assert "overdue" in await bad(archivist)
+    assert "overdue" in await failures(archivist)
 
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
@@ -88,6 +88,6 @@ async def test_a_day_that_failed_or_is_overdue_is_named(archivist: Archivist, mo
     with monkeypatch.context() as disk:
         disk.setattr("statesvc.bodies.archive_file.os.fsync", full)
         await archivist.run_pass()
-    assert f"{day} failed 1 times" in await bad(archivist)
+    assert f"{day} failed 1 times" in await failures(archivist)
     await archivist.run_pass()
-    assert await bad(archivist) == ""
+    assert await failures(archivist) == ""

@@ -1,0 +1,126 @@
+"""Checks of the archives of bodies and of the log: how far they came, what is late or failed, which files are missing or altered."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from datetime import date
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+from psycopg import AsyncConnection
+
+from statesvc.bodies.day_ledger import DayRecord, archives, due_days
+from statesvc.cli.doctor.finding import Finding, fail, ok, warn
+from statesvc.log.archive.file_names import index_of
+from statesvc.log.archive.folder import archive_folder, file_fault, size_fault
+from statesvc.log.archive.month_ledger import due_months, months
+from statesvc.settings.service_settings import Settings
+
+READ_BYTES_MAX: Final = 1 << 30
+"""Bytes of files that are read whole, the newest first; of the others only presence and size are checked."""
+LATE_DAYS: Final = 2
+NAMED_MAX: Final = 5
+_LOG: Final = "log archive"
+
+
+async def check_body_archive(connection: AsyncConnection[Any], settings: Settings) -> AsyncIterator[Finding]:
+    """Reads the ledger and the files."""
+    ledger = await archives(connection)
+    folder = archive_folder(settings)
+    if folder is None:
+        unset = "STATESVC_ARCHIVE_DIR is not set"
+        if any(_is_retained(archive) for archive in ledger):
+            yield fail("archive", f"bodies are archived, but {unset} here: they cannot be read")
+        else:
+            yield warn("archive", f"off: {unset}, so every body stays in the database for good")
+        return
+    for finding in (*_progress(ledger, await due_days(connection, hot_days=settings.archive.hot_days + LATE_DAYS)), *_failures(ledger)):
+        yield finding
+    async for finding in _files(ledger, folder):
+        yield finding
+
+
+def _is_retained(archive: DayRecord) -> bool:
+    return archive.dropped_at is not None and archive.expired_at is None
+
+
+def _progress(ledger: Sequence[DayRecord], late: Sequence[date]) -> Iterator[Finding]:
+    done = [archive.day for archive in ledger if archive.dropped_at is not None]
+    if late:
+        yield fail("archive", f"{len(late)} days are overdue, the oldest is {late[0]}: is a worker running that has the folder?")
+    elif done:
+        yield ok("archive", f"up to {done[-1]}, {sum(_is_retained(archive) for archive in ledger)} days are stored")
+    else:
+        yield ok("archive", "nothing was old enough yet")
+    unopened = [archive for archive in ledger if _is_retained(archive) and archive.unopened]
+    if unopened:
+        count = sum(archive.unopened or 0 for archive in unopened)
+        yield warn("archive", f"{count} bodies did not open when they were archived ({_named(unopened)}); they are stored as they were")
+
+
+def _failures(ledger: Sequence[DayRecord]) -> Iterator[Finding]:
+    """Of days that are still in the database; what failed and was done later is over."""
+    for archive in islice((archive for archive in ledger if archive.failures and archive.dropped_at is None), NAMED_MAX):
+        last = "" if archive.failed_at is None else f", last at {archive.failed_at:%Y-%m-%d %H:%M}"
+        yield fail(
+            "archive", f"{archive.day} failed {archive.failures} times{last}: {archive.failure}; its bodies are still in the database"
+        )
+
+
+async def _files(ledger: Sequence[DayRecord], folder: Path) -> AsyncIterator[Finding]:
+    left, read, faulty = READ_BYTES_MAX, 0, 0
+    retained = [archive for archive in reversed(ledger) if _is_retained(archive)]
+    for archive in retained:
+        if archive.file_name is None or archive.sha256 is None or archive.size_bytes is None:
+            continue
+        path = folder / archive.file_name
+        fault = size_fault(path, archive.size_bytes)
+        if fault is None and archive.size_bytes <= left:
+            left -= archive.size_bytes
+            read += 1
+            fault = await asyncio.to_thread(file_fault, path, archive.sha256)
+        elif fault is None:
+            fault = archive.fault
+        if fault is not None:
+            faulty += 1
+            if faulty <= NAMED_MAX:
+                yield fail("archive", f"{archive.file_name}: {fault}; bring it back from a backup")
+    if faulty > NAMED_MAX:
+        yield fail("archive", f"... and {faulty - NAMED_MAX} files more")
+    if retained and not faulty:
+        yield ok("archive", f"{len(retained)} files are there, {read} of them read and as they were written")
+
+
+def _named(days: Sequence[DayRecord]) -> str:
+    shown = ", ".join(archive.day.isoformat() for archive in days[:NAMED_MAX])
+    return shown if len(days) <= NAMED_MAX else f"{shown} and {len(days) - NAMED_MAX} more"
+
+
+async def check_log_archive(connection: AsyncConnection[Any], settings: Settings) -> AsyncIterator[Finding]:
+    """Reads the ledger and checks that the files are there without reading them: `statesvc verify` does that."""
+    ledger, folder = await months(connection), archive_folder(settings)
+    gone = [month for month in ledger if month.dropped_at is not None]
+    hot_months = settings.archive.log_hot_months
+    if gone and folder is None:
+        yield fail(_LOG, f"{len(gone)} months are archived, but STATESVC_ARCHIVE_DIR is not set here: they cannot be read")
+        return
+    for month in ledger:
+        if month.failures and month.dropped_at is None:
+            yield fail(_LOG, f"{month.month:%Y-%m} failed {month.failures} times: {month.failure}; its entries are still in the database")
+    late = [] if hot_months is None else await due_months(connection, hot_months=hot_months + 1)
+    if late:
+        yield fail(_LOG, f"{len(late)} months are overdue, the oldest is {late[0]}: is a worker running that has the folder and pyarrow?")
+    faulty = 0
+    for month in gone:
+        if folder is None or month.file_name is None:
+            continue
+        path = folder / month.file_name
+        size = index_of(path).stat().st_size if index_of(path).exists() else 0
+        fault = size_fault(path, (month.size_bytes or 0) - size)
+        if fault is not None:
+            faulty += 1
+            yield fail(_LOG, f"{month.file_name} or its index: {fault}; bring it back from a backup")
+    if gone and not faulty:
+        yield ok(_LOG, f"up to {gone[-1].month:%Y-%m}, {len(gone)} months; their files are there (`statesvc verify` reads them)")
+    elif not gone and hot_months is not None and not late:
+        yield ok(_LOG, "nothing was old enough yet")

@@ -1,0 +1,35 @@
+"""What doctor says about the server: its version and its housekeeping."""
+
+from statesvc.cli.doctor.finding import Severity
+from statesvc.cli.doctor.server_checks import check_housekeeping, check_version
+
+
+def test_a_server_that_is_too_old_must_be_replaced() -> None:
+    assert check_version(150010).severity is Severity.FAIL
+
+
+def test_a_server_that_cannot_limit_a_whole_transaction_will_do_and_what_that_means_is_said() -> None:
+    finding = check_version(160004)
+    assert finding.severity is Severity.WARN
+    assert "transaction_timeout" in finding.text
+
+
+def test_a_newer_one_is_well() -> None:
+    assert check_version(170000).severity is check_version(180004).severity is Severity.OK
+
+
+def test_a_server_that_keeps_house_beside_webhooks_is_well() -> None:
+    assert list(check_housekeeping(buffers_bytes=1024**3, wal_bytes=2 * 1024**3, writer_delay_ms=10, vacuums=True)) == []
+
+
+def test_a_server_as_it_comes_makes_webhooks_wait() -> None:
+    found = list(check_housekeeping(buffers_bytes=128 * 1024**2, wal_bytes=1024**3, writer_delay_ms=200, vacuums=True))
+    assert [finding.severity for finding in found] == [Severity.WARN] * 3
+    assert "shared_buffers is 128 MB" in found[0].text
+    assert "max_wal_size is 1024 MB" in found[1].text
+    assert "wal_writer_delay is 200 ms" in found[2].text
+
+
+def test_a_server_that_takes_no_dead_rows_away_fails() -> None:
+    (finding,) = check_housekeeping(buffers_bytes=1024**3, wal_bytes=2 * 1024**3, writer_delay_ms=10, vacuums=False)
+    assert finding.severity is Severity.FAIL
