@@ -1,7 +1,7 @@
 """Entries: the five kinds of leaves of the log, as canonical bytes and leaf hash. Pure.
 
-What was said (event, conflict), what we concluded (transition), what we told (attempt), what an operator did (action).
-`FORMAT` is bound into each leaf; a changed shape needs a new number, old entries keep theirs for ever.
+What was said (event, conflict), what we concluded (transition), what we sent (attempt), what an operator did (action).
+`FORMAT` is bound into each leaf; a changed shape needs a new number, old entries never change theirs.
 """
 
 import hashlib
@@ -47,9 +47,9 @@ class Provenance:
         object.__setattr__(self, "bound", _source(self))
 
 
-def rfc3339(moment: datetime) -> str:
+def rfc3339(instant: datetime) -> str:
     """In UTC, with microseconds where there are any."""
-    return (moment if moment.tzinfo is UTC else moment.astimezone(UTC)).isoformat()
+    return (instant if instant.tzinfo is UTC else instant.astimezone(UTC)).isoformat()
 
 
 def event_document(

@@ -25,7 +25,7 @@ class Cause(StrEnum):
     WORKER_DIED = "worker_died"
     """Every attempt ended without a verdict."""
     BODY_MISSING = "body_missing"
-    """The message waits, but its body is neither among the hot ones nor among the kept ones."""
+    """The message waits, but its body is neither among the hot ones nor among the archived ones."""
     ATTEMPTS_EXHAUSTED = "attempts_exhausted"
     """Transient failures beyond their budget."""
     NORMALIZER_FAILED = "normalizer_failed"

@@ -1,4 +1,4 @@
-"""The two shapes of a carrier's statement: as a normalizer reads it, and as the log keeps it.
+"""The two shapes of a carrier's statement: as a normalizer reads it, and as the log stores it.
 
 A normalizer yields `Reading`s (pure, without identity); `events.identity.identify` turns each into an `Event`.
 Both are values: nothing here does I/O or knows the clock.
@@ -75,7 +75,7 @@ NOWHERE = EventPlace()
 
 @value(frozen=True, slots=True, kw_only=True)
 class Raw:
-    """The carrier's own words, kept so that an event can be re-read without its message. Status text is personal: not here."""
+    """The carrier's own words, stored so that an event can be re-read without its message. Status text is personal: not here."""
 
     type: str | None = None
     code: str | None = None

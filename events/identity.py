@@ -46,10 +46,10 @@ def shipment_id(carrier_id: str, number: str, discriminator: str) -> UUID:
 
 
 def identify(reading: Reading, *, carrier_id: str, digest: Digest, allow_unnumbered: bool = False) -> Event:
-    """The event that a reading is. `digest` is used only where a scan has no code and is told apart by its text.
+    """The event that a reading is. `digest` is used only where a scan has no code and is distinguished by its text.
 
-    Raises UnreadableMessageError: `no_tracking_number` (with `allow_unnumbered` the event's number is empty instead, for a look
-    without a log) or `too_complex` (names longer than NAMES_BYTES_MAX).
+    Raises UnreadableMessageError: `no_tracking_number` (with `allow_unnumbered` the event's number is empty instead, for
+    reading without a log) or `too_complex` (names longer than NAMES_BYTES_MAX).
     """
     raw, time, printed_number = reading.raw, reading.time, reading.tracking_number or ""
     number = normalize_number(printed_number)
@@ -115,7 +115,7 @@ def facts_digest(event: Event, digest: Digest) -> bytes:
 
 
 def enrichment_id(*, shipment_id: UUID, anchor: str, field: str, value: str, stamp: str, digest: Digest) -> str:
-    """The id of an `info` event that tells one value of the event `anchor` on its own; `stamp` is the carrier's, or empty."""
+    """The id of an `info` event that states one value of the event `anchor` on its own; `stamp` is the carrier's, or empty."""
     return "e1-" + _short(digest(_joined("e1", str(shipment_id), anchor, field, value, stamp)))
 
 

@@ -179,10 +179,10 @@ def load(document: bytes) -> Normalized:
 
 def _faults(error: ValidationError) -> str:
     found = error.errors(include_url=False, include_context=False, include_input=False)
-    told = "; ".join(
+    listed = "; ".join(
         f"{_pointer(fault['loc'], fault['type'])}: {fault['msg'].removeprefix('Value error, ')}" for fault in found[:FAULTS_MAX]
     )
-    return told if len(found) <= FAULTS_MAX else f"{told}; and {len(found) - FAULTS_MAX} more"
+    return listed if len(found) <= FAULTS_MAX else f"{listed}; and {len(found) - FAULTS_MAX} more"
 
 
 def _pointer(loc: tuple[int | str, ...], fault: str) -> str:

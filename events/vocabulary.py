@@ -17,7 +17,7 @@ class Kind(StrEnum):
     CORRECTION = "correction"
     """Takes back or re-reads an earlier event."""
     UNMAPPED = "unmapped"
-    """A carrier code that is not known yet: facts kept, nothing guessed."""
+    """A carrier code that is not known yet: facts stored, nothing guessed."""
 
 
 class Status(StrEnum):

@@ -2,7 +2,7 @@
 
 Our own corrections (`c1-`) form chains; the end of a chain replaces the reading of the event at its root. A carrier's
 correction acts on top of that reading: on the event that it names, the latest correction winning, or, naming none, on the latest
-earlier scan that it can mean and that still stands. Nothing is deleted: a retracted scan stays as a fact that moves nothing. Only the
+earlier scan that it can mean and that still counts. Nothing is deleted: a retracted scan stays as a fact that moves nothing. Only the
 set of facts matters, never the order in which they came.
 """
 
@@ -15,10 +15,24 @@ from typing import Final
 
 from events.vocabulary import Kind
 from projections.fact import Fact
-from projections.retraction import can_mean
 
 OWN_PREFIX: Final = "c1-"
 _BY_KEY: Final = attrgetter("key")
+
+_ARRIVALS: Final = frozenset({"AR"})
+_DEPARTURES: Final = frozenset({"DP"})
+_UNLOADS: Final = frozenset({"UL"})
+_PICKUPS: Final = frozenset({"PU", "PC", "PT", "OR", "XD"})
+
+FAMILIES: Final[Mapping[tuple[str, str], frozenset[str]]] = {
+    ("ups", "CA"): _ARRIVALS,
+    ("ups", "UA"): _ARRIVALS,
+    ("ups", "CD"): _DEPARTURES,
+    ("ups", "UD"): _DEPARTURES,
+    ("ups", "CL"): _UNLOADS,
+    ("ups", "VP"): _PICKUPS,
+}
+"""(carrier_id, code of a retraction that names no event) -> codes of the scans that it can mean. Any other can mean any scan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +81,7 @@ class _Corrections:
         self.unbound = False
 
     def apply_own(self, corrections: list[Fact]) -> None:
-        """Walks each chain from its root to its end. What the end carries (a signer, an estimate) becomes the root's enrichment."""
+        """Follows each chain from its root to its end. What the end carries (a signer, an estimate) becomes the root's enrichment."""
         successors = defaultdict(list)
         for fact in corrections:
             del self.facts[fact.event_id]
@@ -107,23 +121,29 @@ class _Corrections:
                 self.facts[target.event_id] = _reread(target, correction)
 
     def apply_untargeted(self, corrections: list[Fact]) -> None:
-        """Earliest first: each undoes the latest scan that is left standing before it."""
-        standing = sorted((fact for fact in self.facts.values() if fact.kind is Kind.SCAN and fact.status), key=_BY_KEY)
+        """Earliest first: each undoes the latest scan before it that still counts."""
+        valid = sorted((fact for fact in self.facts.values() if fact.kind is Kind.SCAN and fact.status), key=_BY_KEY)
         for correction in corrections:
             if self.facts[correction.event_id].kind is not Kind.CORRECTION:
                 continue
-            place = bisect_left(standing, correction.key, key=_BY_KEY) - 1
-            while place >= 0 and not can_mean(correction, standing[place]):
+            place = bisect_left(valid, correction.key, key=_BY_KEY) - 1
+            while place >= 0 and not can_mean(correction, valid[place]):
                 place -= 1
             if place < 0:
                 self._miss(None)
                 continue
-            corrected = _reread(standing.pop(place), correction)
+            corrected = _reread(valid.pop(place), correction)
             self.facts[corrected.event_id] = corrected
             if corrected.kind is Kind.SCAN:
-                insort(standing, corrected, key=_BY_KEY)
+                insort(valid, corrected, key=_BY_KEY)
 
     def _miss(self, target_id: str | None) -> None:
         self.unbound = True
         if target_id is not None:
             self.pending.add(target_id)
+
+
+def can_mean(retraction: Fact, scan: Fact) -> bool:
+    """Whether `retraction` can be about `scan`, a scan before it that still counts."""
+    family = FAMILIES.get((retraction.carrier_id, retraction.raw_code or ""))
+    return family is None or scan.raw_code in family

@@ -12,11 +12,11 @@ from dataclasses import field
 from datetime import UTC, datetime, timezone
 from typing import Any, Final
 
-from msgspec import convert
+from msgspec import Struct, convert
+from msgspec.json import Decoder
 
 from events.event import Event, value
 from events.vocabulary import RANK, Kind, Reason, Status, TimePrecision
-from projections.logged import LoggedFact
 
 SortKey = tuple[int, int, str, str, str]
 """(microseconds since 1970, rank, event key); the event key is the event id, of an enrichment (stamp, value, event id)."""
@@ -33,6 +33,49 @@ _KINDS: Final[dict[str, Kind]] = {kind.value: kind for kind in Kind}
 _STATUSES: Final[dict[str | None, Status]] = {status.value: status for status in Status}
 _REASONS: Final[dict[str | None, Reason]] = {reason.value: reason for reason in Reason}
 _PRECISIONS: Final[dict[str, TimePrecision]] = {precision.value: precision for precision in TimePrecision}
+
+
+class LoggedRaw(Struct, frozen=True, gc=False):
+    """The carrier's own words."""
+
+    type: str | None = None
+    code: str | None = None
+
+
+class LoggedFact(Struct, frozen=True, gc=False, kw_only=True):
+    """An event as the log holds it, as far as the fold reads it.
+
+    Whole logs are read so: only the named fields become objects, fields of a later version are skipped, and words stay text, because a
+    later version may have words that are not known here.
+    """
+
+    event_id: str
+    kind: str
+    occurred_at: str
+    time_precision: str
+    carrier_id: str
+    raw: LoggedRaw
+    status: str | None = None
+    reason: str | None = None
+    corrects: str | None = None
+    anchor: str | None = None
+    stamp: str | None = None
+    estimated_delivery: str | None = None
+    signer_digest: str | None = None
+    version: int = 0
+
+
+class LoggedEvent(LoggedFact, frozen=True, gc=False, kw_only=True):
+    """What a shipment's row needs besides that."""
+
+    version: int
+    recorded_at: str
+    tracking_number: str
+    discriminator: str = ""
+
+
+decode_fact: Final = Decoder(LoggedFact).decode
+decode_event: Final = Decoder(LoggedEvent).decode
 
 
 @value(frozen=True, slots=True, kw_only=True)
@@ -70,7 +113,7 @@ class Fact:
         return self.anchor is not None and self.kind is Kind.INFO
 
     @property
-    def tells_signer(self) -> bool:
+    def names_signer(self) -> bool:
         """Whether this is a carrier's own event of who signed for the delivery before it."""
         return self.kind is Kind.INFO and self.anchor is None and self.signer_digest is not None
 
@@ -98,14 +141,14 @@ def _sort_key(fact: Fact) -> SortKey:
     return (microseconds, rank, fact.event_id, "", "")
 
 
-def _fixed(moment: datetime) -> datetime:
+def _fixed(instant: datetime) -> datetime:
     """The same wall clock and instant under a fixed offset: two zones' times of a repeated hour would never compare as equal."""
-    if isinstance(moment.tzinfo, timezone):
-        return moment
-    offset = moment.utcoffset()
+    if isinstance(instant.tzinfo, timezone):
+        return instant
+    offset = instant.utcoffset()
     if offset is None:
         raise ValueError("occurred_at has no offset; a normalizer must give every event an aware time")
-    return moment.replace(tzinfo=timezone(offset), fold=0)
+    return instant.replace(tzinfo=timezone(offset), fold=0)
 
 
 def fact_of(event: Event, *, signer_digest: bytes | None, version: int = 0) -> Fact:

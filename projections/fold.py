@@ -46,10 +46,10 @@ def fold(facts: Iterable[Fact]) -> ShipmentState:
 
 
 def advance(state: ShipmentState, facts: Iterable[Fact]) -> ShipmentState | None:
-    """`state` after `facts` too; None where only the whole log can tell.
+    """`state` after `facts` too; None where only the whole log can answer.
 
     That is so where a fact is a correction, is awaited or waits itself, is a scan that does not sort last, enriches
-    an event that `state` does not remember, or tells a signer beside the one that is known; and where a program with another format
+    an event that `state` does not remember, or names a signer where one is known; and where a program with another format
     wrote `state`.
     """
     if state.last_key == STALE_KEY:
@@ -59,7 +59,7 @@ def advance(state: ShipmentState, facts: Iterable[Fact]) -> ShipmentState | None
     for fact in facts:
         if fact.kind is Kind.CORRECTION or fact.event_id in state.pending or fact.anchor in state.pending:
             return None
-        if fact.tells_signer and state.signature is not None:
+        if fact.names_signer and state.signature is not None:
             return None
         (enrichments if fact.enriches else scans).append(fact)
     scans.sort(key=_BY_KEY)
@@ -150,7 +150,7 @@ class _Run:
             self._estimate(Estimate(fact.key, fact.stamp, fact.estimated_delivery, fact.event_id))
         if fact.kind is Kind.SCAN and fact.status is not None:
             self._scan(fact, fact.status)
-        elif fact.tells_signer and self.signature is None and self.deliveries and fact.signer_digest is not None:
+        elif fact.names_signer and self.signature is None and self.deliveries and fact.signer_digest is not None:
             self._sign(Signature(fact.stamp, fact.signer_digest.hex(), fact.event_id, self.deliveries[-1]))
 
     def anchor_key(self, anchor: str | None) -> SortKey | None:
@@ -173,7 +173,7 @@ class _Run:
     def saw(self, fact: Fact) -> None:
         self.last_key = max(self.last_key, fact.key)
         last = self.last_event_at
-        # One instant told in two offsets must not read differently by the order of arrival.
+        # One instant printed in two offsets must not read differently by the order of arrival.
         if last is None or fact.instant > last or (fact.instant == last and fact.instant.isoformat() < last.isoformat()):
             self.last_event_at = fact.instant
 

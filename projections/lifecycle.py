@@ -18,7 +18,7 @@ class Flag(StrEnum):
     """What was odd in a shipment's history. Once raised it stays, unless a correction takes its cause away."""
 
     CONTRADICTED = "contradicted"
-    """A scan that cannot be true beside what is already known; it did not move the status."""
+    """A scan that contradicts what is already known; it did not move the status."""
     REOPENED = "reopened"
     """Cancelled or lost, and then seen again."""
     REDELIVERED = "redelivered"

@@ -1,4 +1,4 @@
-"""From appended events to what they mean: new states, and the changes that subscribers hear of. Pure.
+"""From appended events to what they mean: new states, and the changes that subscribers are notified of. Pure.
 
 The fold runs after each message in inbox order, so a first snapshot of ten scans is one change, not ten. An event that sorts
 behind everything known is applied to the stored state; any other makes the shipment fold its whole history again.
@@ -12,16 +12,52 @@ from uuid import UUID
 
 from events.event import value
 from events.log.assemble import EventRow
-from projections.fact import Fact, fact_from_log, fact_of
+from events.vocabulary import Status
+from projections.fact import Fact, decode_fact, fact_from_log, fact_of
 from projections.fold import advance, fold
-from projections.logged import decode_fact
-from projections.outcome import Transition, Unchanged, Updated, effect_of
 from projections.state import INITIAL, ShipmentState
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """The status changed: an immutable audit row, and `shipment.status_changed`."""
+
+    from_status: Status
+    to_status: Status
+
+
+@dataclass(frozen=True, slots=True)
+class Updated:
+    """The status is the same, but what subscribers know of it is not true any more: `shipment.updated`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unchanged:
+    """Nothing that subscribers are notified of."""
+
+
+MessageEffect = Transition | Updated | Unchanged
+
+
+def effect_of(before: ShipmentState, after: ShipmentState) -> MessageEffect:
+    """What one message did to a shipment, as subscribers see it: at most one transition and one notification."""
+    if before.status is not after.status:
+        return Transition(before.status, after.status)
+    if before.delivered_event_id != after.delivered_event_id:
+        return Updated()
+    if before.corrections != after.corrections and _reported(before) != _reported(after):
+        return Updated()
+    return Unchanged()
+
+
+def _reported(state: ShipmentState) -> tuple[object, ...]:
+    signer = state.signature.digest if state.signature else None
+    return (state.reason, state.status_since, state.delivered_at, state.attempts, signer)
 
 
 @value(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One thing to tell: a transition, or (`from_status` equals `to_status`) an update that keeps the status."""
+    """One change to notify subscribers of: a transition, or (`from_status` equals `to_status`) an update that keeps the status."""
 
     row: EventRow
     """The event with the highest version that its message appended: it names the change."""

@@ -6,9 +6,8 @@ from typing import NamedTuple
 from uuid import UUID
 
 from events.identity import normalize_number
-from projections.fact import fact_from_log
+from projections.fact import decode_event, fact_from_log
 from projections.fold import fold
-from projections.logged import decode_event
 from projections.state import ShipmentState
 
 

@@ -1,6 +1,6 @@
 """What a shipment's events add up to: the answer that readers see, and what the fold must remember to go on from it.
 
-Kept beside the shipment's row as JSON, so that an event which sorts last is applied without reading the log. It holds event ids
+Stored in the shipment's row as JSON, so that an event which sorts last is applied without reading the log. It holds event ids
 and digests, no personal data. `_FORMAT` grows when the meaning of what is remembered changes: an older row is then folded again
 from the log when its next event comes.
 """
@@ -43,7 +43,7 @@ class Signature(NamedTuple):
 class ShipmentState:
     """The fold over a shipment's events.
 
-    `deliveries` are the events that told of the delivery that counts, the first of them giving its time; those that can no longer
+    `deliveries` are the events of the delivery that counts, the first of them giving its time; those that can no longer
     give its signer are left out. `out_again`: seen out for delivery since. `pending`: ids of events that a correction or an enrichment
     names and that have not come yet. `newest_key`: of the newest event that is no enrichment. `last_key`: of all that was folded.
     """
@@ -108,7 +108,7 @@ class ShipmentState:
 
     @classmethod
     def from_json(cls, data: bytes) -> Self:
-        """What `to_json` wrote. Where another format of it did, a state that tells what was told but must be folded from the log."""
+        """What `to_json` wrote. Where another format of it did, a state that shows what was reported but must be folded from the log."""
         document = orjson.loads(data)
         get = document.get
         if document["format"] == _FORMAT:
@@ -122,10 +122,10 @@ class ShipmentState:
         return cls(
             status=_STATUSES[document["status"]],
             reason=Reason(reason) if reason else None,
-            status_since=_moment(get("since")),
+            status_since=_instant(get("since")),
             flags=frozenset(map(Flag, get("flags", ()))),
-            last_event_at=_moment(get("last_event_at")),
-            delivered_at=_moment(get("delivered_at")),
+            last_event_at=_instant(get("last_event_at")),
+            delivered_at=_instant(get("delivered_at")),
             attempts=get("attempts", 0),
             corrections=get("corrections", 0),
             deliveries=tuple(get("deliveries", ())),
@@ -142,7 +142,7 @@ INITIAL: Final = ShipmentState()
 """Of a shipment without events."""
 
 
-def _moment(text: str | None) -> datetime | None:
+def _instant(text: str | None) -> datetime | None:
     return datetime.fromisoformat(text) if text else None
 
 

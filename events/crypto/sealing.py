@@ -1,7 +1,7 @@
 """Sealing: AES-256-GCM in the formats that sealed columns and archives have, and commitments to what is sealed.
 
 Format: version byte, 8-byte key id, 12-byte nonce, ciphertext and tag. Version 1 seals the plaintext as it is, version 2 its zlib
-stream (ciphertext does not compress, so that comes first). The key id tells which key to open with; it reveals nothing of the key.
+stream (ciphertext does not compress, so that comes first). The key id says which key to open with; it reveals nothing of the key.
 `context` is authenticated with it, so a sealed value moved to another row does not open.
 """
 
@@ -54,7 +54,7 @@ class SealingKey:
         return FORMAT + self.key_id + nonce + self._aead.encrypt(nonce, plaintext, context)
 
     def seal_compressed(self, plaintext: bytes, context: bytes) -> bytes:
-        """Ciphertext in format 2: smaller, for what is kept long and read seldom. Its length tells how well the plaintext compresses."""
+        """Ciphertext in format 2: smaller, for what is stored long and read seldom. Its length shows how well the plaintext compresses."""
         nonce = os.urandom(_NONCE_BYTES)
         # the version is bound too: read as format 1 it must not open
         stream = zlib.compress(plaintext, _COMPRESSION_LEVEL)
@@ -126,7 +126,7 @@ class MasterKeys:
 
 
 def salted(content: bytes) -> bytes:
-    """`salt + content`: what is sealed where a commitment to `content` is kept outside."""
+    """`salt + content`: what is sealed where a commitment to `content` is stored outside."""
     return os.urandom(SALT_BYTES) + content
 
 

@@ -1,7 +1,7 @@
 """From decided proposals to log rows: version, recorded_at, sealed part, chain and leaf hash. Pure but for fresh nonces.
 
 `recorded_at` is the database's clock under the shipment's lock and strictly grows per shipment, so several events of one
-transaction stand a microsecond apart.
+transaction differ by a microsecond.
 """
 
 from collections.abc import Mapping, Sequence
@@ -106,7 +106,7 @@ def _seal_part(event: Event, shipment_id: UUID, key: SealingKey | None) -> tuple
 
 
 def _seal_conflict(conflict: Conflict, keys: Mapping[UUID, SealingKey | None]) -> tuple[bytes | None, bytes | None]:
-    """It tells of both shipments' people, so it is sealed under both keys: erasing either makes it unreadable."""
+    """It holds personal data of both shipments, so it is sealed under both keys: erasing either makes it unreadable."""
     event, claimed_id = conflict.proposal.event, conflict.proposal.shipment_id
     part_commitment, sealed = _seal_part(event, conflict.holder, keys.get(conflict.holder))
     if sealed is None or claimed_id == conflict.holder or claimed_id not in keys:

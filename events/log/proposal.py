@@ -1,7 +1,7 @@
 """Deciding what a batch of statements does to the log: appended, duplicate or conflict. Pure.
 
 A scan that is pushed again may carry something that it did not carry before (a signer, another ETA). That is no conflict: it
-becomes an `info` event of its own. So that the value which a scan carried from the start is not told twice, the id that its
+becomes an `info` event of its own. So that the value which a scan carried from the start is not appended twice, the id that its
 enrichment would have is reserved together with the scan.
 """
 
@@ -20,7 +20,7 @@ Key = tuple[str, str]
 
 @value(frozen=True, slots=True, kw_only=True)
 class Enrichment:
-    """One value that a scan carries beside its facts, with the event id that it would have on its own."""
+    """One value that a scan carries besides its facts, with the event id that it would have on its own."""
 
     event_id: str
     field: Literal["signed_by", "estimated_delivery"]
@@ -112,7 +112,7 @@ def _append(proposal: Proposal, decision: Decision, seen: dict[Key, Known]) -> N
 
 
 def enrich(scan: Proposal, enrichment: Enrichment) -> Proposal:
-    """The info event that tells one value of `scan` on its own: at the scan's time, anchored to it, moving nothing."""
+    """The info event that states one value of `scan` on its own: at the scan's time, anchored to it, moving nothing."""
     signer = enrichment.field == "signed_by"
     event = replace(
         scan.event,

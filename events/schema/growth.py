@@ -56,18 +56,18 @@ def _walk(place: str, given: Schema, root: Schema, *, required: bool) -> Iterato
 
 
 def _choices(schema: Schema) -> list[Schema]:
-    """The alternatives of a schema, each with the keywords that stand beside them."""
+    """The alternatives of a schema, each with the keywords next to them."""
     if "anyOf" not in schema:
         return [schema]
-    beside = {keyword: value for keyword, value in schema.items() if keyword != "anyOf"}
-    return [{**beside, **choice} for choice in schema["anyOf"]]
+    siblings = {keyword: value for keyword, value in schema.items() if keyword != "anyOf"}
+    return [{**siblings, **choice} for choice in schema["anyOf"]]
 
 
 def _resolved(schema: Schema, root: Schema) -> Schema:
     if "$ref" not in schema:
         return schema
-    beside = {keyword: value for keyword, value in schema.items() if keyword != "$ref"}
-    return {**root["$defs"][schema["$ref"].removeprefix("#/$defs/")], **beside}
+    siblings = {keyword: value for keyword, value in schema.items() if keyword != "$ref"}
+    return {**root["$defs"][schema["$ref"].removeprefix("#/$defs/")], **siblings}
 
 
 def _types(choices: list[Schema]) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""The committed versions of the schema: `1.json`, `2.json`, ... beside this module. A landed one never changes; a change is a new one.
+"""The committed versions of the schema: `1.json`, `2.json`, ... next to this module. A landed one never changes; a change is a new one.
 
 The newest is what the declaration says; each is the one before it, grown.
 """

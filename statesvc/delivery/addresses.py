@@ -1,13 +1,18 @@
-"""Which addresses a subscriber may live at. Pure.
+"""Which addresses a subscriber may have, and sockets to those alone.
 
 A subscription's URL is chosen by its owner: without this check it could make the service call its own network (SSRF). What is
 judged is the address that is connected to, in whatever form it is written: an IPv4 address inside an IPv6 one (mapped, NAT64)
-counts as the IPv4 address. 6to4 is refused whatever is inside: nobody serves on it, and where it leads is up to a stranger's relay.
+counts as the IPv4 address. 6to4 is refused whatever is inside: nobody serves on it, and a stranger's relay decides where it leads.
+
+The check is where the socket is made, on the address that it will really connect to: a check of the name before, or in a resolver, is
+bypassed by IP literals and by names that change their answer.
 """
 
+import errno
+import socket
 from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from typing import Final
+from typing import Any, Final
 
 Network = IPv4Network | IPv6Network
 Address = IPv4Address | IPv6Address
@@ -57,7 +62,7 @@ def parse_networks(texts: Sequence[str]) -> tuple[Network, ...]:
 
 
 def may_connect(text: str, allowed: Sequence[Network]) -> bool:
-    """May a subscriber live at this address? `allowed` opens networks that are refused otherwise."""
+    """May a subscriber have this address? `allowed` opens networks that are refused otherwise."""
     address = _meant(ip_address(text))
     if is_allowed(text, allowed):
         return True
@@ -67,7 +72,7 @@ def may_connect(text: str, allowed: Sequence[Network]) -> bool:
 
 
 def is_allowed(text: str, allowed: Sequence[Network]) -> bool:
-    """Does this address lie in a network that was opened? Only there plain http is spoken."""
+    """Does this address lie in a network that was opened? Only there plain http is used."""
     address = _meant(ip_address(text))
     return any(address in network for network in allowed)
 
@@ -82,3 +87,30 @@ def _meant(address: Address) -> Address:
     if plain in _NAT64:
         return IPv4Address(int(plain) & 0xFFFFFFFF)
     return plain
+
+
+class AddressRefusedError(OSError):
+    """The host has this address, but a subscriber may not have it."""
+
+    def __init__(self) -> None:
+        super().__init__(errno.EACCES, "subscribers may not have this address")
+
+
+class Sockets:
+    """Factories in the shape that connectors take: `addrinfo` is one tuple of `getaddrinfo`."""
+
+    def __init__(self, allowed: Sequence[Network] = ()) -> None:
+        self._allowed = tuple(allowed)
+
+    def open(self, addrinfo: tuple[Any, ...]) -> socket.socket:
+        """For what is encrypted. `AddressRefusedError` for one that no subscriber may have."""
+        family, kind, protocol, _, where = addrinfo
+        if not may_connect(where[0], self._allowed):
+            raise AddressRefusedError
+        return socket.socket(family=family, type=kind, proto=protocol)
+
+    def open_plain(self, addrinfo: tuple[Any, ...]) -> socket.socket:
+        """A name that was in an allowed network when its URL was taken may be elsewhere now: nothing goes there unencrypted."""
+        if not is_allowed(addrinfo[4][0], self._allowed):
+            raise AddressRefusedError
+        return self.open(addrinfo)

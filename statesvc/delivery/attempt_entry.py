@@ -1,4 +1,4 @@
-"""Attempts as entries of the log: what we sent to a subscriber, when, and what came back, provable later. Pure but for chance (salts).
+"""Attempts as entries of the log: what we sent to a subscriber, when, and what came back, provable later.
 
 The leaf binds commitments. What opens them (the salt of the body, the body itself where it can't be made again, and the beginning of the
 response) is sealed under the shipment's key: after `erase` the log no longer shows which body it was.
@@ -7,15 +7,29 @@ response) is sealed under the shipment's key: after `erase` the log no longer sh
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Any
+from uuid import UUID
 
 import orjson
+import structlog
+from psycopg import AsyncConnection
 
 from events.canonical_json import canonical_bytes
-from events.crypto.keyring import attempt_context
-from events.crypto.sealing import SALT_BYTES, SealingKey, commitment, salted, unsalted
+from events.crypto.keyring import Keyring, attempt_context
+from events.crypto.sealing import SALT_BYTES, SealError, SealingKey, commitment, salted, unsalted
 from events.entry import Leaf, attempt_document, leaf
+from statesvc.database.pending import columns
+from statesvc.database.queries import queries
 from statesvc.delivery.notification import QueuedNotification, body_of
-from statesvc.delivery.receiver_answer import RESPONSE_BYTES_MAX, Answer
+from statesvc.delivery.outcome import RESPONSE_BYTES_MAX, Answer
+from statesvc.log.batch_row import write_batch
+
+_SQL = queries("statesvc.delivery", "attempt_entry")
+_COLUMNS = (
+    *("shipment_ids", "sequences", "subscription_ids", "numbers", "started_ats", "webhook_ids", "outcomes", "status_codes"),
+    *("durations_ms", "leaf_hashes", "canonicals", "sealed_parts"),
+)
+_log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +100,7 @@ def response_of(salted_part: bytes) -> Response:
     return Response(part["response"], [(name, value) for name, value in part.get("headers", ())])
 
 
-def attempt_row(attempt: DeliveryAttempt, *, key: SealingKey | None, recorded_at: datetime) -> AttemptRow:
+def _attempt_row(attempt: DeliveryAttempt, *, key: SealingKey | None, recorded_at: datetime) -> AttemptRow:
     """Commits to the body, seals what opens the commitment (nothing once the shipment is erased)."""
     queued, answer = attempt.queued, attempt.answer
     salted_body = salted(attempt.body)
@@ -122,8 +136,8 @@ def attempt_row(attempt: DeliveryAttempt, *, key: SealingKey | None, recorded_at
     )
 
 
-def attempt_columns(rows: Sequence[AttemptRow]) -> list[tuple[object, ...]]:
-    """The rows in the order of the query's columns."""
+def _values(rows: Sequence[AttemptRow]) -> list[tuple[object, ...]]:
+    """The rows in the order of `_COLUMNS`."""
     return [
         (
             queued.shipment_id,
@@ -142,3 +156,37 @@ def attempt_columns(rows: Sequence[AttemptRow]) -> list[tuple[object, ...]]:
         for row in rows
         for queued in (row.attempt.queued,)
     ]
+
+
+async def record_attempts(
+    connection: AsyncConnection[Any], keyring: Keyring, attempts: Sequence[DeliveryAttempt], *, batch_id: int, now: datetime, worker: str
+) -> None:
+    """Appends them in their order, with the batch row of this transaction; writes nothing where there are none."""
+    leaf_hashes = await append_attempts(connection, keyring, attempts, batch_id=batch_id, now=now)
+    if leaf_hashes:
+        await write_batch(connection, batch_id=batch_id, recorded_at=now, leaf_hashes=leaf_hashes, writer=worker)
+
+
+async def append_attempts(
+    connection: AsyncConnection[Any], keyring: Keyring, attempts: Sequence[DeliveryAttempt], *, batch_id: int, now: datetime
+) -> list[bytes]:
+    """Appends them as the first entries of a batch. Returns their leaf hashes: the caller writes the batch row."""
+    if not attempts:
+        return []
+    keys: dict[UUID, SealingKey | None] = {}
+    for attempt in attempts:
+        if attempt.queued.shipment_id not in keys:
+            keys[attempt.queued.shipment_id] = _open(keyring, attempt.queued.sealed_key, attempt.queued.shipment_id)
+    rows = [_attempt_row(attempt, key=keys[attempt.queued.shipment_id], recorded_at=now) for attempt in attempts]
+    await connection.execute(_SQL["insert_attempts"], {"batch_id": batch_id, "recorded_at": now, **columns(_values(rows), _COLUMNS)})
+    return [row.leaf.leaf_hash for row in rows]
+
+
+def _open(keyring: Keyring, sealed_key: bytes | None, shipment_id: UUID) -> SealingKey | None:
+    if sealed_key is None:
+        return None
+    try:
+        return keyring.open_shipment_key(sealed_key, shipment_id)
+    except SealError as error:
+        _log.error("shipment_key_unreadable", shipment_id=shipment_id, error=error)
+        return None

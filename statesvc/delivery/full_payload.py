@@ -74,13 +74,13 @@ async def read_past(connection: AsyncConnection[Any], named: Sequence[Named], *,
         past.sealed_parts.append(sealed_part)
     # versions have no gaps, so what is archived shows by itself
     lacking = {each for each in named if len(found[each].canonicals) < each[1]}
-    if away := {shipment_id for shipment_id, _ in lacking} - thin:
-        raise ArchivedHistoryError(away)
+    if archived := {shipment_id for shipment_id, _ in lacking} - thin:
+        raise ArchivedHistoryError(archived)
     return {each: past for each, past in found.items() if each not in lacking}
 
 
 def full_of(past: Past | None, keyring: Keyring, shipment_id: UUID, sealed_key: bytes | None, *, pii: bool) -> Full | None:
-    """None where nothing is left to tell more than the change. A key that does not open counts as none, loudly."""
+    """None where only the change can be sent. A key that does not open counts as none, and is logged as an error."""
     if past is None:
         return None
     try:

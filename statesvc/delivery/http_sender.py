@@ -10,11 +10,9 @@ from typing import Any, Final, Self
 from aiohttp import ClientConnectorError, ClientError, ClientResponse, ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
 from yarl import URL
 
-from statesvc.delivery.addresses import Network
-from statesvc.delivery.outcome import AttemptOutcome, outcome_of
-from statesvc.delivery.receiver_answer import CONNECT_SECONDS, RESPONSE_BYTES_MAX, TOTAL_SECONDS, Answer
+from statesvc.delivery.addresses import AddressRefusedError, Network, Sockets
+from statesvc.delivery.outcome import CONNECT_SECONDS, RESPONSE_BYTES_MAX, TOTAL_SECONDS, Answer, AttemptOutcome, outcome_of
 from statesvc.delivery.retry_schedule import parse_retry_after
-from statesvc.delivery.sockets import AddressRefusedError, Sockets
 
 HEADER_CHARS_MAX: Final = 4_096
 SECRET_HEADERS: Final = frozenset(
@@ -24,7 +22,7 @@ _KEEPALIVE_SECONDS: Final = 4.0
 
 
 class HttpSender:
-    """One HTTP client for all subscribers. How many may be in flight is its caller's business."""
+    """One HTTP client for all subscribers. The caller bounds how many are in flight."""
 
     def __init__(
         self, *, allowed: Sequence[Network] = (), connect_seconds: float = CONNECT_SECONDS, total_seconds: float = TOTAL_SECONDS
@@ -70,7 +68,7 @@ class HttpSender:
                     status_code=response.status,
                     retry_after_seconds=parse_retry_after(response.headers.get("retry-after"), now=datetime.now(UTC)),
                     response=beginning,
-                    headers=_kept(response.headers.items()),
+                    headers=_recorded(response.headers.items()),
                 )
         except TimeoutError:
             outcome = AttemptOutcome.TIMED_OUT
@@ -81,15 +79,15 @@ class HttpSender:
         return Answer(outcome=outcome, duration_seconds=time.monotonic() - started)
 
 
-def _kept(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    kept, left = [], HEADER_CHARS_MAX
+def _recorded(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    recorded, left = [], HEADER_CHARS_MAX
     for name, value in headers:
         left -= len(name) + len(value)
         if left < 0:
             break
         if name.lower() not in SECRET_HEADERS:
-            kept.append((name.lower(), value))
-    return kept
+            recorded.append((name.lower(), value))
+    return recorded
 
 
 async def _beginning(response: ClientResponse) -> bytes:

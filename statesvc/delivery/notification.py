@@ -14,7 +14,7 @@ from statesvc.delivery.full_payload import Full
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """Notifications of the same shipment that were left out before this one, because too much waited: so many, from .. to."""
+    """Notifications of the same shipment that were left out before this one because too much waited: how many, and from which to which."""
 
     skipped: int
     from_sequence: int
@@ -23,7 +23,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notification:
-    """What a subscriber is told. `created_at`: when the change was recorded; `occurred_at`: when the carrier says it happened."""
+    """What a subscriber is notified of. `created_at`: when the change was recorded; `occurred_at`: when the carrier says it happened."""
 
     webhook_id: str
     type: str
@@ -42,7 +42,7 @@ class Notification:
 def body_of(notification: Notification) -> bytes:
     """Standard Webhooks 1.0.0: type, timestamp, data.
 
-    `sequence` lets a receiver drop what it has already passed; `gap` says what it was not told.
+    `sequence` lets a receiver drop what it has already passed; `gap` says what was left out before it.
     """
     data: dict[str, Any] = {
         "carrier_id": notification.carrier_id,
@@ -82,7 +82,7 @@ class QueuedNotification:
 
 def notification_of(sequence: int, row: Sequence[Any]) -> Notification:
     """A notification from its columns in the order of the queries, with the gap before it."""
-    webhook_id, kind, created_at, occurred_at, carrier_id, number, before, after, skipped, first_skipped, last_skipped = row
+    webhook_id, kind, created_at, occurred_at, carrier_id, number, from_status, to_status, skipped, first_skipped, last_skipped = row
     return Notification(
         webhook_id=webhook_id,
         type=kind,
@@ -90,8 +90,8 @@ def notification_of(sequence: int, row: Sequence[Any]) -> Notification:
         occurred_at=occurred_at,
         carrier_id=carrier_id,
         tracking_number=number,
-        from_status=before,
-        to_status=after,
+        from_status=from_status,
+        to_status=to_status,
         sequence=sequence,
         gap=None if skipped is None else Gap(skipped=skipped, from_sequence=first_skipped, to_sequence=last_skipped),
     )

@@ -1,10 +1,16 @@
-"""What came of one try, and what follows from it. Pure."""
+"""What came of one attempt at whatever kind of target, and what follows from it. Pure."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import assert_never
+from typing import Final, assert_never
 
 from statesvc.delivery.retry_schedule import RETRY_AFTER_SECONDS_MAX, next_delay_seconds
+
+CONNECT_SECONDS: Final = 5.0
+TOTAL_SECONDS: Final = 15.0
+RESPONSE_BYTES_MAX: Final = 20_000
+"""Bounds of every attempt, whatever its target."""
 
 
 class AttemptOutcome(StrEnum):
@@ -21,7 +27,7 @@ class AttemptOutcome(StrEnum):
     UNREACHABLE = "unreachable"
     """No connection: name, network, TLS, or the peer hung up."""
     ADDRESS_REFUSED = "address_refused"
-    """Every address of the host lies in a network that subscribers may not live in; nothing was sent."""
+    """Every address of the host lies in a network that subscribers may not be in; nothing was sent."""
     UNSIGNED = "unsigned"
     """The subscription's secrets do not open with the master keys that we have; nothing was sent."""
     UNROUTABLE = "unroutable"
@@ -36,6 +42,21 @@ class AttemptOutcome(StrEnum):
     """Too much waited: a later notification of the same shipment stands for this one and says so; nothing was sent."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What came back. `response` is the beginning of the body, at most 20 kB; `headers` are those that hold no secret, at most 4 kB."""
+
+    outcome: AttemptOutcome
+    duration_seconds: float
+    status_code: int | None = None
+    """Of HTTP."""
+    retry_after_seconds: float | None = None
+    response: bytes = field(default=b"", repr=False)
+    detail: str = ""
+    """Of a broker: where the message is, or why it is not there. It holds nothing of the message."""
+    headers: Sequence[tuple[str, str]] = field(default=(), repr=False)
+
+
 def outcome_of(status_code: int) -> AttemptOutcome:
     """What a status code of the subscriber means."""
     if 200 <= status_code < 300:
@@ -45,12 +66,12 @@ def outcome_of(status_code: int) -> AttemptOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """The subscriber has it, or is told by another."""
+    """The subscriber has it, or another notification stands for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryLater:
-    """Once more, later. `disable`: not before somebody enables the subscription again."""
+    """Once more, later. `disable`: not before the subscription is enabled again."""
 
     delay_seconds: float
     disable: bool = False
@@ -58,14 +79,14 @@ class RetryLater:
 
 @dataclass(frozen=True, slots=True)
 class GiveUp:
-    """That was the last try: it waits for a human now."""
+    """That was the last attempt: it waits for a human now."""
 
 
 NextStep = Finish | RetryLater | GiveUp
 
 
 def next_step(outcome: AttemptOutcome, *, attempts: int, retry_after_seconds: float | None, jitter: float) -> NextStep:
-    """What follows after `attempts` tries, of which the last ended in `outcome`. `jitter` in 0..1."""
+    """What follows after `attempts` attempts, of which the last ended in `outcome`. `jitter` in 0..1."""
     match outcome:
         case AttemptOutcome.DELIVERED | AttemptOutcome.COALESCED:
             return Finish()

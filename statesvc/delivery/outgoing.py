@@ -12,7 +12,7 @@ class Outgoing:
     webhook_id: str
     type: str
     at: datetime
-    """When what it tells was recorded."""
+    """When what it reports was recorded."""
     subject: str
     """The id of what it is about: of the shipment, or of the subscription that is tried out."""
     sequence: int | None = None
@@ -31,7 +31,7 @@ class Login:
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where a subscription is told: its URL as it is shown, and the login that its URL held."""
+    """Where a subscription's notifications go: its URL as it is shown, and the login that its URL held."""
 
     url: str = field(repr=False)
     login: Login | None = field(default=None, repr=False)

@@ -16,7 +16,7 @@ def next_delay_seconds(attempts: int, *, retry_after_seconds: float | None, jitt
     """Seconds until the next try after `attempts` failed ones; None when that was the last.
 
     `retry_after_seconds` (what the subscriber asked for) replaces the scheduled delay. `jitter` in 0..1 only ever adds, so
-    that nobody is called back earlier than asked for.
+    that no receiver is called earlier than it asked for.
     """
     if attempts >= ATTEMPTS_MAX:
         return None
@@ -35,9 +35,9 @@ def parse_retry_after(value: str | None, *, now: datetime) -> float | None:
     if text.isascii() and text.isdigit():
         return float(text[:12])
     try:
-        moment = parsedate_to_datetime(text)
+        instant = parsedate_to_datetime(text)
     except (ValueError, OverflowError):
         return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return max(0.0, (moment - now).total_seconds())
+    if instant.tzinfo is None:
+        instant = instant.replace(tzinfo=UTC)
+    return max(0.0, (instant - now).total_seconds())

@@ -12,14 +12,14 @@ from statesvc.delivery.brokers.dialling import Dialler
 from statesvc.delivery.brokers.links import Links
 from statesvc.delivery.brokers.table import BY_SCHEME
 from statesvc.delivery.http_sender import HttpSender
+from statesvc.delivery.outcome import CONNECT_SECONDS, TOTAL_SECONDS, Answer
 from statesvc.delivery.outgoing import Destination, Outgoing
-from statesvc.delivery.receiver_answer import CONNECT_SECONDS, TOTAL_SECONDS, Answer
 
 EVENT_SOURCE: Final = "/statesvc"
 
 
 class Targets:
-    """Open as long as it is used. How many are sent to at a time is its caller's business."""
+    """Open as long as it is used. The caller bounds how many are in flight."""
 
     def __init__(
         self,

@@ -12,14 +12,13 @@ from statesvc.delivery.limiter.permits import Offer, Permits
 from statesvc.delivery.limiter.signal import pause_asked_for, signal_of
 from statesvc.delivery.limiter.subscription_limiter import AttemptEnd, Permit
 from statesvc.delivery.notification import body_of
-from statesvc.delivery.outcome import AttemptOutcome
+from statesvc.delivery.outcome import Answer, AttemptOutcome
 from statesvc.delivery.outgoing import Outgoing
-from statesvc.delivery.receiver_answer import Answer
 from statesvc.delivery.retry_schedule import ATTEMPTS_MAX
 from statesvc.delivery.signing import signed_headers
 from statesvc.notifier.claim_outbox import Delivery
 from statesvc.notifier.context import NotifierContext
-from statesvc.subscriptions.signing_secret import live
+from statesvc.subscriptions.subscription_secrets import live
 from statesvc.telemetry import names
 from statesvc.telemetry.names import Stage
 from statesvc.telemetry.tracing import span
@@ -43,7 +42,7 @@ class AttemptResult:
 class UnsettledAttempt:
     """An attempt that waits to be settled, and how it ended for the limiter; None where nothing was sent."""
 
-    finished: AttemptResult
+    result: AttemptResult
     end: AttemptEnd | None
 
 
@@ -56,11 +55,11 @@ class Started:
 
 
 class Attempts:
-    """Those of one notifier. `ended` fills as they end; `wake` is set when a permit becomes free that somebody waits for."""
+    """Those of one notifier. `ended` fills as they end; `wake` is set when a permit becomes free that a notification waits for."""
 
-    def __init__(self, around: NotifierContext, permits: Permits, wake: asyncio.Event) -> None:
+    def __init__(self, context: NotifierContext, permits: Permits, wake: asyncio.Event) -> None:
         self.ended: asyncio.Queue[UnsettledAttempt] = asyncio.Queue()
-        self._around = around
+        self._context = context
         self._permits = permits
         self._wake = wake
         self._sending: dict[asyncio.Task[None], UUID] = {}
@@ -83,18 +82,18 @@ class Attempts:
 
     def observe(self) -> None:
         """Has the metrics read how many are under way."""
-        self._around.telemetry.observe(names.DELIVERIES_IN_FLIGHT, lambda: [(float(len(self._sending)), {})])
+        self._context.telemetry.observe(names.DELIVERIES_IN_FLIGHT, lambda: [(float(len(self._sending)), {})])
 
     async def abort(self, *, after_seconds: float) -> None:
-        """Lets what is under way end by itself for so long, then breaks it off."""
+        """Lets what is under way end by itself until then, and cancels the rest."""
         sending = list(self._sending)
         if sending:
             await asyncio.wait(sending, timeout=after_seconds)
             for task in sending:
                 task.cancel()
 
-    def broken_off(self) -> set[UUID]:
-        """The leases of attempts that did not end."""
+    def cancelled(self) -> set[UUID]:
+        """The leases of attempts that were cancelled."""
         tokens = set(self._sending.values())
         self._sending.clear()
         return tokens
@@ -106,7 +105,7 @@ class Attempts:
         answer = None if expired or delivery.attempts > ATTEMPTS_MAX else await self._answer(delivery, started_at, body)
         end = None if answer is None else _end(answer, at=started_at.timestamp() + answer.duration_seconds)
         self._permits.give(delivery.subscription_id, permit, end)
-        if self._permits.is_hungry(delivery.subscription_id):
+        if self._permits.wants_more(delivery.subscription_id):
             self._wake.set()
         self.ended.put_nowait(
             UnsettledAttempt(AttemptResult(delivery=delivery, answer=answer, started_at=started_at, body=body, expired=expired), end)
@@ -116,7 +115,7 @@ class Attempts:
         del self._sending[task]
 
     async def _answer(self, delivery: Delivery, started_at: datetime, body: bytes) -> Answer:
-        telemetry = self._around.telemetry
+        telemetry = self._context.telemetry
         with span(telemetry.tracer, Stage.DELIVER, {"webhook_id": delivery.notification.webhook_id, "attempt": delivery.attempts}):
             answer = await self._send(delivery, started_at, body)
         telemetry.delivery_duration.record(answer.duration_seconds, {"outcome": answer.outcome.value})
@@ -128,17 +127,17 @@ class Attempts:
             return Answer(outcome=AttemptOutcome.UNSIGNED, duration_seconds=0.0)
         # the receiver compares this with its own clock: a machine whose clock is wrong must not have all of its deliveries refused
         timestamp = int(started_at.timestamp())
-        told = delivery.notification
+        notification = delivery.notification
         outgoing = Outgoing(
-            webhook_id=told.webhook_id,
-            type=told.type,
-            at=told.created_at,
+            webhook_id=notification.webhook_id,
+            type=notification.type,
+            at=notification.created_at,
             subject=str(delivery.shipment_id),
             sequence=delivery.sequence,
             body=body,
-            headers=signed_headers(secrets, webhook_id=told.webhook_id, timestamp=timestamp, body=body),
+            headers=signed_headers(secrets, webhook_id=notification.webhook_id, timestamp=timestamp, body=body),
         )
-        return await self._around.targets.send(delivery.destination, outgoing)
+        return await self._context.targets.send(delivery.destination, outgoing)
 
 
 def _end(answer: Answer, *, at: float) -> AttemptEnd:

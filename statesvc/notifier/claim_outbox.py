@@ -21,8 +21,7 @@ from statesvc.delivery.full_payload import Past, full_of, read_past
 from statesvc.delivery.limiter.permits import Offer
 from statesvc.delivery.notification import QueuedNotification, notification_of
 from statesvc.delivery.outgoing import Destination
-from statesvc.subscriptions.broker_login import open_login
-from statesvc.subscriptions.signing_secret import Secret, open_secrets
+from statesvc.subscriptions.subscription_secrets import Secret, open_login, open_secrets
 
 _SQL = queries("statesvc.notifier", "claim_outbox")
 
@@ -49,7 +48,7 @@ class OutboxClaim:
     lease_seconds: float
     offer: Offer
     thin: frozenset[UUID] = frozenset()
-    """Shipments whose history cannot be read now: their notifications tell the change alone."""
+    """Shipments whose history cannot be read now: their notifications carry the change alone."""
 
 
 async def claim(connection: AsyncConnection[Any], keyring: Keyring, asked: OutboxClaim) -> list[Delivery]:
@@ -112,13 +111,13 @@ class _Claimed(NamedTuple):
 def _known(offer: Offer) -> dict[str, list[Any]]:
     """One array a field of what is offered by subscription."""
     rows = [
-        (one, allowance.free, allowance.retries, allowance.in_flight, _moment(allowance.not_before))
+        (one, allowance.free, allowance.retries, allowance.in_flight, _instant(allowance.not_before))
         for one, allowance in offer.known.items()
     ]
     return columns(rows, ("known_ids", "frees", "retries", "in_flights", "not_befores"))
 
 
-def _moment(seconds: float | None) -> datetime | None:
+def _instant(seconds: float | None) -> datetime | None:
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
 
 

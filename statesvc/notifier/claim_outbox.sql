@@ -1,5 +1,5 @@
 -- name: claim
--- Leases up to `limit` notifications, of each subscription what may be sent to it now and no more; the others are not looked at. Of a
+-- Leases up to `limit` notifications, of each subscription what may be sent to it now and no more; the others are not considered. Of a
 -- shipment only the head, and only while nothing else of it is under way. Retries come first, but only as many as their share
 -- allows; what they leave is for first attempts. Subscriptions with the least in flight come first.
 WITH tick AS MATERIALIZED (
@@ -12,7 +12,7 @@ WITH tick AS MATERIALIZED (
     LEFT JOIN unnest(%(known_ids)b::uuid[], %(frees)b::int[], %(retries)b::int[], %(in_flights)b::int[], %(not_befores)b::timestamptz[])
         AS k(subscription_id, free, retries, in_flight, not_before) ON k.subscription_id = s.subscription_id
     LEFT JOIN statesvc.throttle h ON h.subscription_id = s.subscription_id
-    -- a contracted rate is one bucket for all notifiers: whoever claims from it holds it until the commit, the others leave it out
+    -- a contracted rate is one bucket for all notifiers: the notifier that claims from it locks it until the commit, the others skip it
     LEFT JOIN LATERAL (
         SELECT greatest(r.spent_until, b.full_at) AS since,
             floor(1e-6 + s.rate_per_second * extract(epoch FROM t.at - greatest(r.spent_until, b.full_at))::float8) AS tokens
@@ -64,7 +64,7 @@ WHERE o.ctid = ANY (ARRAY(SELECT row_id FROM taken))
 RETURNING o.subscription_id, o.shipment_id, o.sequence, o.attempts, o.earlier_attempts, o.created_at, (SELECT at FROM tick);
 
 -- name: read_claimed
--- What there is to tell, to whom, as whom, signed with what, and the key that the attempt is sealed under (NULL once erased).
+-- The notification, where it goes, with which login and secrets, and the key that the attempt is sealed under (NULL once erased).
 SELECT n.subscription_id, n.shipment_id, n.sequence, n.webhook_id, n.type, n.created_at, n.occurred_at, n.carrier_id, n.tracking_number,
     n.from_status, n.to_status, g.skipped, g.from_sequence, g.to_sequence, s.url, s.payload = 'full', s.pii,
     (s.give_up_after ->> n.type)::float8, s.sealed_secrets, s.sealed_login, k.sealed_key

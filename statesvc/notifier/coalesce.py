@@ -18,12 +18,10 @@ from psycopg import AsyncConnection
 from events.crypto.keyring import Keyring
 from statesvc.database.pending import columns
 from statesvc.database.queries import queries
-from statesvc.delivery.attempt_entry import DeliveryAttempt
+from statesvc.delivery.attempt_entry import DeliveryAttempt, record_attempts
 from statesvc.delivery.notification import Gap, QueuedNotification, body_of, notification_of
-from statesvc.delivery.outcome import AttemptOutcome
-from statesvc.delivery.receiver_answer import Answer
+from statesvc.delivery.outcome import Answer, AttemptOutcome
 from statesvc.log.batch_row import tick
-from statesvc.notifier.record_attempts import record_attempts
 
 WINDOW_ROWS: Final = 10_000
 WINDOWS_MAX: Final = 10
@@ -37,7 +35,7 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """One row of the outbox that nobody holds. `stands`: it stands for others already."""
+    """One row of the outbox that is not leased. `stands`: it stands for others already."""
 
     shipment_id: UUID
     sequence: int
@@ -89,15 +87,15 @@ async def overfull(connection: AsyncConnection[Any], *, count_max: int, age_seco
 
 
 class Coalescer:
-    """Collapses what waits, a bounded part each round; it goes on where it stopped."""
+    """Collapses what waits, a bounded part each time; it goes on where it stopped."""
 
     def __init__(self, keyring: Keyring, *, worker: str) -> None:
         self._keyring = keyring
         self._worker = worker
         self._after: dict[UUID, UUID] = {}
 
-    async def round(self, connection: AsyncConnection[Any], backlog: Backlog) -> int:
-        """Answers how many notifications it left out."""
+    async def coalesce(self, connection: AsyncConnection[Any], backlog: Backlog) -> int:
+        """Returns how many notifications it left out."""
         left_out = 0
         for _ in range(WINDOWS_MAX):
             after = self._after.get(backlog.subscription_id, _NIL)

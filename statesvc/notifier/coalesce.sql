@@ -23,7 +23,7 @@ FROM (
 GROUP BY w.shipment_id ORDER BY w.shipment_id;
 
 -- name: lock_waiting
--- What waits of these shipments and nobody holds, with all attempts at it, those before a replay included. One that stands for others
+-- What waits of these shipments without a lease, with all attempts at it, those before a replay included. One that stands for others
 -- already is not given more to stand for.
 SELECT o.shipment_id, o.sequence, o.earlier_attempts + o.attempts, EXISTS (
     SELECT FROM statesvc.notification_gap g
@@ -34,7 +34,7 @@ WHERE o.subscription_id = %(subscription_id)s AND o.shipment_id = ANY (%(shipmen
 ORDER BY o.shipment_id, o.sequence FOR UPDATE OF o SKIP LOCKED;
 
 -- name: read_skipped
--- What would have been told, in the order that was asked for.
+-- The notifications that are left out, in the order that was asked for.
 SELECT n.webhook_id, n.type, n.created_at, n.occurred_at, n.carrier_id, n.tracking_number, n.from_status, n.to_status,
     g.skipped, g.from_sequence, g.to_sequence, k.sealed_key
 FROM unnest(%(shipment_ids)b::uuid[], %(sequences)b::int[]) WITH ORDINALITY AS u(shipment_id, sequence, place)

@@ -1,6 +1,8 @@
-"""What the composition root hands to the notifier."""
+"""What a notifier works with: what the composition root hands over, and the database's clock."""
 
+import time
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from events.crypto.keyring import Keyring
 from statesvc.database.pool import Pool
@@ -10,6 +12,24 @@ from statesvc.delivery.targets import Targets
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.notifier.operator_webhook import OperatorWebhook
 from statesvc.telemetry.metrics import Telemetry
+
+
+class DatabaseClock:
+    """The database's time between two queries for it, so that one clock judges leases, schedules and limits.
+
+    Before the first it is the machine's own.
+    """
+
+    def __init__(self) -> None:
+        self._ahead_seconds = time.time() - time.monotonic()
+
+    def set(self, at: datetime) -> None:
+        """The database answered that it is `at`."""
+        self._ahead_seconds = at.timestamp() - time.monotonic()
+
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        return time.monotonic() + self._ahead_seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,8 +42,8 @@ class NotifierContext:
     telemetry: Telemetry
     targets: Targets
     waker: Waker | None = None
-    """Tells the sealer that attempts were recorded; without it they are sealed at its next round."""
+    """Wakes the sealer when attempts were recorded; without it they are sealed at its next pass."""
     operator: OperatorWebhook | None = None
-    """Where the operator is told of notices, beside `GET /v1/notices`."""
+    """Where notices are posted, as well as being listed by `GET /v1/notices`."""
     archive: LogArchive = field(default_factory=lambda: LogArchive(None))
     """Where the history of a notification with a full payload may be."""

@@ -1,6 +1,7 @@
-"""What the notifier does beside sending.
+"""What the notifier does besides sending.
 
-It forgets what nobody wants, keeps what waits for each subscriber within its bound, judges those that only fail, tells the operator.
+It removes what waits for deleted subscriptions, bounds what waits for each of the others, reviews those that only fail, and notifies
+the operator.
 """
 
 import asyncio
@@ -17,8 +18,7 @@ from statesvc.database.queries import queries
 from statesvc.database.wakeups.channels import LOG, OUTBOX
 from statesvc.notifier.coalesce import Coalescer, overfull
 from statesvc.notifier.context import NotifierContext
-from statesvc.notifier.policy import review
-from statesvc.notifier.reporting import report
+from statesvc.notifier.policy import log_notices, review
 from statesvc.operations.notices import NoticeKind
 
 _PURGED_AT_ONCE: Final = 5_000
@@ -31,21 +31,21 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BacklogBound:
-    """How much may wait for one subscription before it collapses."""
+    """How much may wait for one subscription before it is coalesced."""
 
     count_max: int = 10_000
     age_seconds: float = 24 * 3600.0
 
 
 class NotifierUpkeep:
-    """Runs at the start and at every sweep until `stop`. Safe beside other notifiers that do the same."""
+    """Runs at the start and at every sweep until `stop`. Several notifiers may do so at the same time."""
 
-    def __init__(self, around: NotifierContext, *, worker: str, bound: BacklogBound, every_seconds: float) -> None:
-        self._around = around
+    def __init__(self, context: NotifierContext, *, worker: str, bound: BacklogBound, every_seconds: float) -> None:
+        self._context = context
         self._bound = bound
         self._every_seconds = every_seconds
-        self._coalescer = Coalescer(around.keyring, worker=worker)
-        self._operator = around.operator
+        self._coalescer = Coalescer(context.keyring, worker=worker)
+        self._operator = context.operator
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
@@ -56,24 +56,24 @@ class NotifierUpkeep:
         """Goes on whatever the database does; what fails is tried again at the next sweep."""
         while not self._stopping.is_set():
             try:
-                async with self._around.pool.connection() as connection:
+                async with self._context.pool.connection() as connection:
                     await self.once(connection)
                 if self._operator is not None:
-                    await self._operator.tell(self._around.pool)
+                    await self._operator.notify(self._context.pool)
             except psycopg.Error as error:
                 _log.warning("notifier_upkeep_failed", error=error)
-            await set_within(self._stopping, self._every_seconds * random.uniform(0.8, 1.2))  # noqa: S311 - notifiers do it out of step
+            await set_within(self._stopping, self._every_seconds * random.uniform(0.8, 1.2))  # noqa: S311 - so that notifiers do not do it all at once
 
     async def once(self, connection: AsyncConnection[Any]) -> None:
-        """One round."""
+        """One pass."""
         await connection.execute(_SQL["purge"], {"limit": _PURGED_AT_ONCE})
         await connection.execute(_BOARD["prune"])
         notices = await review(connection)
-        report(self._around.telemetry, notices)
+        log_notices(self._context.telemetry, notices)
         if any(notice.kind is NoticeKind.DISABLED for notice in notices):
             await connection.execute(_WAKE["notify"], {"channels": [LOG]})
         for backlog in await overfull(connection, count_max=self._bound.count_max, age_seconds=self._bound.age_seconds):
-            left_out = await self._coalescer.round(connection, backlog)
+            left_out = await self._coalescer.coalesce(connection, backlog)
             if left_out:
-                self._around.telemetry.notifications_coalesced.add(left_out)
+                self._context.telemetry.notifications_coalesced.add(left_out)
                 await connection.execute(_WAKE["notify"], {"channels": [OUTBOX, LOG]})

@@ -16,14 +16,13 @@ from statesvc.database.queries import queries
 from statesvc.delivery.limiter.circuit_breaker import BreakerState
 from statesvc.delivery.limiter.permits import Permits
 from statesvc.delivery.limiter.subscription_limiter import LimiterState
-from statesvc.notifier.clock import DatabaseClock
-from statesvc.notifier.context import NotifierContext
+from statesvc.notifier.context import DatabaseClock, NotifierContext
 from statesvc.telemetry import names
 from statesvc.telemetry.metrics import Values
 
 PUBLISH_SECONDS: Final = 3.0
 REFRESH_SECONDS: Final = 60.0
-"""What is in use is written again after this, though nothing changed, so that readers can tell it from what a dead notifier left."""
+"""What is in use is written again after this, though nothing changed, so that readers can distinguish it from what a dead notifier left."""
 
 _SQL = queries("statesvc.notifier", "limiter_board")
 _COLUMNS = ("subscription_ids", "concurrencies", "in_flights", "mean_latencies", "breakers", "open_untils")
@@ -33,8 +32,8 @@ _log = structlog.get_logger()
 class LimiterBoard:
     """Of one notifier. While nothing is sent it asks the database nothing."""
 
-    def __init__(self, around: NotifierContext, permits: Permits, clock: DatabaseClock, *, worker: str) -> None:
-        self._around = around
+    def __init__(self, context: NotifierContext, permits: Permits, clock: DatabaseClock, *, worker: str) -> None:
+        self._context = context
         self._permits = permits
         self._clock = clock
         self._worker = worker
@@ -44,8 +43,8 @@ class LimiterBoard:
 
     def observe(self) -> None:
         """Has the metrics read it."""
-        self._around.telemetry.observe(names.LIMITER_SUBSCRIPTIONS, self._by_breaker)
-        self._around.telemetry.observe(names.LIMITER_PERMITS, self._permits_used)
+        self._context.telemetry.observe(names.LIMITER_SUBSCRIPTIONS, self._by_breaker)
+        self._context.telemetry.observe(names.LIMITER_PERMITS, self._permits_used)
 
     def stop(self) -> None:
         """Ends `run`, which withdraws what it showed."""
@@ -63,24 +62,24 @@ class LimiterBoard:
 
     async def _withdraw(self) -> None:
         if self._shown:
-            async with self._around.pool.connection() as connection:
+            async with self._context.pool.connection() as connection:
                 await connection.execute(_SQL["withdraw_all"], {"worker": self._worker})
 
     async def publish(self) -> None:
         """Writes what changed, takes back what was forgotten."""
         now = self._clock.now()
         forgotten = self._permits.forget_idle(now)
-        changed = {one: state for one, state in self._permits.states().items() if self._is_news(one, state, now)}
+        changed = {one: state for one, state in self._permits.states().items() if self._is_changed(one, state, now)}
         withdrawn = [one for one in forgotten if one in self._shown]
         if not changed and not withdrawn:
             return
-        async with self._around.pool.connection() as connection:
+        async with self._context.pool.connection() as connection:
             await self._write(connection, changed, withdrawn)
         for one in withdrawn:
             del self._shown[one]
         self._shown |= {one: (state, now) for one, state in changed.items()}
 
-    def _is_news(self, subscription_id: UUID, state: LimiterState, now: float) -> bool:
+    def _is_changed(self, subscription_id: UUID, state: LimiterState, now: float) -> bool:
         if subscription_id not in self._shown:
             return True
         shown, at = self._shown[subscription_id]
@@ -88,7 +87,7 @@ class LimiterBoard:
 
     async def _write(self, connection: AsyncConnection[Any], changed: Mapping[UUID, LimiterState], withdrawn: list[UUID]) -> None:
         rows = [
-            (one, state.limit, state.in_flight, state.mean_latency_seconds, state.breaker.value, _moment(state.open_until))
+            (one, state.limit, state.in_flight, state.mean_latency_seconds, state.breaker.value, _instant(state.open_until))
             for one, state in changed.items()
         ]
         if rows:
@@ -107,5 +106,5 @@ class LimiterBoard:
         yield sum(state.in_flight for state in states), {"state": "used"}
 
 
-def _moment(seconds: float | None) -> datetime | None:
+def _instant(seconds: float | None) -> datetime | None:
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC)

@@ -1,8 +1,8 @@
 """The notifier role: claim, send, settle, until stopped.
 
 ```
-claim, what permits allow --> send, many at once --(gives permits back)--> finished --> settle, in groups
-  ^ wake-up, earliest due time, safety sweep        | a permit became free                     | somebody waited behind, or room
+claim, what permits allow --> send, many at once --(gives permits back)--> ended --> settle, in groups
+  ^ wake-up, earliest due time, safety sweep        | a permit became free                     | another waited behind, or room
   +-------------------------------------------------+------------------------------------------+
 ```
 The wake-up event is cleared before a claim, never after, so a hint that comes meanwhile survives. A permit is held as long as its
@@ -13,6 +13,7 @@ import asyncio
 import math
 import random
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -31,11 +32,10 @@ from statesvc.delivery.limiter.permits import Permits
 from statesvc.log.archive.log_archive_errors import ArchivedHistoryError, LogArchiveError
 from statesvc.notifier.attempts import Attempts, UnsettledAttempt
 from statesvc.notifier.claim_outbox import OutboxClaim, claim, give_back, next_due, release
-from statesvc.notifier.clock import DatabaseClock
-from statesvc.notifier.context import NotifierContext
+from statesvc.notifier.context import DatabaseClock, NotifierContext
 from statesvc.notifier.housekeeping import BacklogBound, NotifierUpkeep
 from statesvc.notifier.limiter_board import LimiterBoard
-from statesvc.notifier.reporting import count, report
+from statesvc.notifier.policy import log_notices
 from statesvc.notifier.settle import Settled, settle
 from statesvc.telemetry.names import Stage
 
@@ -44,7 +44,7 @@ SETTLE_MAX: Final = 128
 _SENDING_SHARE: Final = 0.8
 """Of the grace; the rest is for settling and releasing."""
 _RELEASE_SECONDS: Final = 2.0
-_DEAF_SWEEP_SECONDS: Final = (0.25, 1.0)
+_UNHEARD_SWEEP_SECONDS: Final = (0.25, 1.0)
 
 _WAKE = queries("statesvc.database.wakeups", "wakeup")
 _log = structlog.get_logger()
@@ -64,20 +64,20 @@ class NotifierLimits:
 class Notifier:
     """`run` returns after `stop`, when what was in flight is settled or the grace is over."""
 
-    def __init__(self, surroundings: NotifierContext, *, worker: str, limits: NotifierLimits | None = None) -> None:
-        self._around = surroundings
+    def __init__(self, context: NotifierContext, *, worker: str, limits: NotifierLimits | None = None) -> None:
+        self._context = context
         self._worker = worker
         self._limits = limits or NotifierLimits()
-        self._wake = surroundings.listener.event(OUTBOX)
+        self._wake = context.listener.event(OUTBOX)
         self._stopping = False
         self._permits = Permits(self._limits.in_flight_max)
         self._thin: set[UUID] = set()
-        self._attempts = Attempts(surroundings, self._permits, self._wake)
+        self._attempts = Attempts(context, self._permits, self._wake)
         self._clock = DatabaseClock()
-        self._board = LimiterBoard(surroundings, self._permits, self._clock, worker=worker)
+        self._board = LimiterBoard(context, self._permits, self._clock, worker=worker)
         self._board.observe()
         self._attempts.observe()
-        self._upkeep = NotifierUpkeep(surroundings, worker=worker, bound=self._limits.backlog, every_seconds=self._limits.sweep_seconds)
+        self._upkeep = NotifierUpkeep(context, worker=worker, bound=self._limits.backlog, every_seconds=self._limits.sweep_seconds)
         self._jitter = random.Random()  # noqa: S311 - spreads sweeps, guards nothing
 
     @property
@@ -125,15 +125,15 @@ class Notifier:
         offer = self._permits.offer(self._clock.now(), limit=CLAIM_MAX)
         if not offer.free:
             return self._sweep_seconds()
-        async with self._around.pool.connection() as connection:
+        async with self._context.pool.connection() as connection:
             asked = OutboxClaim(worker=self._worker, lease_seconds=self._limits.lease_seconds, offer=offer, thin=frozenset(self._thin))
             try:
-                deliveries = await claim(connection, self._around.keyring, asked)
-            except ArchivedHistoryError as away:
-                await self._bring_back(connection, away.shipments)
+                deliveries = await claim(connection, self._context.keyring, asked)
+            except ArchivedHistoryError as error:
+                await self._bring_back(connection, error.shipments)
                 return 0.0
             started = self._attempts.start(group, offer, deliveries)
-            self._around.telemetry.claims.add(1, {"queue": "outbox", "fill": _fill(len(deliveries), full=len(deliveries) == offer.free)})
+            self._context.telemetry.claims.add(1, {"queue": "outbox", "fill": _fill(len(deliveries), full=len(deliveries) == offer.free)})
             if started.refused:
                 await give_back(connection, started.refused)
             if started.again:
@@ -148,9 +148,9 @@ class Notifier:
 
     async def _bring_back(self, connection: AsyncConnection[Any], shipments: frozenset[UUID]) -> None:
         try:
-            await self._around.archive.bring_back(connection, shipments)
+            await self._context.archive.bring_back(connection, shipments)
         except LogArchiveError as error:
-            # one file that is away must not keep others from hearing anything
+            # one missing file must not hold back the notifications of others
             _log.error("notified_without_history", why=str(error))
             self._thin |= shipments
 
@@ -160,31 +160,36 @@ class Notifier:
             group = [await ended.get()]
             while len(group) < SETTLE_MAX and not ended.empty():
                 group.append(ended.get_nowait())
-            count(self._around.telemetry, [one.finished for one in group])
+            self._count(group)
             settled = await self._settle(group)
-            report(self._around.telemetry, settled.notices)
-            if self._around.waker is not None:
-                self._around.waker.wake(LOG)
+            log_notices(self._context.telemetry, settled.notices)
+            if self._context.waker is not None:
+                self._context.waker.wake(LOG)
             if settled.unblocked or settled.rescheduled:
                 self._wake.set()
             for one in group:
                 self._make_room(one)
 
+    def _count(self, group: Sequence[UnsettledAttempt]) -> None:
+        outcomes = Counter(one.result.answer.outcome for one in group if one.result.answer is not None)
+        for outcome, attempts in outcomes.items():
+            self._context.telemetry.notification_attempts.add(attempts, {"outcome": outcome.value})
+
     def _make_room(self, one: UnsettledAttempt) -> None:
-        subscription_id = one.finished.delivery.subscription_id
+        subscription_id = one.result.delivery.subscription_id
         self._permits.settled(subscription_id, one.end)
         self._attempts.ended.task_done()
-        if self._permits.is_hungry(subscription_id):
+        if self._permits.wants_more(subscription_id):
             self._wake.set()
 
     async def _settle(self, group: Sequence[UnsettledAttempt]) -> Settled:
         """Until it is committed: what is not settled takes room meanwhile, and the leases fence what takes too long."""
-        again, finished = False, [one.finished for one in group]
+        again, results = False, [one.result for one in group]
         for delay in reconnect_delays(self._jitter):
             try:
-                async with self._around.pool.connection() as connection:
-                    with self._around.telemetry.stage(Stage.SETTLE, deliveries=len(group)):
-                        return await settle(connection, self._around.keyring, finished, worker=self._worker, again=again)
+                async with self._context.pool.connection() as connection:
+                    with self._context.telemetry.stage(Stage.SETTLE, deliveries=len(group)):
+                        return await settle(connection, self._context.keyring, results, worker=self._worker, again=again)
             except psycopg.OperationalError as error:
                 _log.warning("deliveries_not_settled", error=error, count=len(group))
                 again = True
@@ -203,20 +208,20 @@ class Notifier:
 
     async def _release(self) -> None:
         """Gives back the leases of what was aborted; what can't be given back now comes back when its lease ends."""
-        tokens = self._attempts.broken_off()
+        tokens = self._attempts.cancelled()
         if not tokens:
             return
         try:
-            async with asyncio.timeout(_RELEASE_SECONDS), self._around.pool.connection() as connection:
+            async with asyncio.timeout(_RELEASE_SECONDS), self._context.pool.connection() as connection:
                 await release(connection, tokens)
                 await connection.execute(_WAKE["notify"], {"channels": [OUTBOX]})
         except (psycopg.Error, TimeoutError) as error:
             _log.warning("leases_not_released", error=error)
 
     def _sweep_seconds(self) -> float:
-        if self._around.listener.is_up:
+        if self._context.listener.is_up:
             return self._limits.sweep_seconds * (0.8 + 0.4 * self._jitter.random())
-        return self._jitter.uniform(*_DEAF_SWEEP_SECONDS)
+        return self._jitter.uniform(*_UNHEARD_SWEEP_SECONDS)
 
 
 def _fill(found: int, *, full: bool) -> str:

@@ -1,6 +1,6 @@
 """The operator's webhook: each notice is posted there, signed like any notification and retried on the same schedule.
 
-It is named by whoever runs the service, so it may live at any address. A notice that it never took stays in `GET /v1/notices`.
+It is named by the operator of the service, so it may have any address. A notice that it never accepted stays in `GET /v1/notices`.
 """
 
 import asyncio
@@ -43,14 +43,14 @@ class _Due:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorWebhook:
-    """Where the operator is told. `sender` is open as long as it is used; `keys` sign, the current one first."""
+    """Where the operator is notified. `sender` is open as long as it is used; `keys` sign, the current one first."""
 
     sender: HttpSender
     url: str = field(repr=False)
     keys: Sequence[bytes] = field(repr=False)
 
-    async def tell(self, pool: Connections) -> int:
-        """Posts what is due, in bounded number. Answers how many were taken. No connection is held meanwhile."""
+    async def notify(self, pool: Connections) -> int:
+        """Posts what is due, in bounded number. Returns how many were accepted. No connection is held meanwhile."""
         async with pool.connection() as connection:
             cursor = await connection.execute(
                 _SQL["claim"], {"lease_seconds": LEASE_SECONDS, "age_seconds": AGE_SECONDS_MAX, "limit": AT_ONCE}
@@ -59,11 +59,11 @@ class OperatorWebhook:
             due = [_Due(**dict(zip(fields, row, strict=True))) for row in await cursor.fetchall()]
         if not due:
             return 0
-        told = await asyncio.gather(*(self._post(one) for one in due))
+        accepted = await asyncio.gather(*(self._post(one) for one in due))
         async with pool.connection() as connection:
-            for one, taken in zip(due, told, strict=True):
-                await _settle(connection, one, taken=taken)
-        return sum(told)
+            for one, is_accepted in zip(due, accepted, strict=True):
+                await _settle(connection, one, accepted=is_accepted)
+        return sum(accepted)
 
     async def _post(self, due: _Due) -> bool:
         body = orjson.dumps(
@@ -74,12 +74,12 @@ class OperatorWebhook:
             }
         )
         headers = signed_headers(self.keys, webhook_id=f"o1-{due.notice_id}", timestamp=int(due.now.timestamp()), body=body)
-        came = await self.sender.send(self.url, headers=headers, body=body)
-        if came.outcome is not AttemptOutcome.DELIVERED:
-            _log.warning("operator_not_told", notice_id=due.notice_id, outcome=came.outcome.value, status_code=came.status_code)
-        return came.outcome is AttemptOutcome.DELIVERED
+        answer = await self.sender.send(self.url, headers=headers, body=body)
+        if answer.outcome is not AttemptOutcome.DELIVERED:
+            _log.warning("operator_not_notified", notice_id=due.notice_id, outcome=answer.outcome.value, status_code=answer.status_code)
+        return answer.outcome is AttemptOutcome.DELIVERED
 
 
-async def _settle(connection: AsyncConnection[Any], due: _Due, *, taken: bool) -> None:
+async def _settle(connection: AsyncConnection[Any], due: _Due, *, accepted: bool) -> None:
     delay = next_delay_seconds(due.sends, retry_after_seconds=None, jitter=random.random())  # noqa: S311 - spreads retries, guards nothing
-    await connection.execute(_SQL["settle"], {"notice_id": due.notice_id, "told": taken, "delay": delay})
+    await connection.execute(_SQL["settle"], {"notice_id": due.notice_id, "accepted": accepted, "delay": delay})

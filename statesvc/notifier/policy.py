@@ -1,15 +1,18 @@
-"""What the service decides about subscribers by itself: it warns of one that only fails, and at last tells it no more.
+"""What the service decides about subscribers by itself: it warns of one that only fails, and in the end disables it.
 
-Never silently: each disablement is an action in the log (actor `policy`), a notice to the operator, and shown on the subscription with
+An interval without attempts is no failure: both judgements want failures over a time, so that a short outage before a quiet week disables
+no subscription. Each disablement is an action in the log (actor `policy`), a notice to the operator, and shown on the subscription with
 why and from when on to replay. Lock order within a settlement: subscriptions, throttles, failing, each by id; the review waits for no lock.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
+from enum import Enum
 from typing import Any, Final
 from uuid import UUID
 
+import structlog
 from psycopg import AsyncConnection
 
 from events.entry import rfc3339
@@ -17,25 +20,23 @@ from statesvc.database.pending import Pending, columns, send
 from statesvc.database.queries import queries
 from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.log.actions import Action, record_actions
-from statesvc.notifier.failing_receiver import (
-    DISABLE_AFTER,
-    FAILURES_MIN,
-    SPREAD_MIN,
-    WARN_AFTER,
-    Failing,
-    Judgement,
-    blames_receiver,
-    judge,
-)
 from statesvc.operations.notices import Notice, NoticeKind, write_notices
+from statesvc.telemetry.metrics import Telemetry
+
+WARN_AFTER: Final = timedelta(hours=24)
+DISABLE_AFTER: Final = timedelta(days=5)
+FAILURES_MIN: Final = 20
+"""For disabling."""
+SPREAD_MIN: Final = timedelta(hours=12)
+"""Between the first failure and the last."""
 
 ACTOR: Final = "policy"
 GONE: Final = "the subscriber answered 410 Gone"
 REVIEWED_AT_ONCE: Final = 100
 
 WHAT_TO_DO: Final = (
-    "Once the receiver is well: POST /v1/subscriptions/{id}/test shows it, POST .../resume sends what waits and what comes; "
-    "POST .../replay with since = missed_since tells what was missed."
+    "Once the receiver works again: POST /v1/subscriptions/{id}/test shows it, POST .../resume sends what waits and what comes; "
+    "POST .../replay with since = missed_since sends what was missed."
 )
 
 WHAT_IS_AHEAD: Final = (
@@ -44,18 +45,69 @@ WHAT_IS_AHEAD: Final = (
 )
 
 _SQL = queries("statesvc.notifier", "policy")
+_log = structlog.get_logger()
 _BOUNDS: Final[Mapping[str, Any]] = {
     "warn_seconds": WARN_AFTER.total_seconds(),
     "spread_seconds": SPREAD_MIN.total_seconds(),
     "disable_seconds": DISABLE_AFTER.total_seconds(),
     "failures_min": FAILURES_MIN,
 }
+_LOG_EVENTS: Final = {
+    NoticeKind.FAILING: "subscription_failing",
+    NoticeKind.DISABLED: "subscription_disabled",
+    NoticeKind.RECOVERED: "subscription_recovered",
+}
 _TALLY = ("subscription_ids", "failures", "outcomes", "status_codes")
+_BLAMED: Final = frozenset(
+    {
+        AttemptOutcome.REFUSED,
+        AttemptOutcome.GONE,
+        AttemptOutcome.TIMED_OUT,
+        AttemptOutcome.UNREACHABLE,
+        AttemptOutcome.ADDRESS_REFUSED,
+        AttemptOutcome.UNROUTABLE,
+        AttemptOutcome.NOT_STORED,
+        AttemptOutcome.DENIED,
+    }
+)
+
+
+class Judgement(Enum):
+    """What follows."""
+
+    WAIT = "wait"
+    WARN = "warn"
+    DISABLE = "disable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failing:
+    """`failures` attempts failed since the last one that was delivered, the first at `since`, the last at `last_at`."""
+
+    since: datetime
+    last_at: datetime
+    failures: int
+    warned_at: datetime | None
+
+
+def judge(failing: Failing, *, now: datetime) -> Judgement:
+    """What follows for one receiver."""
+    lasts = now - failing.since
+    if failing.last_at - failing.since < SPREAD_MIN or lasts < WARN_AFTER:
+        return Judgement.WAIT
+    if lasts >= DISABLE_AFTER and failing.failures >= FAILURES_MIN:
+        return Judgement.DISABLE
+    return Judgement.WAIT if failing.warned_at else Judgement.WARN
+
+
+def blames_receiver(outcome: AttemptOutcome) -> bool:
+    """Whether an attempt that ended like this failed through its receiver; one that we could not sign or send at all did not."""
+    return outcome in _BLAMED
 
 
 @dataclass(frozen=True, slots=True)
 class Disabled:
-    """What to record and to tell of subscriptions that were disabled just now."""
+    """The actions and notices about subscriptions that were disabled just now."""
 
     actions: Sequence[Action] = ()
     notices: Sequence[Notice] = ()
@@ -65,15 +117,15 @@ class Disabled:
 class ReceiverTally:
     """How the attempts of a group ended, by subscription, in the order in which they ended."""
 
-    well: set[UUID] = field(default_factory=set)
-    """Took at least one."""
+    recovered: set[UUID] = field(default_factory=set)
+    """Accepted at least one."""
     failed: dict[UUID, tuple[int, AttemptOutcome, int | None]] = field(default_factory=dict)
-    """How many failed after the last that was taken, and how the last of them did."""
+    """How many failed after the last that was accepted, and how the last of them did."""
 
     def add(self, subscription_id: UUID, outcome: AttemptOutcome, status_code: int | None) -> None:
         """The next attempt."""
         if outcome is AttemptOutcome.DELIVERED:
-            self.well.add(subscription_id)
+            self.recovered.add(subscription_id)
             self.failed.pop(subscription_id, None)
         elif blames_receiver(outcome):
             before = self.failed.get(subscription_id, (0,))[0]
@@ -81,12 +133,12 @@ class ReceiverTally:
 
 
 async def note(connection: AsyncConnection[Any], tally: ReceiverTally, *, now: datetime) -> Pending[list[Notice]]:
-    """Remembers who fails since when, in the caller's transaction and pipeline. Answers what to tell of those that are well again."""
+    """Stores which receivers fail since when, in the caller's transaction and pipeline. Returns the notices about those that recovered."""
     if tally.failed:
         # one statement locks all, so that two settlements never hold each other's
-        await connection.execute(_SQL["lock_failing"], {"subscription_ids": sorted(tally.well | tally.failed.keys())})
+        await connection.execute(_SQL["lock_failing"], {"subscription_ids": sorted(tally.recovered | tally.failed.keys())})
     recovered = await send(
-        connection, _SQL["forget_failing"], {"subscription_ids": sorted(tally.well)}, lambda rows: [_recovered(*row) for row in rows]
+        connection, _SQL["forget_failing"], {"subscription_ids": sorted(tally.recovered)}, lambda rows: [_recovered(*row) for row in rows]
     )
     if tally.failed:
         rows = [(one, failures, outcome.value, status) for one, (failures, outcome, status) in sorted(tally.failed.items())]
@@ -95,7 +147,7 @@ async def note(connection: AsyncConnection[Any], tally: ReceiverTally, *, now: d
 
 
 async def disable(connection: AsyncConnection[Any], subscription_ids: Sequence[UUID], *, why: str, now: datetime) -> Disabled:
-    """Tells these no more, and writes the notices. The caller records the actions, in the batch of its transaction."""
+    """Sends these nothing any more, and writes the notices. The caller records the actions, in the batch of its transaction."""
     parameters: dict[str, Any] = {"subscription_ids": sorted(subscription_ids), "why": why, "now": now}
     asked = await send(connection, _SQL["disable"], parameters, list)
     actions, notices = [], []
@@ -108,7 +160,7 @@ async def disable(connection: AsyncConnection[Any], subscription_ids: Sequence[U
 
 
 async def review(connection: AsyncConnection[Any]) -> list[Notice]:
-    """Warns of and disables those whose time has come. Answers the notices, which are committed by then."""
+    """Warns of receivers that have failed for long, disables those beyond the bound. Returns the notices, which are committed by then."""
     found = await (await connection.execute(_SQL["failing_long"], _BOUNDS)).fetchone()
     if found is None or not found[0]:
         return []
@@ -116,7 +168,7 @@ async def review(connection: AsyncConnection[Any]) -> list[Notice]:
     actions: list[Action] = []
     warned: list[UUID] = []
     async with connection.transaction():
-        cursor = await connection.execute(_SQL["look_at_failing"], {**_BOUNDS, "limit": REVIEWED_AT_ONCE})
+        cursor = await connection.execute(_SQL["read_failing"], {**_BOUNDS, "limit": REVIEWED_AT_ONCE})
         for subscription_id, since, last_at, failures, warned_at, outcome, status_code, now in await cursor.fetchall():
             last = outcome if status_code is None else f"{outcome}, status {status_code}"
             match judge(Failing(since=since, last_at=last_at, failures=failures, warned_at=warned_at), now=now):
@@ -131,12 +183,21 @@ async def review(connection: AsyncConnection[Any]) -> list[Notice]:
                     notice = Notice(kind=NoticeKind.FAILING, target=_target(subscription_id), details=details)
                     await write_notices(connection, [notice], now=now)
                     notices.append(notice)
-                case Judgement.BEAR:
+                case Judgement.WAIT:
                     pass
         if warned:
             await connection.execute(_SQL["warned"], {"subscription_ids": warned, "now": now})
         await record_actions(connection, actions)
     return notices
+
+
+def log_notices(telemetry: Telemetry, notices: Sequence[Notice]) -> None:
+    """Logs and counts each notice, once: call it after the commit."""
+    for notice in notices:
+        log = _log.info if notice.kind is NoticeKind.RECOVERED else _log.warning
+        about = notice.target.removeprefix("subscription ")
+        log(_LOG_EVENTS[notice.kind], subscription_id=about, reason=notice.details.get("why"), count=notice.details.get("failures"))
+        telemetry.notices.add(1, {"type": notice.kind.value})
 
 
 def _recovered(subscription_id: UUID, since: datetime, failures: int) -> Notice:

@@ -17,7 +17,7 @@ from events.crypto.keyring import Keyring
 from events.errors import Cause
 from statesvc.database.pending import columns, send
 from statesvc.database.queries import queries
-from statesvc.delivery.attempt_entry import DeliveryAttempt
+from statesvc.delivery.attempt_entry import DeliveryAttempt, append_attempts
 from statesvc.delivery.limiter.signal import pause_asked_for
 from statesvc.delivery.outcome import Finish, GiveUp, NextStep, RetryLater, next_step
 from statesvc.log.actions import append_actions
@@ -26,7 +26,6 @@ from statesvc.log.event_store import send_tick
 from statesvc.notifier.attempts import AttemptResult
 from statesvc.notifier.claim_outbox import Delivery
 from statesvc.notifier.policy import GONE, Disabled, ReceiverTally, disable, note
-from statesvc.notifier.record_attempts import append_attempts
 from statesvc.operations.notices import Notice, write_notices
 
 _SQL = queries("statesvc.notifier", "settle")
@@ -38,9 +37,9 @@ Key = tuple[UUID, UUID, int]
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What to look for now: how many notifications waited behind those that are done, how many have a new due time.
+    """What to claim next: how many notifications waited behind those that are done, how many have a new due time.
 
-    `notices`: what the operator is told of it.
+    `notices`: what the operator is to be notified of.
     """
 
     unblocked: int = 0
@@ -50,7 +49,7 @@ class Settled:
 
 @dataclass(slots=True)
 class _Conclusion:
-    """What the verdicts on a group come to."""
+    """What follows for a group."""
 
     finished: list[Key] = field(default_factory=list)
     later: list[tuple[UUID, UUID, int, float]] = field(default_factory=list)
@@ -61,7 +60,7 @@ class _Conclusion:
 async def settle(
     connection: AsyncConnection[Any], keyring: Keyring, group: Sequence[AttemptResult], *, worker: str, again: bool = False
 ) -> Settled:
-    """Commits a group. `again`: the outcome of an earlier try at this group is unknown; what it settled is left alone then."""
+    """Commits a group. `again`: the outcome of an earlier try at this group is unknown; what it settled is left as it is then."""
     async with connection.pipeline(), connection.transaction():
         asked_held = await send(
             connection,
@@ -77,9 +76,9 @@ async def settle(
             DeliveryAttempt(queued=f.delivery, answer=f.answer, started_at=f.started_at, body=f.body) for f in known if f.answer is not None
         ]
         leaf_hashes = await append_attempts(connection, keyring, made, batch_id=batch_id, now=now)
-        concluded = _conclusion([(f, _verdict(f)) for f in ours])
+        concluded = _conclusion([(f, _next_step(f)) for f in ours])
         await _put_back(connection, concluded, now=now, worker=worker)
-        disabled = await _restrain(connection, ours, concluded.disabled, now=now)
+        disabled = await _throttle(connection, ours, concluded.disabled, now=now)
         asked_recovered = await note(connection, _tally(known), now=now)
         leaf_hashes += await append_actions(connection, disabled.actions, batch_id=batch_id, recorded_at=now, before=len(leaf_hashes))
         if leaf_hashes:
@@ -94,7 +93,7 @@ def _key(delivery: Delivery) -> Key:
     return delivery.subscription_id, delivery.shipment_id, delivery.sequence
 
 
-def _verdict(finished: AttemptResult) -> NextStep:
+def _next_step(finished: AttemptResult) -> NextStep:
     if finished.answer is None:
         return GiveUp()
     return next_step(
@@ -105,10 +104,10 @@ def _verdict(finished: AttemptResult) -> NextStep:
     )
 
 
-def _conclusion(verdicts: Sequence[tuple[AttemptResult, NextStep]]) -> _Conclusion:
+def _conclusion(steps: Sequence[tuple[AttemptResult, NextStep]]) -> _Conclusion:
     concluded = _Conclusion()
-    for one, verdict in verdicts:
-        match verdict:
+    for one, step in steps:
+        match step:
             case Finish():
                 concluded.finished.append(_key(one.delivery))
             case RetryLater(delay_seconds, disable):
@@ -119,7 +118,7 @@ def _conclusion(verdicts: Sequence[tuple[AttemptResult, NextStep]]) -> _Conclusi
                 concluded.finished.append(_key(one.delivery))
                 concluded.buried.append(one)
             case _:
-                assert_never(verdict)
+                assert_never(step)
     return concluded
 
 
@@ -136,8 +135,8 @@ async def _reschedule(connection: AsyncConnection[Any], later: Sequence[tuple[UU
     await connection.execute(_SQL["defer_followers"], parameters)
 
 
-async def _restrain(connection: AsyncConnection[Any], group: Sequence[AttemptResult], gone: set[UUID], *, now: datetime) -> Disabled:
-    """Carries out what receivers asked for: no more at all, or nothing for a while."""
+async def _throttle(connection: AsyncConnection[Any], group: Sequence[AttemptResult], gone: set[UUID], *, now: datetime) -> Disabled:
+    """Carries out what receivers asked for: nothing any more, or nothing for a while."""
     disabled = await disable(connection, list(gone), why=GONE, now=now) if gone else Disabled()
     pauses = [(one.delivery.subscription_id, seconds) for one in group if (seconds := _pause(one)) is not None]
     if pauses:
@@ -172,7 +171,7 @@ def _detail(finished: AttemptResult) -> str:
     if finished.expired:
         return f"too old for its type after {finished.delivery.attempts - 1} attempts: `give_up_after_seconds` of the subscription"
     if answer is None:
-        return f"{finished.delivery.attempts - 1} attempts, the last ones ended without a verdict: the notifier died"
+        return f"{finished.delivery.attempts - 1} attempts, the last ones ended without an answer: the notifier died"
     status = "" if answer.status_code is None else f", status {answer.status_code}"
     detail = f", {answer.detail}" if answer.detail else ""
     return f"{finished.delivery.attempts} attempts, the last one: {answer.outcome.value}{status}{detail}"

@@ -16,7 +16,7 @@ FROM unnest(%(subscription_ids)b::uuid[], %(shipment_ids)b::uuid[], %(sequences)
 WHERE o.subscription_id = u.subscription_id AND o.shipment_id = u.shipment_id AND o.sequence = u.sequence;
 
 -- name: defer_followers
--- What stands behind a notification that is tried again later is not looked at before, except what is under way.
+-- What waits behind a notification that is tried again later is not due before it, except what is under way.
 UPDATE statesvc.outbox o
 SET available_at = %(now)s::timestamptz + make_interval(secs => u.delay)
 FROM unnest(%(subscription_ids)b::uuid[], %(shipment_ids)b::uuid[], %(sequences)b::int[], %(delays)b::float8[])

@@ -23,8 +23,7 @@ from statesvc.database.queries import queries
 from statesvc.database.sql_errors import Failure, failure
 from statesvc.log.actions import record_action
 from statesvc.log.signing_keys import rewrap_seeds
-from statesvc.subscriptions.broker_login import open_login, seal_login
-from statesvc.subscriptions.signing_secret import open_secrets, seal_secrets
+from statesvc.subscriptions.subscription_secrets import open_login, open_secrets, seal_login, seal_secrets
 
 _SQL = queries("statesvc.repair", "key_rotation")
 _BATCH: Final = 500

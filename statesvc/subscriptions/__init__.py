@@ -1,1 +1,1 @@
-"""Subscriptions: who wants to know what, where they are told, and with which secrets it is signed."""
+"""Subscriptions: who wants to know what, where it is sent, and with which secrets it is signed."""

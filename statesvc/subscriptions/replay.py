@@ -1,9 +1,10 @@
-"""Telling a subscriber again what it missed in a range of time, or was told in it already.
+"""Sending a subscriber again what it missed in a range of time, or was sent in it already.
 
 What was written for it goes back into the outbox under its webhook-id; changes of status that were never written, because it was disabled,
-are made from the log, under the id that they would have had: whoever dedupes on it sees each once. A range is worked off in pages, each a
-transaction with its own operator action, from a position that the caller hands back: a call that breaks off loses nothing, and one that
-is made twice puts nothing twice. Updates that kept the status are replayed where they were written; the log does not single them out.
+are made from the log, under the id that they would have had: a receiver that dedupes on it sees each once. A range is replayed in pages,
+each a transaction with its own operator action, from a position that the caller hands back: a call that is cut off loses nothing, and one
+that is made twice puts nothing twice. Updates that left the status as it was are replayed where they were written; the log does not
+single them out.
 """
 
 import time
@@ -23,7 +24,7 @@ from statesvc.log.archive.log_archive import LogArchive
 
 PAGE_ROWS: Final = 500
 WINDOW_ROWS: Final = 20_000
-"""Transitions that one page looks at: a filter that fits few of them costs no more."""
+"""Transitions that one page reads: a filter that fits few of them costs no more."""
 CALL_ROWS: Final = 20_000
 CALL_SECONDS: Final = 15.0
 
@@ -85,15 +86,17 @@ async def read_status(connection: AsyncConnection[Any], subscription_id: UUID) -
     return None if row is None else SubscriptionStatus(*row)
 
 
-async def replay(connection: AsyncConnection[Any], order: ReplayRequest, *, archive: LogArchive, after: ReplayPosition = START) -> Progress:
-    """Works on from `after`, so long and so far as one call may. Raises LogArchiveError."""
-    await archive.bring_back_period(connection, max(order.since, after.at), order.until)
+async def replay(
+    connection: AsyncConnection[Any], request: ReplayRequest, *, archive: LogArchive, after: ReplayPosition = START
+) -> Progress:
+    """Works on from `after`, within the bounds of one call. Raises LogArchiveError."""
+    await archive.bring_back_period(connection, max(request.since, after.at), request.until)
     progress, deadline = Progress(after=after), time.monotonic() + CALL_SECONDS
     while progress.after is not None and progress.matched < CALL_ROWS and time.monotonic() < deadline:
-        await _page(connection, order, progress, progress.after)
-    if progress.after is None and not order.dry_run:
-        until = None if order.open_end else order.until
-        await connection.execute(_SQL["made_up_for"], {"subscription_id": order.subscription_id, "since": order.since, "until": until})
+        await _page(connection, request, progress, progress.after)
+    if progress.after is None and not request.dry_run:
+        until = None if request.open_end else request.until
+        await connection.execute(_SQL["made_up_for"], {"subscription_id": request.subscription_id, "since": request.since, "until": until})
     return progress
 
 
@@ -110,41 +113,41 @@ class _Found(NamedTuple):
         return ReplayPosition(self.at, self.shipment_id, self.sequence)
 
 
-async def _page(connection: AsyncConnection[Any], order: ReplayRequest, progress: Progress, after: ReplayPosition) -> None:
-    bounds = {"subscription_id": order.subscription_id, "since": order.since, "until": order.until, **after._asdict()}
+async def _page(connection: AsyncConnection[Any], request: ReplayRequest, progress: Progress, after: ReplayPosition) -> None:
+    bounds = {"subscription_id": request.subscription_id, "since": request.since, "until": request.until, **after._asdict()}
     row = await (await connection.execute(_SQL["window_end"], {**bounds, "window": WINDOW_ROWS}, binary=True)).fetchone()
     end = None if row is None else ReplayPosition(*row)
-    look = {"end_at": end and end.at, "end_shipment_id": end and end.shipment_id, "end_sequence": end and end.sequence}
-    cursor = await connection.execute(_SQL["page"], {**bounds, **look, "limit": PAGE_ROWS}, binary=True)
+    window = {"end_at": end and end.at, "end_shipment_id": end and end.shipment_id, "end_sequence": end and end.sequence}
+    cursor = await connection.execute(_SQL["page"], {**bounds, **window, "limit": PAGE_ROWS}, binary=True)
     found = [_Found(*row) for row in await cursor.fetchall()]
-    wanted = [one for one in found if not one.waiting and (order.delivered_too or not one.delivered)]
+    wanted = [one for one in found if not one.waiting and (request.delivered_too or not one.delivered)]
     progress.matched += len(found)
     progress.waiting += sum(one.waiting for one in found)
-    progress.delivered += 0 if order.delivered_too else sum(one.delivered and not one.waiting for one in found)
-    if order.dry_run:
+    progress.delivered += 0 if request.delivered_too else sum(one.delivered and not one.waiting for one in found)
+    if request.dry_run:
         progress.put += len(wanted)
         progress.never_written += sum(not one.written for one in wanted)
     elif wanted:
-        put, never_written = await _put(connection, order, wanted)
+        put, never_written = await _put(connection, request, wanted)
         progress.put += put
         progress.never_written += never_written
     progress.after = found[-1].position if len(found) == PAGE_ROWS else end
 
 
-async def _put(connection: AsyncConnection[Any], order: ReplayRequest, wanted: Sequence[_Found]) -> tuple[int, int]:
+async def _put(connection: AsyncConnection[Any], request: ReplayRequest, wanted: Sequence[_Found]) -> tuple[int, int]:
     rows = [(one.shipment_id, one.sequence, one.at, one.written) for one in wanted]
     async with connection.transaction():
-        current = await read_status(connection, order.subscription_id)
+        current = await read_status(connection, request.subscription_id)
         if current is None:
             return 0, 0
         cursor = await connection.execute(
             _SQL["put"],
             {
-                "subscription_id": order.subscription_id,
+                "subscription_id": request.subscription_id,
                 "now": current.now,
-                "actor": order.actor,
+                "actor": request.actor,
                 "why": "replayed with its range",
-                "run_id": order.run_id,
+                "run_id": request.run_id,
                 **columns(rows, ("shipment_ids", "sequences", "ats", "writtens")),
             },
         )
@@ -152,13 +155,13 @@ async def _put(connection: AsyncConnection[Any], order: ReplayRequest, wanted: S
         put, never_written = row or (0, 0)
         if put:
             details = {
-                "run_id": str(order.run_id),
-                "since": rfc3339(order.since),
-                "until": rfc3339(order.until),
-                "delivered_too": order.delivered_too,
+                "run_id": str(request.run_id),
+                "since": rfc3339(request.since),
+                "until": rfc3339(request.until),
+                "delivered_too": request.delivered_too,
                 "put": put,
                 "never_written": never_written,
             }
-            target = f"subscription {order.subscription_id}"
-            await record_action(connection, actor=order.actor, verb="subscription.replay", target=target, details=details)
+            target = f"subscription {request.subscription_id}"
+            await record_action(connection, actor=request.actor, verb="subscription.replay", target=target, details=details)
     return put, never_written

@@ -1,12 +1,12 @@
 -- name: window_end
--- How far one look goes: the transition after so many; none when the range ends before.
+-- Where one window ends: at the transition after `window` of them; none when the range ends before.
 SELECT t.recorded_at, t.shipment_id, t.sequence FROM statesvc.transition t
 WHERE t.recorded_at >= %(since)s AND t.recorded_at < %(until)s
     AND (t.recorded_at, t.shipment_id, t.sequence) > (%(at)s::timestamptz, %(shipment_id)s::uuid, %(sequence)s::int)
 ORDER BY t.recorded_at, t.shipment_id, t.sequence OFFSET %(window)s::int - 1 LIMIT 1;
 
 -- name: page
--- The next of a range, up to the end of the look: what was written for the subscription, and changes of status that match it but were
+-- The next of a range, up to the end of the window: what was written for the subscription, and changes of status that match it but were
 -- not, because it was disabled. With what became of each.
 WITH known AS (
     SELECT n.created_at AS at, n.shipment_id, n.sequence, true AS written
@@ -85,7 +85,7 @@ WITH asked AS MATERIALIZED (
 SELECT (SELECT count(*) FROM queued), (SELECT count(*) FROM made);
 
 -- name: made_up_for
--- What was missed before `until` (NULL: at all) was told again.
+-- What was missed before `until` (NULL: at all) was sent again.
 UPDATE statesvc.subscription SET missed_since = %(until)s::timestamptz
 WHERE subscription_id = %(subscription_id)s AND missed_since >= %(since)s::timestamptz
     AND (%(until)s::timestamptz IS NULL OR missed_since < %(until)s::timestamptz);

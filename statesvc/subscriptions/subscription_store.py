@@ -17,8 +17,16 @@ from statesvc.delivery.attempt_entry import Response, response_of
 from statesvc.delivery.outgoing import Destination, Login
 from statesvc.delivery.signing import SigningKey
 from statesvc.log.actions import record_action
-from statesvc.subscriptions.broker_login import open_login, seal_login
-from statesvc.subscriptions.signing_secret import Secret, SignatureKind, live, open_secrets, rotated, seal_secrets
+from statesvc.subscriptions.subscription_secrets import (
+    Secret,
+    SignatureKind,
+    live,
+    open_login,
+    open_secrets,
+    rotated,
+    seal_login,
+    seal_secrets,
+)
 
 _SQL = queries("statesvc.subscriptions", "subscription_store")
 
@@ -32,7 +40,7 @@ Switch = Literal["pause", "resume", "delete"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubscriptionRequest:
-    """Where to tell, and what: a filter that is None takes everything."""
+    """Where to send notifications, and which: a filter that is None takes everything."""
 
     url: str
     login: Login | None = None
@@ -47,7 +55,7 @@ class SubscriptionRequest:
     """A full payload holds personal fields."""
     signature: SignatureKind = "hmac"
     rate_per_second: float | None = None
-    """At most so many a second, whatever its receiver would bear."""
+    """At most this many a second, whatever its receiver would bear."""
     coalesce: bool = True
     """When too much waits, the latest state of each shipment stands for what was before it."""
     give_up_after: Mapping[str, float] = field(default_factory=dict)
@@ -113,39 +121,51 @@ class RecordedAttempt:
     """Of its shipment; None once erased."""
 
     def response(self, keyring: Keyring) -> Response | None:
-        """What its receiver answered; None where it is erased or was never kept. `SealError` where it was changed."""
+        """What its receiver answered; None where it is erased or was never stored. `SealError` where it was changed."""
         if self.sealed_part is None or self.sealed_key is None:
             return None
         key = keyring.open_shipment_key(self.sealed_key, self.shipment_id)
         return response_of(key.open(self.sealed_part, attempt_context(self.shipment_id, self.webhook_id, self.number)))
 
 
-async def create(connection: AsyncConnection[Any], keyring: Keyring, wish: SubscriptionRequest, *, actor: str) -> tuple[UUID, Secret]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimiterSummary:
+    """Of all notifiers together. No `notifiers`: nothing was sent lately, so nothing is known of how fast it may be notified."""
+
+    limit: int
+    in_flight: int
+    mean_latency_seconds: float | None
+    breaker: str
+    next_allowed_at: datetime | None
+    notifiers: int
+
+
+async def create(connection: AsyncConnection[Any], keyring: Keyring, request: SubscriptionRequest, *, actor: str) -> tuple[UUID, Secret]:
     """Makes a subscription; its secret is readable here and never again."""
-    subscription_id, secret = uuid4(), Secret.fresh(wish.signature)
+    subscription_id, secret = uuid4(), Secret.fresh(request.signature)
     async with connection.transaction():
         await connection.execute(
             _SQL["insert"],
             {
                 "subscription_id": subscription_id,
                 "created_by": actor,
-                "url": wish.url,
-                "carriers": _listed(wish.carriers),
-                "statuses": _listed(wish.statuses),
-                "types": _listed(wish.types),
-                "shipments": _listed(wish.shipments),
-                "payload": wish.payload,
-                "pii": wish.pii,
-                "signature": wish.signature,
-                "rate_per_second": wish.rate_per_second,
-                "coalesce": wish.coalesce,
-                "give_up_after": Jsonb(dict(wish.give_up_after)),
+                "url": request.url,
+                "carriers": _listed(request.carriers),
+                "statuses": _listed(request.statuses),
+                "types": _listed(request.types),
+                "shipments": _listed(request.shipments),
+                "payload": request.payload,
+                "pii": request.pii,
+                "signature": request.signature,
+                "rate_per_second": request.rate_per_second,
+                "coalesce": request.coalesce,
+                "give_up_after": Jsonb(dict(request.give_up_after)),
                 "sealed_secrets": seal_secrets(keyring, subscription_id, [secret]),
-                "sealed_login": seal_login(keyring, subscription_id, wish.login),
+                "sealed_login": seal_login(keyring, subscription_id, request.login),
             },
         )
-        await connection.execute(_SQL["keep_throttle"], {"subscription_id": subscription_id})
-        details = {"host": _host(wish.url), **_granted(wish.payload, pii=wish.pii)}
+        await connection.execute(_SQL["add_throttle"], {"subscription_id": subscription_id})
+        details = {"host": _host(request.url), **_granted(request.payload, pii=request.pii)}
         await _record(connection, "subscription.create", subscription_id, actor=actor, details=details)
     return subscription_id, secret
 
@@ -181,7 +201,7 @@ async def change(
     async with connection.transaction():
         cursor = await connection.execute(_SQL["change"], {"subscription_id": subscription_id, "named": list(changes), **columns})
         if cursor.rowcount:
-            await connection.execute(_SQL["keep_throttle"], {"subscription_id": subscription_id})
+            await connection.execute(_SQL["add_throttle"], {"subscription_id": subscription_id})
             if "url" in changes:
                 await connection.execute(_SQL["begin_anew"], {"subscription_id": subscription_id})
             details = {"changed": " ".join(sorted(changes)), **({"pii": changes["pii"]} if "pii" in changes else {})}
@@ -251,10 +271,10 @@ def _shown_keys(keyring: Keyring, subscription_id: UUID, sealed: Sequence[bytes]
     return [secret.shown for secret in held if secret.kind == "ed25519" and secret.signs_at(now)]
 
 
-async def means(
+async def signing_means(
     connection: AsyncConnection[Any], keyring: Keyring, subscription_id: UUID
 ) -> tuple[Destination, tuple[SigningKey, ...]] | None:
-    """Where it is told, and the keys that sign now; None where there is no such subscription."""
+    """Where its notifications go, and the keys that sign now; None where there is no such subscription."""
     row = await (await connection.execute(_SQL["read_means"], {"subscription_id": subscription_id}, binary=True)).fetchone()
     if row is None:
         return None
@@ -283,9 +303,18 @@ async def attempts(
 
 
 async def record_responses_read(connection: AsyncConnection[Any], subscription_id: UUID, *, actor: str) -> None:
-    """Somebody was shown what the receiver answered: it may repeat personal data."""
+    """Records that the receiver's answers were shown: they may repeat personal data."""
     async with connection.transaction():
         await _record(connection, "read_personal", subscription_id, actor=actor, details={"call": "attempts"})
+
+
+async def read_limiter(connection: AsyncConnection[Any], subscription_id: UUID) -> LimiterSummary:
+    """As the notifiers last published it."""
+    cursor = connection.cursor(row_factory=class_row(LimiterSummary))
+    await cursor.execute(_SQL["limiter"], {"subscription_id": subscription_id})
+    found = await cursor.fetchone()
+    assert found is not None  # noqa: S101 - the clock always has a row
+    return found
 
 
 def _listed(words: Sequence[str] | None) -> list[str] | None:
@@ -293,7 +322,7 @@ def _listed(words: Sequence[str] | None) -> list[str] | None:
 
 
 def _granted(payload: str, *, pii: bool) -> dict[str, Any]:
-    """What an audit must know of a subscription besides its host: who let personal fields out."""
+    """What an audit must know of a subscription besides its host: who gave personal fields away."""
     return {} if payload == "thin" else {"payload": payload, "pii": pii}
 
 

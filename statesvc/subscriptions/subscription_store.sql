@@ -30,7 +30,7 @@ SELECT sealed_secrets, statesvc.clock(), signature FROM statesvc.subscription
 WHERE subscription_id = %(subscription_id)s AND deleted_at IS NULL FOR NO KEY UPDATE;
 
 -- name: read_means
--- Where a subscription is told, its sealed secrets and login, and the time, for a test.
+-- Where a subscription's notifications go, its sealed secrets and login, and the time, for a test.
 SELECT sealed_secrets, statesvc.clock(), url, sealed_login FROM statesvc.subscription
 WHERE subscription_id = %(subscription_id)s AND deleted_at IS NULL;
 
@@ -71,8 +71,8 @@ WHERE subscription_id = %(subscription_id)s AND deleted_at IS NULL;
 UPDATE statesvc.subscription SET paused_at = NULL, disabled_at = NULL, disabled_why = NULL
 WHERE subscription_id = %(subscription_id)s AND deleted_at IS NULL;
 
--- name: keep_throttle
--- Whoever has a contracted rate has a bucket.
+-- name: add_throttle
+-- Each subscription has a row for its contracted rate and for the pauses that its receiver asks for.
 INSERT INTO statesvc.throttle (subscription_id) VALUES (%(subscription_id)s) ON CONFLICT DO NOTHING;
 
 -- name: call_again
@@ -84,7 +84,7 @@ UPDATE statesvc.throttle SET not_before = '-infinity' WHERE subscription_id = %(
 DELETE FROM statesvc.subscription_failing WHERE subscription_id = %(subscription_id)s;
 
 -- name: delete
--- Nothing is sent or collected any more; what was told stays in the log. Its secrets and login are forgotten.
+-- Nothing is sent or collected any more; what was sent stays in the log. Its secrets and login are forgotten.
 UPDATE statesvc.subscription SET deleted_at = statesvc.clock(), sealed_secrets = '{}', sealed_login = NULL
 WHERE subscription_id = %(subscription_id)s AND deleted_at IS NULL;
 
@@ -101,3 +101,16 @@ WHERE a.subscription_id = %(subscription_id)s
     AND (%(before_recorded_at)s::timestamptz IS NULL OR (a.recorded_at, a.batch_id, a.ordinal)
         < (%(before_recorded_at)s::timestamptz, %(before_batch_id)s::bigint, %(before_ordinal)s::int))
 ORDER BY a.recorded_at DESC, a.batch_id DESC, a.ordinal DESC LIMIT %(limit)s;
+
+-- name: limiter
+-- What the notifiers know of a subscription's receiver, summed up; of those that said so lately, because a dead one takes nothing back.
+-- It may be called when the pause that it asked for is over and at least one notifier's breaker lets a probe through.
+SELECT coalesce(sum(l.concurrency), 0)::int AS "limit", coalesce(sum(l.in_flight), 0)::int AS in_flight,
+    (sum(l.mean_latency_seconds * l.concurrency) / sum(l.concurrency) FILTER (WHERE l.mean_latency_seconds IS NOT NULL)) AS mean_latency_seconds,
+    CASE WHEN bool_or(l.breaker = 'open') THEN 'open' WHEN bool_or(l.breaker = 'half_open') THEN 'half_open' ELSE 'closed' END AS breaker,
+    nullif(greatest(h.not_before, t.at, CASE WHEN bool_and(l.breaker = 'open') THEN min(l.open_until) END), t.at) AS next_allowed_at,
+    count(l.worker)::int AS notifiers
+FROM (SELECT statesvc.clock() AS at) t
+LEFT JOIN statesvc.throttle h ON h.subscription_id = %(subscription_id)s
+LEFT JOIN statesvc.limiter_state l ON l.subscription_id = %(subscription_id)s AND l.updated_at > t.at - interval '15 minutes'
+GROUP BY t.at, h.not_before;

@@ -1,7 +1,7 @@
 """Which URLs a subscription may have.
 
 What is checked is what is stored, and both are read by the parser that the sender uses. The check of the address at connect time stays
-the one that protects; this one tells a caller early and in words.
+the one that protects; this one answers a caller early and in words.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ async def checked_url(text: str, allowed: Sequence[Network]) -> tuple[str, Login
     literal = _literal(host)
     if literal is not None and not may_connect(literal, allowed):
         raise UrlRefusedError(
-            "this address lies in a network that subscribers may not live in: name its network in STATESVC_SUBSCRIBER_ALLOW"
+            "this address lies in a network that subscribers may not be in: name its network in STATESVC_SUBSCRIBER_ALLOW"
         )
     if not encrypted and not await _lies_within(literal or host, port, allowed):
         better = "https" if broker is None else next(scheme for scheme, one in broker.schemes.items() if one.tls)

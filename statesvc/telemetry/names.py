@@ -191,13 +191,13 @@ BROKER_CONNECTIONS: Final = Metric(
     name="statesvc.notifications.broker_connections",
     instrument=Instrument.OBSERVED_GAUGE,
     unit="{connection}",
-    description="Connections to brokers that are subscribers, one for each target that was told lately.",
+    description="Connections to brokers that are subscribers, one for each target that was notified lately.",
 )
 LIMITER_SUBSCRIPTIONS: Final = Metric(
     name="statesvc.limiter.subscriptions",
     instrument=Instrument.OBSERVED_GAUGE,
     unit="{subscription}",
-    description="Subscriptions that were told lately, by their breaker: closed, open, half_open.",
+    description="Subscriptions that were notified lately, by their breaker: closed, open, half_open.",
     attributes=(Attribute.STATE,),
 )
 LIMITER_PERMITS: Final = Metric(

@@ -132,7 +132,7 @@ def test_advance_answers_as_fold_does_when_events_repeat(story: list[Fact], repe
 @settings(max_examples=200, deadline=None)
 @given(story=stories(corrections=False), cuts=st.lists(st.booleans(), min_size=12, max_size=12))
 def test_scans_in_their_own_order_never_need_the_log(story: list[Fact], cuts: list[bool]) -> None:
-    scans = sorted((fact for fact in story if not fact.enriches and not fact.tells_signer), key=lambda fact: fact.key)
+    scans = sorted((fact for fact in story if not fact.enriches and not fact.names_signer), key=lambda fact: fact.key)
     messages = messages_of(scans, cuts)
     assert check_advance(advance, messages) == len(messages)
 

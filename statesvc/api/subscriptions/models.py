@@ -10,7 +10,7 @@ from events.vocabulary import Status
 from statesvc.delivery.limiter.circuit_breaker import BreakerState
 from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.http.paging import PageParameters
-from statesvc.subscriptions.signing_secret import ROTATION_GRACE_HOURS_MAX, SignatureKind
+from statesvc.subscriptions.subscription_secrets import ROTATION_GRACE_HOURS_MAX, SignatureKind
 from statesvc.subscriptions.url import URL_CHARS_MAX
 
 FILTER_MAX = 200

@@ -31,8 +31,8 @@ from statesvc.database.pool import Connections
 from statesvc.database.wakeups.channels import OUTBOX
 from statesvc.delivery.addresses import Network
 from statesvc.delivery.attempt_entry import Response
+from statesvc.delivery.outcome import TOTAL_SECONDS
 from statesvc.delivery.outgoing import Login
-from statesvc.delivery.receiver_answer import TOTAL_SECONDS
 from statesvc.delivery.targets import Targets
 from statesvc.http.api_keys import caller_of
 from statesvc.http.operation import Operation, Route, body, operation, parameters
@@ -42,9 +42,8 @@ from statesvc.http.response import answer
 from statesvc.http.scope import Scope
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.subscriptions import subscription_store as store
-from statesvc.subscriptions.limiter_state import read_limiter
-from statesvc.subscriptions.signing_secret import Secret
-from statesvc.subscriptions.subscription_store import RecordedAttempt, Subscription, SubscriptionRequest, Switch
+from statesvc.subscriptions.subscription_secrets import Secret
+from statesvc.subscriptions.subscription_store import RecordedAttempt, Subscription, SubscriptionRequest, Switch, read_limiter
 from statesvc.subscriptions.url import UrlRefusedError, checked_url
 
 T = TypeVar("T")
@@ -175,7 +174,7 @@ class Subscriptions:
         """Sends one `subscription.test`, also while paused or disabled."""
         subscription_id = _id(request)
         async with self.pool.connection() as connection:
-            means = await store.means(connection, self.keyring, subscription_id)
+            means = await store.signing_means(connection, self.keyring, subscription_id)
         if means is None:
             raise absent(subscription_id)
         destination, keys = means

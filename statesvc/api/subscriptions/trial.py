@@ -7,8 +7,8 @@ from uuid import UUID
 import orjson
 
 from events.entry import rfc3339
+from statesvc.delivery.outcome import Answer
 from statesvc.delivery.outgoing import Destination, Outgoing
-from statesvc.delivery.receiver_answer import Answer
 from statesvc.delivery.signing import SigningKey, signed_headers
 from statesvc.delivery.targets import Targets
 

@@ -1,5 +1,5 @@
 """Message brokers as subscribers: NATS JetStream, RabbitMQ, Kafka.
 
 The notifier does for them what it does for a webhook; only the attempt itself is different: a CloudEvent that is published and
-confirmed, over a connection that is kept. Another broker is a module here, with `check` and `connect`, and a line in `table.BROKERS`.
+confirmed, over a connection that stays open. Another broker is a module here, with `check` and `connect`, and a line in `table.BROKERS`.
 """

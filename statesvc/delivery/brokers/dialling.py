@@ -1,6 +1,6 @@
-"""Connections to brokers, opened only to addresses that subscribers may live at.
+"""Connections to brokers, opened only to addresses that subscribers may have.
 
-The clients of brokers resolve names and connect by themselves, and some follow addresses that the other side tells them. Here they are
+The clients of brokers resolve names and connect by themselves, and some follow addresses that the other side gives them. Here they are
 given what was opened under the same check as a webhook's.
 """
 
@@ -13,8 +13,7 @@ from typing import Final
 
 from aiohappyeyeballs import start_connection
 
-from statesvc.delivery.addresses import Network
-from statesvc.delivery.sockets import Sockets
+from statesvc.delivery.addresses import Network, Sockets
 
 _NEXT_ADDRESS_SECONDS: Final = 0.25
 
@@ -30,11 +29,11 @@ class Dialler:
 
     @cached_property
     def tls_context(self) -> ssl.SSLContext:
-        """For whoever encrypts a connection later than at its start."""
+        """For connections that are encrypted later than at their start."""
         return self._given_context or ssl.create_default_context()
 
     async def connect(self, host: str, port: int, *, tls: bool) -> socket.socket:
-        """A connected socket, not encrypted yet; `tls`: it will be. `AddressRefusedError` where nobody may live."""
+        """A connected socket, not encrypted yet; `tls`: it will be. `AddressRefusedError` for an address that no subscriber may have."""
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
         factory = self._sockets.open if tls else self._sockets.open_plain
         return await start_connection(found, happy_eyeballs_delay=_NEXT_ADDRESS_SECONDS, socket_factory=factory)

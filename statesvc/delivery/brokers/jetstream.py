@@ -35,7 +35,7 @@ _SUBJECT: Final = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 """No wildcards, and nothing that begins with `$` or `_INBOX`: there the server itself is spoken to."""
 _STREAM: Final = re.compile(r"[A-Za-z0-9_-]+")
 _LEFT_AS_IT_IS: Final = "!#$&'()*+,/:;=?@[]~"
-"""What the binding does not percent-encode in a header, beside letters and digits."""
+"""What the binding does not percent-encode in a header, besides letters and digits."""
 
 
 def check(url: BrokerUrl, login: Login | None) -> None:
@@ -82,7 +82,7 @@ class JetStream:
         self._denied: str | None = None
 
     async def open(self, transport: "_GivenTransport", login: Login | None, dialler: Dialler) -> None:
-        """Says who we are. `PublishRefusedError` where that is refused."""
+        """Logs in. `PublishRefusedError` where that is refused."""
         self._transport = transport
         self._client._transport = transport  # noqa: SLF001 - the client offers no way to be given a connection
         try:
@@ -146,7 +146,7 @@ class JetStream:
         self._wake_all()
 
     async def _heard_error(self, error: Exception) -> None:
-        """What the server says beside the answers; all that is published here goes to one subject."""
+        """What the server reports besides its answers; all that is published here goes to one subject."""
         if "permissions violation" in str(error).lower():
             self._denied = "this login may not publish to the subject, or not receive on its inbox"
             self._wake_all()
@@ -170,10 +170,12 @@ def _credentials(login: Login | None) -> Mapping[str, Any]:
 def _acknowledged(data: bytes) -> str:
     """Where the message is, from a PubAck."""
     try:
-        told = orjson.loads(data)
-        error = told.get("error")
+        answer = orjson.loads(data)
+        error = answer.get("error")
         if error is None:
-            return orjson.dumps({"stream": told["stream"], "sequence": told["seq"], "duplicate": told.get("duplicate", False)}).decode()
+            return orjson.dumps(
+                {"stream": answer["stream"], "sequence": answer["seq"], "duplicate": answer.get("duplicate", False)}
+            ).decode()
         code, number, description = int(error["code"]), error.get("err_code"), str(error.get("description", ""))
     except (ValueError, TypeError, KeyError, AttributeError):
         raise PublishRefusedError(AttemptOutcome.REFUSED, "something answered that is not JetStream") from None
@@ -192,7 +194,7 @@ class _GivenTransport(TcpTransport):
         self._must_encrypt = must_encrypt
 
     def abort(self) -> None:
-        """Closes the connection without a word."""
+        """Closes the connection at once."""
         assert self._io_writer is not None  # noqa: S101 - it was given
         self._io_writer.transport.abort()
 

@@ -62,10 +62,10 @@ async def connect(url: BrokerUrl, login: Login | None, dialler: Dialler) -> "Kaf
         await producer.start()
     except BaseException as error:
         await producer.stop()
-        # also where it was tried until the time was over: what stood in the way says more than that
+        # also where it was tried until the time was over: the last error says more than that
         if watch.error is None:
             raise
-        raise _told(watch.error) from error
+        raise _meaning(watch.error) from error
     return Kafka(producer, url.path[0], watch)
 
 
@@ -96,9 +96,9 @@ class Kafka:
                 self._topic, value=event.data, key=event.partition_key.encode(), headers=headers_of(event)
             )
         except aiokafka.errors.KafkaError as error:
-            told = _told(self._watch.error or error)
-            self._is_open = isinstance(told, PublishRefusedError)
-            raise told from error
+            meaning = _meaning(self._watch.error or error)
+            self._is_open = isinstance(meaning, PublishRefusedError)
+            raise meaning from error
         return orjson.dumps({"topic": stored.topic, "partition": stored.partition, "offset": stored.offset}).decode()
 
     async def close(self) -> None:
@@ -148,7 +148,7 @@ _REFUSALS: Final = (
 )
 
 
-def _told(error: Exception) -> Exception:
+def _meaning(error: Exception) -> Exception:
     """What follows from what the client raised."""
     for kinds, outcome, detail in _REFUSALS:
         if isinstance(error, kinds):
@@ -190,7 +190,7 @@ class _CheckedLoop:
 
 
 async def _create_checked(host: str, port: int, **options: Any) -> Any:  # noqa: ANN401 - as the client's own
-    """In place of the client's `create_conn`, which connects wherever it is told to."""
+    """In place of the client's `create_conn`, which connects to any address it is given."""
     watch = _watch.get()
     connection = AIOKafkaConnection(host, port, **options)
     connection._loop = _CheckedLoop(connection._loop, watch.dialler)  # noqa: SLF001 - the only place where its dialling can be reached

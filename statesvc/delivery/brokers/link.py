@@ -1,7 +1,7 @@
-"""One target of a broker: its connection, kept and opened again after a loss.
+"""One target of a broker: its connection, left open, and opened again after a loss.
 
-Whoever needs a connection while one is being opened waits for that one. After a failure the next is opened no sooner than a pause later,
-which doubles and is jittered: brokers that come back are not met by all of their publishers at once.
+Publishers that need a connection while one is being opened wait for that one. After a failure the next is opened after a pause, which
+doubles and is jittered: brokers that come back do not meet all of their publishers at once.
 """
 
 import asyncio
@@ -41,23 +41,23 @@ class Link:
         return self._connection is not None and self._connection.is_open
 
     async def publish(self, event: CloudEvent) -> str:
-        """As the connection does, and what opening one raises. Who gives up waiting gives up a connection that answered nobody since."""
+        """As the connection does, or raises as opening one does. A publisher that stops waiting gives up a silent connection."""
         self.in_use += 1
         started = _now()
         try:
             connection = await self._opened()
             try:
-                told = await connection.publish(event)
+                stored = await connection.publish(event)
             except PublishRefusedError:
                 self._answered_at = _now()
                 raise
             except BaseException:
-                # a connection that answers nobody may be dead without knowing it
+                # a connection without answers may be dead without knowing it
                 if self._answered_at < started:
                     self._give_up(connection)
                 raise
             self._answered_at = _now()
-            return told
+            return stored
         finally:
             self.in_use -= 1
 
@@ -98,7 +98,7 @@ class Link:
     def _end_of_opening(self, opening: asyncio.Task[Connection]) -> None:
         self._opening = None
         if not opening.cancelled():
-            # whoever waited for it may have left
+            # its publishers may have stopped waiting
             opening.exception()
 
     def _give_up(self, connection: Connection) -> None:

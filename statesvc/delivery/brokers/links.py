@@ -1,4 +1,4 @@
-"""All links of a process: one for each target, kept while it is used, and what a notifier needs of them: an answer for each attempt."""
+"""All links of a process: one for each target, open while it is used, and what a notifier needs of them: an answer for each attempt."""
 
 import asyncio
 import ssl
@@ -10,16 +10,15 @@ from typing import Final, Self
 import structlog
 from yarl import URL
 
+from statesvc.delivery.addresses import AddressRefusedError
 from statesvc.delivery.brokers.broker_url import UrlFlawError
 from statesvc.delivery.brokers.cloud_event import cloud_event
 from statesvc.delivery.brokers.connection import Connection, ConnectionLostError, PublishRefusedError
 from statesvc.delivery.brokers.dialling import Dialler
 from statesvc.delivery.brokers.link import Link
 from statesvc.delivery.brokers.table import BY_SCHEME, ClientMissingError
-from statesvc.delivery.outcome import AttemptOutcome
+from statesvc.delivery.outcome import CONNECT_SECONDS, TOTAL_SECONDS, Answer, AttemptOutcome
 from statesvc.delivery.outgoing import Destination, Outgoing
-from statesvc.delivery.receiver_answer import CONNECT_SECONDS, TOTAL_SECONDS, Answer
-from statesvc.delivery.sockets import AddressRefusedError
 
 LINKS_MAX: Final = 256
 IDLE_SECONDS: Final = 60.0
@@ -73,8 +72,8 @@ class Links:
     async def send(self, destination: Destination, outgoing: Outgoing) -> Answer:
         """Publishes it. Every failure of the other side is an answer, not an exception."""
         started = time.monotonic()
-        outcome, said = await self._outcome(destination, outgoing)
-        detail = said[:_DETAIL_CHARS_MAX]
+        outcome, text = await self._outcome(destination, outgoing)
+        detail = text[:_DETAIL_CHARS_MAX]
         duration_seconds = time.monotonic() - started
         return Answer(outcome=outcome, duration_seconds=duration_seconds, response=detail.encode("utf-8", "replace"), detail=detail)
 
@@ -125,26 +124,26 @@ class Links:
 
 
 def _meaning(error: Exception) -> tuple[AttemptOutcome, str]:
-    """How an attempt ended that raised this, and what was said."""
-    outcome, said = AttemptOutcome.UNREACHABLE, ""
+    """How an attempt ended that raised this, and the detail to record."""
+    outcome, detail = AttemptOutcome.UNREACHABLE, ""
     match error:
-        case PublishRefusedError(outcome=outcome, detail=said):
+        case PublishRefusedError(outcome=outcome, detail=detail):
             pass
         case ClientMissingError():
             _log.error("broker_client_missing", why=str(error))
-            outcome, said = AttemptOutcome.CLIENT_MISSING, str(error)
+            outcome, detail = AttemptOutcome.CLIENT_MISSING, str(error)
         case UrlFlawError():
-            outcome, said = AttemptOutcome.REFUSED, str(error)
+            outcome, detail = AttemptOutcome.REFUSED, str(error)
         case TimeoutError():
             outcome = AttemptOutcome.TIMED_OUT
         case AddressRefusedError():
             outcome = AttemptOutcome.ADDRESS_REFUSED
         case ssl.SSLCertVerificationError():
-            said = f"its certificate is not valid here: {error.verify_message}"
+            detail = f"its certificate is not valid here: {error.verify_message}"
         case ConnectionLostError():
-            said = str(error)
+            detail = str(error)
         case OSError():
             pass
         case _:
             _log.error("broker_client_failed", error=error)
-    return outcome, said
+    return outcome, detail

@@ -89,6 +89,6 @@ BY_SCHEME: Final[Mapping[str, Broker]] = {scheme: broker for broker in BROKERS f
 @cache
 def _client(module: str, *loggers: str) -> Client:
     for name in loggers:
-        # an outage of a subscriber is told by its attempts and notices, once, not by a trace for each
+        # attempts and notices report an outage of a subscriber, once; a trace for each would only repeat it
         logging.getLogger(name).setLevel(logging.CRITICAL)
     return cast("Client", import_module(module))

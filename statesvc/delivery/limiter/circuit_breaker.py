@@ -17,7 +17,7 @@ WINDOW_ATTEMPTS: Final = 100
 WINDOW_SECONDS: Final = 300.0
 ATTEMPTS_MIN: Final = 10
 IN_A_ROW_SECONDS_MIN: Final = 1.0
-"""A blip that a whole crowd meets is no outage."""
+"""A short failure that all attempts under way meet is no outage."""
 FAILED_SHARE: Final = 0.7
 OPEN_SECONDS: Final = 1.0
 OPEN_SECONDS_MAX: Final = 900.0

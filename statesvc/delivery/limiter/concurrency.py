@@ -2,9 +2,9 @@
 
 The receiver's own latency is the measure. What begins within about one round trip is a crowd; when nine tenths of it have been answered
 the limit moves once: up by one when it was reached and answers came as fast as usual, down by a tenth when they were slower than their
-usual spread allows. It is halved at once when the receiver said or showed that it is overloaded. What began before the last move tells
-of the former limit and is not heard; what is still under way counts with the time that it took so far, because a mean of the early
-answers alone would be that of the fast ones.
+usual spread allows. It is halved at once when the receiver said or showed that it is overloaded. What began before the last move
+belongs to the former limit and does not count; what is still under way counts with the time that it took so far, because a mean of the
+early answers alone would be that of the fast ones.
 
 What is usual is measured where our own crowd is small: now and then one crowd is half as large. A mean of all would learn the queue that
 we make as normal, and creep up until the receiver breaks. If half as many are no faster, then the receiver is slower for reasons of its
@@ -20,7 +20,7 @@ from statesvc.delivery.limiter.signal import Signal
 INITIAL: Final = 4
 """The first window runs at half of it: it is a measure."""
 MAXIMUM: Final = 64
-"""A receiver that bears more is told at 64 at a time; the process's quarter bounds it too."""
+"""A receiver that bears more gets 64 at a time; the process's quarter bounds it too."""
 SLOWER_FACTOR: Final = 0.9
 OVERLOADED_FACTOR: Final = 0.5
 MEASURING_FACTOR: Final = 0.5

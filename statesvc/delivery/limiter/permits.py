@@ -1,6 +1,6 @@
 """All limiters of one process, under its bound.
 
-No subscription holds more than a quarter, so three that hang leave room for everybody else; retries hold no more than two fifths,
+No subscription holds more than a quarter, so three that hang leave room for all others; retries hold no more than two fifths,
 so that news never waits behind them.
 """
 
@@ -22,7 +22,7 @@ from statesvc.delivery.limiter.subscription_limiter import (
 )
 
 FORGOTTEN_AFTER_SECONDS: Final = 600.0
-"""A limiter that was idle for so long starts afresh: what it learned is too old to be trusted."""
+"""A limiter that was idle for longer starts afresh: what it learned is too old to be trusted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class Permits:
         self._retries_max = max(1, int(total * RETRY_SHARE))
         self._unsettled = 0
         self._retries = 0
-        self._is_hungry = False
+        self._wants_more = False
         """The last claim ended at the bound of the process, not at that of a subscription."""
         self._limiters: dict[UUID, SubscriptionLimiter] = {}
 
@@ -87,15 +87,15 @@ class Permits:
         self._unsettled -= 1
         self._limiters[subscription_id].settled(end)
 
-    def is_hungry(self, subscription_id: UUID) -> bool:
+    def wants_more(self, subscription_id: UUID) -> bool:
         """Whether the last claim may have left something that a permit which is free now could take."""
         limiter = self._limiters.get(subscription_id)
-        return self._is_hungry or (limiter is not None and limiter.is_hungry)
+        return self._wants_more or (limiter is not None and limiter.wants_more)
 
     def claimed(self, offer: Offer, *, found: Counter[UUID], found_retries: Counter[UUID]) -> bool:
         """What a claim found, after its permits were taken. True: claim again at once."""
         full = found.total() >= offer.free
-        self._is_hungry = full or (self._retries > 0 and found_retries.total() >= offer.retries)
+        self._wants_more = full or (self._retries > 0 and found_retries.total() >= offer.retries)
         passed = [
             limiter.claimed(offer.known.get(one, offer.fresh), found=found[one], found_retries=found_retries[one])
             for one, limiter in self._limiters.items()
@@ -103,10 +103,10 @@ class Permits:
         return any(passed) or (full and offer.free > 0)
 
     def wait_for(self, offer: Offer) -> None:
-        """Whoever this offer gives nothing is claimed for again as soon as a permit is free."""
+        """Subscriptions that this offer gives nothing are claimed for again as soon as a permit is free."""
         for one, allowance in offer.known.items():
             if not allowance.free:
-                self._limiters[one].is_hungry = True
+                self._limiters[one].wants_more = True
 
     def seconds_until_retry(self, now: float) -> float:
         """Until a budget that keeps retries back allows one more; infinite: none does."""

@@ -70,7 +70,7 @@ class SubscriptionLimiter:
     in_flight: int = field(init=False, default=0)
     unsettled: int = field(init=False, default=0)
     """In flight, and ended but not settled yet."""
-    is_hungry: bool = field(init=False, default=False)
+    wants_more: bool = field(init=False, default=False)
     """The last claim may have left something for want of a permit: claim again as soon as one is free."""
     last_used_at: float = field(init=False, default=float("-inf"))
     _budget: RetryBudget = field(init=False, default_factory=RetryBudget)
@@ -93,7 +93,7 @@ class SubscriptionLimiter:
 
     def claimed(self, allowance: Allowance, *, found: int, found_retries: int) -> bool:
         """What a claim found of what it was offered. True: another one may find more, because retries have their turn now."""
-        self.is_hungry = found >= allowance.free or bool(self._retries and found_retries >= allowance.retries)
+        self.wants_more = found >= allowance.free or bool(self._retries and found_retries >= allowance.retries)
         passed = not found and allowance.free > 0 and self._takes_turns and self._retried_last
         self._retried_last = self._retried_last and not passed
         return passed

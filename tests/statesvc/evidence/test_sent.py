@@ -15,8 +15,7 @@ from events.vocabulary import Status
 from statesvc.delivery import attempt_entry as evidence
 from statesvc.delivery.limiter.permits import Permits
 from statesvc.delivery.notification import Notification, body_of
-from statesvc.delivery.outcome import AttemptOutcome
-from statesvc.delivery.receiver_answer import Answer
+from statesvc.delivery.outcome import Answer, AttemptOutcome
 from statesvc.evidence import bundle as module
 from statesvc.evidence.evidence_report import report_of
 from statesvc.evidence.html_page import html_of
@@ -133,7 +132,7 @@ async def test_one_that_stands_for_others_is_shown_with_its_gap_and_the_others_a
         await log.parcel(NUMBER, steps=3)
         ((subscription_id,),) = await (await log.connection.execute("SELECT subscription_id FROM statesvc.subscription")).fetchall()
         backlog = Backlog(subscription_id=subscription_id, too_many=True, too_old=datetime.now(UTC))
-        assert await Coalescer(log.keyring, worker="notifier-1").round(log.connection, backlog) == 2
+        assert await Coalescer(log.keyring, worker="notifier-1").coalesce(log.connection, backlog) == 2
         (body,) = await deliver(log)
         assert orjson.loads(body)["data"]["gap"]["skipped"] == 2
         await log.seal()

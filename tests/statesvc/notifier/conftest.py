@@ -30,7 +30,7 @@ from statesvc.delivery.targets import Targets
 from statesvc.notifier.context import NotifierContext
 from statesvc.notifier.notifier_loop import Notifier, NotifierLimits
 from statesvc.subscriptions import subscription_store as store
-from statesvc.subscriptions.signing_secret import Secret
+from statesvc.subscriptions.subscription_secrets import Secret
 from statesvc.telemetry.metrics import Telemetry
 
 LOOPBACK = parse_networks(["127.0.0.0/8"])

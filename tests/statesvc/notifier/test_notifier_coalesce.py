@@ -44,7 +44,7 @@ async def coalesce(world: Any, **bound: Any) -> int:
     left_out = 0
     coalescer = Coalescer(world.keyring, worker="notifier-1")
     for backlog in await overfull(world.connection, **{"count_max": 5, "age_seconds": DAY, **bound}):
-        left_out += await coalescer.round(world.connection, backlog)
+        left_out += await coalescer.coalesce(world.connection, backlog)
     return left_out
 
 
@@ -194,7 +194,7 @@ async def test_two_at_once_leave_out_each_one_once(world: Any) -> None:
     (backlog,) = await overfull(world.connection, count_max=5, age_seconds=DAY)
     async with await AsyncConnection.connect(world.database.service_dsn, autocommit=True) as other:
         counts = await asyncio.gather(
-            *(Coalescer(world.keyring, worker="w").round(connection, backlog) for connection in (world.connection, other))
+            *(Coalescer(world.keyring, worker="w").coalesce(connection, backlog) for connection in (world.connection, other))
         )
     assert sum(counts) == 60
     assert len(await waiting(world)) == 30

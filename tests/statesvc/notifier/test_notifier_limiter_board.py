@@ -11,10 +11,9 @@ from statesvc.delivery.limiter.signal import Signal
 from statesvc.delivery.limiter.subscription_limiter import AttemptEnd
 from statesvc.delivery.targets import Targets
 from statesvc.notifier import limiter_board
-from statesvc.notifier.clock import DatabaseClock
-from statesvc.notifier.context import NotifierContext
+from statesvc.notifier.context import DatabaseClock, NotifierContext
 from statesvc.notifier.limiter_board import LimiterBoard
-from statesvc.subscriptions.limiter_state import LimiterSummary, read_limiter
+from statesvc.subscriptions.subscription_store import LimiterSummary, read_limiter
 from statesvc.telemetry.metrics import Telemetry
 
 
@@ -121,7 +120,7 @@ async def test_the_metrics_count_subscriptions_by_breaker_and_permits_by_use(wor
     mine.observe()
     told(permits, await world.subscribe(), 0)
     told(permits, await world.subscribe(), 0, signal=Signal.OVERLOADED, count=10)
-    text = mine._around.telemetry.exposition().decode()  # noqa: SLF001 - what a scrape sees
+    text = mine._context.telemetry.exposition().decode()  # noqa: SLF001 - what a scrape sees
     assert 'statesvc_limiter_subscriptions{state="closed"} 1.0' in text
     assert 'statesvc_limiter_subscriptions{state="open"} 1.0' in text
     assert 'statesvc_limiter_permits{state="allowed"} 5.0' in text

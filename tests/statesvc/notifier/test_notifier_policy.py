@@ -7,8 +7,7 @@ from uuid import UUID
 import orjson
 
 from statesvc.delivery.outcome import AttemptOutcome
-from statesvc.notifier.policy import ReceiverTally, note, review
-from statesvc.notifier.reporting import report
+from statesvc.notifier.policy import ReceiverTally, log_notices, note, review
 from statesvc.operations.notices import Notice, NoticeKind
 from statesvc.subscriptions import subscription_store as store
 from statesvc.telemetry.metrics import Telemetry
@@ -167,6 +166,6 @@ async def test_a_running_notifier_reviews(world: Any, receiver: Any, until: Any)
 
 def test_a_notice_is_counted_by_its_kind() -> None:
     telemetry = Telemetry()
-    report(telemetry, [Notice(kind=NoticeKind.DISABLED, target="subscription x", details={"why": "it is gone"})])
+    log_notices(telemetry, [Notice(kind=NoticeKind.DISABLED, target="subscription x", details={"why": "it is gone"})])
     assert b'statesvc_notices_total{type="subscription.disabled"} 1.0' in telemetry.exposition()
     telemetry.close()

@@ -16,7 +16,7 @@ from statesvc.delivery.notification import Notification, body_of
 from statesvc.delivery.outcome import AttemptOutcome, Finish, GiveUp, RetryLater, next_step, outcome_of
 from statesvc.delivery.retry_schedule import ATTEMPTS_MAX, DELAYS_SECONDS, next_delay_seconds, parse_retry_after
 from statesvc.delivery.signing import signed_headers
-from statesvc.subscriptions.signing_secret import Secret, live, rotated
+from statesvc.subscriptions.subscription_secrets import Secret, live, rotated
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -14,8 +14,7 @@ from aiohttp.test_utils import TestServer
 
 from statesvc.delivery.addresses import parse_networks
 from statesvc.delivery.http_sender import HttpSender
-from statesvc.delivery.outcome import AttemptOutcome
-from statesvc.delivery.receiver_answer import RESPONSE_BYTES_MAX, Answer
+from statesvc.delivery.outcome import RESPONSE_BYTES_MAX, Answer, AttemptOutcome
 
 LOOPBACK = parse_networks(["127.0.0.0/8"])
 HEADERS = {"webhook-id": "n1-00"}

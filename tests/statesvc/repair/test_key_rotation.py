@@ -14,8 +14,7 @@ from statesvc.database.keyring_store import load_keyring
 from statesvc.delivery.outgoing import Login
 from statesvc.repair import key_rotation as rotation
 from statesvc.repair.key_rotation import RotatedKeys, rotate
-from statesvc.subscriptions.broker_login import open_login, seal_login
-from statesvc.subscriptions.signing_secret import Secret, open_secrets, seal_secrets
+from statesvc.subscriptions.subscription_secrets import Secret, open_login, open_secrets, seal_login, seal_secrets
 from tests.statesvc.worker.log_check import check_log
 from tests.statesvc.worker.shop import Shop, shipment
 

@@ -25,7 +25,7 @@ from statesvc.http.app import build_app
 from statesvc.http.key_store import create_key
 from statesvc.http.scope import Scope
 from statesvc.log.archive.log_archive import LogArchive
-from statesvc.subscriptions.broker_login import open_login
+from statesvc.subscriptions.subscription_secrets import open_login
 
 LOOPBACK = parse_networks(["127.0.0.0/8"])
 LIMITS = PoolLimits(connections_max=2, acquire_seconds=2, statement_seconds=5, lock_seconds=2, idle_in_transaction_seconds=5)

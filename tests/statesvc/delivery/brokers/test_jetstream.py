@@ -18,7 +18,7 @@ from statesvc.delivery.brokers.links import Links
 from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.delivery.outgoing import Destination, Login, Outgoing
 from statesvc.delivery.targets import Targets
-from statesvc.subscriptions.signing_secret import Secret
+from statesvc.subscriptions.subscription_secrets import Secret
 from tests.brokers import Nats, running_nats
 from tests.statesvc.delivery.brokers.conftest import LOOPBACK, SECRET
 

@@ -12,7 +12,7 @@ from standardwebhooks.webhooks import Webhook
 from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.delivery.outgoing import Destination, Login, Outgoing
 from statesvc.delivery.targets import Targets
-from statesvc.subscriptions.signing_secret import Secret
+from statesvc.subscriptions.subscription_secrets import Secret
 from tests.brokers import RabbitMq
 from tests.statesvc.delivery.brokers.conftest import SECRET
 

@@ -186,9 +186,9 @@ def test_what_waits_for_a_permit_is_claimed_when_one_is_free() -> None:
     for _ in range(offer.fresh.free):
         permits.take(subscription_id, 0, is_retry=False)
     permits.claimed(offer, found=Counter({subscription_id: offer.fresh.free}), found_retries=Counter())
-    assert permits.is_hungry(subscription_id)
+    assert permits.wants_more(subscription_id)
     permits.claimed(permits.offer(0, limit=64), found=Counter(), found_retries=Counter())
-    assert permits.is_hungry(subscription_id), "it could not be offered anything"
+    assert permits.wants_more(subscription_id), "it could not be offered anything"
 
 
 def test_an_answer_that_comes_during_a_claim_is_heeded() -> None:

@@ -18,7 +18,7 @@ from statesvc.delivery.http_sender import HttpSender
 from statesvc.delivery.retry_schedule import ATTEMPTS_MAX
 from statesvc.notifier.operator_webhook import OperatorWebhook
 from statesvc.operations.notices import Notice, NoticeKind, list_notices, write_notices
-from statesvc.subscriptions.signing_secret import Secret
+from statesvc.subscriptions.subscription_secrets import Secret
 
 SECRET = Secret.fresh()
 
@@ -74,8 +74,8 @@ async def test_a_notice_is_posted_once_signed_by_the_database_clock(
 ) -> None:
     await write(connection)
     pool = OnePool(connection)
-    assert await webhook.tell(pool) == 1
-    assert await webhook.tell(pool) == 0
+    assert await webhook.notify(pool) == 1
+    assert await webhook.notify(pool) == 0
     (got,) = operator.got
     assert got["type"] == "subscription.disabled"
     assert got["data"] == {"notice_id": 1, "target": "subscription x", "why": "it is gone"}
@@ -90,13 +90,13 @@ async def test_what_is_refused_is_tried_again_on_the_schedule_under_one_id_and_a
     pool = OnePool(connection)
     operator.status = 500
     for _ in range(ATTEMPTS_MAX):
-        await webhook.tell(pool)
-        assert await webhook.tell(pool) == 0
+        await webhook.notify(pool)
+        assert await webhook.notify(pool) == 0
         await database.clock.advance(30 * 3600)
         await connection.execute("UPDATE statesvc.notice SET created_at = statesvc.clock()")
     assert len(operator.got) == ATTEMPTS_MAX
     assert {got["id"] for got in operator.got} == {"o1-1"}
-    await webhook.tell(pool)
+    await webhook.notify(pool)
     assert len(operator.got) == ATTEMPTS_MAX
     ((stored,), _) = await list_notices(connection, unseen_only=False, limit=10)
     assert stored.told_at is None
@@ -107,5 +107,5 @@ async def test_old_news_is_not_told_when_a_url_is_set_late(
 ) -> None:
     await write(connection)
     await database.clock.advance(8 * 24 * 3600)
-    assert await webhook.tell(OnePool(connection)) == 0
+    assert await webhook.notify(OnePool(connection)) == 0
     assert operator.got == []

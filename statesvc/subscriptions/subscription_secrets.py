@@ -1,8 +1,8 @@
-"""A subscription's signing secrets: made here, shown once, stored sealed under the master key.
+"""A subscription's secrets, stored sealed under the master key: those that sign, made here and shown once, and a broker's login.
 
 Of an Ed25519 pair the secret half never leaves the service; what is shown, at any time, is the public one.
 
-At most two are live. A rotation keeps the former one for a grace period, in which everything is signed with both.
+At most two are live. After a rotation the former one lives on for a grace period, in which everything is signed with both.
 """
 
 import base64
@@ -17,6 +17,7 @@ import orjson
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from events.crypto.keyring import Keyring
+from statesvc.delivery.outgoing import Login
 from statesvc.delivery.signing import SigningKey
 
 SignatureKind = Literal["hmac", "ed25519"]
@@ -94,3 +95,22 @@ def _secret(document: bytes) -> Secret:
     retires_at = fields["retires_at"]
     kind: SignatureKind = fields.get("kind", "hmac")
     return Secret(key=base64.b64decode(fields["key"]), kind=kind, retires_at=datetime.fromisoformat(retires_at) if retires_at else None)
+
+
+def seal_login(keyring: Keyring, subscription_id: UUID, login: Login | None) -> bytes | None:
+    """The login of a broker, bound to the subscription; None for none."""
+    if login is None:
+        return None
+    return keyring.master.seal(orjson.dumps({"user": login.user, "password": login.password}), _login_context(subscription_id))
+
+
+def open_login(keyring: Keyring, subscription_id: UUID, sealed: bytes | None) -> Login | None:
+    """`SealError` where it was sealed under a master key that is gone, or for another subscription."""
+    if sealed is None:
+        return None
+    fields = orjson.loads(keyring.master.open(sealed, _login_context(subscription_id)))
+    return Login(user=fields["user"], password=fields["password"])
+
+
+def _login_context(subscription_id: UUID) -> bytes:
+    return b"subscription-login\x1f" + subscription_id.bytes

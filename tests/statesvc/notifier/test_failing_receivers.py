@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from statesvc.delivery.outcome import AttemptOutcome
-from statesvc.notifier.failing_receiver import Failing, Judgement, blames_receiver, judge
+from statesvc.notifier.policy import Failing, Judgement, blames_receiver, judge
 
 SINCE = datetime(2026, 3, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -14,16 +14,16 @@ HOUR = timedelta(hours=1)
 @pytest.mark.parametrize(
     ("now_hours", "last_hours", "failures", "warned", "expected"),
     [
-        (23.9, 23.9, 500, "", Judgement.BEAR),
+        (23.9, 23.9, 500, "", Judgement.WAIT),
         (24, 23, 2, "", Judgement.WARN),
-        (24, 11.9, 500, "", Judgement.BEAR),
-        (30, 29, 9, "warned", Judgement.BEAR),
-        (119.9, 119, 500, "warned", Judgement.BEAR),
+        (24, 11.9, 500, "", Judgement.WAIT),
+        (30, 29, 9, "warned", Judgement.WAIT),
+        (119.9, 119, 500, "warned", Judgement.WAIT),
         (120, 119, 20, "warned", Judgement.DISABLE),
         (120, 119, 20, "", Judgement.DISABLE),
-        (120, 119, 19, "warned", Judgement.BEAR),
+        (120, 119, 19, "warned", Judgement.WAIT),
         (120, 119, 19, "", Judgement.WARN),
-        (500, 11.9, 500, "warned", Judgement.BEAR),
+        (500, 11.9, 500, "warned", Judgement.WAIT),
         (500, 12, 20, "warned", Judgement.DISABLE),
     ],
 )

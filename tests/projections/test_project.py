@@ -3,7 +3,7 @@ import pytest
 from events.vocabulary import Kind, Status
 from projections.fact import Fact
 from projections.fold import fold
-from projections.outcome import MessageEffect, Transition, Unchanged, Updated, effect_of
+from projections.project import MessageEffect, Transition, Unchanged, Updated, effect_of
 from tests.projections.parcel_story import enrichment, note, reread, scan
 
 OUT = scan("out_for_delivery", "01 08:00")
