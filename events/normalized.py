@@ -56,7 +56,7 @@ class _Raw(_Form):
         return Raw(type=self.type, code=self.code, reason=self.reason, further=self.further)
 
 
-class _Moment(_Form):
+class _PrintedTime(_Form):
     printed: str
     instant: Annotated[datetime, BeforeValidator(_instant)]
     tz_source: TzSource
@@ -93,7 +93,7 @@ class _Reading(_Form):
     tracking_number: str | None = None
     kind: Kind
     raw: _Raw
-    time: _Moment
+    time: _PrintedTime
     place: _Place = _Place()
     status: Annotated[Status | None, AfterValidator(_stated)] = None
     reason: Reason | None = None

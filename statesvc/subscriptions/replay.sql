@@ -45,8 +45,8 @@ SELECT x.at, x.shipment_id, x.sequence, x.written, EXISTS (
 FROM next x ORDER BY x.at, x.shipment_id, x.sequence;
 
 -- name: put
--- Writes what was never written, from the log, under the webhook-id that it would have had, and puts all into the outbox; settles dead
--- letters of theirs. Attempts are numbered on. Answers how many are in the outbox now, and how many of them were never written.
+-- Writes what was never written, from the log, under the webhook-id that it would have had, and puts all into the outbox; settles
+-- their dead letters. Attempts are numbered on. Answers how many are in the outbox now, and how many of them were never written.
 WITH asked AS MATERIALIZED (
     SELECT * FROM unnest(%(shipment_ids)b::uuid[], %(sequences)b::int[], %(ats)b::timestamptz[], %(writtens)b::boolean[])
         AS u(shipment_id, sequence, at, written)

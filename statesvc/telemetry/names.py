@@ -10,7 +10,7 @@ from typing import Final
 
 
 class Instrument(StrEnum):
-    """How a metric is recorded. The observed ones are read by a callback when somebody scrapes."""
+    """How a metric is recorded. The observed ones are read by a callback at each scrape."""
 
     COUNTER = "counter"
     HISTOGRAM = "histogram"
@@ -231,7 +231,7 @@ ARCHIVE_FAILURES: Final = Metric(
     name="statesvc.archive.failures",
     instrument=Instrument.COUNTER,
     unit="{failure}",
-    description="Days that could not be archived, rounds that failed, files found missing or altered. `statesvc doctor` says which.",
+    description="Days that could not be archived, passes that failed, files found missing or altered. `statesvc doctor` says which.",
 )
 SEALED_ENTRIES: Final = Metric(
     name="statesvc.sealer.entries",
@@ -243,7 +243,7 @@ SEALING_LAG: Final = Metric(
     name="statesvc.sealer.lag",
     instrument=Instrument.HISTOGRAM,
     unit="s",
-    description="From the recording of the oldest entry of a round to the round.",
+    description="From the recording of the oldest entry of a pass to the pass.",
     buckets=LAG_BUCKETS,
 )
 SEALER_LEADS: Final = Metric(
@@ -269,7 +269,7 @@ CHECKPOINT_PUBLICATIONS: Final = Metric(
     name="statesvc.checkpoint.publications",
     instrument=Instrument.COUNTER,
     unit="{checkpoint}",
-    description="Checkpoints to be kept outside (STATESVC_CHECKPOINT_PUBLISH): published, failed, contradicted (another one is there).",
+    description="Checkpoints to be stored outside (STATESVC_CHECKPOINT_PUBLISH): published, failed, contradicted (another one is there).",
     attributes=(Attribute.OUTCOME,),
 )
 STREAM_CLIENTS: Final = Metric(
@@ -289,7 +289,7 @@ STREAM_ENDS: Final = Metric(
     name="statesvc.stream.ends",
     instrument=Instrument.COUNTER,
     unit="{stream}",
-    description="Streams that ended. cause: closed (by the client), slow (took nothing for too long), shed (the process is under strain), "
+    description="Streams that ended. cause: closed (by the client), slow (took nothing for too long), shed (the process is under pressure), "
     "stopping, revoked (its key), failed (the log could not be read).",
     attributes=(Attribute.CAUSE,),
 )

@@ -23,7 +23,7 @@ class CloudEvent:
 
     id: str
     partition_key: str
-    """What order is kept within."""
+    """What is ordered among itself."""
     attributes: Mapping[str, str]
     signature: Mapping[str, str]
     data: bytes = field(repr=False)

@@ -44,9 +44,9 @@ def check(url: BrokerUrl, login: Login | None) -> None:
     (subject,) = url.segments("subject")
     url.check_options({"stream"})
     if not _SUBJECT.fullmatch(subject) or subject.startswith("_INBOX"):
-        raise UrlFlawError("must name a subject after the host: words of letters, digits, - and _, joined by dots")
+        raise UrlFlawError("must name a subject after the host: words of letters and digits, - and _, joined by dots")
     if "stream" in url.options and not _STREAM.fullmatch(url.options["stream"]):
-        raise UrlFlawError("names no stream: letters, digits, - and _")
+        raise UrlFlawError("names no stream: letters and digits, - and _")
 
 
 async def connect(url: BrokerUrl, login: Login | None, dialler: Dialler) -> "JetStream":

@@ -35,7 +35,7 @@ def check(url: BrokerUrl, login: Login | None) -> None:
     (topic,) = url.segments("topic")
     url.check_options({"sasl"})
     if not _TOPIC.fullmatch(topic):
-        raise UrlFlawError("must name a topic after the host: at most 249 letters, digits, dots, - and _")
+        raise UrlFlawError("must name a topic after the host: at most 249 letters and digits, dots, - and _")
     if url.options.get("sasl", _MECHANISMS[0]) not in _MECHANISMS:
         raise UrlFlawError(f"names no mechanism that is spoken here: sasl={', '.join(_MECHANISMS)}")
     if login is not None and login.password is None:

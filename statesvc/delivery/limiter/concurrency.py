@@ -32,7 +32,7 @@ SPREAD_SHARE_MAX: Final = 0.5
 """Slower by more than this is not usual, however irregular it was: over a window's many answers chance averages out."""
 WEIGHT: Final = 0.4
 OUTLIER_FACTOR: Final = 2.0
-"""A measure counts at most as so many times the mean: one that met a pause of the receiver says little."""
+"""A measure counts at most as this many times the mean: one that met a pause of the receiver says little."""
 OWN_REASONS_SHARE: Final = 0.8
 """Half the crowd, but still more than this of the latency: it is not our crowd that makes it."""
 ANSWERED_SHARE: Final = 0.9
@@ -53,7 +53,7 @@ class _Usual:
         self.variance = (1 - WEIGHT) * (self.variance + WEIGHT * difference * difference)
 
     def bearable(self, count: int) -> float:
-        """The slowest average of so many answers that is still usual."""
+        """The slowest average of `count` answers that is still usual."""
         at_most = self.seconds * max(SPREAD_SHARE_MAX, DEVIATIONS / math.sqrt(count))
         at_least = max(SPREAD_SHARE_MIN * self.seconds, SPREAD_SECONDS_MIN)
         return self.seconds + max(at_least, min(at_most, DEVIATIONS * math.sqrt(self.variance)))

@@ -9,7 +9,7 @@ from statesvc.delivery.limiter.retry_budget import RetryBudget
 from statesvc.delivery.limiter.signal import Signal
 
 RETRY_SHARE: Final = 0.4
-"""Of the permits, at most; the rest is kept for first attempts."""
+"""Of the permits, at most; the rest is for first attempts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
