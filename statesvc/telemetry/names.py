@@ -289,8 +289,8 @@ STREAM_ENDS: Final = Metric(
     name="statesvc.stream.ends",
     instrument=Instrument.COUNTER,
     unit="{stream}",
-    description="Streams that ended. cause: closed (by the client), slow (took nothing for too long), shed (the process is under pressure), "
-    "stopping, revoked (its key), failed (the log could not be read).",
+    description="Streams that ended. cause: closed (by the client), slow (took nothing for too long), shed (the process is under "
+    "pressure), stopping, revoked (its key), failed (the log could not be read).",
     attributes=(Attribute.CAUSE,),
 )
 INBOX_DEPTH: Final = Metric(
