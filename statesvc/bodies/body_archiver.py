@@ -4,23 +4,18 @@ It has a connection of its own, past any pooler: the lead is a lock of its sessi
 bodies costs the other work of its process little.
 """
 
-import asyncio
-import random
 import time
 from pathlib import Path
 from typing import Final
 
-import structlog
-
 from events.crypto.keyring import Keyring
+from statesvc.background.periodic import Periodic
 from statesvc.background.waiting import set_within
 from statesvc.bodies.day_ledger import BODY_LEDGER
 from statesvc.bodies.day_pass import BodyArchiving, DayPassResult, archive_days
 from statesvc.database.wakeups.direct import connect_direct
 from statesvc.settings.service_settings import ArchiveSettings
 from statesvc.telemetry.metrics import Telemetry
-
-log = structlog.get_logger()
 
 _FIRST_SECONDS: Final = 30.0
 _EVERY_SECONDS: Final = 3600.0
@@ -31,38 +26,35 @@ class _StoppedError(Exception):
     """Between two batches, by `stop`."""
 
 
-class BodyArchiver:
-    """Runs soon after the start and then once an hour until `stop`."""
+class BodyArchiver(Periodic):
+    """Runs soon after the start and then once an hour until `stop`, which ends it after the batch in progress."""
 
     def __init__(self, dsn: str, *, folder: Path, keyring: Keyring, settings: ArchiveSettings, telemetry: Telemetry) -> None:
+        super().__init__(
+            "body archiver",
+            self._pass,
+            first_seconds=_FIRST_SECONDS,
+            every_seconds=_EVERY_SECONDS,
+            retry_seconds=_AGAIN_SECONDS,
+            jitter=0.1,
+        )
         self._dsn = dsn
         self._telemetry = telemetry
-        self._stopping = asyncio.Event()
         self._worked_since = time.monotonic()
         self._archiving = BodyArchiving(
             folder=folder, keyring=keyring, hot_days=settings.hot_days, keep_months=settings.keep_months, pause=self._rest
         )
 
-    def stop(self) -> None:
-        """Ends `run` after the batch in progress; the next pass goes on from there."""
-        self._stopping.set()
-
-    async def run(self) -> None:
-        """Goes on whatever database and disk do; a failed pass is tried again soon."""
-        pause = _FIRST_SECONDS
-        while not await set_within(self._stopping, pause * random.uniform(0.9, 1.1)):  # noqa: S311 - so that workers do not do it in step
-            pause = _EVERY_SECONDS
-            try:
-                outcome = await self.once()
-            except _StoppedError:
-                return
-            except Exception:
-                log.warning("archive_round_failed", exc_info=True)
-                self._telemetry.archive_failures.add(1)
-                pause = _AGAIN_SECONDS
-            else:
-                if outcome is not None and (outcome.failed or outcome.busy):
-                    pause = _AGAIN_SECONDS
+    async def _pass(self) -> float | None:
+        """What failed, or was busy, is tried again soon."""
+        try:
+            outcome = await self.once()
+        except _StoppedError:
+            return None
+        except Exception:
+            self._telemetry.archive_failures.add(1)
+            raise
+        return _AGAIN_SECONDS if outcome is not None and (outcome.failed or outcome.busy) else None
 
     async def once(self) -> DayPassResult | None:
         """A pass; None: another worker leads."""
@@ -78,6 +70,6 @@ class BodyArchiver:
 
     async def _rest(self) -> None:
         """As long as the batch before took."""
-        if await set_within(self._stopping, time.monotonic() - self._worked_since):
+        if await set_within(self.stopping, time.monotonic() - self._worked_since):
             raise _StoppedError
         self._worked_since = time.monotonic()

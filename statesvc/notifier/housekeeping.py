@@ -4,16 +4,12 @@ It removes what waits for deleted subscriptions, bounds what waits for each of t
 the operator.
 """
 
-import asyncio
-import random
 from dataclasses import dataclass
 from typing import Any, Final
 
-import psycopg
-import structlog
 from psycopg import AsyncConnection
 
-from statesvc.background.waiting import set_within
+from statesvc.background.periodic import Periodic
 from statesvc.database.queries import queries
 from statesvc.database.wakeups.channels import LOG, OUTBOX
 from statesvc.notifier.coalesce import Coalescer, overfull
@@ -26,7 +22,6 @@ _PURGED_AT_ONCE: Final = 5_000
 _SQL = queries("statesvc.notifier", "housekeeping")
 _BOARD = queries("statesvc.notifier", "limiter_board")
 _WAKE = queries("statesvc.database.wakeups", "wakeup")
-_log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,32 +32,21 @@ class BacklogBound:
     age_seconds: float = 24 * 3600.0
 
 
-class NotifierUpkeep:
-    """Runs at the start and at every sweep until `stop`. Several notifiers may do so at the same time."""
+class NotifierUpkeep(Periodic):
+    """Runs at the start and at every sweep until `stop`. Safe next to other notifiers that do the same."""
 
     def __init__(self, context: NotifierContext, *, worker: str, bound: BacklogBound, every_seconds: float) -> None:
+        super().__init__("notifier upkeep", self._sweep, every_seconds=every_seconds, retry_seconds=every_seconds, jitter=0.2)
         self._context = context
         self._bound = bound
-        self._every_seconds = every_seconds
         self._coalescer = Coalescer(context.keyring, worker=worker)
         self._operator = context.operator
-        self._stopping = asyncio.Event()
 
-    def stop(self) -> None:
-        """Ends `run` after the step in progress."""
-        self._stopping.set()
-
-    async def run(self) -> None:
-        """Goes on whatever the database does; what fails is tried again at the next sweep."""
-        while not self._stopping.is_set():
-            try:
-                async with self._context.pool.connection() as connection:
-                    await self.once(connection)
-                if self._operator is not None:
-                    await self._operator.notify(self._context.pool)
-            except psycopg.Error as error:
-                _log.warning("notifier_upkeep_failed", error=error)
-            await set_within(self._stopping, self._every_seconds * random.uniform(0.8, 1.2))  # noqa: S311 - so that notifiers do not do it all at once
+    async def _sweep(self) -> None:
+        async with self._context.pool.connection() as connection:
+            await self.once(connection)
+        if self._operator is not None:
+            await self._operator.notify(self._context.pool)
 
     async def once(self, connection: AsyncConnection[Any]) -> None:
         """One pass."""

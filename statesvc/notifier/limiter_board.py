@@ -10,7 +10,7 @@ import psycopg
 import structlog
 from psycopg import AsyncConnection
 
-from statesvc.background.waiting import set_within
+from statesvc.background.periodic import Periodic
 from statesvc.database.pending import columns
 from statesvc.database.queries import queries
 from statesvc.delivery.limiter.circuit_breaker import BreakerState
@@ -29,36 +29,41 @@ _COLUMNS = ("subscription_ids", "concurrencies", "in_flights", "mean_latencies",
 _log = structlog.get_logger()
 
 
-class LimiterBoard:
+class LimiterBoard(Periodic):
     """Of one notifier. While nothing is sent it asks the database nothing."""
 
     def __init__(self, context: NotifierContext, permits: Permits, clock: DatabaseClock, *, worker: str) -> None:
+        super().__init__(
+            "notifier limiter board",
+            self._publish_within,
+            first_seconds=PUBLISH_SECONDS,
+            every_seconds=PUBLISH_SECONDS,
+            retry_seconds=PUBLISH_SECONDS,
+        )
         self._context = context
         self._permits = permits
         self._clock = clock
         self._worker = worker
         self._shown: dict[UUID, tuple[LimiterState, float]] = {}
         """What was written, and when."""
-        self._stopping = asyncio.Event()
 
     def observe(self) -> None:
         """Has the metrics read it."""
         self._context.telemetry.observe(names.LIMITER_SUBSCRIPTIONS, self._by_breaker)
         self._context.telemetry.observe(names.LIMITER_PERMITS, self._permits_used)
 
-    def stop(self) -> None:
-        """Ends `run`, which withdraws what it showed."""
-        self._stopping.set()
-
     async def run(self) -> None:
-        """Goes on whatever the database does: what could not be written is written the next time."""
-        while not self._stopping.is_set():
-            await set_within(self._stopping, PUBLISH_SECONDS)
-            try:
-                async with asyncio.timeout(PUBLISH_SECONDS):
-                    await (self._withdraw() if self._stopping.is_set() else self.publish())
-            except (psycopg.Error, TimeoutError) as error:
-                _log.warning("limiter_state_not_published", error=error)
+        """Goes on whatever the database does, and withdraws at the end what it showed."""
+        await super().run()
+        try:
+            async with asyncio.timeout(PUBLISH_SECONDS):
+                await self._withdraw()
+        except (psycopg.Error, TimeoutError) as error:
+            _log.warning("limiter_state_not_withdrawn", error=error)
+
+    async def _publish_within(self) -> None:
+        async with asyncio.timeout(PUBLISH_SECONDS):
+            await self.publish()
 
     async def _withdraw(self) -> None:
         if self._shown:

@@ -7,12 +7,12 @@ import asyncio
 import random
 import time
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Final
 
 import psycopg
 import structlog
 
-from statesvc.background.cancellation import cancel_fully
+from statesvc.background.periodic import Periodic
 from statesvc.background.waiting import set_within
 from statesvc.database.pool import Pool
 from statesvc.database.queries import queries
@@ -44,38 +44,33 @@ class Heartbeat:
         self._stopping = stopping
         self._beat_seconds = beat_seconds
         self._began = time.monotonic()
-        self._task: asyncio.Task[None] | None = None
+        self._job: Periodic | None = None
 
     async def start(self) -> None:
         """Does not wait for the first beat."""
-        if self._task is None:
-            self._task = asyncio.create_task(self._run(), name="heartbeat")
+        if self._job is None:
+            self._job = Periodic("heartbeat", self._beat, every_seconds=self._beat_seconds, retry_seconds=self._beat_seconds, jitter=0.2)
+            self._job.start()
 
     async def stop(self) -> None:
         """Takes the row away if that takes no second. Safe to call twice, and before `start`."""
-        task, self._task = self._task, None
-        if task is None:
+        job, self._job = self._job, None
+        if job is None:
             return
-        await cancel_fully(task)
+        await job.close()
         try:
             async with asyncio.timeout(_LEAVE_SECONDS), self._pool.connection() as connection:
                 await connection.execute(_SQL["leave"], {"worker_id": self._incarnation.worker_id})
         except (psycopg.Error, TimeoutError):
             log.info("worker_not_signed_off", exc_info=True)
 
-    async def _run(self) -> None:
-        while True:
-            stopping = self._stopping.is_set()
-            try:
-                async with self._pool.connection() as connection:
-                    await connection.execute(_SQL["beat"], self._beat(stopping=stopping))
-            except psycopg.Error:
-                log.warning("heartbeat_failed", exc_info=True)
-            pause = self._beat_seconds * random.uniform(0.8, 1.2)  # noqa: S311 - so that processes do not beat in step
-            if stopping:
-                await asyncio.sleep(pause)
-                continue
-            await set_within(self._stopping, pause)
-
-    def _beat(self, *, stopping: bool) -> dict[str, Any]:
-        return {**asdict(self._incarnation), "age_seconds": time.monotonic() - self._began, "stopping": stopping}
+    async def _beat(self) -> float | None:
+        stopping = self._stopping.is_set()
+        age_seconds = time.monotonic() - self._began
+        async with self._pool.connection() as connection:
+            await connection.execute(_SQL["beat"], {**asdict(self._incarnation), "age_seconds": age_seconds, "stopping": stopping})
+        if stopping:
+            return None
+        # that the process is to end shows at once
+        await set_within(self._stopping, self._beat_seconds * random.uniform(0.8, 1.2))  # noqa: S311 - processes do not beat in step
+        return 0.0

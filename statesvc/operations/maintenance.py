@@ -1,14 +1,12 @@
-"""The upkeep loop. Every step is idempotent and safe beside other workers doing the same, so it needs no leader."""
+"""The maintenance of the tables. Every step is idempotent and safe next to other workers doing the same, so it needs no leader."""
 
-import asyncio
-import random
 from typing import Any, Final
 
 import structlog
 from psycopg import AsyncConnection
-from psycopg_pool import AsyncConnectionPool
 
-from statesvc.background.waiting import set_within
+from statesvc.background.periodic import Periodic
+from statesvc.database.pool import Pool
 from statesvc.database.queries import queries
 
 log = structlog.get_logger()
@@ -19,28 +17,14 @@ _AFTER_FAILURE_SECONDS: Final = 30.0
 _ROWS_AT_ONCE: Final = 5000
 
 
-class Maintenance:
-    """Runs at the start and then once an hour until `stop`."""
+def maintenance(pool: Pool) -> Periodic:
+    """Runs at the start and then once an hour."""
 
-    def __init__(self, pool: AsyncConnectionPool[AsyncConnection[Any]]) -> None:
-        self._pool = pool
-        self._stopping = asyncio.Event()
+    async def work() -> None:
+        async with pool.connection() as connection:
+            await once(connection)
 
-    def stop(self) -> None:
-        """Ends `run` after the step in progress."""
-        self._stopping.set()
-
-    async def run(self) -> None:
-        """Goes on whatever the database does; a failed pass is tried again soon."""
-        while not self._stopping.is_set():
-            pause = _EVERY_SECONDS * random.uniform(0.9, 1.1)  # noqa: S311 - so that workers do not do it in step
-            try:
-                async with self._pool.connection() as connection:
-                    await once(connection)
-            except Exception:
-                log.warning("upkeep_failed", exc_info=True)
-                pause = _AFTER_FAILURE_SECONDS
-            await set_within(self._stopping, pause)
+    return Periodic("maintenance", work, every_seconds=_EVERY_SECONDS, retry_seconds=_AFTER_FAILURE_SECONDS, jitter=0.1)
 
 
 async def once(connection: AsyncConnection[Any]) -> None:

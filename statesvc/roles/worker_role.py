@@ -6,7 +6,7 @@ from statesvc.database.wakeups.channels import INBOX
 from statesvc.log.archive.folder import archive_folder
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.archive.log_archiver import LogArchiver
-from statesvc.operations.maintenance import Maintenance
+from statesvc.operations.maintenance import maintenance
 from statesvc.roles.connection_limits import worker_limits
 from statesvc.roles.http_server import run_with_health
 from statesvc.roles.runtime import Launch, open_runtime
@@ -40,10 +40,10 @@ async def run(launch: Launch) -> int:
             grace_seconds=settings.http.grace_seconds * 0.8,
         )
         worker = Worker(context, listener=base.listener, woken=base.listener.event(INBOX), waker=base.waker, limits=claiming)
-        maintenance = Maintenance(base.pool)
+        upkeep = maintenance(base.pool)
         parts = [
             Part(name="worker", run=worker.run, stop=worker.stop),
-            Part(name="maintenance", run=maintenance.run, stop=maintenance.stop),
+            Part(name=upkeep.name, run=upkeep.run, stop=upkeep.stop),
         ]
         if folder is not None:
             archiver = BodyArchiver(

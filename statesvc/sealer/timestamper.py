@@ -10,13 +10,11 @@ from dataclasses import dataclass
 from typing import Final
 
 import aiohttp
-import psycopg
 import structlog
 
 from events.checkpoint import signing_key_ids
-from statesvc.background.waiting import set_within
+from statesvc.background.periodic import Periodic
 from statesvc.database.pool import Connections
-from statesvc.database.sql_errors import failure
 from statesvc.log.timestamp import TOKEN_BYTES_MAX, StampError, Trust, check_stamp, inquire
 from statesvc.log.timestamp_store import StampStatus, stamp_status, store_stamp
 from statesvc.telemetry.metrics import Telemetry
@@ -41,64 +39,57 @@ class Authority:
     interval_seconds: float
 
 
-class Stamper:
+class Stamper(Periodic):
     """Works until `stop`. `leads` says whether this process is the one that signs; `sealed` is set whenever there is a new head."""
 
     def __init__(
         self, pool: Connections, authority: Authority, *, leads: Callable[[], bool], sealed: asyncio.Event, telemetry: Telemetry
     ) -> None:
+        super().__init__(
+            "timestamper",
+            self._work_on,
+            every_seconds=0.0,
+            retry_seconds=min(_RETRY_SECONDS, authority.interval_seconds),
+            retry_seconds_max=min(_RETRY_SECONDS_MAX, authority.interval_seconds),
+        )
         self._pool = pool
         self._authority = authority
         self._leads = leads
         self._sealed = sealed
         self._telemetry = telemetry
-        self._stopping = asyncio.Event()
-        self._failed = 0
-        self._any = False
 
     def stop(self) -> None:
         """Ends `run`. Idempotent, safe before `run`."""
-        self._stopping.set()
+        super().stop()
         self._sealed.set()
 
-    async def run(self) -> None:
-        """Goes on whatever the authority answers."""
-        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_ANSWER_SECONDS)) as session:
-            while not self._stopping.is_set():
-                if not self._leads():
-                    await set_within(self._stopping, _STANDBY_SECONDS)
-                    continue
-                self._sealed.clear()
-                seconds = await self._stamp_if_due(session)
-                if seconds is None:
-                    # all there is has its stamp
-                    await self._sealed.wait()
-                    seconds = min(_CHECK_SECONDS, self._authority.interval_seconds) if self._any else 0.0
-                await set_within(self._stopping, seconds)
-
-    async def _stamp_if_due(self, session: aiohttp.ClientSession) -> float | None:
-        """Stamps the newest head if one is due. Answers when to check again; None: when there is a new head."""
-        interval = self._authority.interval_seconds
+    async def _work_on(self) -> float:
+        if not self._leads():
+            return _STANDBY_SECONDS
+        self._sealed.clear()
         try:
-            async with self._pool.connection() as connection:
-                found = await stamp_status(connection)
-            self._any = found is not None
-            if found is None or found.size == found.stamped_size:
-                return None
-            if not self._is_due(found):
-                return min(_CHECK_SECONDS, max(0.0, interval - (found.age_seconds or 0.0)))
-            async with asyncio.timeout(_ANSWER_SECONDS):
-                await self._stamp(session, found)
-        except (StampError, aiohttp.ClientError, TimeoutError, OSError, psycopg.Error) as error:
-            self._failed += 1
-            delay: float = min(_RETRY_SECONDS * 2 ** min(self._failed - 1, 7), _RETRY_SECONDS_MAX, interval)
-            why = failure(error).value if isinstance(error, psycopg.Error) else str(error) or type(error).__name__
-            _log.warning("checkpoint_stamp_failed", why=why, attempt=self._failed, delay_seconds=delay)
+            found, pause = await self._stamp_if_due()
+        except Exception:
             self._telemetry.checkpoint_stamps.add(1, {Attribute.OUTCOME: "failed"})
-            return delay
-        self._failed = 0
+            raise
+        if pause is not None:
+            return pause
+        # all there is has its stamp
+        await self._sealed.wait()
+        return 0.0 if found is None else min(_CHECK_SECONDS, self._authority.interval_seconds)
+
+    async def _stamp_if_due(self) -> tuple[StampStatus | None, float | None]:
+        """What was found, and for how long to wait with its stamp; None: it has one, or there is nothing."""
+        async with self._pool.connection() as connection:
+            found = await stamp_status(connection)
+        if found is None or found.size == found.stamped_size:
+            return found, None
+        if not self._is_due(found):
+            return found, min(_CHECK_SECONDS, max(0.0, self._authority.interval_seconds - (found.age_seconds or 0.0)))
+        async with asyncio.timeout(_ANSWER_SECONDS), aiohttp.ClientSession() as session:
+            await self._stamp(session, found)
         self._telemetry.checkpoint_stamps.add(1, {Attribute.OUTCOME: "stamped"})
-        return None
+        return found, None
 
     def _is_due(self, found: StampStatus) -> bool:
         if found.stamped_size is None or found.age_seconds is None:

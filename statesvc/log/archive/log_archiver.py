@@ -5,14 +5,13 @@ The work itself is that of `statesvc archive log`, in a process of its own: a wo
 
 import asyncio
 import contextlib
-import random
 import sys
 from asyncio.subprocess import DEVNULL, Process
 from typing import Final
 
 import structlog
 
-from statesvc.background.waiting import set_within
+from statesvc.background.periodic import Periodic
 from statesvc.database.wakeups.direct import connect_direct
 from statesvc.log.archive.month_ledger import due_months
 from statesvc.telemetry.metrics import Telemetry
@@ -25,30 +24,32 @@ _COMMAND: Final = (sys.executable, "-m", "statesvc", "archive", "log")
 _STOP_SECONDS: Final = 5.0
 
 
-class LogArchiver:
-    """Checks soon after the start and then once an hour until `stop`. Of several workers one archives, the others find it at work."""
+class LogArchiver(Periodic):
+    """Checks soon after the start and then once an hour until `stop`, which ends what it started: the next pass goes on from there.
+
+    Of several workers one archives, the others find it at work.
+    """
 
     def __init__(self, dsn: str, *, hot_months: int, telemetry: Telemetry, command: tuple[str, ...] = _COMMAND) -> None:
+        super().__init__(
+            "log archiver",
+            self._pass,
+            first_seconds=_FIRST_SECONDS,
+            every_seconds=_EVERY_SECONDS,
+            retry_seconds=_EVERY_SECONDS,
+            jitter=0.1,
+        )
         self._dsn = dsn
         self._hot_months = hot_months
         self._telemetry = telemetry
         self._command = command
-        self._stopping = asyncio.Event()
 
-    def stop(self) -> None:
-        """Ends `run`, and what it started; the next pass goes on from there."""
-        self._stopping.set()
-
-    async def run(self) -> None:
-        """Goes on whatever database and disk do."""
-        pause = _FIRST_SECONDS
-        while not await set_within(self._stopping, pause * random.uniform(0.9, 1.1)):  # noqa: S311 - so that workers do not do it in step
-            pause = _EVERY_SECONDS
-            try:
-                await self.once()
-            except Exception:
-                log.warning("log_archive_round_failed", exc_info=True)
-                self._telemetry.archive_failures.add(1)
+    async def _pass(self) -> None:
+        try:
+            await self.once()
+        except Exception:
+            self._telemetry.archive_failures.add(1)
+            raise
 
     async def once(self) -> int | None:
         """A pass where one is due, and its exit code; None: nothing is due, or it was stopped."""
@@ -57,7 +58,7 @@ class LogArchiver:
                 return None
         child = await asyncio.create_subprocess_exec(*self._command, stdin=DEVNULL, stdout=DEVNULL)
         ended = asyncio.create_task(child.wait(), name="log archive")
-        stopped = asyncio.create_task(self._stopping.wait(), name="log archive stop")
+        stopped = asyncio.create_task(self.stopping.wait(), name="log archive stop")
         try:
             await asyncio.wait([ended, stopped], return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -65,10 +66,10 @@ class LogArchiver:
             if not ended.done():
                 await _end(child)
             await ended
-        if self._stopping.is_set():
+        if self.stopping.is_set():
             return None
         if child.returncode:
-            log.warning("log_archive_round_failed", exit_code=child.returncode)
+            log.warning("log_archive_pass_failed", exit_code=child.returncode)
             self._telemetry.archive_failures.add(1)
         return child.returncode
 

@@ -7,7 +7,7 @@ import pytest
 from psycopg import AsyncConnection, errors
 
 from statesvc.database.pool import Pool, PoolLimits, make_pool
-from statesvc.operations.maintenance import Maintenance, once
+from statesvc.operations.maintenance import maintenance, once
 
 LIMITS = PoolLimits(connections_max=2, acquire_seconds=5, statement_seconds=10, lock_seconds=5, idle_in_transaction_seconds=10)
 DAY = 86_400
@@ -125,17 +125,15 @@ async def test_receipts_are_forgotten_after_48_hours_however_many(database: Any,
     assert await cursor.fetchone() == (3,)
 
 
-async def test_the_loop_makes_a_round_at_once_and_stops_when_told_even_before_it_ran(
-    database: Any, service: Connection, pool: Pool
-) -> None:
+async def test_it_runs_at_once_and_can_be_stopped_even_before_it_ran(database: Any, service: Connection, pool: Pool) -> None:
     await _days_pass(database, 200)
-    stopped = Maintenance(pool)
+    stopped = maintenance(pool)
     stopped.stop()
     await asyncio.wait_for(stopped.run(), 1)
     with pytest.raises(errors.CheckViolation):
         await _write_batch(service)
 
-    upkeep = Maintenance(pool)
+    upkeep = maintenance(pool)
     running = asyncio.create_task(upkeep.run())
     before = await _partitions(service)
     async with asyncio.timeout(10):

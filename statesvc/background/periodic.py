@@ -1,0 +1,98 @@
+"""A job that a process does now and then, for as long as it lives.
+
+```
+start --> [ work > pause ] --stop--> the work in progress ends, then `run`
+             ^      +-- fails: logged, retried after a pause that doubles
+```
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import structlog
+
+from statesvc.background.cancellation import cancel_fully
+from statesvc.background.waiting import set_within
+
+_LOGGED_EVERY_SECONDS: Final = 60.0
+"""Failures of a job are logged this often at most; `attempt` counts those in a row."""
+
+log = structlog.get_logger()
+
+
+class Periodic:
+    """`work` may answer for how many seconds to pause instead of `every_seconds`. `jitter`: so that processes do not work in step.
+
+    `run` and `stop`, or `start` and `close`: each idempotent, and safe in any order.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        work: Callable[[], Awaitable[float | None]],
+        *,
+        every_seconds: float,
+        first_seconds: float = 0.0,
+        retry_seconds: float,
+        retry_seconds_max: float | None = None,
+        jitter: float = 0.0,
+    ) -> None:
+        self.name = name
+        self.stopping = asyncio.Event()
+        self._work = work
+        self._every_seconds = every_seconds
+        self._first_seconds = first_seconds
+        self._retry_seconds = retry_seconds
+        self._retry_seconds_max = retry_seconds if retry_seconds_max is None else retry_seconds_max
+        self._jitter = jitter
+        self._failures = 0
+        self._logged_at = float("-inf")
+        self._task: asyncio.Task[None] | None = None
+
+    async def run(self) -> None:
+        """Works until `stop`, whatever fails."""
+        pause = self._first_seconds
+        while not await self._paused(pause):
+            try:
+                answer = await self._work()
+            except Exception as error:  # noqa: BLE001 - a job that ends unnoticed is worse than one that fails again
+                pause = self._retry(error)
+            else:
+                self._failures = 0
+                pause = self._every_seconds if answer is None else answer
+
+    def stop(self) -> None:
+        """Ends `run` after the work in progress."""
+        self.stopping.set()
+
+    def start(self) -> None:
+        """Runs as a task of its own; should it ever end before `stop`, the log says so."""
+        if self._task is None:
+            self._task = asyncio.create_task(self.run(), name=self.name)
+            self._task.add_done_callback(self._ended)
+
+    async def close(self) -> None:
+        """Ends what `start` began, the work in progress too; returns when it has ended."""
+        if self._task is not None:
+            self.stop()
+            await cancel_fully(self._task)
+
+    async def _paused(self, seconds: float) -> bool:
+        """Whether it was stopped."""
+        return await set_within(self.stopping, seconds * random.uniform(1 - self._jitter, 1 + self._jitter))  # noqa: S311 - guards nothing
+
+    def _retry(self, error: Exception) -> float:
+        self._failures += 1
+        delay: float = min(self._retry_seconds * 2 ** min(self._failures - 1, 16), self._retry_seconds_max)
+        now = time.monotonic()
+        if now >= self._logged_at + _LOGGED_EVERY_SECONDS:
+            self._logged_at = now
+            log.warning("background_job_failed", task=self.name, attempt=self._failures, delay_seconds=delay, exc_info=error)
+        return delay
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if not self.stopping.is_set():
+            log.error("task_died", task=self.name, exc_info=None if task.cancelled() else task.exception())
