@@ -41,14 +41,14 @@ class NoteError(ValueError):
 
 @value(frozen=True, slots=True)
 class VerifierKey:
-    """The public half of a key: what whoever checks the log holds. `public_key` has 32 bytes."""
+    """The public half of a key: what a verifier of the log holds. `public_key` has 32 bytes."""
 
     name: str
     public_key: bytes
 
     @property
     def key_id(self) -> bytes:
-        """Four bytes that tell which key a signature is by."""
+        """Four bytes that say which key a signature is by."""
         return self._id(_ED25519)
 
     @property
@@ -207,7 +207,7 @@ def signing_key_ids(note: str | bytes) -> frozenset[bytes]:
 
 
 def read_checkpoint(note: str | bytes) -> Checkpoint:
-    """What a note says, whoever signed it. Raises NoteError."""
+    """What a note says, with any signatures. Raises NoteError."""
     return _parse(_split(note)[0])
 
 

@@ -1,6 +1,6 @@
 """Inclusion and consistency proofs: which subtrees make one up, and its verification, as RFC 9162 sections 2.1.3 and 2.1.4 say it.
 
-A proof is made from ranges of leaves, so that whoever keeps the hashes decides how their roots are found.
+A proof is made from ranges of leaves, so that the keeper of the hashes decides how their roots are found.
 """
 
 from collections.abc import Sequence

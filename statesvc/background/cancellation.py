@@ -11,7 +11,7 @@ _AGAIN_SECONDS: Final = 0.1
 
 
 async def cancel_fully(task: asyncio.Task[Any]) -> None:
-    """Cancels until the task has ended. Its outcome is left to whoever awaits it."""
+    """Cancels until the task has ended. Its outcome is left to the task that awaits it."""
     while not task.done():
         task.cancel()
         await asyncio.wait([task], timeout=_AGAIN_SECONDS)

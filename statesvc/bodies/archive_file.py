@@ -59,7 +59,7 @@ class FinishedFile:
 
 
 class ArchiveWriter:
-    """Writes one file from its beginning to its end; the index waits in a temporary file beside it."""
+    """Writes one file from its beginning to its end; the index waits in a temporary file next to it."""
 
     def __init__(self, path: Path, day: date) -> None:
         self._file: IO[bytes] = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")

@@ -3,7 +3,7 @@
 SELECT tree_size, root, note, created_at FROM statesvc.checkpoint ORDER BY tree_size DESC LIMIT 1;
 
 -- name: covering
--- The first signed head that covers so many entries.
+-- The first signed head that covers this number of entries.
 SELECT tree_size, root, note, created_at FROM statesvc.checkpoint WHERE tree_size >= %(size)s ORDER BY tree_size LIMIT 1;
 
 -- name: signing_keys

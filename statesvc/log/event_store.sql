@@ -24,7 +24,7 @@ ON CONFLICT (shipment_id) DO UPDATE SET version = s.version
 RETURNING s.shipment_id, s.version, s.head_hash, s.recorded_at, s.first_recorded_at, s.sealed_key;
 
 -- name: insert_keys
--- Takes the dedupe keys that are free; the others belong to whoever came first.
+-- Takes the dedupe keys that are free; the others belong to the transaction that came first.
 INSERT INTO statesvc.event_key (carrier_id, event_id, shipment_id, facts_digest)
 SELECT u.carrier_id, u.event_id, u.shipment_id, u.facts_digest
 FROM unnest(%(carrier_ids)b::text[], %(event_ids)b::text[], %(shipment_ids)b::uuid[], %(facts_digests)b::bytea[])

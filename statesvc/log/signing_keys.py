@@ -1,6 +1,6 @@
 """The keys that sign checkpoints: one made at the sealer's first start, another one while they are rotated, none ever forgotten.
 
-A new key is announced in the log by an action that names it, and the old one goes on signing beside it until it is retired. A checkpoint
+A new key is announced in the log by an action that names it, and the old one goes on signing next to it until it is retired. A checkpoint
 that the old key has signed thereby vouches for the new one: nobody who only owns the database can do that.
 """
 
@@ -69,7 +69,7 @@ async def ensure_key(connection: AsyncConnection[Any], master: MasterKeys, *, or
 
 
 async def rotate(connection: AsyncConnection[Any], master: MasterKeys, *, actor: str, why: str) -> VerifierKey:
-    """Adds a key, which signs beside those there are. One transaction, the caller's."""
+    """Adds a key, which signs alongside those there are. One transaction, the caller's."""
     keys = await read_keys(connection)
     if not keys:
         raise SigningKeyError("the log has no key yet: the sealer makes the first one when it starts")

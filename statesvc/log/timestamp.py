@@ -77,7 +77,7 @@ def inquire(note: str) -> Inquiry:
 
 
 def read_stamp(token: bytes, note: str) -> Stamp:
-    """What a token says about this note, whoever signed it. Raises StampError."""
+    """What a token says about this note, with any signature. Raises StampError."""
     return _stamp(_decoded(token), note)
 
 

@@ -12,7 +12,7 @@ ON CONFLICT (worker_id) DO UPDATE SET
 DELETE FROM statesvc.worker w WHERE w.worker_id = %(worker_id)s;
 
 -- name: workers
--- Every process with a row, and whoever else holds messages: workers in other languages have no row. Leases are bounded by the workers'
+-- Every process with a row, and every other holder of messages: workers in other languages have no row. Leases are bounded by the workers'
 -- batches, the rows by `limit`.
 WITH now AS MATERIALIZED (
     SELECT statesvc.clock() AS at

@@ -122,7 +122,7 @@ class ObjectCheckpointStore:
                 _compare(there[0], note, self.name)
         found = await self._get(LATEST)
         if _is_newer(size, None if found is None else found[0]):
-            # whoever comes between has put a newer one, or will find ours; the next pass checks again
+            # another writer in between has put a newer one, or will find ours; the next pass checks again
             await self._put(LATEST, note, "create" if found is None else {"e_tag": found[1]})
 
     async def _get(self, key: str) -> tuple[str, str | None] | None:

@@ -29,7 +29,7 @@ _STORE_SECONDS: Final = 20.0
 class Publication:
     """Where heads go, and under which name the log is known. `file` None: heads are in the database alone.
 
-    In the `store` they are stored too, by the publisher; whoever takes the lead holds the log against the newest there.
+    In the `store` they are stored too, by the publisher; a new leader holds the log against the newest there.
     """
 
     file: Path | None

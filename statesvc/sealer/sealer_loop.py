@@ -4,7 +4,7 @@
 standby --lock--> take stock --agrees--> [ wait for a wake-up or the sweep > seal > sign > publish ] --connection lost--> standby
                       +--contradicts--> refuse, logged as an error; check again later
 ```
-The lock and all that the leader writes are on one connection: whoever loses the lead can write nothing more.
+The lock and all that the leader writes are on one connection: a sealer that loses the lead can write nothing more.
 """
 
 import asyncio

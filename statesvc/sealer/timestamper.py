@@ -1,6 +1,6 @@
 """Having heads stamped by a time stamping authority (RFC 3161): at most one an interval, and one as soon as other keys sign.
 
-It works beside the sealer and never holds it up. A stamp is believed only if it is of the very head, answers the very request, and is
+It works alongside the sealer and never holds it up. A stamp is believed only if it is of the very head, answers the very request, and is
 signed by the authority whose certificate was given; else it is asked for again later, and the log says why.
 """
 

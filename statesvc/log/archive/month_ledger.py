@@ -15,7 +15,7 @@ from statesvc.log.archive.file_names import LOG_FILES
 _SQL = queries("statesvc.log.archive", "month_ledger")
 LOG_LEDGER = ArchiveLedger(_SQL)
 SHARE_MONTHS = _SQL["share_months"]
-"""Whoever reads the log as a whole does this first, on a session that lasts as long."""
+"""A reader of the whole log does this first, on a session that lasts as long."""
 
 
 class Month(NamedTuple):

@@ -83,7 +83,7 @@ class ArchivedMonths:
                     yield entry.values[0], entry.values[1], entry.leaf_hash, entry.canonical
 
     def faults(self) -> Iterator[LogFault]:
-        """What is wrong with the files as a whole: the digests of the ledger, and the heads beside them."""
+        """What is wrong with the files as a whole: the digests of the ledger, and the heads next to them."""
         if self.folder is None:
             yield from (_no_folder(month.file_name or "") for month in self.months)
         else:

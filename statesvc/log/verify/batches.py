@@ -40,7 +40,7 @@ class BatchPlaces:
         return self.leaf_hashes[HASH_BYTES * ordinal : HASH_BYTES * ordinal + HASH_BYTES]
 
     def take(self, first: int, count: int, rank: int) -> bool:
-        """Takes so many places; False, and none is taken, where one of them does not exist or is taken."""
+        """Takes `count` places; False, and none is taken, where one of them does not exist or is taken."""
         free = bytes(count)
         if first < 0 or self.seen[first : first + count] != free:
             return False

@@ -77,5 +77,5 @@ class TreeBuilder:
 
 
 def _levels(count: int) -> list[int]:
-    """The levels of the perfect subtrees that make up so many leaves, the highest first."""
+    """The levels of the perfect subtrees that make up `count` leaves, the highest first."""
     return [level for level in reversed(range(count.bit_length())) if count >> level & 1]

@@ -1,1 +1,1 @@
-"""Building a projection again from the log, beside live traffic."""
+"""Building a projection again from the log, alongside live traffic."""

@@ -1,6 +1,6 @@
 """The spare table: emptied, brought up to date with the live one, and swapped with it.
 
-No lock is asked for longer than a second, since traffic queues behind it; whoever does not get one tries again.
+No lock is asked for longer than a second, since traffic queues behind it; a caller that does not get one tries again.
 """
 
 import asyncio
