@@ -128,7 +128,7 @@ def test_rewording_enrichment_and_another_offset_are_the_same_scan(reading: Read
         replace(READING, time=replace(TIME, identity="20260301T140501", instant=AT + timedelta(seconds=1))),
     ],
 )
-def test_every_fact_tells_scans_apart(reading: Reading) -> None:
+def test_every_fact_distinguishes_scans(reading: Reading) -> None:
     assert event_id(reading) != event_id(READING)
     assert facts(reading) != facts(READING)
 
@@ -149,7 +149,7 @@ def test_a_description_counts_only_where_there_is_no_code() -> None:
         ("d2-x", False, "d2-x"),
     ],
 )
-def test_a_native_id_is_kept_within_its_scope(native_id: str, per_number: bool, expected: str) -> None:  # noqa: FBT001
+def test_a_native_id_stays_within_its_scope(native_id: str, per_number: bool, expected: str) -> None:  # noqa: FBT001
     assert event_id(replace(READING, native_id=native_id, native_id_per_number=per_number)) == expected
 
 

@@ -190,12 +190,12 @@ BREAKS: Final[dict[str, tuple[Change, str]]] = {
 
 @pytest.mark.parametrize("name", BREAKS)
 def test_a_change_that_breaks_a_reader_is_named(name: str) -> None:
-    change, told = BREAKS[name]
+    change, line_start = BREAKS[name]
     new = copy.deepcopy(schema())
     change(new)
-    assert any(line.startswith(told) for line in breaks(schema(), new))
-    assert any(told in line for line in faults({1: schema()}, new))
-    assert any(line.startswith(f"2.json against 1.json: {told}") for line in faults({1: schema(), 2: new}, new))
+    assert any(line.startswith(line_start) for line in breaks(schema(), new))
+    assert any(line_start in line for line in faults({1: schema()}, new))
+    assert any(line.startswith(f"2.json against 1.json: {line_start}") for line in faults({1: schema(), 2: new}, new))
 
 
 ADDITIONS: Final[dict[str, Change]] = {

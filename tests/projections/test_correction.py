@@ -86,7 +86,7 @@ def test_the_end_of_a_chain_is_the_reading() -> None:
     assert fold([PICKUP, ARRIVAL, third, first, second]).status is Status.AVAILABLE_FOR_PICKUP
 
 
-def test_a_chain_may_also_be_told_by_what_each_link_corrects() -> None:
+def test_a_chain_may_also_be_found_by_what_each_link_corrects() -> None:
     first = reread(ARRIVAL, name="z", status="exception")
     second = reread(first, name="y", status="available_for_pickup")
     assert fold([PICKUP, ARRIVAL, first, second]).status is Status.AVAILABLE_FOR_PICKUP

@@ -24,7 +24,7 @@ HELD = scan("exception", "01 07:00", reason="held")
         pytest.param(
             [DELIVERED], [scan("out_for_delivery", "02 08:00"), scan("delivered", "02 09:00")], Updated(), id="delivered another time"
         ),
-        pytest.param([DELIVERED], [scan("delivered", "01 09:00")], Updated(), id="was delivered earlier than told"),
+        pytest.param([DELIVERED], [scan("delivered", "01 09:00")], Updated(), id="was delivered earlier than reported"),
         pytest.param([HELD], [reread(HELD, name="r", status="exception", reason="weather")], Updated(), id="correction of the reason"),
         pytest.param([OUT, DELIVERED], [reread(OUT, name="r", status=None)], Unchanged(), id="correction without effect"),
         pytest.param(

@@ -24,7 +24,7 @@ def test_a_state_survives_its_row(story: list[Fact]) -> None:
     assert ShipmentState.from_json(stored).to_json() == stored
 
 
-def test_a_row_of_another_format_tells_what_was_told_and_is_folded_again() -> None:
+def test_a_row_of_another_format_shows_what_was_reported_and_is_folded_again() -> None:
     document = orjson.loads(fold([DELIVERED]).to_json())
     stale = ShipmentState.from_json(orjson.dumps({**document, "format": 3, "newest": {"unheard": "of"}, "else": 1}))
     assert (stale.status, stale.delivered_at, stale.delivered_event_id) == ("delivered", DELIVERED.instant, DELIVERED.event_id)

@@ -38,7 +38,7 @@ def main() -> None:
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else None
     found = [] if folder is None else [Figures.from_json(path.read_text("utf-8")) for path in folder.glob("*.json")]
     reals = {real.receiver: real for real in found}
-    head = (*HEAD, "best fixed limit", "told/s by it")
+    head = (*HEAD, "best fixed limit", "sent/s by it")
     sys.stdout.write(rows(head, (row(scenario, reals.get(scenario.name)) for scenario in SCENARIOS)))
 
 

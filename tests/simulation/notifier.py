@@ -40,7 +40,7 @@ class Limiting(Protocol):
 
 
 class Fixed:
-    """A hand-tuned limit: always so many, whatever comes back."""
+    """A hand-tuned limit: always the same, whatever comes back."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit

@@ -1,4 +1,4 @@
-"""A receiver that is well, has a trouble for a while, and is well again; and one notifier that has more to tell it than it bears."""
+"""A receiver that is well, has a trouble for a while, and is well again; and one notifier that has more to send than it bears."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -68,7 +68,7 @@ def adaptive(scenario: Scenario, *, seconds: float = SECONDS) -> Subscriber:
 
 
 def best_fixed(scenario: Scenario) -> tuple[int, float]:
-    """The fixed limit that brings the most through, as somebody would tune it who knows what will happen; and how much."""
+    """The fixed limit that brings the most through, as one would tune it who knows what will happen; and how much."""
     found = [(run(scenario.receiver(), Fixed(limit)).throughput(0, SECONDS), limit) for limit in FIXED_LIMITS]
     throughput, limit = max(found)
     return limit, throughput

@@ -1,4 +1,4 @@
-"""The limiter against receivers in trouble, in virtual time: none is hurt, none is told less than it bears, all recover."""
+"""The limiter against receivers in trouble, in virtual time: none is hurt, none is sent less than it bears, all recover."""
 
 from collections.abc import Callable
 from functools import partial
@@ -16,22 +16,22 @@ RECOVERY_SEEN_SECONDS = 15
 
 
 def test_a_receiver_that_collapses_beyond_20_stays_well_and_loses_no_more_than_15_percent_to_a_hand_tuned_limit() -> None:
-    told = run(Collapsing(), Permits(256), seconds=60)
+    course = run(Collapsing(), Permits(256), seconds=60)
     best = max(run(Collapsing(), Fixed(limit), seconds=30).throughput(5, 30) for limit in (18, 20, 22, 24))
-    assert told.throughput(5, 60) >= 0.85 * best
-    assert told.peak <= 30
-    assert told.statuses[503] == 0
+    assert course.throughput(5, 60) >= 0.85 * best
+    assert course.peak <= 30
+    assert course.statuses[503] == 0
 
 
 def test_without_a_limiter_the_same_receiver_breaks_down() -> None:
     """The proof that the simulation could fail."""
-    told = run(Collapsing(), Fixed(64), seconds=10)
-    assert told.throughput(2, 10) < 10
-    assert told.statuses[503] > 1000
+    course = run(Collapsing(), Fixed(64), seconds=10)
+    assert course.throughput(2, 10) < 10
+    assert course.statuses[503] > 1000
 
 
 @pytest.mark.parametrize(
-    ("name", "peak_max", "told_min", "recovers_max"),
+    ("name", "peak_max", "sent_min", "recovers_max"),
     [
         ("shrinks", 35, 60, 3),
         ("slow", 35, 5, 5),
@@ -43,25 +43,25 @@ def test_without_a_limiter_the_same_receiver_breaks_down() -> None:
         ("freezes", 35, 0, 2),
     ],
 )
-def test_a_receiver_in_trouble_is_not_pressed_and_soon_told_again_as_fast_as_before(
-    name: str, peak_max: int, told_min: float, recovers_max: float
+def test_a_receiver_in_trouble_is_not_pressed_and_soon_notified_again_as_fast_as_before(
+    name: str, peak_max: int, sent_min: float, recovers_max: float
 ) -> None:
     scenario = next(scenario for scenario in SCENARIOS if scenario.name.startswith(name))
-    told = adaptive(scenario, seconds=ENDS + RECOVERY_SEEN_SECONDS)
-    assert told.peak <= peak_max
-    assert told.throughput(scenario.begins, scenario.ends) >= told_min
-    assert seconds_to_recover(told, scenario) <= recovers_max
+    course = adaptive(scenario, seconds=ENDS + RECOVERY_SEEN_SECONDS)
+    assert course.peak <= peak_max
+    assert course.throughput(scenario.begins, scenario.ends) >= sent_min
+    assert seconds_to_recover(course, scenario) <= recovers_max
 
 
 def test_a_dead_receiver_is_asked_by_single_probes() -> None:
     scenario = next(scenario for scenario in SCENARIOS if scenario.name.startswith("broken"))
-    told = adaptive(scenario, seconds=ENDS)
-    late = [in_flight for at, in_flight in told.started if BEGINS + 3 <= at < ENDS]
+    course = adaptive(scenario, seconds=ENDS)
+    late = [in_flight for at, in_flight in course.started if BEGINS + 3 <= at < ENDS]
     assert set(late) == {1}
     assert len(late) < 20
 
 
-def test_a_pause_that_was_asked_for_is_kept_to_the_millisecond() -> None:
+def test_a_pause_that_was_asked_for_is_honoured_to_the_millisecond() -> None:
     receiver = RateLimited(per_second=10, retry_after_seconds=5)
     refused: list[float] = []
 
@@ -72,10 +72,10 @@ def test_a_pause_that_was_asked_for_is_kept_to_the_millisecond() -> None:
                 refused.append(now + reply.after_seconds)
             return reply
 
-    told = run(Watched(), Permits(256), seconds=60)
+    course = run(Watched(), Permits(256), seconds=60)
     assert refused
     for at in refused:
-        assert not any(at < start < at + 5 for start, _ in told.started)
+        assert not any(at < start < at + 5 for start, _ in course.started)
 
 
 def test_two_bad_ones_among_fifty_take_nothing_from_the_others() -> None:
@@ -85,7 +85,7 @@ def test_two_bad_ones_among_fifty_take_nothing_from_the_others() -> None:
 
 
 def told_among(count: int, receiver: Callable[[int], Behaviour]) -> list[Subscriber]:
-    """Each of so many is told ten things a second, for half a minute."""
+    """Each of them is sent ten notifications a second, for half a minute."""
     events = Events()
     subscribers = {UUID(int=place + 1): Subscriber(receiver(place)) for place in range(count)}
     notifier = Notifier(events, Permits(256), subscribers)

@@ -92,5 +92,5 @@ def plot(scenario: Scenario, receiver: Receiver) -> None:
     rates = [receiver.throughput(at, at + 1) for at in seconds]
     shaded = (scenario.begins, scenario.ends) if scenario.begins else None
     write_chart(
-        Path(folder) / f"{_file_name(scenario)}.svg", scenario.name, Curve("in flight (peak)", peaks), Curve("told/s", rates), shaded=shaded
+        Path(folder) / f"{_file_name(scenario)}.svg", scenario.name, Curve("in flight (peak)", peaks), Curve("sent/s", rates), shaded=shaded
     )

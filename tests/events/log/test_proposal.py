@@ -67,7 +67,7 @@ def test_a_signer_that_comes_later_is_an_info_event_anchored_to_its_scan() -> No
     assert info.event.personal == Personal(signed_by="EVANS")
 
 
-def test_a_signer_that_its_scan_carried_is_not_told_twice() -> None:
+def test_a_signer_that_its_scan_carried_is_not_appended_twice() -> None:
     first = decide([proposal("a", signer="EVANS")], {})
     assert [key for key, _ in first.reserved] == [("ups", "e1-a-EVANS")]
     again = decide([proposal("a", signer="EVANS")], _log(first.appends, first.reserved))

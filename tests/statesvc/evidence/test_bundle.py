@@ -120,7 +120,7 @@ async def test_altered_in_any_field_neither_verifier_accepts_it(database: Any) -
 
 
 async def test_a_resealed_bundle_still_cannot_change_what_the_log_holds(database: Any) -> None:
-    """Whoever could make the seal still has no proof for another entry."""
+    """A forger of the seal still has no proof for another entry."""
     from statesvc.evidence import bundle as module  # noqa: PLC0415 - the forger's tool
 
     bundle = await gathered(database)

@@ -1,4 +1,4 @@
-"""A subscriber on loopback, subscriptions, changes to tell, and notifiers."""
+"""A subscriber on loopback, subscriptions, changes to notify of, and notifiers."""
 
 import asyncio
 import contextlib
@@ -58,7 +58,7 @@ class Received:
 
 @dataclass
 class Receiver:
-    """A subscriber that answers as told: `answer` decides for each request, 204 unless set."""
+    """A subscriber that answers as set: `answer` decides for each request, 204 unless set."""
 
     url: str = ""
     received: list[Received] = field(default_factory=list)
@@ -162,7 +162,7 @@ class World:
             for sequence in sequences
         ]
 
-    async def tell(self, shipment_id: UUID, *sequences: int) -> int:
+    async def notify(self, shipment_id: UUID, *sequences: int) -> int:
         async with self.connection.transaction():
             return await (await write_notifications(self.connection, self.changes(shipment_id, *sequences))).rows()
 
@@ -179,7 +179,7 @@ class World:
         await self.connection.execute("SELECT pg_notify(%s, '')", (OUTBOX,))
 
     async def advance(self, seconds: float) -> None:
-        """Moves the database's clock and tells the notifiers to look at it."""
+        """Moves the database's clock and wakes the notifiers."""
         await self.database.clock.advance(seconds)
         await self.wake()
 

@@ -1,6 +1,6 @@
 """A notifier and real brokers, killed with SIGKILL under load.
 
-Nothing is lost, order per shipment is kept, and a consumer that dedupes by id sees each once.
+Nothing is lost, order per shipment holds, and a consumer that dedupes by id sees each once.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ async def test_what_is_published_is_recorded_like_any_attempt(world: World, tmp_
         await server.add_stream("S", ["S.>"])
         await world.subscribe(url=f"{server.address}/S.a")
         shipment_id, _ = await world.shipment()
-        await world.tell(shipment_id, 1, 2, 3)
+        await world.notify(shipment_id, 1, 2, 3)
         async with world.notifier():
             await until(lambda: _is_empty(world))
         assert await world.attempts() == [("delivered", None, 1)] * 3
@@ -41,13 +41,13 @@ async def test_what_is_published_is_recorded_like_any_attempt(world: World, tmp_
     assert {headers["ce-subject"] for headers, _ in found} == {str(shipment_id)}
 
 
-async def test_what_no_stream_takes_waits_blames_the_target_and_is_told_once_there_is_one(
+async def test_what_no_stream_takes_waits_blames_the_target_and_is_sent_once_there_is_one(
     world: World, tmp_path: Path, until: Until
 ) -> None:
     async with running_nats(tmp_path) as server:
         await world.subscribe(url=f"{server.address}/S.a")
         shipment_id, _ = await world.shipment()
-        await world.tell(shipment_id, 1)
+        await world.notify(shipment_id, 1)
         async with world.notifier():
             await until(lambda: _has(world, "SELECT FROM statesvc.attempt WHERE outcome = 'unroutable'"))
             assert await _has(world, "SELECT FROM statesvc.subscription_failing WHERE last_outcome = 'unroutable'")
@@ -80,16 +80,16 @@ async def test_rabbitmq_killed_under_load(world: World, tmp_path: Path, until: U
 
 
 async def _story(world: World, server: Server, until: Until, *, kills: int) -> None:
-    """Tells many changes; each kill comes while they are sent."""
+    """Writes many changes; each kill comes while they are sent."""
     shipments = [(await world.shipment())[0] for _ in range(SHIPMENTS)]
     for sequence in range(1, CHANGES + 1):
         for shipment_id in shipments:
-            await world.tell(shipment_id, sequence)
+            await world.notify(shipment_id, sequence)
     async with world.notifier():
         for kill in range(kills):
-            told = (kill + 1) * SHIPMENTS * CHANGES // (kills + 2)
+            notified = (kill + 1) * SHIPMENTS * CHANGES // (kills + 2)
             failed = await _count(world, "outcome <> 'delivered'")
-            await until(lambda told=told: _at_least(world, told, "outcome = 'delivered'"), seconds=20)
+            await until(lambda notified=notified: _at_least(world, notified, "outcome = 'delivered'"), seconds=20)
             await server.kill()
             await world.wake()
             await until(lambda failed=failed: _at_least(world, failed + 1, "outcome <> 'delivered'"), seconds=20)
@@ -111,10 +111,10 @@ async def _drained(world: World) -> None:
 
 
 async def _each_once_in_order(world: World, found: Stored) -> None:
-    told = {tuple(row) for row in await world.rows("SELECT webhook_id, shipment_id::text, sequence FROM statesvc.notification")}
-    assert len(told) == SHIPMENTS * CHANGES
+    notified = {tuple(row) for row in await world.rows("SELECT webhook_id, shipment_id::text, sequence FROM statesvc.notification")}
+    assert len(notified) == SHIPMENTS * CHANGES
     first = list(dict.fromkeys(found))
-    assert set(first) == told, "each at least once, and nothing else"
+    assert set(first) == notified, "each at least once, and nothing else"
     order: dict[str, list[int]] = defaultdict(list)
     for _, shipment, sequence in first:
         order[shipment].append(sequence)

@@ -56,21 +56,21 @@ async def test_beyond_the_bound_the_latest_of_each_shipment_stands_for_those_bef
     subscription_id = await world.subscribe()
     busy, _ = await world.shipment()
     quiet, _ = await world.shipment()
-    await world.tell(busy, 1, 3, 4, 7, 9)
-    await world.tell(quiet, 2)
+    await world.notify(busy, 1, 3, 4, 7, 9)
+    await world.notify(quiet, 2)
     assert await coalesce(world) == 4
     assert sorted(await waiting(world)) == sorted([(busy, 9), (quiet, 2)])
     async with world.notifier():
         await until(lambda: len(receiver.received) == 2)
-    told = {got.data["sequence"]: got for got in receiver.received}
-    assert told[9].data["gap"] == {"skipped": 4, "from_sequence": 1, "to_sequence": 7}
-    assert "gap" not in told[2].data
-    told[9].verify(world.secrets[subscription_id])
+    got_by_sequence = {got.data["sequence"]: got for got in receiver.received}
+    assert got_by_sequence[9].data["gap"] == {"skipped": 4, "from_sequence": 1, "to_sequence": 7}
+    assert "gap" not in got_by_sequence[2].data
+    got_by_sequence[9].verify(world.secrets[subscription_id])
 
 
 async def test_within_the_bound_nothing_collapses(world: Any) -> None:
     await world.subscribe()
-    await world.tell((await world.shipment())[0], 1, 2, 3, 4, 5)
+    await world.notify((await world.shipment())[0], 1, 2, 3, 4, 5)
     assert await coalesce(world) == 0
     assert len(await waiting(world)) == 5
 
@@ -78,18 +78,18 @@ async def test_within_the_bound_nothing_collapses(world: Any) -> None:
 async def test_what_is_too_old_collapses_and_its_neighbours_do_not(world: Any) -> None:
     await world.subscribe()
     old, _ = await world.shipment()
-    await world.tell(old, 1)
+    await world.notify(old, 1)
     await world.database.clock.advance(DAY + 1)
     new, _ = await world.shipment()
-    await world.tell(old, 2)
-    await world.tell(new, 1, 2)
+    await world.notify(old, 2)
+    await world.notify(new, 1, 2)
     assert await coalesce(world) == 1
     assert sorted(await waiting(world)) == sorted([(old, 2), (new, 1), (new, 2)])
 
 
-async def test_who_opted_out_is_told_each_one_however_late(world: Any) -> None:
+async def test_a_subscription_that_opted_out_gets_each_one_however_late(world: Any) -> None:
     await world.subscribe(coalesce=False)
-    await world.tell((await world.shipment())[0], *range(1, 20))
+    await world.notify((await world.shipment())[0], *range(1, 20))
     await world.database.clock.advance(10 * DAY)
     assert await coalesce(world) == 0
     assert len(await waiting(world)) == 19
@@ -99,21 +99,21 @@ async def test_one_that_waits_for_its_retry_is_stood_for_at_once(world: Any, rec
     await world.subscribe()
     shipment_id, _ = await world.shipment()
     receiver.statuses(500, 200)
-    await world.tell(shipment_id, 1)
+    await world.notify(shipment_id, 1)
     async with world.notifier() as notifier:
         await until(lambda: receiver.received)
         await until(lambda: notifier.in_flight == 0)
-        await world.tell(shipment_id, *range(2, 9))
+        await world.notify(shipment_id, *range(2, 9))
         assert await coalesce(world) == 7
         await world.wake()
         await until(lambda: len(receiver.received) == 2)
     assert receiver.received[1].data["gap"] == {"skipped": 7, "from_sequence": 1, "to_sequence": 7}
 
 
-async def test_what_is_under_way_is_left_alone_and_told_before(world: Any, receiver: Any, until: Any) -> None:
+async def test_what_is_under_way_is_left_alone_and_sent_before(world: Any, receiver: Any, until: Any) -> None:
     await world.subscribe()
     shipment_id, _ = await world.shipment()
-    await world.tell(shipment_id, *range(1, 9))
+    await world.notify(shipment_id, *range(1, 9))
     answered = asyncio.Event()
 
     async def answer(_got: Any) -> Any:
@@ -135,7 +135,7 @@ async def test_what_is_under_way_is_left_alone_and_told_before(world: Any, recei
 async def test_what_was_sent_before_never_gets_another_body(world: Any) -> None:
     await world.subscribe()
     shipment_id, _ = await world.shipment()
-    await world.tell(shipment_id, *range(1, 9))
+    await world.notify(shipment_id, *range(1, 9))
     await world.connection.execute("UPDATE statesvc.outbox SET attempts = 1 WHERE sequence = 8")
     assert await coalesce(world) == 0
 
@@ -143,9 +143,9 @@ async def test_what_was_sent_before_never_gets_another_body(world: Any) -> None:
 async def test_a_gap_counts_the_gaps_that_it_swallows(world: Any, receiver: Any, until: Any) -> None:
     await world.subscribe()
     shipment_id, _ = await world.shipment()
-    await world.tell(shipment_id, *range(1, 7))
+    await world.notify(shipment_id, *range(1, 7))
     assert await coalesce(world) == 5
-    await world.tell(shipment_id, *range(7, 13))
+    await world.notify(shipment_id, *range(7, 13))
     assert await coalesce(world) == 6
     async with world.notifier():
         await until(lambda: receiver.received)
@@ -156,7 +156,7 @@ async def test_a_gap_counts_the_gaps_that_it_swallows(world: Any, receiver: Any,
 async def test_each_one_left_out_is_an_entry_of_the_log_with_the_body_that_was_not_sent(world: Any) -> None:
     await world.subscribe()
     shipment_id, key = await world.shipment()
-    await world.tell(shipment_id, *range(1, 7))
+    await world.notify(shipment_id, *range(1, 7))
     await coalesce(world)
     rows = await world.rows("SELECT sequence, outcome, number, duration_ms, canonical, sealed_part FROM statesvc.attempt ORDER BY sequence")
     assert [row[:4] for row in rows] == [(sequence, "coalesced", 1, 0) for sequence in range(1, 6)]
@@ -174,7 +174,7 @@ async def test_each_one_left_out_is_an_entry_of_the_log_with_the_body_that_was_n
 async def test_one_that_was_left_out_is_replayed_under_its_own_id(world: Any, receiver: Any, until: Any) -> None:
     subscription_id = await world.subscribe()
     shipment_id, _ = await world.shipment()
-    await world.tell(shipment_id, *range(1, 7))
+    await world.notify(shipment_id, *range(1, 7))
     await coalesce(world)
     await world.connection.execute(
         "INSERT INTO statesvc.outbox (subscription_id, shipment_id, sequence, available_at, created_at)"
@@ -190,7 +190,7 @@ async def test_one_that_was_left_out_is_replayed_under_its_own_id(world: Any, re
 async def test_two_at_once_leave_out_each_one_once(world: Any) -> None:
     await world.subscribe()
     for _ in range(30):
-        await world.tell((await world.shipment())[0], 1, 2, 3)
+        await world.notify((await world.shipment())[0], 1, 2, 3)
     (backlog,) = await overfull(world.connection, count_max=5, age_seconds=DAY)
     async with await AsyncConnection.connect(world.database.service_dsn, autocommit=True) as other:
         counts = await asyncio.gather(
@@ -205,7 +205,7 @@ async def test_a_running_notifier_keeps_the_backlog_of_a_paused_subscription_wit
     subscription_id = await world.subscribe()
     await store.turn(world.connection, subscription_id, "pause", actor="key:test")
     shipment_id, _ = await world.shipment()
-    await world.tell(shipment_id, *range(1, 30))
+    await world.notify(shipment_id, *range(1, 30))
 
     async def collapsed() -> bool:
         return await waiting(world) == [(shipment_id, 29)]

@@ -23,7 +23,7 @@ async def test_a_change_is_delivered_once_and_signed(world: Any, receiver: Any, 
     subscription_id = await world.subscribe()
     shipment_id, _ = await world.shipment()
     async with world.notifier() as notifier:
-        await world.tell(shipment_id, 1)
+        await world.notify(shipment_id, 1)
         await world.wake()
         await until(lambda: receiver.received)
         await until(lambda: notifier.in_flight == 0)
@@ -42,7 +42,7 @@ async def test_the_time_in_the_signature_is_the_databases_not_this_machines(worl
     shipment_id, _ = await world.shipment()
     await world.advance(3600)
     async with world.notifier():
-        await world.tell(shipment_id, 1)
+        await world.notify(shipment_id, 1)
         await world.wake()
         await until(lambda: receiver.received)
     assert abs(int(receiver.received[0].headers["webhook-timestamp"]) - 3600 - time.time()) < 60
@@ -51,7 +51,7 @@ async def test_the_time_in_the_signature_is_the_databases_not_this_machines(worl
 async def test_what_was_written_before_the_start_is_delivered_too(world: Any, receiver: Any, until: Any) -> None:
     await world.subscribe()
     shipment_id, _ = await world.shipment()
-    await world.tell(shipment_id, 1)
+    await world.notify(shipment_id, 1)
     async with world.notifier():
         await until(lambda: receiver.received)
 
@@ -59,7 +59,7 @@ async def test_what_was_written_before_the_start_is_delivered_too(world: Any, re
 async def test_a_failure_is_retried_with_the_same_id_when_its_time_has_come(world: Any, receiver: Any, until: Any) -> None:
     await world.subscribe()
     shipment_id, _ = await world.shipment()
-    await world.tell(shipment_id, 1)
+    await world.notify(shipment_id, 1)
     receiver.statuses(500, 503, 200)
 
     async def attempted(count: int) -> bool:
@@ -79,10 +79,10 @@ async def test_a_failure_is_retried_with_the_same_id_when_its_time_has_come(worl
     assert await world.outbox() == []
 
 
-async def test_the_next_due_time_is_kept_without_a_wake_up(world: Any, receiver: Any, until: Any) -> None:
+async def test_the_next_due_time_is_met_without_a_wake_up(world: Any, receiver: Any, until: Any) -> None:
     await world.subscribe()
     shipment_id, _ = await world.shipment()
-    await world.tell(shipment_id, 1)
+    await world.notify(shipment_id, 1)
 
     async def once_more(_got: Any) -> web.StreamResponse:
         return web.Response(status=429, headers={"Retry-After": "1"}) if len(receiver.received) == 1 else web.Response(status=200)
@@ -92,12 +92,12 @@ async def test_the_next_due_time_is_kept_without_a_wake_up(world: Any, receiver:
         await until(lambda: len(receiver.received) == 2, 4)
 
 
-async def test_a_shipment_is_told_in_order_and_only_its_own_failure_blocks_it(world: Any, receiver: Any, until: Any) -> None:
+async def test_a_shipment_is_notified_in_order_and_only_its_own_failure_blocks_it(world: Any, receiver: Any, until: Any) -> None:
     await world.subscribe()
     blocked, _ = await world.shipment()
     free, _ = await world.shipment()
-    await world.tell(blocked, 1, 2, 3)
-    await world.tell(free, 4, 5, 6)
+    await world.notify(blocked, 1, 2, 3)
+    await world.notify(free, 4, 5, 6)
 
     async def refuse_the_first(got: Any) -> web.StreamResponse:
         refused = got.data["sequence"] == 1 and sum(r.data["sequence"] == 1 for r in receiver.received) == 1
@@ -125,7 +125,7 @@ async def test_a_slow_subscriber_holds_at_most_a_quarter_and_delays_nobody(world
 
     receiver.answer = by_path
     for _ in range(20):
-        await world.tell((await world.shipment())[0], 1)
+        await world.notify((await world.shipment())[0], 1)
     async with world.notifier(in_flight_max=16) as notifier:
         await until(lambda: receiver.received)
         await asyncio.sleep(0.1)
@@ -133,7 +133,7 @@ async def test_a_slow_subscriber_holds_at_most_a_quarter_and_delays_nobody(world
         await store.turn(world.connection, slow, "pause", actor="key:test")
         await world.subscribe(carriers=["ups"])
         for _ in range(30):
-            await world.tell((await world.shipment())[0], 1)
+            await world.notify((await world.shipment())[0], 1)
         await world.wake()
         await until(lambda: sum(got.path == "/hook" for got in receiver.received) == 30)
         assert sum(got.path == "/slow" for got in receiver.received) <= 4
@@ -143,7 +143,7 @@ async def test_a_slow_subscriber_holds_at_most_a_quarter_and_delays_nobody(world
 async def test_after_the_last_retry_there_is_a_dead_letter_and_the_next_one_goes_ahead(world: Any, receiver: Any, until: Any) -> None:
     await world.subscribe()
     shipment_id, _ = await world.shipment()
-    await world.tell(shipment_id, 1, 2)
+    await world.notify(shipment_id, 1, 2)
 
     async def refuse_the_first(got: Any) -> web.StreamResponse:
         return web.Response(status=500 if got.data["sequence"] == 1 else 200)
@@ -171,7 +171,7 @@ async def test_after_the_last_retry_there_is_a_dead_letter_and_the_next_one_goes
 async def test_410_disables_the_subscription_at_once_and_resume_sends_what_waits(world: Any, receiver: Any, until: Any) -> None:
     subscription_id = await world.subscribe()
     shipment_id, _ = await world.shipment()
-    await world.tell(shipment_id, 1)
+    await world.notify(shipment_id, 1)
     receiver.statuses(410, 200)
 
     async def state() -> str:
@@ -184,7 +184,7 @@ async def test_410_disables_the_subscription_at_once_and_resume_sends_what_waits
 
     async with world.notifier():
         await until(disabled)
-        assert await world.tell(shipment_id, 2) == 0
+        assert await world.notify(shipment_id, 2) == 0
         await world.advance(100_000)
         await asyncio.sleep(0.1)
         assert len(receiver.received) == 1
@@ -198,7 +198,7 @@ async def test_a_paused_subscription_gets_nothing_until_it_resumes(world: Any, r
     subscription_id = await world.subscribe()
     await store.turn(world.connection, subscription_id, "pause", actor="key:test")
     shipment_id, _ = await world.shipment()
-    await world.tell(shipment_id, 1)
+    await world.notify(shipment_id, 1)
     async with world.notifier():
         await world.wake()
         await asyncio.sleep(0.1)
@@ -213,13 +213,13 @@ async def test_a_rotation_signs_with_both_secrets_until_the_grace_is_over(world:
     old = world.secrets[subscription_id]
     new = await store.rotate(world.connection, world.keyring, subscription_id, grace=timedelta(hours=24), actor="key:test")
     shipment_id, _ = await world.shipment()
-    await world.tell(shipment_id, 1)
+    await world.notify(shipment_id, 1)
     async with world.notifier():
         await until(lambda: receiver.received)
         receiver.received[0].verify(old)
         receiver.received[0].verify(new)
         await world.advance(24 * 3600 + 1)
-        await world.tell(shipment_id, 2)
+        await world.notify(shipment_id, 2)
         await world.wake()
         await until(lambda: len(receiver.received) == 2)
         receiver.received[1].verify(new)
@@ -232,7 +232,7 @@ async def test_an_attempt_is_an_entry_of_the_log_that_proves_what_was_sent(world
     await world.subscribe()
     shipment_id, key = await world.shipment()
     receiver.statuses(200)
-    await world.tell(shipment_id, 1)
+    await world.notify(shipment_id, 1)
     async with world.notifier() as notifier:
         await until(lambda: receiver.received)
         await until(lambda: notifier.in_flight == 0)
@@ -256,7 +256,7 @@ async def test_an_attempt_is_an_entry_of_the_log_that_proves_what_was_sent(world
 async def test_of_an_erased_shipment_the_attempt_keeps_no_salt(world: Any, receiver: Any, until: Any) -> None:
     await world.subscribe()
     shipment_id, _ = await world.shipment(erased=True)
-    await world.tell(shipment_id, 1)
+    await world.notify(shipment_id, 1)
     async with world.notifier() as notifier:
         await until(lambda: receiver.received)
         await until(lambda: notifier.in_flight == 0)
@@ -268,15 +268,15 @@ async def test_of_an_erased_shipment_the_attempt_keeps_no_salt(world: Any, recei
 async def test_two_notifiers_send_each_notification_once(world: Any, receiver: Any, until: Any) -> None:
     await world.subscribe()
     for _ in range(40):
-        await world.tell((await world.shipment())[0], 1, 2, 3)
+        await world.notify((await world.shipment())[0], 1, 2, 3)
     async with world.notifier(), world.notifier():
         await until(lambda: len(receiver.received) >= 120)
         await asyncio.sleep(0.1)
     assert len(receiver.received) == 120
     assert len({got.webhook_id for got in receiver.received}) == 120
     order: dict[tuple[str, str], list[int]] = {}
-    told = await world.rows("SELECT webhook_id, shipment_id FROM statesvc.notification")
-    of_shipment = {webhook_id: str(shipment_id) for webhook_id, shipment_id in told}
+    notified = await world.rows("SELECT webhook_id, shipment_id FROM statesvc.notification")
+    of_shipment = {webhook_id: str(shipment_id) for webhook_id, shipment_id in notified}
     for got in receiver.received:
         order.setdefault((got.path, of_shipment[got.webhook_id]), []).append(got.data["sequence"])
     assert all(sequences == [1, 2, 3] for sequences in order.values())
@@ -284,7 +284,7 @@ async def test_two_notifiers_send_each_notification_once(world: Any, receiver: A
 
 async def test_what_waits_for_a_deleted_subscription_is_forgotten(world: Any, receiver: Any, until: Any) -> None:
     subscription_id = await world.subscribe()
-    await world.tell(uuid4(), 1)
+    await world.notify(uuid4(), 1)
     await store.turn(world.connection, subscription_id, "delete", actor="key:test")
 
     async def empty() -> bool:
@@ -298,7 +298,7 @@ async def test_what_waits_for_a_deleted_subscription_is_forgotten(world: Any, re
 async def test_a_stop_lets_what_is_in_flight_finish(world: Any, receiver: Any, until: Any) -> None:
     await world.subscribe()
     shipment_id, _ = await world.shipment()
-    await world.tell(shipment_id, 1, 2)
+    await world.notify(shipment_id, 1, 2)
 
     async def take_a_moment(_got: Any) -> web.StreamResponse:
         await asyncio.sleep(0.2)
@@ -317,7 +317,7 @@ async def test_a_stop_lets_what_is_in_flight_finish(world: Any, receiver: Any, u
 async def test_a_stop_gives_back_uncharged_what_takes_longer_than_the_grace(world: Any, receiver: Any, until: Any) -> None:
     await world.subscribe()
     shipment_id, _ = await world.shipment()
-    await world.tell(shipment_id, 1)
+    await world.notify(shipment_id, 1)
     never = asyncio.Event()
 
     async def hang(_got: Any) -> web.StreamResponse:
@@ -334,7 +334,7 @@ async def test_a_stop_gives_back_uncharged_what_takes_longer_than_the_grace(worl
 async def test_what_a_stopping_notifier_gives_back_another_takes_at_once(world: Any, receiver: Any, until: Any) -> None:
     await world.subscribe()
     shipment_id, _ = await world.shipment()
-    await world.tell(shipment_id, 1)
+    await world.notify(shipment_id, 1)
     never = asyncio.Event()
 
     async def hang_once(_got: Any) -> web.StreamResponse:
@@ -360,7 +360,7 @@ async def test_a_notifier_that_is_stopped_before_it_runs_ends_at_once(world: Any
     assert receiver.received == []
 
 
-async def test_what_the_receiver_answered_is_kept_sealed_without_its_secrets(world: Any, receiver: Any, until: Any) -> None:
+async def test_what_the_receiver_answered_is_stored_sealed_without_its_secrets(world: Any, receiver: Any, until: Any) -> None:
     subscription_id = await world.subscribe()
     shipment_id, _ = await world.shipment()
 
@@ -369,7 +369,7 @@ async def test_what_the_receiver_answered_is_kept_sealed_without_its_secrets(wor
         return web.Response(status=422, text="no such Alice" + "x" * 30_000, headers=headers)
 
     receiver.answer = answer
-    await world.tell(shipment_id, 1)
+    await world.notify(shipment_id, 1)
     async with world.notifier() as notifier:
         await until(lambda: receiver.received)
         await until(lambda: notifier.in_flight == 0)

@@ -25,7 +25,7 @@ async def test_killed_between_send_and_settle_it_is_sent_again_with_the_same_id(
 ) -> None:
     await world.subscribe()
     shipment_id, _ = await world.shipment()
-    await world.tell(shipment_id, 1)
+    await world.notify(shipment_id, 1)
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         str(PROGRAM),
@@ -57,7 +57,7 @@ async def test_killed_between_send_and_settle_it_is_sent_again_with_the_same_id(
 async def test_a_notification_that_kills_each_notifier_is_buried_unsent(world: Any, receiver: Any, until: Any) -> None:
     await world.subscribe()
     shipment_id, _ = await world.shipment()
-    await world.tell(shipment_id, 1, 2)
+    await world.notify(shipment_id, 1, 2)
     await world.connection.execute("UPDATE statesvc.outbox SET attempts = %s WHERE sequence = 1", (ATTEMPTS_MAX,))
     async with world.notifier():
         await until(lambda: receiver.received)
@@ -69,7 +69,7 @@ async def test_a_notification_that_kills_each_notifier_is_buried_unsent(world: A
 async def test_what_is_sent_is_settled_once_when_the_connection_is_lost_meanwhile(world: Any, receiver: Any, until: Any) -> None:
     await world.subscribe()
     shipment_id, _ = await world.shipment()
-    await world.tell(shipment_id, 1)
+    await world.notify(shipment_id, 1)
 
     async def drop_connections(_got: Any) -> web.StreamResponse:
         async with await AsyncConnection.connect(world.database.service_dsn, autocommit=True) as connection:
@@ -84,7 +84,7 @@ async def test_what_is_sent_is_settled_once_when_the_connection_is_lost_meanwhil
         await until(lambda: receiver.received)
         await until(lambda: notifier.in_flight == 0)
         receiver.answer = None
-        await world.tell(shipment_id, 2)
+        await world.notify(shipment_id, 2)
         await world.wake()
         await until(lambda: len(receiver.received) == 2)
         await until(lambda: notifier.in_flight == 0)
@@ -95,7 +95,7 @@ async def test_an_unknown_commit_records_no_attempt_twice(world: Any, receiver: 
 
     await world.subscribe()
     shipment_id, _ = await world.shipment()
-    await world.tell(shipment_id, 1)
+    await world.notify(shipment_id, 1)
     calls: list[bool] = []
 
     async def commit_then_fail(*args: Any, **kwargs: Any) -> Any:
@@ -117,7 +117,7 @@ async def test_an_unknown_commit_records_no_attempt_twice(world: Any, receiver: 
 async def test_an_attempt_whose_lease_ran_out_is_recorded_but_settles_nothing(world: Any, receiver: Any, until: Any) -> None:
     await world.subscribe()
     shipment_id, _ = await world.shipment()
-    await world.tell(shipment_id, 1)
+    await world.notify(shipment_id, 1)
     go = asyncio.Event()
 
     async def slow_at_first(_got: Any) -> web.StreamResponse:
@@ -146,7 +146,7 @@ async def test_a_secret_that_does_not_open_sends_nothing_unsigned(world: Any, re
         "UPDATE statesvc.subscription SET sealed_secrets = ARRAY['\\x00'::bytea] WHERE subscription_id = %s", (subscription_id,)
     )
     shipment_id, _ = await world.shipment()
-    await world.tell(shipment_id, 1)
+    await world.notify(shipment_id, 1)
 
     async def attempted() -> bool:
         return list(await world.attempts()) == [("unsigned", None, 1)]
@@ -161,7 +161,7 @@ async def test_slots_that_become_free_during_a_claim_are_not_forgotten(
 ) -> None:
     await world.subscribe()
     for _ in range(40):
-        await world.tell((await world.shipment())[0], 1)
+        await world.notify((await world.shipment())[0], 1)
 
     async def claim_slowly(*args: Any) -> Any:
         deliveries = await claim(*args)
@@ -182,7 +182,7 @@ async def test_what_is_too_old_for_its_type_is_buried_at_its_next_attempt_unsent
     await world.subscribe(give_up_after={"shipment.status_changed": 3600.0})
     await world.subscribe(give_up_after={"shipment.updated": 3600.0})
     shipment_id, _ = await world.shipment()
-    await world.tell(shipment_id, 1)
+    await world.notify(shipment_id, 1)
     await world.database.clock.advance(3600)
     async with world.notifier() as notifier:
         await until(lambda: receiver.received)

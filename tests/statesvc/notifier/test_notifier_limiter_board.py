@@ -33,7 +33,7 @@ def board(world: Any, permits: Permits, *, worker: str = "notifier-1") -> Limite
     return LimiterBoard(around, permits, DatabaseClock(), worker=worker)
 
 
-def told(permits: Permits, subscription_id: Any, now: float, *, signal: Signal = Signal.OK, count: int = 1) -> None:
+def attempted(permits: Permits, subscription_id: Any, now: float, *, signal: Signal = Signal.OK, count: int = 1) -> None:
     for _ in range(count):
         permit = permits.take(subscription_id, now, is_retry=False)
         assert permit is not None
@@ -45,7 +45,7 @@ def told(permits: Permits, subscription_id: Any, now: float, *, signal: Signal =
 @pytest.mark.usefixtures("often")
 async def test_a_limiter_is_shown_while_it_works_and_withdrawn_when_its_notifier_stops(world: Any, receiver: Any, until: Any) -> None:
     subscription_id = await world.subscribe()
-    await world.tell((await world.shipment())[0], 1)
+    await world.notify((await world.shipment())[0], 1)
 
     async def shown() -> bool:
         limiter = await read_limiter(world.connection, subscription_id)
@@ -67,8 +67,8 @@ async def test_several_notifiers_are_summed_up_and_the_worst_breaker_shows(world
     subscription_id = await world.subscribe()
     now = DatabaseClock().now()
     well, down = Permits(256), Permits(256)
-    told(well, subscription_id, now)
-    told(down, subscription_id, now, signal=Signal.OVERLOADED, count=10)
+    attempted(well, subscription_id, now)
+    attempted(down, subscription_id, now, signal=Signal.OVERLOADED, count=10)
     await board(world, well, worker="one").publish()
     await board(world, down, worker="two").publish()
     limiter = await read_limiter(world.connection, subscription_id)
@@ -85,7 +85,7 @@ async def test_a_pause_that_was_asked_for_shows_until_when(world: Any, receiver:
         return web.Response(status=429, headers={"Retry-After": "600"})
 
     receiver.answer = answer
-    await world.tell((await world.shipment())[0], 1)
+    await world.notify((await world.shipment())[0], 1)
     async with world.notifier() as notifier:
         await until(lambda: receiver.received)
         await until(lambda: notifier.in_flight == 0)
@@ -99,7 +99,7 @@ async def test_nothing_is_written_while_nothing_changes_and_the_forgotten_is_tak
     subscription_id = await world.subscribe()
     permits, mine = Permits(256), None
     mine = board(world, permits)
-    told(permits, subscription_id, DatabaseClock().now())
+    attempted(permits, subscription_id, DatabaseClock().now())
 
     async def written() -> Any:
         return await world.rows("SELECT xmin::text, concurrency FROM statesvc.limiter_state")
@@ -109,7 +109,7 @@ async def test_nothing_is_written_while_nothing_changes_and_the_forgotten_is_tak
     await mine.publish()
     assert await written() == first
     assert permits.forget_idle(DatabaseClock().now() + 1) == []
-    told(permits, subscription_id, DatabaseClock().now() - FORGOTTEN_AFTER_SECONDS - 1)
+    attempted(permits, subscription_id, DatabaseClock().now() - FORGOTTEN_AFTER_SECONDS - 1)
     await mine.publish()
     assert await written() == []
 
@@ -118,8 +118,8 @@ async def test_the_metrics_count_subscriptions_by_breaker_and_permits_by_use(wor
     permits = Permits(256)
     mine = board(world, permits)
     mine.observe()
-    told(permits, await world.subscribe(), 0)
-    told(permits, await world.subscribe(), 0, signal=Signal.OVERLOADED, count=10)
+    attempted(permits, await world.subscribe(), 0)
+    attempted(permits, await world.subscribe(), 0, signal=Signal.OVERLOADED, count=10)
     text = mine._context.telemetry.exposition().decode()  # noqa: SLF001 - what a scrape sees
     assert 'statesvc_limiter_subscriptions{state="closed"} 1.0' in text
     assert 'statesvc_limiter_subscriptions{state="open"} 1.0' in text

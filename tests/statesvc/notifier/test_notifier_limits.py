@@ -15,7 +15,7 @@ SETTLED_SECONDS = 0.15
 async def shipments(world: Any, count: int) -> list[Any]:
     made = [(await world.shipment())[0] for _ in range(count)]
     for shipment_id in made:
-        await world.tell(shipment_id, 1)
+        await world.notify(shipment_id, 1)
     await world.wake()
     return made
 
@@ -152,7 +152,7 @@ async def test_news_goes_out_while_many_retries_are_due(world: Any, receiver: An
 async def test_an_earlier_one_that_is_put_back_waits_for_what_is_under_way(world: Any, receiver: Any, until: Any) -> None:
     subscription_id = await world.subscribe()
     shipment_id, _ = await world.shipment()
-    await world.tell(shipment_id, 1, 2)
+    await world.notify(shipment_id, 1, 2)
     await world.connection.execute("DELETE FROM statesvc.outbox WHERE sequence = 1")
     answered = asyncio.Event()
 

@@ -15,28 +15,28 @@ async def notified(world: Any) -> list[Any]:
 
 
 async def test_without_subscriptions_nothing_is_written(world: Any) -> None:
-    assert await world.tell(uuid4(), 1, 2) == 0
+    assert await world.notify(uuid4(), 1, 2) == 0
     assert await notified(world) == []
     assert await world.outbox() == []
 
 
 async def test_no_changes_are_no_notifications(world: Any) -> None:
     await world.subscribe()
-    assert await world.tell(uuid4()) == 0
+    assert await world.notify(uuid4()) == 0
 
 
-async def test_each_change_is_written_once_however_often_it_is_told(world: Any) -> None:
+async def test_each_change_is_written_once_however_often_it_is_notified(world: Any) -> None:
     await world.subscribe()
     await world.subscribe()
     shipment_id = uuid4()
-    assert await world.tell(shipment_id, 1, 2) == 4
-    assert await world.tell(shipment_id, 1, 2) == 0
+    assert await world.notify(shipment_id, 1, 2) == 4
+    assert await world.notify(shipment_id, 1, 2) == 0
     assert len(await world.outbox()) == 4
 
 
 async def test_the_webhook_id_is_a_hash_of_subscription_shipment_and_sequence(world: Any) -> None:
     subscription_id, shipment_id = await world.subscribe(), uuid4()
-    await world.tell(shipment_id, 7)
+    await world.notify(shipment_id, 7)
     digest = hashlib.sha256(f"{subscription_id}\x1f{shipment_id}\x1f7".encode()).hexdigest()
     assert await notified(world) == [(subscription_id, shipment_id, 7, f"n1-{digest[:32]}")]
 
@@ -54,9 +54,9 @@ async def test_the_webhook_id_is_a_hash_of_subscription_shipment_and_sequence(wo
         ({"carriers": ["ups"], "statuses": ["delivered"]}, False),
     ],
 )
-async def test_a_change_goes_to_whoever_asked_for_its_kind(world: Any, filters: dict[str, list[str]], matches: bool) -> None:  # noqa: FBT001
+async def test_a_change_goes_to_the_subscriptions_that_ask_for_its_kind(world: Any, filters: dict[str, list[str]], matches: bool) -> None:  # noqa: FBT001
     await world.subscribe(**filters)
-    assert await world.tell(uuid4(), 1) == int(matches)
+    assert await world.notify(uuid4(), 1) == int(matches)
 
 
 async def test_paused_subscriptions_collect_disabled_and_deleted_ones_do_not(world: Any) -> None:
@@ -66,7 +66,7 @@ async def test_paused_subscriptions_collect_disabled_and_deleted_ones_do_not(wor
     await world.connection.execute(
         "UPDATE statesvc.subscription SET disabled_at = statesvc.clock() WHERE subscription_id = %s", (ids["disabled"],)
     )
-    assert await world.tell(uuid4(), 1) == 1
+    assert await world.notify(uuid4(), 1) == 1
     assert [row[0] for row in await notified(world)] == [ids["paused"]]
 
 
@@ -77,9 +77,9 @@ async def test_in_a_pipeline_the_answer_comes_later(world: Any) -> None:
     assert await pending.rows() == 1
 
 
-async def test_a_watched_shipment_is_told_whatever_its_discriminator_and_no_other(world: Any) -> None:
+async def test_a_watched_shipment_is_notified_whatever_its_discriminator_and_no_other(world: Any) -> None:
     shipment_id, _ = await world.shipment()
     other_id, _ = await world.shipment()
     await world.subscribe(shipments=[f"ups/{shipment_id.hex}"])
-    assert await world.tell(other_id, 1) == 0
-    assert await world.tell(shipment_id, 1) == 1
+    assert await world.notify(other_id, 1) == 0
+    assert await world.notify(shipment_id, 1) == 1

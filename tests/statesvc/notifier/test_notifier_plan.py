@@ -46,8 +46,8 @@ async def read(world: Any, name: str, parameters: dict[str, Any]) -> int:
     scans = [node for node in nodes(plans[0]["Plan"]) if node.get("Relation Name") == "outbox" and "Scan" in node["Node Type"]]
     assert scans
     assert not any(node["Node Type"] == "Seq Scan" for node in scans)
-    kept = sum((node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"] for node in scans)
-    return int(kept)
+    rows = sum((node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"] for node in scans)
+    return int(rows)
 
 
 async def fill(world: Any, subscription_id: UUID, *, attempts: int = 0, count: int = WAITING) -> None:
@@ -68,7 +68,7 @@ async def test_neither_claim_nor_due_time_scans_the_outbox(world: Any, attempts:
 async def test_news_is_found_without_reading_past_the_retries(world: Any) -> None:
     subscription_id = await world.subscribe()
     await fill(world, subscription_id, attempts=1)
-    await world.tell((await world.shipment())[0], 1)
+    await world.notify((await world.shipment())[0], 1)
     no_retries = asked(known_ids=[subscription_id], frees=[4], retries=[0], in_flights=[0], not_befores=[None])
     assert await read(world, "claim", no_retries) < READ_MAX
     assert await world.rows("SELECT attempts FROM statesvc.outbox WHERE token IS NOT NULL") == [(1,)]
@@ -84,7 +84,7 @@ async def test_what_stands_behind_failing_heads_is_not_read(world: Any) -> None:
     shipments = [row[0] for row in await world.rows("SELECT shipment_id FROM statesvc.outbox")]
     async with world.connection.transaction():
         for shipment_id in shipments:
-            await world.tell(shipment_id, 2)
+            await world.notify(shipment_id, 2)
     assert await read(world, "claim", asked()) < READ_MAX
 
 

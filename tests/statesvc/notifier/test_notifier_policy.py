@@ -41,7 +41,7 @@ async def succeed(world: Any, subscription_id: UUID) -> list[Any]:
 async def test_gone_disables_with_an_action_in_the_batch_of_the_attempt_and_a_notice(world: Any, receiver: Any, until: Any) -> None:
     subscription_id = await world.subscribe()
     shipment_id, _ = await world.shipment()
-    await world.tell(shipment_id, 1)
+    await world.notify(shipment_id, 1)
     receiver.statuses(410)
     async with world.notifier() as notifier:
         await until(lambda: receiver.received)
@@ -66,7 +66,7 @@ async def test_a_second_gone_of_the_same_crowd_says_nothing_again(world: Any, re
     await world.subscribe()
     for _ in range(5):
         shipment_id, _ = await world.shipment()
-        await world.tell(shipment_id, 1)
+        await world.notify(shipment_id, 1)
     receiver.statuses(410)
     async with world.notifier() as notifier:
         await until(lambda: receiver.received)
@@ -100,10 +100,10 @@ async def test_after_a_day_of_failures_the_operator_is_warned_once_and_after_fiv
     assert actions == [("policy", f"subscription {subscription_id}")]
     assert await review(world.connection) == []
     shipment_id, _ = await world.shipment()
-    assert await world.tell(shipment_id, 1) == 0, "a disabled subscription collects nothing"
+    assert await world.notify(shipment_id, 1) == 0, "a disabled subscription collects nothing"
 
 
-async def test_one_delivery_ends_the_failing_and_is_told_if_it_was_warned_of(world: Any) -> None:
+async def test_one_delivery_ends_the_failing_and_is_reported_if_it_was_warned_of(world: Any) -> None:
     warned, unwarned = await world.subscribe(), await world.subscribe()
     await fail(world, warned, 1)
     await world.advance(30 * HOUR)
@@ -158,7 +158,7 @@ async def test_a_running_notifier_reviews(world: Any, receiver: Any, until: Any)
     await fail(world, subscription_id, 30)
     await world.advance(130 * HOUR)
     receiver.statuses(500)
-    await world.tell(shipment_id, 1)
+    await world.notify(shipment_id, 1)
     async with world.notifier(sweep_seconds=0.2):
         await until(lambda: notices(world))
     assert await notices(world) == [("subscription.disabled", f"subscription {subscription_id}")]

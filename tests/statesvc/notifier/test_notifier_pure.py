@@ -1,4 +1,4 @@
-"""The pure parts of telling: signatures, schedule, addresses, verdicts, slots."""
+"""The pure parts of notifying: signatures, schedule, addresses, verdicts, slots."""
 
 import base64
 import itertools
@@ -135,7 +135,7 @@ def test_what_follows_from_each_outcome() -> None:
 
     assert verdict(AttemptOutcome.DELIVERED) == Finish()
     assert verdict(AttemptOutcome.GONE) == RetryLater(5, disable=True)
-    assert verdict(AttemptOutcome.GONE, ATTEMPTS_MAX) == RetryLater(86_400, disable=True), "kept for when somebody enables it again"
+    assert verdict(AttemptOutcome.GONE, ATTEMPTS_MAX) == RetryLater(86_400, disable=True), "stays for when someone enables it again"
     assert verdict(AttemptOutcome.COALESCED) == Finish()
     for outcome in set(AttemptOutcome) - {AttemptOutcome.DELIVERED, AttemptOutcome.COALESCED, AttemptOutcome.GONE}:
         assert verdict(outcome) == RetryLater(5)

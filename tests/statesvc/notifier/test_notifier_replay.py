@@ -16,7 +16,7 @@ def order(*ids: int) -> Order:
 async def exhaust(world: Any, until: Any, *, told_before: int = 0) -> int:
     """One notification tried once, and with that for the last time; answers its letter. `told_before`: attempts of earlier replays."""
     shipment_id, _ = await world.shipment()
-    await world.tell(shipment_id, 1)
+    await world.notify(shipment_id, 1)
     await world.connection.execute("UPDATE statesvc.outbox SET attempts = %s, earlier_attempts = %s", (ATTEMPTS_MAX - 1, told_before))
     world.receiver.statuses(503)
     letters = "SELECT dead_letter_id FROM statesvc.dead_letter WHERE resolved_at IS NULL"
@@ -74,7 +74,7 @@ async def test_attempts_are_numbered_on_from_the_log_though_not_all_of_them_ende
     assert await world.rows("SELECT earlier_attempts, attempts FROM statesvc.outbox") == [(7 + ATTEMPTS_MAX, 0)]
 
 
-async def test_nobody_is_told_who_does_not_want_to_know_any_more(world: Any, until: Any) -> None:
+async def test_a_subscription_that_is_gone_is_not_notified_again(world: Any, until: Any) -> None:
     subscription_id = await world.subscribe()
     letter_id = await exhaust(world, until)
     for change, obstacle in (("disabled_at", Obstacle.SUBSCRIPTION_DISABLED), ("deleted_at", Obstacle.SUBSCRIPTION_GONE)):

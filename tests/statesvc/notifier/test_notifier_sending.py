@@ -175,7 +175,7 @@ async def test_a_compressed_answer_is_not_inflated(receiver: Any) -> None:
     assert answer.response == bomb
 
 
-async def test_retry_after_is_handed_on_and_cookies_are_not_kept(receiver: Any) -> None:
+async def test_retry_after_is_handed_on_and_cookies_are_not_stored(receiver: Any) -> None:
     async def busy(_got: Any) -> web.StreamResponse:
         return web.Response(status=429, headers={"Retry-After": "17", "Set-Cookie": "track=1"})
 

@@ -69,7 +69,7 @@ async def test_the_login_is_taken_out_of_what_is_shown(text: str, url: str, logi
         ("https://user:password@broker.invalid/", "signature"),
     ],
 )
-async def test_what_cannot_be_told_to_is_refused_in_words_that_do_not_repeat_it(text: str, says: str) -> None:
+async def test_a_url_that_cannot_be_notified_is_refused_in_words_that_do_not_repeat_it(text: str, says: str) -> None:
     with pytest.raises(UrlRefusedError, match=says) as refused:
         await checked_url(text, LOOPBACK)
     assert "broker.invalid" not in str(refused.value)

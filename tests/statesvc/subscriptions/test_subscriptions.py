@@ -145,7 +145,7 @@ async def test_a_deleted_subscription_is_gone_and_its_secrets_forgotten(api: Api
     assert await api.rows("SELECT sealed_secrets FROM statesvc.subscription") == [([],)]
 
 
-async def test_unknown_ids_are_told_from_malformed_ones(api: Api) -> None:
+async def test_unknown_ids_are_distinguished_from_malformed_ones(api: Api) -> None:
     assert (await api("GET", f"/{uuid4()}"))[0] == 404
     assert (await api("GET", "/nonsense"))[0] == 422
 

@@ -58,5 +58,5 @@ def test_no_role_loads_a_client_before_it_is_needed() -> None:
     program = (
         "import sys, statesvc.roles.api_role, statesvc.roles.notifier_role; print({'nats', 'aio_pika', 'aiokafka'} & set(sys.modules))"
     )
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-    assert told.strip() == "set()"
+    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert printed.strip() == "set()"

@@ -87,7 +87,7 @@ def test_sequences_sort_as_text_as_they_do_as_numbers() -> None:
         "headers": SIGNATURE,
     }
     numbers = [1, 2, 9, 10, 11, 99, 100, 2**31 - 1]
-    told = [cloud_event(Outgoing(**outgoing, sequence=number), source="s").attributes["sequence"] for number in numbers]
-    assert told == sorted(told)
-    assert [int(text) for text in told] == numbers
+    sequences = [cloud_event(Outgoing(**outgoing, sequence=number), source="s").attributes["sequence"] for number in numbers]
+    assert sequences == sorted(sequences)
+    assert [int(text) for text in sequences] == numbers
     assert "sequence" not in cloud_event(Outgoing(**outgoing), source="s").attributes

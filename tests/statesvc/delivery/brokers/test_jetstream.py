@@ -94,7 +94,7 @@ async def test_something_that_is_no_stream_confirms_nothing(nats_server: Nats, t
     assert (answer.outcome, answer.detail) == (AttemptOutcome.REFUSED, "something answered that is not JetStream")
 
 
-async def test_a_login_is_used_and_its_rights_are_told(tmp_path: Path, targets: Targets, outgoing: MakeOutgoing) -> None:
+async def test_a_login_is_used_and_its_rights_are_reported(tmp_path: Path, targets: Targets, outgoing: MakeOutgoing) -> None:
     async with running_nats(tmp_path, LOGINS) as server:
         async with server.client(user="maker", password="word") as client:
             await client.jetstream().add_stream(name="S", subjects=["S.>"])
@@ -107,7 +107,7 @@ async def test_a_login_is_used_and_its_rights_are_told(tmp_path: Path, targets: 
         assert forbidden.duration_seconds < 3
 
 
-async def test_who_waits_for_a_server_that_dies_is_told_at_once(tmp_path: Path, targets: Targets, outgoing: MakeOutgoing) -> None:
+async def test_a_publisher_hears_at_once_that_its_server_died(tmp_path: Path, targets: Targets, outgoing: MakeOutgoing) -> None:
     heard = asyncio.Event()
 
     async def hear(_message: object) -> None:

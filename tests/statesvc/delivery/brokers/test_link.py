@@ -23,7 +23,7 @@ OUTGOING = Outgoing(webhook_id="n1-1", type="t", at=datetime(2026, 3, 1, tzinfo=
 
 @dataclass
 class FakeConnection:
-    """Confirms at once, unless told otherwise."""
+    """Confirms at once, unless set otherwise."""
 
     answer: Callable[[], Any] | None = None
     is_open: bool = True
@@ -77,7 +77,7 @@ async def never() -> None:
     await asyncio.Event().wait()
 
 
-async def test_all_who_wait_share_one_connection_and_it_is_kept(client: FakeClient) -> None:
+async def test_all_that_wait_share_one_connection_and_it_stays_open(client: FakeClient) -> None:
     async with links() as ours:
         answers = await asyncio.gather(*(ours.send(target(), OUTGOING) for _ in range(20)))
         assert {answer.outcome for answer in answers} == {AttemptOutcome.DELIVERED}
@@ -102,7 +102,7 @@ async def test_a_lost_connection_is_opened_again(client: FakeClient) -> None:
         assert len(client.connections) == 2
 
 
-async def test_failures_to_connect_are_told_to_all_and_the_next_try_waits_a_jittered_pause(client: FakeClient) -> None:
+async def test_failures_to_connect_reach_all_and_the_next_try_waits_a_jittered_pause(client: FakeClient) -> None:
     async def refuse() -> None:
         raise ConnectionRefusedError
 

@@ -102,7 +102,7 @@ async def test_what_is_refused_is_tried_again_on_the_schedule_under_one_id_and_a
     assert stored.told_at is None
 
 
-async def test_old_news_is_not_told_when_a_url_is_set_late(
+async def test_old_notices_are_not_sent_when_a_url_is_set_late(
     database: Any, connection: AsyncConnection[Any], operator: Operator, webhook: OperatorWebhook
 ) -> None:
     await write(connection)
