@@ -18,7 +18,7 @@ from statesvc.http.operation import Route, body, operation, parameters
 from statesvc.http.paging import PageParameters, decode_cursor, encode_cursor
 from statesvc.http.problem import Code, Flaw, Problem
 from statesvc.http.response import answer
-from statesvc.inbox.rollouts.dial import ALL, PERCENT_MAX, Dial, Guard, Rollout, Standing, refusals, rollout_of, set_dial, set_hold
+from statesvc.inbox.rollouts.dial import ALL, PERCENT_MAX, Dial, Guard, Rollout, RolloutState, refusals, rollout_of, set_dial, set_hold
 from statesvc.inbox.rollouts.trials import StoredDifference, list_differences, totals_of
 
 WHY_LENGTH_MAX = 1000
@@ -76,7 +76,7 @@ class RolloutChange(BaseModel):
             raise ValueError("name what to turn: hold, candidate, percent, shadow or guard")
         return self
 
-    def dial(self, standing: Rollout) -> Dial | None:
+    def dial(self, state: Rollout) -> Dial | None:
         """As it is to stand; None: only the kill switch was named. Without a candidate nothing of the rollout is left."""
         named = self.model_fields_set & _DIAL
         if not named:
@@ -84,10 +84,10 @@ class RolloutChange(BaseModel):
         ends = "candidate" in named and self.candidate is None
         guard = Guard(**self.guard.model_dump()) if self.guard is not None else None
         return Dial(
-            candidate=self.candidate if "candidate" in named else standing.candidate,
-            percent=self.percent if "percent" in named or ends else standing.percent,
-            shadow=self.shadow if "shadow" in named or ends else standing.shadow,
-            guard=guard if "guard" in named or ends else standing.guard,
+            candidate=self.candidate if "candidate" in named else state.candidate,
+            percent=self.percent if "percent" in named or ends else state.percent,
+            shadow=self.shadow if "shadow" in named or ends else state.shadow,
+            guard=guard if "guard" in named or ends else state.guard,
         )
 
 
@@ -153,10 +153,10 @@ class Rollouts:
         carrier_id = self._carrier_id(parameters(request, RolloutParameters).carrier_id)
         change = body(request, RolloutChange)
         async with self.pool.connection() as connection, connection.transaction():
-            standing = await self._turned(connection, carrier_id, change, actor=caller_of(request).actor)
+            state = await self._turned(connection, carrier_id, change, actor=caller_of(request).actor)
         if change.hold is False:
             self.waker.wake(INBOX)
-        return _shown(standing)
+        return _shown(state)
 
     async def diffs(self, request: web.Request) -> web.StreamResponse:
         """What the candidate read differently."""
@@ -175,7 +175,7 @@ class Rollouts:
         cursor = None if more is None else encode_cursor([more], bound_to)
         return answer({"items": found, "next_cursor": cursor, "totals": {"candidate": candidate, **asdict(totals)}})
 
-    async def _turned(self, connection: AsyncConnection[Any], carrier_id: str, change: RolloutChange, *, actor: str) -> Standing:
+    async def _turned(self, connection: AsyncConnection[Any], carrier_id: str, change: RolloutChange, *, actor: str) -> RolloutState:
         dial = change.dial((await rollout_of(connection, carrier_id)).rollout)
         if dial is not None:
             refused = refusals(dial, self.carriers.get(carrier_id))
@@ -195,10 +195,10 @@ class Rollouts:
         return carrier_id
 
 
-def _shown(standing: Standing) -> web.Response:
-    rollout = standing.rollout
+def _shown(state: RolloutState) -> web.Response:
+    rollout = state.rollout
     shown = {name: value for name, value in asdict(rollout).items() if not name.startswith("guard_")}
-    return answer({**shown, "guard": asdict(rollout.guard) if rollout.guard else None, "held": standing.held})
+    return answer({**shown, "guard": asdict(rollout.guard) if rollout.guard else None, "held": state.held})
 
 
 def routes(pool: Connections, waker: Wakes, *, carriers: Mapping[str, Carrier] = CARRIERS) -> Sequence[Route]:

@@ -25,7 +25,7 @@ WITH change AS (
     RETURNING subscription_id, shipment_id, sequence, created_at
 ), queued AS (
     INSERT INTO statesvc.outbox (subscription_id, shipment_id, sequence, available_at, created_at)
-    -- behind one that waits for its retry it waits too: claims need not look at it before
+    -- behind one that waits for its retry it waits too: claims need not consider it before
     SELECT w.subscription_id, w.shipment_id, w.sequence, greatest(w.created_at, (
             SELECT o.available_at FROM statesvc.outbox o
             WHERE o.subscription_id = w.subscription_id AND o.shipment_id = w.shipment_id AND o.token IS NULL

@@ -18,14 +18,14 @@ _OCCURRED_AT: Final = attrgetter("occurred_at")
 def propose(reads: Sequence[Read], keyring: Keyring, *, first: int = 0) -> list[Proposal]:
     """The events of all messages, in inbox order; those of one message oldest first, however its carrier lists them.
 
-    So a version grows with the time that it tells of, and a transition names the newest of the scans that came together.
+    So a version grows with the time of its event, and a transition names the newest of the scans that came together.
     `first`: the place of the first message in its batch.
     """
     return [_proposal(event, read, place, keyring) for place, read in enumerate(reads, first) for event in oldest_first(read.events)]
 
 
 def oldest_first(events: Sequence[Event]) -> list[Event]:
-    """By time; events of one instant in the order in which they happened, as far as the listing tells it."""
+    """By time; events of one instant in the order in which they happened, as far as the listing shows it."""
     newest_first = len(events) > 1 and events[0].occurred_at > events[-1].occurred_at
     return sorted(reversed(events) if newest_first else events, key=_OCCURRED_AT)
 

@@ -28,7 +28,7 @@ RETRY_FIRST_SECONDS: Final = 5.0
 RETRY_MAX_SECONDS: Final = 300.0
 RETRY_JITTER: Final = 0.25
 RETRIES_MAX: Final = 20
-"""Times that a message is given back for a transient failure, over more than an hour, before a human must look."""
+"""Times that a message is given back for a transient failure, over more than an hour, before an operator must decide."""
 _AGAIN_FIRST_SECONDS: Final = 0.1
 _AGAIN_MAX_SECONDS: Final = 2.0
 

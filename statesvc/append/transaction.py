@@ -158,7 +158,7 @@ async def hold_messages(batch: AppendBatch, token: UUID) -> None:
 async def look_up(batch: AppendBatch) -> None:
     """Proposes the events, and asks what the log holds of them, without a lock: most scans of a push are duplicates.
 
-    The streams are asked before the keys, so that `untouched` can tell later whether anyone wrote in between.
+    The streams are asked before the keys, so that `untouched` can find out later whether anyone wrote in between.
     """
     batch.proposals = propose(batch.reads, batch.keyring)
     if not batch.proposals:

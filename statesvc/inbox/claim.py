@@ -183,6 +183,6 @@ class Outlook(NamedTuple):
 
 
 async def outlook(connection: AsyncConnection[Any], *, ahead: bool = True) -> Outlook:
-    """What an empty claim leaves to wait for. Without `ahead` the time is not looked for."""
+    """What an empty claim leaves to wait for. Without `ahead` the time is not asked for."""
     row = await (await connection.execute(SQL["next_due"], {"ahead": ahead})).fetchone()
     return Outlook(None, throttled=False) if row is None else Outlook(*row)

@@ -1,7 +1,7 @@
-"""The depths of the queues as metrics: read from the tables when somebody scrapes, never counted along.
+"""The depths of the queues as metrics: read from the tables when it is scraped, never counted along.
 
-The call needs no key, so what was read is told again for some seconds, and one reading serves all who ask at a time. Where the
-database does not answer in time, nothing is told: an old depth would look like a new one.
+The call needs no key, so what was read is answered again for some seconds, and one reading serves all who ask at a time. Where the
+database does not answer in time, nothing is reported: an old depth would pass for a new one.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ class Depths:
         self._queue: dict[str, Any] | None = None
 
     def report_to(self, telemetry: Telemetry) -> None:
-        """Has every exposition tell the last reading."""
+        """Has every exposition show the last reading."""
         telemetry.observe(names.INBOX_DEPTH, self._inbox)
         telemetry.observe(names.INBOX_OLDEST_READY, self._oldest)
         telemetry.observe(names.OUTBOX_DEPTH, self._outbox)

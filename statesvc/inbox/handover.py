@@ -1,6 +1,6 @@
 """What a worker in another language read, in place of our own normalizer's reading (docs/claim-protocol.md). No I/O.
 
-The hand-over is a stranger's: it opens only under its own message's key, and every field is checked before it counts.
+The hand-over comes from another program: it opens only under its own message's key, and every field is checked before it counts.
 """
 
 import re

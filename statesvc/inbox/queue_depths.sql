@@ -26,7 +26,7 @@ WHERE l.carrier_id <> ''
 ORDER BY l.carrier_id;
 
 -- name: outbox
--- What waits to be told, each state as far as `count_max`.
+-- What waits to be sent, each state as far as `count_max`.
 SELECT
     (SELECT count(*) FROM (SELECT FROM statesvc.outbox o WHERE o.token IS NULL AND o.available_at <= now.at LIMIT %(count_max)s) r) AS ready,
     (SELECT count(*) FROM (SELECT FROM statesvc.outbox o WHERE o.token IS NOT NULL LIMIT %(count_max)s) r) AS leased,

@@ -1,6 +1,6 @@
 """From a leased message to what it says: open the seal, run the carrier's normalizer. No I/O.
 
-Whatever a body holds, the answer is a value: what was read, or why a human must look. Nothing of the body gets into the answer's texts.
+Whatever a body holds, the answer is a value: what was read, or why an operator must decide. Nothing of the body gets into its texts.
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ class Read:
     rejections: tuple[Rejection, ...]
     body_key: SealingKey = field(repr=False)
     sealed_key: bytes = field(repr=False)
-    """The body's key as the inbox held it, kept when the message names no shipment."""
+    """The body's key as the inbox held it, left as it is when the message names no shipment."""
 
     @property
     def message_id(self) -> UUID:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-_LOOK_SECONDS: Final = 1.0
+_CHECK_SECONDS: Final = 1.0
 
 
 class MemoryBound:
@@ -23,7 +23,7 @@ class MemoryBound:
         return self.bytes_taken + count <= self._bytes_max
 
     @property
-    def is_strained(self) -> bool:
+    def is_under_pressure(self) -> bool:
         """More than half is taken."""
         return self.bytes_taken * 2 > self._bytes_max
 
@@ -40,13 +40,13 @@ class MemoryBound:
 
 
 class DiskRoom:
-    """Free bytes where the database lives, looked at once a second at most. Without a path (a server elsewhere): always enough."""
+    """Free bytes where the database lives, measured once a second at most. Without a path (a server elsewhere): always enough."""
 
     def __init__(self, path: Path | None, *, free_bytes_min: int, now: Callable[[], float] = time.monotonic) -> None:
         self._path = path
         self._free_bytes_min = free_bytes_min
         self._now = now
-        self._looked_at = float("-inf")
+        self._checked_at = float("-inf")
         self._enough = True
 
     def is_enough(self) -> bool:
@@ -54,7 +54,7 @@ class DiskRoom:
         if self._path is None:
             return True
         now = self._now()
-        if now >= self._looked_at + _LOOK_SECONDS:
+        if now >= self._checked_at + _CHECK_SECONDS:
             self._enough = shutil.disk_usage(self._path).free >= self._free_bytes_min
-            self._looked_at = now
+            self._checked_at = now
         return self._enough

@@ -24,13 +24,13 @@ from statesvc.database.pool import Pool
 from statesvc.database.sql_errors import Failure, failure
 from statesvc.database.wakeups.channels import INBOX
 from statesvc.ingress.bounds import MemoryBound
-from statesvc.ingress.database_breaker import Breaker
 from statesvc.ingress.put import Stored, put
 
 _log = structlog.get_logger()
 
+PAUSE_SECONDS: Final = 0.5
 ROW_BYTES: Final = 2048
-"""What a waiting message takes in memory beside its body."""
+"""What a waiting message takes in memory besides its body."""
 
 
 class Refusal(StrEnum):
@@ -61,10 +61,10 @@ class Wakes(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class GroupLimits:
     """Bounds of groups and of waiting.
 
-    A further lane opens beside a busy one only for `further_lane_rows_min` waiting messages: fewer are cheaper as one group
+    A further lane opens next to a busy one only for `further_lane_rows_min` waiting messages: fewer are cheaper as one group
     when the busy lane returns, about one flush later.
     """
 
@@ -73,6 +73,44 @@ class Limits:
     group_rows_max: int = 256
     group_bytes_max: int = 4 * 1024 * 1024
     deadline_seconds: float = 2.0
+
+
+class DatabaseBreaker:
+    """Refuses at once while the database is known to be away, and lets one request a pause through to see whether it is back.
+
+    Closed (all pass), open until a time (none passes), half open (one passes, the others wait for its outcome).
+    """
+
+    __slots__ = ("_open_until", "_pause_seconds", "_probing_until")
+
+    def __init__(self, pause_seconds: float = PAUSE_SECONDS) -> None:
+        self._pause_seconds = pause_seconds
+        self._open_until: float | None = None
+        self._probing_until = float("-inf")
+
+    @property
+    def is_closed(self) -> bool:
+        """True while nothing is known to be wrong."""
+        return self._open_until is None
+
+    def lets_through(self, now: float) -> bool:
+        """May this request try? A probe that never reports is given up after a pause."""
+        if self._open_until is None:
+            return True
+        if now < self._open_until or now < self._probing_until:
+            return False
+        self._probing_until = now + self._pause_seconds
+        return True
+
+    def succeeded(self) -> None:
+        """A request reached the database."""
+        self._open_until = None
+        self._probing_until = float("-inf")
+
+    def failed(self, now: float) -> None:
+        """A request did not reach the database, or got no answer."""
+        self._open_until = now + self._pause_seconds
+        self._probing_until = float("-inf")
 
 
 @dataclass(slots=True)
@@ -93,15 +131,15 @@ class GroupCommit:
         pool: Pool,
         *,
         memory: MemoryBound,
-        limits: Limits | None = None,
-        breaker: Breaker | None = None,
+        limits: GroupLimits | None = None,
+        breaker: DatabaseBreaker | None = None,
         waker: Wakes | None = None,
     ) -> None:
         self._pool = pool
         self._waker = waker
         self._memory = memory
-        self._limits = Limits() if limits is None else limits
-        self._breaker = Breaker() if breaker is None else breaker
+        self._limits = GroupLimits() if limits is None else limits
+        self._breaker = DatabaseBreaker() if breaker is None else breaker
         self._waiting: deque[_Waiting] = deque()
         self._idle: deque[asyncio.Future[None]] = deque()
         self._tasks: list[asyncio.Task[None]] = []

@@ -1,4 +1,4 @@
-"""`POST /v1/webhooks/{carrier_id}/oauth/token`: a carrier buys a bearer token with its client credentials (RFC 6749, section 4.4).
+"""`POST /v1/webhooks/{carrier_id}/oauth/token`: a carrier fetches a bearer token with its client credentials (RFC 6749, section 4.4).
 
 The credentials are a secret of the carrier in the form `client_id:client_secret`. Errors have the RFC's own form, for a program of the
 carrier reads them.
@@ -17,9 +17,9 @@ from aiohttp import hdrs, web
 from statesvc.http.operation import Route, operation
 from statesvc.http.problem import OK, Code, Problem
 from statesvc.ingress.bounds import MemoryBound
-from statesvc.ingress.carrier_door import Door, Doors
+from statesvc.ingress.carrier_authenticator import Authenticators, CarrierAuthenticator
 from statesvc.ingress.request_body import check_head, read_body
-from statesvc.ingress.token import TOKEN_SECONDS, issue
+from statesvc.ingress.webhook_token import TOKEN_SECONDS, issue
 
 BODY_BYTES_MAX: Final = 4096
 FIELDS_MAX: Final = 16
@@ -32,8 +32,8 @@ _NO_STORE: Final[Mapping[str, str]] = {hdrs.CACHE_CONTROL: "no-store", hdrs.PRAG
 class Tokens:
     """The handler with what it needs; one for all carriers."""
 
-    def __init__(self, doors: Doors, *, memory: MemoryBound, now: Callable[[], float] = time.time) -> None:
-        self._doors = doors
+    def __init__(self, authenticators: Authenticators, *, memory: MemoryBound, now: Callable[[], float] = time.time) -> None:
+        self._authenticators = authenticators
         self._memory = memory
         self._now = now
 
@@ -50,29 +50,31 @@ class Tokens:
             checked=False,
             deadline_seconds=None,
         )
-        return [Route("POST", "/v1/webhooks/{carrier_id}/oauth/token", self.sell, contract)]
+        return [Route("POST", "/v1/webhooks/{carrier_id}/oauth/token", self.issue_token, contract)]
 
-    async def sell(self, request: web.Request) -> web.Response:
+    async def issue_token(self, request: web.Request) -> web.Response:
         """Answers one request for a token."""
-        door = self._doors.get(request.match_info["carrier_id"])
-        if door is None or not door.issues_tokens:
+        authenticator = self._authenticators.get(request.match_info["carrier_id"])
+        if authenticator is None or not authenticator.issues_tokens:
             raise Problem(Code.UNKNOWN_CARRIER, "no carrier of this id fetches tokens")
-        if not door.has_secret:
-            raise door.refusal()
+        if not authenticator.has_secret:
+            raise authenticator.refusal()
         check_head(request, bytes_max=BODY_BYTES_MAX, memory=self._memory)
         form = _form(await read_body(request, bytes_max=BODY_BYTES_MAX, memory=self._memory))
         grant_type = form.get("grant_type", "client_credentials")
         if grant_type != "client_credentials":
             return _error(Code.BAD_REQUEST, "unsupported_grant_type")
         credentials = _basic(request.headers.get(hdrs.AUTHORIZATION, "")) or (form.get("client_id", ""), form.get("client_secret", ""))
-        token = self._token(door, request, *credentials)
+        token = self._token(authenticator, request, *credentials)
         if token is None:
             return _error(Code.BAD_SIGNATURE, "invalid_client", _CHALLENGE)
         document = {"access_token": token, "token_type": "Bearer", "expires_in": TOKEN_SECONDS}
         return web.Response(body=orjson.dumps(document), content_type="application/json", headers=_NO_STORE)
 
-    def _token(self, door: Door, request: web.Request, client_id: str, client_secret: str) -> str | None:
-        return issue(client_id, client_secret, secrets=door.secrets, now=self._now()) if door.admits(request) else None
+    def _token(self, authenticator: CarrierAuthenticator, request: web.Request, client_id: str, client_secret: str) -> str | None:
+        if not authenticator.accepts_address(request):
+            return None
+        return issue(client_id, client_secret, secrets=authenticator.secrets, now=self._now())
 
 
 def _form(body: bytes) -> dict[str, str]:

@@ -1,6 +1,6 @@
-"""Which request headers are kept with a message: those that prove or identify the push, never one that opens a door.
+"""Which request headers are stored with a message: those that prove or identify the push, never a credential.
 
-A list of what is allowed: a header that nobody thought of is left out. Credentials never pass, even when a carrier's entry
+A list of what is allowed: a header that is not on it is left out. Credentials never pass, even when a carrier's entry
 names the header as its signature.
 """
 
@@ -12,7 +12,7 @@ from multidict import CIMultiDictProxy
 
 from events.carriers.carrier import Authentication, Hmac
 
-_KEPT: Final = (
+_RETAINED: Final = (
     "content-type",
     "user-agent",
     "date",
@@ -40,21 +40,21 @@ _KEPT: Final = (
 _NEVER: Final = frozenset({"authorization", "proxy-authorization", "cookie", "set-cookie", "credential", "x-api-key"})
 
 
-class KeptHeaders:
+class RetainedHeaders:
     """The allow-list of one carrier: the general names and its signature headers."""
 
     def __init__(self, schemes: Iterable[Authentication]) -> None:
         signatures = [scheme.header.lower() for scheme in schemes if isinstance(scheme, Hmac)]
-        self._names = tuple(name for name in dict.fromkeys([*_KEPT, *signatures]) if name not in _NEVER)
+        self._names = tuple(name for name in dict.fromkeys([*_RETAINED, *signatures]) if name not in _NEVER)
 
     def document(self, headers: CIMultiDictProxy[str]) -> str:
-        """The kept headers as the text of a JSON object, names in lower case."""
-        kept = {name: headers[name] for name in self._names if name in headers}
+        """The retained headers as the text of a JSON object, names in lower case."""
+        retained = {name: headers[name] for name in self._names if name in headers}
         try:
-            return orjson.dumps(kept).decode()
+            return orjson.dumps(retained).decode()
         except orjson.JSONEncodeError:
-            # bytes that are no UTF-8: kept as Latin-1, the charset of old HTTP
-            return orjson.dumps({name: _latin(value) for name, value in kept.items()}).decode()
+            # bytes that are no UTF-8: stored as Latin-1, the charset of old HTTP
+            return orjson.dumps({name: _latin(value) for name, value in retained.items()}).decode()
 
 
 def _latin(value: str) -> str:

@@ -5,23 +5,29 @@ carriers any other answer than a yes is final.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, assert_never
 
 import orjson
 from aiohttp import hdrs, web
 
+from events.carriers.carrier import Carrier
 from events.crypto.keyring import Keyring
 from statesvc.bodies.sealed_message import seal_message
+from statesvc.database.pool import Pool
 from statesvc.http.api_keys import Keys
 from statesvc.http.operation import Route, operation
 from statesvc.http.problem import OK, Code, Problem
 from statesvc.http.scope import Scope
 from statesvc.ingress.bounds import DiskRoom, MemoryBound
-from statesvc.ingress.carrier_door import Door, Doors
-from statesvc.ingress.group_commit import GroupCommit, Refusal
+from statesvc.ingress.carrier_authenticator import Authenticators, CarrierAuthenticator, build_authenticators
+from statesvc.ingress.group_commit import GroupCommit, Refusal, Wakes
+from statesvc.ingress.oauth import Tokens
 from statesvc.ingress.put import Stored
 from statesvc.ingress.request_body import check_head, read_body
+from statesvc.settings.service_settings import Settings
 from statesvc.telemetry.metrics import Telemetry
 
 MESSAGE_ID_HEADER: Final = "Statesvc-Message-Id"
@@ -34,7 +40,7 @@ class Webhooks:
     def __init__(
         self,
         *,
-        doors: Doors,
+        authenticators: Authenticators,
         keys: Keys,
         keyring: Keyring,
         group_commit: GroupCommit,
@@ -42,7 +48,7 @@ class Webhooks:
         disk: DiskRoom,
         telemetry: Telemetry,
     ) -> None:
-        self._doors = doors
+        self._authenticators = authenticators
         self._keys = keys
         self._keyring = keyring
         self._group_commit = group_commit
@@ -80,12 +86,12 @@ class Webhooks:
     async def receive(self, request: web.Request) -> web.StreamResponse:
         """Answers one push, and records how long that took."""
         started = time.perf_counter()
-        door = self._doors.get(request.match_info["carrier_id"])
-        if door is None:
+        authenticator = self._authenticators.get(request.match_info["carrier_id"])
+        if authenticator is None:
             raise Problem(Code.UNKNOWN_CARRIER, "`statesvc carriers` lists the carriers that may push")
-        attributes = {"carrier": door.carrier.carrier_id, "outcome": "error"}
+        attributes = {"carrier": authenticator.carrier.carrier_id, "outcome": "error"}
         try:
-            stored = await self._store(request, door)
+            stored = await self._store(request, authenticator)
             attributes["outcome"] = "duplicate" if stored.duplicate else "accepted"
         except Problem as problem:
             if problem.status < 500:
@@ -94,45 +100,46 @@ class Webhooks:
         finally:
             self._duration.record(time.perf_counter() - started, attributes)
         if stored.duplicate:
-            self._duplicates.add(1, {"carrier": door.carrier.carrier_id})
-        return _acknowledgement(door, stored)
+            self._duplicates.add(1, {"carrier": authenticator.carrier.carrier_id})
+        return _acknowledgement(authenticator, stored)
 
-    async def _store(self, request: web.Request, door: Door) -> Stored:
-        body = await self._authenticated_body(request, door)
+    async def _store(self, request: web.Request, authenticator: CarrierAuthenticator) -> Stored:
+        body = await self._authenticated_body(request, authenticator)
         if not self._disk.is_enough():
             raise Problem(
                 Code.STORAGE_LOW,
                 "the database's disk is nearly full; nothing is taken until there is room",
                 headers={hdrs.RETRY_AFTER: str(_DISK_RETRY_SECONDS)},
             )
-        carrier_id = door.carrier.carrier_id
-        outcome = await self._group_commit.put(seal_message(self._keyring, carrier_id, body, door.kept_headers.document(request.headers)))
+        carrier_id = authenticator.carrier.carrier_id
+        headers = authenticator.retained_headers.document(request.headers)
+        outcome = await self._group_commit.put(seal_message(self._keyring, carrier_id, body, headers))
         if isinstance(outcome, Stored):
             return outcome
         raise _problem(outcome)
 
-    async def _authenticated_body(self, request: web.Request, door: Door) -> bytes:
-        admitted = door.admits(request)
-        opened = admitted and door.opens_by_head(request)
-        if not opened and not (admitted and door.may_open_by_body(request)):
+    async def _authenticated_body(self, request: web.Request, authenticator: CarrierAuthenticator) -> bytes:
+        admitted = authenticator.accepts_address(request)
+        is_proven = admitted and authenticator.is_proven_by_head(request)
+        if not is_proven and not (admitted and authenticator.may_be_proven_by_body(request)):
             # nothing that a body could prove: it is not even read
-            opened = await self._has_key(request)
-            if not opened:
-                raise door.refusal()
-        bytes_max = door.carrier.body_bytes_max
+            is_proven = await self._has_key(request)
+            if not is_proven:
+                raise authenticator.refusal()
+        bytes_max = authenticator.carrier.body_bytes_max
         check_head(request, bytes_max=bytes_max, memory=self._memory)
         body = await read_body(request, bytes_max=bytes_max, memory=self._memory)
-        if opened or (admitted and await door.opens_by_body(request, body)) or await self._has_key(request):
+        if is_proven or (admitted and await authenticator.is_proven_by_body(request, body)) or await self._has_key(request):
             return body
-        raise door.refusal()
+        raise authenticator.refusal()
 
     async def _has_key(self, request: web.Request) -> bool:
         caller = await self._keys.caller(request)
         return caller is not None and caller.has(Scope.INGEST)
 
 
-def _acknowledgement(door: Door, stored: Stored) -> web.Response:
-    ack = door.carrier.ack
+def _acknowledgement(authenticator: CarrierAuthenticator, stored: Stored) -> web.Response:
+    ack = authenticator.carrier.ack
     body = ack.body
     if body is None:
         body = orjson.dumps({"message_id": stored.message_id, "duplicate": stored.duplicate})
@@ -152,3 +159,39 @@ def _problem(refusal: Refusal) -> Problem:
             return Problem(Code.OVERLOADED, "this process is stopping; send it again, another one takes it")
         case _:
             assert_never(refusal)
+
+
+@dataclass(frozen=True, slots=True)
+class Ingress:
+    """Start `group_commit` before the server listens; stop it after the server has stopped."""
+
+    group_commit: GroupCommit
+    routes: Sequence[Route]
+    memory: MemoryBound
+
+
+def build_ingress(
+    settings: Settings,
+    *,
+    carriers: Iterable[Carrier],
+    pool: Pool,
+    keyring: Keyring,
+    keys: Keys,
+    waker: Wakes,
+    telemetry: Telemetry,
+    local_data: Path | None,
+) -> Ingress:
+    """`pool` has the ingress limits (500 ms to acquire, 1 s a statement); `local_data`: the embedded server's folder, None otherwise."""
+    memory = MemoryBound(settings.ingress.memory_bytes_max)
+    group_commit = GroupCommit(pool, memory=memory, waker=waker)
+    authenticators = build_authenticators(carriers, settings)
+    webhooks = Webhooks(
+        authenticators=authenticators,
+        keys=keys,
+        keyring=keyring,
+        group_commit=group_commit,
+        memory=memory,
+        disk=DiskRoom(local_data, free_bytes_min=settings.ingress.disk_free_bytes_min),
+        telemetry=telemetry,
+    )
+    return Ingress(group_commit, [*webhooks.routes(), *Tokens(authenticators, memory=memory).routes()], memory)

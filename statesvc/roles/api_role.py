@@ -16,7 +16,7 @@ from statesvc.http.api_keys import Keys
 from statesvc.http.app import documentation_routes
 from statesvc.http.health import health_routes
 from statesvc.inbox.depth_metrics import Depths
-from statesvc.ingress.build import build_ingress
+from statesvc.ingress.webhooks import build_ingress
 from statesvc.log.archive.folder import archive_folder
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.roles.connection_limits import api_limits, ingress_limits
@@ -64,7 +64,7 @@ async def run(launch: Launch) -> int:
             woken=base.listener.event(SEALED),
             telemetry=base.telemetry,
             bounds=bounds_of(settings.stream),
-            hindrance=lambda: ingress.memory.is_strained,
+            hindrance=lambda: ingress.memory.is_under_pressure,
         )
 
         def drain() -> None:

@@ -24,7 +24,7 @@ from statesvc.inbox.rollouts.trials import Evidence, record_evidence
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.telemetry.names import Stage
-from statesvc.worker.versions import Trial, Tried, compare, read_chosen
+from statesvc.worker.versions import ComparedTrial, Trial, compare, read_chosen
 
 log = structlog.get_logger()
 
@@ -172,7 +172,7 @@ async def _give_back(context: BatchContext, lease: _Lease, reads: Sequence[Read]
 
 async def _record_trials(context: BatchContext, trials: Sequence[Trial]) -> None:
     """Compares and counts what the candidates did. Best effort: the messages have taken effect, and evidence is no event."""
-    tried: dict[tuple[str, str, str], list[Tried]] = defaultdict(list)
+    tried: dict[tuple[str, str, str], list[ComparedTrial]] = defaultdict(list)
     for place, trial in enumerate(trials, 1):
         tried[trial.message.carrier_id, trial.stable, trial.candidate].append(
             compare(trial, keyring=context.keyring, carriers=context.carriers, mappings=context.mappings)

@@ -1,4 +1,4 @@
-"""Which version reads a message, and which one is tried beside it. No I/O.
+"""Which version reads a message, and which one is tried next to it. No I/O.
 
 The choice is a function of the message and of the dial that its claim returned, so it is the same in every process and at every
 attempt, and a message that a small share gives to the candidate stays with it as the share grows. The candidate can harm nothing:
@@ -69,7 +69,7 @@ def read_chosen(
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class ComparedTrial:
     """What came of a trial."""
 
     trial: Trial
@@ -77,14 +77,14 @@ class Tried:
     differences: list[Difference]
 
 
-def compare(trial: Trial, *, keyring: Keyring, carriers: Mapping[str, Carrier], mappings: Mappings) -> Tried:
-    """Runs both versions on a copy where the dial's shadow is on; else only tells whether the candidate failed."""
+def compare(trial: Trial, *, keyring: Keyring, carriers: Mapping[str, Carrier], mappings: Mappings) -> ComparedTrial:
+    """Runs both versions on a copy where the dial's shadow is on; else only says whether the candidate failed."""
     if not trial.message.shadow:
-        return Tried(trial, trial.failed, [])
+        return ComparedTrial(trial, trial.failed, [])
     stable = read_message(trial.message, keyring=keyring, carriers=carriers, mappings=mappings)
     candidate = read_message(trial.message, keyring=keyring, carriers=carriers, mappings=mappings, version=trial.candidate)
     failed = isinstance(candidate, Burial) and isinstance(stable, Read)
-    return Tried(trial, failed, differences(_outcome(stable), _outcome(candidate), keyring))
+    return ComparedTrial(trial, failed, differences(_outcome(stable), _outcome(candidate), keyring))
 
 
 def _outcome(read: Read | Burial) -> Outcome:

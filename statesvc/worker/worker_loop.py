@@ -69,7 +69,7 @@ class Worker:
         """A batch ended, or the worker is to stop."""
         self._rescues = RescueShare()
         self._throttled = False
-        """A carrier's bound kept back what was ready when this worker last found nothing."""
+        """A carrier's bound held back what was ready when this worker last found nothing."""
         self._swept_at = float("-inf")
         self._ask_due_at = self._due_at = float("-inf")
         """When to ask again what becomes available later, and when the earliest of it does."""

@@ -21,7 +21,7 @@ from statesvc.bodies.sealed_message import SealedMessage
 from statesvc.http.api_keys import Keys
 from statesvc.http.app import Server, build_app
 from statesvc.ingress.bounds import DiskRoom, MemoryBound
-from statesvc.ingress.carrier_door import build_doors
+from statesvc.ingress.carrier_authenticator import build_authenticators
 from statesvc.ingress.group_commit import GroupCommit, Outcome
 from statesvc.ingress.put import Stored
 from statesvc.ingress.webhooks import Webhooks
@@ -46,7 +46,7 @@ def limit(pool: AsyncConnectionPool) -> web.Application:
     memory = MemoryBound(settings.ingress.memory_bytes_max)
     keys = Keys(pool)
     webhooks = Webhooks(
-        doors=build_doors(CARRIERS.values(), settings),
+        authenticators=build_authenticators(CARRIERS.values(), settings),
         keys=keys,
         keyring=Keyring(master=MasterKeys([secrets.token_bytes(32)]), digest_key=secrets.token_bytes(32), inbox=SealingKey.fresh()),
         group_commit=Nowhere(pool, memory=memory),

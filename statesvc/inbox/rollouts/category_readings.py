@@ -1,4 +1,4 @@
-"""Codes that are read only by the category which the carrier prints beside them: right as far as it goes, and worth a human's look."""
+"""Codes that are read only by the category which the carrier prints with them: right as far as it goes, and worth checking."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,7 +13,7 @@ from statesvc.database.queries import queries
 _SQL = queries("statesvc.inbox.rollouts", "category_readings")
 
 COUNT_MAX: Final = 200_000
-"""Events that are looked at."""
+"""Events that are examined."""
 EXAMPLES_MAX: Final = 5
 
 

@@ -41,7 +41,7 @@ class Rollout:
 
     @property
     def guard(self) -> "Guard | None":
-        """The bounds, None: nobody watches."""
+        """The bounds, None: there is none."""
         if self.guard_messages is None:
             return None
         return Guard(
@@ -97,19 +97,19 @@ def refusals(dial: Dial, carrier: Carrier | None) -> list[Refused]:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class RolloutState:
     """A carrier's own dial, and whether its messages wait: by its own kill switch, or by the one of all."""
 
     rollout: Rollout
     held: bool
 
 
-async def rollout_of(connection: AsyncConnection[Any], carrier_id: str) -> Standing:
+async def rollout_of(connection: AsyncConnection[Any], carrier_id: str) -> RolloutState:
     """The dial of `carrier_id` (or `ALL`); of a carrier that was never touched, the one it starts with."""
     cursor = connection.cursor(row_factory=class_row(Rollout))
     await cursor.execute(_SQL["rollout"], {"carrier_id": carrier_id})
     dials = {dial.carrier_id: dial for dial in await cursor.fetchall()}
-    return Standing(dials.get(carrier_id, Rollout(carrier_id=carrier_id)), held=any(dial.hold for dial in dials.values()))
+    return RolloutState(dials.get(carrier_id, Rollout(carrier_id=carrier_id)), held=any(dial.hold for dial in dials.values()))
 
 
 async def list_rollouts(connection: AsyncConnection[Any]) -> list[Rollout]:
@@ -135,8 +135,8 @@ async def set_dial(connection: AsyncConnection[Any], carrier_id: str, dial: Dial
     """Turns a candidate's share; in effect at the next claim. The caller has asked `refusals`."""
     guard = dial.guard
     async with connection.transaction():
-        standing = await (await connection.execute(_SQL["lock_dial"], {"carrier_id": carrier_id})).fetchone()
-        if standing is None or standing[0] != dial.candidate:
+        in_effect = await (await connection.execute(_SQL["lock_dial"], {"carrier_id": carrier_id})).fetchone()
+        if in_effect is None or in_effect[0] != dial.candidate:
             await connection.execute(_EVIDENCE["forget_counts"], {"carrier_id": carrier_id})
         await connection.execute(
             _SQL["set_dial"],

@@ -1,6 +1,6 @@
 """What two versions of a normalizer read differently in one message, event by event and field by field. Pure.
 
-Events are matched by their id. A field that may name a person is compared and kept as a keyed digest only.
+Events are matched by their id. A field that may name a person is compared and stored as a keyed digest only.
 """
 
 from collections import defaultdict

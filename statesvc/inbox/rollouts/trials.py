@@ -1,7 +1,7 @@
 """What a candidate's trials showed: totals, differences, and the guard that turns the dial back by itself.
 
 Written after the batch has taken effect, in a transaction of its own: losing it loses evidence, never an event. Everything here is
-bounded: rows a batch, rows kept a carrier.
+bounded: rows a batch, rows a carrier.
 """
 
 from collections import Counter

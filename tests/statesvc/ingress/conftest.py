@@ -18,8 +18,8 @@ from events.crypto.sealing import MasterKeys, SealingKey
 from statesvc.database.pool import Pool, PoolLimits, make_pool
 from statesvc.http.api_keys import Keys
 from statesvc.http.app import Server, build_app
-from statesvc.ingress.build import build_ingress
 from statesvc.ingress.group_commit import GroupCommit
+from statesvc.ingress.webhooks import build_ingress
 from statesvc.settings.carrier_settings import read_webhook_secrets
 from statesvc.settings.service_settings import load_settings
 from statesvc.telemetry.metrics import Telemetry

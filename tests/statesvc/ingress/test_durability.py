@@ -15,7 +15,7 @@ from statesvc.database.embedded import EmbeddedServer
 from statesvc.database.migrator import migrate
 from statesvc.database.pool import make_pool
 from statesvc.ingress.bounds import MemoryBound
-from statesvc.ingress.group_commit import GroupCommit, Limits
+from statesvc.ingress.group_commit import GroupCommit, GroupLimits
 from statesvc.ingress.put import Stored
 from tests.statesvc.ingress.conftest import LIMITS
 
@@ -44,7 +44,7 @@ async def wait_for_no_standby(dsns: Dsns) -> None:
 async def test_neither_a_message_nor_its_retry_is_acknowledged_before_it_is_durable(own_server: Dsns, keyring: Keyring) -> None:
     dsn = make_conninfo(own_server.service, options="-c synchronous_commit=on")
     async with make_pool(dsn, name="test ingress", limits=LIMITS) as pool:
-        group_commit = GroupCommit(pool, memory=MemoryBound(1_000_000), limits=Limits(deadline_seconds=30))
+        group_commit = GroupCommit(pool, memory=MemoryBound(1_000_000), limits=GroupLimits(deadline_seconds=30))
         await group_commit.start()
         first = asyncio.create_task(group_commit.put(seal_message(keyring, "acme", b"a", "{}")))
         await asyncio.wait({first}, timeout=0.3)

@@ -13,7 +13,7 @@ from statesvc.bodies.sealed_message import SealedMessage, seal_message
 from statesvc.database.pool import Pool
 from statesvc.database.wakeups.channels import INBOX
 from statesvc.ingress.bounds import MemoryBound
-from statesvc.ingress.group_commit import GroupCommit, Limits, Refusal
+from statesvc.ingress.group_commit import GroupCommit, GroupLimits, Refusal
 from statesvc.ingress.put import Stored
 from tests.statesvc.ingress.conftest import Wakes
 
@@ -43,7 +43,7 @@ async def count(database: Any, table: str) -> int:
 
 
 async def test_retries_inside_one_group_are_one_message(pool: Pool, memory: MemoryBound, keyring: Keyring, database: Any) -> None:
-    group_commit = GroupCommit(pool, memory=memory, limits=Limits(lanes=1))
+    group_commit = GroupCommit(pool, memory=memory, limits=GroupLimits(lanes=1))
     messages = [seal(keyring, body) for body in ("a", "b", "a", "a")]
     outcomes = await put_together(group_commit, messages)
     first, other = messages[0].message_id, messages[1].message_id
@@ -73,7 +73,7 @@ async def test_a_bad_row_fails_alone(pool: Pool, memory: MemoryBound, keyring: K
     messages = [seal(keyring, str(number)) for number in range(9)]
     messages[4] = replace(messages[4], commitment=b"too short")
     messages[7] = replace(messages[7], headers="no json")
-    group_commit = GroupCommit(pool, memory=memory, limits=Limits(lanes=1))
+    group_commit = GroupCommit(pool, memory=memory, limits=GroupLimits(lanes=1))
     outcomes = await put_together(group_commit, messages)
     assert [number for number, outcome in enumerate(outcomes) if outcome is Refusal.ROW_REFUSED] == [4, 7]
     assert sum(isinstance(outcome, Stored) for outcome in outcomes) == 7
@@ -83,7 +83,7 @@ async def test_a_bad_row_fails_alone(pool: Pool, memory: MemoryBound, keyring: K
 
 
 async def test_groups_are_bounded_and_lose_nothing(pool: Pool, memory: MemoryBound, keyring: Keyring, database: Any) -> None:
-    limits = Limits(lanes=2, group_rows_max=3, group_bytes_max=10)
+    limits = GroupLimits(lanes=2, group_rows_max=3, group_bytes_max=10)
     group_commit = GroupCommit(pool, memory=memory, limits=limits)
     outcomes = await put_together(group_commit, [seal(keyring, f"{number:06}" * (1 + number % 3)) for number in range(40)])
     assert all(isinstance(outcome, Stored) and not outcome.duplicate for outcome in outcomes)
@@ -92,7 +92,7 @@ async def test_groups_are_bounded_and_lose_nothing(pool: Pool, memory: MemoryBou
 
 
 async def test_whoever_hangs_up_cancels_nobody(pool: Pool, memory: MemoryBound, keyring: Keyring, database: Any) -> None:
-    group_commit = GroupCommit(pool, memory=memory, limits=Limits(lanes=1))
+    group_commit = GroupCommit(pool, memory=memory, limits=GroupLimits(lanes=1))
     await group_commit.start()
     async with await AsyncConnection.connect(database.owner_dsn) as owner:
         await owner.execute("LOCK TABLE statesvc.receipt")
@@ -113,7 +113,7 @@ async def test_a_further_lane_opens_only_for_a_group_worth_it(pool: Pool, memory
         sizes = pool.get_stats()
         return sizes["pool_size"] - sizes["pool_available"]
 
-    group_commit = GroupCommit(pool, memory=memory, limits=Limits(lanes=3, further_lane_rows_min=4))
+    group_commit = GroupCommit(pool, memory=memory, limits=GroupLimits(lanes=3, further_lane_rows_min=4))
     await group_commit.start()
     tasks: list[asyncio.Task[Any]] = []
 
@@ -154,13 +154,13 @@ async def test_a_missing_partition_is_no_ones_row(pool: Pool, memory: MemoryBoun
         ).fetchall()
         for (partition,) in partitions:
             await owner.execute(f"DROP TABLE {partition}")
-    group_commit = GroupCommit(pool, memory=memory, limits=Limits(lanes=1))
+    group_commit = GroupCommit(pool, memory=memory, limits=GroupLimits(lanes=1))
     assert await put_together(group_commit, [seal(keyring, "a"), seal(keyring, "b")]) == [Refusal.NOT_STORED] * 2
     await group_commit.stop(grace_seconds=1)
 
 
 async def test_stopping_stores_what_waits_and_takes_nothing_more(pool: Pool, memory: MemoryBound, keyring: Keyring, database: Any) -> None:
-    group_commit = GroupCommit(pool, memory=memory, limits=Limits(lanes=1, group_rows_max=2))
+    group_commit = GroupCommit(pool, memory=memory, limits=GroupLimits(lanes=1, group_rows_max=2))
     await GroupCommit(pool, memory=memory).stop(grace_seconds=1)
     await group_commit.start()
     tasks = [asyncio.create_task(group_commit.put(seal(keyring, str(number)))) for number in range(7)]

@@ -10,8 +10,8 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from events.carriers.carrier import Basic, Hmac, SharedHeader
 from statesvc.bodies.sealed_message import message_id, new_message_id
 from statesvc.ingress.bounds import DiskRoom, MemoryBound
-from statesvc.ingress.database_breaker import Breaker
-from statesvc.ingress.retained_headers import KeptHeaders
+from statesvc.ingress.group_commit import DatabaseBreaker
+from statesvc.ingress.retained_headers import RetainedHeaders
 
 
 @given(st.integers(0, 2**48 - 1), st.binary(min_size=10, max_size=10))
@@ -25,7 +25,7 @@ def test_message_ids_differ() -> None:
 
 
 def test_headers_that_prove_the_push_are_kept_and_credentials_are_not() -> None:
-    kept = KeptHeaders([Hmac(header="X-Acme-Signature"), Hmac(header="Authorization"), SharedHeader(header="credential"), Basic()])
+    kept = RetainedHeaders([Hmac(header="X-Acme-Signature"), Hmac(header="Authorization"), SharedHeader(header="credential"), Basic()])
     sent = {
         "Content-Type": "text/xml",
         "X-Acme-Signature": "abc",
@@ -42,7 +42,7 @@ def test_headers_that_prove_the_push_are_kept_and_credentials_are_not() -> None:
 
 def test_a_header_that_is_no_utf_8_is_kept_as_latin_1() -> None:
     sent = CIMultiDictProxy(CIMultiDict({"User-Agent": b"caf\xe9".decode("utf-8", "surrogateescape")}))
-    assert orjson.loads(KeptHeaders([]).document(sent)) == {"user-agent": "café"}
+    assert orjson.loads(RetainedHeaders([]).document(sent)) == {"user-agent": "café"}
 
 
 def test_memory_is_bounded_and_given_back() -> None:
@@ -65,7 +65,7 @@ def test_disk_room_is_looked_at_once_a_second(tmp_path: Path) -> None:
 
 
 def test_an_open_breaker_lets_one_probe_through_after_each_pause() -> None:
-    breaker = Breaker(pause_seconds=1)
+    breaker = DatabaseBreaker(pause_seconds=1)
     assert breaker.lets_through(0)
     breaker.failed(0)
     assert not breaker.lets_through(0.9)

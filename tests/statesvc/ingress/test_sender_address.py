@@ -6,7 +6,7 @@ import pytest
 from aiohttp.test_utils import make_mocked_request
 from multidict import CIMultiDict
 
-from statesvc.ingress.sender_address import is_within, sender_address
+from statesvc.ingress.carrier_authenticator import is_within, sender_address
 
 PROXIES = (ip_network("10.0.0.0/8"), ip_network("fd00::/8"))
 

@@ -1,4 +1,4 @@
-"""Doors that an address opens, a token that was bought here, and a key that the carrier publishes."""
+"""Authenticators that an address opens, a token that was bought here, and a key that the carrier publishes."""
 
 import asyncio
 import base64
@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 from cryptography.hazmat.primitives.hashes import SHA256
 
-from statesvc.ingress import carrier_door as door
+from statesvc.ingress import carrier_authenticator
 from statesvc.ingress.jwks import KeysUnavailableError
 from tests.statesvc.ingress.conftest import BOOTSTRAP
 
@@ -97,7 +97,7 @@ class Published:
 
 
 async def test_a_signature_by_a_published_key_opens_the_door(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door, "KeySet", Published)
+    monkeypatch.setattr(carrier_authenticator, "KeySet", Published)
     site = await serve(more={"webhook_key_sets": {"PUBLISHED": "https://carrier.example/jwks"}})
     signature = base64.b64encode(PRIVATE.sign(b"now.1", PKCS1v15(), SHA256())).decode()
     signed = {"X-Sign": signature, "X-Time": "now", "X-Key": "k1"}

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Self
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from typing import Final, Self
 
 from aiohttp import web
 
@@ -10,23 +11,27 @@ from events.carriers.carrier import Carrier, OAuthToken, RsaSha256
 from statesvc.http.problem import Code, Problem
 from statesvc.ingress.authentication import Verifier, is_signed
 from statesvc.ingress.jwks import KeySet, KeysUnavailableError
-from statesvc.ingress.retained_headers import KeptHeaders
-from statesvc.ingress.sender_address import Network, is_within, sender_address
+from statesvc.ingress.retained_headers import RetainedHeaders
 from statesvc.settings.carrier_settings import WEBHOOK_IPS_PREFIX, WEBHOOK_SECRET_PREFIX
 from statesvc.settings.service_settings import Settings
 
+Network = IPv4Network | IPv6Network
+Address = IPv4Address | IPv6Address
+
+FORWARDED: Final = "X-Forwarded-For"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Door:
+class CarrierAuthenticator:
     """`unsigned`: taken without a secret, which holds only while the carrier has none.
 
-    `networks`: with a list of addresses only these may push as the carrier. The list is the proof where the carrier has no secret; beside a
+    `networks`: with a list of addresses only these may push as the carrier. The list is the proof where the carrier has no secret; with a
     secret both are needed. `proxies` are those whose word about an address is believed.
     """
 
     carrier: Carrier
     verifier: Verifier = field(repr=False)
-    kept_headers: KeptHeaders
+    retained_headers: RetainedHeaders
     secrets: tuple[str, ...] = field(repr=False)
     unsigned: bool
     networks: Sequence[Network] = ()
@@ -35,13 +40,13 @@ class Door:
 
     @classmethod
     def build(cls, carrier: Carrier, settings: Settings) -> Self:
-        """The door as the settings have it."""
+        """The authenticator as the settings have it."""
         secrets = settings.webhook_secrets(carrier.carrier_id)
         url = settings.webhook_key_sets.get(carrier.carrier_id.upper())
         return cls(
             carrier=carrier,
             verifier=Verifier(carrier.authentication, secrets),
-            kept_headers=KeptHeaders(carrier.authentication),
+            retained_headers=RetainedHeaders(carrier.authentication),
             secrets=secrets,
             unsigned=not secrets and url is None and settings.ingress.allows_unsigned(carrier.carrier_id),
             networks=settings.webhook_networks.get(carrier.carrier_id.upper(), ()),
@@ -59,26 +64,26 @@ class Door:
         """Whether the carrier fetches its token from us."""
         return any(isinstance(scheme, OAuthToken) for scheme in self.carrier.authentication)
 
-    def admits(self, request: web.Request) -> bool:
+    def accepts_address(self, request: web.Request) -> bool:
         """False for an address from which the carrier does not push."""
         if not self.networks:
             return True
         address = sender_address(request, self.proxies)
         return address is not None and is_within(address, self.networks)
 
-    def opens_by_head(self, request: web.Request) -> bool:
+    def is_proven_by_head(self, request: web.Request) -> bool:
         """True where the body of an admitted request need not be read to know that the carrier sent it."""
         if self.unsigned or (self.networks and not self.secrets and self.key_set is None):
             return True
         return self.verifier.without_body(request.headers, request.query if self.verifier.reads_query else {})
 
-    def may_open_by_body(self, request: web.Request) -> bool:
+    def may_be_proven_by_body(self, request: web.Request) -> bool:
         """False: nothing was sent that a body could prove."""
         return self.verifier.may_be_signed(request.headers) or any(
             scheme.signature_header in request.headers and scheme.key_id_header in request.headers for scheme in self._published()
         )
 
-    async def opens_by_body(self, request: web.Request, body: bytes) -> bool:
+    async def is_proven_by_body(self, request: web.Request, body: bytes) -> bool:
         """True where a signature over the body fits. Raises Problem where the keys for it can't be had now."""
         if self.verifier.with_body(request.headers, body):
             return True
@@ -114,9 +119,36 @@ class Door:
         return [scheme for scheme in self.carrier.authentication if isinstance(scheme, RsaSha256)]
 
 
-Doors = Mapping[str, Door]
+Authenticators = Mapping[str, CarrierAuthenticator]
 
 
-def build_doors(carriers: Iterable[Carrier], settings: Settings) -> Doors:
-    """The doors by carrier id."""
-    return {carrier.carrier_id: Door.build(carrier, settings) for carrier in carriers}
+def build_authenticators(carriers: Iterable[Carrier], settings: Settings) -> Authenticators:
+    """The authenticators by carrier id."""
+    return {carrier.carrier_id: CarrierAuthenticator.build(carrier, settings) for carrier in carriers}
+
+
+def sender_address(request: web.Request, proxies: Sequence[Network]) -> Address | None:
+    """The address that a request comes from, past the trusted `proxies`; None where none is stated, or not in the form of an address.
+
+    Only a trusted proxy's `X-Forwarded-For` is believed, from its end: whatever stands before the first address that is no such proxy was
+    written by the sender itself.
+    """
+    chain = [part.strip() for header in request.headers.getall(FORWARDED, ()) for part in header.split(",")]
+    here = _address(request.remote or "")
+    while here is not None and chain and is_within(here, proxies):
+        here = _address(chain.pop())
+    return here
+
+
+def is_within(address: Address, networks: Sequence[Network]) -> bool:
+    """Whether the address is in one of the networks."""
+    return any(address in network for network in networks)
+
+
+def _address(text: str) -> Address | None:
+    """An IPv4 address inside an IPv6 one is the IPv4 address."""
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return None
+    return address.ipv4_mapped or address if isinstance(address, IPv6Address) else address

@@ -1,7 +1,7 @@
 """Short-lived bearer tokens for carriers that fetch one from us before they push (UPS). Pure.
 
-A token is its end and a keyed digest of that under the secret whose credentials bought it. So no process keeps it, any process knows it,
-and it dies with its secret. Its end is by the wall clock of the process, like a certificate's.
+A token is its end and a keyed digest of that under the secret that it was issued for. So no process stores it, any process
+recognises it, and it dies with its secret. Its end is by the wall clock of the process, like a certificate's.
 """
 
 import hmac
@@ -22,15 +22,15 @@ def is_credentials(secret: str) -> bool:
 def issue(client_id: str, client_secret: str, *, secrets: Sequence[str], now: float) -> str | None:
     """A token for credentials that fit one of the live `secrets`; None for others. `now`: seconds since 1970."""
     presented = f"{client_id}:{client_secret}".encode("utf-8", "surrogateescape")
-    bought = [secret for secret in secrets if hmac.compare_digest(presented, secret.encode()) and is_credentials(secret)]
-    if not bought:
+    matching = [secret for secret in secrets if hmac.compare_digest(presented, secret.encode()) and is_credentials(secret)]
+    if not matching:
         return None
     end = str(int(now) + TOKEN_SECONDS)
-    return f"{end}.{_digest(bought[0], end)}"
+    return f"{end}.{_digest(matching[0], end)}"
 
 
 def is_live(token: str, *, secrets: Sequence[str], now: float) -> bool:
-    """Whether one of the live `secrets` bought this token, and its end is ahead."""
+    """Whether one of the live `secrets` issued this token, and its end is ahead."""
     end, _, digest = token.partition(".")
     if not (token.isascii() and end.isdigit() and len(end) <= len("9999999999")):
         return False
