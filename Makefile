@@ -11,10 +11,10 @@ READY_DEV := $(VENV)/.ready-dev
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 ARGS :=
 
-.PHONY: help install run demo test check bench soak fuzz clean
+.PHONY: help install run demo test test-fast check bench soak fuzz clean
 
 help: ## what there is
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
 
 install: $(READY) ## the environment of the service alone
 
@@ -26,6 +26,9 @@ demo: $(READY) ## the service, with sample carriers posting and a sample subscri
 
 test: $(READY_DEV) ## all tests; ARGS="-n 0 -k name" for a few
 	@$(BIN)/python -m pytest -n 2 $(ARGS)
+
+test-fast: $(READY_DEV) ## pure and database tests: no processes of ours, no brokers, no browser
+	@$(BIN)/python -m pytest -n 2 -m 'not soak and not slow' $(ARGS)
 
 check: $(READY_DEV) ## lint, format, types, import rules, the schema only grew
 	$(BIN)/ruff check .

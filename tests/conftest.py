@@ -1,52 +1,44 @@
-"""Fixtures on a real database: each test gets its own, copied from a migrated template, with a clock that it can move."""
+"""The suite: its world of fixtures, registered once, and how a run reports."""
 
 import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from datetime import datetime, timedelta
 
 import hypothesis
 import pytest
-from psycopg import AsyncConnection
 
-from tests import postgres
-from tests.acceptance.service_maker import service_maker as service_maker  # noqa: PLC0414 - a fixture of this suite
+from tests.world import postgres
+
+pytest_plugins = (
+    "tests.world.database",
+    "tests.world.shop",
+    "tests.world.api",
+    "tests.world.body_archivist",
+    "tests.world.shell",
+    "tests.acceptance.service_maker",
+)
 
 hypothesis.settings.register_profile("default", deadline=None)
 hypothesis.settings.register_profile("fuzz", deadline=None, max_examples=20_000)
 hypothesis.settings.load_profile(os.environ.get("STATESVC_HYPOTHESIS", "default"))
 
 
-@dataclass(frozen=True)
-class Clock:
-    """The clock that `statesvc.clock()` reads in this database."""
-
-    owner_dsn: str
-
-    async def advance(self, seconds: float) -> None:
-        """Moves the clock, and opens the partitions that the new time needs."""
-        async with await AsyncConnection.connect(self.owner_dsn, autocommit=True) as connection:
-            await connection.execute("UPDATE statesvc.test_clock SET shift = shift + %s", (timedelta(seconds=seconds),))
-            await connection.execute("SELECT count(*) FROM statesvc.ensure_partitions()")
-
-    async def now(self) -> datetime:
-        async with await AsyncConnection.connect(self.owner_dsn, autocommit=True) as connection:
-            row = await (await connection.execute("SELECT statesvc.clock()")).fetchone()
-        assert row is not None
-        moment: datetime = row[0]
-        return moment
+SLOW = (
+    "tests/acceptance/",
+    "tests/fuzz/",
+    "tests/node/",
+    "tests/simulation/",
+    "tests/statesvc/delivery/brokers/",
+    "tests/statesvc/notifier/test_notifier_brokers.py",
+    "tests/statesvc/roles/test_supervisor.py",
+    "tests/statesvc/database/test_embedded.py",
+    "tests/statesvc/inbox/test_inbox_model.py",
+)
+"""Where tests start processes of ours, brokers or a browser, or try at random for long."""
 
 
-@dataclass(frozen=True)
-class Database:
-    """A migrated database of one test's own, as each role sees it."""
-
-    service_dsn: str
-    owner_dsn: str
-    superuser_dsn: str
-    auditor_dsn: str
-    clock: Clock
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.nodeid.startswith(SLOW):
+            item.add_marker("slow")
 
 
 class FailureNames:
@@ -74,39 +66,3 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_unconfigure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         postgres.release_folder()
-
-
-@pytest.fixture(scope="session")
-def server() -> postgres.Server:
-    """The run's PostgreSQL server."""
-    return postgres.running_server()
-
-
-@pytest.fixture
-async def database(server: postgres.Server) -> AsyncIterator[Database]:
-    """As a release finds it: migrated, with its privileges, empty."""
-    async with _temporary(server, postgres.TEMPLATE) as mine:
-        yield mine
-
-
-@pytest.fixture
-async def bare_database(server: postgres.Server) -> AsyncIterator[Database]:
-    """Without any schema, before the first migration."""
-    async with _temporary(server, "template1") as mine:
-        yield mine
-
-
-@asynccontextmanager
-async def _temporary(server: postgres.Server, template: str) -> AsyncIterator[Database]:
-    name = await postgres.create_database(server, template)
-    mine = server.on(name)
-    try:
-        yield Database(
-            service_dsn=mine.service_dsn,
-            owner_dsn=mine.owner_dsn,
-            superuser_dsn=mine.superuser_dsn,
-            auditor_dsn=mine.auditor_dsn,
-            clock=Clock(mine.owner_dsn),
-        )
-    finally:
-        await postgres.drop_database(server, name)

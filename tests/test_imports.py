@@ -1,5 +1,6 @@
 """Rules on imports that import-linter's contracts can't say."""
 
+from collections import Counter
 from pathlib import Path
 
 import grimp
@@ -39,3 +40,9 @@ def test_no_module_of_the_tests_bears_the_name_of_one_of_ours() -> None:
     """pytest puts the folder of each test on the path, for children too: there the module would stand for the package."""
     named = {path.stem for path in Path(__file__).parent.rglob("*.py")} & {"events", "projections", "statesvc", "migrations"}
     assert named == set()
+
+
+def test_no_two_test_modules_bear_one_name() -> None:
+    """They are no packages: pytest refuses to collect the second one."""
+    counted = Counter(path.name for path in Path(__file__).parent.rglob("test_*.py"))
+    assert [name for name, count in counted.items() if count > 1] == []

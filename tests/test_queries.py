@@ -10,7 +10,7 @@ import pytest
 from psycopg import AsyncConnection
 
 from statesvc.database.queries import queries
-from tests.postgres import Server, create_database, drop_database
+from tests.world.postgres import Server, create_database, drop_database
 
 ROOT = Path(__file__).parents[1]
 PARAMETER = re.compile(r"(?<!%)%\((\w+)\)[sbt]")

@@ -9,7 +9,7 @@ from typing import Final
 from events.carriers import CARRIERS
 from events.event import Normalized
 from statesvc import cli
-from tests.statesvc.worker.shop import ACME, normalize
+from tests.world.shop import ACME, normalize
 
 DEADLY: Final = b"deadly"
 

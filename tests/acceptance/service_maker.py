@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import pgbouncer, postgres
 from tests.acceptance.processes import Service
+from tests.world import pgbouncer, postgres
 
 ServiceMaker = Callable[..., Awaitable[Service]]
 

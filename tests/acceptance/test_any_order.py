@@ -12,9 +12,9 @@ import pytest
 from psycopg import AsyncConnection, sql
 from psycopg.conninfo import make_conninfo
 
-from tests import postgres
 from tests.acceptance.processes import Service, running
 from tests.acceptance.stories import Message, messages
+from tests.world import postgres
 
 ORDERS = int(os.environ.get("STATESVC_TEST_ORDERS", "20"))
 MESSAGES = 500

@@ -10,9 +10,9 @@ from psycopg import AsyncConnection
 
 from statesvc.http.key_store import create_key
 from statesvc.http.scope import Scope
-from tests import browser
 from tests.acceptance.processes import BOOTSTRAP_KEY, Service, free_port, until_false
 from tests.acceptance.stories import ups_alert
+from tests.world import browser
 
 ServiceMaker = Callable[..., Any]
 NOBODY = "http://127.0.0.1:{port}/told"

@@ -10,9 +10,9 @@ from typing import Any
 
 from psycopg import AsyncConnection, sql
 
-from tests import postgres
 from tests.acceptance.processes import Service, until_false
 from tests.acceptance.stories import ups_alert
+from tests.world import postgres
 
 ServiceMaker = Callable[..., Any]
 STATEMENTS_A_MINUTE_MAX = 60

@@ -13,7 +13,7 @@ from statesvc.roles.supervisor.child_process import ChildProcess, ChildProgram
 from tests.acceptance.killer import DEADLY
 from tests.acceptance.processes import Service, until_false
 from tests.acceptance.test_crash import SHORT_LEASE
-from tests.statesvc.worker.shop import CARRIER_ID, says
+from tests.world.shop import CARRIER_ID, says
 
 ServiceMaker = Callable[..., Any]
 DEATHS = 5

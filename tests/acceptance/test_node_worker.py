@@ -30,7 +30,7 @@ from tests.acceptance.test_crash import SHORT_LEASE
 from tests.node.fleet import Fleet
 from tests.node.node_worker import missing, read_bodies
 from tests.node.odd_bodies import mutations
-from tests.postgres import Server
+from tests.world.postgres import Server
 
 GRANTS: Final = """
     GRANT USAGE ON SCHEMA statesvc TO {role};

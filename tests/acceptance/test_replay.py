@@ -20,7 +20,7 @@ from statesvc.database.keyring_store import load_keyring, parse_master_keys
 from statesvc.ingress.put import put
 from tests.acceptance.processes import MASTER_KEY, ROOT, Service, until_false
 from tests.statesvc.repair.dead_letters.planted import unread
-from tests.statesvc.worker.shop import CARRIER_ID, says
+from tests.world.shop import CARRIER_ID, says
 
 ServiceMaker = Callable[..., Any]
 LAUNCHER = (sys.executable, "-m", "tests.statesvc.repair.dead_letters.launcher")

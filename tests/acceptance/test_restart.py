@@ -8,9 +8,9 @@ import aiohttp
 
 from statesvc.database.embedded import EmbeddedServer
 from statesvc.database.migrator import migrate
-from tests import pgbouncer
 from tests.acceptance.processes import Service, free_port, until_false
 from tests.acceptance.stories import Message, messages
+from tests.world import pgbouncer
 
 
 async def test_a_restart_of_the_database_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from uuid import UUID
 from statesvc.worker.versions import in_share
 from tests.acceptance.processes import ROOT, Service, until_false
 from tests.statesvc.inbox.rollouts.planted import MISREAD
-from tests.statesvc.worker.shop import CARRIER_ID, says
+from tests.world.shop import CARRIER_ID, says
 
 ServiceMaker = Callable[..., Any]
 LAUNCHER = (sys.executable, "-m", "tests.statesvc.inbox.rollouts.launcher")

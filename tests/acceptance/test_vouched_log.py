@@ -13,8 +13,8 @@ from events.checkpoint import read_checkpoint
 from statesvc.database.log_guard import install_guard
 from tests.acceptance.processes import until_false
 from tests.acceptance.stories import ups_alert
-from tests.postgres import Server
-from tests.stamping import make_tsa, serving
+from tests.world.postgres import Server
+from tests.world.stamping import make_tsa, serving
 
 ServiceMaker = Callable[..., Any]
 

@@ -17,7 +17,7 @@ from typing import Final
 
 from statesvc.database.embedded import MAJOR, programs
 from statesvc.database.migrator import migrate
-from tests import postgres
+from tests.world import postgres
 
 FILE: Final = Path(__file__).parents[2] / "migrations" / "schema.sql"
 COMMAND: Final = "python -m tests.migrations.snapshot"

@@ -3,7 +3,7 @@
 import psycopg
 import pytest
 
-from tests.conftest import Database
+from tests.world.database import Database
 
 LOG = ("batch", "event", "event_key", "conflict", "transition", "attempt", "action")
 CHANGES = ("UPDATE statesvc.{} SET {} = {}", "DELETE FROM statesvc.{}", "TRUNCATE statesvc.{}")

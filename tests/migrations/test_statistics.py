@@ -2,7 +2,7 @@
 
 import psycopg
 
-from tests.conftest import Database
+from tests.world.database import Database
 
 SAMPLED_MORE = """
 SELECT c.relname || '.' || a.attname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid

@@ -15,9 +15,7 @@ from events.crypto.sealing import SealingKey, unsalted
 from events.event import Normalized
 from events.normalized import dump
 from statesvc.inbox.claim import Message
-from tests.statesvc.worker.conftest import pool as pool  # noqa: PLC0414 - a fixture
-from tests.statesvc.worker.conftest import shop as shop  # noqa: PLC0414 - a fixture
-from tests.statesvc.worker.shop import Shop, normalize, says
+from tests.world.shop import Shop, normalize, says
 
 PICKED_UP = {"number": "A1", "status": "picked_up", "minute": 0, "code": "PU"}
 DELIVERED = {"number": "A1", "status": "delivered", "minute": 180, "code": "DL", "signed_by": "EVANS", "native_id": "n1"}

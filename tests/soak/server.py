@@ -13,8 +13,8 @@ from psycopg.conninfo import make_conninfo
 
 from statesvc.database.embedded import EmbeddedServer
 from statesvc.database.migrator import migrate
-from tests import postgres
 from tests.acceptance.processes import free_port
+from tests.world import postgres
 
 
 class SoakServer:

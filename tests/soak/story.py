@@ -17,7 +17,6 @@ from typing import Final
 from psycopg import AsyncConnection
 
 from statesvc.database.keyring_store import load_keyring, parse_master_keys
-from tests import postgres
 from tests.acceptance.processes import MASTER_KEY, Service, until_false
 from tests.bench.report import percentile
 from tests.soak.carriers import Carriers
@@ -27,6 +26,7 @@ from tests.soak.subscriber import Subscriber
 from tests.soak.traffic import traffic
 from tests.soak.verdict import Verdict, judge
 from tests.soak.watch import Disturbance, Watch
+from tests.world import postgres
 
 SECONDS: Final = float(os.environ.get("STATESVC_SOAK_SECONDS", "600"))
 RATE: Final = float(os.environ.get("STATESVC_SOAK_RATE", "150"))

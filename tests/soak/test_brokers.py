@@ -14,9 +14,9 @@ import pytest
 
 from statesvc.delivery.outgoing import Destination, Login
 from tests.acceptance.processes import Service, until_false
-from tests.brokers import Nats, RabbitMq, Server, running_nats, running_rabbitmq
 from tests.soak.fanout import Changes, changes
 from tests.soak.server import SoakServer
+from tests.world.brokers import Nats, RabbitMq, Server, running_nats, running_rabbitmq
 
 pytestmark = pytest.mark.soak
 

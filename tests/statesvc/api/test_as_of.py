@@ -17,9 +17,8 @@ from statesvc.shipments import as_of as past
 from statesvc.shipments.as_of import find_shipment_at
 from statesvc.shipments.find import Found
 from statesvc.shipments.horizon import Horizon, horizon_at
-from tests.statesvc.log.story import Story, scan, story
+from tests.world.story import Story, scan, story
 
-HISTORIES = 1_000
 ROUNDS = 12
 JUST_BEFORE = timedelta(microseconds=1)
 STATUSES = [status for status in Status if status is not Status.UNKNOWN]
@@ -27,14 +26,14 @@ Model = dict[str, list[tuple[datetime, list[Fact]]]]
 """Of each number: when what was sealed, in the order of the rounds."""
 
 
-async def _lives(log: Story, chance: Random) -> Model:
+async def _lives(log: Story, chance: Random, histories: int) -> Model:
     """Late, corrected and retracted scans of many parcels, sealed now and then."""
     model: Model = defaultdict(list)
     said: dict[str, list[Fact]] = defaultdict(list)
     event_ids: dict[str, list[str]] = defaultdict(list)
-    numbers = [f"1Z{place:05}" for place in range(HISTORIES)]
+    numbers = [f"1Z{place:05}" for place in range(histories)]
     for turn in range(ROUNDS):
-        told = chance.sample(numbers, k=HISTORIES // 4) if turn else numbers
+        told = chance.sample(numbers, k=histories // 4) if turn else numbers
         for start in range(0, len(told), 50):
             readings = []
             for number in told[start : start + 50]:
@@ -70,9 +69,10 @@ def _known(facts: list[Fact]) -> tuple[Status, int]:
     return state.status, len(facts)
 
 
-async def test_at_each_sealing_instant_and_just_before_it_the_answer_is_the_models(database: Any) -> None:
+@pytest.mark.parametrize("histories", [100, pytest.param(1_000, marks=pytest.mark.soak)])
+async def test_at_each_sealing_instant_and_just_before_it_the_answer_is_the_models(database: Any, histories: int) -> None:
     async with story(database) as log:
-        model = await _lives(log, Random(7))
+        model = await _lives(log, Random(7), histories)
         moves = 0
         for number, rounds in model.items():
             before = None
@@ -82,7 +82,7 @@ async def test_at_each_sealing_instant_and_just_before_it_the_answer_is_the_mode
                 assert await _at(log, number, instant) == known
                 moves += before is not None and before[0] is not known[0]
                 before = known
-        assert moves > HISTORIES, "the histories are worth the look"
+        assert moves > histories, "the histories are worth checking"
 
 
 async def test_a_variant_that_looks_at_what_was_recorded_by_then_fails(database: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from events.checkpoint import VerifierKey
 from events.vocabulary import Status
 from statesvc.api.evidence_calls import _preferred
 from statesvc.evidence.check_bundle import check
-from tests.statesvc.log.story import Story
+from tests.world.story import Story
 
 PATH = "/v1/shipments/ups/5/evidence"
 

@@ -11,8 +11,8 @@ from events.merkle.proof import verify_consistency, verify_inclusion
 from events.vocabulary import Status
 from statesvc.api.log_models import Consistency, Feed, Inclusion, LogKeys
 from statesvc.log.signing_keys import rotate
-from tests.statesvc.log.story import MASTER, Story, root_of
-from tests.statesvc.log.story import scan as said
+from tests.world.story import MASTER, Story, root_of
+from tests.world.story import scan as said
 
 
 @pytest.fixture

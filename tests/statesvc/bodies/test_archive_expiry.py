@@ -7,8 +7,8 @@ import pytest
 from statesvc.bodies import day_pass
 from statesvc.bodies.find_bodies import BodyLocation
 from statesvc.bodies.legal_holds import LegalHold, place_hold, release_hold
-from tests.statesvc.bodies.conftest import KEEP_MONTHS, Archivist
-from tests.statesvc.worker.shop import CARRIER_ID, says
+from tests.world.body_archivist import KEEP_MONTHS, Archivist
+from tests.world.shop import CARRIER_ID, says
 
 
 class KilledError(Exception):

@@ -19,8 +19,8 @@ from statesvc.bodies.write_day import BODY_FILES
 from statesvc.database.sql_errors import Failure, failure
 from statesvc.ingress.put import put
 from statesvc.log.archive.archive_pass import ArchiveLedger
-from tests.statesvc.bodies.conftest import HOT_DAYS, Archivist
-from tests.statesvc.worker.shop import CARRIER_ID, says, shipment
+from tests.world.body_archivist import HOT_DAYS, Archivist
+from tests.world.shop import CARRIER_ID, says, shipment
 
 
 class KilledError(Exception):

@@ -6,10 +6,10 @@ import pytest
 
 from statesvc.bodies.find_bodies import ArchiveUnavailableError
 from statesvc.repair.renormalize.renormalize import RereadTask, renormalize
-from tests.statesvc.bodies.conftest import Archivist
 from tests.statesvc.inbox.rollouts.planted import CARRIER, MISREAD
 from tests.statesvc.repair.renormalize.test_renormalize import candidate_reads, quiet, status
-from tests.statesvc.worker.shop import CARRIER_ID
+from tests.world.body_archivist import Archivist
+from tests.world.shop import CARRIER_ID
 
 
 async def test_hot_and_archived_messages_are_read_again_in_one_run(archivist: Archivist) -> None:

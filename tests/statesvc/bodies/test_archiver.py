@@ -10,8 +10,8 @@ from statesvc.bodies import body_archiver as archiving
 from statesvc.bodies.body_archiver import BodyArchiver
 from statesvc.bodies.day_ledger import BODY_LEDGER
 from statesvc.settings.service_settings import ArchiveSettings
-from tests.statesvc.bodies.conftest import HOT_DAYS, Archivist
-from tests.statesvc.worker.shop import says
+from tests.world.body_archivist import HOT_DAYS, Archivist
+from tests.world.shop import says
 
 
 def archiver(archivist: Archivist, dsn: str | None = None) -> BodyArchiver:

@@ -9,8 +9,8 @@ import pytest
 from statesvc.bodies.day import FIRST, bounds
 from statesvc.database.arrays import timestamps, uuids
 from statesvc.database.queries import queries
-from tests.statesvc.bodies.conftest import Archivist
-from tests.statesvc.worker.shop import says
+from tests.world.body_archivist import Archivist
+from tests.world.shop import says
 
 MESSAGES = 300
 

@@ -7,9 +7,8 @@ from uuid import UUID, uuid4
 import pytest
 
 from statesvc.api.message_calls import Message
-from tests.statesvc.api.conftest import api as api  # noqa: PLC0414 - a fixture of this suite
-from tests.statesvc.bodies.conftest import KEEP_MONTHS, Archivist
-from tests.statesvc.worker.shop import CARRIER_ID, says, shipment
+from tests.world.body_archivist import KEEP_MONTHS, Archivist
+from tests.world.shop import CARRIER_ID, says, shipment
 
 BODY = says({"number": "A1", "status": "in_transit", "city": "Straße"})
 BINARY = b"unreadable \xff\x00"

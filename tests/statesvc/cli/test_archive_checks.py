@@ -9,11 +9,7 @@ import pytest
 from statesvc.cli.doctor.archive_checks import check_body_archive
 from statesvc.cli.doctor.finding import Finding, Severity
 from statesvc.settings.service_settings import load_settings
-from tests.statesvc.bodies.conftest import HOT_DAYS, Archivist
-from tests.statesvc.bodies.conftest import archivist as archivist  # noqa: PLC0414 - a fixture of this suite
-from tests.statesvc.bodies.conftest import log as log  # noqa: PLC0414 - a fixture of this suite
-from tests.statesvc.bodies.conftest import pool as pool  # noqa: PLC0414 - a fixture of this suite
-from tests.statesvc.bodies.conftest import shop as shop  # noqa: PLC0414 - a fixture of this suite
+from tests.world.body_archivist import HOT_DAYS, Archivist
 
 
 @pytest.fixture(autouse=True)

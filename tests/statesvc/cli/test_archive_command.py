@@ -10,14 +10,9 @@ from typing import Any
 import pytest
 
 from statesvc.bodies.archive_file import ArchiveReader
-from tests.statesvc.bodies.conftest import HOT_DAYS, Archivist
-from tests.statesvc.bodies.conftest import archivist as archivist  # noqa: PLC0414 - a fixture of this suite
-from tests.statesvc.bodies.conftest import log as log  # noqa: PLC0414 - a fixture of this suite
-from tests.statesvc.bodies.conftest import pool as pool  # noqa: PLC0414 - a fixture of this suite
-from tests.statesvc.bodies.conftest import shop as shop  # noqa: PLC0414 - a fixture of this suite
-from tests.statesvc.cli.test_database_commands import Shell, use
-from tests.statesvc.cli.test_database_commands import shell as shell  # noqa: PLC0414 - a fixture of this suite
-from tests.statesvc.worker.shop import says
+from tests.world.body_archivist import HOT_DAYS, Archivist
+from tests.world.shell import Shell, use
+from tests.world.shop import says
 
 BODIES = 1500
 

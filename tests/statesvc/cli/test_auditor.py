@@ -12,7 +12,7 @@ from statesvc.cli.doctor.log_checks import check_database_roles
 from statesvc.database.log_guard import TRIGGERS, install_guard
 from statesvc.database.migrator import migrate
 from statesvc.settings.service_settings import Settings, load_settings
-from tests.statesvc.log.verify.attack import attack, sealed_story
+from tests.world.attack import attack, sealed_story
 
 SECRETS = (
     "SELECT sealed_key FROM statesvc.stream",

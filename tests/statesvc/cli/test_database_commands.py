@@ -1,8 +1,6 @@
-import asyncio
 import base64
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from psycopg import AsyncConnection
@@ -10,36 +8,9 @@ from psycopg import AsyncConnection
 from statesvc.cli import main
 from statesvc.database.keyring_store import load_keyring, parse_master_keys
 from statesvc.log.signing_keys import read_keys
-from tests.conftest import Database
-from tests.statesvc.log.story import story
-
-MASTER_KEY = base64.b64encode(bytes(32)).decode()
-
-
-class Shell:
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self._capsys = capsys
-
-    async def __call__(self, *arguments: str, exit_code: int = 0) -> str:
-        self._capsys.readouterr()
-        ended = await asyncio.to_thread(main, arguments)
-        printed = self._capsys.readouterr()
-        assert ended == exit_code, printed.out + printed.err
-        return printed.out if ended == 0 else printed.out + printed.err
-
-    async def json(self, *arguments: str, exit_code: int = 0) -> Any:
-        return json.loads(await self(*arguments, "--json", exit_code=exit_code))
-
-
-@pytest.fixture
-def shell(capsys: pytest.CaptureFixture[str]) -> Shell:
-    return Shell(capsys)
-
-
-def use(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DATABASE_URL", database.service_dsn)
-    monkeypatch.setenv("STATESVC_OWNER_URL", database.owner_dsn)
-    monkeypatch.setenv("STATESVC_MASTER_KEY", MASTER_KEY)
+from tests.world.database import Database
+from tests.world.shell import MASTER_KEY, Shell, use
+from tests.world.story import story
 
 
 async def test_a_key_is_made_listed_and_revoked(database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,9 +11,8 @@ from statesvc.bodies.sealed_message import seal_message
 from statesvc.database.keyring_store import load_keyring, parse_master_keys
 from statesvc.inbox.claim import Burial, Claim, bury, claim
 from statesvc.ingress.put import put
-from tests.conftest import Database
-from tests.statesvc.cli.test_database_commands import MASTER_KEY, Shell, use
-from tests.statesvc.cli.test_database_commands import shell as shell  # noqa: PLC0414 - a fixture
+from tests.world.database import Database
+from tests.world.shell import MASTER_KEY, Shell, use
 
 
 async def bury_messages(database: Database, count: int) -> None:

@@ -3,9 +3,8 @@ from typing import Any
 import pytest
 from psycopg import AsyncConnection
 
-from tests.conftest import Database
-from tests.statesvc.cli.test_database_commands import Shell, use
-from tests.statesvc.cli.test_database_commands import shell as shell  # noqa: PLC0414 - a fixture of this suite
+from tests.world.database import Database
+from tests.world.shell import Shell, use
 
 STREAM = (
     "INSERT INTO statesvc.stream"

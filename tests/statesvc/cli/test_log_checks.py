@@ -11,7 +11,7 @@ from statesvc.cli.doctor.log_checks import check_sealed_log
 from statesvc.log.timestamp import Stamp
 from statesvc.log.timestamp_store import store_stamp
 from statesvc.settings.service_settings import load_settings
-from tests.statesvc.log.story import Story, story
+from tests.world.story import Story, story
 
 
 async def told(log: Story) -> list[Finding]:

@@ -8,9 +8,9 @@ import pytest
 from psycopg import AsyncConnection
 
 from statesvc.cli import main
-from tests import pgbouncer
 from tests.acceptance.processes import MASTER_KEY
-from tests.conftest import Database
+from tests.world import pgbouncer
+from tests.world.database import Database
 
 ABOUT = {"wake-ups", "time limits", "prepared statements", "owner", "pooler"}
 

@@ -10,7 +10,7 @@ import pytest
 
 from events.checkpoint import NoteSigner
 from statesvc.cli import main
-from tests.statesvc.log.verify.attack import attack, sealed_story
+from tests.world.attack import attack, sealed_story
 
 MASTER_KEY = base64.b64encode(bytes(range(32))).decode()
 

@@ -17,7 +17,7 @@ from statesvc.database.embedded import EmbeddedServer
 from statesvc.database.pool import Pool, PoolLimits, make_pool
 from statesvc.database.sql_errors import Failure, failure
 from statesvc.database.wakeups.direct import connect_direct
-from tests.postgres import Server
+from tests.world.postgres import Server
 
 LIMITS = PoolLimits(connections_max=3, acquire_seconds=5, statement_seconds=1.5, lock_seconds=0.75, idle_in_transaction_seconds=15)
 

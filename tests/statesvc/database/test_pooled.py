@@ -8,7 +8,7 @@ import pytest
 from psycopg import AsyncConnection
 
 from statesvc.database.pool import Pool, PoolLimits, make_pool
-from tests.pgbouncer import pooled
+from tests.world.pgbouncer import pooled
 
 LIMITS = PoolLimits(connections_max=3, acquire_seconds=5, statement_seconds=0.6, lock_seconds=0.3, idle_in_transaction_seconds=15)
 SHOWN = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")

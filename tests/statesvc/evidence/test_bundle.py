@@ -14,7 +14,7 @@ from events.vocabulary import Status
 from statesvc.evidence.check_bundle import check
 from statesvc.evidence.gather import NothingSealedError, UnknownShipmentError, Wanted, gather
 from tests.statesvc.evidence.independent import verify
-from tests.statesvc.log.story import Story, scan, story
+from tests.world.story import Story, scan, story
 
 NUMBER = "1Z0002"
 

@@ -13,7 +13,7 @@ from statesvc.evidence.evidence_report import report_of
 from statesvc.evidence.html_page import html_of
 from statesvc.evidence.pdf import pdf_of
 from tests.statesvc.evidence.test_bundle import NUMBER, bundle_of
-from tests.statesvc.log.story import MORNING, Story, scan, story
+from tests.world.story import MORNING, Story, scan, story
 
 FIXTURES = Path(__file__).parents[2] / "events" / "carriers" / "fixtures"
 

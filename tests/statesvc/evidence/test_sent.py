@@ -26,7 +26,7 @@ from statesvc.notifier.coalesce import Backlog, Coalescer
 from statesvc.notifier.settle import settle
 from statesvc.subscriptions import subscription_store as store
 from tests.statesvc.evidence.test_bundle import NUMBER, both, bundle_of, keys_of
-from tests.statesvc.log.story import Story, scan, story
+from tests.world.story import Story, scan, story
 
 
 async def subscribe(log: Story, **wish: Any) -> None:

@@ -9,7 +9,7 @@ from psycopg import AsyncConnection
 from events.merkle.proof import inclusion_ranges
 from events.merkle.retained_nodes import retained_ranges
 from statesvc.database.queries import queries
-from tests.statesvc.log.story import story
+from tests.world.story import story
 
 FILLED = (
     "INSERT INTO statesvc.batch SELECT n, statesvc.clock(), 2, decode(repeat('00', 64), 'hex'), 'x' FROM generate_series(1, 20000) n",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from statesvc.log.timestamp import StampError, Trust, check_stamp, inquire, read_stamp
-from tests.stamping import NOTE, Tsa, make_tsa
+from tests.world.stamping import NOTE, Tsa, make_tsa
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from typing import Any, Final
 import orjson
 
 from statesvc.delivery.outgoing import Login
-from tests.brokers import Server, running_nats, running_rabbitmq
 from tests.statesvc.notifier.conftest import World
+from tests.world.brokers import Server, running_nats, running_rabbitmq
 
 Until = Callable[..., Awaitable[None]]
 Stored = Sequence[tuple[str, str, int]]

@@ -16,7 +16,7 @@ from statesvc.repair import key_rotation as rotation
 from statesvc.repair.key_rotation import RotatedKeys, rotate
 from statesvc.subscriptions.subscription_secrets import Secret, open_login, open_secrets, seal_login, seal_secrets
 from tests.statesvc.worker.log_check import check_log
-from tests.statesvc.worker.shop import Shop, shipment
+from tests.world.shop import Shop, shipment
 
 OLD = bytes(range(32))
 NEW = os.urandom(32)

@@ -15,7 +15,7 @@ from statesvc.log.signing_keys import SigningKeyError, read_keys, retire, rewrap
 from statesvc.sealer.checkpoint_store import read_published, write_published
 from statesvc.sealer.leadership import Publication, publish, signers_of, take_stock
 from statesvc.sealer.seal import RefusalError, seal
-from tests.statesvc.log.story import MASTER, Story, story
+from tests.world.story import MASTER, Story, story
 
 
 async def as_attacker(database: Any, *statements: str) -> None:

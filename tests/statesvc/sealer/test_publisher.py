@@ -17,8 +17,8 @@ from statesvc.sealer.leadership import take_stock
 from statesvc.sealer.publisher import Publisher
 from statesvc.sealer.seal import RefusalError
 from statesvc.telemetry.metrics import Telemetry
-from tests.object_store import ObjectStore, object_store
-from tests.statesvc.log.story import MASTER, NOWHERE, story
+from tests.world.object_store import ObjectStore, object_store
+from tests.world.story import MASTER, NOWHERE, story
 
 LIMITS = PoolLimits(connections_max=2, acquire_seconds=5, statement_seconds=5, lock_seconds=5, idle_in_transaction_seconds=5)
 SIGNER = NoteSigner.fresh("example.org/log")

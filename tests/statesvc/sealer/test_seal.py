@@ -9,7 +9,7 @@ from psycopg import AsyncConnection
 from events.merkle.compact_range import CompactRange
 from statesvc.sealer.leadership import publish, signers_of, take_stock
 from statesvc.sealer.seal import RefusalError, seal
-from tests.statesvc.log.story import MASTER, NOWHERE, Story, root_of, scan, story
+from tests.world.story import MASTER, NOWHERE, Story, root_of, scan, story
 
 
 async def test_a_round_gives_every_committed_entry_its_place(database: Any) -> None:

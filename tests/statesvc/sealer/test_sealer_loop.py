@@ -16,7 +16,7 @@ from statesvc.sealer import sealer_loop as loop
 from statesvc.sealer.leadership import Publication
 from statesvc.sealer.sealer_loop import Sealer, SealerPace
 from statesvc.telemetry.metrics import Telemetry
-from tests.statesvc.log.story import MASTER, NOWHERE, scan, story
+from tests.world.story import MASTER, NOWHERE, scan, story
 
 PACE = SealerPace(interval_seconds=0.01, sweep_seconds=60)
 

@@ -18,10 +18,10 @@ from statesvc.log.timestamp import inquire
 from statesvc.sealer import timestamper as stamper
 from statesvc.sealer.timestamper import Authority, Stamper
 from statesvc.telemetry.metrics import Telemetry
-from tests.stamping import Tsa, make_tsa, serving
 from tests.statesvc.evidence.test_bundle import NUMBER, both, bundle_of, keys_of
-from tests.statesvc.log.story import MASTER, Story, story
-from tests.statesvc.log.verify.attack import attack, places, verify
+from tests.world.attack import attack, places, verify
+from tests.world.stamping import Tsa, make_tsa, serving
+from tests.world.story import MASTER, Story, story
 
 LIMITS = PoolLimits(connections_max=2, acquire_seconds=5, statement_seconds=5, lock_seconds=5, idle_in_transaction_seconds=5)
 STAMPS = "SELECT tree_size, authority FROM statesvc.checkpoint_stamp ORDER BY received_at"

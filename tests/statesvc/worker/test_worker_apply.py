@@ -3,7 +3,7 @@
 from typing import Any
 from uuid import UUID
 
-from tests.statesvc.worker.shop import Shop, says, shipment
+from tests.world.shop import Shop, says, shipment
 
 SHIPMENT = """
     SELECT status, reason, flags, delivered_at, attempts, terminal, estimated_delivery, signed_by_event_id, last_event_at, status_since

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from statesvc.log.event_store import lock_streams
-from tests.statesvc.worker.shop import Shop, says
+from tests.world.shop import Shop, says
 
 LOCK = "statesvc.append.transaction.lock_streams"
 SCAN = {"number": "A", "status": "delivered", "native_id": "1"}

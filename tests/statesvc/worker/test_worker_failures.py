@@ -13,7 +13,7 @@ from statesvc.database.wakeups.waker import Waker
 from statesvc.inbox.claim import Outlook, outlook
 from statesvc.worker.worker_loop import Worker, WorkerLimits
 from tests.statesvc.worker.log_check import check_log
-from tests.statesvc.worker.shop import Shop, says
+from tests.world.shop import Shop, says
 
 
 def _scan(number: str, code: str = "AR") -> bytes:

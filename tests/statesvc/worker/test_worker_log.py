@@ -9,7 +9,7 @@ import pytest
 from events.crypto.keyring import body_context, part_context
 from events.crypto.sealing import SealError, commitment, unsalted
 from tests.statesvc.worker.log_check import check_log
-from tests.statesvc.worker.shop import Shop, says, shipment
+from tests.world.shop import Shop, says, shipment
 
 SIGNER, TEXT, ADDRESS = "Zaphod Beeblebrox", "Left with the neighbour Trillian", "42 Heart of Gold Lane"
 DELIVERED = {"number": "A1", "status": "delivered", "code": "DL", "signed_by": SIGNER, "description": TEXT, "delivery_address": ADDRESS}

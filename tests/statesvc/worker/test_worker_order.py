@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.statesvc.worker.shop import Shop
+from tests.world.shop import Shop
 
 SCANS: list[dict[str, Any]] = [
     {"number": "P1", "status": "picked_up", "minute": 1, "code": "A"},

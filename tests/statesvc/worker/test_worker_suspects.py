@@ -13,7 +13,7 @@ from statesvc.inbox.claim import Message
 from statesvc.worker import worker_loop as loop
 from statesvc.worker.batch import BatchContext, process
 from statesvc.worker.worker_loop import Worker, WorkerLimits
-from tests.statesvc.worker.shop import Shop, says
+from tests.world.shop import Shop, says
 
 
 async def test_nothing_is_in_progress_beside_a_suspect(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:

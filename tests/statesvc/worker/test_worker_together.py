@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.statesvc.worker.log_check import check_log
-from tests.statesvc.worker.shop import Shop, says, shipment
+from tests.world.shop import Shop, says, shipment
 
 ROUNDS = 25
 STATUSES = ("picked_up", "in_transit", "exception", "out_for_delivery", "delivered")

@@ -30,7 +30,7 @@ from statesvc.inbox.read_message import Read
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.telemetry.metrics import Telemetry
 from tests.statesvc.api.stream.event_source import EventSource, event_source
-from tests.statesvc.log.story import MORNING, WAY, Story, scan, story
+from tests.world.story import MORNING, WAY, Story, scan, story
 
 LIMITS = PoolLimits(connections_max=4, acquire_seconds=2, statement_seconds=5, lock_seconds=5, idle_in_transaction_seconds=5)
 BOUNDS = Bounds(clients_max=50, clients_per_key_max=40, send_seconds=5)

@@ -18,7 +18,7 @@ from statesvc.database.queries import queries
 from statesvc.http.key_store import create_key, revoke_key
 from statesvc.http.scope import Scope
 from tests.statesvc.api.stream.conftest import Stage
-from tests.statesvc.log.story import Story, scan
+from tests.world.story import Story, scan
 
 TRANSITIONS = 10_000
 DROPS = 50

@@ -8,7 +8,7 @@ import pytest
 from pydantic import SecretStr
 
 from statesvc.database.kms.kms import Credentials, KmsError, kms_at
-from tests.vault import Vault, vault
+from tests.world.vault import Vault, vault
 
 SECRET = bytes(range(32))
 PROGRAM = """#!{python}

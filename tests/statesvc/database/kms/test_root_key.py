@@ -15,8 +15,8 @@ from statesvc.database.keyring_store import MasterKeyError, load_keyring
 from statesvc.database.kms.kms import KmsError
 from statesvc.roles.master_key import key_sources, open_master_keys
 from statesvc.settings.service_settings import load_settings
-from tests.statesvc.log.story import Story, scan
-from tests.vault import Vault, vault
+from tests.world.story import Story, scan
+from tests.world.vault import Vault, vault
 
 ENVIRONMENT = base64.b64encode(bytes(range(32))).decode()
 

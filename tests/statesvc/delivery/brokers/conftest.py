@@ -11,7 +11,7 @@ from statesvc.delivery.addresses import parse_networks
 from statesvc.delivery.outgoing import Outgoing
 from statesvc.delivery.signing import signed_headers
 from statesvc.delivery.targets import Targets
-from tests.brokers import Nats, RabbitMq, running_nats, running_rabbitmq
+from tests.world.brokers import Nats, RabbitMq, running_nats, running_rabbitmq
 
 LOOPBACK = parse_networks(["127.0.0.0/8"])
 SECRET = b"a secret of 32 bytes for testing"

@@ -19,8 +19,8 @@ from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.delivery.outgoing import Destination, Login, Outgoing
 from statesvc.delivery.targets import Targets
 from statesvc.subscriptions.subscription_secrets import Secret
-from tests.brokers import Nats, running_nats
 from tests.statesvc.delivery.brokers.conftest import LOOPBACK, SECRET
+from tests.world.brokers import Nats, running_nats
 
 MakeOutgoing = Callable[..., Outgoing]
 pytestmark = pytest.mark.asyncio(loop_scope="module")

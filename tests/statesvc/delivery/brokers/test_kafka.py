@@ -12,7 +12,7 @@ from cloudevents.core.formats.json import JSONFormat
 from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.delivery.outgoing import Destination, Login, Outgoing
 from statesvc.delivery.targets import Targets
-from tests.fake_kafka import FakeKafka, fake_kafka
+from tests.world.fake_kafka import FakeKafka, fake_kafka
 
 MakeOutgoing = Callable[..., Outgoing]
 pytestmark = pytest.mark.asyncio(loop_scope="module")

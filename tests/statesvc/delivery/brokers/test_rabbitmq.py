@@ -13,8 +13,8 @@ from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.delivery.outgoing import Destination, Login, Outgoing
 from statesvc.delivery.targets import Targets
 from statesvc.subscriptions.subscription_secrets import Secret
-from tests.brokers import RabbitMq
 from tests.statesvc.delivery.brokers.conftest import SECRET
+from tests.world.brokers import RabbitMq
 
 MakeOutgoing = Callable[..., Outgoing]
 pytestmark = pytest.mark.asyncio(loop_scope="module")

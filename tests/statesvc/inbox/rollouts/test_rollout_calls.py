@@ -12,9 +12,9 @@ from statesvc.http.api_keys import Keys
 from statesvc.http.app import build_app
 from statesvc.http.key_store import create_key
 from statesvc.http.scope import Scope
-from tests.statesvc.api.conftest import Waker
 from tests.statesvc.inbox.rollouts.planted import CARRIER, MISREAD
-from tests.statesvc.worker.shop import CARRIER_ID, Shop, says
+from tests.world.api import Waker
+from tests.world.shop import CARRIER_ID, Shop, says
 
 PATH = f"/v1/rollouts/{CARRIER_ID}"
 Client = TestClient[Any, Any]

@@ -10,7 +10,7 @@ from events.parsing.meanings import Meaning
 from events.vocabulary import Kind, Reason, Status
 from statesvc.inbox.rollouts.category_readings import codes_by_category
 from statesvc.inbox.rollouts.code_mapping import Mappings, add_mapping, standing_mappings
-from tests.statesvc.worker.shop import CARRIER_ID, Shop
+from tests.world.shop import CARRIER_ID, Shop
 
 CODE = (CARRIER_ID, "T", "CAT")
 HELD = Meaning(Kind.SCAN, Status.EXCEPTION, Reason.HELD)

@@ -10,7 +10,7 @@ from statesvc.inbox.rollouts.dial import Dial, Guard, rollout_of, set_dial
 from statesvc.inbox.rollouts.trials import DIFFS_PER_BATCH_MAX, list_differences, totals_of
 from statesvc.worker.versions import in_share
 from tests.statesvc.inbox.rollouts.planted import MISREAD
-from tests.statesvc.worker.shop import CARRIER_ID, Shop, says
+from tests.world.shop import CARRIER_ID, Shop, says
 
 NEWEST = 2**63 - 1
 

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from statesvc.log.archive import log_archive as reading
-from tests.statesvc.api.conftest import api as api  # noqa: PLC0414 - a fixture of this suite
-from tests.statesvc.log.archive.archivist import Archivist, archiving
-from tests.statesvc.log.story import story
+from tests.world.log_archivist import Archivist, archiving
+from tests.world.story import story
 
 
 @pytest.fixture(autouse=True)

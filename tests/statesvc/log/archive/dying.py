@@ -14,8 +14,8 @@ from statesvc.log.archive import month_pass
 from statesvc.log.archive.archive_pass import ArchiveLedger
 from statesvc.log.archive.folder import UnfinishedFiles
 from statesvc.log.archive.month_ledger import LOG_LEDGER
-from tests.statesvc.log.archive.archivist import archiving
-from tests.statesvc.log.story import MASTER
+from tests.world.log_archivist import archiving
+from tests.world.story import MASTER
 
 
 def _die() -> None:

@@ -10,11 +10,10 @@ from statesvc.subscriptions.replay import ReplayRequest, replay
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.worker.batch import BatchContext
 from tests.statesvc.inbox.rollouts.planted import CARRIER, MISREAD
-from tests.statesvc.log.archive.archivist import Archivist, shipment
-from tests.statesvc.log.verify.attack import places
-from tests.statesvc.worker.conftest import pool as pool  # noqa: PLC0414 - a fixture of this suite
-from tests.statesvc.worker.shop import CARRIER_ID, Shop
-from tests.statesvc.worker.shop import shipment as acme
+from tests.world.attack import places
+from tests.world.log_archivist import Archivist, shipment
+from tests.world.shop import CARRIER_ID, Shop
+from tests.world.shop import shipment as acme
 
 
 async def _nobody(_done: int, _total: int) -> None:

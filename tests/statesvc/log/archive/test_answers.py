@@ -8,7 +8,7 @@ import pytest
 
 from events.checkpoint import VerifierKey
 from statesvc.evidence.check_bundle import check
-from tests.statesvc.log.archive.archivist import OLD, Archivist
+from tests.world.log_archivist import OLD, Archivist
 
 NUMBERS = (*OLD, "1Z0007")
 

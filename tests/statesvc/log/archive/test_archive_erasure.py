@@ -6,10 +6,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from statesvc.repair.erasure import Erasure, erase
-from tests.statesvc.log.archive.archivist import Archivist, shipment
-from tests.statesvc.log.story import scan
-from tests.statesvc.log.verify.attack import places
 from tests.statesvc.repair.legible_values import legible
+from tests.world.attack import places
+from tests.world.log_archivist import Archivist, shipment
+from tests.world.story import scan
 
 WORD = "Zebedee Quux"
 OTHER = "Mortimer Other"

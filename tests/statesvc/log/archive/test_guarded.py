@@ -5,8 +5,8 @@ from psycopg import AsyncConnection
 from statesvc.database.log_guard import install_guard
 from statesvc.log.verify.verify_log import Verification, VerificationRequest
 from statesvc.log.verify.worker_pool import LogAccess
-from tests.statesvc.log.archive.archivist import Archivist
-from tests.statesvc.log.verify.attack import places
+from tests.world.attack import places
+from tests.world.log_archivist import Archivist
 
 DONE = """
     SELECT convert_from(canonical, 'UTF8')::jsonb #>> '{details,why}' FROM statesvc.action

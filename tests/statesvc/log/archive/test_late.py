@@ -20,12 +20,11 @@ from statesvc.inbox.read_message import Read
 from statesvc.log.archive.log_archive_errors import ArchivedHistoryError, EntryFileError
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.worker.batch import BatchContext
-from tests.statesvc.log.archive.archivist import Archivist, shipment
-from tests.statesvc.log.story import scan
-from tests.statesvc.log.verify.attack import places
-from tests.statesvc.worker.conftest import pool as pool  # noqa: PLC0414 - a fixture of this suite
-from tests.statesvc.worker.shop import ACME, CARRIER_ID, Shop
-from tests.statesvc.worker.shop import shipment as acme
+from tests.world.attack import places
+from tests.world.log_archivist import Archivist, shipment
+from tests.world.shop import ACME, CARRIER_ID, Shop
+from tests.world.shop import shipment as acme
+from tests.world.story import scan
 
 
 async def _state(archivist: Archivist, number: str) -> Any:

@@ -15,10 +15,9 @@ from statesvc.database.log_guard import install_guard
 from statesvc.log.archive.log_archiver import LogArchiver
 from statesvc.settings.service_settings import load_settings
 from statesvc.telemetry.metrics import Telemetry
-from tests.statesvc.cli.test_database_commands import Shell, use
-from tests.statesvc.cli.test_database_commands import shell as shell  # noqa: PLC0414 - a fixture of this suite
-from tests.statesvc.log.archive.archivist import Archivist, shipment
-from tests.statesvc.log.verify.attack import places
+from tests.world.attack import places
+from tests.world.log_archivist import Archivist, shipment
+from tests.world.shell import Shell, use
 
 ACTIONS = "SELECT actor, verb, target FROM statesvc.action WHERE verb IN ('log.archive', 'log_ddl') ORDER BY batch_id"
 

@@ -12,9 +12,9 @@ from events.vocabulary import Status
 from statesvc.bodies.legal_holds import place_hold
 from statesvc.log.archive.month_ledger import LOG_LEDGER
 from statesvc.log.feed import read_entries
-from tests.statesvc.log.archive.archivist import KINDS, Archivist, shipment
-from tests.statesvc.log.story import scan
-from tests.statesvc.log.verify.attack import places
+from tests.world.attack import places
+from tests.world.log_archivist import KINDS, Archivist, shipment
+from tests.world.story import scan
 
 STEPS = [
     ("entries", "before"),

@@ -10,8 +10,8 @@ from statesvc.log.archive.entry_file import EntryFile, EntryFileWriter
 from statesvc.log.archive.file_names import checkpoint_of, index_of
 from statesvc.log.archive.month_files import prove
 from statesvc.log.archive.month_ledger import LogMonth
-from tests.statesvc.log.archive.archivist import Archivist, shipment
-from tests.statesvc.log.verify.attack import attack, places, verify
+from tests.world.attack import attack, places, verify
+from tests.world.log_archivist import Archivist, shipment
 
 
 def _path(archivist: Archivist, month: LogMonth) -> Path:

@@ -7,7 +7,7 @@ from psycopg import AsyncConnection
 
 from statesvc.log.transitions import read_transitions
 from statesvc.shipments.rebuild.rebuild import Rebuild
-from tests.statesvc.log.archive.archivist import OLD, Archivist, shipment
+from tests.world.log_archivist import OLD, Archivist, shipment
 
 
 async def test_the_stream_resumes_from_an_archived_index(archivist: Archivist) -> None:

@@ -19,8 +19,8 @@ from statesvc.log.tree_nodes import tree_root
 from statesvc.log.verify import chain, entries, parts
 from statesvc.log.verify import tree_range as tree
 from statesvc.log.verify import verify_log as run
-from tests.statesvc.log.story import Story
-from tests.statesvc.log.verify.attack import attack, attacker, places, sealed_story, verify
+from tests.world.attack import attack, attacker, places, sealed_story, verify
+from tests.world.story import Story
 
 TABLES = ("event", "conflict", "transition", "attempt", "action", "batch", "sealed_batch", "subtree", "checkpoint")
 UNBOUND = {("batch", "writer")}

@@ -14,8 +14,8 @@ from statesvc.log.verify.archived_months import ArchivedMonths
 from statesvc.log.verify.batches import BatchRange
 from statesvc.log.verify.chain import suspicious
 from statesvc.log.verify.worker_pool import connect
-from tests.statesvc.log.story import MASTER, scan, story
-from tests.statesvc.log.verify.attack import attack, places, sealed_story, verify
+from tests.world.attack import attack, places, sealed_story, verify
+from tests.world.story import MASTER, scan, story
 
 
 async def test_an_untouched_log_is_sound(database: Any) -> None:

@@ -19,7 +19,7 @@ from statesvc.repair.dead_letters.replay_plan import Plan
 from statesvc.repair.dead_letters.replay_run import Run, Tally
 from statesvc.repair.dead_letters.rereader import Rereader
 from tests.statesvc.repair.dead_letters.planted import MENDED, unread
-from tests.statesvc.worker.shop import CARRIER_ID, Shop
+from tests.world.shop import CARRIER_ID, Shop
 
 
 @dataclass

@@ -6,7 +6,7 @@ import sys
 from events.carriers import CARRIERS
 from statesvc import cli
 from tests.statesvc.repair.dead_letters.planted import MENDED
-from tests.statesvc.worker.shop import ACME
+from tests.world.shop import ACME
 
 if __name__ == "__main__":
     CARRIERS[ACME.carrier_id] = MENDED if os.environ.get("MENDED") == "1" else ACME

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from events.carriers.carrier import Carrier
 from events.event import Normalized
-from tests.statesvc.worker.shop import ACME, normalize, says
+from tests.world.shop import ACME, normalize, says
 
 
 def mended(body: bytes, received_at: datetime) -> Normalized:

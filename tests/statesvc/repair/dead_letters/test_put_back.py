@@ -13,7 +13,7 @@ from statesvc.repair.dead_letters.put_back import Verdict, next_letters, obstacl
 from statesvc.repair.dead_letters.replay_plan import Counted, make_plan
 from tests.statesvc.repair.dead_letters.conftest import Desk
 from tests.statesvc.repair.dead_letters.planted import unread
-from tests.statesvc.worker.shop import CARRIER_ID, says
+from tests.world.shop import CARRIER_ID, says
 
 
 async def test_a_message_goes_back_under_its_id_as_if_never_tried_and_takes_effect(desk: Desk) -> None:

@@ -18,7 +18,7 @@ from statesvc.repair.dead_letters.rereader import Result
 from statesvc.repair.dead_letters.unknown_code import read_code
 from tests.statesvc.repair.dead_letters.conftest import Desk
 from tests.statesvc.repair.dead_letters.planted import MENDED
-from tests.statesvc.worker.shop import CARRIER_ID, normalize, says, shipment
+from tests.world.shop import CARRIER_ID, normalize, says, shipment
 
 ONWARD = Meaning(Kind.SCAN, Status.OUT_FOR_DELIVERY)
 FAST = Bounds(canary=10, per_second=None)

@@ -14,7 +14,7 @@ from statesvc.repair.dead_letters.put_back import horizon, plan
 from statesvc.repair.dead_letters.replay_pace import Bounds, Ended
 from tests.statesvc.repair.dead_letters.conftest import Desk
 from tests.statesvc.repair.dead_letters.planted import unread
-from tests.statesvc.worker.shop import CARRIER_ID
+from tests.world.shop import CARRIER_ID
 
 FAST = Bounds(canary=10, per_second=None)
 CAUSE = {"carrier_id": CARRIER_ID, "cause": "normalizer_failed"}

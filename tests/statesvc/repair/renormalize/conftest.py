@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.statesvc.inbox.rollouts.planted import CARRIER
-from tests.statesvc.worker.shop import CARRIER_ID, Shop
+from tests.world.shop import CARRIER_ID, Shop
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from statesvc.repair.renormalize.effective_readings import effective_readings
 from statesvc.repair.renormalize.renormalize import RereadTask, renormalize
 from tests.statesvc.inbox.rollouts.planted import CARRIER, MISREAD
 from tests.statesvc.worker.log_check import check_log
-from tests.statesvc.worker.shop import CARRIER_ID, Shop, says, shipment
+from tests.world.shop import CARRIER_ID, Shop, says, shipment
 
 
 async def quiet(_done: int, _total: int) -> None:

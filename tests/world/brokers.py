@@ -17,7 +17,7 @@ import nats.errors
 from nats.js.api import StreamConfig
 
 from tests.acceptance.processes import free_port
-from tests.programs import required
+from tests.world.programs import required
 
 START_SECONDS: Final = 60
 RABBITMQ: Final = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")

@@ -16,7 +16,7 @@ import psycopg
 from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from tests.programs import required
+from tests.world.programs import required
 
 EVERYWHERE = os.environ.get("STATESVC_TEST_PGBOUNCER") == "1"
 """Whether every service of the acceptance tests works behind a pooler."""

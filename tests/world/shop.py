@@ -1,26 +1,35 @@
 """A worker's context on a real database, and an invented carrier whose pushes say exactly what a test wants."""
 
 import asyncio
+import io
 import json
 import time
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+import pytest
+import structlog
 from psycopg import AsyncConnection
 
 from events.carriers.carrier import Carrier
 from events.crypto.keyring import Keyring
+from events.crypto.sealing import MasterKeys
 from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, Normalized, PrintedTime, Raw, Reading, Rejection
 from events.identity import normalize_number, shipment_id
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
 from statesvc.bodies.sealed_message import seal_message
-from statesvc.database.pool import PoolLimits
+from statesvc.database.keyring_store import load_keyring
+from statesvc.database.pool import Pool, PoolLimits, make_pool
 from statesvc.inbox.claim import Claim, Message, claim
 from statesvc.ingress.put import put
+from statesvc.telemetry.logs import pipeline
+from statesvc.telemetry.metrics import Telemetry
 from statesvc.worker.batch import BatchContext, process
+from tests.world.database import Database
 
 MORNING = datetime(2026, 3, 1, 8, 0, tzinfo=UTC)
 LIMITS = PoolLimits(connections_max=8, acquire_seconds=5, statement_seconds=10, lock_seconds=5, idle_in_transaction_seconds=10)
@@ -73,7 +82,7 @@ class Shop:
 
     context: BatchContext
     connection: AsyncConnection[Any]
-    database: Any
+    database: Database
     keyring: Keyring
 
     async def push(self, *bodies: bytes, carrier_id: str = CARRIER_ID) -> list[UUID]:
@@ -139,3 +148,30 @@ class Shop:
 
 def shipment(number: str) -> UUID:
     return shipment_id(CARRIER_ID, normalize_number(number), "")
+
+
+@pytest.fixture
+def log() -> Iterator[io.StringIO]:
+    """What the workers log, as they would in production."""
+    lines = io.StringIO()
+    structlog.configure(processors=pipeline("worker", "json"), logger_factory=structlog.PrintLoggerFactory(lines))
+    yield lines
+    structlog.reset_defaults()
+
+
+@pytest.fixture
+async def pool(database: Database) -> AsyncIterator[Pool]:
+    pool = make_pool(database.service_dsn, name="worker test", limits=LIMITS)
+    await pool.open()
+    yield pool
+    await pool.close()
+
+
+@pytest.fixture
+async def shop(database: Database, pool: Pool, log: io.StringIO) -> AsyncIterator[Shop]:  # noqa: ARG001 - its workers log there
+    telemetry = Telemetry()
+    async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
+        keyring = await load_keyring(connection, MasterKeys([bytes(range(32))]))
+        context = BatchContext(pool=pool, keyring=keyring, carriers={CARRIER_ID: ACME}, telemetry=telemetry, worker="worker-1")
+        yield Shop(context, connection, database, keyring)
+    telemetry.close()

@@ -9,7 +9,7 @@ from psycopg import AsyncConnection
 from events.crypto.sealing import MasterKeys
 from statesvc.log.verify.verify_log import Verification, VerificationReport, VerificationRequest
 from statesvc.log.verify.worker_pool import LogAccess
-from tests.statesvc.log.story import MASTER, Story, scan, story
+from tests.world.story import MASTER, Story, scan, story
 
 MASTER_KEYS = (bytes(range(32)),)
 assert MasterKeys(MASTER_KEYS).current.key_id == MASTER.current.key_id

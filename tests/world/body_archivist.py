@@ -14,10 +14,8 @@ from events.crypto.sealing import SealingKey, unsalted
 from statesvc.bodies.day_ledger import BODY_LEDGER, DayRecord, archives
 from statesvc.bodies.day_pass import BodyArchiving, DayPassResult, archive_days
 from statesvc.bodies.find_bodies import BodyLocation, body_locations, find_bodies
-from tests.statesvc.worker.conftest import log as log  # noqa: PLC0414 - a fixture of this suite
-from tests.statesvc.worker.conftest import pool as pool  # noqa: PLC0414 - a fixture of this suite
-from tests.statesvc.worker.conftest import shop as shop  # noqa: PLC0414 - a fixture of this suite
-from tests.statesvc.worker.shop import Shop
+from tests.world.database import Database
+from tests.world.shop import Shop
 
 DAY = 86_400
 HOT_DAYS = 14
@@ -115,7 +113,7 @@ class Archivist:
 
 
 @pytest.fixture
-async def archivist(shop: Shop, database: Any, tmp_path: Path) -> Archivist:
+async def archivist(shop: Shop, database: Database, tmp_path: Path) -> Archivist:
     archiving = BodyArchiving(
         folder=tmp_path / "archive",
         keyring=shop.keyring,

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 from playwright.async_api import Page, async_playwright
 
-from tests.programs import required
+from tests.world.programs import required
 
 
 @asynccontextmanager

@@ -14,8 +14,9 @@ from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.archive.month_ledger import LOG_LEDGER, LogMonth, months
 from statesvc.log.archive.month_pass import LogArchiving, MonthPassResult, archive_months
 from statesvc.log.verify.verify_log import VerificationReport
-from tests.statesvc.log.story import Story, scan
-from tests.statesvc.log.verify.attack import verify
+from tests.world.attack import verify
+from tests.world.database import Database
+from tests.world.story import Story, scan
 
 DAY = 86_400
 KINDS = ("event", "conflict", "transition", "attempt", "action")
@@ -27,7 +28,7 @@ OLD = ("1Z0001", "1Z0002", "1Z0003")
 class Archivist:
     """Lets months pass, and archives. `connection` is the service's role."""
 
-    database: Any
+    database: Database
     log: Story
     archiving: LogArchiving
 

@@ -27,6 +27,7 @@ from statesvc.log.checkpoints import SignedHead, latest_head
 from statesvc.log.signing_keys import read_keys
 from statesvc.sealer.leadership import Publication, publish, signers_of, take_stock
 from statesvc.sealer.seal import seal
+from tests.world.database import Database
 
 MASTER = MasterKeys([bytes(range(32))])
 MORNING = datetime(2026, 3, 1, 8, 0, tzinfo=UTC)
@@ -181,7 +182,7 @@ def root_of(leaves: list[bytes]) -> bytes:
 
 
 @asynccontextmanager
-async def story(database: Any, publication: Publication = NOWHERE) -> AsyncIterator[Story]:
+async def story(database: Database, publication: Publication = NOWHERE) -> AsyncIterator[Story]:
     """A story on a fresh database."""
     async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
         await connection.execute("SET timezone = 'UTC'")

@@ -18,7 +18,7 @@ from statesvc.repair.erasure import (
 )
 from tests.statesvc.repair.legible_values import legible
 from tests.statesvc.worker.log_check import check_log
-from tests.statesvc.worker.shop import CARRIER_ID, Shop, says, shipment
+from tests.world.shop import CARRIER_ID, Shop, says, shipment
 
 WORDS = ("Zebedee Quux", "Under the blue pot", "Zanzibar Lane 77")
 OTHERS = "Mortimer Other"

@@ -32,6 +32,7 @@ from statesvc.http.key_store import create_key
 from statesvc.http.scope import Scope
 from statesvc.inbox.read_message import Read
 from statesvc.log.archive.log_archive import LogArchive
+from tests.world.database import Database
 
 Statement = Callable[..., Reading]
 MORNING = datetime(2026, 3, 1, 8, 0, tzinfo=UTC)
@@ -147,7 +148,7 @@ class Waker:
 
 
 @pytest.fixture
-async def api(database: Any, tmp_path: Path) -> AsyncIterator[Api]:
+async def api(database: Database, tmp_path: Path) -> AsyncIterator[Api]:
     pool = make_pool(database.service_dsn, name="api-test", limits=LIMITS)
     await pool.open()
     waker = Waker()

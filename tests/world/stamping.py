@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from statesvc.log.timestamp import Trust
-from tests.programs import required
+from tests.world.programs import required
 
 NOTE = "note"
 _CONFIGURATION = """

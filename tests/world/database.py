@@ -1,0 +1,78 @@
+"""Fixtures on a real database: each test gets its own, copied from a migrated template, with a clock that it can move."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import pytest
+from psycopg import AsyncConnection
+
+from tests.world import postgres
+
+
+@dataclass(frozen=True)
+class Clock:
+    """The clock that `statesvc.clock()` reads in this database."""
+
+    owner_dsn: str
+
+    async def advance(self, seconds: float) -> None:
+        """Moves the clock, and opens the partitions that the new time needs."""
+        async with await AsyncConnection.connect(self.owner_dsn, autocommit=True) as connection:
+            await connection.execute("UPDATE statesvc.test_clock SET shift = shift + %s", (timedelta(seconds=seconds),))
+            await connection.execute("SELECT count(*) FROM statesvc.ensure_partitions()")
+
+    async def now(self) -> datetime:
+        async with await AsyncConnection.connect(self.owner_dsn, autocommit=True) as connection:
+            row = await (await connection.execute("SELECT statesvc.clock()")).fetchone()
+        assert row is not None
+        now: datetime = row[0]
+        return now
+
+
+@dataclass(frozen=True)
+class Database:
+    """A migrated database of one test's own, as each role sees it."""
+
+    service_dsn: str
+    owner_dsn: str
+    superuser_dsn: str
+    auditor_dsn: str
+    clock: Clock
+
+
+@pytest.fixture(scope="session")
+def server() -> postgres.Server:
+    """The run's PostgreSQL server."""
+    return postgres.running_server()
+
+
+@pytest.fixture
+async def database(server: postgres.Server) -> AsyncIterator[Database]:
+    """As a release finds it: migrated, with its privileges, empty."""
+    async with _temporary(server, postgres.TEMPLATE) as mine:
+        yield mine
+
+
+@pytest.fixture
+async def bare_database(server: postgres.Server) -> AsyncIterator[Database]:
+    """Without any schema, before the first migration."""
+    async with _temporary(server, "template1") as mine:
+        yield mine
+
+
+@asynccontextmanager
+async def _temporary(server: postgres.Server, template: str) -> AsyncIterator[Database]:
+    name = await postgres.create_database(server, template)
+    mine = server.on(name)
+    try:
+        yield Database(
+            service_dsn=mine.service_dsn,
+            owner_dsn=mine.owner_dsn,
+            superuser_dsn=mine.superuser_dsn,
+            auditor_dsn=mine.auditor_dsn,
+            clock=Clock(mine.owner_dsn),
+        )
+    finally:
+        await postgres.drop_database(server, name)

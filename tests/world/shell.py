@@ -1,0 +1,39 @@
+"""The command line, called in this process."""
+
+import asyncio
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from statesvc.cli import main
+from tests.world.database import Database
+
+MASTER_KEY = base64.b64encode(bytes(32)).decode()
+
+
+class Shell:
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+
+    async def __call__(self, *arguments: str, exit_code: int = 0) -> str:
+        self._capsys.readouterr()
+        ended = await asyncio.to_thread(main, arguments)
+        printed = self._capsys.readouterr()
+        assert ended == exit_code, printed.out + printed.err
+        return printed.out if ended == 0 else printed.out + printed.err
+
+    async def json(self, *arguments: str, exit_code: int = 0) -> Any:
+        return json.loads(await self(*arguments, "--json", exit_code=exit_code))
+
+
+@pytest.fixture
+def shell(capsys: pytest.CaptureFixture[str]) -> Shell:
+    return Shell(capsys)
+
+
+def use(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", database.service_dsn)
+    monkeypatch.setenv("STATESVC_OWNER_URL", database.owner_dsn)
+    monkeypatch.setenv("STATESVC_MASTER_KEY", MASTER_KEY)
