@@ -7,7 +7,7 @@ from events.carriers import CARRIERS
 from events.crypto.keyring import Keyring
 from statesvc.api import allotment_calls as allotments
 from statesvc.api import dead_letter_calls as dead_letters
-from statesvc.api import dead_letter_replay
+from statesvc.api import dead_letter_replay_calls as dead_letter_replay
 from statesvc.api import erasure_calls as erasure
 from statesvc.api import evidence_calls as evidence
 from statesvc.api import legal_hold_calls as legal_holds

@@ -34,8 +34,8 @@ from statesvc.database.wakeups.channels import INBOX
 from statesvc.inbox.allotment import IN_FLIGHT_MAX, WEIGHT_MAX, WEIGHT_MIN, Allotment, allot, allotment_of, list_allotments
 from statesvc.inbox.rollouts.category_readings import COUNT_MAX, codes_by_category
 from statesvc.inbox.rollouts.code_mapping import Code, Mapping, add_mapping, standing_mappings
-from statesvc.repair.dead_letters.dead_letter import Filter
-from statesvc.repair.dead_letters.listing import NEWEST, list_dead_letters, show_dead_letter
+from statesvc.repair.dead_letters.dead_letter import DeadLetterFilter
+from statesvc.repair.dead_letters.listing import NEWEST, list_dead_letters, occurrences_of
 from statesvc.settings.service_settings import Settings, load_settings
 
 PAGE = 200
@@ -182,24 +182,23 @@ async def _unknown(connection: AsyncConnection[Any], mapped: dict[Code, Mapping]
     found: list[dict[str, Any]] = []
     before: int | None = NEWEST
     while before is not None:
-        letters, before = await list_dead_letters(connection, Filter(kind="code", is_open=True), before=before, limit=PAGE)
-        for letter in letters:
-            shown = await show_dead_letter(connection, letter.dead_letter_id)
-            statements = shown[1] if shown is not None else None
-            mapping = mapped.get((letter.carrier_id, letter.raw_type, letter.raw_code))
+        dead_letters, before = await list_dead_letters(connection, DeadLetterFilter(kind="code", is_open=True), before=before, limit=PAGE)
+        for each in dead_letters:
+            occurrences = await occurrences_of(connection, each)
+            mapping = mapped.get((each.carrier_id, each.raw_type, each.raw_code))
             found.append(
                 {
-                    "dead_letter_id": letter.dead_letter_id,
-                    "carrier_id": letter.carrier_id,
-                    "type": letter.raw_type,
-                    "code": _code(letter.raw_type, letter.raw_code),
+                    "dead_letter_id": each.dead_letter_id,
+                    "carrier_id": each.carrier_id,
+                    "type": each.raw_type,
+                    "code": _code(each.raw_type, each.raw_code),
                     "read": "not at all",
-                    "events": statements.events if statements else 0,
-                    "shipments": statements.shipments if statements else 0,
-                    "counts_capped": statements.counts_capped if statements else False,
-                    "since": letter.created_at.isoformat(timespec="seconds"),
+                    "events": occurrences.events if occurrences else 0,
+                    "shipments": occurrences.shipments if occurrences else 0,
+                    "counts_capped": occurrences.counts_capped if occurrences else False,
+                    "since": each.created_at.isoformat(timespec="seconds"),
                     "mapped": f"{mapping.status or mapping.kind}: replay its dead letter" if mapping else None,
-                    "examples": statements.message_ids if statements else [],
+                    "examples": occurrences.message_ids if occurrences else [],
                 }
             )
     return found

@@ -6,7 +6,7 @@ session, or behind a pooler in transaction mode sent with each transaction (`poo
 
 import select
 from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, Protocol
@@ -116,3 +116,14 @@ class Connections(Protocol):
 
     def connection(self) -> AbstractAsyncContextManager[AsyncConnection[Any]]:
         """A connection for a while."""
+
+
+@dataclass(frozen=True, slots=True)
+class SingleConnection:
+    """One connection where a pool is expected: for commands."""
+
+    held: AsyncConnection[Any]
+
+    def connection(self) -> AbstractAsyncContextManager[AsyncConnection[Any]]:
+        """Always the same one, left open."""
+        return nullcontext(self.held)

@@ -49,7 +49,7 @@ async def test_the_console_shows_how_each_receiver_fares_and_what_waits(service_
         await expect(receiver.locator("td").nth(5)).to_have_text(shown["breaker"], timeout=20_000)
         await expect(page.locator("#queue tbody tr", has_text="notifications").locator("td").nth(3)).to_have_text("1")
         await expect(page.locator("#workers tbody")).to_contain_text("notifier")
-        await expect(page.locator("#letters")).to_contain_text("None.")
+        await expect(page.locator("#dead-letters")).to_contain_text("None.")
         assert flaws == []
 
 

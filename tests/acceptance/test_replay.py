@@ -1,4 +1,4 @@
-"""Dead letters replayed by the command, beside workers, killed and raced: all applied once, and the record says who did it."""
+"""Dead letters replayed by the command, next to workers, killed and raced: all applied once, and the record says who did it."""
 
 import asyncio
 import json
@@ -31,7 +31,7 @@ OPEN = "SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NULL"
 RESOLVED = "SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NOT NULL"
 
 
-class LetterService(Service):
+class ReplayService(Service):
     """Roles and commands that know the shop's carrier; commands know its mended normalizer."""
 
     program = LAUNCHER
@@ -44,7 +44,7 @@ class LetterService(Service):
                 await put(connection, sealed)
 
     async def bury(self, count: int) -> None:
-        """So many messages that the workers of today fail on; then their successors, which do not."""
+        """Messages that the workers of today fail on; then their successors, which do not."""
         (worker,) = await self.start("worker")
         await self.push([unread(number) for number in range(count)])
         await self.drained(300)
@@ -78,14 +78,14 @@ class LetterService(Service):
 
 
 @asynccontextmanager
-async def letters(service_maker: ServiceMaker, folder: Path, count: int) -> AsyncIterator[LetterService]:
-    service = await service_maker(folder, kind=LetterService)
+async def dead_letters(service_maker: ServiceMaker, folder: Path, count: int) -> AsyncIterator[ReplayService]:
+    service = await service_maker(folder, kind=ReplayService)
     async with service:
         await service.bury(count)
         yield service
 
 
-async def _replay_all(service: LetterService, count: int, *options: str) -> float:
+async def _replay_all(service: ReplayService, count: int, *options: str) -> float:
     """One command, as a person at a terminal gives it; answers its seconds."""
     master, slave = pty.openpty()
     began = time.monotonic()
@@ -106,18 +106,18 @@ async def _replay_all(service: LetterService, count: int, *options: str) -> floa
     loop.remove_reader(master)
     os.close(master)
     assert process.returncode == 0, output.decode() + drawn.decode()
-    assert f"{count:,} of {count:,} letters replayed" in output.decode()
+    assert f"{count:,} of {count:,} dead letters replayed" in output.decode()
     assert f"[{'#' * 40}] {count:,}/{count:,} replayed".encode() in drawn, "a bar that fills up"
     assert drawn.count(b"\r") > 2
     return seconds
 
 
-async def _record(service: LetterService) -> list[dict[str, Any]]:
+async def _record(service: ReplayService) -> list[dict[str, Any]]:
     rows = await service.rows("SELECT canonical FROM statesvc.action ORDER BY recorded_at")
     return [json.loads(canonical) for (canonical,) in rows]
 
 
-async def _all_are_replayed_by_one_command(service: LetterService, count: int) -> None:
+async def _all_are_replayed_by_one_command(service: ReplayService, count: int) -> None:
     seconds = await _replay_all(service, count)
     await service.assert_applied_once(count)
     begun, ended = await _record(service)
@@ -129,17 +129,17 @@ async def _all_are_replayed_by_one_command(service: LetterService, count: int) -
     sys.stdout.write(f"\n{count} dead letters of one cause replayed in {seconds:.1f} s\n")
 
 
-async def _all_events_of_a_code_are_corrected_by_one_command(service: LetterService, count: int) -> None:
+async def _all_events_of_a_code_are_corrected_by_one_command(service: ReplayService, count: int) -> None:
     await service.start("worker")
     await service.push([says({"number": f"N{number}", "kind": "unmapped", "code": "NEW"}, envelope=number) for number in range(count)])
     await service.drained(300)
-    assert await service.value(OPEN) == 1, "one letter however often a code is pushed"
+    assert await service.value(OPEN) == 1, "one dead letter however often a code is pushed"
     code = (*REPLAY, "--cause", "unknown_code")
     *_, refused = await service.command(*code, exit_code=1)
     assert refused["result"]["refused"] == {"no_mapping": 1}
     mapping = await service.begin("carriers", "map", CARRIER_ID, "--type", "T", "--code", "NEW", "--status", "out_for_delivery")
-    told, _ = await mapping.communicate()
-    assert b"dead-letters replay" in told
+    printed, _ = await mapping.communicate()
+    assert b"dead-letters replay" in printed
     began = time.monotonic()
     *_, done = await service.command(*code, "--rate", "100000")
     seconds = time.monotonic() - began
@@ -152,30 +152,30 @@ async def _all_events_of_a_code_are_corrected_by_one_command(service: LetterServ
     sys.stdout.write(f"\n{count} messages with an unknown code read again in {seconds:.1f} s\n")
 
 
-async def test_letters_of_one_cause_are_replayed_by_one_command_with_a_bar(service_maker: ServiceMaker, tmp_path: Path) -> None:
-    async with letters(service_maker, tmp_path, 300) as service:
+async def test_dead_letters_of_one_cause_are_replayed_by_one_command_with_a_bar(service_maker: ServiceMaker, tmp_path: Path) -> None:
+    async with dead_letters(service_maker, tmp_path, 300) as service:
         await _all_are_replayed_by_one_command(service, 300)
 
 
 async def test_events_of_an_unknown_code_are_corrected_by_one_command(service_maker: ServiceMaker, tmp_path: Path) -> None:
-    async with await service_maker(tmp_path, kind=LetterService) as service:
+    async with await service_maker(tmp_path, kind=ReplayService) as service:
         await _all_events_of_a_code_are_corrected_by_one_command(service, 200)
 
 
 @pytest.mark.soak
-async def test_ten_thousand_letters_of_one_cause(service_maker: ServiceMaker, tmp_path: Path) -> None:
-    async with letters(service_maker, tmp_path, 10_000) as service:
+async def test_ten_thousand_dead_letters_of_one_cause(service_maker: ServiceMaker, tmp_path: Path) -> None:
+    async with dead_letters(service_maker, tmp_path, 10_000) as service:
         await _all_are_replayed_by_one_command(service, 10_000)
 
 
 @pytest.mark.soak
 async def test_ten_thousand_messages_of_an_unknown_code(service_maker: ServiceMaker, tmp_path: Path) -> None:
-    async with await service_maker(tmp_path, kind=LetterService) as service:
+    async with await service_maker(tmp_path, kind=ReplayService) as service:
         await _all_events_of_a_code_are_corrected_by_one_command(service, 10_000)
 
 
-async def test_a_replay_that_is_killed_at_any_moment_loses_and_doubles_nothing(service_maker: ServiceMaker, tmp_path: Path) -> None:
-    async with letters(service_maker, tmp_path, 500) as service:
+async def test_a_replay_that_is_killed_at_any_time_loses_and_doubles_nothing(service_maker: ServiceMaker, tmp_path: Path) -> None:
+    async with dead_letters(service_maker, tmp_path, 500) as service:
         for kill_at in (1, 60, 150):
             process = await service.begin(*FAILED, "--rate", "300")
             async with asyncio.timeout(30):
@@ -189,11 +189,11 @@ async def test_a_replay_that_is_killed_at_any_moment_loses_and_doubles_nothing(s
         assert done["result"]["ended"] == "done"
         await service.assert_applied_once(500)
         runs = await service.rows("SELECT count(*) FROM statesvc.dead_letter GROUP BY run_id")
-        assert len(runs) == 4, "each letter names the run that replayed it, also one that was killed"
+        assert len(runs) == 4, "each names the run that replayed it, also one that was killed"
 
 
-async def test_two_commands_at_the_same_time_put_each_letter_back_once(service_maker: ServiceMaker, tmp_path: Path) -> None:
-    async with letters(service_maker, tmp_path, 200) as service:
+async def test_two_commands_at_the_same_time_put_each_dead_letter_back_once(service_maker: ServiceMaker, tmp_path: Path) -> None:
+    async with dead_letters(service_maker, tmp_path, 200) as service:
         both = [await service.begin(*FAILED, "--canary", "0", "--json") for _ in range(2)]
         outputs = [(await process.communicate())[0] for process in both]
         results = [json.loads(output.splitlines()[-1])["result"] for output in outputs]

@@ -1,19 +1,24 @@
-"""A dead letter, a filter over them, and what replaying each kind means. Values only."""
+"""A dead letter, a filter over them, what replaying each kind means, and what can stand in its way. Values only."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Literal, assert_never
+from typing import Annotated, Any, Final, Literal, assert_never
 from uuid import UUID
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from events.errors import Cause
 
 DeadLetterKind = Literal["message", "code", "notification"]
 Resolution = Literal["replayed", "discarded"]
+CauseWord = Cause | str
+"""A worker in another language may bury with a word of its own."""
 
 
 class Way(StrEnum):
-    """What replaying a letter means."""
+    """How a dead letter is replayed."""
 
     PUT_BACK = "put_back"
     """The message goes into the inbox again, under its old id."""
@@ -25,7 +30,7 @@ class Way(StrEnum):
     """All events with the code are read again and corrected."""
 
 
-IN_WORDS = {
+IN_WORDS: Final[Mapping[Way, str]] = {
     Way.PUT_BACK: "back into the inbox",
     Way.SEND_AGAIN: "back into the outbox",
     Way.READ_AGAIN: "message read again",
@@ -34,7 +39,7 @@ IN_WORDS = {
 
 
 def way_of(kind: DeadLetterKind, cause: str) -> Way:
-    """How a letter is replayed. `replays` in replay.sql says the same for the statements."""
+    """How a dead letter is replayed. `next_dead_letters` in replay_plan.sql decides the same for the queries."""
     match kind:
         case "message":
             return Way.READ_AGAIN if cause == Cause.REJECTED_MEMBER else Way.PUT_BACK
@@ -46,17 +51,58 @@ def way_of(kind: DeadLetterKind, cause: str) -> Way:
             assert_never(kind)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeadLetter:
-    """One thing that waits for a human, or that a human settled. `run_id`: the run that settled it, as the log names it."""
+class Obstacle(StrEnum):
+    """Why a dead letter cannot be replayed: the words of `statesvc.replay_obstacle`, and ours for what the database does not know."""
+
+    REPLAYED = "replayed"
+    DISCARDED = "discarded"
+    WAITING = "waiting"
+    SETTLED = "settled"
+    ERASED = "erased"
+    BODY_GONE = "body_gone"
+    HELD = "held"
+    UNKNOWN_CARRIER = "unknown_carrier"
+    NO_MAPPING = "no_mapping"
+    STILL_UNKNOWN = "still_unknown"
+    STILL_REJECTED = "still_rejected"
+    UNREADABLE = "unreadable"
+    NOTIFICATION_GONE = "notification_gone"
+    SUBSCRIPTION_GONE = "subscription_gone"
+    SUBSCRIPTION_DISABLED = "subscription_disabled"
+
+
+SENTENCES: Final[Mapping[Obstacle, str]] = {
+    Obstacle.REPLAYED: "it was replayed already",
+    Obstacle.DISCARDED: "it was discarded",
+    Obstacle.WAITING: "it waits in its queue already",
+    Obstacle.SETTLED: "its message has taken effect already",
+    Obstacle.ERASED: "its key was erased, so nobody can read the message again",
+    Obstacle.BODY_GONE: "its message is stored no longer",
+    Obstacle.HELD: "its carrier is on hold: release it first (statesvc rollout release)",
+    Obstacle.UNKNOWN_CARRIER: "this release knows no such carrier",
+    Obstacle.NO_MAPPING: "neither the carrier's normalizer nor a mapping knows the code: map it first (statesvc carriers map)",
+    Obstacle.STILL_UNKNOWN: "some of its events cannot be read by the mapping, so it stays open",
+    Obstacle.STILL_REJECTED: "members of the message are still rejected; what can be read now was appended",
+    Obstacle.UNREADABLE: "its message cannot be read again: it was erased, is stored no longer, or no normalizer reads it",
+    Obstacle.NOTIFICATION_GONE: "the notification is not there any more",
+    Obstacle.SUBSCRIPTION_GONE: "the subscription was deleted",
+    Obstacle.SUBSCRIPTION_DISABLED: "the subscription is disabled: enable it first",
+}
+"""For humans."""
+
+
+class DeadLetter(BaseModel):
+    """One thing that waits for a human, or that a human settled. Holds nothing of the message."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     dead_letter_id: int
     kind: DeadLetterKind
-    cause: str
+    cause: CauseWord
     carrier_id: str
-    created_at: datetime
-    message_id: UUID | None
-    received_at: datetime | None
+    created_at: AwareDatetime
+    message_id: Annotated[UUID | None, Field(description="Of a code: the first message with it.")]
+    received_at: AwareDatetime | None
     raw_type: str | None
     raw_code: str | None
     webhook_id: str | None
@@ -64,20 +110,15 @@ class DeadLetter:
     attempts: int
     worker: str | None
     normalizer: str | None
-    resolved_at: datetime | None
+    resolved_at: AwareDatetime | None
     resolution: Resolution | None
     resolved_by: str | None
     why: str | None
-    run_id: UUID | None
-
-    @property
-    def way(self) -> Way:
-        """How it is replayed."""
-        return way_of(self.kind, self.cause)
+    run_id: Annotated[UUID | None, Field(description="The run that settled it, as the log's operator action names it.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Filter:
+class DeadLetterFilter:
     """Which dead letters are meant; None: any. `is_open`: still waiting for a human. `since`, `until`: when they were buried."""
 
     kind: DeadLetterKind | None = None
@@ -89,7 +130,7 @@ class Filter:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """For the statements."""
+        """For the queries."""
         return {
             "kind": self.kind,
             "carrier_id": self.carrier_id,

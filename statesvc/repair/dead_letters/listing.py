@@ -1,71 +1,214 @@
-"""Dead letters, listed and shown. Holds nothing of a message: causes and places, never values."""
+"""Dead letters, listed, grouped by what went wrong, and shown with how they came to be. Causes and places, never values of a message."""
 
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Annotated, Any, Final
 from uuid import UUID
 
 from psycopg import AsyncConnection
 from psycopg.rows import class_row
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from events.event import Raw
 from events.identity import carrier_code
 from statesvc.database.queries import queries
-from statesvc.repair.dead_letters.dead_letter import DeadLetter, Filter
+from statesvc.repair.dead_letters.dead_letter import (
+    CauseWord,
+    DeadLetter,
+    DeadLetterFilter,
+    DeadLetterKind,
+    Obstacle,
+    Resolution,
+    Way,
+    way_of,
+)
+from statesvc.repair.dead_letters.put_back import ReplayVerdict, obstacle_of, verdicts
 
 _SQL = queries("statesvc.repair.dead_letters", "listing")
 
-COUNT_MAX: Final = 10_000
-"""Events that are looked at to count an unknown code."""
-EXAMPLES_MAX: Final = 5
+OCCURRENCES_MAX: Final = 10_000
+"""Events that are read to count an unknown code."""
+CODE_EXAMPLES_MAX: Final = 5
+GROUPED_MAX: Final = 100_000
+"""Dead letters that are grouped, the oldest first."""
+GROUP_EXAMPLES_MAX: Final = 3
+DETAILS_MAX: Final = 5
+ATTEMPTS_MAX: Final = 100
+RELATED_MAX: Final = 50
 NEWEST: Final = 2**63 - 1
 """Above the id of every dead letter."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Statements:
-    """What the log holds of an unknown code: how often it was said, of how many shipments, and in which messages lately.
+class CodeOccurrences(BaseModel):
+    """What the log holds of an unknown code."""
 
-    `counts_capped`: the counts mean at least so many.
-    """
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     events: int
     shipments: int
-    counts_capped: bool
-    message_ids: list[UUID]
+    counts_capped: Annotated[bool, Field(description="The counts are lower bounds.")]
+    message_ids: Annotated[list[UUID], Field(description="Some messages with it, the latest first.")]
+
+
+class DeadLetterAttempt(BaseModel):
+    """One try. Of a message: those that did not settle it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    number: int
+    worker: str | None
+    started_at: AwareDatetime | None
+    ended_at: AwareDatetime
+    outcome: str
+    error: Annotated[str | None, Field(description="A type, a status or an SQLSTATE; nothing of the message.")]
+    normalizer: str | None
+
+
+class RelatedDeadLetter(BaseModel):
+    """Another dead letter of the same message or notification: it was replayed, and buried again."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    dead_letter_id: int
+    created_at: AwareDatetime
+    cause: CauseWord
+    detail: str
+    attempts: int
+    resolved_at: AwareDatetime | None
+    resolution: Resolution | None
+    resolved_by: str | None
+    why: str | None
+    run_id: UUID | None
+
+
+class DeadLetterDetails(DeadLetter):
+    """A dead letter with everything that is known about it."""
+
+    way: Annotated[Way, Field(description="What a replay of it means.")]
+    obstacle: Annotated[Obstacle | None, Field(description="What stands in the way of a replay, as far as is known beforehand.")]
+    became: Annotated[ReplayVerdict | None, Field(description="Of a replayed one: what came of it.")]
+    occurrences: Annotated[CodeOccurrences | None, Field(description="Of an unknown code.")]
+    attempts_made: list[DeadLetterAttempt]
+    related: Annotated[list[RelatedDeadLetter], Field(description="Earlier and later ones of the same message or notification.")]
+
+
+class GroupDetail(BaseModel):
+    """How many dead letters of a group have this detail."""
+
+    detail: Annotated[str, Field(description="Of codes: type and code.")]
+    dead_letters: int
+
+
+class DeadLetterGroup(BaseModel):
+    """Open dead letters of one kind, cause and carrier."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: DeadLetterKind
+    cause: CauseWord
+    carrier_id: str
+    dead_letters: int
+    oldest_at: AwareDatetime
+    newest_at: AwareDatetime
+    dead_letter_ids: Annotated[list[int], Field(description="Some of them, the newest first.")]
+    details: Annotated[list[GroupDetail], Field(description="The most frequent first.")]
+    way: Annotated[Way, Field(description="What a replay of them means.")]
+
+
+class DeadLetterGroups(BaseModel):
+    """The open dead letters by what went wrong, the largest group first."""
+
+    items: list[DeadLetterGroup]
+    counts_capped: Annotated[bool, Field(description="There are more dead letters than were counted.")]
 
 
 async def list_dead_letters(
-    connection: AsyncConnection[Any], wanted: Filter, *, before: int = NEWEST, limit: int
+    connection: AsyncConnection[Any], wanted: DeadLetterFilter, *, before: int = NEWEST, limit: int
 ) -> tuple[list[DeadLetter], int | None]:
     """A page, newest first, of those with an id below `before`; and the `before` of the next page (None: this is the last)."""
     cursor = connection.cursor(row_factory=class_row(DeadLetter))
-    await cursor.execute(
-        _SQL["list_dead_letters"],
-        {**wanted.parameters, "before": before, "limit": limit + 1},
-    )
-    letters = await cursor.fetchall()
-    return letters[:limit], letters[limit - 1].dead_letter_id if len(letters) > limit else None
+    await cursor.execute(_SQL["list_dead_letters"], {**wanted.parameters, "before": before, "limit": limit + 1})
+    found = await cursor.fetchall()
+    return found[:limit], found[limit - 1].dead_letter_id if len(found) > limit else None
 
 
-async def show_dead_letter(connection: AsyncConnection[Any], dead_letter_id: int) -> tuple[DeadLetter, Statements | None] | None:
-    """One dead letter, and of an unknown code what the log holds of it."""
-    letters = connection.cursor(row_factory=class_row(DeadLetter))
-    await letters.execute(_SQL["dead_letter"], {"dead_letter_id": dead_letter_id})
-    letter = await letters.fetchone()
-    if letter is None:
+async def group_dead_letters(connection: AsyncConnection[Any], wanted: DeadLetterFilter) -> DeadLetterGroups:
+    """Those that wait, by what went wrong: the page that on-call reads first."""
+    bounds = {"count_max": GROUPED_MAX, "examples_max": GROUP_EXAMPLES_MAX, "details_max": DETAILS_MAX}
+    cursor = await connection.execute(_SQL["groups"], {**wanted.parameters, **bounds})
+    columns = [column.name for column in cursor.description or ()]
+    rows = [dict(zip(columns, row, strict=True)) for row in await cursor.fetchall()]
+    groups = [DeadLetterGroup(**row, way=way_of(row["kind"], row["cause"])) for row in rows]
+    return DeadLetterGroups(items=groups, counts_capped=sum(group.dead_letters for group in groups) >= GROUPED_MAX)
+
+
+async def find_dead_letter(connection: AsyncConnection[Any], dead_letter_id: int) -> DeadLetter | None:
+    """One dead letter."""
+    cursor = connection.cursor(row_factory=class_row(DeadLetter))
+    await cursor.execute(_SQL["dead_letter"], {"dead_letter_id": dead_letter_id})
+    return await cursor.fetchone()
+
+
+async def describe_dead_letter(connection: AsyncConnection[Any], dead_letter_id: int) -> DeadLetterDetails | None:
+    """One dead letter with everything that is known about it."""
+    found = await find_dead_letter(connection, dead_letter_id)
+    if found is None:
         return None
-    if letter.kind != "code":
-        return letter, None
-    said = connection.cursor(row_factory=class_row(Statements))
-    await said.execute(
-        _SQL["statements_of_code"],
+    way = way_of(found.kind, found.cause)
+    became = None
+    if found.resolution == "replayed" and way in {Way.PUT_BACK, Way.SEND_AGAIN}:
+        became = (await verdicts(connection, [dead_letter_id])).get(dead_letter_id)
+    return DeadLetterDetails(
+        **dict(found),
+        way=way,
+        obstacle=await obstacle_of(connection, dead_letter_id),
+        became=became,
+        occurrences=await occurrences_of(connection, found),
+        attempts_made=await _attempts(connection, found, way),
+        related=await _related(connection, found, way),
+    )
+
+
+async def occurrences_of(connection: AsyncConnection[Any], dead_letter: DeadLetter) -> CodeOccurrences | None:
+    """Of an unknown code: how often it came, on how many shipments, and in which messages lately. None for anything else."""
+    if dead_letter.kind != "code":
+        return None
+    cursor = connection.cursor(row_factory=class_row(CodeOccurrences))
+    await cursor.execute(
+        _SQL["code_occurrences"],
         {
-            "carrier_id": letter.carrier_id,
-            "carrier_code": carrier_code(Raw(type=letter.raw_type, code=letter.raw_code)),
-            "raw_type": letter.raw_type,
-            "raw_code": letter.raw_code,
-            "count_max": COUNT_MAX,
-            "examples_max": EXAMPLES_MAX,
+            "carrier_id": dead_letter.carrier_id,
+            "carrier_code": carrier_code(Raw(type=dead_letter.raw_type, code=dead_letter.raw_code)),
+            "raw_type": dead_letter.raw_type,
+            "raw_code": dead_letter.raw_code,
+            "count_max": OCCURRENCES_MAX,
+            "examples_max": CODE_EXAMPLES_MAX,
         },
     )
-    return letter, await said.fetchone()
+    return await cursor.fetchone()
+
+
+async def _attempts(connection: AsyncConnection[Any], dead_letter: DeadLetter, way: Way) -> list[DeadLetterAttempt]:
+    cursor = connection.cursor(row_factory=class_row(DeadLetterAttempt))
+    match way:
+        case Way.PUT_BACK:
+            await cursor.execute(_SQL["attempts_at_message"], {"message_id": dead_letter.message_id, "limit": ATTEMPTS_MAX})
+        case Way.SEND_AGAIN:
+            asked = await connection.execute(_SQL["notification_of"], {"dead_letter_id": dead_letter.dead_letter_id})
+            ((subscription_id, shipment_id, sequence),) = await asked.fetchall()
+            key = {"subscription_id": subscription_id, "shipment_id": shipment_id, "sequence": sequence}
+            await cursor.execute(_SQL["attempts_at_notification"], {**key, "limit": ATTEMPTS_MAX})
+        case Way.READ_AGAIN | Way.READ_CODE:
+            return []
+    return await cursor.fetchall()
+
+
+async def _related(connection: AsyncConnection[Any], dead_letter: DeadLetter, way: Way) -> list[RelatedDeadLetter]:
+    cursor = connection.cursor(row_factory=class_row(RelatedDeadLetter))
+    bounds = {"dead_letter_id": dead_letter.dead_letter_id, "limit": RELATED_MAX}
+    match way:
+        case Way.PUT_BACK | Way.READ_AGAIN:
+            await cursor.execute(_SQL["related_by_message"], {**bounds, "message_id": dead_letter.message_id})
+        case Way.SEND_AGAIN:
+            await cursor.execute(_SQL["related_by_notification"], {**bounds, "webhook_id": dead_letter.webhook_id})
+        case Way.READ_CODE:
+            return []
+    return await cursor.fetchall()

@@ -20,8 +20,8 @@ SELECT d.dead_letter_id, d.kind, d.cause, d.carrier_id, d.created_at, d.message_
 FROM statesvc.dead_letter d
 WHERE d.dead_letter_id = %(dead_letter_id)s;
 
--- name: statements_of_code
--- How often an unknown code was said and on how many shipments, and the latest messages among these that said it, from the first
+-- name: code_occurrences
+-- How often an unknown code came and on how many shipments, and the latest messages among these, from the first
 -- `count_max` events that may be meant: an event's `carrier_code` is type, code and reason joined by '/', so it begins with `carrier_code`.
 -- Derived from the log, so that pushing the code again writes no counter.
 WITH candidate AS MATERIALIZED (
@@ -33,12 +33,72 @@ WITH candidate AS MATERIALIZED (
         SELECT e.shipment_id, e.message_id, e.received_at, e.canonical FROM statesvc.event e
         WHERE e.kind = 'unmapped' AND e.carrier_id = %(carrier_id)s AND %(carrier_code)s::text IS NULL
     ) e LIMIT %(count_max)s
-), said AS MATERIALIZED (
+), occurrence AS MATERIALIZED (
     SELECT c.shipment_id, c.message_id, c.received_at
     FROM candidate c CROSS JOIN LATERAL (SELECT convert_from(c.canonical, 'UTF8')::jsonb -> 'raw' AS raw) r
     WHERE r.raw ->> 'type' IS NOT DISTINCT FROM %(raw_type)s::text AND r.raw ->> 'code' IS NOT DISTINCT FROM %(raw_code)s::text
 )
-SELECT (SELECT count(*) FROM said) AS events, (SELECT count(DISTINCT shipment_id) FROM said) AS shipments,
+SELECT (SELECT count(*) FROM occurrence) AS events, (SELECT count(DISTINCT shipment_id) FROM occurrence) AS shipments,
     (SELECT count(*) FROM candidate) >= %(count_max)s AS counts_capped,
-    ARRAY(SELECT s.message_id FROM said s GROUP BY s.message_id ORDER BY max(s.received_at) DESC, s.message_id LIMIT %(examples_max)s)
+    ARRAY(SELECT s.message_id FROM occurrence s GROUP BY s.message_id ORDER BY max(s.received_at) DESC, s.message_id LIMIT %(examples_max)s)
         AS message_ids;
+
+-- name: groups
+-- The open dead letters by kind, cause and carrier, and of each group the details that occur most. Counts the oldest `count_max`.
+WITH open_dead_letter AS MATERIALIZED (
+    SELECT d.kind, d.cause, d.carrier_id, d.created_at, d.dead_letter_id,
+        CASE WHEN d.kind = 'code' THEN concat_ws('/', d.raw_type, d.raw_code) ELSE d.detail END AS detail
+    FROM statesvc.dead_letter d
+    WHERE d.resolved_at IS NULL
+        AND (%(kind)s::text IS NULL OR d.kind = %(kind)s)
+        AND (%(carrier_id)s::text IS NULL OR d.carrier_id = %(carrier_id)s)
+        AND (%(cause)s::text IS NULL OR d.cause = %(cause)s)
+        AND (%(since)s::timestamptz IS NULL OR d.created_at >= %(since)s)
+        AND (%(until)s::timestamptz IS NULL OR d.created_at < %(until)s)
+    ORDER BY d.dead_letter_id LIMIT %(count_max)s
+), detail AS (
+    SELECT l.kind, l.cause, l.carrier_id, l.detail, count(*) AS dead_letters,
+        row_number() OVER (PARTITION BY l.kind, l.cause, l.carrier_id ORDER BY count(*) DESC, l.detail) AS place
+    FROM open_dead_letter l GROUP BY 1, 2, 3, 4
+)
+SELECT l.kind, l.cause, l.carrier_id, count(*) AS dead_letters, min(l.created_at) AS oldest_at, max(l.created_at) AS newest_at,
+    (array_agg(l.dead_letter_id ORDER BY l.dead_letter_id DESC))[1:%(examples_max)s::int] AS dead_letter_ids,
+    (SELECT json_agg(json_build_object('detail', d.detail, 'dead_letters', d.dead_letters) ORDER BY d.place) FROM detail d
+        WHERE d.kind = l.kind AND d.cause = l.cause AND d.carrier_id = l.carrier_id AND d.place <= %(details_max)s) AS details
+FROM open_dead_letter l GROUP BY 1, 2, 3 ORDER BY count(*) DESC, 1, 2, 3;
+
+-- name: attempts_at_message
+-- The latest attempts at a message that did not settle it, over all its replays, oldest first.
+SELECT a.attempt AS number, a.worker, a.started_at, a.ended_at, a.outcome, a.error, a.normalizer FROM (
+    SELECT * FROM statesvc.message_attempt m WHERE m.message_id = %(message_id)s ORDER BY m.attempt_id DESC LIMIT %(limit)s
+) a ORDER BY a.attempt_id;
+
+-- name: attempts_at_notification
+-- The latest attempts at a notification as the log holds them, oldest first.
+SELECT a.number, b.writer AS worker, a.started_at, a.recorded_at AS ended_at, a.outcome,
+    CASE WHEN a.status_code IS NOT NULL THEN 'status ' || a.status_code END AS error, NULL::text AS normalizer
+FROM (
+    SELECT * FROM statesvc.attempt t
+    WHERE t.shipment_id = %(shipment_id)s AND t.sequence = %(sequence)s AND t.subscription_id = %(subscription_id)s
+    ORDER BY t.number DESC, t.recorded_at DESC LIMIT %(limit)s
+) a
+LEFT JOIN statesvc.batch b ON b.batch_id = a.batch_id AND b.recorded_at = a.recorded_at
+ORDER BY a.number, a.recorded_at;
+
+-- name: notification_of
+-- Which notification a dead letter is about.
+SELECT d.subscription_id, d.shipment_id, d.sequence FROM statesvc.dead_letter d WHERE d.dead_letter_id = %(dead_letter_id)s;
+
+-- name: related_by_message
+-- The other dead letters of the same message, oldest first.
+SELECT d.dead_letter_id, d.created_at, d.cause, d.detail, d.attempts, d.resolved_at, d.resolution, d.resolved_by, d.why, d.run_id
+FROM statesvc.dead_letter d
+WHERE d.message_id = %(message_id)s AND d.kind = 'message' AND d.dead_letter_id <> %(dead_letter_id)s
+ORDER BY d.dead_letter_id LIMIT %(limit)s;
+
+-- name: related_by_notification
+-- The other dead letters of the same notification, oldest first.
+SELECT d.dead_letter_id, d.created_at, d.cause, d.detail, d.attempts, d.resolved_at, d.resolution, d.resolved_by, d.why, d.run_id
+FROM statesvc.dead_letter d
+WHERE d.webhook_id = %(webhook_id)s AND d.dead_letter_id <> %(dead_letter_id)s
+ORDER BY d.dead_letter_id LIMIT %(limit)s;

@@ -1,50 +1,13 @@
--- name: horizon
--- The newest dead letter there is.
-SELECT coalesce(max(d.dead_letter_id), 0) FROM statesvc.dead_letter d;
-
--- name: plan
--- How many open letters a filter means, and what stands in the way of how many, by kind, cause and carrier.
-SELECT d.kind, d.cause, d.carrier_id, statesvc.replay_obstacle(d) AS obstacle, count(*)
-FROM statesvc.dead_letter d
-WHERE d.resolved_at IS NULL AND d.dead_letter_id <= %(up_to)s
-    AND (%(ids)s::bigint[] IS NULL OR d.dead_letter_id = ANY (%(ids)s))
-    AND (%(kind)s::text IS NULL OR d.kind = %(kind)s)
-    AND (%(carrier_id)s::text IS NULL OR d.carrier_id = %(carrier_id)s)
-    AND (%(cause)s::text IS NULL OR d.cause = %(cause)s)
-    AND (%(since)s::timestamptz IS NULL OR d.created_at >= %(since)s)
-    AND (%(until)s::timestamptz IS NULL OR d.created_at < %(until)s)
-GROUP BY 1, 2, 3, 4;
-
--- name: next_letters
--- The next open letters that a filter means and that are replayed in one of these ways, oldest first.
-SELECT d.dead_letter_id, d.kind, d.carrier_id, d.message_id
-FROM statesvc.dead_letter d
-WHERE d.resolved_at IS NULL AND d.dead_letter_id > %(after)s AND d.dead_letter_id <= %(up_to)s
-    AND (%(ids)s::bigint[] IS NULL OR d.dead_letter_id = ANY (%(ids)s))
-    AND (%(kind)s::text IS NULL OR d.kind = %(kind)s)
-    AND (%(carrier_id)s::text IS NULL OR d.carrier_id = %(carrier_id)s)
-    AND (%(cause)s::text IS NULL OR d.cause = %(cause)s)
-    AND (%(since)s::timestamptz IS NULL OR d.created_at >= %(since)s)
-    AND (%(until)s::timestamptz IS NULL OR d.created_at < %(until)s)
-    AND (d.kind = 'notification' OR d.carrier_id = ANY (%(carriers)s::text[]))
-    AND CASE
-        WHEN d.kind = 'code' THEN 'read_code'
-        WHEN d.kind = 'notification' THEN 'send_again'
-        WHEN d.cause = 'rejected_member' THEN 'read_again'
-        ELSE 'put_back'
-    END = ANY (%(ways)s::text[])
-ORDER BY d.dead_letter_id LIMIT %(limit)s;
-
 -- name: put_back
--- Puts messages and notifications back where they came from and resolves their letters, each once.
+-- Puts messages and notifications back where they came from and resolves their dead letters, each once.
 SELECT r.dead_letter_id, r.obstacle FROM statesvc.replay_dead_letters(%(ids)s::bigint[], %(actor)s, %(why)s, %(run_id)s) r;
 
 -- name: obstacle
--- What stands in the way of replaying one letter.
+-- What stands in the way of replaying one dead letter.
 SELECT statesvc.replay_obstacle(d) FROM statesvc.dead_letter d WHERE d.dead_letter_id = %(dead_letter_id)s;
 
 -- name: verdicts
--- What became of letters that were put back. `failing`: a notification that was tried again, in vain so far.
+-- What became of dead letters that were put back. `failing`: a notification that was tried again, in vain so far.
 SELECT d.dead_letter_id, CASE
     WHEN d.kind = 'notification' THEN coalesce(
         (SELECT CASE WHEN o.attempts > 0 AND o.token IS NULL THEN 'failing' ELSE 'waiting' END FROM statesvc.outbox o
@@ -58,13 +21,36 @@ SELECT d.dead_letter_id, CASE
 END AS verdict
 FROM statesvc.dead_letter d WHERE d.dead_letter_id = ANY (%(ids)s::bigint[]);
 
+-- name: put_back_by_run
+-- The newest dead letters that a run put back, up to the id `up_to`.
+SELECT d.dead_letter_id FROM statesvc.dead_letter d
+WHERE d.run_id = %(run_id)s AND d.dead_letter_id <= %(up_to)s AND d.resolution = 'replayed'
+    AND d.kind <> 'code' AND (d.kind = 'notification' OR d.cause <> 'rejected_member')
+ORDER BY d.dead_letter_id DESC LIMIT %(limit)s;
+
 -- name: replayed_by_run
--- How many letters a run has replayed.
+-- How many dead letters a run has replayed.
 SELECT count(*) FROM statesvc.dead_letter d WHERE d.run_id = %(run_id)s;
 
 -- name: resolve
--- Resolves letters that were read again.
+-- Resolves dead letters that were read again.
 UPDATE statesvc.dead_letter d
 SET resolved_at = statesvc.clock(), resolution = 'replayed', resolved_by = %(actor)s, why = %(why)s, run_id = %(run_id)s
 WHERE d.dead_letter_id = ANY (%(ids)s::bigint[]) AND d.resolved_at IS NULL
+RETURNING d.dead_letter_id;
+
+-- name: discard
+-- Discards open dead letters, a bounded number, oldest first, without waiting for locks: what another operator replays meanwhile is left alone.
+UPDATE statesvc.dead_letter d
+SET resolved_at = statesvc.clock(), resolution = 'discarded', resolved_by = %(actor)s, why = %(why)s, run_id = %(run_id)s
+WHERE d.dead_letter_id IN (
+    SELECT o.dead_letter_id FROM statesvc.dead_letter o
+    WHERE o.resolved_at IS NULL AND o.dead_letter_id <= %(up_to)s
+        AND (%(ids)s::bigint[] IS NULL OR o.dead_letter_id = ANY (%(ids)s))
+        AND (%(kind)s::text IS NULL OR o.kind = %(kind)s)
+        AND (%(carrier_id)s::text IS NULL OR o.carrier_id = %(carrier_id)s)
+        AND (%(cause)s::text IS NULL OR o.cause = %(cause)s)
+        AND (%(since)s::timestamptz IS NULL OR o.created_at >= %(since)s)
+        AND (%(until)s::timestamptz IS NULL OR o.created_at < %(until)s)
+    ORDER BY o.dead_letter_id LIMIT %(limit)s FOR UPDATE SKIP LOCKED)
 RETURNING d.dead_letter_id;

@@ -6,15 +6,17 @@ from enum import StrEnum
 from typing import Final
 
 WINDOW: Final = 100
-"""The share of failures is taken of the last so many verdicts, or a few more."""
+"""The share of failures is taken of at least this many of the last verdicts."""
 JUDGED_MIN: Final = 20
-"""Without so many verdicts a share says nothing."""
+"""With fewer verdicts a share means nothing."""
 
 
-class Ended(StrEnum):
-    """How a run ended. Stable words; they stand in the log."""
+class ReplayEnd(StrEnum):
+    """How a run, or one call of it, ended. Stable words; they are in the log."""
 
     DONE = "done"
+    LIMIT_REACHED = "limit_reached"
+    """What fits into one call is done; more remains."""
     CANARY_FAILED = "canary_failed"
     ERRORS_ROSE = "errors_rose"
     NO_VERDICTS = "no_verdicts"
@@ -22,11 +24,11 @@ class Ended(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
-    """What a run keeps to.
+class ReplayLimits:
+    """The limits of a run.
 
-    `canary`: so many first; the rest only when their verdicts are good enough (0: no canary). `per_second` None: as fast as it goes.
-    `stop_at_percent`: a larger share of failures stops the run. `waiting_max`: at most so many without a verdict at a time.
+    `canary`: how many go first; the rest only when their verdicts are good enough (0: no canary). `per_second` None: no limit.
+    `stop_at_percent`: a larger share of failures stops the run. `waiting_max`: how many may be without a verdict at a time.
     """
 
     canary: int = 20
@@ -35,16 +37,17 @@ class Bounds:
     waiting_max: int = 2_000
 
 
-class Pace:
-    """Counts what went out and what came of it."""
+class ReplayPace:
+    """Counts what was released and what became of it."""
 
-    def __init__(self, bounds: Bounds) -> None:
+    def __init__(self, limits: ReplayLimits) -> None:
         self.released = 0
         self.settled = 0
         self.failed = 0
-        self._bounds = bounds
+        self._limits = limits
         self._recent: deque[tuple[int, int]] = deque()
-        self._open_since: float | None = None if bounds.canary else 0.0
+        self._open_since: float | None = None if limits.canary else 0.0
+        self._released_before = 0
 
     @property
     def waiting(self) -> int:
@@ -53,22 +56,29 @@ class Pace:
 
     @property
     def is_open(self) -> bool:
-        """The canary came back well, or there is none."""
+        """The canary passed, or there is none."""
         return self._open_since is not None
 
+    def resume(self, *, settled: int, failed: int, waiting: int, canary_passed: bool) -> None:
+        """Takes in what earlier calls of the run released, and what became of it."""
+        self.released = self._released_before = settled + failed + waiting
+        if canary_passed:
+            self._open_since = 0.0
+        self.judge(0.0, settled=settled, failed=failed)
+
     def allowance(self, elapsed_seconds: float) -> int:
-        """How many more may go out now, `elapsed_seconds` after the start."""
-        bounds = self._bounds
+        """How many more may be released now, `elapsed_seconds` after the start."""
+        limits = self._limits
         if self._open_since is None:
-            return max(0, bounds.canary - self.released)
-        allowed = bounds.waiting_max - self.waiting
-        if bounds.per_second is not None:
-            earned = int(bounds.per_second * (elapsed_seconds - self._open_since))
-            allowed = min(allowed, earned + bounds.canary - self.released)
+            return max(0, limits.canary - self.released)
+        allowed = limits.waiting_max - self.waiting
+        if limits.per_second is not None:
+            earned = int(limits.per_second * (elapsed_seconds - self._open_since))
+            allowed = min(allowed, earned + limits.canary - (self.released - self._released_before))
         return max(0, allowed)
 
     def release(self, count: int) -> None:
-        """So many went out."""
+        """Counts what was released."""
         self.released += count
 
     def judge(self, elapsed_seconds: float, *, settled: int, failed: int) -> None:
@@ -76,17 +86,17 @@ class Pace:
         self.settled += settled
         self.failed += failed
         if self._open_since is None:
-            if self.settled + self.failed >= self._bounds.canary:
+            if self.settled + self.failed >= self._limits.canary:
                 self._open_since = elapsed_seconds
         elif settled + failed:
             self._recent.append((settled + failed, failed))
             while sum(judged for judged, _ in self._recent) - self._recent[0][0] >= WINDOW:
                 self._recent.popleft()
 
-    def stop(self) -> Ended | None:
+    def stop(self) -> ReplayEnd | None:
         """Why to stop; None: go on."""
-        bounds = self._bounds
+        limits = self._limits
         if self._open_since is None or not self._recent:
-            return Ended.CANARY_FAILED if bounds.canary and self.failed * 100 > bounds.stop_at_percent * bounds.canary else None
+            return ReplayEnd.CANARY_FAILED if limits.canary and self.failed * 100 > limits.stop_at_percent * limits.canary else None
         judged, failed = (sum(each) for each in zip(*self._recent, strict=True))
-        return Ended.ERRORS_ROSE if judged >= JUDGED_MIN and failed * 100 > bounds.stop_at_percent * judged else None
+        return ReplayEnd.ERRORS_ROSE if judged >= JUDGED_MIN and failed * 100 > limits.stop_at_percent * judged else None

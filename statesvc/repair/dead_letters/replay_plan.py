@@ -1,56 +1,92 @@
-"""What a replay would do, by kind, cause and carrier, before it does anything. Pure."""
+"""Which dead letters a replay is asked for, and what it would do by kind, cause and carrier before it does anything."""
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+from uuid import UUID
 
-from statesvc.repair.dead_letters.dead_letter import DeadLetterKind, Way, way_of
-from statesvc.repair.dead_letters.obstacle import Obstacle
+from psycopg import AsyncConnection
+from pydantic import BaseModel, Field
+
+from statesvc.database.queries import queries
+from statesvc.repair.dead_letters.dead_letter import CauseWord, DeadLetterFilter, DeadLetterKind, Obstacle, Way, way_of
+
+_SQL = queries("statesvc.repair.dead_letters", "replay_plan")
+Connection = AsyncConnection[Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepairRequest:
+    """What to replay or to discard: these dead letters, or those of a filter. `carriers`: those that this release can read."""
+
+    wanted: DeadLetterFilter
+    ids: tuple[int, ...] | None = None
+    carriers: frozenset[str]
+    actor: str
+    why: str
+    run_id: UUID
+
+    @property
+    def target(self) -> str:
+        """What the log names as acted on."""
+        return f"dead letter {self.ids[0]}" if self.ids is not None and len(self.ids) == 1 else "dead letters"
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """For the queries."""
+        return {**self.wanted.parameters, "ids": None if self.ids is None else list(self.ids), "carriers": sorted(self.carriers)}
+
+    @property
+    def resolution(self) -> dict[str, Any]:
+        """For the queries that resolve."""
+        return {"actor": self.actor, "why": self.why, "run_id": self.run_id}
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
-    """So many open letters of one kind, cause and carrier that the same thing stands in the way of; None: nothing does."""
+class OpenDeadLetter:
+    """A dead letter that waits to be replayed."""
+
+    dead_letter_id: int
+    kind: DeadLetterKind
+    carrier_id: str
+    message_id: UUID | None
+
+
+@dataclass(frozen=True, slots=True)
+class ObstacleCount:
+    """Open dead letters of one kind, cause and carrier with the same obstacle; None: without one."""
 
     kind: DeadLetterKind
     cause: str
     carrier_id: str
     obstacle: Obstacle | None
-    letters: int
+    dead_letters: int
 
 
-@dataclass(slots=True)
-class Line:
-    """Letters of one kind, cause and carrier."""
+class ReplayPlanLine(BaseModel):
+    """Open dead letters of one kind, cause and carrier."""
 
     kind: DeadLetterKind
-    cause: str
+    cause: CauseWord
     carrier_id: str
-    letters: int = 0
-    obstacles: Counter[Obstacle] = field(default_factory=Counter)
-
-    @property
-    def way(self) -> Way:
-        """What replaying them means."""
-        return way_of(self.kind, self.cause)
-
-    @property
-    def replayable(self) -> int:
-        """How many of them nothing stands in the way of, as far as can be told beforehand."""
-        return self.letters - self.obstacles.total()
+    way: Annotated[Way, Field(description="What replaying them means.")]
+    dead_letters: int
+    replayable: Annotated[int, Field(description="Those without an obstacle, as far as is known beforehand.")]
+    obstacles: Annotated[dict[Obstacle, int], Field(description="What stands in the way of how many.")]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """The lines, the largest first. `up_to`: the newest letter that was there; what is buried later is no part of it."""
+class ReplayPlan:
+    """The lines, the largest first. `up_to`: the newest dead letter that was there; what is buried later is no part of it."""
 
-    lines: list[Line]
+    lines: Sequence[ReplayPlanLine]
     up_to: int
 
     @property
-    def letters(self) -> int:
+    def dead_letters(self) -> int:
         """How many are meant."""
-        return sum(line.letters for line in self.lines)
+        return sum(line.dead_letters for line in self.lines)
 
     @property
     def replayable(self) -> int:
@@ -62,19 +98,68 @@ class Plan:
         """What stands in the way of how many."""
         found: Counter[Obstacle] = Counter()
         for line in self.lines:
-            found += line.obstacles
+            found.update(line.obstacles)
         return found
 
 
-def make_plan(counted: Iterable[Counted], *, up_to: int, carriers: frozenset[str]) -> Plan:
-    """`carriers`: those that this release can read."""
-    lines: dict[tuple[DeadLetterKind, str, str], Line] = {}
+def make_plan(counted: Iterable[ObstacleCount], *, up_to: int, carriers: frozenset[str]) -> ReplayPlan:
+    """Adds the counts up. `carriers`: those that this release can read."""
+    totals: Counter[tuple[DeadLetterKind, str, str]] = Counter()
+    obstacles: dict[tuple[DeadLetterKind, str, str], Counter[Obstacle]] = {}
     for each in counted:
-        line = lines.setdefault((each.kind, each.cause, each.carrier_id), Line(each.kind, each.cause, each.carrier_id))
-        line.letters += each.letters
+        key = (each.kind, each.cause, each.carrier_id)
+        totals[key] += each.dead_letters
+        found = obstacles.setdefault(key, Counter())
         obstacle = each.obstacle
         if obstacle is None and each.kind != "notification" and each.carrier_id not in carriers:
             obstacle = Obstacle.UNKNOWN_CARRIER
         if obstacle is not None:
-            line.obstacles[obstacle] += each.letters
-    return Plan(sorted(lines.values(), key=lambda line: (-line.letters, line.kind, line.cause, line.carrier_id)), up_to)
+            found[obstacle] += each.dead_letters
+    lines = [
+        ReplayPlanLine(
+            kind=kind,
+            cause=cause,
+            carrier_id=carrier_id,
+            way=way_of(kind, cause),
+            dead_letters=total,
+            replayable=total - obstacles[kind, cause, carrier_id].total(),
+            obstacles=dict(obstacles[kind, cause, carrier_id]),
+        )
+        for (kind, cause, carrier_id), total in totals.items()
+    ]
+    return ReplayPlan(sorted(lines, key=lambda line: (-line.dead_letters, line.kind, line.cause, line.carrier_id)), up_to)
+
+
+async def newest_dead_letter(connection: Connection) -> int:
+    """Its id: what is buried later is no part of a replay that begins now."""
+    ((newest,),) = await (await connection.execute(_SQL["newest_dead_letter"])).fetchall()
+    return int(newest)
+
+
+async def plan_replay(connection: Connection, request: RepairRequest) -> ReplayPlan:
+    """What a replay of all that is there now would do."""
+    up_to = await newest_dead_letter(connection)
+    cursor = await connection.execute(_SQL["plan"], {**request.parameters, "up_to": up_to})
+    counted = [
+        ObstacleCount(kind, cause, carrier_id, Obstacle(obstacle) if obstacle else None, count)
+        for kind, cause, carrier_id, obstacle, count in await cursor.fetchall()
+    ]
+    return make_plan(counted, up_to=up_to, carriers=request.carriers)
+
+
+async def next_dead_letters(
+    connection: Connection, request: RepairRequest, ways: Collection[Way], *, after: int, up_to: int, limit: int
+) -> list[OpenDeadLetter]:
+    """Open ones above `after` that are replayed in one of these ways, oldest first."""
+    bounds = {"ways": [way.value for way in ways], "after": after, "up_to": up_to, "limit": limit}
+    cursor = await connection.execute(_SQL["next_dead_letters"], {**request.parameters, **bounds})
+    return [OpenDeadLetter(*row) for row in await cursor.fetchall()]
+
+
+async def count_remaining(
+    connection: Connection, request: RepairRequest, ways: Collection[Way], *, after: int, later_ways: Collection[Way], up_to: int
+) -> int:
+    """Open ones that a replay has not come to: of these ways those above `after`, of the later ways all."""
+    bounds = {"ways": [way.value for way in ways], "after": after, "later_ways": [way.value for way in later_ways], "up_to": up_to}
+    ((remaining,),) = await (await connection.execute(_SQL["count_remaining"], {**request.parameters, **bounds})).fetchall()
+    return int(remaining)

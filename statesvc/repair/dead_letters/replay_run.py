@@ -1,36 +1,74 @@
-"""A replay of many letters: canary first, then at a rate, with an eye on what becomes of them. Safe to kill, and to run again.
+"""The replay of dead letters: canary first, then at a rate, watching what becomes of them. Safe to kill, and to run again.
 
-What is put back is resolved by the same statement, so a run that dies leaves letters that are replayed and letters that are open,
-nothing between; the next run goes on with those. The log names the run before its first letter moves, and each letter names the run.
+What is put back is resolved by the same statement, so a run that dies leaves dead letters that are replayed and some that are open,
+nothing between; the next run goes on with those. The log names the run before its first dead letter moves, and each of them names the
+run. A command runs to the end and waits for the last verdict; a call of the API has a budget, ends when that is spent or nothing is left
+to release, and answers the position where the next call goes on with the same run.
 """
 
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any, Final
+from uuid import UUID
 
+from statesvc.database.pool import Connections
 from statesvc.database.wakeups.channels import INBOX, OUTBOX
 from statesvc.log.actions import record_action
-from statesvc.repair.dead_letters.dead_letter import Way
-from statesvc.repair.dead_letters.obstacle import Obstacle
-from statesvc.repair.dead_letters.put_back import Connection, Open, Order, Verdict, next_letters, put_back, replayed_by, verdicts
-from statesvc.repair.dead_letters.rejected_members import read_members
-from statesvc.repair.dead_letters.replay_pace import Bounds, Ended, Pace
-from statesvc.repair.dead_letters.replay_plan import Plan
-from statesvc.repair.dead_letters.rereader import Rereader, Result
-from statesvc.repair.dead_letters.unknown_code import read_code
+from statesvc.repair.dead_letters.dead_letter import Obstacle, Way
+from statesvc.repair.dead_letters.put_back import ReplayVerdict, put_back, put_back_by, replayed_by, verdicts
+from statesvc.repair.dead_letters.replay_pace import ReplayEnd, ReplayLimits, ReplayPace
+from statesvc.repair.dead_letters.replay_plan import OpenDeadLetter, RepairRequest, ReplayPlan, count_remaining, next_dead_letters
+from statesvc.repair.dead_letters.reread import (
+    MESSAGES_AT_ONCE,
+    CodeDeadLetter,
+    Rereader,
+    RereadResult,
+    conclude_code,
+    find_code,
+    reread_members,
+    still_unknown,
+)
+from statesvc.repair.renormalize.late_code import FIRST, clock, messages_of
 
+STEPS: Final[tuple[tuple[Way, ...], ...]] = ((Way.PUT_BACK, Way.SEND_AGAIN), (Way.READ_AGAIN,), (Way.READ_CODE,))
 BATCH: Final = 200
-MEMBERS_AT_ONCE: Final = 50
 _TICK_SECONDS: Final = 0.2
-_FAILED: Final = frozenset({Verdict.BURIED, Verdict.FAILING})
+_FAILED: Final = frozenset({ReplayVerdict.BURIED, ReplayVerdict.FAILING})
 
 
-@dataclass(slots=True)
-class Tally:
-    """What a run did so far. `settled`, `failed`: verdicts on what was put back, `failed` mostly buried again."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayBudget:
+    """What one call may do: dead letters that it releases, messages that it reads again, and its time."""
+
+    dead_letters_max: int
+    messages_max: int = 2_000
+    seconds: float = 15.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayPosition:
+    """Where a run goes on. `step`: of STEPS; `after`: the last dead letter that the step is done with.
+
+    `code_*`: how far the events of the next code are read. `code_began`: the database's clock when their reading began.
+    """
+
+    up_to: int
+    step: int = 0
+    after: int = 0
+    canary_passed: bool = False
+    code_after: UUID = FIRST
+    code_began: datetime | None = None
+    code_left: bool = False
+    """Some of its events were read and are as unknown as before."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ReplayProgress:
+    """What a run, or one call of it, did so far. `settled`, `failed`, `waiting`: verdicts on what the run put back."""
 
     planned: int
     replayed: int = 0
@@ -43,173 +81,294 @@ class Tally:
     corrected: int = 0
     added: int = 0
     refused: Counter[Obstacle] = field(default_factory=Counter)
-    ended: Ended | None = None
+    ended: ReplayEnd | None = None
     """None: it goes on."""
+    remaining: int = 0
+    """Dead letters that a call has not come to."""
 
 
-Progress = Callable[[Tally], None]
 Wake = Callable[[frozenset[str]], Awaitable[None]]
-"""Wakes whoever sleeps on these channels; called after the commit."""
+"""Wakes the sleepers on these channels; called after the commit."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Run:
-    """One run. `connection` in autocommit; `patience_seconds`: without any verdict for so long, it stops."""
+class ReplayRun:
+    """One run, or one call of it. `budget` None: to the end. `patience_seconds`: it stops after this time without any verdict."""
 
-    connection: Connection
-    order: Order
-    bounds: Bounds
+    connections: Connections
+    request: RepairRequest
+    limits: ReplayLimits
     rereader: Rereader
     wake: Wake
-    progress: Progress
+    show: Callable[[ReplayProgress], None]
+    position: ReplayPosition
+    budget: ReplayBudget | None = None
     patience_seconds: float = 60.0
+    progress: ReplayProgress = field(init=False, default_factory=lambda: ReplayProgress(planned=0))
+    _plan: ReplayPlan | None = field(init=False, default=None)
+    _is_recorded: bool = field(init=False, default=False)
+    _began: float = field(init=False, default_factory=time.monotonic)
 
-    async def replay(self, plan: Plan) -> Tally:
-        """Replays what the plan says. An operator action at the beginning and at the end."""
-        tally = Tally(planned=plan.letters)
-        await self._begin(plan)
+    async def replay(self, plan: ReplayPlan | None = None) -> ReplayProgress:
+        """Replays from the position on. An operator action before the first dead letter moves, and one at the end."""
+        self._plan = plan
+        self.progress.planned = plan.dead_letters if plan is not None else 0
+        steps = (self._put_back, self._reread_members, self._reread_codes)
+        ended = None
         try:
-            await self._put_back(plan, tally)
-            if tally.ended is None:
-                await self._read_members(plan, tally)
-            if tally.ended is None:
-                await self._read_codes(plan, tally)
+            while ended is None:
+                ended = await steps[self.position.step]()
+                if ended is None and self.position.step + 1 == len(STEPS):
+                    ended = ReplayEnd.DONE
+                elif ended is None:
+                    self.position = replace(self.position, step=self.position.step + 1, after=0)
         except asyncio.CancelledError:
-            await self._end(tally, Ended.INTERRUPTED)
+            await self._record_end(ReplayEnd.INTERRUPTED)
             raise
-        await self._end(tally, tally.ended or Ended.DONE)
-        return tally
+        await self._record_end(ended)
+        return self.progress
 
-    async def _put_back(self, plan: Plan, tally: Tally) -> None:
-        pace = Pace(self.bounds)
+    async def _put_back(self) -> ReplayEnd | None:
+        pace, waiting = await self._resume()
         began = heard = time.monotonic()
-        waiting: set[int] = set()
-        after, more = 0, True
-        while more or waiting:
+        more = True
+        while more or (waiting and self.budget is None):
             elapsed = time.monotonic() - began
             if stopped := pace.stop():
-                tally.ended = stopped
-                return
-            allowed = min(BATCH, pace.allowance(elapsed)) if more else 0
+                return stopped
+            if more and self._is_spent():
+                return ReplayEnd.LIMIT_REACHED if await self._next(1) else None
+            allowed = min(BATCH, pace.allowance(elapsed), self._left()) if more else 0
             if allowed:
-                letters = await next_letters(self.connection, self.order, after=after, up_to=plan.up_to, limit=allowed)
-                more = len(letters) == allowed
-                after = letters[-1].dead_letter_id if letters else after
-                back = await self._release(letters, tally)
-                pace.release(len(back))
-                waiting |= back
+                found = await self._next(allowed + 1)
+                more = len(found) > allowed
+                released = await self._release(found[:allowed])
+                pace.release(len(released))
+                waiting |= released
             judged = await self._judge(waiting, pace, elapsed)
+            self.position = replace(self.position, canary_passed=pace.is_open)
+            self._count(pace)
+            goes_on = more or self.budget is None
             if judged or not waiting:
                 heard = time.monotonic()
-            elif time.monotonic() - heard > self.patience_seconds:
-                tally.ended = Ended.NO_VERDICTS
-                return
-            tally.settled, tally.failed, tally.waiting = pace.settled, pace.failed, pace.waiting
-            self.progress(tally)
-            if waiting or not allowed:
+            elif goes_on and time.monotonic() - heard > self.patience_seconds:
+                return ReplayEnd.NO_VERDICTS
+            self.show(self.progress)
+            if goes_on and (waiting or not allowed):
                 await asyncio.sleep(_TICK_SECONDS)
+        return None
 
-    async def _release(self, letters: list[Open], tally: Tally) -> set[int]:
-        if not letters:
+    async def _resume(self) -> tuple[ReplayPace, set[int]]:
+        """What earlier calls of the run put back counts as the run's own."""
+        pace = ReplayPace(self.limits)
+        if self.position.after == 0:
+            return pace, set()
+        async with self.connections.connection() as connection:
+            ids = await put_back_by(connection, self.request, up_to=self.position.after, limit=self.limits.waiting_max)
+            found = await verdicts(connection, ids)
+        waiting = {dead_letter_id for dead_letter_id, verdict in found.items() if verdict is ReplayVerdict.WAITING}
+        failed = sum(verdict in _FAILED for verdict in found.values())
+        pace.resume(
+            settled=len(found) - failed - len(waiting),
+            failed=failed,
+            waiting=len(waiting),
+            canary_passed=self.position.canary_passed,
+        )
+        self._count(pace)
+        return pace, waiting
+
+    def _count(self, pace: ReplayPace) -> None:
+        self.progress.settled, self.progress.failed, self.progress.waiting = pace.settled, pace.failed, pace.waiting
+
+    async def _release(self, batch: list[OpenDeadLetter]) -> set[int]:
+        if not batch:
             return set()
-        answers = await put_back(self.connection, self.order, [letter.dead_letter_id for letter in letters])
-        back = {letter_id for letter_id, obstacle in answers.items() if obstacle is None}
-        tally.refused.update(obstacle for obstacle in answers.values() if obstacle is not None)
-        tally.replayed += len(back)
-        if back:
+        await self._record_begin()
+        async with self.connections.connection() as connection:
+            answers = await put_back(connection, self.request, [each.dead_letter_id for each in batch])
+        released = {dead_letter_id for dead_letter_id, obstacle in answers.items() if obstacle is None}
+        self.progress.refused.update(obstacle for obstacle in answers.values() if obstacle is not None)
+        self.progress.replayed += len(released)
+        self.position = replace(self.position, after=batch[-1].dead_letter_id)
+        if released:
             await self.wake(
-                frozenset(OUTBOX if letter.kind == "notification" else INBOX for letter in letters if letter.dead_letter_id in back)
+                frozenset(OUTBOX if each.kind == "notification" else INBOX for each in batch if each.dead_letter_id in released)
             )
-        return back
+        return released
 
-    async def _judge(self, waiting: set[int], pace: Pace, elapsed: float) -> bool:
+    async def _judge(self, waiting: set[int], pace: ReplayPace, elapsed: float) -> bool:
         if not waiting:
             return False
-        found = await verdicts(self.connection, waiting)
-        done = {letter_id: verdict for letter_id, verdict in found.items() if verdict is not Verdict.WAITING}
+        async with self.connections.connection() as connection:
+            found = await verdicts(connection, waiting)
+        done = {dead_letter_id: verdict for dead_letter_id, verdict in found.items() if verdict is not ReplayVerdict.WAITING}
         failed = sum(verdict in _FAILED for verdict in done.values())
         pace.judge(elapsed, settled=len(done) - failed, failed=failed)
         waiting.difference_update(done)
         return bool(done)
 
-    async def _read_members(self, plan: Plan, tally: Tally) -> None:
-        pace = Pace(self.bounds)
-        began, after = time.monotonic(), 0
-        while letters := await next_letters(
-            self.connection, self.order, [Way.READ_AGAIN], after=after, up_to=plan.up_to, limit=MEMBERS_AT_ONCE
-        ):
-            after = letters[-1].dead_letter_id
-            result = await read_members(self.connection, self.order, self.rereader, letters)
-            resolved = len(letters) - result.obstacles.total()
-            tally.replayed += resolved
-            tally.reread += result.messages
-            await self._take(result, tally)
-            pace.release(len(letters))
-            pace.judge(time.monotonic() - began, settled=resolved, failed=len(letters) - resolved)
-            self.progress(tally)
+    async def _reread_members(self) -> ReplayEnd | None:
+        pace = ReplayPace(self.limits)
+        began = time.monotonic()
+        while True:
+            size = min(MESSAGES_AT_ONCE if pace.is_open else self.limits.canary, MESSAGES_AT_ONCE, max(1, self._left()))
+            batch = await self._next(size)
+            if not batch:
+                return None
+            if self._is_spent():
+                return ReplayEnd.LIMIT_REACHED
+            await self._record_begin()
+            async with self.connections.connection() as connection:
+                result = await reread_members(connection, self.request, self.rereader, batch)
+            self.position = replace(self.position, after=batch[-1].dead_letter_id)
+            resolved = len(batch) - result.obstacles.total()
+            self.progress.replayed += resolved
+            self.progress.reread += result.messages
+            await self._take(result)
+            pace.release(len(batch))
+            pace.judge(time.monotonic() - began, settled=resolved, failed=len(batch) - resolved)
+            self.show(self.progress)
             if stopped := pace.stop():
-                tally.ended = stopped
-                return
+                return stopped
             await self._pause(began, pace.released)
 
-    async def _read_codes(self, plan: Plan, tally: Tally) -> None:
-        after, began, before = 0, time.monotonic(), tally.reread
+    async def _reread_codes(self) -> ReplayEnd | None:
+        began, before = time.monotonic(), self.progress.reread
+        while batch := await self._next(1):
+            if self._is_spent():
+                return ReplayEnd.LIMIT_REACHED
+            async with self.connections.connection() as connection:
+                if self.position.code_began is None:
+                    self.position = replace(self.position, code_began=await clock(connection))
+                code = await find_code(connection, self.request, self.rereader, batch[0].dead_letter_id)
+            if isinstance(code, Obstacle):
+                self.progress.refused[code] += 1
+            else:
+                await self._record_begin()
+                if not await self._reread_events(code, began=began, before=before):
+                    return ReplayEnd.LIMIT_REACHED
+                await self._conclude(code)
+            self.show(self.progress)
+            self.position = ReplayPosition(
+                up_to=self.position.up_to,
+                step=self.position.step,
+                after=batch[0].dead_letter_id,
+                canary_passed=self.position.canary_passed,
+            )
+        return None
 
-        async def told(messages: int, left: int) -> None:
-            tally.reread += messages
-            tally.reread_planned = tally.reread + left
-            self.progress(tally)
-            await self._pause(began, tally.reread - before)
+    async def _reread_events(self, code: CodeDeadLetter, *, began: float, before: int) -> bool:
+        """Reads the messages with the code again, from the position on; False: the budget is spent before the last one."""
+        while True:
+            async with self.connections.connection() as connection:
+                unread = await messages_of(connection, code, after=self.position.code_after)
+            if not unread:
+                return True
+            while unread:
+                if self._is_spent():
+                    return False
+                size = MESSAGES_AT_ONCE if self.budget is None else min(MESSAGES_AT_ONCE, self.budget.messages_max - self.progress.reread)
+                part, unread = unread[:size], unread[size:]
+                async with self.connections.connection() as connection:
+                    report = await self.rereader.read(connection, code.carrier_id, part, actor=self.request.actor)
+                result = RereadResult()
+                result.add(report)
+                await self._take(result)
+                left = self.position.code_left or still_unknown(report, code, len(part))
+                self.position = replace(self.position, code_after=part[-1], code_left=left)
+                self.progress.reread += len(part)
+                self.progress.reread_planned = self.progress.reread + len(unread)
+                self.show(self.progress)
+                await self._pause(began, self.progress.reread - before)
 
-        while letters := await next_letters(self.connection, self.order, [Way.READ_CODE], after=after, up_to=plan.up_to, limit=1):
-            (letter,) = letters
-            after = letter.dead_letter_id
-            result = await read_code(self.connection, self.order, self.rereader, letter.dead_letter_id, told)
-            tally.replayed += not result.obstacles
-            await self._take(result, tally)
-            self.progress(tally)
+    async def _conclude(self, code: CodeDeadLetter) -> None:
+        if self.position.code_left or self.position.code_began is None:
+            self.progress.refused[Obstacle.STILL_UNKNOWN] += 1
+            return
+        async with self.connections.connection() as connection:
+            await self._take(await conclude_code(connection, self.request, self.rereader, code, began=self.position.code_began))
+        self.progress.replayed += 1
 
-    async def _take(self, result: Result, tally: Tally) -> None:
-        tally.refused += result.obstacles
-        tally.corrected += result.corrected
-        tally.added += result.added
+    async def _take(self, result: RereadResult) -> None:
+        self.progress.refused += result.obstacles
+        self.progress.corrected += result.corrected
+        self.progress.added += result.added
         if result.transitions:
             await self.wake(frozenset({OUTBOX}))
 
+    async def _next(self, limit: int) -> list[OpenDeadLetter]:
+        async with self.connections.connection() as connection:
+            return await next_dead_letters(
+                connection, self.request, STEPS[self.position.step], after=self.position.after, up_to=self.position.up_to, limit=limit
+            )
+
+    def _left(self) -> int:
+        """How many more dead letters the call may come to."""
+        if self.budget is None:
+            return BATCH
+        return self.budget.dead_letters_max - self.progress.replayed - self.progress.refused.total()
+
+    def _is_spent(self) -> bool:
+        budget = self.budget
+        if budget is None:
+            return False
+        is_late = time.monotonic() - self._began >= budget.seconds
+        return is_late or self._left() <= 0 or self.progress.reread >= budget.messages_max
+
     async def _pause(self, began: float, done: int) -> None:
-        if self.bounds.per_second is not None:
-            await asyncio.sleep(max(0.0, began + done / self.bounds.per_second - time.monotonic()))
+        if self.limits.per_second is not None:
+            await asyncio.sleep(max(0.0, began + done / self.limits.per_second - time.monotonic()))
 
-    async def _begin(self, plan: Plan) -> None:
-        details: dict[str, Any] = {
-            "run": str(self.order.run_id),
-            "why": self.order.why,
-            **self.order.wanted.stated,
-            "letters": plan.letters,
-            "replayable": plan.replayable,
-            "canary": self.bounds.canary,
-            "stop_at_percent": str(self.bounds.stop_at_percent),
-        }
-        if self.bounds.per_second is not None:
-            details["per_second"] = str(self.bounds.per_second)
-        if self.order.ids is not None:
-            details["ids"] = " ".join(map(str, self.order.ids))
-        async with self.connection.transaction():
-            await record_action(self.connection, actor=self.order.actor, verb="replay_begun", target=self.order.target, details=details)
+    async def _record_begin(self) -> None:
+        if self._is_recorded:
+            return
+        request, limits = self.request, self.limits
+        details: dict[str, Any] = {**request.wanted.stated, "canary": limits.canary, "stop_at_percent": str(limits.stop_at_percent)}
+        if self._plan is not None:
+            details |= {"letters": self._plan.dead_letters, "replayable": self._plan.replayable}
+        if limits.per_second is not None:
+            details["per_second"] = str(limits.per_second)
+        if request.ids is not None:
+            details["ids"] = " ".join(map(str, request.ids))
+        await self._record("replay_begun", details)
+        self._is_recorded = True
 
-    async def _end(self, tally: Tally, ended: Ended) -> None:
-        tally.ended = ended
-        tally.replayed = await replayed_by(self.connection, self.order)
+    async def _record_end(self, ended: ReplayEnd) -> None:
+        progress, position = self.progress, self.position
+        progress.ended = ended
+        async with self.connections.connection() as connection:
+            if ended is ReplayEnd.INTERRUPTED:
+                # what was put back just before is not known here
+                progress.replayed = await replayed_by(connection, self.request)
+            if self.budget is not None and ended is not ReplayEnd.DONE:
+                progress.remaining = await count_remaining(
+                    connection,
+                    self.request,
+                    STEPS[position.step],
+                    after=position.after,
+                    later_ways=_flat(STEPS[position.step + 1 :]),
+                    up_to=position.up_to,
+                )
+        if not self._is_recorded:
+            return
         details: dict[str, Any] = {
-            "run": str(self.order.run_id),
             "ended": ended.value,
-            "replayed": tally.replayed,
-            "settled": tally.settled,
-            "failed": tally.failed,
-            "waiting": tally.waiting,
-            "corrected": tally.corrected,
-            "added": tally.added,
-            "refused": tally.refused.total(),
+            "replayed": progress.replayed,
+            "settled": progress.settled,
+            "failed": progress.failed,
+            "waiting": progress.waiting,
+            "corrected": progress.corrected,
+            "added": progress.added,
+            "refused": progress.refused.total(),
         }
-        async with self.connection.transaction():
-            await record_action(self.connection, actor=self.order.actor, verb="replay_ended", target=self.order.target, details=details)
+        await self._record("replay_ended", details)
+
+    async def _record(self, verb: str, details: Mapping[str, Any]) -> None:
+        request = self.request
+        stated = {"run": str(request.run_id), "why": request.why, **details}
+        async with self.connections.connection() as connection, connection.transaction():
+            await record_action(connection, actor=request.actor, verb=verb, target=request.target, details=stated)
+
+
+def _flat(steps: Collection[tuple[Way, ...]]) -> list[Way]:
+    return [way for step in steps for way in step]

@@ -8,26 +8,28 @@ import pytest
 from events.errors import Cause
 from events.parsing.meanings import Meaning
 from events.vocabulary import Kind, Status
-from statesvc.api.dead_letter_models import Groups, ReplayedMany, ReplayedOne, ShownDeadLetter
+from statesvc.api.dead_letter_replay_calls import ReplayedMany, ReplayedOne
 from statesvc.bodies.sealed_message import seal_message
 from statesvc.inbox.claim import Burial, Claim, bury, claim
 from statesvc.inbox.rollouts.code_mapping import add_mapping
 from statesvc.ingress.put import put
+from statesvc.repair.dead_letters.listing import DeadLetterDetails, DeadLetterGroups
+from statesvc.repair.dead_letters.replay_run import ReplayBudget
 
 
 async def bury_messages(api: Any, *details: str, cause: Cause = Cause.NORMALIZER_FAILED) -> list[int]:
-    """Pushes messages that are then buried with these details; answers the open letters."""
+    """Pushes messages that are then buried with these details; answers the open dead letters."""
     messages = [seal_message(api.keyring, "ups", f"{number}{detail}".encode(), "{}") for number, detail in enumerate(details)]
     await put(api.connection, messages)
     claimed = (await claim(api.connection, Claim(worker="worker-1", limit=500, lease_seconds=30, bytes_max=1 << 20, sweep=True))).messages
     said = dict(zip([message.message_id for message in messages], details, strict=True))
     burials = [Burial(message_id=message.message_id, cause=cause, detail=said[message.message_id]) for message in claimed]
     await bury(api.connection, claimed[0].token, burials)
-    return await open_letters(api)
+    return await open_dead_letters(api)
 
 
 async def settle_messages(api: Any) -> None:
-    """The verdicts on the messages that carriers said, whose bodies are kept no longer."""
+    """The verdicts on the messages that carriers pushed, whose bodies are stored no longer."""
     await api.carriers.execute(
         "INSERT INTO statesvc.message"
         " (message_id, received_at, settled_at, attempts, events, carrier_id, outcome, normalizer, worker, shipments)"
@@ -41,7 +43,7 @@ async def rows(api: Any, query: str) -> list[Any]:
     return found
 
 
-async def open_letters(api: Any) -> list[int]:
+async def open_dead_letters(api: Any) -> list[int]:
     return [row[0] for row in await rows(api, "SELECT dead_letter_id FROM statesvc.dead_letter WHERE resolved_at IS NULL ORDER BY 1")]
 
 
@@ -55,18 +57,19 @@ async def actions(api: Any) -> list[tuple[str, dict[str, Any]]]:
 
 
 async def test_one_message_is_put_back_recorded_and_its_workers_woken(api: Any) -> None:
-    (letter_id,) = await bury_messages(api, "KeyError in ups line 7")
-    reply = await post(api, f"/v1/dead-letters/{letter_id}/replay", why="mended")
+    (dead_letter_id,) = await bury_messages(api, "KeyError in ups line 7")
+    reply = await post(api, f"/v1/dead-letters/{dead_letter_id}/replay", why="mended")
     assert reply.status == 200, reply.body
     shown = ReplayedOne.model_validate(reply.body)
     assert (shown.way, shown.resolved, shown.next_cursor) == ("put_back", True, None)
     assert await rows(api, "SELECT attempts, stage FROM statesvc.inbox") == [(0, "raw")]
     assert api.woken == ["statesvc_inbox"]
-    ((verb, details),) = await actions(api)
-    assert (verb, details["replayed"], details["why"], details["run"]) == ("replay", 1, "mended", str(shown.run_id))
-    again = await post(api, f"/v1/dead-letters/{letter_id}/replay")
+    (begun, begun_details), (ended, ended_details) = await actions(api)
+    assert (begun, begun_details["why"], begun_details["run"]) == ("replay_begun", "mended", str(shown.run_id))
+    assert (ended, ended_details["replayed"], ended_details["run"]) == ("replay_ended", 1, str(shown.run_id))
+    again = await post(api, f"/v1/dead-letters/{dead_letter_id}/replay")
     assert (again.status, again.body["code"], again.body["obstacle"]) == (409, "conflict", "replayed")
-    after = (await api.get(f"/v1/dead-letters/{letter_id}", scopes="ops")).body
+    after = (await api.get(f"/v1/dead-letters/{dead_letter_id}", scopes="ops")).body
     assert (after["became"], after["resolution"], after["run_id"]) == ("waiting", "replayed", str(shown.run_id))
 
 
@@ -83,20 +86,20 @@ async def test_one_message_is_put_back_recorded_and_its_workers_woken(api: Any) 
     ],
 )
 async def test_what_cannot_be_replayed_is_a_conflict_that_names_its_reason(api: Any, change: str, obstacle: str) -> None:
-    (letter_id,) = await bury_messages(api, "x")
+    (dead_letter_id,) = await bury_messages(api, "x")
     await api.carriers.execute(change)
-    reply = await post(api, f"/v1/dead-letters/{letter_id}/replay")
+    reply = await post(api, f"/v1/dead-letters/{dead_letter_id}/replay")
     assert (reply.status, reply.body["obstacle"]) == (409, obstacle)
-    assert await open_letters(api) == [letter_id]
+    assert await open_dead_letters(api) == [dead_letter_id]
     assert await actions(api) == []
 
 
-async def test_a_letter_shows_its_attempts_and_its_other_lives(api: Any) -> None:
+async def test_a_letter_shows_its_attempts_and_its_related(api: Any) -> None:
     (first,) = await bury_messages(api, "KeyError in ups line 7")
     await post(api, f"/v1/dead-letters/{first}/replay", why="perhaps it works now")
     claimed = (await claim(api.connection, Claim(worker="worker-2", limit=1, lease_seconds=30, bytes_max=1 << 20, sweep=True))).messages
     await bury(api.connection, claimed[0].token, [Burial(message_id=claimed[0].message_id, cause=Cause.UNREADABLE, detail="not JSON")])
-    (second,) = await open_letters(api)
+    (second,) = await open_dead_letters(api)
     await api.carriers.execute(
         "INSERT INTO statesvc.message_attempt (message_id, started_at, ended_at, attempt, carrier_id, outcome, worker, error, normalizer)"
         " SELECT message_id, statesvc.clock(), statesvc.clock(), 1, 'ups', 'lease_ended', 'worker-9', 'worker_died', 'ups@1'"
@@ -104,10 +107,10 @@ async def test_a_letter_shows_its_attempts_and_its_other_lives(api: Any) -> None
         [second],
     )
     shown = (await api.get(f"/v1/dead-letters/{second}", scopes="ops")).body
-    ShownDeadLetter.model_validate(shown)
+    DeadLetterDetails.model_validate(shown)
     assert (shown["way"], shown["obstacle"], shown["became"]) == ("put_back", None, None)
-    ((life),) = shown["other_lives"]
-    assert (life["dead_letter_id"], life["detail"], life["resolution"], life["why"]) == (
+    ((other),) = shown["related"]
+    assert (other["dead_letter_id"], other["detail"], other["resolution"], other["why"]) == (
         first,
         "KeyError in ups line 7",
         "replayed",
@@ -119,18 +122,18 @@ async def test_a_letter_shows_its_attempts_and_its_other_lives(api: Any) -> None
     assert (earlier["became"], earlier["obstacle"]) == ("buried", "replayed")
 
 
-async def test_groups_tell_what_went_wrong_most(api: Any) -> None:
+async def test_groups_show_what_went_wrong_most(api: Any) -> None:
     await bury_messages(api, *["KeyError in ups line 7"] * 3, "ValueError in ups line 9")
     await bury_messages(api, "not JSON", cause=Cause.UNREADABLE)
     groups = (await api.get("/v1/dead-letters/groups", scopes="ops")).body
-    Groups.model_validate(groups)
-    assert [(group["cause"], group["letters"], group["way"]) for group in groups["items"]] == [
+    DeadLetterGroups.model_validate(groups)
+    assert [(group["cause"], group["dead_letters"], group["way"]) for group in groups["items"]] == [
         ("normalizer_failed", 4, "put_back"),
         ("unreadable", 1, "put_back"),
     ]
     assert groups["items"][0]["details"] == [
-        {"detail": "KeyError in ups line 7", "letters": 3},
-        {"detail": "ValueError in ups line 9", "letters": 1},
+        {"detail": "KeyError in ups line 7", "dead_letters": 3},
+        {"detail": "ValueError in ups line 9", "dead_letters": 1},
     ]
     assert groups["items"][0]["dead_letter_ids"] == [4, 3, 2]
     only = (await api.get("/v1/dead-letters/groups", scopes="ops", params={"cause": "unreadable"})).body
@@ -138,9 +141,9 @@ async def test_groups_tell_what_went_wrong_most(api: Any) -> None:
 
 
 async def test_a_filter_is_planned_then_replayed_page_by_page(api: Any) -> None:
-    letters = await bury_messages(api, *["x"] * 7)
+    dead_letters = await bury_messages(api, *["x"] * 7)
     await bury_messages(api, "y", cause=Cause.UNREADABLE)
-    await api.carriers.execute("UPDATE statesvc.dead_letter SET sealed_key = NULL WHERE dead_letter_id = %s", [letters[1]])
+    await api.carriers.execute("UPDATE statesvc.dead_letter SET sealed_key = NULL WHERE dead_letter_id = %s", [dead_letters[1]])
     wanted = {"carrier_id": "ups", "cause": "normalizer_failed"}
     planned = (await post(api, "/v1/dead-letters/replay", **wanted, dry_run=True)).body
     ReplayedMany.model_validate(planned)
@@ -150,7 +153,7 @@ async def test_a_filter_is_planned_then_replayed_page_by_page(api: Any) -> None:
             "cause": "normalizer_failed",
             "carrier_id": "ups",
             "way": "put_back",
-            "letters": 7,
+            "dead_letters": 7,
             "replayable": 6,
             "obstacles": {"erased": 1},
         }
@@ -158,12 +161,44 @@ async def test_a_filter_is_planned_then_replayed_page_by_page(api: Any) -> None:
     assert await rows(api, "SELECT count(*) FROM statesvc.inbox") == [(0,)]
     canary = (await post(api, "/v1/dead-letters/replay", **wanted, limit=3)).body
     assert (canary["replayed"], canary["refused"]) == (2, {"erased": 1})
+    assert (canary["ended"], canary["waiting"], canary["remaining"]) == ("limit_reached", 2, 4)
     rest = (await post(api, "/v1/dead-letters/replay", **wanted, cursor=canary["next_cursor"])).body
-    assert (rest["replayed"], rest["next_cursor"], rest["code_letters"]) == (4, None, [])
+    assert (rest["replayed"], rest["next_cursor"], rest["ended"], rest["remaining"]) == (4, None, "done", 0)
+    assert rest["run_id"] == canary["run_id"]
     assert await rows(api, "SELECT count(*) FROM statesvc.inbox") == [(6,)]
-    assert [(verb, details["replayed"]) for verb, details in await actions(api)] == [("replay", 2), ("replay", 4)]
+    assert [(verb, details["replayed"]) for verb, details in await actions(api) if verb == "replay_ended"] == [
+        ("replay_ended", 2),
+        ("replay_ended", 4),
+    ]
     other = await post(api, "/v1/dead-letters/replay", cause="unreadable", cursor=canary["next_cursor"])
     assert (other.status, other.body["code"]) == (400, "invalid_cursor")
+
+
+async def test_a_canary_goes_first_and_the_rest_when_it_took_effect(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("statesvc.api.dead_letter_replay_calls.PATIENCE_SECONDS", 0.3)
+    await bury_messages(api, *["x"] * 7)
+    wanted = {"carrier_id": "ups", "canary": 2}
+    canary = (await post(api, "/v1/dead-letters/replay", **wanted)).body
+    ReplayedMany.model_validate(canary)
+    assert (canary["ended"], canary["replayed"], canary["waiting"], canary["remaining"]) == ("no_verdicts", 2, 2, 5)
+    # what is in no queue and not buried again has taken effect
+    await api.carriers.execute("DELETE FROM statesvc.inbox")
+    rest = (await post(api, "/v1/dead-letters/replay", **wanted, cursor=canary["next_cursor"])).body
+    assert (rest["ended"], rest["replayed"], rest["settled"], rest["next_cursor"]) == ("done", 5, 2, None)
+
+
+async def test_a_canary_that_fails_again_stops_the_run(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("statesvc.api.dead_letter_replay_calls.PATIENCE_SECONDS", 0.3)
+    dead_letters = await bury_messages(api, *["x"] * 7)
+    wanted = {"carrier_id": "ups", "canary": 2}
+    canary = (await post(api, "/v1/dead-letters/replay", **wanted)).body
+    claimed = (await claim(api.connection, Claim(worker="worker-2", limit=9, lease_seconds=30, bytes_max=1 << 20, sweep=True))).messages
+    again = [Burial(message_id=message.message_id, cause=Cause.NORMALIZER_FAILED, detail="again") for message in claimed]
+    await bury(api.connection, claimed[0].token, again)
+    stopped = (await post(api, "/v1/dead-letters/replay", **wanted, cursor=canary["next_cursor"])).body
+    assert (stopped["ended"], stopped["replayed"], stopped["failed"], stopped["remaining"]) == ("canary_failed", 0, 2, 5)
+    assert stopped["next_cursor"] is None
+    assert set(dead_letters[2:]) < set(await open_dead_letters(api))
 
 
 async def test_a_filter_must_mean_something(api: Any) -> None:
@@ -174,17 +209,17 @@ async def test_a_filter_must_mean_something(api: Any) -> None:
 async def test_a_code_is_read_again_once_it_is_mapped(api: Any, scan: Any) -> None:
     for number in range(3):
         await api.carriers.say(scan(str(number), None, kind=Kind.UNMAPPED, type="Q", code="77"))
-    (letter_id,) = await open_letters(api)
-    refused = await post(api, f"/v1/dead-letters/{letter_id}/replay")
+    (dead_letter_id,) = await open_dead_letters(api)
+    refused = await post(api, f"/v1/dead-letters/{dead_letter_id}/replay")
     assert (refused.status, refused.body["obstacle"]) == (409, "no_mapping")
     paged = (await post(api, "/v1/dead-letters/replay", cause="unknown_code")).body
-    assert (paged["replayed"], paged["code_letters"]) == (0, [letter_id])
+    assert (paged["replayed"], paged["refused"], paged["next_cursor"]) == (0, {"no_mapping": 1}, None)
     await add_mapping(api.connection, ("ups", "Q", "77"), Meaning(Kind.SCAN, Status.LOST), why="", actor="tester")
-    # messages that were never stored cannot be read, so the letter stays open
-    left = await post(api, f"/v1/dead-letters/{letter_id}/replay")
+    # messages that were never stored cannot be read, so the dead letter stays open
+    left = await post(api, f"/v1/dead-letters/{dead_letter_id}/replay")
     assert (left.status, left.body["obstacle"]) == (409, "still_unknown")
     await settle_messages(api)
-    done = await post(api, f"/v1/dead-letters/{letter_id}/replay", why="mapped")
+    done = await post(api, f"/v1/dead-letters/{dead_letter_id}/replay", why="mapped")
     assert done.status == 200, done.body
     assert (done.body["way"], done.body["resolved"], done.body["messages"], done.body["corrected"]) == ("read_code", True, 3, 3)
     assert await rows(api, "SELECT DISTINCT status FROM statesvc.shipment") == [("lost",)]
@@ -193,33 +228,33 @@ async def test_a_code_is_read_again_once_it_is_mapped(api: Any, scan: Any) -> No
 
 
 async def test_many_events_of_a_code_are_read_in_several_calls(api: Any, scan: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("statesvc.repair.dead_letters.bounded_replay._MESSAGES_MAX", 2)
+    monkeypatch.setattr("statesvc.api.dead_letter_replay_calls.BUDGET", ReplayBudget(dead_letters_max=500, messages_max=2))
     for number in range(5):
         await api.carriers.say(scan(str(number), None, kind=Kind.UNMAPPED, type="Q", code="77"))
     await settle_messages(api)
-    (letter_id,) = await open_letters(api)
+    (dead_letter_id,) = await open_dead_letters(api)
     await add_mapping(api.connection, ("ups", "Q", "77"), Meaning(Kind.SCAN, Status.LOST), why="", actor="tester")
     cursor, corrected, calls = None, 0, 0
     while calls < 10:
-        reply = await post(api, f"/v1/dead-letters/{letter_id}/replay", cursor=cursor)
+        reply = await post(api, f"/v1/dead-letters/{dead_letter_id}/replay", cursor=cursor)
         assert reply.status == 200, reply.body
         calls, corrected, cursor = calls + 1, corrected + reply.body["corrected"], reply.body["next_cursor"]
         assert reply.body["resolved"] is (cursor is None)
         if cursor is None:
             break
     assert (calls, corrected) == (3, 5)
-    assert await open_letters(api) == []
+    assert await open_dead_letters(api) == []
 
 
 async def test_discarding_needs_a_reason_and_is_final(api: Any) -> None:
-    (letter_id,) = await bury_messages(api, "x")
-    assert (await post(api, f"/v1/dead-letters/{letter_id}/discard")).status == 422
-    assert (await post(api, f"/v1/dead-letters/{letter_id}/discard", why="")).status == 422
-    discarded = await post(api, f"/v1/dead-letters/{letter_id}/discard", why="their test system")
+    (dead_letter_id,) = await bury_messages(api, "x")
+    assert (await post(api, f"/v1/dead-letters/{dead_letter_id}/discard")).status == 422
+    assert (await post(api, f"/v1/dead-letters/{dead_letter_id}/discard", why="")).status == 422
+    discarded = await post(api, f"/v1/dead-letters/{dead_letter_id}/discard", why="their test system")
     assert (discarded.status, discarded.body["resolution"], discarded.body["why"]) == (200, "discarded", "their test system")
     assert [(verb, details["why"]) for verb, details in await actions(api)] == [("discard", "their test system")]
     for action in ("discard", "replay"):
-        again = await post(api, f"/v1/dead-letters/{letter_id}/{action}", why="again")
+        again = await post(api, f"/v1/dead-letters/{dead_letter_id}/{action}", why="again")
         assert (again.status, again.body["obstacle"]) == (409, "discarded")
     assert (await post(api, "/v1/dead-letters/99/discard", why="none")).status == 404
     assert (await post(api, "/v1/dead-letters/99/replay")).status == 404

@@ -1,7 +1,8 @@
 from typing import Any
 
 from events.vocabulary import Kind, Status
-from statesvc.api.dead_letter_models import DeadLetter, ShownDeadLetter
+from statesvc.repair.dead_letters.dead_letter import DeadLetter
+from statesvc.repair.dead_letters.listing import DeadLetterDetails
 
 
 async def bury(api: Any, *causes: str, carrier_id: str = "ups") -> None:
@@ -36,7 +37,7 @@ async def test_lists_the_newest_first_by_filter(api: Any) -> None:
     assert (unknown.status, unknown.body["code"]) == (422, "invalid_request")
 
 
-async def test_pages_stay_where_they_are_when_letters_come_in(api: Any) -> None:
+async def test_pages_stay_where_they_are_when_dead_letters_come_in(api: Any) -> None:
     await bury(api, *["unreadable"] * 3)
     first = (await api.get("/v1/dead-letters", scopes="ops", params={"limit": "2"})).body
     await bury(api, "unreadable")
@@ -45,18 +46,18 @@ async def test_pages_stay_where_they_are_when_letters_come_in(api: Any) -> None:
     assert rest["next_cursor"] is None
 
 
-async def test_an_unknown_code_is_one_letter_with_the_counts_of_the_log(api: Any, scan: Any) -> None:
+async def test_an_unknown_code_is_one_dead_letter_with_the_counts_of_the_log(api: Any, scan: Any) -> None:
     unmapped: dict[str, Any] = {"kind": Kind.UNMAPPED, "type": "Q", "code": "77"}
     first = await api.carriers.say(scan("1", None, **unmapped), scan("1", None, minutes=1, **unmapped))
     second = await api.carriers.say(scan("2", None, minutes=2, **unmapped))
     await api.carriers.say(scan("2", None, minutes=3, kind=Kind.UNMAPPED, type="Q", code="771"))
     await api.carriers.say(scan("2", None, minutes=4, kind=Kind.UNMAPPED, type="Q/77", code=None))
-    letters = (await api.get("/v1/dead-letters", scopes="ops", params={"kind": "code"})).body["items"]
-    (letter_id,) = [letter["dead_letter_id"] for letter in letters if (letter["raw_type"], letter["raw_code"]) == ("Q", "77")]
-    shown = (await api.get(f"/v1/dead-letters/{letter_id}", scopes="ops")).body
-    ShownDeadLetter.model_validate(shown)
+    dead_letters = (await api.get("/v1/dead-letters", scopes="ops", params={"kind": "code"})).body["items"]
+    (dead_letter_id,) = [each["dead_letter_id"] for each in dead_letters if (each["raw_type"], each["raw_code"]) == ("Q", "77")]
+    shown = (await api.get(f"/v1/dead-letters/{dead_letter_id}", scopes="ops")).body
+    DeadLetterDetails.model_validate(shown)
     assert shown["message_id"] == str(first)
-    assert shown["statements"] == {
+    assert shown["occurrences"] == {
         "events": 3,
         "shipments": 2,
         "counts_capped": False,
@@ -67,14 +68,14 @@ async def test_an_unknown_code_is_one_letter_with_the_counts_of_the_log(api: Any
 async def test_a_code_with_a_reason_and_one_without_any_code_are_counted(api: Any, scan: Any) -> None:
     await api.carriers.say(scan("3", None, kind=Kind.UNMAPPED, type=None, code=None, description="Something"))
     await api.carriers.say(scan("3", Status.IN_TRANSIT, type=None, code=None, minutes=1))
-    (letter,) = (await api.get("/v1/dead-letters", scopes="ops", params={"kind": "code"})).body["items"]
-    shown = (await api.get(f"/v1/dead-letters/{letter['dead_letter_id']}", scopes="ops")).body
-    assert shown["statements"]["events"] == 1
+    (dead_letter,) = (await api.get("/v1/dead-letters", scopes="ops", params={"kind": "code"})).body["items"]
+    shown = (await api.get(f"/v1/dead-letters/{dead_letter['dead_letter_id']}", scopes="ops")).body
+    assert shown["occurrences"]["events"] == 1
 
 
-async def test_a_message_has_no_statements_and_a_missing_letter_is_a_problem(api: Any) -> None:
+async def test_a_message_has_no_occurrences_and_a_missing_dead_letter_is_a_problem(api: Any) -> None:
     await bury(api, "unreadable")
-    assert (await api.get("/v1/dead-letters/1", scopes="ops")).body["statements"] is None
+    assert (await api.get("/v1/dead-letters/1", scopes="ops")).body["occurrences"] is None
     missing = await api.get("/v1/dead-letters/99", scopes="ops")
     assert (missing.status, missing.body["code"]) == (404, "not_found")
     assert (await api.get("/v1/dead-letters/first", scopes="ops")).status == 422

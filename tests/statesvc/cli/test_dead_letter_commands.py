@@ -37,12 +37,12 @@ async def value(database: Database, query: str) -> Any:
 
 async def test_a_dry_run_shows_the_plan_and_changes_nothing(database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     use(database, monkeypatch)
-    assert "no open letters match" in await shell("dead-letters", "replay", "--carrier", "ups", "--dry-run")
+    assert "no open dead letters match" in await shell("dead-letters", "replay", "--carrier", "ups", "--dry-run")
     await bury_messages(database, 3)
     told = await shell("dead-letters", "replay", "--carrier", "ups", "--cause", "unreadable", "--dry-run")
     assert "back into the inbox" in told
     (planned,) = await lines(shell, "dead-letters", "replay", "--carrier", "ups", "--dry-run")
-    assert (planned["letters"], planned["replayable"]) == (3, 3)
+    assert (planned["dead_letters"], planned["replayable"]) == (3, 3)
     assert await value(database, "SELECT count(*) FROM statesvc.inbox") == 0
     assert await value(database, "SELECT count(*) FROM statesvc.action") == 0
 
@@ -51,21 +51,21 @@ async def test_without_a_worker_the_canary_waits_then_says_so(database: Database
     use(database, monkeypatch)
     await bury_messages(database, 5)
     told = await shell("dead-letters", "replay", "--cause", "unreadable", "--canary", "2", "--patience", "0.3", exit_code=1)
-    assert "2 of 5 letters replayed" in told
+    assert "2 of 5 dead letters replayed" in told
     assert "Is a worker running?" in told
     assert await value(database, "SELECT count(*) FROM statesvc.inbox") == 2
     planned, *_, done = await lines(shell, "dead-letters", "replay", "--cause", "unreadable", "--patience", "0.3", exit_code=1)
-    assert planned["letters"] == 3
+    assert planned["dead_letters"] == 3
     assert (done["result"]["ended"], done["result"]["replayed"], done["result"]["refused"]) == ("no_verdicts", 3, {})
     assert await value(database, "SELECT count(*) FROM statesvc.action WHERE verb = 'replay_ended'") == 2
 
 
-async def test_a_letter_is_shown_with_what_a_replay_means(database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_dead_letter_is_shown_with_what_a_replay_means(database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     use(database, monkeypatch)
     await bury_messages(database, 1)
     assert "back into the inbox" in await shell("dead-letters", "show", "1")
     groups = await shell.json("dead-letters", "groups")
-    assert [(group["cause"], group["letters"]) for group in groups["items"]] == [("unreadable", 1)]
+    assert [(group["cause"], group["dead_letters"]) for group in groups["items"]] == [("unreadable", 1)]
     assert "1 x not JSON" in await shell("dead-letters", "groups")
     await shell("dead-letters", "discard", "1", "--why", "their test system")
     assert "it was discarded" in await shell("dead-letters", "show", "1")
@@ -76,16 +76,16 @@ async def test_a_letter_is_shown_with_what_a_replay_means(database: Database, sh
 async def test_discarding_by_filter(database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     use(database, monkeypatch)
     await bury_messages(database, 3)
-    assert "3 letters would be discarded" in await shell("dead-letters", "discard", "--carrier", "ups", "--why", "x", "--dry-run")
-    assert "3 letters discarded" in await shell("dead-letters", "discard", "--carrier", "ups", "--why", "their test system")
-    assert "no open letter matches" in await shell("dead-letters", "discard", "--carrier", "ups", "--why", "again", exit_code=1)
+    assert "3 dead letters would be discarded" in await shell("dead-letters", "discard", "--carrier", "ups", "--why", "x", "--dry-run")
+    assert "3 dead letters discarded" in await shell("dead-letters", "discard", "--carrier", "ups", "--why", "their test system")
+    assert "no open dead letter matches" in await shell("dead-letters", "discard", "--carrier", "ups", "--why", "again", exit_code=1)
     assert await value(database, "SELECT count(*) FROM statesvc.action WHERE verb = 'discard'") == 1
 
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("replay",), "name the letters"),
+        (("replay",), "name the dead letters"),
         (("replay", "1", "--carrier", "ups"), "not both"),
         (("replay", "--carrier", "ups", "--rate", "0"), "above 0"),
         (("discard", "1", "--why", " "), "say why"),

@@ -4,27 +4,29 @@ from typing import Any
 from uuid import uuid4
 
 from statesvc.delivery.retry_schedule import ATTEMPTS_MAX
-from statesvc.repair.dead_letters.dead_letter import Filter
-from statesvc.repair.dead_letters.obstacle import Obstacle
-from statesvc.repair.dead_letters.put_back import Order, Verdict, obstacle_of, put_back, verdicts
+from statesvc.repair.dead_letters.dead_letter import DeadLetterFilter, Obstacle
+from statesvc.repair.dead_letters.put_back import ReplayVerdict, obstacle_of, put_back, verdicts
+from statesvc.repair.dead_letters.replay_plan import RepairRequest
 
 
-def order(*ids: int) -> Order:
-    return Order(wanted=Filter(), ids=ids, carriers=frozenset(), actor="tester", why="their server is back", run_id=uuid4())
+def order(*ids: int) -> RepairRequest:
+    return RepairRequest(
+        wanted=DeadLetterFilter(), ids=ids, carriers=frozenset(), actor="tester", why="their server is back", run_id=uuid4()
+    )
 
 
 async def exhaust(world: Any, until: Any, *, told_before: int = 0) -> int:
-    """One notification tried once, and with that for the last time; answers its letter. `told_before`: attempts of earlier replays."""
+    """One notification tried once, and with that for the last time; answers its dead letter. `told_before`: attempts of earlier replays."""
     shipment_id, _ = await world.shipment()
     await world.notify(shipment_id, 1)
     await world.connection.execute("UPDATE statesvc.outbox SET attempts = %s, earlier_attempts = %s", (ATTEMPTS_MAX - 1, told_before))
     world.receiver.statuses(503)
-    letters = "SELECT dead_letter_id FROM statesvc.dead_letter WHERE resolved_at IS NULL"
+    query = "SELECT dead_letter_id FROM statesvc.dead_letter WHERE resolved_at IS NULL"
     async with world.notifier():
         await world.wake()
-        await until(lambda: _any(world, letters))
-    ((letter_id,),) = await world.rows(letters)
-    return int(letter_id)
+        await until(lambda: _any(world, query))
+    ((dead_letter_id,),) = await world.rows(query)
+    return int(dead_letter_id)
 
 
 async def _any(world: Any, query: str) -> bool:
@@ -33,25 +35,25 @@ async def _any(world: Any, query: str) -> bool:
 
 async def test_it_is_sent_again_under_its_webhook_id_and_its_attempts_are_numbered_on(world: Any, until: Any) -> None:
     await world.subscribe()
-    letter_id = await exhaust(world, until)
-    assert await put_back(world.connection, order(letter_id), [letter_id]) == {letter_id: None}
-    assert await put_back(world.connection, order(letter_id), [letter_id]) == {letter_id: Obstacle.REPLAYED}
-    assert await verdicts(world.connection, [letter_id]) == {letter_id: Verdict.WAITING}
+    dead_letter_id = await exhaust(world, until)
+    assert await put_back(world.connection, order(dead_letter_id), [dead_letter_id]) == {dead_letter_id: None}
+    assert await put_back(world.connection, order(dead_letter_id), [dead_letter_id]) == {dead_letter_id: Obstacle.REPLAYED}
+    assert await verdicts(world.connection, [dead_letter_id]) == {dead_letter_id: ReplayVerdict.WAITING}
     world.receiver.statuses(503, 204)
     async with world.notifier():
         await until(lambda: len(world.receiver.received) == 2)
         await until(lambda: _any(world, "SELECT FROM statesvc.outbox WHERE attempts = 1 AND token IS NULL"))
-        assert await verdicts(world.connection, [letter_id]) == {letter_id: Verdict.FAILING}
+        assert await verdicts(world.connection, [dead_letter_id]) == {dead_letter_id: ReplayVerdict.FAILING}
         await world.advance(10)
         await until(lambda: len(world.receiver.received) == 3)
         await until(lambda: _any(world, "SELECT WHERE NOT EXISTS (SELECT FROM statesvc.outbox)"))
     assert len({got.webhook_id for got in world.receiver.received}) == 1
     assert [number for _, _, number in await world.attempts()] == [ATTEMPTS_MAX, ATTEMPTS_MAX + 1, ATTEMPTS_MAX + 2]
-    assert await verdicts(world.connection, [letter_id]) == {letter_id: Verdict.SETTLED}
+    assert await verdicts(world.connection, [dead_letter_id]) == {dead_letter_id: ReplayVerdict.SETTLED}
     assert await world.rows("SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NULL") == [(0,)]
 
 
-async def test_it_can_give_up_again_and_is_a_new_letter(world: Any, until: Any) -> None:
+async def test_it_can_give_up_again_and_is_a_new_dead_letter(world: Any, until: Any) -> None:
     await world.subscribe()
     first = await exhaust(world, until)
     await put_back(world.connection, order(first), [first])
@@ -60,32 +62,32 @@ async def test_it_can_give_up_again_and_is_a_new_letter(world: Any, until: Any) 
         await world.wake()
         await until(lambda: _any(world, "SELECT FROM statesvc.dead_letter WHERE resolved_at IS NULL"))
     ((second,),) = await world.rows("SELECT dead_letter_id FROM statesvc.dead_letter WHERE resolved_at IS NULL")
-    assert await verdicts(world.connection, [first]) == {first: Verdict.BURIED}
+    assert await verdicts(world.connection, [first]) == {first: ReplayVerdict.BURIED}
     assert await put_back(world.connection, order(second), [second]) == {second: None}
     # the last life was charged claims of which none was sent
     assert await world.rows("SELECT earlier_attempts, attempts FROM statesvc.outbox") == [(ATTEMPTS_MAX, 0)]
 
 
-async def test_attempts_are_numbered_on_from_the_log_though_not_all_of_them_ended_in_letters(world: Any, until: Any) -> None:
+async def test_attempts_are_numbered_on_from_the_log_though_not_all_of_them_ended_in_dead_letters(world: Any, until: Any) -> None:
     await world.subscribe()
-    letter_id = await exhaust(world, until, told_before=7)
+    dead_letter_id = await exhaust(world, until, told_before=7)
     assert [number for _, _, number in await world.attempts()] == [7 + ATTEMPTS_MAX]
-    await put_back(world.connection, order(letter_id), [letter_id])
+    await put_back(world.connection, order(dead_letter_id), [dead_letter_id])
     assert await world.rows("SELECT earlier_attempts, attempts FROM statesvc.outbox") == [(7 + ATTEMPTS_MAX, 0)]
 
 
 async def test_a_subscription_that_is_gone_is_not_notified_again(world: Any, until: Any) -> None:
     subscription_id = await world.subscribe()
-    letter_id = await exhaust(world, until)
+    dead_letter_id = await exhaust(world, until)
     for change, obstacle in (("disabled_at", Obstacle.SUBSCRIPTION_DISABLED), ("deleted_at", Obstacle.SUBSCRIPTION_GONE)):
         await world.connection.execute(
             f"UPDATE statesvc.subscription SET {change} = statesvc.clock() WHERE subscription_id = %s", (subscription_id,)
         )
-        assert await put_back(world.connection, order(letter_id), [letter_id]) == {letter_id: obstacle}
+        assert await put_back(world.connection, order(dead_letter_id), [dead_letter_id]) == {dead_letter_id: obstacle}
     assert await world.outbox() == []
 
 
-async def test_a_letter_from_before_letters_named_their_notification(world: Any) -> None:
+async def test_a_dead_letter_from_before_dead_letters_named_their_notification(world: Any) -> None:
     await world.connection.execute(
         "INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at, webhook_id)"
         " VALUES ('notification', 'delivery_exhausted', 'ups', statesvc.clock(), 'n1-of-nothing-that-is-there')"

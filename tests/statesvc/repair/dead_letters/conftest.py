@@ -12,69 +12,93 @@ import pytest
 from psycopg import AsyncConnection
 
 from events.carriers.carrier import Carrier
-from statesvc.repair.dead_letters.dead_letter import Filter
-from statesvc.repair.dead_letters.put_back import Order, plan
-from statesvc.repair.dead_letters.replay_pace import Bounds
-from statesvc.repair.dead_letters.replay_plan import Plan
-from statesvc.repair.dead_letters.replay_run import Run, Tally
-from statesvc.repair.dead_letters.rereader import Rereader
+from statesvc.database.pool import SingleConnection
+from statesvc.repair.dead_letters.dead_letter import DeadLetterFilter
+from statesvc.repair.dead_letters.replay_pace import ReplayLimits
+from statesvc.repair.dead_letters.replay_plan import RepairRequest, ReplayPlan, plan_replay
+from statesvc.repair.dead_letters.replay_run import ReplayBudget, ReplayPosition, ReplayProgress, ReplayRun
+from statesvc.repair.dead_letters.reread import Rereader
 from tests.statesvc.repair.dead_letters.planted import MENDED, unread
 from tests.world.shop import CARRIER_ID, Shop
 
 
 @dataclass
 class Desk:
-    """Where an operator sits: `connection` is not the shop's."""
+    """An operator: `connection` is not the shop's."""
 
     shop: Shop
     connection: AsyncConnection[Any]
     woken: list[frozenset[str]] = field(default_factory=list)
-    seen: list[Tally] = field(default_factory=list)
+    seen: list[ReplayProgress] = field(default_factory=list)
     carriers: dict[str, Carrier] = field(default_factory=lambda: {CARRIER_ID: MENDED})
 
-    def order(self, *ids: int, why: str = "a test", **wanted: Any) -> Order:
-        return Order(wanted=Filter(**wanted), ids=ids or None, carriers=frozenset({CARRIER_ID}), actor="tester", why=why, run_id=uuid4())
+    def order(self, *ids: int, why: str = "a test", **wanted: Any) -> RepairRequest:
+        return RepairRequest(
+            wanted=DeadLetterFilter(**wanted), ids=ids or None, carriers=frozenset({CARRIER_ID}), actor="tester", why=why, run_id=uuid4()
+        )
 
     @property
     def rereader(self) -> Rereader:
         return Rereader(keyring=self.shop.keyring, carriers=self.carriers, writer="replay-1", archive=None)
 
     async def bury(self, *bodies: bytes) -> list[int]:
-        """Pushes what cannot be read and works on it; answers the letters in the order of their ids."""
+        """Pushes what cannot be read and works on it; answers the open dead letters in the order of their ids."""
         await self.shop.push(*bodies)
         await self.shop.work()
-        return await self.open_letters()
+        return await self.open_dead_letters()
 
     async def bury_some(self, count: int) -> list[int]:
         return await self.bury(*(unread(number) for number in range(count)))
 
-    async def open_letters(self) -> list[int]:
+    async def open_dead_letters(self) -> list[int]:
         rows = await self.shop.rows("SELECT dead_letter_id FROM statesvc.dead_letter WHERE resolved_at IS NULL ORDER BY 1")
-        return [letter_id for (letter_id,) in rows]
+        return [dead_letter_id for (dead_letter_id,) in rows]
 
     def mend(self) -> None:
         """From here on the workers run the mended normalizer."""
         self.shop.context = replace(self.shop.context, carriers={CARRIER_ID: MENDED})
 
-    async def replay(self, order: Order, bounds: Bounds, *, patience_seconds: float = 10, found: Plan | None = None) -> Tally:
+    def run(self, order: RepairRequest, limits: ReplayLimits, position: ReplayPosition, *, patience_seconds: float = 10) -> ReplayRun:
         async def wake(channels: frozenset[str]) -> None:
             self.woken.append(channels)
 
-        run = Run(
-            connection=self.connection,
-            order=order,
-            bounds=bounds,
+        return ReplayRun(
+            connections=SingleConnection(self.connection),
+            request=order,
+            limits=limits,
             rereader=self.rereader,
             wake=wake,
-            progress=lambda tally: self.seen.append(replace(tally)),
+            show=lambda progress: self.seen.append(replace(progress)),
+            position=position,
             patience_seconds=patience_seconds,
         )
-        return await run.replay(found or await plan(self.connection, order))
+
+    async def replay(
+        self, order: RepairRequest, limits: ReplayLimits, *, patience_seconds: float = 10, found: ReplayPlan | None = None
+    ) -> ReplayProgress:
+        """To the end, as the command does it."""
+        found = found or await plan_replay(self.connection, order)
+        run = self.run(order, limits, ReplayPosition(up_to=found.up_to), patience_seconds=patience_seconds)
+        return await run.replay(found)
+
+    async def call(
+        self,
+        order: RepairRequest,
+        limits: ReplayLimits,
+        budget: ReplayBudget,
+        position: ReplayPosition | None = None,
+        *,
+        patience_seconds: float = 10,
+    ) -> tuple[ReplayProgress, ReplayPosition]:
+        """One call, as the API does it; and where the next one goes on."""
+        start = position or ReplayPosition(up_to=(await plan_replay(self.connection, order)).up_to)
+        run = self.run(order, limits, start, patience_seconds=patience_seconds)
+        run.budget = budget
+        return await run.replay(), run.position
 
     @contextlib.asynccontextmanager
     async def working(self) -> AsyncIterator[None]:
-        """A worker beside the replay."""
-
+        """A worker at the same time."""
         over = asyncio.Event()
 
         async def work() -> None:
@@ -94,7 +118,7 @@ class Desk:
         return [json.loads(canonical) for (canonical,) in found]
 
     async def assert_applied_once(self, numbers: int) -> None:
-        """Each parcel said one thing, and the log holds it once."""
+        """Each parcel has one event, and the log holds it once."""
         assert await self.shop.value("SELECT count(*) FROM statesvc.event") == numbers
         assert await self.shop.value("SELECT count(*) FROM statesvc.shipment WHERE status = 'in_transit'") == numbers
         assert await self.shop.value("SELECT count(*) FROM statesvc.message") == numbers

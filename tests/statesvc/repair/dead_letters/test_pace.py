@@ -1,10 +1,10 @@
 import pytest
 
-from statesvc.repair.dead_letters.replay_pace import JUDGED_MIN, Bounds, Ended, Pace
+from statesvc.repair.dead_letters.replay_pace import JUDGED_MIN, ReplayEnd, ReplayLimits, ReplayPace
 
 
 def test_only_the_canary_goes_out_until_all_of_it_has_a_verdict() -> None:
-    pace = Pace(Bounds(canary=10, per_second=None))
+    pace = ReplayPace(ReplayLimits(canary=10, per_second=None))
     assert pace.allowance(0) == 10
     pace.release(10)
     assert pace.allowance(100) == 0
@@ -14,16 +14,16 @@ def test_only_the_canary_goes_out_until_all_of_it_has_a_verdict() -> None:
     assert (pace.is_open, pace.stop(), pace.allowance(102)) == (True, None, 2000)
 
 
-@pytest.mark.parametrize(("failed", "stopped"), [(1, None), (2, Ended.CANARY_FAILED)])
-def test_a_canary_with_too_many_failures_stops_even_before_all_are_judged(failed: int, stopped: Ended | None) -> None:
-    pace = Pace(Bounds(canary=20, stop_at_percent=5))
+@pytest.mark.parametrize(("failed", "stopped"), [(1, None), (2, ReplayEnd.CANARY_FAILED)])
+def test_a_canary_with_too_many_failures_stops_even_before_all_are_judged(failed: int, stopped: ReplayEnd | None) -> None:
+    pace = ReplayPace(ReplayLimits(canary=20, stop_at_percent=5))
     pace.release(20)
     pace.judge(1, settled=0, failed=failed)
     assert pace.stop() is stopped
 
 
 def test_the_rate_counts_from_the_end_of_the_canary() -> None:
-    pace = Pace(Bounds(canary=5, per_second=10))
+    pace = ReplayPace(ReplayLimits(canary=5, per_second=10))
     pace.release(5)
     pace.judge(60, settled=5, failed=0)
     assert pace.allowance(60) == 0
@@ -33,7 +33,7 @@ def test_the_rate_counts_from_the_end_of_the_canary() -> None:
 
 
 def test_what_waits_without_a_verdict_is_bounded() -> None:
-    pace = Pace(Bounds(canary=0, per_second=None, waiting_max=50))
+    pace = ReplayPace(ReplayLimits(canary=0, per_second=None, waiting_max=50))
     pace.release(50)
     assert pace.allowance(1000) == 0
     pace.judge(1000, settled=10, failed=0)
@@ -41,19 +41,19 @@ def test_what_waits_without_a_verdict_is_bounded() -> None:
 
 
 def test_errors_that_rise_late_stop_a_run_that_went_well() -> None:
-    pace = Pace(Bounds(canary=0, stop_at_percent=5))
+    pace = ReplayPace(ReplayLimits(canary=0, stop_at_percent=5))
     pace.release(11_000)
     for second in range(100):
         pace.judge(second, settled=100, failed=0)
     assert pace.stop() is None
     pace.judge(101, settled=94, failed=6)
-    assert pace.stop() is Ended.ERRORS_ROSE, "6 of the last hundred, not of ten thousand"
+    assert pace.stop() is ReplayEnd.ERRORS_ROSE, "6 of the last hundred, not of ten thousand"
 
 
 def test_a_few_verdicts_prove_nothing() -> None:
-    pace = Pace(Bounds(canary=0, stop_at_percent=0))
+    pace = ReplayPace(ReplayLimits(canary=0, stop_at_percent=0))
     pace.release(JUDGED_MIN)
     pace.judge(1, settled=0, failed=JUDGED_MIN - 1)
     assert pace.stop() is None
     pace.judge(2, settled=1, failed=0)
-    assert pace.stop() is Ended.ERRORS_ROSE
+    assert pace.stop() is ReplayEnd.ERRORS_ROSE

@@ -1,4 +1,4 @@
-"""Letters whose messages took effect all the same: unknown codes and rejected members are read again."""
+"""Dead dead_letters whose messages took effect all the same: unknown codes and rejected members are read again."""
 
 import asyncio
 from dataclasses import replace
@@ -12,16 +12,16 @@ from events.vocabulary import Kind, Status
 from statesvc.append.transaction import AppendBatch, append_claimed
 from statesvc.inbox.read_message import Read, read_message
 from statesvc.inbox.rollouts.code_mapping import add_mapping
-from statesvc.repair.dead_letters.obstacle import Obstacle
-from statesvc.repair.dead_letters.replay_pace import Bounds, Ended
-from statesvc.repair.dead_letters.rereader import Result
-from statesvc.repair.dead_letters.unknown_code import read_code
+from statesvc.repair.dead_letters.dead_letter import Obstacle
+from statesvc.repair.dead_letters.replay_pace import ReplayEnd, ReplayLimits
+from statesvc.repair.dead_letters.replay_plan import plan_replay
+from statesvc.repair.dead_letters.replay_run import ReplayBudget, ReplayPosition, ReplayProgress
 from tests.statesvc.repair.dead_letters.conftest import Desk
 from tests.statesvc.repair.dead_letters.planted import MENDED
 from tests.world.shop import CARRIER_ID, normalize, says, shipment
 
 ONWARD = Meaning(Kind.SCAN, Status.OUT_FOR_DELIVERY)
-FAST = Bounds(canary=10, per_second=None)
+FAST = ReplayLimits(canary=10, per_second=None)
 
 
 async def say_unknown(desk: Desk, count: int, *, code: str = "NEW") -> list[int]:
@@ -37,27 +37,23 @@ async def statuses(desk: Desk) -> dict[str, int]:
     return dict(await desk.shop.rows("SELECT status, count(*) FROM statesvc.shipment GROUP BY 1"))
 
 
-async def quiet(_messages: int, _left: int) -> None:
-    """Shows nothing."""
-
-
 async def test_without_a_mapping_nothing_is_done_and_the_answer_says_so(desk: Desk) -> None:
-    (letter_id,) = await say_unknown(desk, 3)
-    tally = await desk.replay(desk.order(letter_id), FAST)
-    assert (tally.replayed, tally.refused) == (0, {Obstacle.NO_MAPPING: 1})
-    assert await desk.open_letters() == [letter_id]
+    (dead_letter_id,) = await say_unknown(desk, 3)
+    progress = await desk.replay(desk.order(dead_letter_id), FAST)
+    assert (progress.replayed, progress.refused) == (0, {Obstacle.NO_MAPPING: 1})
+    assert await desk.open_dead_letters() == [dead_letter_id]
     assert await statuses(desk) == {"unknown": 3}
 
 
 async def test_with_a_mapping_all_events_with_the_code_are_corrected_once_and_no_others(desk: Desk) -> None:
-    (letter_id, other) = [*await say_unknown(desk, 120), *(await say_unknown(desk, 3, code="OTHER"))[1:]]
+    (dead_letter_id, other) = [*await say_unknown(desk, 120), *(await say_unknown(desk, 3, code="OTHER"))[1:]]
     await map_code(desk)
-    tally = await desk.replay(desk.order(carrier_id=CARRIER_ID, cause="unknown_code"), FAST)
-    assert (tally.replayed, tally.corrected, tally.reread, tally.ended) == (1, 120, 120, Ended.DONE)
-    assert tally.refused == {Obstacle.NO_MAPPING: 1}
+    progress = await desk.replay(desk.order(carrier_id=CARRIER_ID, cause="unknown_code"), FAST)
+    assert (progress.replayed, progress.corrected, progress.reread, progress.ended) == (1, 120, 120, ReplayEnd.DONE)
+    assert progress.refused == {Obstacle.NO_MAPPING: 1}
     assert await statuses(desk) == {"out_for_delivery": 120}
-    assert await desk.open_letters() == [other]
-    assert await desk.shop.rows(f"SELECT resolution, resolved_by FROM statesvc.dead_letter WHERE dead_letter_id = {letter_id}") == [
+    assert await desk.open_dead_letters() == [other]
+    assert await desk.shop.rows(f"SELECT resolution, resolved_by FROM statesvc.dead_letter WHERE dead_letter_id = {dead_letter_id}") == [
         ("replayed", "tester")
     ]
     assert await desk.shop.value("SELECT count(*) FROM statesvc.event WHERE kind = 'correction'") == 120
@@ -67,7 +63,7 @@ async def test_with_a_mapping_all_events_with_the_code_are_corrected_once_and_no
 
 
 async def test_a_release_that_knows_the_code_serves_as_well_as_a_mapping(desk: Desk) -> None:
-    (letter_id,) = await say_unknown(desk, 3)
+    (dead_letter_id,) = await say_unknown(desk, 3)
 
     def knows(body: bytes, received_at: Any) -> Any:
         normalized = normalize(body, received_at)
@@ -75,68 +71,76 @@ async def test_a_release_that_knows_the_code_serves_as_well_as_a_mapping(desk: D
         return replace(normalized, readings=tuple(known))
 
     desk.carriers = {CARRIER_ID: replace(MENDED, normalizers={"1": knows})}
-    tally = await desk.replay(desk.order(letter_id), FAST)
-    assert (tally.replayed, tally.corrected) == (1, 3)
+    progress = await desk.replay(desk.order(dead_letter_id), FAST)
+    assert (progress.replayed, progress.corrected) == (1, 3)
     assert await statuses(desk) == {"lost": 3}
 
 
 async def test_a_run_that_died_half_way_is_finished_by_the_next(desk: Desk) -> None:
-    (letter_id,) = await say_unknown(desk, 120)
+    (dead_letter_id,) = await say_unknown(desk, 120)
     await map_code(desk)
 
     class DiedError(Exception):
         pass
 
-    async def dies(_messages: int, _left: int) -> None:
-        raise DiedError
+    def dies(progress: ReplayProgress) -> None:
+        if progress.reread:
+            raise DiedError
 
+    order = desk.order(dead_letter_id)
+    run = desk.run(order, FAST, ReplayPosition(up_to=dead_letter_id))
+    run.show = dies
     with pytest.raises(DiedError):
-        await read_code(desk.connection, desk.order(letter_id), desk.rereader, letter_id, dies)
+        await run.replay()
     assert await statuses(desk) == {"out_for_delivery": 50, "unknown": 70}
-    assert await desk.open_letters() == [letter_id]
-    tally = await desk.replay(desk.order(letter_id), FAST)
-    assert (tally.replayed, tally.corrected) == (1, 70)
+    assert await desk.open_dead_letters() == [dead_letter_id]
+    progress = await desk.replay(desk.order(dead_letter_id), FAST)
+    assert (progress.replayed, progress.corrected) == (1, 70)
     assert await statuses(desk) == {"out_for_delivery": 120}
     assert await desk.shop.value("SELECT count(*) FROM statesvc.event WHERE kind = 'correction'") == 120
 
 
-async def test_an_event_whose_message_cannot_be_read_keeps_the_letter_open_unless_a_mapping_names_it(desk: Desk) -> None:
-    (letter_id,) = await say_unknown(desk, 2)
+async def test_an_event_whose_message_cannot_be_read_keeps_the_dead_letter_open_unless_a_mapping_names_it(desk: Desk) -> None:
+    (dead_letter_id,) = await say_unknown(desk, 2)
     await desk.shop.as_owner("UPDATE statesvc.message SET sealed_key = NULL")
-    tally = await desk.replay(desk.order(letter_id), FAST)
-    assert tally.refused == {Obstacle.NO_MAPPING: 1}
+    progress = await desk.replay(desk.order(dead_letter_id), FAST)
+    assert progress.refused == {Obstacle.NO_MAPPING: 1}
     await map_code(desk)
-    assert (await desk.replay(desk.order(letter_id), FAST)).corrected == 2
-    assert await desk.open_letters() == []
+    assert (await desk.replay(desk.order(dead_letter_id), FAST)).corrected == 2
+    assert await desk.open_dead_letters() == []
 
 
 async def test_what_a_worker_appends_that_did_not_know_the_code_yet_is_read_too(desk: Desk) -> None:
-    (letter_id,) = await say_unknown(desk, 2)
+    (dead_letter_id,) = await say_unknown(desk, 2)
     await desk.shop.push(says({"number": "LATE", "kind": "unmapped", "code": "NEW"}))
     messages = await desk.shop.claim()
     stale = [read_message(message, keyring=desk.shop.keyring, carriers={CARRIER_ID: MENDED}) for message in messages]
     reads = [read for read in stale if isinstance(read, Read)]
     await map_code(desk)
+    order = desk.order(dead_letter_id)
+    found = await plan_replay(desk.connection, order)
     async with await AsyncConnection.connect(desk.shop.database.service_dsn, autocommit=True) as late:
         async with late.transaction():
-            # it has joined the open letter, and commits only after that was resolved
+            # it has joined the open dead letter, and commits only after that was resolved
             await append_claimed(AppendBatch(late, desk.shop.keyring, reads, "worker-2"), token=messages[0].token)
-            reading = asyncio.create_task(read_code(desk.connection, desk.order(letter_id), desk.rereader, letter_id, quiet))
+            reading = asyncio.create_task(desk.replay(order, FAST, found=found))
             await desk.shop.until("SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NULL", 0)
             await asyncio.sleep(0.1)
             assert not reading.done()
-        result: Result = await reading
-    assert (result.corrected, result.obstacles) == (3, {})
+        progress = await reading
+    assert (progress.corrected, progress.refused) == (3, {})
     assert await desk.shop.value("SELECT status FROM statesvc.shipment WHERE shipment_id = %s", shipment("LATE")) == "out_for_delivery"
 
 
 async def test_rejected_members_are_appended_when_they_can_be_read(desk: Desk) -> None:
-    letters = await desk.bury(*(says({"number": f"N{number}", "status": "in_transit"}, rejected=1, envelope=number) for number in range(3)))
+    dead_letters = await desk.bury(
+        *(says({"number": f"N{number}", "status": "in_transit"}, rejected=1, envelope=number) for number in range(3))
+    )
     assert await desk.shop.rows("SELECT DISTINCT cause FROM statesvc.dead_letter") == [("rejected_member",)]
     desk.carriers = {CARRIER_ID: replace(MENDED, normalizers={"1": normalize})}
-    tally = await desk.replay(desk.order(cause="rejected_member"), Bounds(canary=0, per_second=None))
-    assert (tally.replayed, tally.refused) == (0, {Obstacle.STILL_REJECTED: 3})
-    assert await desk.open_letters() == letters
+    progress = await desk.replay(desk.order(cause="rejected_member"), ReplayLimits(canary=0, per_second=None))
+    assert (progress.replayed, progress.refused) == (0, {Obstacle.STILL_REJECTED: 3})
+    assert await desk.open_dead_letters() == dead_letters
 
     def reads_all(body: bytes, received_at: Any) -> Any:
         normalized = normalize(body, received_at)
@@ -144,14 +148,34 @@ async def test_rejected_members_are_appended_when_they_can_be_read(desk: Desk) -
         return replace(normalized, readings=(*normalized.readings, missed), rejections=())
 
     desk.carriers = {CARRIER_ID: replace(MENDED, normalizers={"1": reads_all})}
-    tally = await desk.replay(desk.order(cause="rejected_member"), FAST)
-    assert (tally.replayed, tally.added, tally.reread) == (3, 3, 3)
+    progress = await desk.replay(desk.order(cause="rejected_member"), FAST)
+    assert (progress.replayed, progress.added, progress.reread) == (3, 3, 3)
     assert await statuses(desk) == {"delivered": 3}
-    assert await desk.open_letters() == []
+    assert await desk.open_dead_letters() == []
 
 
 async def test_a_message_that_was_erased_cannot_be_read_again(desk: Desk) -> None:
     await desk.bury(says({"number": "N1", "status": "in_transit"}, rejected=1))
     await desk.shop.as_owner("UPDATE statesvc.message SET sealed_key = NULL")
-    tally = await desk.replay(desk.order(cause="rejected_member"), FAST)
-    assert tally.refused == {Obstacle.UNREADABLE: 1}
+    progress = await desk.replay(desk.order(cause="rejected_member"), FAST)
+    assert progress.refused == {Obstacle.UNREADABLE: 1}
+
+
+async def test_the_events_of_a_code_are_read_over_several_calls_and_a_late_one_too(desk: Desk) -> None:
+    (dead_letter_id,) = await say_unknown(desk, 120)
+    await map_code(desk)
+    order, budget = desk.order(dead_letter_id), ReplayBudget(dead_letters_max=10, messages_max=50)
+    first, position = await desk.call(order, FAST, budget)
+    assert (first.ended, first.corrected, first.remaining) == (ReplayEnd.LIMIT_REACHED, 50, 1)
+    second, position = await desk.call(order, FAST, budget, position)
+    third, _ = await desk.call(order, FAST, budget, position)
+    assert (second.corrected, third.corrected, third.replayed, third.ended) == (50, 20, 1, ReplayEnd.DONE)
+    assert await statuses(desk) == {"out_for_delivery": 120}
+
+
+async def test_rejected_members_are_read_by_a_canary_first(desk: Desk) -> None:
+    pushes = (says({"number": f"N{number}", "status": "in_transit"}, rejected=1, envelope=number) for number in range(30))
+    await desk.bury(*pushes)
+    desk.carriers = {CARRIER_ID: replace(MENDED, normalizers={"1": normalize})}
+    progress, _ = await desk.call(desk.order(cause="rejected_member"), FAST, ReplayBudget(dead_letters_max=30))
+    assert (progress.ended, progress.refused, progress.remaining) == (ReplayEnd.CANARY_FAILED, {Obstacle.STILL_REJECTED: 10}, 20)

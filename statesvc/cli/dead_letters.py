@@ -1,34 +1,38 @@
-"""`statesvc dead-letters list | groups | show ID`."""
+"""`statesvc dead-letters list | groups | show ID | replay | discard`: what gave up and waits for a human."""
 
 import argparse
 import asyncio
-from dataclasses import asdict
 from datetime import datetime
+from typing import Final
 
 from statesvc.cli.command_error import CommandError
-from statesvc.cli.dead_letters.selection import Subcommands, add_filter, filter_of
+from statesvc.cli.dead_letter_actions import add_filter, configure_actions, filter_of, run_discard, run_replay
 from statesvc.cli.output import write_json, write_line, write_table
 from statesvc.cli.session import service_connection
-from statesvc.repair.dead_letters.dead_letter import IN_WORDS, DeadLetter, way_of
-from statesvc.repair.dead_letters.groups import group_dead_letters
-from statesvc.repair.dead_letters.listing import Statements, list_dead_letters, show_dead_letter
-from statesvc.repair.dead_letters.lives import History, history_of
-from statesvc.repair.dead_letters.obstacle import SENTENCES
+from statesvc.repair.dead_letters.dead_letter import IN_WORDS, SENTENCES, DeadLetter
+from statesvc.repair.dead_letters.listing import DeadLetterDetails, describe_dead_letter, group_dead_letters, list_dead_letters
 from statesvc.settings.service_settings import load_settings
 
 
-def configure(commands: Subcommands) -> None:
+def configure(parser: argparse.ArgumentParser) -> None:
     """What the commands take."""
+    commands = parser.add_subparsers(dest="action", required=True, metavar="list | groups | show | replay | discard")
     listing = commands.add_parser("list", help="what waits, the newest first")
     add_filter(listing)
     listing.add_argument("--all", action="store_true", help="also those that a human has settled")
-    listing.add_argument("--limit", type=int, default=50, help="at most so many (default %(default)s)")
+    listing.add_argument("--limit", type=int, default=50, help="at most N (default %(default)s)")
     groups = commands.add_parser("groups", help="what waits, by what went wrong")
     add_filter(groups)
     show = commands.add_parser("show", help="everything about one")
     show.add_argument("id", type=int)
     for command in (listing, groups, show):
         command.add_argument("--json", action="store_true", help="for scripts")
+    configure_actions(commands)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs one of them."""
+    return _ACTIONS[options.action](options)
 
 
 def run_list(options: argparse.Namespace) -> int:
@@ -41,19 +45,16 @@ def run_list(options: argparse.Namespace) -> int:
 async def _list(options: argparse.Namespace) -> int:
     wanted = filter_of(options, is_open=None if options.all else True)
     async with service_connection(load_settings()) as connection:
-        letters, more = await list_dead_letters(connection, wanted, limit=options.limit)
+        found, more = await list_dead_letters(connection, wanted, limit=options.limit)
     if options.json:
-        write_json([asdict(letter) for letter in letters])
+        write_json([each.model_dump(mode="json") for each in found])
         return 0
-    if not letters:
+    if not found:
         write_line("nothing waits")
         return 0
     write_table(
         ("ID", "SINCE", "CARRIER", "KIND", "CAUSE", "DETAIL"),
-        [
-            (letter.dead_letter_id, _minute(letter.created_at), letter.carrier_id, letter.kind, letter.cause, about(letter))
-            for letter in letters
-        ],
+        [(each.dead_letter_id, _minute(each.created_at), each.carrier_id, each.kind, each.cause, about(each)) for each in found],
     )
     if more is not None:
         write_line(f"... there are more: --limit {options.limit * 4}")
@@ -67,33 +68,33 @@ def run_groups(options: argparse.Namespace) -> int:
 
 async def _groups(options: argparse.Namespace) -> int:
     async with service_connection(load_settings()) as connection:
-        groups, capped = await group_dead_letters(connection, filter_of(options))
+        found = await group_dead_letters(connection, filter_of(options))
     if options.json:
-        write_json({"items": [{**asdict(group), "way": way_of(group.kind, group.cause)} for group in groups], "counts_capped": capped})
+        write_json(found.model_dump(mode="json"))
         return 0
-    if not groups:
+    if not found.items:
         write_line("nothing waits")
         return 0
     write_table(
-        ("LETTERS", "CARRIER", "KIND", "CAUSE", "SINCE", "LATEST", "FOR EXAMPLE", "MOSTLY"),
+        ("DEAD LETTERS", "CARRIER", "KIND", "CAUSE", "SINCE", "LATEST", "FOR EXAMPLE", "MOSTLY"),
         [
             (
-                *(group.letters, group.carrier_id, group.kind, group.cause, _minute(group.oldest_at), _minute(group.newest_at)),
+                *(group.dead_letters, group.carrier_id, group.kind, group.cause, _minute(group.oldest_at), _minute(group.newest_at)),
                 group.dead_letter_ids[0],
-                "; ".join(f"{each['letters']} x {each['detail'] or '(no detail)'}" for each in group.details[:2]),
+                "; ".join(f"{each.dead_letters} x {each.detail or '(no detail)'}" for each in group.details[:2]),
             )
-            for group in groups
+            for group in found.items
         ],
     )
-    if capped:
-        write_line("... there are more letters than were counted")
+    if found.counts_capped:
+        write_line("... there are more dead letters than were counted")
     return 0
 
 
-def about(letter: DeadLetter) -> str:
+def about(dead_letter: DeadLetter) -> str:
     """What a human sees first: the code that is unknown, or the place that could not be read."""
-    code = "/".join(part for part in (letter.raw_type, letter.raw_code) if part)
-    return ": ".join(part for part in (code, letter.detail) if part)
+    code = "/".join(part for part in (dead_letter.raw_type, dead_letter.raw_code) if part)
+    return ": ".join(part for part in (code, dead_letter.detail) if part)
 
 
 def run_show(options: argparse.Namespace) -> int:
@@ -103,47 +104,44 @@ def run_show(options: argparse.Namespace) -> int:
 
 async def _show(options: argparse.Namespace) -> int:
     async with service_connection(load_settings()) as connection:
-        found = await show_dead_letter(connection, options.id)
-        if found is None:
-            raise CommandError(f"there is no dead letter {options.id}")
-        letter, statements = found
-        history = await history_of(connection, letter)
+        details = await describe_dead_letter(connection, options.id)
+    if details is None:
+        raise CommandError(f"there is no dead letter {options.id}")
     if options.json:
-        known = asdict(history)
-        said = asdict(statements) if statements else {}
-        write_json({**asdict(letter), **said, "way": letter.way, "attempts_made": known.pop("attempts"), **known})
+        write_json(details.model_dump(mode="json"))
     else:
-        _write(letter, statements, history)
+        _write(details)
     return 0
 
 
-def _write(letter: DeadLetter, statements: Statements | None, history: History) -> None:
-    fields = asdict(letter) | (asdict(statements) if statements else {})
+def _write(details: DeadLetterDetails) -> None:
+    shown = {name: getattr(details, name) for name in DeadLetter.model_fields}
+    shown |= dict(details.occurrences) if details.occurrences is not None else {}
     rows = [
         (name.replace("_", " "), ", ".join(map(str, value)) if isinstance(value, list) else value)
-        for name, value in fields.items()
+        for name, value in shown.items()
         if value not in (None, "", [])
     ]
-    if history.became is not None:
-        rows.append(("became", history.became))
-    rows.append(("replay", SENTENCES[history.obstacle] if history.obstacle else IN_WORDS[letter.way]))
+    if details.became is not None:
+        rows.append(("became", details.became))
+    rows.append(("replay", SENTENCES[details.obstacle] if details.obstacle else IN_WORDS[details.way]))
     write_table(("FIELD", "VALUE"), rows)
-    if history.attempts:
+    if details.attempts_made:
         write_line("")
         write_table(
             ("ATTEMPT", "WORKER", "STARTED", "ENDED", "OUTCOME", "ERROR", "NORMALIZER"),
             [
                 (each.number, each.worker, _second(each.started_at), _second(each.ended_at), each.outcome, each.error, each.normalizer)
-                for each in history.attempts
+                for each in details.attempts_made
             ],
         )
-    if history.other_lives:
+    if details.related:
         write_line("")
         write_table(
-            ("OTHER LETTER", "SINCE", "CAUSE", "DETAIL", "RESOLUTION", "BY", "WHY"),
+            ("OTHER DEAD LETTER", "SINCE", "CAUSE", "DETAIL", "RESOLUTION", "BY", "WHY"),
             [
                 (each.dead_letter_id, _minute(each.created_at), each.cause, each.detail, each.resolution, each.resolved_by, each.why)
-                for each in history.other_lives
+                for each in details.related
             ],
         )
 
@@ -156,4 +154,4 @@ def _second(at: datetime | None) -> str | None:
     return at.isoformat(" ", "seconds") if at else None
 
 
-ACTIONS = {"list": run_list, "groups": run_groups, "show": run_show}
+_ACTIONS: Final = {"list": run_list, "groups": run_groups, "show": run_show, "replay": run_replay, "discard": run_discard}

@@ -1,5 +1,5 @@
--- name: code_letter
--- The code that a letter is about.
+-- name: code_dead_letter
+-- The code that a dead letter is about.
 SELECT d.carrier_id, d.raw_type, d.raw_code, d.resolution FROM statesvc.dead_letter d WHERE d.dead_letter_id = %(dead_letter_id)s AND d.kind = 'code';
 
 -- name: has_mapping

@@ -1,0 +1,350 @@
+"""`POST /v1/dead-letters...`: replaying and discarding what waits for a human. Each call is an operator action.
+
+A replay over the API is the same run as the command's, cut into calls: each does what fits into it, and its `next_cursor` goes on.
+"""
+
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any, Final, NoReturn, Self
+from uuid import UUID, uuid4
+
+from aiohttp import web
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
+
+from events.carriers.carrier import Carrier
+from events.crypto.keyring import Keyring
+from events.errors import Cause
+from statesvc.api.dead_letter_calls import DeadLetterParameters
+from statesvc.api.parameters import Name
+from statesvc.api.rollout_calls import Wakes
+from statesvc.database.pool import Connections
+from statesvc.http.api_keys import caller_of
+from statesvc.http.operation import Route, body, operation, parameters
+from statesvc.http.paging import decode_cursor, encode_cursor
+from statesvc.http.problem import Code, Problem
+from statesvc.http.response import answer
+from statesvc.repair.dead_letters.dead_letter import SENTENCES, DeadLetter, DeadLetterFilter, DeadLetterKind, Obstacle, Way, way_of
+from statesvc.repair.dead_letters.listing import NEWEST, find_dead_letter
+from statesvc.repair.dead_letters.put_back import discard
+from statesvc.repair.dead_letters.replay_pace import ReplayEnd, ReplayLimits
+from statesvc.repair.dead_letters.replay_plan import RepairRequest, ReplayPlanLine, newest_dead_letter, plan_replay
+from statesvc.repair.dead_letters.replay_run import STEPS, ReplayBudget, ReplayPosition, ReplayRun
+from statesvc.repair.dead_letters.reread import Rereader
+
+REPLAY_SECONDS: Final = 30.0
+REPLAY_LIMIT_MAX: Final = 500
+BUDGET: Final = ReplayBudget(dead_letters_max=REPLAY_LIMIT_MAX)
+PATIENCE_SECONDS: Final = 8.0
+_LIMITS: Final = ReplayLimits()
+_STOPPED: Final = frozenset({ReplayEnd.CANARY_FAILED, ReplayEnd.ERRORS_ROSE})
+Why = Annotated[str, Field(max_length=1000, pattern=r"^[^\x00]*$", description="Stands in the log for ever: nothing personal.")]
+Reason = Annotated[
+    str, Field(min_length=1, max_length=1000, pattern=r"^[^\x00]*$", description="Stands in the log for ever: nothing personal.")
+]
+Cursor = Annotated[str | None, Field(max_length=1024, description="`next_cursor` of the answer before.")]
+
+
+class ReplayOne(BaseModel):
+    """Replaying one dead letter."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    why: Why = ""
+    cursor: Cursor = None
+
+
+class ReplayedOne(BaseModel):
+    """What was done."""
+
+    dead_letter_id: int
+    run_id: UUID
+    way: Way
+    resolved: Annotated[bool, Field(description="False: the events of a code are many; call again with the cursor.")]
+    messages: Annotated[int, Field(description="Messages that were read again.")]
+    corrected: int
+    added: int
+    next_cursor: str | None
+
+
+class ReplayMany(BaseModel):
+    """Which open dead letters to replay; at least one of carrier, cause and kind."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: DeadLetterKind | None = None
+    carrier_id: Name | None = None
+    cause: Cause | None = None
+    since: Annotated[AwareDatetime | None, Field(description="Buried then or later.")] = None
+    until: Annotated[AwareDatetime | None, Field(description="Buried before then.")] = None
+    dry_run: Annotated[bool, Field(description="Only answer what would be done.")] = False
+    limit: Annotated[int, Field(ge=1, le=REPLAY_LIMIT_MAX, description="Dead letters of this call.")] = 200
+    canary: Annotated[
+        int, Field(ge=0, le=REPLAY_LIMIT_MAX, description="How many go first; the rest only when these went well. 0: no canary.")
+    ] = _LIMITS.canary
+    stop_at_percent: Annotated[float, Field(ge=0, le=100, description="Stop when more than this share fails again.")] = (
+        _LIMITS.stop_at_percent
+    )
+    why: Why = ""
+    cursor: Cursor = None
+
+    @model_validator(mode="after")
+    def _means_some(self) -> Self:
+        if self.kind is None and self.carrier_id is None and self.cause is None:
+            raise ValueError("name at least one of carrier_id, cause and kind")
+        return self
+
+
+class ReplayedMany(BaseModel):
+    """What a call did, or would do."""
+
+    run_id: Annotated[UUID, Field(description="The same over all calls that a cursor joins.")]
+    dry_run: bool
+    plan: Annotated[list[ReplayPlanLine] | None, Field(description="Of a dry run: all dead letters that are meant.")]
+    replayed: Annotated[int, Field(description="By this call.")]
+    refused: Annotated[dict[Obstacle, int], Field(description="By this call: what stood in the way of how many.")]
+    settled: Annotated[int, Field(description="Of those that the run put back: took effect.")]
+    failed: Annotated[int, Field(description="Of those that the run put back: failed again.")]
+    waiting: Annotated[int, Field(description="Of those that the run put back: wait in their queue.")]
+    messages: Annotated[int, Field(description="Messages that this call read again, for codes and rejected members.")]
+    corrected: int
+    added: int
+    ended: Annotated[ReplayEnd | None, Field(description="Why the call ended. Null: a dry run.")]
+    remaining: Annotated[int, Field(description="Dead letters that the run has not come to.")]
+    next_cursor: Annotated[
+        str | None, Field(description="Call again with it to go on. Null: all is done, or the run stopped because too many failed again.")
+    ]
+
+
+class Discard(BaseModel):
+    """Giving a dead letter up."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    why: Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetterReplayCalls:
+    """The handlers that act."""
+
+    pool: Connections
+    waker: Wakes
+    rereader: Rereader
+
+    async def one(self, request: web.Request) -> web.StreamResponse:
+        """Replays one dead letter, or answers what stands in its way."""
+        asked = body(request, ReplayOne)
+        dead_letter_id = parameters(request, DeadLetterParameters).id
+        bound_to = {"replay": dead_letter_id}
+        run_id, start = _start(asked.cursor, bound_to)
+        wanted = self._request(request, DeadLetterFilter(), asked.why, run_id, ids=(dead_letter_id,))
+        async with self.pool.connection() as connection:
+            dead_letter = await find_dead_letter(connection, dead_letter_id)
+            if dead_letter is None:
+                raise Problem(Code.NOT_FOUND, f"no dead letter has the id {dead_letter_id}")
+            if dead_letter.resolution is not None:
+                _refuse(Obstacle(dead_letter.resolution))
+            for obstacle in (await plan_replay(connection, wanted)).obstacles:
+                _refuse(obstacle)
+        run = self._run(wanted, start or ReplayPosition(up_to=dead_letter_id), _LIMITS, BUDGET)
+        progress = await run.replay()
+        for obstacle in progress.refused:
+            _refuse(obstacle)
+        resolved = progress.ended is ReplayEnd.DONE
+        if resolved and not progress.replayed:
+            # another operator was faster
+            _refuse(Obstacle.REPLAYED)
+        return answer(
+            ReplayedOne(
+                dead_letter_id=dead_letter_id,
+                run_id=run_id,
+                way=way_of(dead_letter.kind, dead_letter.cause),
+                resolved=resolved,
+                messages=progress.reread,
+                corrected=progress.corrected,
+                added=progress.added,
+                next_cursor=None if resolved else _cursor(run, bound_to),
+            )
+        )
+
+    async def many(self, request: web.Request) -> web.StreamResponse:
+        """Replays what fits into a call of the dead letters that a filter means, or answers what it would do."""
+        asked = body(request, ReplayMany)
+        wanted = DeadLetterFilter(kind=asked.kind, carrier_id=asked.carrier_id, cause=asked.cause, since=asked.since, until=asked.until)
+        bound_to = {"replay": wanted.stated}
+        run_id, start = _start(asked.cursor, bound_to)
+        order = self._request(request, wanted, asked.why, run_id)
+        async with self.pool.connection() as connection:
+            plan = await plan_replay(connection, order) if asked.dry_run else None
+            if start is None:
+                start = ReplayPosition(up_to=await newest_dead_letter(connection))
+        limits = replace(_LIMITS, canary=asked.canary, stop_at_percent=asked.stop_at_percent)
+        run = self._run(order, start, limits, replace(BUDGET, dead_letters_max=asked.limit))
+        if plan is not None:
+            return answer(_replayed(run, None, plan=list(plan.lines), remaining=plan.dead_letters))
+        progress = await run.replay()
+        goes_on = progress.ended is not ReplayEnd.DONE and progress.ended not in _STOPPED
+        return answer(_replayed(run, _cursor(run, bound_to) if goes_on else None))
+
+    async def discard(self, request: web.Request) -> web.StreamResponse:
+        """Gives one dead letter up."""
+        dead_letter_id = parameters(request, DeadLetterParameters).id
+        order = self._request(request, DeadLetterFilter(), body(request, Discard).why, uuid4(), ids=(dead_letter_id,))
+        async with self.pool.connection() as connection:
+            discarded = await discard(connection, order, up_to=NEWEST)
+            found = await find_dead_letter(connection, dead_letter_id)
+        if found is None:
+            raise Problem(Code.NOT_FOUND, f"no dead letter has the id {dead_letter_id}")
+        if not discarded:
+            _refuse(Obstacle(found.resolution) if found.resolution else Obstacle.WAITING)
+        return answer(found)
+
+    def _request(
+        self, request: web.Request, wanted: DeadLetterFilter, why: str, run_id: UUID, *, ids: tuple[int, ...] | None = None
+    ) -> RepairRequest:
+        carriers = frozenset(self.rereader.carriers)
+        return RepairRequest(wanted=wanted, ids=ids, carriers=carriers, actor=caller_of(request).actor, why=why, run_id=run_id)
+
+    def _run(self, request: RepairRequest, start: ReplayPosition, limits: ReplayLimits, budget: ReplayBudget) -> ReplayRun:
+        return ReplayRun(
+            connections=self.pool,
+            request=request,
+            limits=limits,
+            rereader=self.rereader,
+            wake=self._wake,
+            show=lambda _: None,
+            position=start,
+            budget=budget,
+            patience_seconds=PATIENCE_SECONDS,
+        )
+
+    async def _wake(self, channels: frozenset[str]) -> None:
+        for channel in sorted(channels):
+            self.waker.wake(channel)
+
+
+def _replayed(
+    run: ReplayRun, next_cursor: str | None, *, plan: list[ReplayPlanLine] | None = None, remaining: int | None = None
+) -> ReplayedMany:
+    progress = run.progress
+    return ReplayedMany(
+        run_id=run.request.run_id,
+        dry_run=plan is not None,
+        plan=plan,
+        replayed=progress.replayed,
+        refused=dict(progress.refused),
+        settled=progress.settled,
+        failed=progress.failed,
+        waiting=progress.waiting,
+        messages=progress.reread,
+        corrected=progress.corrected,
+        added=progress.added,
+        ended=progress.ended,
+        remaining=progress.remaining if remaining is None else remaining,
+        next_cursor=next_cursor,
+    )
+
+
+def _refuse(obstacle: Obstacle) -> NoReturn:
+    raise Problem(Code.CONFLICT, SENTENCES[obstacle], members={"obstacle": obstacle.value})
+
+
+def _cursor(run: ReplayRun, bound_to: Mapping[str, Any]) -> str:
+    at = run.position
+    began = at.code_began.isoformat() if at.code_began is not None else None
+    counts = [at.up_to, at.step, at.after, int(at.canary_passed)]
+    return encode_cursor([str(run.request.run_id), *counts, str(at.code_after), began, int(at.code_left)], bound_to)
+
+
+def _start(cursor: str | None, bound_to: Mapping[str, Any]) -> tuple[UUID, ReplayPosition | None]:
+    """The run that a cursor goes on with, and where; without a cursor a new run."""
+    if cursor is None:
+        return uuid4(), None
+    match decode_cursor(cursor, bound_to, fields=8):
+        case [
+            str() as run_id,
+            int() as up_to,
+            int() as step,
+            int() as after,
+            int() as passed,
+            str() as code_after,
+            str() | None as began,
+            int() as left,
+        ] if 0 <= after <= up_to <= NEWEST and 0 <= step < len(STEPS):
+            try:
+                return UUID(run_id), ReplayPosition(
+                    up_to=up_to,
+                    step=step,
+                    after=after,
+                    canary_passed=bool(passed),
+                    code_after=UUID(code_after),
+                    code_began=datetime.fromisoformat(began) if began is not None else None,
+                    code_left=bool(left),
+                )
+            except ValueError:
+                pass
+    raise Problem(Code.INVALID_CURSOR, "send `next_cursor` as it was given")
+
+
+def routes(pool: Connections, keyring: Keyring, waker: Wakes, *, carriers: Mapping[str, Carrier], archive: Path | None) -> Sequence[Route]:
+    """The calls that act on dead letters. `archive`: the folder of older bodies."""
+    rereader = Rereader(keyring=keyring, carriers=carriers, writer=f"{socket.gethostname()}-replay", archive=archive)
+    calls = DeadLetterReplayCalls(pool=pool, waker=waker, rereader=rereader)
+    return [
+        Route(
+            "POST",
+            "/v1/dead-letters/replay",
+            calls.many,
+            operation(
+                summary="Replay the dead letters that a filter means",
+                description=(
+                    "The open ones, oldest first: a canary, and the rest once that went well, as many as fit into a call; go on with "
+                    "`next_cursor`. Messages and notifications go back into their queues under their old ids, each once. Rejected members "
+                    "and events with a code are read again. What is buried again meanwhile is left alone."
+                ),
+                scope="ops",
+                tag="dead letters",
+                request=ReplayMany,
+                response=ReplayedMany,
+                problems=(Code.INVALID_CURSOR,),
+                deadline_seconds=REPLAY_SECONDS,
+            ),
+        ),
+        Route(
+            "POST",
+            "/v1/dead-letters/{id}/replay",
+            calls.one,
+            operation(
+                summary="Replay a dead letter",
+                description=(
+                    "A message goes back into the inbox, a notification into the outbox. A message with rejected members, and all events "
+                    "with a code, are read again. 409 with `obstacle` where that cannot be done."
+                ),
+                scope="ops",
+                tag="dead letters",
+                parameters=DeadLetterParameters,
+                request=ReplayOne,
+                response=ReplayedOne,
+                problems=(Code.NOT_FOUND, Code.CONFLICT, Code.INVALID_CURSOR),
+                deadline_seconds=REPLAY_SECONDS,
+            ),
+        ),
+        Route(
+            "POST",
+            "/v1/dead-letters/{id}/discard",
+            calls.discard,
+            operation(
+                summary="Discard a dead letter",
+                description="It stays, listed as discarded. An unknown code that is pushed again makes a new dead letter.",
+                scope="ops",
+                tag="dead letters",
+                parameters=DeadLetterParameters,
+                request=Discard,
+                response=DeadLetter,
+                problems=(Code.NOT_FOUND, Code.CONFLICT),
+            ),
+        ),
+    ]
