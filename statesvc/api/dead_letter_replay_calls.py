@@ -31,7 +31,7 @@ from statesvc.repair.dead_letters.listing import NEWEST, find_dead_letter
 from statesvc.repair.dead_letters.put_back import discard
 from statesvc.repair.dead_letters.replay_pace import ReplayEnd, ReplayLimits
 from statesvc.repair.dead_letters.replay_plan import RepairRequest, ReplayPlanLine, newest_dead_letter, plan_replay
-from statesvc.repair.dead_letters.replay_run import STEPS, ReplayBudget, ReplayPosition, ReplayRun
+from statesvc.repair.dead_letters.replay_run import STEPS, ReplayBudget, ReplayRun, RunPosition
 from statesvc.repair.dead_letters.reread import Rereader
 
 REPLAY_SECONDS: Final = 30.0
@@ -149,7 +149,7 @@ class DeadLetterReplayCalls:
                 _refuse(Obstacle(dead_letter.resolution))
             for obstacle in (await plan_replay(connection, wanted)).obstacles:
                 _refuse(obstacle)
-        run = self._run(wanted, start or ReplayPosition(up_to=dead_letter_id), _LIMITS, BUDGET)
+        run = self._run(wanted, start or RunPosition(up_to=dead_letter_id), _LIMITS, BUDGET)
         progress = await run.replay()
         for obstacle in progress.refused:
             _refuse(obstacle)
@@ -180,7 +180,7 @@ class DeadLetterReplayCalls:
         async with self.pool.connection() as connection:
             plan = await plan_replay(connection, order) if asked.dry_run else None
             if start is None:
-                start = ReplayPosition(up_to=await newest_dead_letter(connection))
+                start = RunPosition(up_to=await newest_dead_letter(connection))
         limits = replace(_LIMITS, canary=asked.canary, stop_at_percent=asked.stop_at_percent)
         run = self._run(order, start, limits, replace(BUDGET, dead_letters_max=asked.limit))
         if plan is not None:
@@ -208,7 +208,7 @@ class DeadLetterReplayCalls:
         carriers = frozenset(self.rereader.carriers)
         return RepairRequest(wanted=wanted, ids=ids, carriers=carriers, actor=caller_of(request).actor, why=why, run_id=run_id)
 
-    def _run(self, request: RepairRequest, start: ReplayPosition, limits: ReplayLimits, budget: ReplayBudget) -> ReplayRun:
+    def _run(self, request: RepairRequest, start: RunPosition, limits: ReplayLimits, budget: ReplayBudget) -> ReplayRun:
         return ReplayRun(
             connections=self.pool,
             request=request,
@@ -259,7 +259,7 @@ def _cursor(run: ReplayRun, bound_to: Mapping[str, Any]) -> str:
     return encode_cursor([str(run.request.run_id), *counts, str(at.code_after), began, int(at.code_left)], bound_to)
 
 
-def _start(cursor: str | None, bound_to: Mapping[str, Any]) -> tuple[UUID, ReplayPosition | None]:
+def _start(cursor: str | None, bound_to: Mapping[str, Any]) -> tuple[UUID, RunPosition | None]:
     """The run that a cursor goes on with, and where; without a cursor a new run."""
     if cursor is None:
         return uuid4(), None
@@ -275,7 +275,7 @@ def _start(cursor: str | None, bound_to: Mapping[str, Any]) -> tuple[UUID, Repla
             int() as left,
         ] if 0 <= after <= up_to <= NEWEST and 0 <= step < len(STEPS):
             try:
-                return UUID(run_id), ReplayPosition(
+                return UUID(run_id), RunPosition(
                     up_to=up_to,
                     step=step,
                     after=after,

@@ -14,12 +14,10 @@ from uuid import UUID, uuid4
 
 from events.carriers import CARRIERS
 from events.errors import Cause
+from statesvc.cli.arguments import rfc3339_time
 from statesvc.cli.command_error import CommandError
-from statesvc.cli.operator import actor
-from statesvc.cli.output import write_json_line, write_line, write_table
-from statesvc.cli.progress import end_progress, show_progress
-from statesvc.cli.session import service_connection
-from statesvc.cli.time_argument import moment
+from statesvc.cli.output import end_progress, show_progress, write_json_line, write_line, write_table
+from statesvc.cli.session import actor, service_connection
 from statesvc.database.keyring_store import load_keyring
 from statesvc.database.pool import SingleConnection
 from statesvc.database.queries import queries
@@ -29,7 +27,7 @@ from statesvc.repair.dead_letters.listing import find_dead_letter
 from statesvc.repair.dead_letters.put_back import DISCARDED_AT_ONCE, discard
 from statesvc.repair.dead_letters.replay_pace import ReplayEnd, ReplayLimits
 from statesvc.repair.dead_letters.replay_plan import Connection, RepairRequest, ReplayPlan, plan_replay
-from statesvc.repair.dead_letters.replay_run import ReplayPosition, ReplayProgress, ReplayRun
+from statesvc.repair.dead_letters.replay_run import ReplayRun, RunPosition, RunProgress
 from statesvc.repair.dead_letters.reread import Rereader
 from statesvc.roles.master_key import open_master_keys
 from statesvc.settings.service_settings import Settings, load_settings
@@ -57,8 +55,8 @@ def add_filter(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--carrier", help="of this carrier only")
     parser.add_argument("--cause", choices=[cause.value for cause in Cause], metavar="CAUSE", help="of this cause only")
     parser.add_argument("--kind", choices=get_args(DeadLetterKind), help="of this kind only")
-    parser.add_argument("--since", type=moment, metavar="T", help="buried since then, RFC 3339")
-    parser.add_argument("--until", type=moment, metavar="T", help="buried before then, RFC 3339")
+    parser.add_argument("--since", type=rfc3339_time, metavar="T", help="buried since then, RFC 3339")
+    parser.add_argument("--until", type=rfc3339_time, metavar="T", help="buried before then, RFC 3339")
 
 
 def _add_selection(parser: argparse.ArgumentParser) -> None:
@@ -165,7 +163,7 @@ async def _prepare(
         rereader=Rereader(keyring=keyring, carriers=CARRIERS, writer=writer, archive=archive_folder(settings)),
         wake=wake,
         show=_Lines() if options.json else _show,
-        position=ReplayPosition(up_to=found.up_to),
+        position=RunPosition(up_to=found.up_to),
         patience_seconds=options.patience,
     )
 
@@ -199,7 +197,7 @@ def _write_plan(found: ReplayPlan, *, as_json: bool) -> None:
         write_line(f"{count:,} cannot: {SENTENCES[obstacle]}")
 
 
-def _show(progress: ReplayProgress) -> None:
+def _show(progress: RunProgress) -> None:
     if progress.reread_planned:
         show_progress(progress.reread, progress.reread_planned, "messages read again", goes_on=True)
         return
@@ -215,19 +213,19 @@ class _Lines:
     def __init__(self) -> None:
         self._written_at = float("-inf")
 
-    def __call__(self, progress: ReplayProgress) -> None:
+    def __call__(self, progress: RunProgress) -> None:
         if time.monotonic() - self._written_at >= _LINE_SECONDS:
             self._written_at = time.monotonic()
             write_json_line({"progress": _document(progress)})
 
 
-def _document(progress: ReplayProgress) -> dict[str, Any]:
+def _document(progress: RunProgress) -> dict[str, Any]:
     # not asdict: it rebuilds a Counter from pairs
     named = {each.name: getattr(progress, each.name) for each in fields(progress) if each.name != "remaining"}
     return {**named, "refused": {obstacle.value: count for obstacle, count in progress.refused.items()}}
 
 
-def _write_progress(progress: ReplayProgress, *, run_id: UUID, as_json: bool) -> None:
+def _write_progress(progress: RunProgress, *, run_id: UUID, as_json: bool) -> None:
     if as_json:
         write_json_line({"result": {"run": str(run_id), **_document(progress)}})
         return

@@ -28,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--carrier", required=True, help="a carrier id")
     parser.add_argument("--since", type=rfc3339_time, metavar="T", help="only messages received since then, RFC 3339 (default: all)")
     parser.add_argument("--read-by", metavar="VERSION", help="only what this version read, as after a rollout that was turned back")
-    parser.add_argument("--rate", type=float, metavar="N", help="at most so many messages a second (default: as fast as it goes)")
+    parser.add_argument("--rate", type=float, metavar="N", help="at most N messages a second (default: as fast as it goes)")
     parser.add_argument("--dry-run", action="store_true", help="report, change nothing")
     parser.add_argument("--why", default="", help="stands in the log")
     parser.add_argument("--json", action="store_true", help="for scripts")
@@ -96,8 +96,8 @@ def _write(report: RenormalizeReport, *, dry_run: bool) -> None:
         write_table(("IN EFFECT", "NOW", "EVENTS"), [(before, now, count) for (before, now), count in report.changes.most_common()])
     if report.unreadable:
         write_line(
-            f"{report.unreadable} could not be read again: their message was erased or is kept no longer, their codes alone do not say "
+            f"{report.unreadable} could not be read again: their message was erased or is stored no longer, their codes alone do not say "
             "what they mean, and no mapping names them. They stand as they were read."
         )
     for name, count in (+report.beyond).items():
-        write_line(f"{count} differ in {name}, which no correction can express: they stand as they were read")
+        write_line(f"{count} differ in {name}, which no correction can change: they stand as they were read")

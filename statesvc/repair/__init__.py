@@ -1,1 +1,1 @@
-"""Mending what went wrong, and making data unreadable: dead letters, renormalizing, erasure, key rotation."""
+"""Repairing what went wrong, and making data unreadable: dead letters, renormalizing, erasure, key rotation."""

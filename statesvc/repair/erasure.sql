@@ -6,7 +6,7 @@ WHERE carrier_id = %(carrier_id)s AND number = %(number)s
 ORDER BY shipment_id;
 
 -- name: under_legal_hold
--- Whether any of these shipments must be kept as it is.
+-- Whether any of these shipments is under a legal hold.
 SELECT statesvc.under_legal_hold(%(shipment_ids)s::uuid[]);
 
 -- name: backups_expire
@@ -14,7 +14,7 @@ SELECT statesvc.under_legal_hold(%(shipment_ids)s::uuid[]);
 SELECT statesvc.clock() + make_interval(days => %(days)s);
 
 -- name: destroy_key
--- Waits for an append that is under way; whoever appends later finds no key, and seals nothing.
+-- Waits for an append that is under way; a later one finds no key, and seals nothing.
 UPDATE statesvc.stream SET sealed_key = NULL, erased_at = statesvc.clock() WHERE shipment_id = %(shipment_id)s AND sealed_key IS NOT NULL;
 
 -- name: sealed_dead_letters

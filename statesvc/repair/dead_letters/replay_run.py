@@ -50,7 +50,7 @@ class ReplayBudget:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReplayPosition:
+class RunPosition:
     """Where a run goes on. `step`: of STEPS; `after`: the last dead letter that the step is done with.
 
     `code_*`: how far the events of the next code are read. `code_began`: the database's clock when their reading began.
@@ -67,7 +67,7 @@ class ReplayPosition:
 
 
 @dataclass(slots=True, kw_only=True)
-class ReplayProgress:
+class RunProgress:
     """What a run, or one call of it, did so far. `settled`, `failed`, `waiting`: verdicts on what the run put back."""
 
     planned: int
@@ -100,16 +100,16 @@ class ReplayRun:
     limits: ReplayLimits
     rereader: Rereader
     wake: Wake
-    show: Callable[[ReplayProgress], None]
-    position: ReplayPosition
+    show: Callable[[RunProgress], None]
+    position: RunPosition
     budget: ReplayBudget | None = None
     patience_seconds: float = 60.0
-    progress: ReplayProgress = field(init=False, default_factory=lambda: ReplayProgress(planned=0))
+    progress: RunProgress = field(init=False, default_factory=lambda: RunProgress(planned=0))
     _plan: ReplayPlan | None = field(init=False, default=None)
     _is_recorded: bool = field(init=False, default=False)
     _began: float = field(init=False, default_factory=time.monotonic)
 
-    async def replay(self, plan: ReplayPlan | None = None) -> ReplayProgress:
+    async def replay(self, plan: ReplayPlan | None = None) -> RunProgress:
         """Replays from the position on. An operator action before the first dead letter moves, and one at the end."""
         self._plan = plan
         self.progress.planned = plan.dead_letters if plan is not None else 0
@@ -249,7 +249,7 @@ class ReplayRun:
                     return ReplayEnd.LIMIT_REACHED
                 await self._conclude(code)
             self.show(self.progress)
-            self.position = ReplayPosition(
+            self.position = RunPosition(
                 up_to=self.position.up_to,
                 step=self.position.step,
                 after=batch[0].dead_letter_id,

@@ -1,6 +1,6 @@
 """What a second reading of a message changes: corrections of the events that it caused, and events that the first reading missed. Pure.
 
-A correction re-reads at the old time: status, reason, a signer, an estimate. A difference that it cannot express (another time or
+A correction re-reads at the old time: status, reason, a signer, an estimate. A difference that it has no field for (another time or
 place, a carrier's own correction) is reported and changes nothing.
 """
 
@@ -34,7 +34,7 @@ class RenormalizeReport:
     unreadable: int = 0
     """Their message cannot be read, no mapping names their code, and their raw fields alone do not say what they mean."""
     beyond: Counter[str] = field(default_factory=Counter)
-    """Differences by field that no correction can express."""
+    """Differences by field that no correction has."""
     changes: Counter[tuple[str, str]] = field(default_factory=Counter)
     codes: set[CodeKey] = field(default_factory=set)
     """Codes that were unknown and are read now."""

@@ -16,7 +16,7 @@ from statesvc.database.pool import SingleConnection
 from statesvc.repair.dead_letters.dead_letter import DeadLetterFilter
 from statesvc.repair.dead_letters.replay_pace import ReplayLimits
 from statesvc.repair.dead_letters.replay_plan import RepairRequest, ReplayPlan, plan_replay
-from statesvc.repair.dead_letters.replay_run import ReplayBudget, ReplayPosition, ReplayProgress, ReplayRun
+from statesvc.repair.dead_letters.replay_run import ReplayBudget, ReplayRun, RunPosition, RunProgress
 from statesvc.repair.dead_letters.reread import Rereader
 from tests.statesvc.repair.dead_letters.planted import MENDED, unread
 from tests.world.shop import CARRIER_ID, Shop
@@ -29,7 +29,7 @@ class Desk:
     shop: Shop
     connection: AsyncConnection[Any]
     woken: list[frozenset[str]] = field(default_factory=list)
-    seen: list[ReplayProgress] = field(default_factory=list)
+    seen: list[RunProgress] = field(default_factory=list)
     carriers: dict[str, Carrier] = field(default_factory=lambda: {CARRIER_ID: MENDED})
 
     def order(self, *ids: int, why: str = "a test", **wanted: Any) -> RepairRequest:
@@ -58,7 +58,7 @@ class Desk:
         """From here on the workers run the mended normalizer."""
         self.shop.context = replace(self.shop.context, carriers={CARRIER_ID: MENDED})
 
-    def run(self, order: RepairRequest, limits: ReplayLimits, position: ReplayPosition, *, patience_seconds: float = 10) -> ReplayRun:
+    def run(self, order: RepairRequest, limits: ReplayLimits, position: RunPosition, *, patience_seconds: float = 10) -> ReplayRun:
         async def wake(channels: frozenset[str]) -> None:
             self.woken.append(channels)
 
@@ -75,10 +75,10 @@ class Desk:
 
     async def replay(
         self, order: RepairRequest, limits: ReplayLimits, *, patience_seconds: float = 10, found: ReplayPlan | None = None
-    ) -> ReplayProgress:
+    ) -> RunProgress:
         """To the end, as the command does it."""
         found = found or await plan_replay(self.connection, order)
-        run = self.run(order, limits, ReplayPosition(up_to=found.up_to), patience_seconds=patience_seconds)
+        run = self.run(order, limits, RunPosition(up_to=found.up_to), patience_seconds=patience_seconds)
         return await run.replay(found)
 
     async def call(
@@ -86,12 +86,12 @@ class Desk:
         order: RepairRequest,
         limits: ReplayLimits,
         budget: ReplayBudget,
-        position: ReplayPosition | None = None,
+        position: RunPosition | None = None,
         *,
         patience_seconds: float = 10,
-    ) -> tuple[ReplayProgress, ReplayPosition]:
+    ) -> tuple[RunProgress, RunPosition]:
         """One call, as the API does it; and where the next one goes on."""
-        start = position or ReplayPosition(up_to=(await plan_replay(self.connection, order)).up_to)
+        start = position or RunPosition(up_to=(await plan_replay(self.connection, order)).up_to)
         run = self.run(order, limits, start, patience_seconds=patience_seconds)
         run.budget = budget
         return await run.replay(), run.position

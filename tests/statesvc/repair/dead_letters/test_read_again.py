@@ -15,7 +15,7 @@ from statesvc.inbox.rollouts.code_mapping import add_mapping
 from statesvc.repair.dead_letters.dead_letter import Obstacle
 from statesvc.repair.dead_letters.replay_pace import ReplayEnd, ReplayLimits
 from statesvc.repair.dead_letters.replay_plan import plan_replay
-from statesvc.repair.dead_letters.replay_run import ReplayBudget, ReplayPosition, ReplayProgress
+from statesvc.repair.dead_letters.replay_run import ReplayBudget, RunPosition, RunProgress
 from tests.statesvc.repair.dead_letters.conftest import Desk
 from tests.statesvc.repair.dead_letters.planted import MENDED
 from tests.world.shop import CARRIER_ID, normalize, says, shipment
@@ -83,12 +83,12 @@ async def test_a_run_that_died_half_way_is_finished_by_the_next(desk: Desk) -> N
     class DiedError(Exception):
         pass
 
-    def dies(progress: ReplayProgress) -> None:
+    def dies(progress: RunProgress) -> None:
         if progress.reread:
             raise DiedError
 
     order = desk.order(dead_letter_id)
-    run = desk.run(order, FAST, ReplayPosition(up_to=dead_letter_id))
+    run = desk.run(order, FAST, RunPosition(up_to=dead_letter_id))
     run.show = dies
     with pytest.raises(DiedError):
         await run.replay()
