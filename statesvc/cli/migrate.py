@@ -18,7 +18,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Applies what is pending, or looks."""
+    """Applies what is pending, or only reports it."""
     if options.guard:
         write_line(guard_script().rstrip())
         return 0

@@ -1,4 +1,4 @@
-"""`statesvc verify [--checkpoint FILE]`: the whole log against its signed heads, and against one that was kept elsewhere.
+"""`statesvc verify [--checkpoint FILE]`: the whole log against its signed heads, and against one that was stored elsewhere.
 
 `statesvc verify --bundle FILE --key KEY`: one evidence file, without any database.
 """
@@ -31,12 +31,12 @@ _PATH_MAX = 255
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
-    parser.add_argument("--checkpoint", type=Path, metavar="FILE", help="a head that was kept elsewhere: shows also what was cut off")
+    parser.add_argument("--checkpoint", type=Path, metavar="FILE", help="a head that was stored elsewhere: shows also what was cut off")
     parser.add_argument("--bundle", type=Path, metavar="FILE", help="verify this evidence file instead, without a database; needs --key")
     parser.add_argument(
         "--key", action="append", default=[], type=_key, metavar="KEY", help="trust this key (or the ones in this file), not the log's own"
     )
-    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, metavar="N", help="work on so many (default %(default)s)")
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, metavar="N", help="worker processes (default %(default)s)")
     parser.add_argument("--state", type=Path, metavar="FILE", help="keep the progress there, and go on from it after a stop")
     parser.add_argument("--tsa-cert", type=_trust, metavar="FILE", help="check time stamps by this authority's root certificate (PEM)")
     parser.add_argument("--skip-parts", action="store_true", help="do not open sealed personal parts (needs no master key then)")
@@ -143,7 +143,7 @@ def _write(report: VerificationReport, *, against: Path | None, trusted: bool) -
             checked = "signed by the authority" if trusted else "signatures unchecked: --tsa-cert FILE"
             write_line(f"{report.stamps:,} checkpoints bear a time stamp ({checked}).")
         if against is None:
-            write_line("That nothing was cut off shows only against a head that was kept elsewhere: --checkpoint FILE.")
+            write_line("That nothing was cut off shows only against a head that was stored elsewhere: --checkpoint FILE.")
     else:
         write_line(f"THE LOG WAS CHANGED: {len(report.faults)} places, above; {looked}.")
 

@@ -95,9 +95,9 @@ def timestamps(members: Sequence[datetime | None]) -> Array:
 
 
 @lru_cache(maxsize=4096)
-def _time(moment: datetime) -> bytes:
+def _time(instant: datetime) -> bytes:
     """Cached, because an event's time stands in several columns and a batch's clock in every row."""
-    return pack("!iq", 8, (moment - _EPOCH) // _MICROSECOND)
+    return pack("!iq", 8, (instant - _EPOCH) // _MICROSECOND)
 
 
 def _array(oid: int, count: int, members: bytes) -> Array:

@@ -1,4 +1,4 @@
-"""Taking a table away that others still use: the lock is asked for briefly, and again, so that nobody waits behind it for long."""
+"""Taking a table away that others still use: the lock is asked for briefly, and again, so that no transaction waits behind it for long."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 async def until_let_go(take: Callable[[], Awaitable[T]], *, tries: int) -> T | None:
-    """What `take` answers; None: others held what it needs, each of so many times. Database errors but the transient ones pass through."""
+    """What `take` answers; None: others held what it needs at every attempt. Database errors but the transient ones pass through."""
     for attempt in range(tries):
         try:
             return await take()

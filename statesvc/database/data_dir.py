@@ -38,7 +38,7 @@ def take_lock(data_dir: Path) -> int:
 
 
 def make_passwords(data_dir: Path) -> dict[str, str]:
-    """New passwords by role, kept."""
+    """New passwords by role, stored."""
     return _keep_passwords(data_dir, {})
 
 
@@ -55,7 +55,7 @@ def read_passwords(data_dir: Path) -> dict[str, str]:
         passwords: dict[str, str] = json.loads(path.read_text())
     except FileNotFoundError:
         raise EmbeddedServerError(
-            f"{path} is missing: without it nobody can log in to the server beside it; restore it from a backup"
+            f"{path} is missing: without it no one can log in to the server next to it; restore it from a backup"
         ) from None
     return passwords
 
@@ -78,7 +78,7 @@ def socket_dir(folder: Path, user: ServerUser) -> Path:
     short.mkdir(mode=0o700, exist_ok=True)
     found = short.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid not in {os.geteuid(), user.uid}:
-        raise EmbeddedServerError(f"{short} belongs to somebody else; remove it, or set STATESVC_DATA_DIR to a shorter path")
+        raise EmbeddedServerError(f"{short} belongs to another user; remove it, or set STATESVC_DATA_DIR to a shorter path")
     user.give(short)
     return short
 

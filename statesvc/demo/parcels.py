@@ -8,7 +8,7 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 
-class Step(StrEnum):
+class ParcelStep(StrEnum):
     """What a scan says, before a carrier puts it into its own words."""
 
     LABEL = "label"
@@ -36,10 +36,10 @@ class Town:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scan:
+class ParcelScan:
     """One step at one place. `at` is in the zone of the place."""
 
-    step: Step
+    step: ParcelStep
     at: datetime
     town: Town
 
@@ -50,7 +50,7 @@ class Parcel:
 
     carrier_id: str
     number: str
-    scans: tuple[Scan, ...]
+    scans: tuple[ParcelScan, ...]
     signer: str
 
 
@@ -81,14 +81,14 @@ CARRIERS: Final = tuple(TOWNS)
 
 SIGNERS: Final = ("A. Sample", "B. Example", "C. Invented", "FRONT DESK", "D. Nobody")
 
-_TRAVEL: Final = (Step.LABEL, Step.PICKUP, Step.DEPART, Step.ARRIVE)
+_TRAVEL: Final = (ParcelStep.LABEL, ParcelStep.PICKUP, ParcelStep.DEPART, ParcelStep.ARRIVE)
 JOURNEYS: Final = (
-    ((*_TRAVEL, Step.OUT, Step.DELIVERED), 10),
-    ((*_TRAVEL, Step.DEPART, Step.ARRIVE, Step.OUT, Step.DELIVERED), 10),
-    ((*_TRAVEL, Step.DELAY, Step.DEPART, Step.ARRIVE, Step.OUT, Step.DELIVERED), 4),
-    ((*_TRAVEL, Step.OUT, Step.ATTEMPT, Step.OUT, Step.DELIVERED), 4),
-    ((*_TRAVEL, Step.OUT, Step.ATTEMPT, Step.RETURN), 2),
-    ((*_TRAVEL, Step.STRANGE, Step.OUT, Step.DELIVERED), 1),
+    ((*_TRAVEL, ParcelStep.OUT, ParcelStep.DELIVERED), 10),
+    ((*_TRAVEL, ParcelStep.DEPART, ParcelStep.ARRIVE, ParcelStep.OUT, ParcelStep.DELIVERED), 10),
+    ((*_TRAVEL, ParcelStep.DELAY, ParcelStep.DEPART, ParcelStep.ARRIVE, ParcelStep.OUT, ParcelStep.DELIVERED), 4),
+    ((*_TRAVEL, ParcelStep.OUT, ParcelStep.ATTEMPT, ParcelStep.OUT, ParcelStep.DELIVERED), 4),
+    ((*_TRAVEL, ParcelStep.OUT, ParcelStep.ATTEMPT, ParcelStep.RETURN), 2),
+    ((*_TRAVEL, ParcelStep.STRANGE, ParcelStep.OUT, ParcelStep.DELIVERED), 1),
 )
 """What happens to a parcel, and how often of 31."""
 
@@ -98,10 +98,10 @@ def invent(rng: Random, carrier_id: str, now: datetime) -> Parcel:
     steps = rng.choices([steps for steps, _ in JOURNEYS], [weight for _, weight in JOURNEYS])[0]
     towns = rng.sample(TOWNS[carrier_id], k=3)
     at = now - timedelta(minutes=rng.randint(2, 20))
-    scans: list[Scan] = []
+    scans: list[ParcelScan] = []
     for position, step in reversed(list(enumerate(steps))):
         town = towns[min(2, position * 3 // len(steps))]
-        scans.append(Scan(step=step, at=at.astimezone(ZoneInfo(town.zone)).replace(microsecond=0), town=town))
+        scans.append(ParcelScan(step=step, at=at.astimezone(ZoneInfo(town.zone)).replace(microsecond=0), town=town))
         at -= timedelta(minutes=rng.randint(35, 600))
     return Parcel(carrier_id=carrier_id, number=_number(rng, carrier_id), scans=tuple(reversed(scans)), signer=rng.choice(SIGNERS))
 

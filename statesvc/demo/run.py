@@ -16,10 +16,9 @@ from typing import Final
 
 import aiohttp
 
-from statesvc.demo.screen import Screen
-from statesvc.demo.sender import Sender
-from statesvc.demo.subscriber import Subscriber
-from statesvc.demo.tally import Tally
+from statesvc.demo.carrier_client import CarrierClient
+from statesvc.demo.display import DemoCounts, Display
+from statesvc.demo.subscriber import DemoSubscriber
 from statesvc.demo.traffic import pushes
 from statesvc.roles.shutdown import StopSignals
 from statesvc.telemetry.logs import configure_logging
@@ -29,7 +28,7 @@ KEY_VARIABLE: Final = "STATESVC_DEMO_KEY"
 
 
 def main() -> int:
-    """Runs until it is told to stop; 1 if the service does not get ready."""
+    """Runs until it is asked to stop; 1 if the service does not get ready."""
     parser = argparse.ArgumentParser(prog="python -m statesvc.demo.run", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--url", default="http://127.0.0.1:8080", help="base address of the service (default %(default)s)")
     parser.add_argument("--rate", type=_rate, default=20.0, help="pushes a second (default %(default)s)")
@@ -51,41 +50,43 @@ async def _run(options: argparse.Namespace, key: str | None) -> int:
     signals = StopSignals()
     signals.listen()
     stop = signals.stopping
-    screen, tally = Screen(), Tally()
+    display, counts = Display(), DemoCounts()
     timeout = aiohttp.ClientTimeout(total=10)
     async with aiohttp.ClientSession(timeout=timeout, connector=aiohttp.TCPConnector(limit=128)) as session:
         if not await _is_ready(session, url, stop):
             if stop.is_set():
                 return 0
-            screen.say(f"{url} did not get ready within {READY_WITHIN_SECONDS:.0f} s")
+            display.line(f"{url} did not get ready within {READY_WITHIN_SECONDS:.0f} s")
             return 1
-        subscriber = await _subscribe(session, url, key, tally, screen)
+        subscriber = await _subscribe(session, url, key, counts, display)
         traffic = pushes(random.Random(options.seed), lambda: datetime.now(UTC))  # noqa: S311 - invented parcels need no secrets
-        sender = Sender(session=session, url=url, rate=options.rate, tally=tally, key=key)
-        sending = asyncio.create_task(sender.run(traffic), name="demo-sender")
+        client = CarrierClient(session=session, url=url, rate=options.rate, counts=counts, key=key)
+        sending = asyncio.create_task(client.run(traffic), name="demo-carriers")
         stopping = asyncio.create_task(stop.wait(), name="demo-stop")
         while not sending.done() and not stopping.done():
             await asyncio.wait({sending, stopping}, timeout=1, return_when=asyncio.FIRST_COMPLETED)
-            screen.status(tally.line())
+            display.status(counts.summary())
         stopping.cancel()
         sending.cancel()
         with suppress(asyncio.CancelledError):
             await sending
         if subscriber is not None:
             await subscriber.stop()
-        screen.say(f"demo: {tally.line()}")
+        display.line(f"demo: {counts.summary()}")
     return 0
 
 
-async def _subscribe(session: aiohttp.ClientSession, url: str, key: str | None, tally: Tally, screen: Screen) -> Subscriber | None:
+async def _subscribe(
+    session: aiohttp.ClientSession, url: str, key: str | None, counts: DemoCounts, display: Display
+) -> DemoSubscriber | None:
     if not key:
-        screen.say(f"no subscriber: {KEY_VARIABLE} holds no key")
+        display.line(f"no subscriber: {KEY_VARIABLE} holds no key")
         return None
-    subscriber = Subscriber(session=session, api=url, key=key, tally=tally, tell=screen.change)
+    subscriber = DemoSubscriber(session=session, api=url, key=key, counts=counts, show_line=display.change)
     try:
         await subscriber.start()
     except aiohttp.ClientResponseError as error:
-        screen.say(f"no subscriber: the service refused it with {error.status} (is STATESVC_SUBSCRIBER_ALLOW set to 127.0.0.0/8?)")
+        display.line(f"no subscriber: the service refused it with {error.status} (is STATESVC_SUBSCRIBER_ALLOW set to 127.0.0.0/8?)")
         await subscriber.stop()
         return None
     return subscriber

@@ -1,4 +1,4 @@
-"""A sample subscriber: registers itself, verifies the signature of what it gets (Standard Webhooks 1.0.0), tells it in one line.
+"""A sample subscriber: registers itself, verifies the signature of what it gets (Standard Webhooks 1.0.0), prints one line for it.
 
 The verification is written out here, as a subscriber would write it, and shares no code with the service.
 """
@@ -13,7 +13,7 @@ import aiohttp
 import orjson
 from aiohttp import web
 
-from statesvc.demo.tally import Tally
+from statesvc.demo.display import DemoCounts
 
 PATH: Final = "/statesvc-demo-subscriber"
 TOLERANCE_SECONDS: Final = 300
@@ -29,15 +29,15 @@ def is_genuine(secret: str, headers: Mapping[str, str], body: bytes, *, now: flo
     return any(hmac.compare_digest(f"v1,{expected}", given) for given in headers.get("webhook-signature", "").split(" "))
 
 
-class Subscriber:
-    """Listens on a free port of the loopback; `tell` gets a line for each change."""
+class DemoSubscriber:
+    """Listens on a free port of the loopback; `show_line` gets a line for each change."""
 
-    def __init__(self, *, session: aiohttp.ClientSession, api: str, key: str, tally: Tally, tell: Callable[[str], None]) -> None:
+    def __init__(self, *, session: aiohttp.ClientSession, api: str, key: str, counts: DemoCounts, show_line: Callable[[str], None]) -> None:
         self._session = session
         self._api = api
         self._headers = {"Authorization": f"Bearer {key}"}
-        self._tally = tally
-        self._tell = tell
+        self._counts = counts
+        self._show_line = show_line
         self._secret = ""
         self._subscription = ""
         self._runner: web.AppRunner | None = None
@@ -65,7 +65,7 @@ class Subscriber:
             try:
                 await self._delete(self._subscription)
             except (aiohttp.ClientError, TimeoutError):
-                self._tell("the service is gone already: the next demo removes this one's subscription")
+                self._show_line("the service is gone already: the next demo removes this one's subscription")
         if self._runner is not None:
             await self._runner.cleanup()
 
@@ -84,11 +84,11 @@ class Subscriber:
     async def _receive(self, request: web.Request) -> web.Response:
         body = await request.read()
         if not is_genuine(self._secret, request.headers, body, now=time.time()):
-            self._tally.forged += 1
+            self._counts.forged += 1
             return web.Response(status=401)
-        self._tally.verified += 1
+        self._counts.verified += 1
         notification = orjson.loads(body)
-        self._tell(_line(notification))
+        self._show_line(_line(notification))
         return web.Response(status=204)
 
 

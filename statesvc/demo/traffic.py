@@ -1,7 +1,7 @@
 """The order in which sample carriers push, with everything that real ones do. Pure.
 
 They retry a body that was not acknowledged fast enough; scans overtake each other or come after the delivery; codes come that
-nobody knows, and bodies that were cut off.
+no mapping knows, and bodies that were cut off.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ from random import Random
 from typing import Final
 
 from statesvc.demo.dialects import DIALECTS
-from statesvc.demo.parcels import CARRIERS, Parcel, Scan, Step, invent
+from statesvc.demo.parcels import CARRIERS, Parcel, ParcelScan, ParcelStep, invent
 
 PARCELS_ALIVE: Final = 40
 
@@ -40,11 +40,11 @@ class Push:
 
 @dataclass(slots=True, kw_only=True)
 class _Life:
-    """A parcel and the order in which its scans will be told: not always the order in which they happened."""
+    """A parcel and the order in which its scans will be pushed: not always the order in which they happened."""
 
     parcel: Parcel
-    untold: list[tuple[Scan, Behaviour]]
-    told: list[Scan] = field(default_factory=list)
+    upcoming: list[tuple[ParcelScan, Behaviour]]
+    pushed: list[ParcelScan] = field(default_factory=list)
 
 
 def pushes(rng: Random, clock: Callable[[], datetime]) -> Iterator[Push]:
@@ -54,8 +54,8 @@ def pushes(rng: Random, clock: Callable[[], datetime]) -> Iterator[Push]:
         while len(alive) < PARCELS_ALIVE:
             alive.append(_begin(rng, clock()))
         life = rng.choice(alive)
-        scan, behaviour = life.untold.pop(0)
-        if not life.untold:
+        scan, behaviour = life.upcoming.pop(0)
+        if not life.upcoming:
             alive.remove(life)
         push = _push(life, scan, behaviour)
         if rng.random() < 0.02:
@@ -72,18 +72,18 @@ def pushes(rng: Random, clock: Callable[[], datetime]) -> Iterator[Push]:
 
 def _begin(rng: Random, now: datetime) -> _Life:
     parcel = invent(rng, rng.choice(CARRIERS), now)
-    untold = [(scan, Behaviour.UNKNOWN_CODE if scan.step is Step.STRANGE else Behaviour.PLAIN) for scan in parcel.scans]
+    upcoming = [(scan, Behaviour.UNKNOWN_CODE if scan.step is ParcelStep.STRANGE else Behaviour.PLAIN) for scan in parcel.scans]
     chance = rng.random()
-    middle = rng.randrange(1, len(untold) - 1)
+    middle = rng.randrange(1, len(upcoming) - 1)
     if chance < 0.15:
-        untold[middle], untold[middle + 1] = (untold[middle + 1][0], Behaviour.OVERTAKING), untold[middle]
+        upcoming[middle], upcoming[middle + 1] = (upcoming[middle + 1][0], Behaviour.OVERTAKING), upcoming[middle]
     elif chance < 0.25:
-        untold.append((untold.pop(middle)[0], Behaviour.LATE))
-    return _Life(parcel=parcel, untold=untold)
+        upcoming.append((upcoming.pop(middle)[0], Behaviour.LATE))
+    return _Life(parcel=parcel, upcoming=upcoming)
 
 
-def _push(life: _Life, scan: Scan, behaviour: Behaviour) -> Push:
-    life.told.append(scan)
+def _push(life: _Life, scan: ParcelScan, behaviour: Behaviour) -> Push:
+    life.pushed.append(scan)
     content_type, write = DIALECTS[life.parcel.carrier_id]
-    seen = [scan] if life.parcel.carrier_id == "ups" else sorted(life.told, key=lambda each: each.at)
+    seen = [scan] if life.parcel.carrier_id == "ups" else sorted(life.pushed, key=lambda each: each.at)
     return Push(carrier_id=life.parcel.carrier_id, content_type=content_type, body=write(life.parcel, seen), behaviour=behaviour)

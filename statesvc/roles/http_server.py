@@ -56,7 +56,7 @@ def server_part(server: Server) -> Part:
 
 
 async def run_with_health(launch: Launch, base: Runtime, parts: Sequence[Part]) -> int:
-    """Runs the parts of a role that nobody calls until it is asked to stop: the server answers for its health alone."""
+    """Runs the parts of a role without calls of its own until it is asked to stop: the server answers for its health alone."""
     server = await serve(launch, base, keys=Keys(base.pool))
     try:
         return await run_until_stopped(

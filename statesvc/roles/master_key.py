@@ -1,4 +1,4 @@
-"""Where the master key comes from: the setting, a KMS, or beside the embedded server a file that `up` makes at its first start.
+"""Where the master key comes from: the setting, a KMS, or next to the embedded server a file that `up` makes at its first start.
 
 With DATABASE_URL no key is ever made: two machines that each made one could not open each other's data.
 """

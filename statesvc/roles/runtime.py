@@ -47,7 +47,7 @@ class Launch:
     port: int
     settings: Settings
     start: str = field(default_factory=lambda: secrets.token_hex(4))
-    """Tells this start from any other: hosts and process numbers come again (every container is process 1)."""
+    """Distinguishes this start from any other: hosts and process numbers come again (every container is process 1)."""
 
     @property
     def worker_id(self) -> str:

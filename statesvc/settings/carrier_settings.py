@@ -13,7 +13,7 @@ WEBHOOK_JWKS_PREFIX: Final = "STATESVC_WEBHOOK_JWKS_"
 CARRIER_VARIABLES: Final[Mapping[str, str]] = {
     WEBHOOK_SECRET_PREFIX: "Secrets of a carrier's webhooks, comma-separated: two live ones during rotation.",
     WEBHOOK_IPS_PREFIX: (
-        "Networks (CIDR, comma-separated) from which alone a carrier may push: the proof where it has no secret, beside a secret one more."
+        "Networks (CIDR, comma-separated) from which alone a carrier may push: the proof where it has no secret, else a second one."
     ),
     WEBHOOK_JWKS_PREFIX: "URL of the JSON Web Key Set with a carrier's public keys (shipengine).",
 }
@@ -56,7 +56,7 @@ def read_webhook_key_sets(environment: Mapping[str, str]) -> dict[str, str]:
     found = dict(_of_prefix(environment, WEBHOOK_JWKS_PREFIX))
     for name, url in found.items():
         if not url.startswith("https://"):
-            raise SettingError(f"{WEBHOOK_JWKS_PREFIX}{name} must be a https URL: whoever can change the keys can sign")
+            raise SettingError(f"{WEBHOOK_JWKS_PREFIX}{name} must be a https URL: anyone who can change the keys can sign")
     return found
 
 

@@ -1,4 +1,4 @@
-"""Every setting with its meaning, for `doctor`: what there is to set, and what in an environment nobody reads."""
+"""Every setting with its meaning, for `doctor`: what there is to set, and which variables of an environment no setting reads."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
@@ -12,7 +12,7 @@ from statesvc.settings.service_settings import PREFIX, Settings
 
 
 @dataclass(frozen=True, slots=True)
-class Documented:
+class DocumentedSetting:
     """One setting as `doctor --settings` prints it."""
 
     variable: str
@@ -20,14 +20,14 @@ class Documented:
     meaning: str
 
 
-def documented_settings() -> Iterator[Documented]:
+def documented_settings() -> Iterator[DocumentedSetting]:
     """Every setting with its variable, default and meaning."""
     for section in fields(Settings):
         if isinstance(section.type, type) and issubclass(section.type, BaseSettings):
             for name, field in section.type.model_fields.items():
-                yield Documented(_variable(section.type, name, field), field.default, field.description or "")
+                yield DocumentedSetting(_variable(section.type, name, field), field.default, field.description or "")
     for variable, meaning in CARRIER_VARIABLES.items():
-        yield Documented(f"{variable}<CARRIER>", None, meaning)
+        yield DocumentedSetting(f"{variable}<CARRIER>", None, meaning)
 
 
 def unknown_variables(environment: Mapping[str, str]) -> list[str]:

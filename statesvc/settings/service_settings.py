@@ -49,7 +49,7 @@ def _config(section: str = "") -> SettingsConfigDict:
 
 
 class DatabaseSettings(BaseSettings):
-    """Where the events are kept."""
+    """Where the events are stored."""
 
     model_config = _config()
 
@@ -68,7 +68,7 @@ class DatabaseSettings(BaseSettings):
     embedded_port: Port = 0
     """TCP port on 127.0.0.1 of the embedded server, for tools that can't use its socket. 0: none."""
     pool_connections: PositiveInt = 8
-    """Connections per process, beside the one that listens."""
+    """Connections per process, in addition to the one that listens."""
     prepared_statements: bool = True
     """False behind a pooler in transaction mode that can't carry prepared statements (PgBouncer before 1.22)."""
 
@@ -90,11 +90,11 @@ class KeySettings(BaseSettings):
     bootstrap_key: SecretStr | None = None
     """A first API key with scope `admin`, until real keys are made."""
     backup_days: Annotated[int, Field(ge=0)] = 35
-    """How long the oldest backup of the database is kept: an erasure is complete when the last copy of the key has expired with it."""
+    """How long the oldest backup of the database is retained: an erasure is complete when the last copy of the key has expired with it."""
 
 
 class HttpSettings(BaseSettings):
-    """Listening, and going away."""
+    """Listening, and shutting down."""
 
     model_config = _config()
 
@@ -114,7 +114,7 @@ class IngressSettings(BaseSettings):
     model_config = _config("INGRESS_")
 
     acquire_seconds: Seconds = 0.5
-    """Longest wait for a connection before the carrier is told to come back."""
+    """Longest wait for a connection before the carrier is asked to retry."""
     statement_seconds: Seconds = 1
     """Statement timeout; the tightest carrier gives up at 3 s."""
     memory_bytes_max: PositiveInt = 64 * 1024 * 1024
@@ -168,7 +168,7 @@ class WorkerSettings(BaseSettings):
 
 
 class NotifierSettings(BaseSettings):
-    """Telling subscribers."""
+    """Notifying subscribers."""
 
     model_config = _config("NOTIFIER_")
 
@@ -195,7 +195,7 @@ class NotifierSettings(BaseSettings):
 
 
 class OperatorSettings(BaseSettings):
-    """Telling whoever runs the service."""
+    """Notifying the operator of the service."""
 
     model_config = _config("OPERATOR_")
 
@@ -240,7 +240,7 @@ class ArchiveSettings(BaseSettings):
     keep_months: PositiveInt = 25
     """Months after which an archived day is deleted, but for what a legal hold stands on."""
     log_hot_months: PositiveInt | None = None
-    """Whole months of the log that stay in the database; older ones become Parquet files in the same folder and are kept for good.
+    """Whole months of the log that stay in the database; older ones become Parquet files in the same folder and are never deleted.
     Default: the whole log stays. Needs `statesvc[archive]`."""
 
 
@@ -260,21 +260,21 @@ class SealerSettings(BaseSettings):
 
 
 class CheckpointSettings(BaseSettings):
-    """Having others vouch for the log: time stamps, and copies of its checkpoints outside."""
+    """Third parties that attest the log: time stamps, and copies of its checkpoints outside."""
 
     model_config = _config("CHECKPOINT_")
 
     stamp_url: Annotated[str | None, Field(pattern=r"^https?://\S+$", max_length=2000)] = None
     """URL of a time stamping authority (RFC 3161) that stamps checkpoints. Default: none."""
     stamp_cert: Path | None = None
-    """PEM file with the authority's root certificate, and those that lead to it: no stamp of anybody else is kept. Needed with the URL."""
+    """PEM file with the authority's root certificate, and those that lead to it: no other stamp is stored. Needed with the URL."""
     stamp_seconds: Seconds = 3600
     """From one stamp to the next, at least; a new key of the log is stamped at once."""
     publish: Annotated[str | None, Field(max_length=2000)] = None
-    """Where checkpoints are kept outside, each under its size and the newest as `latest`: a folder, or `s3://bucket/prefix` (needs
+    """Where checkpoints are stored outside, each under its size and the newest as `latest`: a folder, or `s3://bucket/prefix` (needs
     `statesvc[objectstore]`; `?endpoint=URL`, `?region=NAME`; credentials as AWS has them). Default: nowhere."""
     publish_seconds: Seconds = 10
-    """From one checkpoint that is kept there to the next, at least."""
+    """From one checkpoint that is stored there to the next, at least."""
 
     @model_validator(mode="after")
     def _believable(self) -> Self:
@@ -297,7 +297,7 @@ class StreamSettings(BaseSettings):
 
 
 class TelemetrySettings(BaseSettings):
-    """Seeing what happens."""
+    """Logs and traces."""
 
     model_config = _config()
 
@@ -334,7 +334,7 @@ class Settings:
 
     @property
     def checkpoint_file(self) -> Path | None:
-        """Where the newest checkpoint is kept outside the database; beside the embedded server always."""
+        """Where the newest checkpoint is stored outside the database; next to the embedded server always."""
         if self.sealer.checkpoint_file is not None or self.database.database_url is not None:
             return self.sealer.checkpoint_file
         return self.database.data_dir / "checkpoint"

@@ -1,1 +1,1 @@
-"""What the service tells about itself: metrics, spans and log lines, none of which ever holds personal data."""
+"""What the service reports about itself: metrics, spans and log lines, none of which ever holds personal data."""

@@ -1,6 +1,6 @@
 """Log lines: one pipeline for our own (structlog) and for those of libraries (stdlib logging), redacted as the very last step.
 
-Also takes over what Python itself would print of an exception that nobody caught, because that quotes its text.
+Also takes over what Python itself would print of an exception that was not caught, because that quotes its text.
 """
 
 import logging
@@ -51,16 +51,16 @@ def configure_logging(*, process: str, output_format: Format = "json", level: Le
 
 
 class Output:
-    """Where lines go: standard error as it is at that moment, unless a stream is given.
+    """Where lines go: standard error as it is at the time of writing, unless a stream is given.
 
-    A pipe that broke or a full disk loses lines; it must never stop the work that they tell of.
+    A pipe that broke or a full disk loses lines; it must never stop the work that they report.
     """
 
     def __init__(self, stream: TextIO | None) -> None:
         self._stream = stream
 
     def isatty(self) -> bool:
-        """Whether a person looks on."""
+        """Whether it is a terminal."""
         return self._target.isatty()
 
     def msg(self, line: str) -> None:
@@ -83,13 +83,13 @@ def pipeline(process: str, output_format: Format, *, colors: bool = False) -> li
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         _name_process(process),
-        tell_exception,
+        describe_exception,
         redact,
         _renderer(output_format, colors=colors),
     ]
 
 
-def tell_exception(_logger: WrappedLogger, _method: str, event_dict: EventDict) -> EventDict:
+def describe_exception(_logger: WrappedLogger, _method: str, event_dict: EventDict) -> EventDict:
     """Turns `exc_info` (true, an exception or a triple) into `error`: type and places in the code, and says what helps."""
     info = event_dict.pop("exc_info", None)
     error: object = event_dict.get("error")
@@ -104,9 +104,9 @@ def tell_exception(_logger: WrappedLogger, _method: str, event_dict: EventDict) 
             error = sys.exc_info()[1]
     if isinstance(error, BaseException):
         event_dict["error"] = redaction.describe(error)
-        told = advice(error)
-        if told is not None:
-            event_dict.setdefault("why", told)
+        why = advice(error)
+        if why is not None:
+            event_dict.setdefault("why", why)
     elif isinstance(event_dict.get("error"), str):
         event_dict["error"] = redaction.net(event_dict["error"])
     return event_dict
@@ -120,7 +120,7 @@ def redact(_logger: WrappedLogger, _method: str, event_dict: EventDict) -> Event
 class ForeignHandler(logging.Handler):
     """Sends a library's record through the same pipeline.
 
-    Of its message only the template is kept, with numbers filled in and exceptions described; other arguments may be data.
+    Of its message only the template is logged, with numbers filled in and exceptions described; other arguments may be data.
     """
 
     def __init__(self, processors: list[Processor], output: Output) -> None:
@@ -129,7 +129,7 @@ class ForeignHandler(logging.Handler):
         self._output = output
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Writes one line; of a record that cannot be told, that there was one."""
+        """Writes one line; of a record that cannot be rendered, that there was one."""
         try:
             event_dict: MutableMapping[str, Any] = {"event": _template(record), "logger": record.name}
             if record.exc_info and record.exc_info[1] is not None:
@@ -137,7 +137,7 @@ class ForeignHandler(logging.Handler):
             line: Any = event_dict
             for processor in self._processors:
                 line = processor(None, record.levelname.lower(), line)
-        except Exception:  # noqa: BLE001 - a log line must never stop the work that it tells of
+        except Exception:  # noqa: BLE001 - a log line must never stop the work that it reports
             line = '{"level":"error","event":"log_line_lost"}'
         self._output.msg(line)
 

@@ -204,7 +204,7 @@ LIMITER_PERMITS: Final = Metric(
     name="statesvc.limiter.permits",
     instrument=Instrument.OBSERVED_GAUGE,
     unit="{permit}",
-    description="Requests that the receivers bear at a time by what was learned of them (allowed), and those under way (used).",
+    description="Requests that the limiter allows at a time (allowed), and those under way (used).",
     attributes=(Attribute.STATE,),
 )
 NOTICES: Final = Metric(
@@ -250,13 +250,13 @@ SEALER_LEADS: Final = Metric(
     name="statesvc.sealer.leads",
     instrument=Instrument.OBSERVED_GAUGE,
     unit="1",
-    description="1 for the sealer that leads; its standbys are at 0. Nobody at 1: nothing is sealed.",
+    description="1 for the sealer that leads; its standbys are at 0. No process at 1: nothing is sealed.",
 )
 SEALER_REFUSES: Final = Metric(
     name="statesvc.sealer.refuses",
     instrument=Instrument.OBSERVED_GAUGE,
     unit="1",
-    description="1 while the log contradicts a head that was published: nothing is signed until a human has looked.",
+    description="1 while the log contradicts a published head: nothing is signed until a human has resolved it.",
 )
 CHECKPOINT_STAMPS: Final = Metric(
     name="statesvc.checkpoint.stamps",
@@ -297,8 +297,8 @@ INBOX_DEPTH: Final = Metric(
     name="statesvc.inbox.depth",
     instrument=Instrument.OBSERVED_GAUGE,
     unit="{message}",
-    description="Messages in the inbox: ready, leased (in a worker's hands), scheduled (their time is yet to come), held (kill switch). "
-    "Counted in the table, each as far as 100,000; every api process says the same.",
+    description="Messages in the inbox: ready, leased (held by a worker), scheduled (their time is yet to come), held (kill switch). "
+    "Counted in the table, each as far as 100,000; every api process reports the same.",
     attributes=(Attribute.CARRIER, Attribute.STATE),
 )
 INBOX_OLDEST_READY: Final = Metric(

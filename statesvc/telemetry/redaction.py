@@ -1,6 +1,6 @@
 """What may stand in a log line: keys of one list, values of their shape. Pure; the last step before rendering.
 
-The list is the control, the nets over free words are a second line only. An exception is told by its type, its code and
+The list is the control, the nets over free words are a second line only. An exception is described by its type, its code and
 where in the code it passed, never by its text, since that may quote a payload; only our own packages' messages are shown,
 because they are written to hold no value of a message.
 """
@@ -116,6 +116,7 @@ KEYS: Final[Mapping[str, Callable[[str], str]]] = {
     "version": _label,
     "versions": _number,
     "migration": _label,
+    "files": _label,
     "month": _label,
     "partition": _label,
     "partitions": _label,
@@ -195,14 +196,14 @@ def _shown(value: object, shape: Callable[[str], str]) -> object:
 
 def describe(error: BaseException) -> str:
     """An exception as `Type[code] (our own text) at file:line in function < ..., from Cause ...`, innermost frame first."""
-    told: list[str] = []
+    described: list[str] = []
     current: BaseException | None = error
     seen: set[int] = set()
-    while current is not None and id(current) not in seen and len(told) < CAUSES_MAX:
+    while current is not None and id(current) not in seen and len(described) < CAUSES_MAX:
         seen.add(id(current))
-        told.append(_describe_one(current))
+        described.append(_describe_one(current))
         current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
-    return ", from ".join(told)
+    return ", from ".join(described)
 
 
 def _describe_one(error: BaseException) -> str:

@@ -28,7 +28,7 @@ class TracingUnavailableError(RuntimeError):
 def build_provider(*, role: str, endpoint: str | None, sample_ratio: float = 1.0) -> TracerProvider | None:
     """The provider of a process, or None where nothing is exported.
 
-    `endpoint`: URL of a collector, or `console`. `sample_ratio`: share of traces that are kept, 0..1.
+    `endpoint`: URL of a collector, or `console`. `sample_ratio`: share of traces that are sampled, 0..1.
     """
     if endpoint is None:
         return None

@@ -16,7 +16,7 @@ import aiohttp
 import pytest
 
 from statesvc.demo.dialects import ups
-from statesvc.demo.parcels import Step, invent
+from statesvc.demo.parcels import ParcelStep, invent
 from statesvc.roles.supervisor.child_plan import ROLES
 from tests.acceptance.slow_request import slow_request
 
@@ -106,7 +106,7 @@ async def test_a_webhook_goes_in_its_history_comes_out_and_sigterm_ends_everythi
     parcel = next(
         parcel
         for parcel in (invent(Random(seed), "ups", datetime.now(UTC)) for seed in range(99))
-        if parcel.scans[-1].step is Step.DELIVERED
+        if parcel.scans[-1].step is ParcelStep.DELIVERED
     )
     process = await running.up()
     try:

@@ -14,7 +14,7 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from statesvc.demo.dialects import DIALECTS, fedex
-from statesvc.demo.parcels import TOWNS, Parcel, Scan, Step, invent
+from statesvc.demo.parcels import TOWNS, Parcel, ParcelScan, ParcelStep, invent
 
 Push = tuple[str, bytes]
 """(carrier_id, body)"""
@@ -23,14 +23,30 @@ NOW: Final = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 ALERTS_A_SHIPMENT: Final = 4
 SCANS: Final = 10
 _LIFE: Final = (
-    *(Step.LABEL, Step.PICKUP, Step.DEPART, Step.ARRIVE, Step.DEPART, Step.ARRIVE, Step.DELAY, Step.DEPART, Step.OUT, Step.DELIVERED),
+    *(
+        ParcelStep.LABEL,
+        ParcelStep.PICKUP,
+        ParcelStep.DEPART,
+        ParcelStep.ARRIVE,
+        ParcelStep.DEPART,
+        ParcelStep.ARRIVE,
+        ParcelStep.DELAY,
+        ParcelStep.DEPART,
+        ParcelStep.OUT,
+        ParcelStep.DELIVERED,
+    ),
 )
 _ALERT: Final = (
     b'{"trackingNumber":"1ZB%c%014d","localActivityDate":"%s","localActivityTime":"%s","activityLocation":{"city":"Chicago",'
     b'"stateProvince":"IL","postalCode":"60632","country":"US"},"activityStatus":{"type":"%s","code":"%s","description":"%s"},'
     b'"scheduledDeliveryDate":"20261122","gmtActivityDate":"%s","gmtActivityTime":"%s"}'
 )
-_STEPS: Final = ((b"P", b"PU", b"Pickup Scan"), (b"I", b"DP", b"Departed"), (b"I", b"AR", b"Arrived"), (b"I", b"OT", b"Out For Delivery"))
+_STEPS: Final = (
+    (b"P", b"PU", b"Pickup ParcelScan"),
+    (b"I", b"DP", b"Departed"),
+    (b"I", b"AR", b"Arrived"),
+    (b"I", b"OT", b"Out For Delivery"),
+)
 _CHICAGO: Final = ZoneInfo("America/Chicago")
 
 
@@ -49,7 +65,7 @@ def alert_number(shipment: int, *, series: int = 0) -> str:
 
 
 def alerts(count: int, *, series: int = 0) -> Iterator[Push]:
-    """Step by step over all shipments, so that each shipment's scans come in their order."""
+    """ParcelStep by step over all shipments, so that each shipment's scans come in their order."""
     shipments = -(-count // ALERTS_A_SHIPMENT)
     return (("ups", alert(place % shipments, place // shipments, series=series)) for place in range(count))
 
@@ -92,7 +108,7 @@ def _stories(rng: Random, series: int) -> Iterator[Push]:
 def _parcel(number: int) -> Parcel:
     towns = TOWNS["fedex"]
     scans = tuple(
-        Scan(
+        ParcelScan(
             step=step,
             at=(NOW - timedelta(hours=6 * (SCANS - place), seconds=number % 3600)).astimezone(ZoneInfo(town.zone)),
             town=town,

@@ -31,7 +31,7 @@ class CommandKms:
         """The secret."""
         return await self._run("unwrap", wrapped)
 
-    async def is_outdated(self, wrapped: bytes) -> bool:  # noqa: ARG002 - a program does not tell
+    async def is_outdated(self, wrapped: bytes) -> bool:  # noqa: ARG002 - a program does not say
         """Never known."""
         return False
 

@@ -1,7 +1,7 @@
 """The root key: made once, wrapped by the KMS, unwrapped when a process starts. It does here what a master key would do.
 
 So the KMS is asked once a start and not once a shipment, its key never enters a process of ours, and what lies in the database opens for
-nobody whom the KMS does not let in.
+no one whom the KMS refuses.
 """
 
 from typing import Any

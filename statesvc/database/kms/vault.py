@@ -68,13 +68,13 @@ class VaultKms:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise KmsError(f"{self.name} does not answer: {type(error).__name__}", transient=True) from error
         if status != 200:
-            told = {
+            reasons = {
                 403: "the token is refused, or may not use this key",
                 404: "there is no such key",
                 503: "it is sealed or in maintenance",
             }
             again = status >= 500 or status in {429, 472, 473}
-            raise KmsError(f"{self.name} answered {status}: {told.get(status, 'see its audit log')}", transient=again)
+            raise KmsError(f"{self.name} answered {status}: {reasons.get(status, 'see its audit log')}", transient=again)
         try:
             data = orjson.loads(body)["data"]
         except (orjson.JSONDecodeError, KeyError, TypeError):

@@ -105,7 +105,7 @@ def choose_ports(host: str, first: int, names: Iterable[str]) -> dict[str, int]:
 
 
 def any_free(host: str) -> int:
-    """A port that nobody listens on now."""
+    """A port that is free now."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.bind((host, 0))

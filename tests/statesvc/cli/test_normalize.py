@@ -7,10 +7,10 @@ import pytest
 
 from statesvc.cli import main
 from statesvc.demo.dialects import ups, usps
-from statesvc.demo.parcels import Step, invent
+from statesvc.demo.parcels import ParcelStep, invent
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
-UPS = next(parcel for seed in range(99) if (parcel := invent(Random(seed), "ups", NOW)).scans[-1].step is Step.DELIVERED)
+UPS = next(parcel for seed in range(99) if (parcel := invent(Random(seed), "ups", NOW)).scans[-1].step is ParcelStep.DELIVERED)
 
 
 def test_a_payload_is_printed_as_one_event_a_line_with_its_personal_fields(

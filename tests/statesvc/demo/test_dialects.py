@@ -6,14 +6,14 @@ import pytest
 from events.carriers import CARRIERS
 from events.vocabulary import Kind, Status
 from statesvc.demo.dialects import DIALECTS
-from statesvc.demo.parcels import Step, invent
+from statesvc.demo.parcels import ParcelStep, invent
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 EXPECTED = {
-    Step.LABEL: {Status.INFO_RECEIVED, Status.PICKED_UP},
-    Step.DEPART: {Status.IN_TRANSIT},
-    Step.ARRIVE: {Status.IN_TRANSIT},
-    Step.DELIVERED: {Status.DELIVERED},
+    ParcelStep.LABEL: {Status.INFO_RECEIVED, Status.PICKED_UP},
+    ParcelStep.DEPART: {Status.IN_TRANSIT},
+    ParcelStep.ARRIVE: {Status.IN_TRANSIT},
+    ParcelStep.DELIVERED: {Status.DELIVERED},
 }
 
 
@@ -37,8 +37,8 @@ def test_the_carriers_normalizer_reads_what_the_sample_carrier_writes(carrier_id
 @pytest.mark.parametrize("carrier_id", ["ups", "fedex", "usps", "dhl_express"])
 def test_a_strange_code_is_unknown_to_the_normalizer(carrier_id: str) -> None:
     parcels = [invent(Random(seed), carrier_id, NOW) for seed in range(200)]
-    parcel = next(parcel for parcel in parcels if any(scan.step is Step.STRANGE for scan in parcel.scans))
-    strange = [scan for scan in parcel.scans if scan.step is Step.STRANGE]
+    parcel = next(parcel for parcel in parcels if any(scan.step is ParcelStep.STRANGE for scan in parcel.scans))
+    strange = [scan for scan in parcel.scans if scan.step is ParcelStep.STRANGE]
     carrier = CARRIERS[carrier_id]
     (reading,) = carrier.normalizers[carrier.stable](DIALECTS[carrier_id][1](parcel, strange), NOW).readings
     assert reading.kind is Kind.UNMAPPED

@@ -7,20 +7,20 @@ from typing import Final
 
 import aiohttp
 
-from statesvc.demo.tally import Tally
+from statesvc.demo.display import DemoCounts
 from statesvc.demo.traffic import Push
 
 IN_FLIGHT_MAX: Final = 64
 
 
-class Sender:
+class CarrierClient:
     """`rate` is in pushes a second. `url` is the service's base, without a slash at its end. `key`: push with an API key."""
 
-    def __init__(self, *, session: aiohttp.ClientSession, url: str, rate: float, tally: Tally, key: str | None = None) -> None:
+    def __init__(self, *, session: aiohttp.ClientSession, url: str, rate: float, counts: DemoCounts, key: str | None = None) -> None:
         self._session = session
         self._url = url
         self._rate = rate
-        self._tally = tally
+        self._counts = counts
         self._headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._slots = asyncio.Semaphore(IN_FLIGHT_MAX)
 
@@ -35,7 +35,7 @@ class Sender:
                 group.create_task(self._send(push), name="demo-push")
 
     async def _send(self, push: Push) -> None:
-        self._tally.behaviours[push.behaviour] += 1
+        self._counts.behaviours[push.behaviour] += 1
         started = time.perf_counter()
         address = f"{self._url}/v1/webhooks/{push.carrier_id}"
         headers = {**self._headers, "Content-Type": push.content_type}
@@ -43,11 +43,11 @@ class Sender:
             async with self._session.post(address, data=push.body, headers=headers) as answer:
                 await answer.read()
                 if answer.ok:
-                    self._tally.acknowledged += 1
-                    self._tally.ack_milliseconds.append((time.perf_counter() - started) * 1000)
+                    self._counts.acknowledged += 1
+                    self._counts.ack_milliseconds.append((time.perf_counter() - started) * 1000)
                 else:
-                    self._tally.refused[answer.status] += 1
+                    self._counts.refused[answer.status] += 1
         except (aiohttp.ClientError, TimeoutError):
-            self._tally.unanswered += 1
+            self._counts.unanswered += 1
         finally:
             self._slots.release()
