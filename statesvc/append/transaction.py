@@ -15,7 +15,7 @@ from uuid import UUID
 
 from psycopg import AsyncConnection
 
-from events.crypto.keyring import Keyring
+from events.crypto.keyring import Keyring, body_context
 from events.crypto.sealing import SealingKey
 from events.entry import Leaf, leaf, transition_document
 from events.log.assemble import ConflictRow, EventRow, StreamHead, assemble_conflicts, assemble_events
@@ -25,7 +25,6 @@ from projections.project import Change, Projection, facts_from_log, project
 from statesvc.append.outbox import OutboxChange, write_notifications
 from statesvc.append.proposals import propose
 from statesvc.append.raise_dead_letters import raise_codes, raise_rejections
-from statesvc.append.settlement import settlements_of
 from statesvc.database.pending import Pending
 from statesvc.inbox.claim import Settlement, hold, settle
 from statesvc.inbox.read_message import Read
@@ -279,3 +278,33 @@ def shipments_named(batch: AppendBatch) -> list[tuple[int, UUID]]:
     """The shipments that each message (by its place) names, as its own or because it contradicts them."""
     named = [(proposal.message, proposal.shipment_id) for proposal in batch.proposals]
     return named + [(conflict.proposal.message, conflict.holder) for conflict in batch.decision.conflicts]
+
+
+def settlements_of(reads: Sequence[Read], named: Iterable[tuple[int, UUID]], keys: Mapping[UUID, SealingKey | None]) -> list[Settlement]:
+    """`named`: the shipments that the messages (by their place) name; one without a stream has no key."""
+    shipments: list[set[UUID]] = [set() for _ in reads]
+    for place, shipment_id in named:
+        if shipment_id in keys:
+            shipments[place].add(shipment_id)
+    return [_settlement(read, sorted(its), keys) for read, its in zip(reads, shipments, strict=True)]
+
+
+def _settlement(read: Read, shipments: list[UUID], keys: Mapping[UUID, SealingKey | None]) -> Settlement:
+    """Wraps the body's key under the keys of all shipments that the message names: erasing any one makes the body unreadable."""
+    sealed: bytes | None = read.sealed_key
+    if shipments:
+        sealed = read.body_key.key
+        for shipment_id in shipments:
+            key = keys[shipment_id]
+            if key is None:
+                sealed = None
+                break
+            sealed = key.seal(sealed, body_context(read.message_id))
+    return Settlement(
+        message_id=read.message_id,
+        events=len(read.events),
+        empty=read.empty,
+        normalizer=read.normalizer,
+        shipments=tuple(shipments),
+        sealed_key=sealed,
+    )

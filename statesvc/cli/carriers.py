@@ -32,8 +32,7 @@ from statesvc.database.embedded import attach
 from statesvc.database.queries import queries
 from statesvc.database.wakeups.channels import INBOX
 from statesvc.inbox.allotment import IN_FLIGHT_MAX, WEIGHT_MAX, WEIGHT_MIN, Allotment, allot, allotment_of, list_allotments
-from statesvc.inbox.rollouts.category_readings import COUNT_MAX, codes_by_category
-from statesvc.inbox.rollouts.code_mapping import Code, Mapping, add_mapping, standing_mappings
+from statesvc.inbox.rollouts.code_mapping import COUNT_MAX, Code, Mapping, add_mapping, codes_by_category, standing_mappings
 from statesvc.repair.dead_letters.dead_letter import DeadLetterFilter
 from statesvc.repair.dead_letters.listing import NEWEST, list_dead_letters, occurrences_of
 from statesvc.settings.service_settings import Settings, load_settings

@@ -1,10 +1,13 @@
 """From a leased message to what it says: open the seal, run the carrier's normalizer. No I/O.
 
-Whatever a body holds, the answer is a value: what was read, or why an operator must decide. Nothing of the body gets into its texts.
+Whatever a body holds, the answer is a value: what was read, or why an operator must decide. Nothing of the body gets into its texts. What a
+worker in another language handed over (docs/claim-protocol.md) stands in place of our own reading; every field of it is checked.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import field
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from events.carriers.carrier import Carrier
@@ -14,9 +17,36 @@ from events.entry import Provenance
 from events.errors import Cause, UnreadableMessageError
 from events.event import Event, Normalized, Rejection, value
 from events.identity import identify
+from events.normalized import load
 from statesvc.inbox.claim import Burial, Message
-from statesvc.inbox.handover import NORMALIZED, Handover, taken_over
 from statesvc.inbox.rollouts.code_mapping import Mappings
+
+NORMALIZED: Final = "normalized"
+"""The stage of a message that was handed over."""
+
+_READER: Final = re.compile(r"([a-z0-9][a-z0-9_.-]{0,63})@([A-Za-z0-9][A-Za-z0-9_.+-]{0,31})", re.ASCII)
+
+
+class Handover(NamedTuple):
+    """What was read, and by which normalizer in which version."""
+
+    normalized: Normalized
+    normalizer: str
+    version: str
+
+
+def taken_over(message: Message, body_key: SealingKey) -> Handover:
+    """Opens and checks the hand-over. Raises UnreadableMessageError, `normalizer_failed`: a defect of the worker that sealed it."""
+    reader = _READER.fullmatch(message.normalized_by or "")
+    if reader is None:
+        raise UnreadableMessageError(Cause.NORMALIZER_FAILED, "the hand-over's normalizer is not called `name@version`")
+    if message.normalized is None:
+        raise UnreadableMessageError(Cause.NORMALIZER_FAILED, "the message is marked as handed over, but nothing was")
+    try:
+        document = body_key.open(message.normalized, body_context(message.message_id))
+    except SealError as error:
+        raise UnreadableMessageError(Cause.NORMALIZER_FAILED, f"the hand-over does not open: {error}") from error
+    return Handover(load(document), reader[1], reader[2])
 
 
 @value(frozen=True, slots=True, kw_only=True)

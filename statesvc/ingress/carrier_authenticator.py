@@ -1,24 +1,75 @@
-"""Everything about one carrier's webhooks that can be prepared once: its schemes with their secrets, its addresses, its ACK, its bounds."""
+"""Everything about one carrier's webhooks that can be prepared once: its schemes with their secrets, its addresses, its ACK, its bounds.
+
+Of a request's headers only those on a list are stored with its message: what proves or identifies the push, never a credential.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Final, Self
 
+import orjson
 from aiohttp import web
+from multidict import CIMultiDictProxy
 
-from events.carriers.carrier import Carrier, OAuthToken, RsaSha256
+from events.carriers.carrier import Authentication, Carrier, Hmac, OAuthToken, RsaSha256
 from statesvc.http.problem import Code, Problem
 from statesvc.ingress.authentication import Verifier, is_signed
 from statesvc.ingress.jwks import KeySet, KeysUnavailableError
-from statesvc.ingress.retained_headers import RetainedHeaders
 from statesvc.settings.carrier_settings import WEBHOOK_IPS_PREFIX, WEBHOOK_SECRET_PREFIX
 from statesvc.settings.service_settings import Settings
 
+_RETAINED: Final = (
+    "content-type",
+    "user-agent",
+    "date",
+    "webhook-id",
+    "webhook-timestamp",
+    "webhook-signature",
+    "x-request-id",
+    "x-correlation-id",
+    "x-transaction-id",
+    "x-event-id",
+    "x-event-type",
+    "x-event-name",
+    "x-delivery-id",
+    "x-webhook-id",
+    "x-webhook-timestamp",
+    "x-message-id",
+    "x-timestamp",
+    "x-topic",
+    "shippo-auth-signature",
+    "x-shipengine-rsa-sha256-key-id",
+    "x-shipengine-rsa-sha256-signature",
+    "x-shipengine-timestamp",
+    "sign",
+)
+_NEVER: Final = frozenset({"authorization", "proxy-authorization", "cookie", "set-cookie", "credential", "x-api-key"})
 Network = IPv4Network | IPv6Network
 Address = IPv4Address | IPv6Address
 
 FORWARDED: Final = "X-Forwarded-For"
+
+
+class RetainedHeaders:
+    """The allow-list of one carrier: the general names and its signature headers."""
+
+    def __init__(self, schemes: Iterable[Authentication]) -> None:
+        signatures = [scheme.header.lower() for scheme in schemes if isinstance(scheme, Hmac)]
+        self._names = tuple(name for name in dict.fromkeys([*_RETAINED, *signatures]) if name not in _NEVER)
+
+    def document(self, headers: CIMultiDictProxy[str]) -> str:
+        """The retained headers as the text of a JSON object, names in lower case."""
+        retained = {name: headers[name] for name in self._names if name in headers}
+        try:
+            return orjson.dumps(retained).decode()
+        except orjson.JSONEncodeError:
+            # bytes that are no UTF-8: stored as Latin-1, the charset of old HTTP
+            return orjson.dumps({name: _latin(value) for name, value in retained.items()}).decode()
+
+
+def _latin(value: str) -> str:
+    return value.encode("utf-8", "surrogateescape").decode("latin-1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,8 +23,8 @@ from statesvc.bodies.sealed_message import SealedMessage
 from statesvc.database.pool import Pool
 from statesvc.database.sql_errors import Failure, failure
 from statesvc.database.wakeups.channels import INBOX
-from statesvc.ingress.bounds import MemoryBound
 from statesvc.ingress.put import Stored, put
+from statesvc.ingress.request_body import MemoryBound
 
 _log = structlog.get_logger()
 

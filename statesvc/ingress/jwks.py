@@ -28,7 +28,7 @@ BYTES_MAX: Final = 64 * 1024
 KEYS_MAX: Final = 64
 BITS_MIN: Final = 2048
 FRESH_SECONDS: Final = 3600.0
-KEPT_SECONDS: Final = 24 * 3600.0
+CACHED_SECONDS: Final = 24 * 3600.0
 AGAIN_SECONDS: Final = 60.0
 
 _log = structlog.get_logger()
@@ -48,7 +48,7 @@ class KeySet:
         self._allowed = tuple(allowed)
         self._clock = clock
         self._keys: Keys = {}
-        self._fetched_at = self._asked_at = -KEPT_SECONDS
+        self._fetched_at = self._asked_at = -CACHED_SECONDS
         self._fetching = asyncio.Lock()
 
     async def key(self, key_id: str) -> RSAPublicKey | None:
@@ -57,7 +57,7 @@ class KeySet:
             async with self._fetching:
                 if self._wants_fetch(key_id):
                     await self._refresh()
-        if self._clock() - self._fetched_at >= KEPT_SECONDS:
+        if self._clock() - self._fetched_at >= CACHED_SECONDS:
             raise KeysUnavailableError
         return self._keys.get(key_id)
 

@@ -16,10 +16,9 @@ from aiohttp import hdrs, web
 
 from statesvc.http.operation import Route, operation
 from statesvc.http.problem import OK, Code, Problem
-from statesvc.ingress.bounds import MemoryBound
+from statesvc.ingress.authentication import TOKEN_SECONDS, issue
 from statesvc.ingress.carrier_authenticator import Authenticators, CarrierAuthenticator
-from statesvc.ingress.request_body import check_head, read_body
-from statesvc.ingress.webhook_token import TOKEN_SECONDS, issue
+from statesvc.ingress.request_body import MemoryBound, check_head, read_body
 
 BODY_BYTES_MAX: Final = 4096
 FIELDS_MAX: Final = 16

@@ -21,12 +21,11 @@ from statesvc.http.api_keys import Keys
 from statesvc.http.operation import Route, operation
 from statesvc.http.problem import OK, Code, Problem
 from statesvc.http.scope import Scope
-from statesvc.ingress.bounds import DiskRoom, MemoryBound
 from statesvc.ingress.carrier_authenticator import Authenticators, CarrierAuthenticator, build_authenticators
 from statesvc.ingress.group_commit import GroupCommit, Refusal, Wakes
 from statesvc.ingress.oauth import Tokens
 from statesvc.ingress.put import Stored
-from statesvc.ingress.request_body import check_head, read_body
+from statesvc.ingress.request_body import DiskRoom, MemoryBound, check_head, read_body
 from statesvc.settings.service_settings import Settings
 from statesvc.telemetry.metrics import Telemetry
 

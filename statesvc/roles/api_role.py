@@ -15,7 +15,7 @@ from statesvc.delivery.targets import Targets
 from statesvc.http.api_keys import Keys
 from statesvc.http.app import documentation_routes
 from statesvc.http.health import health_routes
-from statesvc.inbox.depth_metrics import Depths
+from statesvc.inbox.queue_depths import Depths
 from statesvc.ingress.webhooks import build_ingress
 from statesvc.log.archive.folder import archive_folder
 from statesvc.log.archive.log_archive import LogArchive

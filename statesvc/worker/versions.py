@@ -14,8 +14,7 @@ from uuid import UUID
 from events.carriers.carrier import Carrier
 from events.crypto.keyring import Keyring
 from statesvc.inbox.claim import Burial, Message
-from statesvc.inbox.handover import NORMALIZED
-from statesvc.inbox.read_message import Read, read_message
+from statesvc.inbox.read_message import NORMALIZED, Read, read_message
 from statesvc.inbox.rollouts.code_mapping import Mappings
 from statesvc.inbox.rollouts.differences import Difference, Outcome, differences
 

@@ -20,10 +20,10 @@ from events.crypto.sealing import MasterKeys, SealingKey
 from statesvc.bodies.sealed_message import SealedMessage
 from statesvc.http.api_keys import Keys
 from statesvc.http.app import Server, build_app
-from statesvc.ingress.bounds import DiskRoom, MemoryBound
 from statesvc.ingress.carrier_authenticator import build_authenticators
 from statesvc.ingress.group_commit import GroupCommit, Outcome
 from statesvc.ingress.put import Stored
+from statesvc.ingress.request_body import DiskRoom, MemoryBound
 from statesvc.ingress.webhooks import Webhooks
 from statesvc.settings.service_settings import load_settings
 from statesvc.telemetry.metrics import Telemetry

@@ -95,7 +95,7 @@ async def test_a_flooding_carrier_delays_the_quiet_ones_by_next_to_nothing(own_s
             figures.samples.append(samples)
         quiet.cancel()
         await asyncio.gather(quiet, return_exceptions=True)
-    idle, flooded = median(figures.idle), median(figures.flooded)
+    flooded = median(figures.flooded)
     sys.stdout.write(
         f"\nflood: {RUNS} runs, {FLOOD:,} messages of one carrier, {len(QUIET)} others send 1/s each\n"
         f"  quiet carriers' p99 pickup: idle {_all(figures.idle)}, flooded {_all(figures.flooded)} of {figures.samples} messages\n"

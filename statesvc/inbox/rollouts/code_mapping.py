@@ -7,7 +7,8 @@ nothing. The revision that read a message stands behind its normalizer's version
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
+from uuid import UUID
 
 from psycopg import AsyncConnection
 from psycopg.rows import class_row
@@ -19,6 +20,9 @@ from statesvc.database.queries import queries
 from statesvc.log.actions import record_action
 
 _SQL = queries("statesvc.inbox.rollouts", "code_mapping")
+COUNT_MAX: Final = 200_000
+"""Events that are examined."""
+EXAMPLES_MAX: Final = 5
 
 Code = tuple[str, str | None, str | None]
 """(carrier_id, type, code) as the carrier prints them; None: it prints none."""
@@ -122,3 +126,23 @@ async def add_mapping(connection: AsyncConnection[Any], code: Code, meaning: Mea
             details={"why": why, "revision": revision, **{name: value for name, value in stated.items() if value is not None}},
         )
     return revision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ByCategory:
+    """One such code."""
+
+    carrier_id: str
+    raw_type: str | None
+    raw_code: str | None
+    events: int
+    shipments: int
+    since: datetime
+    message_ids: list[UUID]
+
+
+async def codes_by_category(connection: AsyncConnection[Any]) -> list[ByCategory]:
+    """Those that no row maps, the most frequent first."""
+    cursor = connection.cursor(row_factory=class_row(ByCategory))
+    await cursor.execute(_SQL["by_category"], {"count_max": COUNT_MAX, "examples_max": EXAMPLES_MAX})
+    return await cursor.fetchall()

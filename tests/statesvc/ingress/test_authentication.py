@@ -29,8 +29,7 @@ from events.carriers.carrier import (
     TimestampedHmac,
     UrlToken,
 )
-from statesvc.ingress.authentication import Verifier, verify
-from statesvc.ingress.webhook_token import TOKEN_SECONDS, issue
+from statesvc.ingress.authentication import TOKEN_SECONDS, Verifier, issue, verify
 
 CORPUS = Path(os.environ.get("STATESVC_CORPUS", Path(__file__).parents[4] / "shared" / "corpus"))
 BODY = b'{"n": 1}\n'

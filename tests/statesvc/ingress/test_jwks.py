@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey, generate_private_key
 
-from statesvc.ingress.jwks import AGAIN_SECONDS, BYTES_MAX, FRESH_SECONDS, KEPT_SECONDS, KeySet, KeysUnavailableError, parse_keys
+from statesvc.ingress.jwks import AGAIN_SECONDS, BYTES_MAX, CACHED_SECONDS, FRESH_SECONDS, KeySet, KeysUnavailableError, parse_keys
 
 PUBLIC = generate_private_key(public_exponent=65537, key_size=2048).public_key()
 SHORT = generate_private_key(public_exponent=65537, key_size=1024).public_key()  # noqa: S505 - to be refused
@@ -88,7 +88,7 @@ async def test_known_keys_go_on_for_a_day_while_their_server_fails(publisher: Pu
     assert await keys.key("k1") is not None
     for name, value in failure.items():
         setattr(publisher, name, value)
-    now[0] += KEPT_SECONDS - 1
+    now[0] += CACHED_SECONDS - 1
     assert await keys.key("k1") is not None
     assert publisher.asked == 2
     now[0] += AGAIN_SECONDS

@@ -9,9 +9,9 @@ from multidict import CIMultiDict, CIMultiDictProxy
 
 from events.carriers.carrier import Basic, Hmac, SharedHeader
 from statesvc.bodies.sealed_message import message_id, new_message_id
-from statesvc.ingress.bounds import DiskRoom, MemoryBound
+from statesvc.ingress.carrier_authenticator import RetainedHeaders
 from statesvc.ingress.group_commit import DatabaseBreaker
-from statesvc.ingress.retained_headers import RetainedHeaders
+from statesvc.ingress.request_body import DiskRoom, MemoryBound
 
 
 @given(st.integers(0, 2**48 - 1), st.binary(min_size=10, max_size=10))

@@ -8,8 +8,7 @@ from psycopg import AsyncConnection
 
 from events.parsing.meanings import Meaning
 from events.vocabulary import Kind, Reason, Status
-from statesvc.inbox.rollouts.category_readings import codes_by_category
-from statesvc.inbox.rollouts.code_mapping import Mappings, add_mapping, standing_mappings
+from statesvc.inbox.rollouts.code_mapping import Mappings, add_mapping, codes_by_category, standing_mappings
 from tests.world.shop import CARRIER_ID, Shop
 
 CODE = (CARRIER_ID, "T", "CAT")
