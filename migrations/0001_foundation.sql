@@ -26,7 +26,7 @@ $$;
 
 -- Makes ANALYZE of a table cheap. Autovacuum analyzes a table once a tenth of it is new, which in a flood is every ten seconds. By
 -- default that reads 30,000 rows and sorts each of their columns: a second of processor time over all tables, and on two processors
--- webhooks wait for it (docs/decisions/0022-express.md). Our queries go by keys, so a fifth of the default suffices, and nothing at
+-- webhooks wait for it (docs/bench.md). Our queries go by keys, so a fifth of the default suffices, and nothing at
 -- all for bytes. Every new table needs it; partitions get it when they are made, because LIKE does not copy it.
 CREATE FUNCTION statesvc.sample_little(target regclass) RETURNS void
     LANGUAGE plpgsql
