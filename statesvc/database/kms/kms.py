@@ -1,4 +1,4 @@
-"""What is asked of a key management service, and which there are."""
+"""What is asked of a key management service."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,18 +38,3 @@ class Credentials:
 
     token: SecretStr | None = None
     token_file: Path | None = None
-
-
-def kms_at(url: str, credentials: Credentials) -> Kms:
-    """`command:/path/to/program` or `vault+https://host:8200/v1/transit/keys/name`. Raises KmsError for what is neither."""
-    from statesvc.database.kms.command import CommandKms  # noqa: PLC0415 - each of them knows this module
-    from statesvc.database.kms.vault import VaultKms  # noqa: PLC0415 - as above
-
-    scheme, _, rest = url.partition(":")
-    match scheme:
-        case "command" if rest.startswith("/"):
-            return CommandKms(Path(rest))
-        case "vault+https" | "vault+http":
-            return VaultKms(url.removeprefix("vault+"), credentials)
-        case _:
-            raise KmsError("STATESVC_KMS_URL must be command:/path/to/program or vault+https://host/v1/transit/keys/name")

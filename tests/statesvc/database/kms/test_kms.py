@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from statesvc.database.kms.kms import Credentials, KmsError, kms_at
+from statesvc.database.kms.backends import kms_at
+from statesvc.database.kms.kms import Credentials, KmsError
 from tests.world.vault import Vault, vault
 
 SECRET = bytes(range(32))
