@@ -39,7 +39,7 @@ CREATE TABLE statesvc.stream (
 CREATE INDEX stream_number ON statesvc.stream (carrier_id, number);
 
 -- Never expires: that a `carrier_id` + `event_id` takes effect once is a promise that outlives the partitions. An id that an
--- enrichment would have (`e1-`) is kept here too when its scan already carried the value.
+-- enrichment would have (`e1-`) is stored here too when its scan already carried the value.
 CREATE TABLE statesvc.event_key (
     carrier_id text NOT NULL,
     event_id text NOT NULL,
@@ -70,7 +70,7 @@ CREATE TABLE statesvc.event (
     PRIMARY KEY (shipment_id, version, recorded_at),
     CHECK (leaf_hash = sha256('\x00'::bytea || canonical))
 ) PARTITION BY RANGE (recorded_at);
--- Codes that a human should look at: unknown ones, and those that were read only by the category which the carrier gives beside them.
+-- Codes that a human should look at: unknown ones, and those that were read only by the category which the carrier adds to them.
 -- Pattern ops, because a code may have a reason appended and is then counted by its prefix.
 CREATE INDEX event_unmapped ON statesvc.event (carrier_id, carrier_code text_pattern_ops) WHERE kind = 'unmapped' OR by_category;
 CREATE INDEX event_batch ON statesvc.event (batch_id, ordinal);

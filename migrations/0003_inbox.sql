@@ -92,10 +92,10 @@ CREATE TABLE statesvc.rollout (
     CHECK (guard_messages IS NOT NULL OR (guard_errors_percent IS NULL AND guard_differences_percent IS NULL))
 );
 
--- What a candidate did is counted and compared in the next three tables, beside the log and never in it: they are evidence for a
--- decision and may be pruned.
+-- What a candidate did is counted and compared in the next three tables and never in the log: they are evidence for a decision and
+-- may be pruned.
 
--- One row per batch that a candidate read: the guard's window. Only the newest rows are kept.
+-- One row per batch that a candidate read: the guard's window. Only the newest rows stay.
 CREATE TABLE statesvc.rollout_tally (
     tally_id bigint GENERATED ALWAYS AS IDENTITY,
     recorded_at timestamptz NOT NULL,
@@ -118,7 +118,7 @@ CREATE TABLE statesvc.rollout_count (
     PRIMARY KEY (carrier_id, candidate, measure, worker)
 );
 
--- What the two versions read differently, field by field. Personal values are keyed digests. Only the newest rows are kept.
+-- What the two versions read differently, field by field. Personal values are keyed digests. Only the newest rows stay.
 CREATE TABLE statesvc.rollout_diff (
     diff_id bigint GENERATED ALWAYS AS IDENTITY,
     recorded_at timestamptz NOT NULL,

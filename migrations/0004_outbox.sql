@@ -3,8 +3,8 @@
 -- `notification` is written once, in the transaction that appends, unique per (subscription, shipment, sequence) for ever; `outbox` is
 -- the narrow row that waits, and goes away when the subscriber has it.
 
--- `shipments`: only of these, each `carrier_id/NUMBER`. `pii`: a full payload holds personal fields, which whoever made the
--- subscription had to be allowed to read. `signature`: of the current secret. `give_up_after`: seconds by type, after which a
+-- `shipments`: only of these, each `carrier_id/NUMBER`. `pii`: a full payload holds personal fields, which the maker of
+-- the subscription had to be allowed to read. `signature`: of the current secret. `give_up_after`: seconds by type, after which a
 -- notification is not tried again. `missed_since`: from then on nothing was collected, or every attempt failed; a replay from there
 -- sends what was missed. `url` is shown, so it never holds a login: that of a message broker is in `sealed_login`, sealed under the
 -- master key and bound to the subscription (NULL: it has none).

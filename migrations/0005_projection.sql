@@ -25,10 +25,10 @@ CREATE TABLE statesvc.shipment (
 CREATE INDEX shipment_number ON statesvc.shipment (carrier_id, number);
 CREATE INDEX shipment_updated ON statesvc.shipment (recorded_at, shipment_id);
 
--- Rebuilding goes on beside live traffic: the spare table is filled from the log and takes the live one's place. Meanwhile triggers on
+-- Rebuilding goes on during live traffic: the spare table is filled from the log and takes the live one's place. Meanwhile triggers on
 -- the live table note which shipments changed; the rebuild folds these again, the last of them under the lock of the swap. After the
--- swap the notes go on, so that a rollback can bring the old table up to date before it takes its place again. Whoever changes one of
--- the two tables changes the other alike: tests compare them.
+-- swap the notes go on, so that a rollback can bring the old table up to date before it takes its place again. A change to one of
+-- the two tables must be made to the other: tests compare them.
 CREATE TABLE statesvc.shipment_spare (LIKE statesvc.shipment INCLUDING ALL) WITH (fillfactor = 70);
 
 -- Notes, not facts: a shipment may be here many times. Without a key, so that no writer waits for another.

@@ -2,11 +2,11 @@
 --
 -- `batch` says what was committed, in no order. The sealer, one process at a time, gives the batches that it sees committed their
 -- first index, one after the other without a gap; an entry's index is that plus its ordinal. It never waits for a batch that is not
--- committed yet: that one comes later. So whoever reads by index misses nothing that commits late.
+-- committed yet: that one comes later. So a reader by index misses nothing that commits late.
 -- The tree's leaves are `batch.leaf_hashes`; of its inner nodes `subtree` keeps every eighth level.
 
 -- Committed and not sealed yet: written by the transaction that writes the batch, deleted by the one that seals it. A queue of its
--- own, because no reader can tell from ids alone whether a lower one is still to come.
+-- own, because ids alone do not show whether a lower one is still to come.
 CREATE TABLE statesvc.unsealed (
     batch_id bigint PRIMARY KEY,
     recorded_at timestamptz NOT NULL
@@ -24,8 +24,8 @@ $$;
 CREATE TRIGGER await_sealing AFTER INSERT ON statesvc.batch
     FOR EACH ROW EXECUTE FUNCTION statesvc.await_sealing();
 
--- `recorded_at` and `entries` repeat those of the batch. `sealed_at` is the same for all batches of one round, and grows from round to
--- round.
+-- `recorded_at` and `entries` repeat those of the batch. `sealed_at` is the same for all batches that were sealed together, and grows
+-- from one sealing to the next.
 CREATE TABLE statesvc.sealed_batch (
     first_index bigint PRIMARY KEY CHECK (first_index >= 0),
     batch_id bigint NOT NULL,
@@ -46,7 +46,7 @@ CREATE TABLE statesvc.subtree (
 );
 SELECT statesvc.make_append_only('statesvc.subtree');
 
--- Signed tree heads, one per round, in the order in which they were published. `created_at` is the `sealed_at` of the round.
+-- Signed tree heads, one per sealing, in the order in which they were published. `created_at` is the `sealed_at` of its batches.
 CREATE TABLE statesvc.checkpoint (
     tree_size bigint PRIMARY KEY CHECK (tree_size > 0),
     root bytea NOT NULL CHECK (octet_length(root) = 32),
@@ -68,7 +68,7 @@ CREATE TABLE statesvc.checkpoint_stamp (
 SELECT statesvc.make_append_only('statesvc.checkpoint_stamp');
 
 -- The Ed25519 keys of checkpoints, the secret half under the master key. All that are not retired sign; a retired one has no secret
--- left. A new key is announced by an action in the log before it signs alone, so whoever trusts the old key can trust it.
+-- left. A new key is announced by an action in the log before it signs alone, so a verifier that trusts the old key can trust it.
 CREATE TABLE statesvc.signing_key (
     key_id bytea PRIMARY KEY CHECK (octet_length(key_id) = 4),
     origin text NOT NULL,

@@ -1,7 +1,7 @@
 -- Where bodies and months of the log are after their hot time: in archive files, with the ledgers that say so.
 -- functions/archive.sql is what drops the partitions.
 
--- A day's bodies are written to an archive file, the file is verified, what still waits is kept in `body_kept`, and only then is the
+-- A day's bodies are written to an archive file, the file is verified, what still waits is copied to `body_retained`, and only then is the
 -- partition dropped; the file is deleted when its months are over. The ledger of that, one row per day.
 CREATE TABLE statesvc.body_archive (
     day date PRIMARY KEY,
@@ -33,9 +33,9 @@ CREATE TABLE statesvc.body_archive (
     CHECK (deleted_at IS NULL OR expired_at IS NOT NULL)
 );
 
--- Bodies that outlive their day: of messages that still wait, of open dead letters, under legal hold. Whoever reads a body looks here
--- when `body` no longer has it.
-CREATE TABLE statesvc.body_kept (
+-- Bodies that outlive their day: of messages that still wait, of open dead letters, under legal hold. A reader looks here when
+-- `body` no longer has it.
+CREATE TABLE statesvc.body_retained (
     message_id uuid PRIMARY KEY,
     received_at timestamptz NOT NULL,
     carrier_id text NOT NULL,
@@ -58,15 +58,15 @@ CREATE TABLE statesvc.legal_hold (
     released_why text,
     CHECK (num_nulls(released_at, released_by, released_why) IN (0, 3))
 );
-CREATE UNIQUE INDEX legal_hold_standing ON statesvc.legal_hold (carrier_id, number) WHERE released_at IS NULL;
+CREATE UNIQUE INDEX legal_hold_open ON statesvc.legal_hold (carrier_id, number) WHERE released_at IS NULL;
 
 -- A month's entries are written to a Parquet file, the file is compared with the partitions, and these are then replaced by small ones
 -- that hold only what must stay at hand. `batch` stays whole: it holds the leaves of the tree, so every proof is made as before. The
 -- ledger of that, one row per month, one time per step.
 --
--- No reader may see a log that is silently shorter. From `leaving_at` on a month counts as gone: whoever reads a shipment looks for
--- its row in `log_resident` first, and without one brings its entries back. The partitions go a minute later, when nobody is left who
--- looked before.
+-- No reader may see a log that is silently shorter. From `leaving_at` on a month counts as gone: a reader of a shipment looks for
+-- its row in `log_resident` first, and without one brings its entries back. The partitions go a minute later, when every reader that
+-- looked before has finished.
 CREATE TABLE statesvc.log_archive (
     month date PRIMARY KEY CHECK (extract(day FROM month) = 1),
     begins timestamptz NOT NULL,
@@ -102,11 +102,11 @@ CREATE TABLE statesvc.log_archive (
     CHECK (dropped_at IS NULL OR leaving_at IS NOT NULL)
 );
 
--- Whose entries of an archived month are in the database too: kept there when the month went, or brought back since.
+-- Whose entries of an archived month are in the database too: retained when the month was archived, or brought back since.
 CREATE TABLE statesvc.log_resident (
     shipment_id uuid NOT NULL,
     month date NOT NULL REFERENCES statesvc.log_archive,
-    kept_at timestamptz NOT NULL,
+    retained_at timestamptz NOT NULL,
     why text NOT NULL CHECK (why IN ('held', 'active', 'unread', 'asked')),
     PRIMARY KEY (shipment_id, month)
 );

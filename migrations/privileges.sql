@@ -23,7 +23,7 @@ GRANT INSERT, UPDATE, DELETE ON statesvc.rollout_tally, statesvc.rollout_count, 
 GRANT INSERT, UPDATE ON statesvc.allotment TO {service_role};
 GRANT INSERT, DELETE ON statesvc.message_attempt TO {service_role};
 GRANT INSERT, UPDATE ON statesvc.body_archive, statesvc.legal_hold TO {service_role};
-GRANT INSERT, DELETE ON statesvc.body_kept TO {service_role};
+GRANT INSERT, DELETE ON statesvc.body_retained TO {service_role};
 GRANT INSERT, DELETE ON statesvc.unsealed TO {service_role};
 GRANT INSERT ON statesvc.sealed_batch, statesvc.subtree, statesvc.checkpoint TO {service_role};
 REVOKE UPDATE, DELETE, TRUNCATE ON statesvc.sealed_batch, statesvc.subtree, statesvc.checkpoint FROM {service_role};

@@ -200,18 +200,18 @@ CREATE TABLE statesvc.body_archive (
 ALTER TABLE ONLY statesvc.body_archive
     ADD CONSTRAINT body_archive_pkey PRIMARY KEY (day);
 
-CREATE TABLE statesvc.body_kept (
+CREATE TABLE statesvc.body_retained (
     message_id uuid NOT NULL,
     received_at timestamp with time zone NOT NULL,
     carrier_id text NOT NULL,
     commitment bytea NOT NULL,
     headers jsonb NOT NULL,
     sealed bytea NOT NULL,
-    CONSTRAINT body_kept_commitment_check CHECK ((octet_length(commitment) = 32))
+    CONSTRAINT body_retained_commitment_check CHECK ((octet_length(commitment) = 32))
 );
-ALTER TABLE ONLY statesvc.body_kept ALTER COLUMN sealed SET STORAGE EXTERNAL;
-ALTER TABLE ONLY statesvc.body_kept
-    ADD CONSTRAINT body_kept_pkey PRIMARY KEY (message_id);
+ALTER TABLE ONLY statesvc.body_retained ALTER COLUMN sealed SET STORAGE EXTERNAL;
+ALTER TABLE ONLY statesvc.body_retained
+    ADD CONSTRAINT body_retained_pkey PRIMARY KEY (message_id);
 
 CREATE TABLE statesvc.checkpoint (
     tree_size bigint NOT NULL,
@@ -441,7 +441,7 @@ ALTER TABLE statesvc.legal_hold ALTER COLUMN legal_hold_id ADD GENERATED ALWAYS 
 );
 ALTER TABLE ONLY statesvc.legal_hold
     ADD CONSTRAINT legal_hold_pkey PRIMARY KEY (legal_hold_id);
-CREATE UNIQUE INDEX legal_hold_standing ON statesvc.legal_hold USING btree (carrier_id, number) WHERE (released_at IS NULL);
+CREATE UNIQUE INDEX legal_hold_open ON statesvc.legal_hold USING btree (carrier_id, number) WHERE (released_at IS NULL);
 
 CREATE TABLE statesvc.limiter_state (
     subscription_id uuid NOT NULL,
@@ -500,7 +500,7 @@ ALTER TABLE ONLY statesvc.log_archive
 CREATE TABLE statesvc.log_resident (
     shipment_id uuid NOT NULL,
     month date NOT NULL,
-    kept_at timestamp with time zone NOT NULL,
+    retained_at timestamp with time zone NOT NULL,
     why text NOT NULL,
     CONSTRAINT log_resident_why_check CHECK ((why = ANY (ARRAY['held'::text, 'active'::text, 'unread'::text, 'asked'::text])))
 );

@@ -11,7 +11,7 @@ CREATE FUNCTION statesvc.under_legal_hold(p_shipments uuid[]) RETURNS boolean
         WHERE h.released_at IS NULL AND s.shipment_id = ANY (p_shipments))
 $$;
 
--- Drops a day's partition of bodies, after it has kept what still waits: in the inbox, or for a human. Returns how many bodies it kept.
+-- Drops a day's partition of bodies, after copying the bodies that still wait: in the inbox, or for a human. Returns how many it copied.
 CREATE FUNCTION statesvc.drop_archived_day(p_day date, p_sha256 bytea) RETURNS bigint
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp
@@ -23,7 +23,7 @@ DECLARE
     v_until timestamptz := p_day + 1;
     v_written bigint;
     v_counted bigint;
-    v_kept bigint;
+    v_retained bigint;
 BEGIN
     SELECT a.bodies INTO v_written FROM statesvc.body_archive a
     WHERE a.day = p_day AND a.sha256 = p_sha256 AND a.verified_at IS NOT NULL AND a.dropped_at IS NULL FOR UPDATE;
@@ -35,7 +35,7 @@ BEGIN
         RAISE EXCEPTION 'the bodies of % stay: % are in the partition, % were archived', p_day, v_counted, v_written USING ERRCODE = 'SS003';
     END IF;
     EXECUTE format(
-        'INSERT INTO statesvc.body_kept (message_id, received_at, carrier_id, commitment, headers, sealed)
+        'INSERT INTO statesvc.body_retained (message_id, received_at, carrier_id, commitment, headers, sealed)
         SELECT b.message_id, b.received_at, b.carrier_id, b.commitment, b.headers, b.sealed FROM statesvc.%I b
         WHERE b.message_id IN (
             SELECT q.message_id FROM statesvc.inbox q WHERE q.received_at >= $1 AND q.received_at < $2
@@ -43,10 +43,10 @@ BEGIN
             SELECT d.message_id FROM statesvc.dead_letter d
             WHERE d.resolved_at IS NULL AND d.kind = ''message'' AND d.received_at >= $1 AND d.received_at < $2)
         ON CONFLICT DO NOTHING', v_partition) USING v_from, v_until;
-    GET DIAGNOSTICS v_kept = ROW_COUNT;
+    GET DIAGNOSTICS v_retained = ROW_COUNT;
     EXECUTE format('DROP TABLE statesvc.%I', v_partition);
     UPDATE statesvc.body_archive a SET dropped_at = statesvc.clock() WHERE a.day = p_day;
-    RETURN v_kept;
+    RETURN v_retained;
 END
 $$;
 REVOKE EXECUTE ON FUNCTION statesvc.drop_archived_day(date, bytea) FROM PUBLIC;
@@ -65,7 +65,7 @@ DECLARE
     v_counted bigint[] := '{}';
     v_count bigint;
     v_stay bigint;
-    v_kept text;
+    v_retain_if text;
     v_kind text;
 BEGIN
     SELECT * INTO v_ledger FROM statesvc.log_archive a
@@ -75,15 +75,15 @@ BEGIN
     IF NOT FOUND THEN
         RAISE EXCEPTION 'the log of % stays: no verified archive of that month that was given notice', p_month USING ERRCODE = 'SS003';
     END IF;
-    -- whoever reads the log as a whole (verify, rebuild) holds the shared one
+    -- readers of the whole log (verify, rebuild) hold the shared one
     IF NOT pg_try_advisory_xact_lock(hashtextextended('statesvc.log_months', 0)) THEN
-        RAISE EXCEPTION 'the log of % stays for now: somebody reads the whole log', p_month USING ERRCODE = 'lock_not_available';
+        RAISE EXCEPTION 'the log of % stays for now: the whole log is being read', p_month USING ERRCODE = 'lock_not_available';
     END IF;
     PERFORM statesvc.announce_log_ddl(format('the log of %s is archived, SHA-256 %s', to_char(p_month, 'YYYY-MM'), encode(p_sha256, 'hex')));
     -- nobody brings a shipment back meanwhile
     LOCK TABLE statesvc.log_resident IN SHARE ROW EXCLUSIVE MODE;
     EXECUTE format(
-        'INSERT INTO statesvc.log_resident (shipment_id, month, kept_at, why)
+        'INSERT INTO statesvc.log_resident (shipment_id, month, retained_at, why)
         SELECT s.shipment_id, $1, statesvc.clock(), CASE
             WHEN EXISTS (SELECT FROM statesvc.legal_hold h
                 WHERE h.released_at IS NULL AND h.carrier_id = s.carrier_id AND h.number = s.number) THEN ''held''
@@ -102,16 +102,16 @@ BEGIN
     FOREACH v_kind IN ARRAY ARRAY['event', 'conflict', 'transition', 'attempt', 'action'] LOOP
         EXECUTE format('SELECT count(*) FROM statesvc.%I', v_kind || '_' || v_suffix) INTO v_count;
         v_counted := v_counted || v_count;
-        v_kept := CASE v_kind
+        v_retain_if := CASE v_kind
             WHEN 'action' THEN 'x.verb LIKE ''log\_key.%%'' OR x.target IN
                 (SELECT ''shipment '' || r.shipment_id FROM statesvc.log_resident r WHERE r.month = $1)'
             WHEN 'conflict' THEN 'x.claimed_shipment_id <> x.shipment_id
                 OR x.shipment_id IN (SELECT r.shipment_id FROM statesvc.log_resident r WHERE r.month = $1)'
             ELSE 'x.shipment_id IN (SELECT r.shipment_id FROM statesvc.log_resident r WHERE r.month = $1)' END;
-        EXECUTE format('CREATE TABLE statesvc.%I (LIKE statesvc.%I INCLUDING ALL)', v_kind || '_' || v_suffix || '_kept', v_kind);
-        EXECUTE format('INSERT INTO statesvc.%I SELECT x.* FROM statesvc.%I x WHERE ' || v_kept,
-            v_kind || '_' || v_suffix || '_kept', v_kind || '_' || v_suffix) USING p_month;
-        PERFORM statesvc.make_append_only(format('statesvc.%I', v_kind || '_' || v_suffix || '_kept')::regclass);
+        EXECUTE format('CREATE TABLE statesvc.%I (LIKE statesvc.%I INCLUDING ALL)', v_kind || '_' || v_suffix || '_retained', v_kind);
+        EXECUTE format('INSERT INTO statesvc.%I SELECT x.* FROM statesvc.%I x WHERE ' || v_retain_if,
+            v_kind || '_' || v_suffix || '_retained', v_kind || '_' || v_suffix) USING p_month;
+        PERFORM statesvc.make_append_only(format('statesvc.%I', v_kind || '_' || v_suffix || '_retained')::regclass);
     END LOOP;
     IF v_counted <> ARRAY[v_ledger.events, v_ledger.conflicts, v_ledger.transitions, v_ledger.attempts, v_ledger.actions] THEN
         RAISE EXCEPTION 'the log of % stays: it has % entries by kind, others were archived', p_month, v_counted USING ERRCODE = 'SS003';
@@ -120,7 +120,7 @@ BEGIN
     FOREACH v_kind IN ARRAY ARRAY['event', 'conflict', 'transition', 'attempt', 'action'] LOOP
         EXECUTE format('ALTER TABLE statesvc.%I DETACH PARTITION statesvc.%I', v_kind, v_kind || '_' || v_suffix);
         EXECUTE format('DROP TABLE statesvc.%I', v_kind || '_' || v_suffix);
-        EXECUTE format('ALTER TABLE statesvc.%I RENAME TO %I', v_kind || '_' || v_suffix || '_kept', v_kind || '_' || v_suffix);
+        EXECUTE format('ALTER TABLE statesvc.%I RENAME TO %I', v_kind || '_' || v_suffix || '_retained', v_kind || '_' || v_suffix);
         EXECUTE format('ALTER TABLE statesvc.%I ATTACH PARTITION statesvc.%I FOR VALUES FROM (%L) TO (%L)',
             v_kind, v_kind || '_' || v_suffix, v_ledger.begins, v_ledger.ends);
     END LOOP;

@@ -23,7 +23,7 @@
 -- `stage` says what is left to do: `raw`, to be read; `declined`, to be read, but not by a foreign worker; `normalized`, to be appended.
 --
 -- Rules:
--- 1. A claim leases its messages under one fencing token. Whoever presents the token later acts on those messages only that still
+-- 1. A claim leases its messages under one fencing token. A later call with the token acts on those messages only that still
 --    carry it; every function answers how many these were.
 -- 2. Attempts are counted when a message is claimed, so that a message which kills its worker is charged although nobody lives to
 --    report it. `attempts - retries` is the number of attempts that ended without a verdict.
@@ -31,7 +31,7 @@
 -- 4. Retries after transient failures have a budget of their own, 20; release and decline cost nothing.
 -- 5. Claims look from each lane's low-water mark on. Under a pinned xmin, the dead index entries below it would otherwise be walked
 --    again by every claim. A message whose ingest was slow may hide below its mark until the next sweep.
--- 6. Every attempt that did not settle is recorded in `message_attempt` by these functions, whoever the worker is.
+-- 6. Every attempt that did not settle is recorded in `message_attempt` by these functions, for every worker.
 -- 7. Lock order: messages before everything else.
 
 -- Stores a group of messages and queues them; a byte-identical retry within 48 hours is counted and answered with the first message's
@@ -54,7 +54,7 @@ BEGIN
         SELECT u.*, (row_number() OVER (PARTITION BY u.digest ORDER BY u.ordinal)) = 1 AS first
         FROM unnest(p_message_ids, p_carrier_ids, p_digests, p_sealed, p_sealed_keys, p_commitments, p_headers, p_body_bytes)
             WITH ORDINALITY AS u(message_id, carrier_id, digest, sealed, sealed_key, commitment, headers, body_bytes, ordinal)
-    ), kept AS (
+    ), known AS (
         -- sorted, so that two groups with the same retries wait for each other instead of deadlocking
         INSERT INTO statesvc.receipt AS r (digest, message_id, received_at, retries)
         SELECT i.digest, i.message_id, v_now, (SELECT count(*) - 1 FROM item s WHERE s.digest = i.digest)
@@ -65,7 +65,7 @@ BEGIN
             received_at = CASE WHEN r.received_at < v_now - interval '48 hours' THEN excluded.received_at ELSE r.received_at END
         RETURNING r.digest, r.message_id
     ), fresh AS (
-        SELECT i.* FROM item i JOIN kept k ON k.digest = i.digest AND k.message_id = i.message_id WHERE i.first
+        SELECT i.* FROM item i JOIN known k ON k.digest = i.digest AND k.message_id = i.message_id WHERE i.first
     ), stored AS (
         INSERT INTO statesvc.body (message_id, received_at, carrier_id, commitment, headers, sealed)
         SELECT f.message_id, v_now, f.carrier_id, f.commitment, f.headers, f.sealed FROM fresh f
@@ -74,7 +74,7 @@ BEGIN
         SELECT f.message_id, v_now, v_now, f.body_bytes, f.carrier_id, f.sealed_key FROM fresh f
     )
     SELECT i.ordinal::int, k.message_id, NOT (i.first AND k.message_id = i.message_id)
-    FROM item i JOIN kept k ON k.digest = i.digest ORDER BY i.ordinal;
+    FROM item i JOIN known k ON k.digest = i.digest ORDER BY i.ordinal;
 END
 $$;
 
@@ -156,7 +156,7 @@ BEGIN
             SELECT q.message_id, q.carrier_id FROM statesvc.inbox q
             WHERE q.message_id = ANY (v_ids)
                 AND NOT EXISTS (SELECT FROM statesvc.body b WHERE b.message_id = q.message_id AND b.received_at = q.received_at)
-                AND NOT EXISTS (SELECT FROM statesvc.body_kept k WHERE k.message_id = q.message_id)
+                AND NOT EXISTS (SELECT FROM statesvc.body_retained k WHERE k.message_id = q.message_id)
         LOOP
             PERFORM statesvc.bury_locked(v_missing.message_id, 'body_missing', 'neither the bodies of its day nor the retained ones hold it');
             v_buried := v_buried || v_missing.message_id;
@@ -363,7 +363,9 @@ BEGIN
     LEFT JOIN LATERAL (
         SELECT b.* FROM statesvc.body b WHERE b.message_id = q.message_id AND b.received_at = q.received_at LIMIT 1
     ) b ON true
-    LEFT JOIN LATERAL (SELECT k.* FROM statesvc.body_kept k WHERE b.message_id IS NULL AND k.message_id = q.message_id LIMIT 1) k ON true
+    LEFT JOIN LATERAL (
+        SELECT k.* FROM statesvc.body_retained k WHERE b.message_id IS NULL AND k.message_id = q.message_id LIMIT 1
+    ) k ON true
     LEFT JOIN LATERAL (SELECT n.* FROM statesvc.normalized n WHERE n.message_id = q.message_id LIMIT 1) n ON true
     LEFT JOIN statesvc.rollout r ON r.carrier_id = q.carrier_id
     WHERE q.message_id = ANY (p_message_ids) AND (b.message_id IS NOT NULL OR k.message_id IS NOT NULL)
@@ -463,8 +465,8 @@ BEGIN
 END
 $$;
 
--- Gives messages back after a transient failure, available again after their delay; one that was given back 20 times goes to the dead
--- letters instead. Returns how many the token still held.
+-- Gives messages back after a transient failure, available again after their delay; one that was given back 20 times becomes a
+-- dead letter instead. Returns how many the token still held.
 CREATE FUNCTION statesvc.retry(
     p_token uuid, p_message_ids uuid[], p_delays interval[], p_errors text[], p_normalizers text[] DEFAULT NULL
 ) RETURNS int
@@ -560,7 +562,7 @@ BEGIN
 END
 $$;
 
--- Is something ready that its carrier's bound keeps from being claimed? Whoever then ends a batch claims again at once.
+-- Is something ready that its carrier's bound keeps from being claimed? A worker that then ends a batch claims again at once.
 CREATE FUNCTION statesvc.throttled() RETURNS boolean
     LANGUAGE plpgsql STABLE SET plan_cache_mode = force_generic_plan
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_incremental_sort = off AS $$

@@ -1,7 +1,7 @@
 -- The guard of the log's tables (statesvc/database/guard.sql) refuses to change their definition unless that was announced. It consists
 -- of event triggers, which only a superuser can make; the announcement is everybody's.
 
--- Allows this transaction to change the definition of the log's tables. The reason is recorded in the log beside what was done.
+-- Allows this transaction to change the definition of the log's tables. The reason is recorded in the log together with the change.
 CREATE FUNCTION statesvc.announce_log_ddl(why text) RETURNS void
     LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $$

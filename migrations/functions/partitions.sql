@@ -2,8 +2,8 @@
 -- the steps ahead (statesvc.partitioned). Returns the names of the new ones.
 --
 -- It runs as its owner, so that a worker without the owner's credentials keeps the horizon open: there is no default partition, so
--- where the horizon closes, every append stops. A partition is built beside the table and attached, because CREATE TABLE .. PARTITION
--- OF would take an ACCESS EXCLUSIVE lock on the parent.
+-- where the horizon closes, every append stops. A partition is built as a table of its own, then attached, because
+-- CREATE TABLE .. PARTITION OF would take an ACCESS EXCLUSIVE lock on the parent.
 CREATE FUNCTION statesvc.ensure_partitions() RETURNS SETOF text
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp
@@ -24,7 +24,7 @@ BEGIN
             CONTINUE WHEN to_regclass(format('statesvc.%I', partition_name)) IS NOT NULL;
             -- two workers may look at once: the second waits for the first and then finds it made
             PERFORM pg_advisory_xact_lock(hashtextextended('statesvc.ensure_partitions', 0));
-            -- not to_regclass: it would answer from the cache that the first look filled
+            -- not to_regclass: it would answer from the cache that the first check filled
             CONTINUE WHEN EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = 'statesvc'::regnamespace AND c.relname = partition_name);
             EXECUTE format('CREATE TABLE statesvc.%I (LIKE statesvc.%I INCLUDING ALL)', partition_name, p.table_name);
             PERFORM statesvc.sample_little(format('statesvc.%I', partition_name)::regclass);

@@ -7,7 +7,7 @@ LEFT JOIN LATERAL (
     SELECT b.* FROM statesvc.body b WHERE b.message_id = u.message_id AND b.received_at = u.received_at LIMIT 1
 ) b ON true
 LEFT JOIN LATERAL (
-    SELECT k.* FROM statesvc.body_kept k WHERE b.message_id IS NULL AND k.message_id = u.message_id LIMIT 1
+    SELECT k.* FROM statesvc.body_retained k WHERE b.message_id IS NULL AND k.message_id = u.message_id LIMIT 1
 ) k ON true
 WHERE b.message_id IS NOT NULL OR k.message_id IS NOT NULL;
 
@@ -35,5 +35,5 @@ LEFT JOIN LATERAL (
 LEFT JOIN LATERAL (
     SELECT true AS found FROM statesvc.body b WHERE b.message_id = u.message_id AND b.received_at = u.received_at LIMIT 1
 ) b ON true
-LEFT JOIN LATERAL (SELECT true AS found FROM statesvc.body_kept k WHERE k.message_id = u.message_id LIMIT 1) k ON true
+LEFT JOIN LATERAL (SELECT true AS found FROM statesvc.body_retained k WHERE k.message_id = u.message_id LIMIT 1) k ON true
 LEFT JOIN statesvc.body_archive a ON a.day = (u.received_at AT TIME ZONE 'UTC')::date AND a.dropped_at IS NOT NULL;

@@ -1,13 +1,13 @@
 -- name: retain_hot
 -- Keeps these bodies of a day beyond their partition.
-INSERT INTO statesvc.body_kept (message_id, received_at, carrier_id, commitment, headers, sealed)
+INSERT INTO statesvc.body_retained (message_id, received_at, carrier_id, commitment, headers, sealed)
 SELECT b.message_id, b.received_at, b.carrier_id, b.commitment, b.headers, b.sealed FROM statesvc.body b
 WHERE b.received_at >= %(from)s::timestamptz AND b.received_at < %(until)s::timestamptz AND b.message_id = ANY (%(message_ids)b::uuid[])
 ON CONFLICT DO NOTHING;
 
 -- name: retain_archived
 -- Keeps a body beyond its archive.
-INSERT INTO statesvc.body_kept (message_id, received_at, carrier_id, commitment, headers, sealed)
+INSERT INTO statesvc.body_retained (message_id, received_at, carrier_id, commitment, headers, sealed)
 VALUES (%(message_id)s, %(received_at)s, %(carrier_id)s, %(commitment)b, %(headers)s, %(sealed)b)
 ON CONFLICT DO NOTHING;
 
@@ -25,9 +25,9 @@ WHERE statesvc.under_legal_hold(m.shipments);
 -- Forgets those of the next retained bodies that nothing requires any more: their message is settled, no legal hold stands on it, and the archive
 -- of their day has them, or had them as long as it was to. Answers where to go on.
 WITH candidates AS MATERIALIZED (
-    SELECT k.message_id, k.received_at FROM statesvc.body_kept k WHERE k.message_id > %(after)s ORDER BY k.message_id LIMIT %(limit)s
+    SELECT k.message_id, k.received_at FROM statesvc.body_retained k WHERE k.message_id > %(after)s ORDER BY k.message_id LIMIT %(limit)s
 ), gone AS (
-    DELETE FROM statesvc.body_kept k USING candidates l
+    DELETE FROM statesvc.body_retained k USING candidates l
     WHERE k.message_id = l.message_id
         AND NOT EXISTS (SELECT FROM statesvc.inbox q WHERE q.message_id = l.message_id)
         AND NOT EXISTS (SELECT FROM statesvc.dead_letter d

@@ -34,7 +34,7 @@ from tests.world.postgres import Server
 
 GRANTS: Final = """
     GRANT USAGE ON SCHEMA statesvc TO {role};
-    GRANT SELECT ON statesvc.inbox, statesvc.body, statesvc.body_kept, statesvc.lane, statesvc.allotment, statesvc.rollout,
+    GRANT SELECT ON statesvc.inbox, statesvc.body, statesvc.body_retained, statesvc.lane, statesvc.allotment, statesvc.rollout,
         statesvc.normalized TO {role};
     GRANT UPDATE ON statesvc.inbox, statesvc.lane TO {role};
     GRANT DELETE ON statesvc.inbox TO {role};

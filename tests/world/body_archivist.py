@@ -61,7 +61,7 @@ class Archivist:
         return name
 
     async def retained(self) -> set[UUID]:
-        return {message_id for (message_id,) in await self.shop.rows("SELECT message_id FROM statesvc.body_kept")}
+        return {message_id for (message_id,) in await self.shop.rows("SELECT message_id FROM statesvc.body_retained")}
 
     async def erase(self, shipment_id: UUID) -> None:
         """Destroys the shipment's key."""

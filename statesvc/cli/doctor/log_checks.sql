@@ -1,5 +1,5 @@
 -- name: auditor
--- What a role is: a superuser, somebody who may act as the log's owner, somebody who may read the log. No row: there is none.
+-- Whether a role is a superuser, may act as the log's owner, and may read the log. No row: there is no such role.
 SELECT r.rolsuper, pg_has_role(r.oid, c.relowner, 'MEMBER'), has_table_privilege(r.oid, c.oid, 'SELECT')
 FROM pg_roles r, pg_class c WHERE r.rolname = %(role)s AND c.oid = to_regclass('statesvc.event');
 
@@ -15,7 +15,7 @@ SELECT a.attrelid::regclass::text || '.' || a.attname
 FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
 WHERE c.relnamespace = 'statesvc'::regnamespace AND c.relkind IN ('r', 'p') AND a.attnum > 0 AND NOT a.attisdropped
     AND (a.attname IN ('sealed_key', 'sealed_seed', 'sealed_secrets', 'key_hash', 'wrapped')
-        OR (c.relname ~ '^(body|body_kept|inbox|normalized)(_[0-9]{8})?$' AND a.attname IN ('sealed', 'headers', 'events')))
+        OR (c.relname ~ '^(body|body_retained|inbox|normalized)(_[0-9]{8})?$' AND a.attname IN ('sealed', 'headers', 'events')))
     AND has_column_privilege(%(role)s, c.oid, a.attnum, 'SELECT')
 UNION ALL
 SELECT n.nspname || ' (create)' FROM pg_namespace n WHERE n.nspname = 'statesvc' AND has_schema_privilege(%(role)s, n.oid, 'CREATE')

@@ -18,7 +18,7 @@ WHERE s.carrier_id = %(carrier_id)s AND s.number = %(number)s
 
 -- name: take_in
 -- These shipments are at hand from the commit on. While a month is still in the database, they stay there when it goes.
-INSERT INTO statesvc.log_resident (shipment_id, month, kept_at, why)
+INSERT INTO statesvc.log_resident (shipment_id, month, retained_at, why)
 SELECT u.shipment_id, u.month, statesvc.clock(), 'asked'
 FROM unnest(%(shipment_ids)s::uuid[], %(months)s::date[]) AS u(shipment_id, month)
 ORDER BY u.month, u.shipment_id

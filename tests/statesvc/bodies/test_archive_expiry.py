@@ -26,7 +26,7 @@ async def test_a_hold_survives_expiry_and_its_release_ends_it(archivist: Archivi
     assert await archivist.retained() == {held, held_too}
     later = await shop.say({"number": "A1", "status": "in_transit", "minute": 9})
     later_day = await archivist.today()
-    await shop.as_owner("DELETE FROM statesvc.body_kept")
+    await shop.as_owner("DELETE FROM statesvc.body_retained")
     await archivist.days_pass(31 * KEEP_MONTHS)
     outcome = await archivist.run_pass()
     assert day in outcome.expired

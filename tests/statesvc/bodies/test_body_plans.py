@@ -64,7 +64,7 @@ async def test_a_body_is_found_by_probes_in_its_own_day(filled: Archivist) -> No
     asked = {"message_ids": uuids([row[0] for row in found]), "received_ats": timestamps([row[1] for row in found])}
     for name in ("hot_bodies", "body_locations"):
         nodes = await plan(filled, "find_bodies", name, asked)
-        scanned = {node["Relation Name"] for node in nodes if node["Node Type"] == "Seq Scan"} - {"body_kept", "body_archive"}
+        scanned = {node["Relation Name"] for node in nodes if node["Node Type"] == "Seq Scan"} - {"body_retained", "body_archive"}
         assert scanned == set(), name
         partitions = {node["Relation Name"] for node in nodes if str(node.get("Relation Name", "")).startswith("body_2")}
         assert partitions == {f"body_{found[0][1]:%Y%m%d}"}, name

@@ -110,7 +110,7 @@ async def test_a_sweep_takes_the_mark_back_to_what_it_found_below(inbox: Any) ->
 
 async def test_a_body_is_found_among_the_kept_ones_and_a_message_without_any_is_a_dead_letter(inbox: Any) -> None:
     (kept, _), (lost, _), (other, _) = await inbox.put("ups", "ups", "ups")
-    await inbox.as_owner(f"INSERT INTO statesvc.body_kept SELECT * FROM statesvc.body WHERE message_id = '{kept}'")
+    await inbox.as_owner(f"INSERT INTO statesvc.body_retained SELECT * FROM statesvc.body WHERE message_id = '{kept}'")
     await inbox.as_owner(f"DELETE FROM statesvc.body WHERE message_id IN ('{kept}', '{lost}')")
     claimed = await inbox.rows("SELECT message_id, sealed, headers FROM statesvc.claim('w', 9, interval '30 s')")
     assert sorted(claimed) == sorted([(kept, b"body", {}), (other, b"body", {})])

@@ -17,7 +17,7 @@ SELECT id, at, at, 100, %(carrier_id)s, '', %(stage)s FROM made
 LANES = "INSERT INTO statesvc.lane (carrier_id) SELECT 'c' || n FROM generate_series(1, 50) n"
 READ = """
 SELECT coalesce(sum(seq_tup_read), 0)::int, coalesce(sum(idx_tup_fetch), 0)::int
-FROM pg_stat_xact_user_tables WHERE relname IN ('inbox', 'normalized', 'body_kept', 'message_attempt') OR relname LIKE 'body\\_%%'
+FROM pg_stat_xact_user_tables WHERE relname IN ('inbox', 'normalized', 'body_retained', 'message_attempt') OR relname LIKE 'body\\_%%'
 """
 
 READY_SCANS = "SELECT pg_stat_get_xact_numscans('statesvc.inbox_ready'::regclass)::int"

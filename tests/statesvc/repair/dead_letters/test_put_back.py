@@ -115,10 +115,10 @@ async def test_a_dead_letter_says_why_it_cannot_be_replayed(desk: Desk) -> None:
     erased, gone, retained, held = await desk.bury_some(4)
     await desk.shop.as_owner(f"UPDATE statesvc.dead_letter SET sealed_key = NULL WHERE dead_letter_id = {erased}")
     of = f"(SELECT message_id FROM statesvc.dead_letter WHERE dead_letter_id IN ({gone}, {retained}))"
-    await desk.shop.as_owner(f"INSERT INTO statesvc.body_kept SELECT * FROM statesvc.body WHERE message_id IN {of}")
+    await desk.shop.as_owner(f"INSERT INTO statesvc.body_retained SELECT * FROM statesvc.body WHERE message_id IN {of}")
     await desk.shop.as_owner(f"DELETE FROM statesvc.body WHERE message_id IN {of}")
     await desk.shop.as_owner(
-        f"DELETE FROM statesvc.body_kept k USING statesvc.dead_letter d WHERE d.message_id = k.message_id AND d.dead_letter_id = {gone}"
+        f"DELETE FROM statesvc.body_retained k USING statesvc.dead_letter d WHERE d.message_id = k.message_id AND d.dead_letter_id = {gone}"
     )
     assert await put_back(desk.connection, desk.order(), [erased, gone, retained]) == {
         erased: Obstacle.ERASED,
