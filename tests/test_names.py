@@ -65,6 +65,8 @@ RIGHT: Final = re.compile(
 """Where those words are the trade's own, or a proper name."""
 QUOTING: Final = re.compile(r"_codes\.csv$|/fixtures/|\.(?:ttf|pdf|png)$|LICENSE|countries\.csv$|zones\.csv$")
 """Files that quote what carriers print."""
+FROZEN: Final = "Tells apart the shipments of a number that is used again"
+"""In the schema's version 1, which has landed and never changes, and in the declaration, which has to equal it word for word."""
 
 
 @cache
@@ -119,7 +121,8 @@ def test_names_and_prose_use_words_of_the_trade() -> None:
     for path in texts():
         name = path.relative_to(ROOT).as_posix()
         if not QUOTING.search(name):
-            used = words_in(f"{name}\n{path.read_text('utf-8')}") - set(unsettled().get("words", {}).get(name, []))
+            text = path.read_text("utf-8").replace(FROZEN, "") if name.startswith("events/schema/") else path.read_text("utf-8")
+            used = words_in(f"{name}\n{text}") - set(unsettled().get("words", {}).get(name, []))
             found |= {name: sorted(used)} if used else {}
     assert found == {}
 

@@ -181,7 +181,7 @@ async def lock(batch: AppendBatch) -> None:
 
 
 async def decide_again(batch: AppendBatch) -> None:
-    """With what others took between the look-up and the locks."""
+    """Repeats the decision if others took a key or a stream between the reads and the locks."""
     if untouched(batch.free_keys, batch.decision.appends, batch.heads, batch.streams):
         return
     unknown = (key for proposal in batch.proposals for key in proposal.dedupe_keys() if key not in batch.known)

@@ -32,7 +32,7 @@ from statesvc.database.embedded import attach
 from statesvc.database.queries import queries
 from statesvc.database.wakeups.channels import INBOX
 from statesvc.inbox.allotment import IN_FLIGHT_MAX, WEIGHT_MAX, WEIGHT_MIN, Allotment, allot, allotment_of, list_allotments
-from statesvc.inbox.rollouts.code_mapping import COUNT_MAX, Code, Mapping, add_mapping, codes_by_category, standing_mappings
+from statesvc.inbox.rollouts.code_mapping import COUNT_MAX, Code, Mapping, add_mapping, codes_by_category, current_mappings
 from statesvc.repair.dead_letters.dead_letter import DeadLetterFilter
 from statesvc.repair.dead_letters.listing import NEWEST, list_dead_letters, occurrences_of
 from statesvc.settings.service_settings import Settings, load_settings
@@ -163,7 +163,7 @@ async def _map(settings: Settings, options: argparse.Namespace) -> int:
 async def _unmapped(settings: Settings, *, as_json: bool) -> int:
     async with service_connection(settings) as connection:
         mapped: dict[Code, Mapping] = {
-            (row.carrier_id, row.raw_type, row.raw_code): row for row in await standing_mappings(connection) if row.kind is not None
+            (row.carrier_id, row.raw_type, row.raw_code): row for row in await current_mappings(connection) if row.kind is not None
         }
         found = [*await _unknown(connection, mapped), *await _by_category(connection)]
     if as_json:

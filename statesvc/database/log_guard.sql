@@ -14,7 +14,7 @@ BEGIN
         CREATE ROLE statesvc_guard NOLOGIN;
     END IF;
 EXCEPTION WHEN duplicate_object OR unique_violation THEN
-    NULL; -- made for another database at this moment
+    NULL; -- created for another database at the same time
 END
 $$;
 

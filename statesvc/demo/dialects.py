@@ -76,7 +76,7 @@ USPS_CODES: Final[Words] = {
     ParcelStep.ATTEMPT: ("02", "Notice Left (No Authorized Recipient Available)"),
     ParcelStep.DELIVERED: ("01", "Delivered, In/At Mailbox"),
     ParcelStep.RETURN: ("09", "Return to Sender"),
-    ParcelStep.STRANGE: ("ZQ", "Seen by the Night Crew"),
+    ParcelStep.STRANGE: ("ZQ", "Seen by the Night Shift"),
 }
 EASYPOST_CODES: Final[Words] = {
     ParcelStep.LABEL: ("pre_transit", "label_created"),
@@ -88,7 +88,7 @@ EASYPOST_CODES: Final[Words] = {
     ParcelStep.ATTEMPT: ("failure", "delivery_attempted"),
     ParcelStep.DELIVERED: ("delivered", "arrived_at_destination"),
     ParcelStep.RETURN: ("return_to_sender", "return"),
-    ParcelStep.STRANGE: ("in_transit", "seen_by_night_crew"),
+    ParcelStep.STRANGE: ("in_transit", "seen_by_night_shift"),
 }
 
 

@@ -165,7 +165,7 @@ async def retry(connection: AsyncConnection[Any], token: UUID, deferrals: Sequen
 
 
 async def extend(connection: AsyncConnection[Any], token: UUID, *, lease_seconds: float) -> int:
-    """Moves the end of the lease to so many seconds from now; answers how many messages the token still holds."""
+    """Extends the lease to `lease_seconds` from now; answers how many messages the token still holds."""
     row = await (await connection.execute(SQL["extend"], {"token": token, "lease": timedelta(seconds=lease_seconds)})).fetchone()
     return 0 if row is None else row[0]
 

@@ -22,7 +22,7 @@ from statesvc.telemetry.metrics import Telemetry, Values
 _SQL = queries("statesvc.inbox", "queue_depths")
 
 COUNT_MAX: Final = 100_000
-"""Beyond it a count means: at least so many."""
+"""Counting stops here: a count of this size means at least as many."""
 SAMPLE_SECONDS: Final = 10.0
 """Below the usual interval of a scraper, so that each of its scrapes is a new reading."""
 READ_SECONDS: Final = 2.0

@@ -4,8 +4,8 @@
         -> its commit is durable: all are answered, and workers are woken
 
 Nothing waits for a group to fill: a message alone goes out at once, and while a lane is busy the next group grows by
-itself. A row that the database refuses is searched by halving the group, so that it fails alone. Whoever stops waiting
-takes only itself away: its message stays in the group. An outcome that nobody knows is answered as not stored, and the
+itself. A row that the database refuses is searched by halving the group, so that it fails alone. A caller that stops
+waiting does not withdraw its message: it stays in the group. An outcome that nobody knows is answered as not stored, and the
 carrier's retry finds out by its digest.
 """
 
@@ -147,7 +147,7 @@ class GroupCommit:
 
     @property
     def tasks(self) -> Sequence[asyncio.Task[None]]:
-        """The lanes' tasks, for whoever watches that they live."""
+        """The lanes' tasks, so that their owner notices when one ends."""
         return self._tasks
 
     async def start(self) -> None:

@@ -1,6 +1,6 @@
 """How much to claim at once, and what of it goes first. Pure: times are arguments.
 
-A batch that grows with the backlog is cheap, and long for whoever waits behind it. So it grows until it takes the event loop for
+A batch that grows with the backlog is cheap, but messages behind it wait longer. So it grows until it takes the event loop for
 `BATCH_SECONDS`, however many messages that is, and what quiet carriers sent is a batch of its own, ahead of the rest.
 """
 
@@ -52,12 +52,12 @@ class BatchSize:
         return min(self.most, max(min(self.least, _LEAST), int(BATCH_SECONDS / self.message_seconds)))
 
     def worked(self, messages: int, *, loop_seconds: float) -> None:
-        """So many messages were worked on in so much of the loop's time."""
+        """Records how much of the loop's time a batch of `messages` took."""
         if messages >= min(_SIGNIFICANT, self.size):
             newest = loop_seconds / messages
             self.message_seconds += (newest - self.message_seconds) * (_NEWEST_WEIGHT if self.message_seconds else 1.0)
 
     def claimed(self, messages: int) -> None:
-        """A claim of `size` brought so many messages."""
+        """Records how many messages a claim of `size` brought."""
         wanted = self.size * 2 if messages >= self.size else max(self.least, self.size // 2)
         self.size = min(self.bound, wanted)

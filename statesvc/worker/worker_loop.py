@@ -112,7 +112,7 @@ class Worker:
             await self._drain()
 
     async def _at_most_running(self, batches: int) -> bool:
-        """Waits until no more than so many batches are in progress. False: it is to stop."""
+        """Waits until at most `batches` batches are in progress. False: the worker is to stop."""
         while len(self._running) > batches and not self._stopping.is_set():
             self._changed.clear()
             await self._changed.wait()

@@ -42,7 +42,7 @@ class Listener:
 
     @property
     def task(self) -> asyncio.Task[None] | None:
-        """The listening task, for whoever watches that it lives."""
+        """The listening task, so that its owner notices when it ends."""
         return self._task
 
     @property

@@ -1,7 +1,7 @@
 """Sends wake-ups, at most one statement per interval, however often it is asked.
 
-The first wish goes out at once (leading edge); wishes within the interval after it go out together at its end (trailing
-edge), so the last wish is never swallowed. While the server is away wishes are kept and sent after the reconnect.
+The first request goes out at once (leading edge); requests within the interval after it go out together at its end (trailing
+edge), so the last one is never lost. While the server is away, requests wait and are sent after the reconnect.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ _log = structlog.get_logger()
 
 
 async def notify(connection: AsyncConnection[Any], *channels: str) -> None:
-    """One wake-up, at once, by whoever has no waker: a command that has just committed."""
+    """Sends one wake-up at once, for a caller without a waker, such as a command that has just committed."""
     await connection.execute(_SQL["notify"], {"channels": list(channels)})
 
 
@@ -47,7 +47,7 @@ class Waker:
 
     @property
     def task(self) -> asyncio.Task[None] | None:
-        """The sending task, for whoever watches that it lives."""
+        """The sending task, so that its owner notices when it ends."""
         return self._task
 
     def wake(self, channel: str) -> None:
@@ -56,7 +56,7 @@ class Waker:
         self._dirty.set()
 
     async def stop(self) -> None:
-        """Sends what is still wished for if that takes no second, then closes. Safe to call twice, and before `start`."""
+        """Sends the wake-ups still requested if that takes less than a second, then closes. Safe to call twice, and before `start`."""
         task, self._task = self._task, None
         if task is not None:
             await cancel_fully(task)

@@ -3,5 +3,5 @@
 SET synchronous_commit = off;
 
 -- name: notify
--- Wakes whoever listens on these channels.
+-- Wakes all who listen on these channels.
 SELECT pg_notify(c, '') FROM unnest(%(channels)b::text[]) AS c;

@@ -21,7 +21,7 @@ from statesvc.log.actions import record_action
 
 _SQL = queries("statesvc.inbox.rollouts", "code_mapping")
 COUNT_MAX: Final = 200_000
-"""Events that are examined."""
+"""Events that are read at most."""
 EXAMPLES_MAX: Final = 5
 
 Code = tuple[str, str | None, str | None]
@@ -86,10 +86,10 @@ class Mapping:
     why: str
 
 
-async def standing_mappings(connection: AsyncConnection[Any]) -> list[Mapping]:
+async def current_mappings(connection: AsyncConnection[Any]) -> list[Mapping]:
     """The latest row of each code."""
     cursor = connection.cursor(row_factory=class_row(Mapping))
-    await cursor.execute(_SQL["standing_mappings"])
+    await cursor.execute(_SQL["current_mappings"])
     return await cursor.fetchall()
 
 

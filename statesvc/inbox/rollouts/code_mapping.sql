@@ -3,7 +3,7 @@
 SELECT revision, carrier_id, raw_type, raw_code, kind, status, reason
 FROM statesvc.code_mapping WHERE revision > %(revision)s ORDER BY revision;
 
--- name: standing_mappings
+-- name: current_mappings
 -- The latest row of each code, with who added it and why.
 SELECT DISTINCT ON (m.carrier_id, m.raw_type, m.raw_code)
     m.revision, m.carrier_id, m.raw_type, m.raw_code, m.kind, m.status, m.reason, m.added_at, m.added_by, m.why

@@ -51,7 +51,7 @@ class Rollout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guard:
-    """The share falls to 0 when more than so many percent of the last `messages` trials failed, or were read differently."""
+    """The share falls to 0 when too large a percentage of the last `messages` trials failed, or was read differently."""
 
     messages: int
     errors_percent: float | None = None

@@ -32,5 +32,5 @@ ON CONFLICT (carrier_id) DO UPDATE SET
     turned_at = excluded.turned_at, changed_at = excluded.changed_at, changed_by = excluded.changed_by, why = excluded.why;
 
 -- name: lock_dial
--- The candidate that stands; whoever turns the dial next waits.
+-- The current candidate. The row stays locked, so that the next change of the dial waits.
 SELECT r.candidate FROM statesvc.rollout r WHERE r.carrier_id = %(carrier_id)s FOR UPDATE;

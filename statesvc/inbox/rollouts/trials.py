@@ -22,8 +22,8 @@ from statesvc.log.actions import record_action
 _SQL = queries("statesvc.inbox.rollouts", "trials")
 
 DIFFS_PER_BATCH_MAX: Final = 1_000
-DIFFS_KEPT: Final = 10_000
-TALLIES_KEPT: Final = 5_000
+DIFFS_RETAINED: Final = 10_000
+TALLIES_RETAINED: Final = 5_000
 GUARD_ACTOR: Final = "guard"
 FIELD: Final = "field:"
 _PRUNE_EVERY: Final = 50
@@ -59,7 +59,7 @@ async def record_evidence(connection: AsyncConnection[Any], evidence: Evidence, 
         if evidence.found:
             await _keep_differences(connection, evidence)
         if tally_id % _PRUNE_EVERY == 0:
-            await connection.execute(_SQL["prune_tallies"], {"carrier_id": evidence.carrier_id, "keep": TALLIES_KEPT})
+            await connection.execute(_SQL["prune_tallies"], {"carrier_id": evidence.carrier_id, "keep": TALLIES_RETAINED})
         return await _guard(connection, evidence)
 
 
@@ -77,7 +77,7 @@ async def _keep_differences(connection: AsyncConnection[Any], evidence: Evidence
             **columns(rows, _DIFF_COLUMNS),
         },
     )
-    await connection.execute(_SQL["prune_diffs"], {"carrier_id": evidence.carrier_id, "keep": DIFFS_KEPT})
+    await connection.execute(_SQL["prune_diffs"], {"carrier_id": evidence.carrier_id, "keep": DIFFS_RETAINED})
 
 
 async def _guard(connection: AsyncConnection[Any], evidence: Evidence) -> bool:

@@ -8,7 +8,7 @@ from psycopg import AsyncConnection
 
 from events.parsing.meanings import Meaning
 from events.vocabulary import Kind, Reason, Status
-from statesvc.inbox.rollouts.code_mapping import Mappings, add_mapping, codes_by_category, standing_mappings
+from statesvc.inbox.rollouts.code_mapping import Mappings, add_mapping, codes_by_category, current_mappings
 from tests.world.shop import CARRIER_ID, Shop
 
 CODE = (CARRIER_ID, "T", "CAT")
@@ -32,8 +32,8 @@ async def test_a_code_read_by_its_category_is_listed_until_it_is_mapped(shop: Sh
 async def test_the_latest_row_of_a_code_holds_and_no_row_is_ever_changed(shop: Shop) -> None:
     await add_mapping(shop.connection, CODE, HELD, why="first", actor="tester")
     await add_mapping(shop.connection, CODE, Meaning(Kind.INFO), why="second", actor="tester")
-    (standing,) = await standing_mappings(shop.connection)
-    assert (standing.revision, standing.kind, standing.why) == (2, "info", "second")
+    (current,) = await current_mappings(shop.connection)
+    assert (current.revision, current.kind, current.why) == (2, "info", "second")
     for statement in ("UPDATE statesvc.code_mapping SET kind = NULL", "DELETE FROM statesvc.code_mapping"):
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             await shop.connection.execute(statement.encode())
