@@ -1,7 +1,8 @@
 """Delhivery: scan pushes and tracking answers. `Status` is the newest scan; `Scans` repeat it, or hold only the older ones.
 
 The code is the status type (UD forward, RT return, PU and PP reverse pickup, DL, CN) with the status word: one word means another thing
-on the way back. Times are Indian.
+on the way back. On the way forward a documented NSL code says more than the word (`Pending` with EOD-74 is a refusal at the door). Times
+are Indian.
 """
 
 from collections.abc import Iterator
@@ -24,6 +25,11 @@ from events.parsing.times import Clock
 
 CODES: Final = meanings("delhivery_codes.csv")
 """(type, word in lower case); the word alone where it means the same on every way."""
+
+NSL_CODES: Final = meanings("delhivery_nsl_codes.csv")
+"""The NSL codes whose meaning is finer than the status word, which is the same `Pending` or `Not Picked` for all of them."""
+
+_FORWARD: Final = frozenset({None, "UD"})
 
 CLOCK: Final = Clock(
     formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d[ %H:%M[:%S[%f]]]", "%-d/%-m/%Y[ %H:%M[:%S]]"), default_zone="Asia/Kolkata"
@@ -72,6 +78,9 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
 
 
 def _meaning(raw: Raw) -> Meaning:
+    finer = next((known for code in raw.further if (known := NSL_CODES.get((code,)))), None)
+    if finer is not None and raw.type in _FORWARD:
+        return finer
     word = (raw.code or "").casefold()
     return CODES.get((raw.type or "", word)) or CODES.get(("", word), UNMAPPED)
 

@@ -1,8 +1,9 @@
 """DHL Shipment Tracking Unified: the push and the answer of the API have the same shape, for all of DHL's services.
 
-A scan carries a category (`statusCode`) that DHL documents and, in `status`, a code or a text of the service. A documented code of the
-service is read as such; everything else is read by its category, never by its text (DHL's own sample says `pre-transit` and `DELIVERED`
-of one scan). The number is the shipment's `id`; a piece named by a scan distinguishes it and is no shipment of its own.
+A scan carries a category (`statusCode`) that DHL documents and, in `status`, a code or a text of the service. A code or a whole text that
+the service documents is read as such, everything else by its category. No text means a delivery, which the category says (DHL's own
+sample says `pre-transit` and `DELIVERED` of one scan). The number is the shipment's `id`; a piece named by a scan distinguishes it and is
+no shipment of its own.
 """
 
 from collections.abc import Iterator
@@ -20,14 +21,17 @@ from events.parsing.meanings import UNMAPPED, Meaning, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections
 from events.parsing.scan import Scan, readings_of
-from events.parsing.text import signer, text
+from events.parsing.text import collapse, signer, text
 from events.parsing.times import Clock
 from events.vocabulary import Kind, Status
 
 CODES: Final = meanings("dhl_unified_codes.csv")
 """(service, code): the codes of `status` that a service documents and whose meaning is clear."""
 
-DOCUMENTED: Final = frozenset(code for _, code in CODES)
+TEXTS: Final = meanings("dhl_unified_texts.csv")
+"""(service, text in lower case without the full stop): what services print in `status` instead of a code, where it is clear."""
+
+DOCUMENTED: Final = frozenset(code for _, code in (*CODES, *TEXTS))
 
 CATEGORIES: Final = {
     "pre-transit": Meaning(Kind.SCAN, Status.INFO_RECEIVED),
@@ -109,7 +113,12 @@ def _raw(scan: JsonObject) -> Raw:
 
 def _documented(raw: Raw, service: str) -> Meaning | None:
     """The detail of a code goes before it."""
-    return next((known for code in (*raw.further, raw.code or "") if (known := CODES.get((service, code)))), None)
+    printed = (*raw.further, raw.code or "")
+    return next((known for code in printed if (known := CODES.get((service, code)) or TEXTS.get((service, _words(code))))), None)
+
+
+def _words(printed: str) -> str:
+    return collapse(printed).casefold().rstrip(".")
 
 
 def _by_category(raw: Raw) -> Meaning:
@@ -120,7 +129,8 @@ def _by_category(raw: Raw) -> Meaning:
 
 def _reread(raw: Raw) -> Meaning | None:
     """A code that some service documents depends on the service, which the raw fields lack."""
-    return None if DOCUMENTED & {*raw.further, raw.code} else _by_category(raw)
+    printed = (*raw.further, raw.code or "")
+    return None if DOCUMENTED & {*printed, *map(_words, printed)} else _by_category(raw)
 
 
 def _place(scan: JsonObject) -> EventPlace:

@@ -1,6 +1,7 @@
-"""DPD: steps of the ParcelLifeCycle service (SOAP and JSON), traces of DPD France (SOAP) and the group's tracking JSON.
+"""DPD: steps and scans of the ParcelLifeCycle service (SOAP and JSON), traces of DPD France (SOAP) and the group's tracking JSON.
 
-A step of the life cycle counts only once it has been reached, and the SOAP answer names no parcel: the request did.
+A step of the life cycle counts only once it has been reached, and the SOAP answer names no parcel: the request did. Some countries print
+steps without dates and the scans behind them with dates: such a step says nothing more than its scan, at no time.
 `ReturningFromDelivery` is back to the depot, not to the sender. Group times are UTC, the others local.
 """
 
@@ -18,7 +19,7 @@ from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, as_list, child, objects
-from events.parsing.meanings import by_code, meanings
+from events.parsing.meanings import UNMAPPED, Meaning, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections
 from events.parsing.scan import Scan, reading_of
@@ -29,7 +30,8 @@ from events.parsing.xml import Document, answers, is_xml, read_xml, text_at, tex
 CODES: Final = meanings("dpd_codes.csv")
 """Words of the life cycle and of the group, numbers of DPD France; a word means the same wherever it stands."""
 
-_meaning: Final = by_code(CODES)
+_SCAN: Final = re.compile(r"SC_\d+_")
+"""How the name of a scan type begins; countries number the same scan differently (`SC_3_...`, `SC_03_...`)."""
 
 _TIMES: Final = TimeFormats(
     "%Y-%m-%dT%H:%M:%S[%f][%z]",
@@ -120,25 +122,48 @@ def _steps(result: _Element) -> Iterator[DpdStep]:
 
 
 def _life_cycle(body: JsonObject, rejections: Rejections) -> Iterator[DpdParcel]:
-    """The same steps in JSON, with the number of the parcel."""
+    """The same steps in JSON, with the number of the parcel, and its scans."""
     data = child(body, _LIFE_CYCLE, "parcelLifeCycleData")
-    pointer = f"/{_LIFE_CYCLE}/parcelLifeCycleData/statusInfo"
-    steps = objects(data.get("statusInfo"), pointer, rejections)
+    pointer = f"/{_LIFE_CYCLE}/parcelLifeCycleData"
+    scans = tuple(_scans(child(data, "scanInfo").get("scan"), f"{pointer}/scanInfo/scan", rejections))
+    steps = tuple(
+        DpdStep(
+            where=f"{pointer}/statusInfo/{index}",
+            code=text(step.get("status")),
+            words=_words(step, "description") or text(step.get("label")),
+            at=text(step.get("date")),
+            place=_depot(text(step.get("location"))),
+            clock=STEPS,
+        )
+        for index, step in objects(data.get("statusInfo"), f"{pointer}/statusInfo", rejections)
+        if step.get("statusHasBeenReached") in (True, "true")
+    )
+    dated = any(scan.at for scan in scans)
     yield DpdParcel(
         text(child(data, "shipmentInfo").get("parcelLabelNumber")),
-        tuple(
-            DpdStep(
-                where=f"{pointer}/{index}",
-                code=text(step.get("status")),
-                words=text(next(iter(as_list(child(step, "description").get("content"))), None)) or text(step.get("label")),
-                at=text(step.get("date")),
-                place=_depot(text(step.get("location"))),
-                clock=STEPS,
-            )
-            for index, step in steps
-            if step.get("statusHasBeenReached") in (True, "true")
-        ),
+        (*(step for step in steps if step.at or not dated), *scans),
     )
+
+
+def _scans(scans: object, pointer: str, rejections: Rejections) -> Iterator[DpdStep]:
+    for index, scan in objects(scans, pointer, rejections):
+        data = child(scan, "scanData")
+        yield DpdStep(
+            where=f"{pointer}/{index}",
+            code=text(child(data, "scanType").get("name")),
+            words=_words(scan, "scanDescription"),
+            at=text(scan.get("date")),
+            place=_depot(text(data.get("location"))),
+            clock=STEPS,
+        )
+
+
+def _words(member: JsonObject, name: str) -> str | None:
+    return text(next(iter(as_list(child(member, name).get("content"))), None))
+
+
+def _meaning(raw: Raw) -> Meaning:
+    return CODES.get((_SCAN.sub("SC_", raw.code or ""),), UNMAPPED)
 
 
 def _depot(printed: str | None) -> EventPlace:
