@@ -1,0 +1,63 @@
+"""The pages name what exists: paths of the tree, links, and the walk through the house."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).parents[1]
+PAGES: Final = (
+    *("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"),
+    *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")),
+)
+WALK_MAX: Final = 40
+
+PATH: Final = re.compile(r"`((?:statesvc|events|projections|migrations|tests|docs)/[\w./-]*)`")
+LINK: Final = re.compile(r"\]\(([^)\s]+)\)")
+HEADING: Final = re.compile(r"^#+ (.+)$", re.MULTILINE)
+
+
+def without_code(text: str) -> str:
+    return re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def anchors(text: str) -> set[str]:
+    """As GitHub makes them of headings."""
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in HEADING.findall(without_code(text))}
+
+
+def broken_links(page: Path) -> Iterator[str]:
+    for link in LINK.findall(without_code(page.read_text("utf-8"))):
+        if re.match(r"[a-z]+:", link):
+            continue
+        name, _, anchor = link.partition("#")
+        target = (page.parent / name).resolve() if name else page
+        if not target.exists() or (anchor and anchor not in anchors(target.read_text("utf-8"))):
+            yield link
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_names_paths_and_links_that_exist(name: str) -> None:
+    page = ROOT / name
+    assert [path for path in PATH.findall(page.read_text("utf-8")) if not (ROOT / path).exists()] == []
+    assert list(broken_links(page)) == []
+
+
+def test_the_walk_through_the_house_is_short_and_each_file_is_named_once() -> None:
+    table = (ROOT / "ARCHITECTURE.md").read_text("utf-8").partition("<!-- walk -->")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (\d+) \| `([^`]+)` \|", table, re.MULTILINE)
+    assert [int(number) for number, _ in rows] == list(range(1, len(rows) + 1))
+    assert len({path for _, path in rows}) == len(rows) <= WALK_MAX
+    assert [path for _, path in rows if not (ROOT / path).is_file()] == []
+
+
+def test_decision_records_are_numbered_without_gaps_and_say_context_decision_and_cost() -> None:
+    records = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+    for number, record in enumerate(records, 1):
+        text = record.read_text("utf-8")
+        assert record.name.startswith(f"{number:04}-")
+        assert text.startswith(f"# {number}. ")
+        assert re.findall(r"^## (.+)$", text, re.MULTILINE) == ["Context", "Decision", "Cost"]
+        assert len(text.splitlines()) <= 60
