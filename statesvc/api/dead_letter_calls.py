@@ -10,10 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from events.errors import Cause
 from statesvc.api.parameters import Instant, Name
 from statesvc.database.pool import Connections
-from statesvc.http.operation import Route, operation, parameters
+from statesvc.http.operation import Reply, Route, answer, operation, parameters
 from statesvc.http.paging import Page, PageParameters, decode_cursor, encode_cursor
 from statesvc.http.problem import Code, Problem
-from statesvc.http.response import answer
 from statesvc.repair.dead_letters.dead_letter import DeadLetter, DeadLetterFilter, DeadLetterKind
 from statesvc.repair.dead_letters.listing import (
     NEWEST,
@@ -62,7 +61,7 @@ class DeadLetterCalls:
 
     pool: Connections
 
-    async def list(self, request: web.Request) -> web.StreamResponse:
+    async def list(self, request: web.Request) -> Reply[Page[DeadLetter]]:
         """A page, newest first."""
         asked = parameters(request, DeadLetterListParameters)
         wanted = DeadLetterFilter(
@@ -78,14 +77,14 @@ class DeadLetterCalls:
             items, next_before = await list_dead_letters(connection, wanted, before=before, limit=asked.limit)
         return answer(Page[DeadLetter](items=items, next_cursor=None if next_before is None else encode_cursor([next_before], bound_to)))
 
-    async def groups(self, request: web.Request) -> web.StreamResponse:
+    async def groups(self, request: web.Request) -> Reply[DeadLetterGroups]:
         """The open ones by what went wrong."""
         asked = parameters(request, DeadLetterGroupsParameters)
         wanted = DeadLetterFilter(kind=asked.kind, carrier_id=asked.carrier_id, cause=asked.cause, since=asked.since, until=asked.until)
         async with self.pool.connection() as connection:
             return answer(await group_dead_letters(connection, wanted))
 
-    async def show(self, request: web.Request) -> web.StreamResponse:
+    async def show(self, request: web.Request) -> Reply[DeadLetterDetails]:
         """One dead letter, with everything that is known about it."""
         asked = parameters(request, DeadLetterParameters)
         async with self.pool.connection() as connection:

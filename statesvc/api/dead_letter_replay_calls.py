@@ -19,13 +19,12 @@ from events.crypto.keyring import Keyring
 from events.errors import Cause
 from statesvc.api.dead_letter_calls import DeadLetterParameters
 from statesvc.api.parameters import Name
-from statesvc.api.rollout_calls import Wakes
 from statesvc.database.pool import Connections
+from statesvc.database.wakeups.waker import Wakes
 from statesvc.http.api_keys import caller_of
-from statesvc.http.operation import Route, body, operation, parameters
+from statesvc.http.operation import Reply, Route, answer, body, operation, parameters
 from statesvc.http.paging import decode_cursor, encode_cursor
 from statesvc.http.problem import Code, Problem
-from statesvc.http.response import answer
 from statesvc.repair.dead_letters.dead_letter import SENTENCES, DeadLetter, DeadLetterFilter, DeadLetterKind, Obstacle, Way, way_of
 from statesvc.repair.dead_letters.listing import NEWEST, find_dead_letter
 from statesvc.repair.dead_letters.put_back import discard
@@ -134,7 +133,7 @@ class DeadLetterReplayCalls:
     waker: Wakes
     rereader: Rereader
 
-    async def one(self, request: web.Request) -> web.StreamResponse:
+    async def one(self, request: web.Request) -> Reply[ReplayedOne]:
         """Replays one dead letter, or answers what stands in its way."""
         asked = body(request, ReplayOne)
         dead_letter_id = parameters(request, DeadLetterParameters).id
@@ -170,7 +169,7 @@ class DeadLetterReplayCalls:
             )
         )
 
-    async def many(self, request: web.Request) -> web.StreamResponse:
+    async def many(self, request: web.Request) -> Reply[ReplayedMany]:
         """Replays what fits into a call of the dead letters that a filter means, or answers what it would do."""
         asked = body(request, ReplayMany)
         wanted = DeadLetterFilter(kind=asked.kind, carrier_id=asked.carrier_id, cause=asked.cause, since=asked.since, until=asked.until)
@@ -189,7 +188,7 @@ class DeadLetterReplayCalls:
         goes_on = progress.ended is not ReplayEnd.DONE and progress.ended not in _STOPPED
         return answer(_replayed(run, _cursor(run, bound_to) if goes_on else None))
 
-    async def discard(self, request: web.Request) -> web.StreamResponse:
+    async def discard(self, request: web.Request) -> Reply[DeadLetter]:
         """Gives one dead letter up."""
         dead_letter_id = parameters(request, DeadLetterParameters).id
         order = self._request(request, DeadLetterFilter(), body(request, Discard).why, uuid4(), ids=(dead_letter_id,))

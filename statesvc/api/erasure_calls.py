@@ -8,15 +8,15 @@ from uuid import UUID
 
 from aiohttp import web
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from typing_extensions import TypedDict
 
 from events.carriers import CARRIERS
 from events.crypto.keyring import Keyring
 from statesvc.api.parameters import Name
 from statesvc.database.pool import Connections
 from statesvc.http.api_keys import caller_of
-from statesvc.http.operation import Route, body, operation, parameters
+from statesvc.http.operation import Reply, Route, answer, body, operation, parameters
 from statesvc.http.problem import Code, Problem
-from statesvc.http.response import answer
 from statesvc.repair.erasure import DeadLetterSearch, Erasure, NothingToEraseError, UnderLegalHoldError, erase, erase_dead_letters
 
 WHY_LENGTH_MAX = 1000
@@ -32,7 +32,7 @@ class ErasureParameters(BaseModel):
 
 
 class ErasureRequest(BaseModel):
-    """Why. The log keeps it: no personal data there."""
+    """Why. The log stores it: no personal data there."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -41,7 +41,7 @@ class ErasureRequest(BaseModel):
     override_hold: Annotated[bool, Field(description="Even under a legal hold.")] = False
 
 
-class ErasureAnswer(BaseModel):
+class ErasureAnswer(TypedDict):
     """What was erased."""
 
     erased: list[UUID]
@@ -52,7 +52,7 @@ class ErasureAnswer(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Erasures:
+class ErasureCalls:
     """The handler."""
 
     pool: Connections
@@ -60,7 +60,7 @@ class Erasures:
     folder: Path | None
     backup_days: int
 
-    async def erase(self, request: web.Request) -> web.StreamResponse:
+    async def erase(self, request: web.Request) -> Reply[ErasureAnswer]:
         """Destroys the keys; then searches the first of the carrier's dead letters."""
         asked = parameters(request, ErasureParameters)
         wanted = body(request, ErasureRequest)
@@ -103,7 +103,7 @@ def routes(pool: Connections, keyring: Keyring, *, folder: Path | None, backup_d
         Route(
             "POST",
             "/v1/shipments/{carrier_id}/{tracking_number}/erase",
-            Erasures(pool, keyring, folder, backup_days).erase,
+            ErasureCalls(pool, keyring, folder, backup_days).erase,
             operation(
                 summary="Erase a shipment's personal data",
                 description="Destroys the key that bodies and personal fields are sealed under. Hashes and proofs go on verifying; later "

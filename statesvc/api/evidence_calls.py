@@ -1,4 +1,4 @@
-"""`GET /v1/shipments/{carrier_id}/{tracking_number}/evidence`: one document that stands by itself, as JSON, HTML or PDF."""
+"""`GET /v1/shipments/{carrier_id}/{tracking_number}/evidence`: one document that is complete in itself, as JSON, HTML or PDF."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -18,9 +18,9 @@ from statesvc.api.personal_reads import record_reading
 from statesvc.database.pool import Connections
 from statesvc.evidence.gather import NothingSealedError, UnknownShipmentError, Wanted, gather
 from statesvc.http.api_keys import caller_of
+from statesvc.http.key_store import Scope
 from statesvc.http.operation import Route, operation, parameters
 from statesvc.http.problem import Code, Problem
-from statesvc.http.scope import Scope
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.proofs import ContradictionError
 from statesvc.log.snapshot import take_snapshot
@@ -56,7 +56,7 @@ PRINTERS: Final[Mapping[str, Callable[[Mapping[str, Any]], bytes]]] = {_JSON: or
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class EvidenceCalls:
     """The handler. Personal parts and bodies are in it for callers with scope `pii` only."""
 
     pool: Connections
@@ -119,10 +119,10 @@ def routes(pool: Connections, keyring: Keyring, folder: Path | None, archive: Lo
         Route(
             "GET",
             "/v1/shipments/{carrier_id}/{tracking_number}/evidence",
-            Evidence(pool, keyring, folder, archive).show,
+            EvidenceCalls(pool, keyring, folder, archive).show,
             operation(
                 summary="Evidence about a shipment",
-                description="What the carrier said, when we knew it, what we concluded, what we told, with proofs against the newest "
+                description="What the carrier said, when we knew it, what we concluded, what we sent, with proofs against the newest "
                 "signed head. The JSON verifies by itself (`statesvc verify --bundle`). Personal parts and bodies only with scope `pii`.",
                 scope="audit",
                 tag="shipments",

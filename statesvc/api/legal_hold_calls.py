@@ -5,17 +5,16 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from aiohttp import web
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from events.carriers import CARRIERS
 from statesvc.api.parameters import Name
 from statesvc.bodies.legal_holds import NEWEST, HoldRefusal, LegalHold, list_holds, place_hold, release_hold
 from statesvc.database.pool import Connections
 from statesvc.http.api_keys import caller_of
-from statesvc.http.operation import Route, body, operation, parameters
+from statesvc.http.operation import Reply, Route, answer, body, operation, parameters
 from statesvc.http.paging import Page, PageParameters, decode_cursor, encode_cursor
 from statesvc.http.problem import CREATED, Code, Problem
-from statesvc.http.response import answer
 
 Why = Annotated[str, Field(min_length=1, max_length=1000, pattern=r"^[^\x00]*$", description="Stands in the log: no personal data.")]
 
@@ -41,30 +40,13 @@ class LegalHoldRelease(LegalHoldPlacement):
     """A hold to release."""
 
 
-class LegalHoldShown(BaseModel):
-    """One hold. `released_at` null: it stands."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    legal_hold_id: int
-    carrier_id: str
-    number: str
-    tracking_number: str
-    placed_at: AwareDatetime
-    placed_by: str
-    why: str
-    released_at: AwareDatetime | None
-    released_by: str | None
-    released_why: str | None
-
-
 @dataclass(frozen=True, slots=True)
-class LegalHolds:
+class LegalHoldCalls:
     """The handlers."""
 
     pool: Connections
 
-    async def list(self, request: web.Request) -> web.StreamResponse:
+    async def list(self, request: web.Request) -> Reply[Page[LegalHold]]:
         """A page, newest first."""
         asked = parameters(request, LegalHoldsParameters)
         bound_to: dict[str, Any] = {"list": "legal-holds", "carrier_id": asked.carrier_id, "released": asked.released}
@@ -77,17 +59,17 @@ class LegalHolds:
             holds, more = await list_holds(
                 connection, carrier_id=asked.carrier_id, released_too=asked.released, before=before, limit=asked.limit
             )
-        return answer({"items": holds, "next_cursor": None if more is None else encode_cursor([more], bound_to)})
+        return answer(Page(holds, None if more is None else encode_cursor([more], bound_to)))
 
-    async def place(self, request: web.Request) -> web.StreamResponse:
+    async def place(self, request: web.Request) -> Reply[LegalHold]:
         """Places a hold."""
         asked = body(request, LegalHoldPlacement)
         async with self.pool.connection() as connection:
             outcome = await place_hold(connection, **asked.model_dump(), actor=caller_of(request).actor)
         return answer(_held(outcome, asked.carrier_id), status=CREATED)
 
-    async def release(self, request: web.Request) -> web.StreamResponse:
-        """Releases the hold that stands."""
+    async def release(self, request: web.Request) -> Reply[LegalHold]:
+        """Releases the hold in force."""
         asked = body(request, LegalHoldRelease)
         async with self.pool.connection() as connection:
             outcome = await release_hold(connection, **asked.model_dump(), actor=caller_of(request).actor)
@@ -108,7 +90,7 @@ def _held(outcome: LegalHold | HoldRefusal, carrier_id: str) -> LegalHold:
 
 def routes(pool: Connections) -> Sequence[Route]:
     """The calls about legal holds."""
-    holds = LegalHolds(pool)
+    holds = LegalHoldCalls(pool)
     return [
         Route(
             "GET",
@@ -119,7 +101,7 @@ def routes(pool: Connections) -> Sequence[Route]:
                 scope="audit",
                 tag="legal holds",
                 parameters=LegalHoldsParameters,
-                response=Page[LegalHoldShown],
+                response=Page[LegalHold],
                 problems=(Code.INVALID_CURSOR,),
             ),
         ),
@@ -134,7 +116,7 @@ def routes(pool: Connections) -> Sequence[Route]:
                 scope="admin",
                 tag="legal holds",
                 request=LegalHoldPlacement,
-                response=LegalHoldShown,
+                response=LegalHold,
                 statuses={CREATED: "placed"},
                 problems=(Code.NOT_FOUND, Code.UNKNOWN_CARRIER, Code.CONFLICT),
             ),
@@ -149,7 +131,7 @@ def routes(pool: Connections) -> Sequence[Route]:
                 scope="admin",
                 tag="legal holds",
                 request=LegalHoldRelease,
-                response=LegalHoldShown,
+                response=LegalHold,
                 problems=(Code.NOT_FOUND, Code.UNKNOWN_CARRIER),
             ),
         ),

@@ -2,53 +2,153 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal, Self
 
 import orjson
 from aiohttp import hdrs, web
 from psycopg import AsyncConnection
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, GetPydanticSchema, model_validator
+from typing_extensions import TypedDict
 
-from statesvc.api.log_models import (
-    CheckpointParameters,
-    Consistency,
-    ConsistencyParameters,
-    Feed,
-    FeedParameters,
-    Inclusion,
-    InclusionParameters,
-    LogKeys,
-)
+from statesvc.api.parameters import Name
 from statesvc.database.pool import Connections
-from statesvc.http.operation import Route, operation, parameters
+from statesvc.http.operation import Reply, Route, answer, operation, parameters
+from statesvc.http.paging import Page
 from statesvc.http.problem import OK, Code, Problem
-from statesvc.http.response import answer
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.checkpoints import SignedHead, covering_head, latest_head
 from statesvc.log.feed import MissingEntryError, read_entries
 from statesvc.log.proofs import ContradictionError, place_of_event, prove_consistency, prove_inclusion
 from statesvc.log.signing_keys import read_keys
+from statesvc.shipments.models import Hash, text_of
 
 _TEXT: Final = "text/plain"
+FEED_DEFAULT: Final = 100
+FEED_MAX: Final = 1_000
+INDEX_MAX: Final = 2**62
+
+Index = Annotated[int, Field(ge=0, le=INDEX_MAX)]
+
+
+class FeedParameters(BaseModel):
+    """A range of the log."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    after: Annotated[
+        int, Field(ge=-1, le=INDEX_MAX, description="The last index that the reader has. Left out: from the first entry on.")
+    ] = -1
+    limit: Annotated[int, Field(ge=1, le=FEED_MAX, description="Entries per answer.")] = FEED_DEFAULT
+
+
+class FeedEntry(TypedDict):
+    """One entry of the log."""
+
+    index: int
+    kind: Annotated[str, text_of(Literal["event", "conflict", "transition", "fanout", "attempt", "observation", "action"])]
+    leaf_hash: Annotated[Hash, Field(description="SHA-256 of a zero byte and the entry in canonical JSON (RFC 8785).")]
+    sealed_at: AwareDatetime
+    entry: Annotated[
+        orjson.Fragment,
+        GetPydanticSchema(lambda _source, handler: handler(dict[str, Any])),
+        Field(description="All that the entry binds; printed here in its canonical form."),
+    ]
+
+
+class Feed(TypedDict):
+    """A range of the log, in its order."""
+
+    items: list[FeedEntry]
+    next_cursor: Annotated[str | None, Field(description="`after` of the next call; null where this was the end for now.")]
+    tree_size: Annotated[int, Field(description="How many entries the newest checkpoint covers.")]
+
+
+class CheckpointParameters(BaseModel):
+    """Which head."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    size: Annotated[Index | None, Field(description="The first checkpoint that covers this many entries. Left out: the newest.")] = None
+
+
+class LogKey(TypedDict):
+    """A key that signs, or signed, checkpoints."""
+
+    key: Annotated[str, Field(description="C2SP verifier key: name, key id, base64 of type and Ed25519 key.")]
+    created_at: AwareDatetime
+    retired_at: AwareDatetime | None
+
+
+class InclusionParameters(BaseModel):
+    """An entry by its index, or an event by its ids."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    index: Index | None = None
+    carrier_id: Name | None = None
+    event_id: Name | None = None
+    size: Annotated[Index | None, Field(description="Below the first checkpoint that covers this many entries. Left out: the newest.")] = (
+        None
+    )
+
+    @model_validator(mode="after")
+    def _names_one(self) -> Self:
+        by_event = (self.carrier_id is not None, self.event_id is not None)
+        if by_event not in {(True, True), (False, False)} or (self.index is None) != by_event[0]:
+            raise ValueError("give `index`, or `carrier_id` and `event_id`")
+        return self
+
+
+class InclusionAnswer(TypedDict):
+    """Proof that an entry is in the log (RFC 9162 section 2.1.3)."""
+
+    index: int
+    tree_size: int
+    leaf_hash: Hash
+    path: Annotated[list[Hash], Field(description="The lowest sibling first.")]
+    root: Hash
+    checkpoint: Annotated[str, Field(description="The signed note that says this size and root.")]
+
+
+class ConsistencyParameters(BaseModel):
+    """Two sizes of the log."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    from_size: Annotated[int, Field(alias="from", ge=0, le=INDEX_MAX, description="Size of the older tree.")]
+    to_size: Annotated[Index | None, Field(alias="to", description="Size of the newer tree. Left out: of the newest checkpoint.")] = None
+
+
+_Sizes = TypedDict("_Sizes", {"from": int, "to": int})
+
+
+class ConsistencyAnswer(_Sizes):
+    """Proof that the newer tree begins with the older one (RFC 9162 section 2.1.4)."""
+
+    from_root: Hash
+    to_root: Hash
+    path: list[Hash]
+    checkpoint: Annotated[str, Field(description="The newest signed note; covers `to`.")]
 
 
 @dataclass(frozen=True, slots=True)
-class Log:
+class LogCalls:
     """The handlers."""
 
     pool: Connections
     archive: LogArchive
 
-    async def feed(self, request: web.Request) -> web.StreamResponse:
-        """A stretch of entries, each printed in the very bytes that its leaf hash is of."""
+    async def feed(self, request: web.Request) -> Reply[Feed]:
+        """A range of entries, each printed in the very bytes that its leaf hash is of."""
         asked = parameters(request, FeedParameters)
         async with self.pool.connection() as connection:
             try:
-                stretch = await read_entries(connection, begin=asked.after + 1, limit=asked.limit, archive=self.archive)
+                page = await read_entries(connection, begin=asked.after + 1, limit=asked.limit, archive=self.archive)
             except MissingEntryError as error:
                 raise Problem(Code.INTERNAL_ERROR, str(error)) from error
-        if asked.after >= max(stretch.tree_size, 1):
-            raise Problem(Code.INVALID_CURSOR, f"the log has {stretch.tree_size} entries: `after` was given by another log")
-        last = asked.after + len(stretch.entries)
+        if asked.after >= max(page.tree_size, 1):
+            raise Problem(Code.INVALID_CURSOR, f"the log has {page.tree_size} entries: `after` was given by another log")
+        last = asked.after + len(page.entries)
         return answer(
             {
                 "items": [
@@ -59,10 +159,10 @@ class Log:
                         "sealed_at": entry.sealed_at,
                         "entry": orjson.Fragment(entry.canonical),
                     }
-                    for entry in stretch.entries
+                    for entry in page.entries
                 ],
-                "next_cursor": str(last) if last + 1 < stretch.tree_size else None,
-                "tree_size": stretch.tree_size,
+                "next_cursor": str(last) if last + 1 < page.tree_size else None,
+                "tree_size": page.tree_size,
             }
         )
 
@@ -73,14 +173,14 @@ class Log:
             head = await _head(connection, asked.size)
         return web.Response(text=head.note, content_type=_TEXT, headers={hdrs.CACHE_CONTROL: "no-cache"})
 
-    async def keys(self, _request: web.Request) -> web.StreamResponse:
+    async def keys(self, _request: web.Request) -> Reply[Page[LogKey]]:
         """The public halves of all keys."""
         async with self.pool.connection() as connection:
             keys = await read_keys(connection)
-        shown = [{"key": str(key.verifier), "created_at": key.created_at, "retired_at": key.retired_at} for key in keys]
-        return answer({"items": shown, "next_cursor": None})
+        shown = [LogKey(key=str(key.verifier), created_at=key.created_at, retired_at=key.retired_at) for key in keys]
+        return answer(Page(shown, None))
 
-    async def inclusion(self, request: web.Request) -> web.StreamResponse:
+    async def inclusion(self, request: web.Request) -> Reply[InclusionAnswer]:
         """Where an entry stands below a head."""
         asked = parameters(request, InclusionParameters)
         async with self.pool.connection() as connection:
@@ -105,7 +205,7 @@ class Log:
             }
         )
 
-    async def consistency(self, request: web.Request) -> web.StreamResponse:
+    async def consistency(self, request: web.Request) -> Reply[ConsistencyAnswer]:
         """How an older tree begins a newer one."""
         asked = parameters(request, ConsistencyParameters)
         async with self.pool.connection() as connection:
@@ -146,7 +246,7 @@ async def _head(connection: AsyncConnection[Any], size: int | None) -> SignedHea
 
 def routes(pool: Connections, archive: LogArchive) -> Sequence[Route]:
     """The calls about the log."""
-    log = Log(pool, archive)
+    log = LogCalls(pool, archive)
     return [
         Route(
             "GET",
@@ -183,7 +283,7 @@ def routes(pool: Connections, archive: LogArchive) -> Sequence[Route]:
             "GET",
             "/v1/checkpoint/keys",
             log.keys,
-            operation(summary="The keys of the log's heads", scope="read", tag="log", response=LogKeys),
+            operation(summary="The keys of the log's heads", scope="read", tag="log", response=Page[LogKey]),
         ),
         Route(
             "GET",
@@ -194,7 +294,7 @@ def routes(pool: Connections, archive: LogArchive) -> Sequence[Route]:
                 scope="read",
                 tag="log",
                 parameters=InclusionParameters,
-                response=Inclusion,
+                response=InclusionAnswer,
                 problems=(Code.NOT_FOUND, Code.NOT_SEALED, Code.LOG_UNAVAILABLE),
             ),
         ),
@@ -207,7 +307,7 @@ def routes(pool: Connections, archive: LogArchive) -> Sequence[Route]:
                 scope="read",
                 tag="log",
                 parameters=ConsistencyParameters,
-                response=Consistency,
+                response=ConsistencyAnswer,
                 problems=(Code.NOT_FOUND, Code.NOT_SEALED),
             ),
         ),

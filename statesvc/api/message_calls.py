@@ -1,24 +1,26 @@
 """`GET /v1/messages/{message_id}`: what a carrier sent, byte for byte, and what became of it."""
 
-from collections.abc import Sequence
+import base64
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NotRequired
 from uuid import UUID
 
 from aiohttp import hdrs, web
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from typing_extensions import TypedDict
 
 from events.crypto.keyring import Keyring
 from statesvc.api.personal_reads import record_reading
 from statesvc.bodies.find_bodies import BodyLocation
 from statesvc.database.pool import Connections
 from statesvc.http.api_keys import caller_of
-from statesvc.http.operation import Route, operation, parameters
+from statesvc.http.key_store import Scope
+from statesvc.http.operation import Reply, Route, answer, operation, parameters
 from statesvc.http.problem import Code, Problem
-from statesvc.http.response import answer
-from statesvc.http.scope import Scope
-from statesvc.shipments.message import body_json, find_message, message_json, open_body
+from statesvc.shipments.models import text_of
+from statesvc.shipments.stored_message import FoundMessage, find_message, open_body
 
 _PII = "Only with scope `pii`, and then recorded as a reading of personal data; null where the body is no more."
 
@@ -31,19 +33,19 @@ class MessageParameters(BaseModel):
     message_id: UUID
 
 
-class Message(BaseModel):
+class ShownMessage(TypedDict):
     """One carrier webhook, or one request with canonical events."""
-
-    model_config = ConfigDict(extra="forbid")
 
     message_id: UUID
     carrier_id: str
     received_at: AwareDatetime
     state: Annotated[
-        Literal["waiting", "settled", "dead_letter", "discarded"], Field(description="`discarded`: a human settled its dead letter.")
+        str,
+        text_of(Literal["waiting", "settled", "dead_letter", "discarded"]),
+        Field(description="`discarded`: a human settled its dead letter."),
     ]
     settled_at: AwareDatetime | None
-    outcome: Literal["applied", "empty"] | None
+    outcome: Annotated[str, text_of(Literal["applied", "empty"])] | None
     events: Annotated[int | None, Field(description="How many it said, duplicates among them.")]
     attempts: int
     normalizer: Annotated[str | None, Field(description="The code and version that read it.")]
@@ -57,42 +59,72 @@ class Message(BaseModel):
         ),
     ]
     body_commitment: Annotated[str | None, Field(description="SHA-256 of salt and body, as every event of the message binds it.")]
-    headers: Annotated[dict[str, str] | None, Field(description="The request headers that were kept; null where the body is no more.")]
-    body_bytes: Annotated[int | None, Field(description=_PII)] = None
-    body_base64: Annotated[str | None, Field(description=_PII)] = None
-    body_text: Annotated[str | None, Field(description=_PII + " Null too where it is not UTF-8.")] = None
+    headers: Annotated[Mapping[str, str] | None, Field(description="The request headers that were stored; null where the body is no more.")]
+    body_bytes: NotRequired[Annotated[int | None, Field(description=_PII)]]
+    body_base64: NotRequired[Annotated[str | None, Field(description=_PII)]]
+    body_text: NotRequired[Annotated[str | None, Field(description=_PII + " Null too where it is not UTF-8.")]]
 
 
 @dataclass(frozen=True, slots=True)
-class Messages:
+class MessageCalls:
     """The handler."""
 
     pool: Connections
     keyring: Keyring
     folder: Path | None
 
-    async def show(self, request: web.Request) -> web.StreamResponse:
+    async def show(self, request: web.Request) -> Reply[ShownMessage]:
         """The message; with scope `pii` its body too."""
         message_id = parameters(request, MessageParameters).message_id
         async with self.pool.connection() as connection:
             found = await find_message(connection, message_id, folder=self.folder)
             if found is None:
                 raise Problem(Code.NOT_FOUND, "no message has this id")
-            document = message_json(found)
+            shown = _shown(found)
             if caller_of(request).has(Scope.PII):
                 if found.unavailable is not None:
                     raise Problem(Code.BODY_UNAVAILABLE, found.unavailable)
                 body = await open_body(connection, found, self.keyring)
-                document |= body_json(body)
+                _add_body(shown, body)
                 if body is not None:
                     carrier_id = found.message.carrier_id
                     await record_reading(connection, request, call="message", target=f"message {message_id}", carrier_id=carrier_id)
-        return answer(document, headers={hdrs.CACHE_CONTROL: "no-store"})
+        return answer(shown, headers={hdrs.CACHE_CONTROL: "no-store"})
+
+
+def _shown(found: FoundMessage) -> ShownMessage:
+    message, stored = found.message, found.stored
+    return {
+        "message_id": message.message_id,
+        "carrier_id": message.carrier_id,
+        "received_at": message.received_at,
+        "state": message.state,
+        "settled_at": message.settled_at,
+        "outcome": message.outcome,
+        "events": message.events,
+        "attempts": message.attempts,
+        "normalizer": message.normalizer,
+        "worker": message.worker,
+        "shipments": message.shipments,
+        "body_place": found.place,
+        "body_commitment": None if stored is None else stored.commitment.hex(),
+        "headers": None if stored is None else stored.headers,
+    }
+
+
+def _add_body(shown: ShownMessage, body: bytes | None) -> None:
+    """In two spellings: exact, and readable where it is text."""
+    shown["body_bytes"] = None if body is None else len(body)
+    shown["body_base64"] = None if body is None else base64.b64encode(body).decode()
+    try:
+        shown["body_text"] = None if body is None else body.decode()
+    except UnicodeDecodeError:
+        shown["body_text"] = None
 
 
 def routes(pool: Connections, keyring: Keyring, folder: Path | None) -> Sequence[Route]:
     """The call about messages. `folder` is where archived bodies are."""
-    messages = Messages(pool, keyring, folder)
+    messages = MessageCalls(pool, keyring, folder)
     return [
         Route(
             "GET",
@@ -104,7 +136,7 @@ def routes(pool: Connections, keyring: Keyring, folder: Path | None) -> Sequence
                 scope="audit",
                 tag="messages",
                 parameters=MessageParameters,
-                response=Message,
+                response=ShownMessage,
                 problems=(Code.NOT_FOUND, Code.BODY_UNAVAILABLE),
             ),
         )

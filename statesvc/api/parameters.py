@@ -23,7 +23,7 @@ Discriminator = Annotated[
     Field(
         max_length=NAMES_BYTES_MAX,
         pattern=r"^[^\x00]*$",
-        description="Tells shipments apart that bear the same number. Left out: the latest of them.",
+        description="Distinguishes shipments that bear the same number. Left out: the latest of them.",
     ),
 ]
 Instant = Annotated[AwareDatetime, BeforeValidator(_with_plus)]

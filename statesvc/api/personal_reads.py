@@ -7,7 +7,7 @@ from psycopg import AsyncConnection
 
 from statesvc.http.api_keys import caller_of
 from statesvc.log.actions import record_action
-from statesvc.shipments.find import Shipment
+from statesvc.shipments.find import StoredShipment
 
 _RECORDED: Final = web.RequestKey("personal_reading_recorded", bool)
 
@@ -25,7 +25,7 @@ async def record_reading(connection: AsyncConnection[Any], request: web.Request,
     request[_RECORDED] = True
 
 
-async def record_shipment_reading(connection: AsyncConnection[Any], request: web.Request, shipment: Shipment, *, call: str) -> None:
+async def record_shipment_reading(connection: AsyncConnection[Any], request: web.Request, shipment: StoredShipment, *, call: str) -> None:
     """As `record_reading`. Of an erased shipment there is nothing personal to read."""
     if shipment.sealed_key is not None:
         target = f"shipment {shipment.shipment_id}"

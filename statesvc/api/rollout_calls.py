@@ -1,23 +1,24 @@
 """`GET` and `PUT /v1/rollouts/{carrier_id}`: a carrier's dial, the kill switch of one or of all; `/diffs`: what a candidate did."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Annotated, Any, Final, Protocol, Self
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Self
 
 from aiohttp import web
 from psycopg import AsyncConnection
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
+from typing_extensions import TypedDict
 
 from events.carriers import CARRIERS
 from events.carriers.carrier import Carrier
 from statesvc.api.parameters import Name
 from statesvc.database.pool import Connections
 from statesvc.database.wakeups.channels import INBOX
+from statesvc.database.wakeups.waker import Wakes
 from statesvc.http.api_keys import caller_of
-from statesvc.http.operation import Route, body, operation, parameters
+from statesvc.http.operation import Reply, Route, answer, body, operation, parameters
 from statesvc.http.paging import PageParameters, decode_cursor, encode_cursor
-from statesvc.http.problem import Code, Flaw, Problem
-from statesvc.http.response import answer
+from statesvc.http.problem import Code, Problem, Violation
 from statesvc.inbox.rollouts.dial import ALL, PERCENT_MAX, Dial, Guard, Rollout, RolloutState, refusals, rollout_of, set_dial, set_hold
 from statesvc.inbox.rollouts.trials import StoredDifference, list_differences, totals_of
 
@@ -25,13 +26,6 @@ WHY_LENGTH_MAX = 1000
 GUARD_MESSAGES_MAX: Final = 5_000
 _NEWEST: Final = 2**63 - 1
 _DIAL: Final = frozenset({"candidate", "percent", "shadow", "guard"})
-
-
-class Wakes(Protocol):
-    """What of a waker is needed."""
-
-    def wake(self, channel: str) -> None:
-        """Wakes whoever sleeps on the channel."""
 
 
 class RolloutParameters(BaseModel):
@@ -47,28 +41,28 @@ class GuardBounds(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    messages: Annotated[int, Field(ge=1, le=GUARD_MESSAGES_MAX, description="How many of the last messages are looked at.")]
-    errors_percent: Annotated[float | None, Field(ge=0, le=100, description="At most so many that the candidate could not read.")] = None
-    differences_percent: Annotated[float | None, Field(ge=0, le=100, description="At most so many read differently; needs `shadow`.")] = (
+    messages: Annotated[int, Field(ge=1, le=GUARD_MESSAGES_MAX, description="How many of the last messages are counted.")]
+    errors_percent: Annotated[float | None, Field(ge=0, le=100, description="At most this many that the candidate could not read.")] = None
+    differences_percent: Annotated[float | None, Field(ge=0, le=100, description="At most this many read differently; needs `shadow`.")] = (
         None
     )
 
 
 class RolloutChange(BaseModel):
-    """What to turn; a member that is left out stays as it is. The log keeps `why`: no personal data there."""
+    """What to turn; a member that is left out stays as it is. The log stores `why`: no personal data there."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    hold: Annotated[bool | None, Field(description="Messages are kept, not processed, from the next claim on.")] = None
+    hold: Annotated[bool | None, Field(description="Messages are stored, not processed, from the next claim on.")] = None
     why: Annotated[str, Field(max_length=WHY_LENGTH_MAX, pattern=r"^[^\x00]*$")] = ""
     candidate: Annotated[str | None, Field(max_length=100, description="A registered version of the carrier; null ends the rollout.")] = (
         None
     )
     percent: Annotated[int, Field(ge=0, le=PERCENT_MAX, description="The share of messages that the candidate reads.")] = 0
-    shadow: Annotated[bool, Field(description="Reads each message with both versions and keeps the differences; no effect otherwise.")] = (
+    shadow: Annotated[bool, Field(description="Reads each message with both versions and stores the differences; no effect otherwise.")] = (
         False
     )
-    guard: Annotated[GuardBounds | None, Field(description="Null: nobody watches.")] = None
+    guard: Annotated[GuardBounds | None, Field(description="Null: it never falls back.")] = None
 
     @model_validator(mode="after")
     def _turns_something(self) -> Self:
@@ -76,25 +70,23 @@ class RolloutChange(BaseModel):
             raise ValueError("name what to turn: hold, candidate, percent, shadow or guard")
         return self
 
-    def dial(self, state: Rollout) -> Dial | None:
-        """As it is to stand; None: only the kill switch was named. Without a candidate nothing of the rollout is left."""
+    def dial(self, present: Rollout) -> Dial | None:
+        """As it is to be; None: only the kill switch was named. Without a candidate nothing of the rollout is left."""
         named = self.model_fields_set & _DIAL
         if not named:
             return None
         ends = "candidate" in named and self.candidate is None
         guard = Guard(**self.guard.model_dump()) if self.guard is not None else None
         return Dial(
-            candidate=self.candidate if "candidate" in named else state.candidate,
-            percent=self.percent if "percent" in named or ends else state.percent,
-            shadow=self.shadow if "shadow" in named or ends else state.shadow,
-            guard=guard if "guard" in named or ends else state.guard,
+            candidate=self.candidate if "candidate" in named else present.candidate,
+            percent=self.percent if "percent" in named or ends else present.percent,
+            shadow=self.shadow if "shadow" in named or ends else present.shadow,
+            guard=guard if "guard" in named or ends else present.guard,
         )
 
 
-class RolloutShown(BaseModel):
+class ShownRollout(TypedDict):
     """The dial of a carrier."""
-
-    model_config = ConfigDict(extra="forbid")
 
     carrier_id: str
     candidate: str | None
@@ -106,18 +98,18 @@ class RolloutShown(BaseModel):
     changed_by: str | None
     why: str
     turned_at: Annotated[AwareDatetime | None, Field(description="Since when candidate, share and guard are as they are.")]
-    guard: GuardBounds | None
+    guard: Guard | None
 
 
 class DiffsParameters(PageParameters):
     """Differences of one carrier's candidate."""
 
     carrier_id: Annotated[Name, Field(description="A carrier_id.")]
-    candidate: Annotated[Name | None, Field(description="Only those of this version; left out: of all that were kept.")] = None
+    candidate: Annotated[Name | None, Field(description="Only those of this version; left out: of all.")] = None
 
 
-class TotalsShown(BaseModel):
-    """What the candidate that stands was tried on, since it was named."""
+class TrialTotals(TypedDict):
+    """What the current candidate was tried on, since it was named."""
 
     candidate: str | None
     messages: int
@@ -126,29 +118,29 @@ class TotalsShown(BaseModel):
     fields: Annotated[dict[str, int], Field(description="How often each field was read differently.")]
 
 
-class DiffsPage(BaseModel):
+class DiffsPage(TypedDict):
     """A page of differences, the newest first."""
 
     items: list[StoredDifference]
     next_cursor: str | None
-    totals: TotalsShown
+    totals: TrialTotals
 
 
 @dataclass(frozen=True, slots=True)
-class Rollouts:
+class RolloutCalls:
     """The handlers."""
 
     pool: Connections
     waker: Wakes
     carriers: Mapping[str, Carrier]
 
-    async def show(self, request: web.Request) -> web.StreamResponse:
-        """The dial as it stands."""
+    async def show(self, request: web.Request) -> Reply[ShownRollout]:
+        """The present dial."""
         carrier_id = self._carrier_id(parameters(request, RolloutParameters).carrier_id)
         async with self.pool.connection() as connection:
             return _shown(await rollout_of(connection, carrier_id))
 
-    async def change(self, request: web.Request) -> web.StreamResponse:
+    async def change(self, request: web.Request) -> Reply[ShownRollout]:
         """Turns what was named; a release wakes the workers."""
         carrier_id = self._carrier_id(parameters(request, RolloutParameters).carrier_id)
         change = body(request, RolloutChange)
@@ -158,7 +150,7 @@ class Rollouts:
             self.waker.wake(INBOX)
         return _shown(state)
 
-    async def diffs(self, request: web.Request) -> web.StreamResponse:
+    async def diffs(self, request: web.Request) -> Reply[DiffsPage]:
         """What the candidate read differently."""
         asked = parameters(request, DiffsParameters)
         carrier_id = self._carrier_id(asked.carrier_id)
@@ -173,15 +165,29 @@ class Rollouts:
             candidate = asked.candidate or (await rollout_of(connection, carrier_id)).rollout.candidate
             totals = await totals_of(connection, carrier_id, candidate)
         cursor = None if more is None else encode_cursor([more], bound_to)
-        return answer({"items": found, "next_cursor": cursor, "totals": {"candidate": candidate, **asdict(totals)}})
+        return answer(
+            {
+                "items": found,
+                "next_cursor": cursor,
+                "totals": {
+                    "candidate": candidate,
+                    "messages": totals.messages,
+                    "errors": totals.errors,
+                    "differing": totals.differing,
+                    "fields": totals.fields,
+                },
+            }
+        )
 
     async def _turned(self, connection: AsyncConnection[Any], carrier_id: str, change: RolloutChange, *, actor: str) -> RolloutState:
         dial = change.dial((await rollout_of(connection, carrier_id)).rollout)
         if dial is not None:
             refused = refusals(dial, self.carriers.get(carrier_id))
             if refused:
-                flaws = [Flaw(f"/body/{each.member}", each.why) for each in refused]
-                raise Problem(Code.INVALID_REQUEST, "no candidate version can be rolled out so; nothing was turned", flaws=flaws)
+                violations = [Violation(f"/body/{each.member}", each.why) for each in refused]
+                raise Problem(
+                    Code.INVALID_REQUEST, "no candidate version can be rolled out like this; nothing was changed", violations=violations
+                )
             await set_dial(connection, carrier_id, dial, why=change.why, actor=actor)
         if change.hold is not None:
             await set_hold(connection, carrier_id=carrier_id, hold=change.hold, why=change.why, actor=actor)
@@ -191,19 +197,32 @@ class Rollouts:
         if carrier_id in {"all", ALL}:
             return ALL
         if carrier_id not in self.carriers:
-            raise Problem(Code.UNKNOWN_CARRIER, "no such carrier_id; `statesvc carriers` lists them, `all` stands for every one")
+            raise Problem(Code.UNKNOWN_CARRIER, "no such carrier_id; `statesvc carriers` lists them, `all` means every one")
         return carrier_id
 
 
-def _shown(state: RolloutState) -> web.Response:
+def _shown(state: RolloutState) -> Reply[ShownRollout]:
     rollout = state.rollout
-    shown = {name: value for name, value in asdict(rollout).items() if not name.startswith("guard_")}
-    return answer({**shown, "guard": asdict(rollout.guard) if rollout.guard else None, "held": state.held})
+    return answer(
+        {
+            "carrier_id": rollout.carrier_id,
+            "candidate": rollout.candidate,
+            "percent": rollout.percent,
+            "shadow": rollout.shadow,
+            "hold": rollout.hold,
+            "held": state.held,
+            "changed_at": rollout.changed_at,
+            "changed_by": rollout.changed_by,
+            "why": rollout.why,
+            "turned_at": rollout.turned_at,
+            "guard": rollout.guard,
+        }
+    )
 
 
 def routes(pool: Connections, waker: Wakes, *, carriers: Mapping[str, Carrier] = CARRIERS) -> Sequence[Route]:
     """The calls about rollouts."""
-    rollouts = Rollouts(pool, waker, carriers)
+    rollouts = RolloutCalls(pool, waker, carriers)
     return [
         Route(
             "GET",
@@ -214,7 +233,7 @@ def routes(pool: Connections, waker: Wakes, *, carriers: Mapping[str, Carrier] =
                 scope="ops",
                 tag="rollouts",
                 parameters=RolloutParameters,
-                response=RolloutShown,
+                response=ShownRollout,
                 problems=(Code.UNKNOWN_CARRIER,),
             ),
         ),
@@ -226,13 +245,13 @@ def routes(pool: Connections, waker: Wakes, *, carriers: Mapping[str, Carrier] =
                 summary="Turn a carrier's dial",
                 description=(
                     "In effect at the next claim of every worker. A share of the messages, the same ones each time, is read by the "
-                    "candidate; on hold, messages are acknowledged and kept, but not processed. Recorded as an operator action."
+                    "candidate; on hold, messages are acknowledged and stored, but not processed. Recorded as an operator action."
                 ),
                 scope="ops",
                 tag="rollouts",
                 parameters=RolloutParameters,
                 request=RolloutChange,
-                response=RolloutShown,
+                response=ShownRollout,
                 problems=(Code.UNKNOWN_CARRIER,),
             ),
         ),

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from events.carriers import CARRIERS
 from events.crypto.keyring import Keyring
-from statesvc.api import allotment_calls as allotments
 from statesvc.api import dead_letter_calls as dead_letters
 from statesvc.api import dead_letter_replay_calls as dead_letter_replay
 from statesvc.api import erasure_calls as erasure
@@ -13,13 +12,11 @@ from statesvc.api import evidence_calls as evidence
 from statesvc.api import legal_hold_calls as legal_holds
 from statesvc.api import log_calls as log
 from statesvc.api import message_calls as messages
-from statesvc.api import notice_calls as notices
-from statesvc.api import queue_calls as queue
+from statesvc.api import operator_calls as operators
 from statesvc.api import rollout_calls as rollouts
 from statesvc.api import shipment_calls as shipments
-from statesvc.api import worker_calls as workers
-from statesvc.api.rollout_calls import Wakes
 from statesvc.database.pool import Connections
+from statesvc.database.wakeups.waker import Wakes
 from statesvc.http.operation import Route
 from statesvc.log.archive.log_archive import LogArchive
 
@@ -27,7 +24,7 @@ from statesvc.log.archive.log_archive import LogArchive
 def routes(*, pool: Connections, keyring: Keyring, waker: Wakes, archive: Path | None, backup_days: int) -> Sequence[Route]:
     """For the application that the role `api` serves. `archive`: the folder of older bodies and of archived months of the log.
 
-    `backup_days`: how long backups of the database are kept.
+    `backup_days`: for how many days backups of the database are stored.
     """
     log_archive = LogArchive(archive)
     return [
@@ -36,12 +33,9 @@ def routes(*, pool: Connections, keyring: Keyring, waker: Wakes, archive: Path |
         *messages.routes(pool, keyring, archive),
         *evidence.routes(pool, keyring, archive, log_archive),
         *log.routes(pool, log_archive),
-        *queue.routes(pool),
         *dead_letters.routes(pool),
         *dead_letter_replay.routes(pool, keyring, waker, carriers=CARRIERS, archive=archive),
         *rollouts.routes(pool, waker),
         *legal_holds.routes(pool),
-        *allotments.routes(pool, waker),
-        *workers.routes(pool),
-        *notices.routes(pool),
+        *operators.routes(pool, waker),
     ]

@@ -1,48 +1,44 @@
 """`GET /v1/shipments...`: where a shipment is, how it got there, and what is on record about it."""
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID
 
-import orjson
 from aiohttp import hdrs, web
 from psycopg import AsyncConnection
 
 from events.carriers import CARRIERS
 from events.crypto.keyring import Keyring
 from events.identity import normalize_number
-from statesvc.api.models import Audit, HistoryPage, ListedShipment, Shipment
 from statesvc.api.parameters import AuditParameters, HistoryParameters, ListParameters, ShipmentParameters
 from statesvc.api.personal_reads import record_shipment_reading
 from statesvc.database.pool import Connections
 from statesvc.http.api_keys import caller_of
-from statesvc.http.operation import Route, operation, parameters
+from statesvc.http.key_store import Scope
+from statesvc.http.operation import Reply, Route, answer, answer_unless_known, operation, parameters
 from statesvc.http.paging import Page, decode_cursor, encode_cursor
 from statesvc.http.problem import NOT_MODIFIED, OK, Code, Problem
-from statesvc.http.response import answer
-from statesvc.http.scope import Scope
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.snapshot import take_snapshot
-from statesvc.shipments.as_of import find_shipment_at
-from statesvc.shipments.audit_trail import EVENTS_MAX, trail
+from statesvc.shipments.as_of import Horizon, find_shipment_at, horizon_at
+from statesvc.shipments.audit_trail import EVENTS_MAX, read_audit_trail
 from statesvc.shipments.find import (
-    Found,
+    FoundShipment,
+    ListPosition,
     OtherDiscriminators,
-    Position,
     find_shipment,
     list_shipments,
-    other_json,
-    shipment_json,
+    listed,
+    other_of_number,
     signed_by,
 )
-from statesvc.shipments.history import timeline
-from statesvc.shipments.horizon import Horizon, horizon_at
+from statesvc.shipments.models import AsOf, Audit, HistoryPage, ListedShipment, Shipment, Signer
+from statesvc.shipments.timeline import timeline
 
 _AFTER_ALL: Final = UUID(int=2**128 - 1)
-_BEGINNING: Final = Position(datetime(1, 1, 1, tzinfo=UTC), _AFTER_ALL)
+_BEGINNING: Final = ListPosition(datetime(1, 1, 1, tzinfo=UTC), _AFTER_ALL)
 _ONE: Final = "/v1/shipments/{carrier_id}/{tracking_number}"
 
 
@@ -54,29 +50,26 @@ class Shipments:
     keyring: Keyring
     archive: LogArchive
 
-    async def state(self, request: web.Request) -> web.StreamResponse:
+    async def state(self, request: web.Request) -> Reply[Shipment]:
         """The current state; 304 where the caller has it already."""
         asked = parameters(request, ShipmentParameters)
         async with self.pool.connection() as connection:
-            await self._at_hand(connection, asked)
+            await self._bring_back(connection, asked)
             found, horizon = await _find(connection, asked, _Resumed())
-            document = await self._document(request, connection, found, horizon)
-            body = orjson.dumps(document)
+            shipment = await self._shipment(request, connection, found, horizon)
+            headers: dict[str, str] = {hdrs.CACHE_CONTROL: "private, no-cache", hdrs.VARY: hdrs.AUTHORIZATION}
             # version and erasure state stand in the body; so do the others of the number and what the caller may see
-            tag = f"{found.shipment.version}-{hashlib.blake2b(body, digest_size=9).hexdigest()}"
-            headers = {hdrs.ETAG: f'"{tag}"', hdrs.CACHE_CONTROL: "private, no-cache", hdrs.VARY: hdrs.AUTHORIZATION}
-            if any(known.value in {tag, "*"} for known in request.if_none_match or ()):
-                return web.Response(status=NOT_MODIFIED, headers=headers)
-            if document.get("signed_by") is not None:
+            reply = answer_unless_known(request, shipment, version=found.shipment.version, headers=headers)
+            if reply.status == OK and shipment.get("signed_by") is not None:
                 await record_shipment_reading(connection, request, found.shipment, call="state")
-        return web.Response(body=body, content_type="application/json", headers=headers)
+        return reply
 
-    async def history(self, request: web.Request) -> web.StreamResponse:
+    async def history(self, request: web.Request) -> Reply[HistoryPage]:
         """A page of events in timeline order."""
         asked = parameters(request, HistoryParameters)
         resumed = _resume(asked, "history")
         async with self.pool.connection() as connection:
-            await self._at_hand(connection, asked)
+            await self._bring_back(connection, asked)
             found, horizon = await _find(connection, asked, resumed)
             opener = found.shipment.opener(self.keyring) if _sees_personal(request) else None
             page = await timeline(connection, found.shipment, after=resumed.after, limit=asked.limit, opener=opener)
@@ -84,46 +77,46 @@ class Shipments:
                 raise _foreign_cursor()
             if opener is not None:
                 await record_shipment_reading(connection, request, found.shipment, call="history")
-        cursor = _pause(asked, "history", found, page.next_after, horizon)
-        return answer({"items": page.events, "next_cursor": cursor, **(horizon.document if horizon else {})})
+        cursor = _cursor(asked, "history", found, page.next_after, horizon)
+        return answer({"items": page.events, "next_cursor": cursor, **_as_of(horizon)})
 
-    async def audit(self, request: web.Request) -> web.StreamResponse:
+    async def audit(self, request: web.Request) -> Reply[Audit]:
         """Everything on record, as one consistent snapshot."""
         asked = parameters(request, AuditParameters)
         resumed = _resume(asked, "audit")
         keyring = self.keyring if _sees_personal(request) else None
         async with self.pool.connection() as connection:
-            await self._at_hand(connection, asked)
+            await self._bring_back(connection, asked)
             async with connection.transaction():
                 await take_snapshot(connection)
                 found, horizon = await _find(connection, asked, resumed)
-                document = await self._document(request, connection, found, horizon)
-                record = await trail(
+                state = await self._shipment(request, connection, found, horizon)
+                trail = await read_audit_trail(
                     connection, found.shipment, after=resumed.after or 0, limit=EVENTS_MAX, keyring=keyring, horizon=horizon
                 )
             if keyring is not None:
                 await record_shipment_reading(connection, request, found.shipment, call="audit")
         return answer(
             {
-                "shipment": document,
-                "events": record.events,
-                "transitions": record.transitions,
-                "conflicts": record.conflicts,
-                "notifications": record.notifications,
-                "next_cursor": _pause(asked, "audit", found, record.next_after, horizon),
+                "shipment": state,
+                "events": trail.events,
+                "transitions": trail.transitions,
+                "conflicts": trail.conflicts,
+                "notifications": trail.notifications,
+                "next_cursor": _cursor(asked, "audit", found, trail.next_after, horizon),
             }
         )
 
-    async def list(self, request: web.Request) -> web.StreamResponse:
+    async def list(self, request: web.Request) -> Reply[Page[ListedShipment]]:
         """A page of shipments in the order of their last change."""
         asked = parameters(request, ListParameters)
         since = asked.updated_after
         bound_to = {"list": "shipments", "status": asked.status, "carrier_id": asked.carrier_id, "updated_after": since}
-        after = _BEGINNING if since is None else Position(since, _AFTER_ALL)
+        after = _BEGINNING if since is None else ListPosition(since, _AFTER_ALL)
         if asked.cursor is not None:
             try:
                 recorded_at, shipment_id = decode_cursor(asked.cursor, bound_to, fields=2)
-                after = Position(datetime.fromisoformat(recorded_at), UUID(shipment_id))
+                after = ListPosition(datetime.fromisoformat(recorded_at), UUID(shipment_id))
             except (AttributeError, TypeError, ValueError):
                 raise _foreign_cursor() from None
         async with self.pool.connection() as connection:
@@ -131,19 +124,23 @@ class Shipments:
                 connection, status=asked.status, carrier_id=asked.carrier_id, after=after, limit=asked.limit
             )
         cursor = None if end is None else encode_cursor([end.recorded_at.isoformat(), str(end.shipment_id)], bound_to)
-        return answer({"items": [shipment_json(shipment) for shipment in shipments], "next_cursor": cursor})
+        return answer(Page([listed(shipment) for shipment in shipments], cursor))
 
-    async def _at_hand(self, connection: AsyncConnection[Any], asked: ShipmentParameters | HistoryParameters | AuditParameters) -> None:
+    async def _bring_back(self, connection: AsyncConnection[Any], asked: ShipmentParameters | HistoryParameters | AuditParameters) -> None:
         await self.archive.bring_back_number(connection, asked.carrier_id, normalize_number(asked.tracking_number))
 
-    async def _document(
-        self, request: web.Request, connection: AsyncConnection[Any], found: Found, horizon: Horizon | None
-    ) -> dict[str, Any]:
-        document = shipment_json(found.shipment) | (horizon.document if horizon else {})
+    async def _shipment(
+        self, request: web.Request, connection: AsyncConnection[Any], found: FoundShipment, horizon: Horizon | None
+    ) -> Shipment:
+        signer: Signer = {}
         if _sees_personal(request):
-            document["signed_by"] = await signed_by(connection, found.shipment, self.keyring)
-        document["others"] = [other_json(other) for other in found.others]
-        return document
+            signer = {"signed_by": await signed_by(connection, found.shipment, self.keyring)}
+        others = [other_of_number(other) for other in found.others]
+        return {**listed(found.shipment), **_as_of(horizon), **signer, "others": others}
+
+
+def _as_of(horizon: Horizon | None) -> AsOf:
+    return {} if horizon is None else horizon.members
 
 
 def _sees_personal(request: web.Request) -> bool:
@@ -161,7 +158,7 @@ class _Resumed:
 
 async def _find(
     connection: AsyncConnection[Any], asked: ShipmentParameters | HistoryParameters, resumed: _Resumed
-) -> tuple[Found, Horizon | None]:
+) -> tuple[FoundShipment, Horizon | None]:
     wanted: dict[str, Any] = {
         "carrier_id": asked.carrier_id,
         "number": normalize_number(asked.tracking_number),
@@ -175,9 +172,9 @@ async def _find(
         horizon = resumed.horizon or await horizon_at(connection, asked.as_of)
         found = await find_shipment_at(connection, horizon, **wanted)
     match found:
-        case Found() if resumed.shipment_id is not None and found.shipment.shipment_id != resumed.shipment_id:
+        case FoundShipment() if resumed.shipment_id is not None and found.shipment.shipment_id != resumed.shipment_id:
             raise _foreign_cursor()
-        case Found():
+        case FoundShipment():
             return found, horizon
         case OtherDiscriminators(count):
             raise Problem(Code.NOT_FOUND, f"the number is known {count} times, never with this discriminator; ask without it to see them")
@@ -215,7 +212,9 @@ def _resume(asked: HistoryParameters | AuditParameters, what: str) -> _Resumed:
         raise _foreign_cursor() from None
 
 
-def _pause(asked: HistoryParameters | AuditParameters, what: str, found: Found, after: int | None, horizon: Horizon | None) -> str | None:
+def _cursor(
+    asked: HistoryParameters | AuditParameters, what: str, found: FoundShipment, after: int | None, horizon: Horizon | None
+) -> str | None:
     if after is None:
         return None
     seen: list[str | int] = [] if horizon is None else [horizon.size, horizon.at.isoformat(), int(horizon.clamped)]
@@ -282,7 +281,7 @@ def routes(pool: Connections, keyring: Keyring, archive: LogArchive) -> Sequence
             shipments.audit,
             operation(
                 summary="What is on record about a shipment",
-                description="What the carrier said and when we knew it, what we concluded, what we told. One consistent snapshot.",
+                description="What the carrier said and when we knew it, what we concluded, what we sent. One consistent snapshot.",
                 scope="audit",
                 tag="shipments",
                 parameters=AuditParameters,

@@ -11,8 +11,7 @@ from statesvc.cli.command_error import CommandError
 from statesvc.cli.output import show_progress, write_json, write_line, write_table
 from statesvc.cli.session import actor, connect, running_database, service_connection
 from statesvc.database.keyring_store import load_keyring
-from statesvc.http.key_store import create_key, list_keys, revoke_key
-from statesvc.http.scope import Scope
+from statesvc.http.key_store import Scope, create_key, list_keys, revoke_key
 from statesvc.log import signing_keys
 from statesvc.repair.key_rotation import rewrap_root_key, rotate
 from statesvc.roles.master_key import key_sources, open_master_keys, open_sources

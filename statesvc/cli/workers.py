@@ -25,7 +25,7 @@ async def _run(*, as_json: bool) -> int:
         found = await list_workers(connection)
         rescues = await rescues_last_hour(connection)
     if as_json:
-        write_json({"workers": [{**asdict(worker), "state": worker.state.value} for worker in found], "rescues_last_hour": rescues})
+        write_json({"workers": [asdict(worker) for worker in found], "rescues_last_hour": rescues})
         return 0
     write_table(
         ("WORKER", "STATE", "ROLE", "VERSION", "SEEN", "STARTED", "LEASES", "LOST IN A DAY"),

@@ -16,12 +16,13 @@ from psycopg import AsyncConnection
 
 from events.crypto.keyring import Keyring
 from events.crypto.sealing import SealError
-from projections.row import ShipmentRow, rebuilt_row
+from projections.row import rebuilt_row
 from statesvc.database.pending import columns
 from statesvc.database.queries import queries
 from statesvc.log.archive.log_archive_errors import ArchivedHistoryError
-from statesvc.shipments.event_document import statement
-from statesvc.shipments.personal import Opener
+from statesvc.shipments.find import summary_of
+from statesvc.shipments.personal import HIDDEN, Opener
+from statesvc.shipments.timeline import stated_event
 
 _SQL = queries("statesvc.delivery", "full_payload")
 _log = structlog.get_logger()
@@ -50,13 +51,13 @@ class Past:
         """`opener` None: without personal fields."""
         documents = [orjson.loads(canonical) for canonical in self.canonicals]
         row = rebuilt_row(shipment_id, self.canonicals)
-        personal, signer = None, {}
+        personal, signer = HIDDEN, {}
         if opener is not None and not opener.erased:
             parts = {document["event_id"]: sealed for document, sealed in zip(documents, self.sealed_parts, strict=True)}
             personal = opener.part(documents[-1]["event_id"], self.sealed_parts[-1])
             signed_by = row.signed_by_event_id
             signer = {"signed_by": None if signed_by is None else opener.part(signed_by, parts.get(signed_by))["signed_by"]}
-        return Full(event=statement(documents[-1], personal), shipment=_state(row) | signer, erased=erased)
+        return Full(event={**stated_event(documents[-1], personal)}, shipment={**summary_of(row)} | signer, erased=erased)
 
 
 async def read_past(connection: AsyncConnection[Any], named: Sequence[Named], *, thin: frozenset[UUID]) -> dict[Named, Past]:
@@ -89,23 +90,3 @@ def full_of(past: Past | None, keyring: Keyring, shipment_id: UUID, sealed_key: 
     except SealError as error:
         _log.error("shipment_key_unreadable", shipment_id=shipment_id, error=error)
         return past.full(shipment_id, erased=False, opener=None)
-
-
-def _state(row: ShipmentRow) -> dict[str, Any]:
-    return {
-        "shipment_id": row.shipment_id,
-        "carrier_id": row.carrier_id,
-        "tracking_number": row.tracking_number,
-        "discriminator": row.discriminator,
-        "status": row.status,
-        "reason": row.reason,
-        "status_since": row.status_since,
-        "terminal": row.terminal,
-        "flags": row.flags,
-        "version": row.version,
-        "last_event_at": row.last_event_at,
-        "recorded_at": row.recorded_at,
-        "estimated_delivery": row.estimated_delivery,
-        "delivered_at": row.delivered_at,
-        "attempts": row.attempts,
-    }

@@ -24,9 +24,8 @@ from statesvc.log.event_store import read_streams
 from statesvc.log.proofs import inclusion_paths, prove_consistency
 from statesvc.log.signing_keys import open_signers, read_keys
 from statesvc.log.timestamp_store import vouching_stamp
-from statesvc.shipments.as_of import find_shipment_at
-from statesvc.shipments.find import Found, OtherDiscriminators, Shipment, shipment_json
-from statesvc.shipments.horizon import Horizon
+from statesvc.shipments.as_of import Horizon, find_shipment_at
+from statesvc.shipments.find import FoundShipment, OtherDiscriminators, StoredShipment, listed
 from statesvc.shipments.personal import Opener
 
 _SQL = queries("statesvc.evidence", "evidence")
@@ -96,7 +95,7 @@ async def gather(connection: Connection, wanted: Wanted) -> dict[str, Any]:
             "keys": [str(key.verifier) for key in signing],
             **({} if stamp is None else {"stamp": stamp}),
         },
-        "shipment": _plain(shipment_json(shipment) | {"signed_by": _signer(shipment, documents, parts) if wanted.personal else None}),
+        "shipment": _plain({**listed(shipment)} | {"signed_by": _signer(shipment, documents, parts) if wanted.personal else None}),
         "entries": entries,
         "messages": await _messages(connection, wanted, shipment, documents, keys),
         "sent": await read_sent(connection, reader, attempts),
@@ -119,13 +118,13 @@ async def _stamp(connection: Connection, head: SignedHead, *, last: int) -> dict
     }
 
 
-async def _shipment(connection: Connection, wanted: Wanted, head: SignedHead) -> Shipment:
+async def _shipment(connection: Connection, wanted: Wanted, head: SignedHead) -> StoredShipment:
     horizon = Horizon(head.tree_size, head.created_at, clamped=False)
     found = await find_shipment_at(
         connection, horizon, carrier_id=wanted.carrier_id, number=wanted.number, discriminator=wanted.discriminator
     )
     match found:
-        case Found():
+        case FoundShipment():
             return found.shipment
         case OtherDiscriminators():
             raise UnknownShipmentError("the number is known, but never with this discriminator")
@@ -133,7 +132,7 @@ async def _shipment(connection: Connection, wanted: Wanted, head: SignedHead) ->
             raise UnknownShipmentError(f"no sealed event of carrier {wanted.carrier_id} named this tracking number")
 
 
-async def _keys(connection: Connection, keyring: Keyring, shipment: Shipment, documents: Sequence[Mapping[str, Any]]) -> Keys:
+async def _keys(connection: Connection, keyring: Keyring, shipment: StoredShipment, documents: Sequence[Mapping[str, Any]]) -> Keys:
     """Of the shipment, and of those that its conflicts are about."""
     named = {UUID(document[name]) for document in documents for name in ("shipment_id", "claimed_shipment_id") if name in document}
     streams = await (await read_streams(connection, keyring, named | {shipment.shipment_id})).rows()
@@ -164,7 +163,7 @@ def _part(document: Mapping[str, Any], sealed_part: bytes | None, keys: Keys) ->
         return None, UNAVAILABLE
 
 
-def _signer(shipment: Shipment, documents: Sequence[Mapping[str, Any]], parts: Sequence[tuple[bytes | None, str]]) -> str | None:
+def _signer(shipment: StoredShipment, documents: Sequence[Mapping[str, Any]], parts: Sequence[tuple[bytes | None, str]]) -> str | None:
     for document, (part, _) in zip(documents, parts, strict=True):
         if document["entry"] == "event" and document["event_id"] == shipment.signed_by_event_id and part is not None:
             signer: str | None = orjson.loads(part[32:]).get("signed_by")
@@ -173,7 +172,7 @@ def _signer(shipment: Shipment, documents: Sequence[Mapping[str, Any]], parts: S
 
 
 async def _messages(
-    connection: Connection, wanted: Wanted, shipment: Shipment, documents: Sequence[Mapping[str, Any]], keys: Keys
+    connection: Connection, wanted: Wanted, shipment: StoredShipment, documents: Sequence[Mapping[str, Any]], keys: Keys
 ) -> list[dict[str, Any]]:
     """The bodies as the carrier sent them. One that names other people's shipments too is not handed out."""
     received = {

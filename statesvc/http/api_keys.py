@@ -13,9 +13,8 @@ from typing import Final
 from aiohttp import hdrs, web
 
 from statesvc.database.pool import Connections
-from statesvc.http.key_store import SQL, key_hash, key_id_of
+from statesvc.http.key_store import SQL, Scope, granted, key_hash, key_id_of
 from statesvc.http.problem import Code, Problem
-from statesvc.http.scope import Scope, granted
 
 REMEMBERED_SECONDS: Final = 5.0
 BOOTSTRAP_CHARS_MIN: Final = 24
@@ -24,7 +23,7 @@ _REMEMBERED_MAX: Final = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Whoever holds a key. `actor` is the name that operator actions carry."""
+    """The holder of a key. `actor` is the name that operator actions carry."""
 
     key_id: str
     name: str

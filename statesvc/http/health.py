@@ -1,8 +1,8 @@
 """Whether the process is alive, and whether it may get traffic.
 
 `/livez` depends on nothing: a database that is away must not restart processes. `/readyz` asks the database within one
-second, and says no from the moment that the process drains. Answers are remembered for a quarter of a second, so that
-nobody loads the database through a call without a key.
+second, and says no as soon as the process drains. Answers are remembered for a quarter of a second, so that
+no one can load the database through a call without a key.
 """
 
 import asyncio
@@ -17,9 +17,8 @@ from aiohttp import web
 
 from statesvc.database.pool import Connections
 from statesvc.database.queries import queries
-from statesvc.http.operation import Route, operation
+from statesvc.http.operation import Route, answer, operation
 from statesvc.http.problem import Code, Problem
-from statesvc.http.response import answer
 
 _SQL: Final = queries("statesvc.http", "health")
 _MIGRATION: Final = re.compile(r"(\d{4})_\w+\.sql")
@@ -51,9 +50,9 @@ class Readiness:
         """From now on not ready; there is no way back."""
         self._draining = why
 
-    def watch(self, hindrance: Callable[[], str | None]) -> None:
+    def watch(self, check: Callable[[], str | None]) -> None:
         """Asked each time: why the process cannot do its work, or None."""
-        self._watched.append(hindrance)
+        self._watched.append(check)
 
     @property
     def is_draining(self) -> bool:
@@ -68,7 +67,7 @@ class Readiness:
             if self._now() >= self._asked_at + REMEMBERED_SECONDS:
                 self._remembered = await self._ask()
                 self._asked_at = self._now()
-            return [*self._remembered, *(why for hindrance in self._watched if (why := hindrance()) is not None)]
+            return [*self._remembered, *(why for check in self._watched if (why := check()) is not None)]
 
     async def _ask(self) -> list[str]:
         try:

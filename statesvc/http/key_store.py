@@ -1,7 +1,7 @@
-"""API keys at rest. Only SHA-256 of a key is stored; the key is shown once, when it is made.
+"""API keys at rest, and what each may do. Only SHA-256 of a key is stored; the key is shown once, when it is made.
 
-Form: `ss_<key id>_<secret>`; the id is public (logs and lists name it), the secret carries 256 bits of chance, so that a
-plain hash is enough. Making and revoking a key is an operator action in the log.
+Form: `ss_<key id>_<secret>`; the id is public (logs and lists name it), the secret has 256 random bits, so that a plain hash
+is enough. Creating and revoking a key is an operator action in the log.
 """
 
 import hashlib
@@ -10,16 +10,33 @@ import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from typing import Any, Final
 
 from psycopg import AsyncConnection
 
 from statesvc.database.queries import queries
-from statesvc.http.scope import Scope
 from statesvc.log.actions import record_action
 
 SQL: Final = queries("statesvc.http", "key_store")
 _KEY: Final = re.compile(r"ss_([0-9a-f]{12})_[A-Za-z0-9_-]{43}")
+
+
+class Scope(StrEnum):
+    """A right. `ADMIN` implies all others."""
+
+    INGEST = "ingest"
+    READ = "read"
+    AUDIT = "audit"
+    PII = "pii"
+    SUBSCRIPTIONS = "subscriptions"
+    OPS = "ops"
+    ADMIN = "admin"
+
+
+def granted(scopes: frozenset[Scope]) -> frozenset[Scope]:
+    """The scopes with what they imply."""
+    return frozenset(Scope) if Scope.ADMIN in scopes else scopes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +68,7 @@ async def create_key(connection: AsyncConnection[Any], *, name: str, scopes: Ite
     if not listed:
         raise ValueError(f"a key needs at least one scope of {', '.join(Scope)}")
     if not name.strip():
-        raise ValueError("a key needs a name that tells who uses it")
+        raise ValueError("a key needs a name that says who uses it")
     key_id = secrets.token_hex(6)
     key = f"ss_{key_id}_{secrets.token_urlsafe(32)}"
     async with connection.transaction():

@@ -1,23 +1,84 @@
-"""What every call passes through before its handler: key and scope, parameters, body, deadline; and after it: the problem form."""
+"""What every call passes through before its handler: key and scope, parameters, body, deadline; and after it: the problem form.
+
+What is wrong with a request is reported by place and rule, never with the rejected values.
+"""
 
 import asyncio
-from typing import Final
+from typing import Any, Final
 
 import psycopg
 import structlog
-from aiohttp import web
+from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler as NextHandler
+from pydantic import BaseModel, ValidationError
 
 from statesvc.database.sql_errors import Failure, failure
 from statesvc.http.api_keys import CALLER, Keys
+from statesvc.http.key_store import Scope
 from statesvc.http.operation import BODY, PARAMETERS, Handler, Route
-from statesvc.http.problem import Code, Problem, from_aiohttp
-from statesvc.http.scope import Scope
-from statesvc.http.validation import Parameters, checked_body
+from statesvc.http.problem import Code, Problem, Violation, from_aiohttp
 from statesvc.log.archive.log_archive_errors import LogArchiveError
 
 _log = structlog.get_logger()
 _AWAY: Final = frozenset({Failure.UNAVAILABLE, Failure.TRANSIENT})
+_JSON_TYPES: Final = frozenset({"application/json", "application/octet-stream"})
+"""The second is what aiohttp reports for a request without a Content-Type."""
+
+
+class Parameters:
+    """What a call takes in its path and query. Without a model it takes nothing in the query."""
+
+    def __init__(self, model: type[BaseModel] | None) -> None:
+        self._model = model
+        properties = {} if model is None else model.model_json_schema()["properties"]
+        self._names = frozenset(properties)
+        self._repeatable = frozenset(
+            name
+            for name, schema in properties.items()
+            if any(variant.get("type") == "array" for variant in (schema, *schema.get("anyOf", ())))
+        )
+
+    def checked(self, request: web.Request) -> BaseModel | None:
+        """The parameters as the model has them; the problem `invalid_request` where they break it."""
+        path = request.match_info
+        given: dict[str, Any] = {name: value for name, value in path.items() if name in self._names}
+        violations = []
+        for name in dict.fromkeys(request.query):
+            values = request.query.getall(name)
+            if name not in self._names or name in path:
+                takes = ", ".join(sorted(self._names - set(path))) or "none"
+                violations.append(Violation(f"/query/{name}", f"this call has no such parameter; it takes: {takes}"))
+            elif name in self._repeatable:
+                given[name] = values
+            elif len(values) > 1:
+                violations.append(Violation(f"/query/{name}", "stands more than once"))
+            else:
+                given[name] = values[0]
+        if violations:
+            raise Problem(Code.INVALID_REQUEST, "the parameters break the contract", violations=violations)
+        if self._model is None:
+            return None
+        try:
+            return self._model.model_validate(given)
+        except ValidationError as error:
+            raise _invalid(error, "query") from None
+
+
+async def checked_body(request: web.Request, model: type[BaseModel]) -> BaseModel:
+    """The body as the model has it; the problem `invalid_request` where it breaks it."""
+    if request.content_type not in _JSON_TYPES:
+        raise Problem(Code.UNSUPPORTED_MEDIA_TYPE, "send application/json", headers={hdrs.ACCEPT: "application/json"})
+    try:
+        return model.model_validate_json(await request.read())
+    except ValidationError as error:
+        raise _invalid(error, "body") from None
+
+
+def _invalid(error: ValidationError, part: str) -> Problem:
+    details = error.errors(include_url=False, include_input=False, include_context=False)
+    violations = [Violation("/".join(["", part, *map(str, detail["loc"])]), detail["msg"]) for detail in details]
+    what = "the parameters break" if part == "query" else "the body breaks"
+    return Problem(Code.INVALID_REQUEST, f"{what} the contract", violations=violations)
 
 
 def guarded(route: Route, keys: Keys) -> Handler:
@@ -59,7 +120,7 @@ async def problems(request: web.Request, handler: NextHandler) -> web.StreamResp
     try:
         return await handler(request)
     except (Problem, LogArchiveError) as error:
-        return _told(request, error).response()
+        return _problem_of(request, error).response()
     except web.HTTPException as error:
         translated = from_aiohttp(error)
         if translated is None:
@@ -74,7 +135,7 @@ async def problems(request: web.Request, handler: NextHandler) -> web.StreamResp
         return _defect(request, error)
 
 
-def _told(request: web.Request, error: Problem | LogArchiveError) -> Problem:
+def _problem_of(request: web.Request, error: Problem | LogArchiveError) -> Problem:
     if isinstance(error, Problem):
         return error
     _log.error("log_archive_unavailable", route=_route(request), why=str(error))

@@ -1,15 +1,16 @@
-"""OpenAPI 3.1 of the routes, made from their operations and models: the document cannot disagree with what is checked."""
+"""OpenAPI 3.1 of the routes, made from their operations and models: the document cannot disagree with what is checked, and sent."""
 
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal
 
-from pydantic import BaseModel
-from pydantic.json_schema import models_json_schema
+from pydantic import TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core.core_schema import DataclassField, ModelField, TypedDictField
 
+from statesvc.http.key_store import Scope
 from statesvc.http.operation import Operation, Route
-from statesvc.http.problem import CONTENT_TYPE, MEANINGS, Code
-from statesvc.http.scope import Scope
+from statesvc.http.problem import CONTENT_TYPE, PROBLEM_KINDS, Code
 
 _REFERENCE: Final = "#/components/schemas/{model}"
 _PATH_NAME: Final = re.compile(r"\{(\w+)(?::[^}]*)?\}")
@@ -34,7 +35,14 @@ _PROBLEM: Final = {
     },
 }
 Mode = Literal["validation", "serialization"]
-Schemas = Mapping[tuple[type[BaseModel], Mode], dict[str, Any]]
+Schemas = Mapping[tuple[Any, Mode], dict[str, Any]]
+
+
+class _Generator(GenerateJsonSchema):
+    def field_is_required(self, field: ModelField | DataclassField | TypedDictField, total: bool) -> bool:  # noqa: FBT001 - pydantic's
+        """A dataclass is always sent whole, whatever defaults it has."""
+        is_sent = self.mode == "serialization" and field["type"] == "dataclass-field"
+        return is_sent or super().field_is_required(field, total)
 
 
 def build_document(routes: Iterable[Route], *, version: str) -> dict[str, Any]:
@@ -55,21 +63,23 @@ def build_document(routes: Iterable[Route], *, version: str) -> dict[str, Any]:
                 "key": {"type": "http", "scheme": "bearer", "description": "An API key; `statesvc keys create` makes one."},
             },
         },
-        "x-problems": [{"code": code.value, "status": int(meaning.status), "title": meaning.title} for code, meaning in MEANINGS.items()],
+        "x-problems": [
+            {"code": code.value, "status": int(meaning.status), "title": meaning.title} for code, meaning in PROBLEM_KINDS.items()
+        ],
     }
 
 
 def _schemas(routes: Iterable[Route]) -> tuple[Schemas, dict[str, Any]]:
-    wanted: list[tuple[type[BaseModel], Mode]] = []
+    wanted: list[tuple[type[Any], Mode]] = []
     for route in routes:
         contract = route.operation
         wanted += [(model, "validation") for model in (contract.request, contract.parameters) if model is not None]
-        wanted += [(model, "serialization") for model in (contract.response,) if model is not None]
-    unique = list(dict.fromkeys(wanted))
-    if not unique:
+        wanted += [(model, "serialization") for model in (contract.response, contract.streamed) if model is not None]
+    adapters: list[tuple[Any, Mode, TypeAdapter[Any]]] = [(model, mode, TypeAdapter(model)) for model, mode in dict.fromkeys(wanted)]
+    if not adapters:
         return {}, {}
-    found, document = models_json_schema(unique, ref_template=_REFERENCE)
-    return {key: found[key] for key in unique}, document.get("$defs", {})
+    found, document = TypeAdapter.json_schemas(adapters, ref_template=_REFERENCE, schema_generator=_Generator)
+    return found, document.get("$defs", {})
 
 
 def _operation(route: Route, path: str, schemas: Schemas) -> dict[str, Any]:
@@ -97,7 +107,7 @@ def _operation_id(method: str, path: str) -> str:
     return "_".join([method.lower(), *re.findall(r"\w+", path.removeprefix("/v1"))])
 
 
-def _parameters(contract: Operation, path: str) -> list[dict[str, Any]]:
+def _parameters(contract: Operation[Any], path: str) -> list[dict[str, Any]]:
     schema = {} if contract.parameters is None else contract.parameters.model_json_schema(ref_template=_REFERENCE)
     properties: dict[str, Any] = schema.get("properties", {})
     in_path = _PATH_NAME.findall(path)
@@ -111,12 +121,13 @@ def _parameters(contract: Operation, path: str) -> list[dict[str, Any]]:
     return given
 
 
-def _responses(contract: Operation, schemas: Schemas) -> dict[str, Any]:
+def _responses(contract: Operation[Any], schemas: Schemas) -> dict[str, Any]:
     responses: dict[str, Any] = {}
     for status, description in contract.statuses.items():
         responses[str(status)] = {"description": description}
-        if contract.response is not None and 200 <= status < 300:
-            schema = schemas[(contract.response, "serialization")]
+        model = contract.response or contract.streamed
+        if model is not None and 200 <= status < 300:
+            schema = schemas[(model, "serialization")]
             responses[str(status)]["content"] = {media_type: {"schema": schema} for media_type in contract.response_types}
     codes = [*contract.problems]
     if contract.scope is not None:
@@ -124,9 +135,9 @@ def _responses(contract: Operation, schemas: Schemas) -> dict[str, Any]:
     if contract.request is not None or contract.parameters is not None:
         codes.append(Code.INVALID_REQUEST)
     for code in codes:
-        answered = str(int(MEANINGS[code].status))
+        answered = str(int(PROBLEM_KINDS[code].status))
         said = responses.get(answered, {}).get("description")
-        described = f"`{code.value}`: {MEANINGS[code].title}"
+        described = f"`{code.value}`: {PROBLEM_KINDS[code].title}"
         responses[answered] = _problem(described if said is None else f"{said}; {described}")
     responses["default"] = _problem("Any other problem")
     return responses

@@ -2,20 +2,27 @@
 
 A handler reads what was checked through `parameters` and `body`; a query parameter or a member that the contract does not
 name is refused, so that a typing error never silently widens a list.
+
+An answer has one model: a TypedDict, a dataclass or a pydantic model. A handler builds a value of it, which is written to JSON as it stands;
+OpenAPI
+describes the same type; and `Route` does not type-check unless the handler answers with what the operation declares.
 """
 
+import hashlib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal, TypeVar
+from typing import Any, Final, Generic, Literal, TypeVar, overload
 
-from aiohttp import web
+import orjson
+from aiohttp import hdrs, web
 from pydantic import BaseModel
 
-from statesvc.http.problem import OK, Code
-from statesvc.http.scope import Scope
+from statesvc.http.key_store import Scope
+from statesvc.http.problem import NOT_MODIFIED, OK, Code
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 M = TypeVar("M", bound=BaseModel)
+T = TypeVar("T")
 ScopeWord = Literal["ingest", "read", "audit", "pii", "subscriptions", "ops", "admin"]
 
 PARAMETERS: Final = web.RequestKey("parameters", BaseModel)
@@ -24,13 +31,38 @@ BODY: Final = web.RequestKey("body", BaseModel)
 DEADLINE_SECONDS: Final = 10.0
 
 
+class Reply(web.Response, Generic[T]):
+    """A response whose body is a `T` in JSON."""
+
+
+def answer(value: T, *, status: int = OK, headers: Mapping[str, str] | None = None) -> Reply[T]:
+    """The value as `application/json`. Times come out as RFC 3339 with offset."""
+    return Reply(body=orjson.dumps(value, default=_model_members), status=status, content_type="application/json", headers=headers)
+
+
+def _model_members(value: object) -> dict[str, Any]:
+    if isinstance(value, BaseModel):
+        return value.model_dump(by_alias=True)
+    raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def answer_unless_known(request: web.Request, value: T, *, version: int, headers: Mapping[str, str]) -> Reply[T]:
+    """The value with an `ETag` of its version and its whole content; 304 without a body where the caller has that already."""
+    body = orjson.dumps(value)
+    tag = f"{version}-{hashlib.blake2b(body, digest_size=9).hexdigest()}"
+    tagged = {**headers, hdrs.ETAG: f'"{tag}"'}
+    if any(known.value in {tag, "*"} for known in request.if_none_match or ()):
+        return Reply(status=NOT_MODIFIED, headers=tagged)
+    return Reply(body=body, content_type="application/json", headers=tagged)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
+class Operation(Generic[T]):
     """The contract of one call.
 
     `parameters` is a model of the path's and the query's parameters (a field named as in the path is the path's). `statuses`
     describes the answers in words. `checked` False: the handler takes any query and checks the rest itself (webhooks).
-    `deadline_seconds` None: the answer may stream for as long as it likes.
+    `streamed` is the model of each event of an answer that is a stream; `deadline_seconds` None: it may take as long as it likes.
     """
 
     summary: str
@@ -39,7 +71,8 @@ class Operation:
     tag: str = ""
     parameters: type[BaseModel] | None = None
     request: type[BaseModel] | None = None
-    response: type[BaseModel] | None = None
+    response: type[T] | None = None
+    streamed: type[Any] | None = None
     response_types: tuple[str, ...] = ("application/json",)
     statuses: Mapping[int, str] = field(default_factory=lambda: {OK: "done"})
     problems: tuple[Code, ...] = ()
@@ -51,14 +84,24 @@ operation = Operation
 """How route modules spell it: `operation(summary=..., scope="read", ...)`."""
 
 
-@dataclass(frozen=True, slots=True)
 class Route:
     """One call: where it is, who answers, what it promises."""
 
-    method: str
-    path: str
-    handler: Handler
-    operation: Operation
+    __slots__ = ("handler", "method", "operation", "path")
+
+    @overload
+    def __init__(self, method: str, path: str, handler: Callable[[web.Request], Awaitable[Reply[T]]], operation: Operation[T]) -> None: ...
+
+    @overload
+    def __init__(
+        self, method: str, path: str, handler: Callable[[web.Request], Awaitable[web.StreamResponse]], operation: Operation[None]
+    ) -> None: ...
+
+    def __init__(self, method: str, path: str, handler: Handler, operation: Operation[Any]) -> None:
+        self.method = method
+        self.path = path
+        self.handler = handler
+        self.operation = operation
 
 
 def parameters(request: web.Request, model: type[M]) -> M:

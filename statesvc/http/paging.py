@@ -8,6 +8,7 @@ import base64
 import binascii
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Final, Generic, TypeVar
 
 import orjson
@@ -33,7 +34,8 @@ class PageParameters(BaseModel):
     cursor: Annotated[str | None, Field(max_length=_CURSOR_CHARS_MAX, description="`next_cursor` of the page before.")] = None
 
 
-class Page(BaseModel, Generic[T]):
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
     """One page. `next_cursor` is null on the last one."""
 
     items: list[T]

@@ -57,47 +57,47 @@ class Code(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Meaning:
+class ProblemKind:
     """A code's status and its title, which is the same each time."""
 
     status: HTTPStatus
     title: str
 
 
-MEANINGS: Final[Mapping[Code, Meaning]] = {
-    Code.BAD_REQUEST: Meaning(HTTPStatus.BAD_REQUEST, "The request is malformed"),
-    Code.INVALID_CURSOR: Meaning(HTTPStatus.BAD_REQUEST, "The cursor does not belong to this list and filter"),
-    Code.UNAUTHENTICATED: Meaning(HTTPStatus.UNAUTHORIZED, "A valid API key is required"),
-    Code.BAD_SIGNATURE: Meaning(HTTPStatus.UNAUTHORIZED, "The webhook is not authenticated"),
-    Code.UNSIGNED_CARRIER: Meaning(HTTPStatus.UNAUTHORIZED, "No webhook secret is set for this carrier"),
-    Code.MISSING_SCOPE: Meaning(HTTPStatus.FORBIDDEN, "The API key lacks a scope"),
-    Code.NOT_FOUND: Meaning(HTTPStatus.NOT_FOUND, "There is no such thing"),
-    Code.UNKNOWN_CARRIER: Meaning(HTTPStatus.NOT_FOUND, "There is no such carrier"),
-    Code.METHOD_NOT_ALLOWED: Meaning(HTTPStatus.METHOD_NOT_ALLOWED, "The path does not take this method"),
-    Code.REQUEST_TIMEOUT: Meaning(HTTPStatus.REQUEST_TIMEOUT, "The request body came too slowly"),
-    Code.CONFLICT: Meaning(HTTPStatus.CONFLICT, "The request contradicts the present state"),
-    Code.NOT_SEALED: Meaning(HTTPStatus.CONFLICT, "No checkpoint covers this yet"),
-    Code.TOO_LARGE: Meaning(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The body is too large"),
-    Code.UNSUPPORTED_MEDIA_TYPE: Meaning(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "The body has another media type than the call takes"),
-    Code.UNSUPPORTED_CONTENT_ENCODING: Meaning(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "The body must not be compressed"),
-    Code.INVALID_REQUEST: Meaning(HTTPStatus.UNPROCESSABLE_ENTITY, "The request breaks the contract"),
-    Code.TOO_MANY_REQUESTS: Meaning(HTTPStatus.TOO_MANY_REQUESTS, "Too many requests"),
-    Code.INTERNAL_ERROR: Meaning(HTTPStatus.INTERNAL_SERVER_ERROR, "A defect of this service"),
-    Code.DATABASE_UNAVAILABLE: Meaning(HTTPStatus.SERVICE_UNAVAILABLE, "The database does not answer"),
-    Code.BODY_UNAVAILABLE: Meaning(HTTPStatus.SERVICE_UNAVAILABLE, "The archived body cannot be read now"),
-    Code.LOG_UNAVAILABLE: Meaning(HTTPStatus.SERVICE_UNAVAILABLE, "The archived part of the log cannot be read now"),
-    Code.NOT_DURABLE: Meaning(HTTPStatus.SERVICE_UNAVAILABLE, "The message could not be made durable"),
-    Code.OVERLOADED: Meaning(HTTPStatus.SERVICE_UNAVAILABLE, "Too much is in flight"),
-    Code.STORAGE_LOW: Meaning(HTTPStatus.SERVICE_UNAVAILABLE, "The disk is nearly full"),
-    Code.SIGNING_KEYS_UNAVAILABLE: Meaning(HTTPStatus.SERVICE_UNAVAILABLE, "The carrier's public keys can't be fetched"),
-    Code.TIMED_OUT: Meaning(HTTPStatus.SERVICE_UNAVAILABLE, "The answer took too long"),
-    Code.HELD: Meaning(HTTPStatus.SERVICE_UNAVAILABLE, "The carrier is on hold"),
-    Code.NOT_READY: Meaning(HTTPStatus.SERVICE_UNAVAILABLE, "The process is not ready"),
+PROBLEM_KINDS: Final[Mapping[Code, ProblemKind]] = {
+    Code.BAD_REQUEST: ProblemKind(HTTPStatus.BAD_REQUEST, "The request is malformed"),
+    Code.INVALID_CURSOR: ProblemKind(HTTPStatus.BAD_REQUEST, "The cursor does not belong to this list and filter"),
+    Code.UNAUTHENTICATED: ProblemKind(HTTPStatus.UNAUTHORIZED, "A valid API key is required"),
+    Code.BAD_SIGNATURE: ProblemKind(HTTPStatus.UNAUTHORIZED, "The webhook is not authenticated"),
+    Code.UNSIGNED_CARRIER: ProblemKind(HTTPStatus.UNAUTHORIZED, "No webhook secret is set for this carrier"),
+    Code.MISSING_SCOPE: ProblemKind(HTTPStatus.FORBIDDEN, "The API key lacks a scope"),
+    Code.NOT_FOUND: ProblemKind(HTTPStatus.NOT_FOUND, "There is no such thing"),
+    Code.UNKNOWN_CARRIER: ProblemKind(HTTPStatus.NOT_FOUND, "There is no such carrier"),
+    Code.METHOD_NOT_ALLOWED: ProblemKind(HTTPStatus.METHOD_NOT_ALLOWED, "The path does not take this method"),
+    Code.REQUEST_TIMEOUT: ProblemKind(HTTPStatus.REQUEST_TIMEOUT, "The request body came too slowly"),
+    Code.CONFLICT: ProblemKind(HTTPStatus.CONFLICT, "The request contradicts the present state"),
+    Code.NOT_SEALED: ProblemKind(HTTPStatus.CONFLICT, "No checkpoint covers this yet"),
+    Code.TOO_LARGE: ProblemKind(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The body is too large"),
+    Code.UNSUPPORTED_MEDIA_TYPE: ProblemKind(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "The body has another media type than the call takes"),
+    Code.UNSUPPORTED_CONTENT_ENCODING: ProblemKind(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "The body must not be compressed"),
+    Code.INVALID_REQUEST: ProblemKind(HTTPStatus.UNPROCESSABLE_ENTITY, "The request breaks the contract"),
+    Code.TOO_MANY_REQUESTS: ProblemKind(HTTPStatus.TOO_MANY_REQUESTS, "Too many requests"),
+    Code.INTERNAL_ERROR: ProblemKind(HTTPStatus.INTERNAL_SERVER_ERROR, "A defect of this service"),
+    Code.DATABASE_UNAVAILABLE: ProblemKind(HTTPStatus.SERVICE_UNAVAILABLE, "The database does not answer"),
+    Code.BODY_UNAVAILABLE: ProblemKind(HTTPStatus.SERVICE_UNAVAILABLE, "The archived body cannot be read now"),
+    Code.LOG_UNAVAILABLE: ProblemKind(HTTPStatus.SERVICE_UNAVAILABLE, "The archived part of the log cannot be read now"),
+    Code.NOT_DURABLE: ProblemKind(HTTPStatus.SERVICE_UNAVAILABLE, "The message could not be made durable"),
+    Code.OVERLOADED: ProblemKind(HTTPStatus.SERVICE_UNAVAILABLE, "Too much is in flight"),
+    Code.STORAGE_LOW: ProblemKind(HTTPStatus.SERVICE_UNAVAILABLE, "The disk is nearly full"),
+    Code.SIGNING_KEYS_UNAVAILABLE: ProblemKind(HTTPStatus.SERVICE_UNAVAILABLE, "The carrier's public keys can't be fetched"),
+    Code.TIMED_OUT: ProblemKind(HTTPStatus.SERVICE_UNAVAILABLE, "The answer took too long"),
+    Code.HELD: ProblemKind(HTTPStatus.SERVICE_UNAVAILABLE, "The carrier is on hold"),
+    Code.NOT_READY: ProblemKind(HTTPStatus.SERVICE_UNAVAILABLE, "The process is not ready"),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Flaw:
+class Violation:
     """One thing wrong with a request. `pointer`: `/body/url`, `/query/limit`."""
 
     pointer: str
@@ -112,34 +112,34 @@ class Problem(Exception):  # noqa: N818 - the RFC's word
         code: Code,
         detail: str,
         *,
-        flaws: Sequence[Flaw] = (),
+        violations: Sequence[Violation] = (),
         headers: Mapping[str, str] | None = None,
         members: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(detail)
         self.code = code
         self.detail = detail
-        self.flaws = tuple(flaws)
+        self.violations = tuple(violations)
         self.headers = dict(headers or {})
         self.members = dict(members or {})
 
     @property
     def status(self) -> int:
         """The HTTP status."""
-        return int(MEANINGS[self.code].status)
+        return int(PROBLEM_KINDS[self.code].status)
 
     def document(self) -> dict[str, Any]:
         """The members of the JSON object. `type` leads to the code in the service's own documentation."""
         document: dict[str, Any] = {
             "type": f"/docs#problem-{self.code.value}",
-            "title": MEANINGS[self.code].title,
+            "title": PROBLEM_KINDS[self.code].title,
             "status": self.status,
             "code": self.code.value,
             "detail": self.detail,
             **self.members,
         }
-        if self.flaws:
-            document["errors"] = [{"pointer": flaw.pointer, "detail": flaw.detail} for flaw in self.flaws]
+        if self.violations:
+            document["errors"] = [{"pointer": violation.pointer, "detail": violation.detail} for violation in self.violations]
         return document
 
     def response(self) -> web.Response:

@@ -6,13 +6,15 @@ A count that reached it says so in `counts_capped`.
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Any, Final
 
 import psycopg
 import structlog
 from psycopg import AsyncConnection
-from psycopg.rows import dict_row
+from psycopg.rows import DictRow, dict_row
+from pydantic import Field
+from typing_extensions import TypedDict
 
 from statesvc.database.pool import Connections
 from statesvc.database.queries import queries
@@ -31,25 +33,58 @@ INBOX_STATES: Final = ("ready", "leased", "scheduled", "held")
 _log = structlog.get_logger()
 
 
-async def queue_json(connection: AsyncConnection[Any]) -> dict[str, Any]:
+class CarrierDepths(TypedDict):
+    """The messages of one carrier."""
+
+    ready: int
+    leased: Annotated[int, Field(description="Held by a worker.")]
+    scheduled: Annotated[int, Field(description="Waits for its time: a retry's backoff.")]
+    held: Annotated[int, Field(description="Would be ready, but the carrier is on hold.")]
+    oldest_ready_seconds: Annotated[float | None, Field(description="How long the first one has been ready; null where none is.")]
+
+
+class OutboxDepths(TypedDict):
+    """The notifications."""
+
+    ready: int
+    leased: int
+    scheduled: int
+
+
+class QueueDepths(TypedDict):
+    """What waits."""
+
+    carriers: dict[str, CarrierDepths]
+    outbox: OutboxDepths
+    dead_letters: Annotated[int, Field(description="Not settled by a human yet.")]
+    counts_capped: Annotated[bool, Field(description=f"A count of {COUNT_MAX} means: at least that many.")]
+
+
+async def read_depths(connection: AsyncConnection[Any]) -> QueueDepths:
     """What is ready counts as `held` while the carrier's kill switch, or the one of all, is on."""
     cursor = connection.cursor(binary=True, row_factory=dict_row)
     bound = {"count_max": COUNT_MAX}
     lanes = await (await cursor.execute(_SQL["lanes"], bound)).fetchall()
     outbox = await (await cursor.execute(_SQL["outbox"], bound)).fetchone() or {}
     dead_letters: dict[str, int] = await (await cursor.execute(_SQL["open_dead_letters"], bound)).fetchone() or {}
-    carriers = {
-        lane["carrier_id"]: {
-            "ready": 0 if lane["held"] else lane["waiting"],
-            "leased": lane["leased"],
-            "scheduled": lane["scheduled"],
-            "held": lane["waiting"] if lane["held"] else 0,
-            "oldest_ready_seconds": None if lane["held"] or lane["oldest_seconds"] is None else round(lane["oldest_seconds"], 3),
-        }
-        for lane in lanes
-    }
     counts = [*outbox.values(), *dead_letters.values(), *(count for lane in lanes for count in (lane["waiting"], lane["scheduled"]))]
-    return {"carriers": carriers, "outbox": outbox, **dead_letters, "counts_capped": max(counts) >= COUNT_MAX}
+    return {
+        "carriers": {lane["carrier_id"]: _depths_of(lane) for lane in lanes},
+        "outbox": {"ready": outbox["ready"], "leased": outbox["leased"], "scheduled": outbox["scheduled"]},
+        "dead_letters": dead_letters["dead_letters"],
+        "counts_capped": max(counts) >= COUNT_MAX,
+    }
+
+
+def _depths_of(lane: DictRow) -> CarrierDepths:
+    waiting, held = lane["waiting"], lane["held"]
+    return {
+        "ready": 0 if held else waiting,
+        "leased": lane["leased"],
+        "scheduled": lane["scheduled"],
+        "held": waiting if held else 0,
+        "oldest_ready_seconds": None if held or lane["oldest_seconds"] is None else round(lane["oldest_seconds"], 3),
+    }
 
 
 class Depths:
@@ -60,7 +95,7 @@ class Depths:
         self._now = now
         self._reading = asyncio.Lock()
         self._read_at = float("-inf")
-        self._queue: dict[str, Any] | None = None
+        self._queue: QueueDepths | None = None
 
     def report_to(self, telemetry: Telemetry) -> None:
         """Has every exposition show the last reading."""
@@ -76,7 +111,7 @@ class Depths:
                 return
             try:
                 async with asyncio.timeout(READ_SECONDS), self._pool.connection() as connection:
-                    self._queue = await queue_json(connection)
+                    self._queue = await read_depths(connection)
             except (psycopg.Error, TimeoutError):
                 self._queue = None
                 _log.warning("depths_not_read", exc_info=True)
@@ -93,13 +128,14 @@ class Depths:
 
     def _outbox(self) -> Iterator[tuple[float, Values]]:
         if self._queue is not None:
-            for state, count in self._queue["outbox"].items():
+            outbox: Mapping[str, Any] = self._queue["outbox"]
+            for state, count in outbox.items():
                 yield count, {"state": state}
 
     def _dead_letters(self) -> Iterator[tuple[float, Values]]:
         if self._queue is not None:
             yield self._queue["dead_letters"], {}
 
-    def _lanes(self) -> Iterator[tuple[str, dict[str, Any]]]:
+    def _lanes(self) -> Iterator[tuple[str, Any]]:
         if self._queue is not None:
             yield from self._queue["carriers"].items()

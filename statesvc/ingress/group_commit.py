@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Final
 
 import psycopg
 import structlog
@@ -23,6 +23,7 @@ from statesvc.bodies.sealed_message import SealedMessage
 from statesvc.database.pool import Pool
 from statesvc.database.sql_errors import Failure, failure
 from statesvc.database.wakeups.channels import INBOX
+from statesvc.database.wakeups.waker import Wakes
 from statesvc.ingress.put import Stored, put
 from statesvc.ingress.request_body import MemoryBound
 
@@ -51,13 +52,6 @@ class Refusal(StrEnum):
 
 
 Outcome = Stored | Refusal
-
-
-class Wakes(Protocol):
-    """What of the waker is needed."""
-
-    def wake(self, channel: str) -> None:
-        """Says that there is something to do. Does not wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

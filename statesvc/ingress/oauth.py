@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, unquote_plus
 import orjson
 from aiohttp import hdrs, web
 
-from statesvc.http.operation import Route, operation
+from statesvc.http.operation import Operation, Route, operation
 from statesvc.http.problem import OK, Code, Problem
 from statesvc.ingress.authentication import TOKEN_SECONDS, issue
 from statesvc.ingress.carrier_authenticator import Authenticators, CarrierAuthenticator
@@ -38,7 +38,7 @@ class Tokens:
 
     def routes(self) -> Sequence[Route]:
         """The call."""
-        contract = operation(
+        contract: Operation[None] = operation(
             summary="A carrier fetches a token for its webhooks",
             description="OAuth 2.0 client credentials: `grant_type=client_credentials` as a form, the credentials by HTTP basic "
             "authentication or as `client_id` and `client_secret`. They are a secret of the carrier, `client_id:client_secret`.",

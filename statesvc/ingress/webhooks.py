@@ -17,12 +17,13 @@ from events.carriers.carrier import Carrier
 from events.crypto.keyring import Keyring
 from statesvc.bodies.sealed_message import seal_message
 from statesvc.database.pool import Pool
+from statesvc.database.wakeups.waker import Wakes
 from statesvc.http.api_keys import Keys
-from statesvc.http.operation import Route, operation
+from statesvc.http.key_store import Scope
+from statesvc.http.operation import Operation, Route, operation
 from statesvc.http.problem import OK, Code, Problem
-from statesvc.http.scope import Scope
 from statesvc.ingress.carrier_authenticator import Authenticators, CarrierAuthenticator, build_authenticators
-from statesvc.ingress.group_commit import GroupCommit, Refusal, Wakes
+from statesvc.ingress.group_commit import GroupCommit, Refusal
 from statesvc.ingress.oauth import Tokens
 from statesvc.ingress.put import Stored
 from statesvc.ingress.request_body import DiskRoom, MemoryBound, check_head, read_body
@@ -58,7 +59,7 @@ class Webhooks:
 
     def routes(self) -> Sequence[Route]:
         """The call."""
-        contract = operation(
+        contract: Operation[None] = operation(
             summary="A carrier pushes a message",
             description="Authenticated by the carrier's own scheme on the raw bytes, or by an API key with scope `ingest`. The answer "
             "means that the message is durable; it is the carrier's own ACK, by default `{message_id, duplicate}`.",

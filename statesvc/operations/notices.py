@@ -41,7 +41,10 @@ class Notice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredNotice:
-    """One that was written. `seen_at` None: nobody said that they saw it; `told_at` None: the operator's webhook does not have it."""
+    """One that was written. `target` names what it is about, as operator actions do.
+
+    `seen_at` null: no one has marked it as seen; `notified_at` null: the operator's webhook (STATESVC_OPERATOR_URL) has not taken it.
+    """
 
     notice_id: int
     kind: str
@@ -50,7 +53,7 @@ class StoredNotice:
     details: dict[str, Any]
     seen_at: datetime | None
     seen_by: str | None
-    told_at: datetime | None
+    notified_at: datetime | None
 
 
 async def write_notices(connection: AsyncConnection[Any], notices: Sequence[Notice], *, now: datetime) -> None:

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from psycopg import AsyncConnection
-from psycopg.rows import class_row
+from psycopg.rows import kwargs_row
 
 from statesvc.database.queries import queries
 
@@ -15,7 +15,7 @@ _SQL = queries("statesvc.operations", "heartbeat")
 WORKERS_MAX: Final = 1000
 RESCUES_MAX: Final = 100_000
 SILENT_SECONDS: Final = 30.0
-"""Three beats that did not come."""
+"""Three heartbeats that did not come."""
 
 
 class WorkerState(StrEnum):
@@ -31,9 +31,10 @@ class WorkerState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerStatus:
-    """One process. `leases`: messages and notifications in its hands; `leases_lost`: messages taken over from it in a day."""
+    """One start of one process. `leases`: messages and notifications it holds; `leases_lost`: messages taken over from it in a day."""
 
     worker_id: str
+    state: WorkerState
     role: str | None
     host: str | None
     pid: int | None
@@ -45,19 +46,10 @@ class WorkerStatus:
     leases: int
     leases_lost: int
 
-    @property
-    def state(self) -> WorkerState:
-        """In one word."""
-        if self.role is None:
-            return WorkerState.FOREIGN
-        if self.seen_seconds_ago is None or self.seen_seconds_ago > SILENT_SECONDS:
-            return WorkerState.SILENT
-        return WorkerState.ALIVE if self.stopping_at is None else WorkerState.STOPPING
-
 
 async def list_workers(connection: AsyncConnection[Any]) -> list[WorkerStatus]:
     """The latest seen first, `WORKERS_MAX` at most."""
-    cursor = connection.cursor(row_factory=class_row(WorkerStatus))
+    cursor = connection.cursor(row_factory=kwargs_row(_listed))
     await cursor.execute(_SQL["workers"], {"limit": WORKERS_MAX})
     return await cursor.fetchall()
 
@@ -66,3 +58,15 @@ async def rescues_last_hour(connection: AsyncConnection[Any]) -> int:
     """Messages that were taken over because a lease had ended, counted as far as `RESCUES_MAX`."""
     row = await (await connection.execute(_SQL["rescues"], {"count_max": RESCUES_MAX})).fetchone()
     return 0 if row is None else row[0]
+
+
+def _listed(**row: Any) -> WorkerStatus:  # noqa: ANN401 - the columns of the query
+    return WorkerStatus(state=_state(row["role"], row["seen_seconds_ago"], row["stopping_at"]), **row)
+
+
+def _state(role: str | None, seen_seconds_ago: float | None, stopping_at: datetime | None) -> WorkerState:
+    if role is None:
+        return WorkerState.FOREIGN
+    if seen_seconds_ago is None or seen_seconds_ago > SILENT_SECONDS:
+        return WorkerState.SILENT
+    return WorkerState.ALIVE if stopping_at is None else WorkerState.STOPPING

@@ -4,10 +4,10 @@ from contextlib import AsyncExitStack
 
 from events.carriers import CARRIERS
 from statesvc import __version__
-from statesvc.api.console.routes import routes as console_routes
+from statesvc.api.console_page import routes as console_routes
 from statesvc.api.routes import routes as api_routes
 from statesvc.api.stream.routes import routes as stream_routes
-from statesvc.api.stream.streams import Streams, bounds_of
+from statesvc.api.stream.streams import Streams, limits_of
 from statesvc.api.submission.routes import routes as submission_routes
 from statesvc.api.subscriptions.routes import routes as subscription_routes
 from statesvc.database.wakeups.channels import SEALED
@@ -63,8 +63,8 @@ async def run(launch: Launch) -> int:
             listener=base.listener,
             woken=base.listener.event(SEALED),
             telemetry=base.telemetry,
-            bounds=bounds_of(settings.stream),
-            hindrance=lambda: ingress.memory.is_under_pressure,
+            limits=limits_of(settings.stream),
+            pressure=lambda: ingress.memory.is_under_pressure,
         )
 
         def drain() -> None:

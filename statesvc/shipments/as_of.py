@@ -1,6 +1,8 @@
-"""Shipments as we knew them: folded from the events that were sealed by then."""
+"""Shipments as we knew them at an instant: folded from the entries that were sealed by then, whose places never change."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final
@@ -10,13 +12,43 @@ from psycopg import AsyncConnection
 
 from projections.row import ShipmentRow, rebuilt_row
 from statesvc.database.queries import queries
-from statesvc.shipments.find import OTHERS_MAX, Found, OtherDiscriminators, Shipment
-from statesvc.shipments.horizon import Horizon
+from statesvc.log.checkpoints import latest_head
+from statesvc.shipments.find import OTHERS_MAX, FoundShipment, OtherDiscriminators, StoredShipment
+from statesvc.shipments.models import AsOf
 
-_SQL = queries("statesvc.shipments", "horizon")
+_SQL = queries("statesvc.shipments", "as_of")
 _SHIPMENT: Final = itemgetter(0)
 _NOT_SHOWN: Final = {"number", "state"}
 _SHOWN: Final = [name for name in ShipmentRow._fields if name not in _NOT_SHOWN]
+
+
+@dataclass(frozen=True, slots=True)
+class Horizon:
+    """The first `size` entries of the log. `clamped`: a later instant was asked for, and `at` is the last one whose answer is final."""
+
+    size: int
+    at: datetime
+    clamped: bool
+
+    @property
+    def members(self) -> AsOf:
+        """How an answer names it. The index is that of the last entry; None: nothing was sealed by then."""
+        return {"as_of": self.at, "as_of_log_index": self.size - 1 if self.size else None, "as_of_clamped": self.clamped}
+
+    def holds(self, log_index: int | None) -> bool:
+        """Whether the entry was sealed by then."""
+        return log_index is not None and log_index < self.size
+
+
+async def horizon_at(connection: AsyncConnection[Any], instant: datetime) -> Horizon:
+    """What was sealed at `instant`. Past the newest head there may be entries still to be sealed, so it is clamped to that."""
+    newest = await latest_head(connection)
+    if newest is None:
+        return Horizon(0, instant, clamped=False)
+    if instant > newest.created_at:
+        return Horizon(newest.tree_size, newest.created_at, clamped=True)
+    row = await (await connection.execute(_SQL["size_at"], {"instant": instant})).fetchone()
+    return Horizon(row[0] if row else 0, instant, clamped=False)
 
 
 async def find_shipment_at(
@@ -27,7 +59,7 @@ async def find_shipment_at(
     number: str,
     discriminator: str | None = None,
     shipment_id: UUID | None = None,
-) -> Found | OtherDiscriminators | None:
+) -> FoundShipment | OtherDiscriminators | None:
     """As `find_shipment`, by what was sealed by then. What opens personal parts is today's: an erasure reaches back."""
     cursor = await connection.execute(
         _SQL["sealed_events_of_number"], {"carrier_id": carrier_id, "number": number, "size": horizon.size}, binary=True
@@ -39,9 +71,9 @@ async def find_shipment_at(
     known.sort(key=lambda one: (one.shipment_id != shipment_id, one.discriminator != discriminator))
     if discriminator is not None and known[0].discriminator != discriminator:
         return OtherDiscriminators(len(known))
-    return Found(known[0], known[1 : OTHERS_MAX + 1])
+    return FoundShipment(known[0], known[1 : OTHERS_MAX + 1])
 
 
-def _shipment(shipment_id: UUID, rows: Sequence[tuple[UUID, bytes, bytes | None]]) -> Shipment:
+def _shipment(shipment_id: UUID, rows: Sequence[tuple[UUID, bytes, bytes | None]]) -> StoredShipment:
     row = rebuilt_row(shipment_id, [canonical for _, canonical, _ in rows])
-    return Shipment(**{name: getattr(row, name) for name in _SHOWN}, sealed_key=rows[0][2])
+    return StoredShipment(**{name: getattr(row, name) for name in _SHOWN}, sealed_key=rows[0][2])

@@ -1,14 +1,14 @@
-"""A shipment's audit trail: what was said, what we concluded, what contradicted it, what we told, each with when we knew it.
+"""A shipment's audit trail: what the carrier said, what we concluded, what contradicted it, what we sent, each with when we knew it.
 
 One window of versions is one consistent snapshot: events of the window, the transitions and notifications that they caused, and the
 conflicts recorded since the window before.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, TypeVar, cast
 from uuid import UUID
 
 import orjson
@@ -16,46 +16,55 @@ from psycopg import AsyncConnection
 from psycopg.rows import DictRow, dict_row
 
 from events.crypto.keyring import Keyring
-from statesvc.bodies.find_bodies import body_locations
+from statesvc.bodies.find_bodies import BodyLocation, body_locations
 from statesvc.database.queries import queries
-from statesvc.shipments.event_document import Seal, event_json, statement
-from statesvc.shipments.find import Shipment
-from statesvc.shipments.horizon import Horizon
-from statesvc.shipments.personal import Opener
+from statesvc.shipments.as_of import Horizon
+from statesvc.shipments.find import StoredShipment
+from statesvc.shipments.models import (
+    AuditAttempt,
+    AuditConflict,
+    AuditEvent,
+    AuditNotification,
+    AuditTransition,
+    EntryPlace,
+    MessageSource,
+    PersonalPart,
+)
+from statesvc.shipments.personal import HIDDEN, Opener
+from statesvc.shipments.timeline import Seal, shipment_event, stated_event
 
 _SQL = queries("statesvc.shipments", "audit_trail")
+T = TypeVar("T")
 
 EVENTS_MAX: Final = 1_000
 """Events in one answer; a shipment with more is read in several."""
 
 _ALWAYS: Final = {"recorded_after": datetime(1, 1, 1, tzinfo=UTC), "recorded_upto": datetime(9999, 1, 1, tzinfo=UTC)}
-_NOT_KNOWN_THEN: Final = {"count": None, "last_seen_at": None}
-_NOT_TOLD_THEN: Final = {"waiting": None, "next_attempt_at": None}
-"""Counters and queues are of today; only entries of the log tell what was."""
-_SOURCE: Final = ("message_id", "received_at", "body_commitment", "normalizer", "normalizer_version", "part_commitment")
-_PLACE: Final = ("batch_id", "ordinal", "leaf_hash", "sealed_at", "log_index")
+_NO_COUNTERS: Final = {"count": None, "last_seen_at": None}
+_NO_QUEUE: Final = {"waiting": None, "next_attempt_at": None}
+"""Counters and queues are of today; only entries of the log show what was."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trail:
-    """The four lists of the contract as JSON documents; `next_after` is the version to go on after, None at the end."""
+class AuditTrail:
+    """The four lists of the contract; `next_after` is the version to go on after, None at the end."""
 
-    events: list[DictRow]
-    transitions: list[DictRow]
-    conflicts: list[DictRow]
-    notifications: list[DictRow]
+    events: list[AuditEvent]
+    transitions: list[AuditTransition]
+    conflicts: list[AuditConflict]
+    notifications: list[AuditNotification]
     next_after: int | None
 
 
-async def trail(
+async def read_audit_trail(
     connection: AsyncConnection[Any],
-    shipment: Shipment,
+    shipment: StoredShipment,
     *,
     after: int,
     limit: int,
     keyring: Keyring | None,
     horizon: Horizon | None = None,
-) -> Trail:
+) -> AuditTrail:
     """The window after version `after`. `keyring` None: no scope `pii`. Runs inside the caller's snapshot.
 
     `horizon`: only what was sealed by then; `shipment` is the one that we knew, which bounds events and transitions.
@@ -76,53 +85,94 @@ async def trail(
     if not is_last:
         window["recorded_upto"] = shown[-1]["recorded_at"]
 
+    def was_sealed(row: DictRow) -> bool:
+        return horizon is None or horizon.holds(row["log_index"])
+
     attempts: dict[str, list[DictRow]] = defaultdict(list)
-    for attempt in await read("attempts"):
-        if horizon is None or horizon.holds(attempt["log_index"]):
-            attempts[attempt.pop("webhook_id")].append(attempt)
+    for attempt in filter(was_sealed, await read("attempts")):
+        attempts[attempt.pop("webhook_id")].append(attempt)
+    contradictions = [*filter(was_sealed, await read("conflicts"))]
+    for row in [*shown, *contradictions]:
+        row["document"] = orjson.loads(row["canonical"])
+    bodies = await _bodies(connection, [row["document"] for row in (*shown, *contradictions)])
     opener = None if keyring is None else shipment.opener(keyring)
-    events = [_event(row, opener) for row in shown]
-    conflicts = [
-        _conflict(row, keyring) if horizon is None else _conflict(row, keyring) | _NOT_KNOWN_THEN
-        for row in await read("conflicts")
-        if horizon is None or horizon.holds(row["log_index"])
-    ]
-    await _place_bodies(connection, [*events, *conflicts])
-    return Trail(
-        events=events,
-        transitions=await read("transitions"),
-        conflicts=conflicts,
-        notifications=[
-            row | {"attempts": attempts[row["webhook_id"]]} | ({} if horizon is None else _NOT_TOLD_THEN)
-            for row in await read("notifications")
-        ],
+    return AuditTrail(
+        events=[_event(row, bodies, opener) for row in shown],
+        transitions=_checked(AuditTransition, await read("transitions")),
+        conflicts=[_conflict(row if horizon is None else row | _NO_COUNTERS, bodies, keyring) for row in contradictions],
+        notifications=_checked(
+            AuditNotification,
+            [
+                row | {"attempts": _checked(AuditAttempt, attempts[row["webhook_id"]])} | ({} if horizon is None else _NO_QUEUE)
+                for row in await read("notifications")
+            ],
+        ),
         next_after=None if is_last else window["upto"],
     )
 
 
-async def _place_bodies(connection: AsyncConnection[Any], statements: Sequence[DictRow]) -> None:
-    """Says of each statement where the body of its message is."""
-    messages = {UUID(each["message_id"]): datetime.fromisoformat(each["received_at"]) for each in statements}
-    found = await body_locations(connection, list(messages.items()))
-    for each in statements:
-        each["body_place"] = found[UUID(each["message_id"])].value
+def _checked(model: type[T], rows: list[DictRow]) -> list[T]:
+    """Rows whose columns are the model's members; a query that has others is a defect."""
+    if rows and rows[0].keys() != model.__annotations__.keys():
+        raise TypeError(
+            f"the query's columns are not those of {model.__name__}: {', '.join(rows[0].keys() ^ model.__annotations__.keys())}"
+        )
+    return cast("list[T]", rows)
 
 
-def _event(row: DictRow, opener: Opener | None) -> DictRow:
-    document = orjson.loads(row["canonical"])
-    shown = event_json(document, Seal(row["sealed_at"], row["log_index"]), sealed_part=row["sealed_part"], opener=opener)
-    shown |= {name: document.get(name) for name in (*_SOURCE, "previous_hash")}
-    return shown | {name: row[name] for name in _PLACE}
+async def _bodies(connection: AsyncConnection[Any], documents: Sequence[dict[str, Any]]) -> Mapping[UUID, BodyLocation]:
+    """Where the body of each message is."""
+    messages = {UUID(each["message_id"]): datetime.fromisoformat(each["received_at"]) for each in documents}
+    return await body_locations(connection, list(messages.items()))
 
 
-def _conflict(row: DictRow, keyring: Keyring | None) -> DictRow:
-    document = orjson.loads(row["canonical"])
-    shown = statement(document, None if keyring is None else _conflict_part(row, keyring))
-    shown |= {name: row[name] for name in ("shipment_id", "claimed_shipment_id", "recorded_at", "count", "last_seen_at")}
-    return shown | {name: document.get(name) for name in _SOURCE} | {name: row[name] for name in _PLACE}
+def _event(row: DictRow, bodies: Mapping[UUID, BodyLocation], opener: Opener | None) -> AuditEvent:
+    document, seal = row["document"], Seal(row["sealed_at"], row["log_index"])
+    return {
+        **shipment_event(document, seal, sealed_part=row["sealed_part"], opener=opener),
+        **_source(document, bodies),
+        **_place(row),
+        "previous_hash": document["previous_hash"],
+    }
 
 
-def _conflict_part(row: DictRow, keyring: Keyring) -> DictRow:
+def _conflict(row: DictRow, bodies: Mapping[UUID, BodyLocation], keyring: Keyring | None) -> AuditConflict:
+    document = row["document"]
+    return {
+        **stated_event(document, HIDDEN if keyring is None else _conflict_part(row, keyring)),
+        **_source(document, bodies),
+        **_place(row),
+        "shipment_id": row["shipment_id"],
+        "claimed_shipment_id": row["claimed_shipment_id"],
+        "recorded_at": row["recorded_at"],
+        "count": row["count"],
+        "last_seen_at": row["last_seen_at"],
+    }
+
+
+def _source(document: dict[str, Any], bodies: Mapping[UUID, BodyLocation]) -> MessageSource:
+    return {
+        "message_id": document["message_id"],
+        "received_at": document["received_at"],
+        "body_commitment": document["body_commitment"],
+        "normalizer": document["normalizer"],
+        "normalizer_version": document["normalizer_version"],
+        "part_commitment": document.get("part_commitment"),
+        "body_place": bodies[UUID(document["message_id"])],
+    }
+
+
+def _place(row: DictRow) -> EntryPlace:
+    return {
+        "batch_id": row["batch_id"],
+        "ordinal": row["ordinal"],
+        "leaf_hash": row["leaf_hash"],
+        "sealed_at": row["sealed_at"],
+        "log_index": row["log_index"],
+    }
+
+
+def _conflict_part(row: DictRow, keyring: Keyring) -> PersonalPart:
     holder = Opener.of_stream(keyring, row["shipment_id"], row["holder_key"])
     claimed = Opener.of_stream(keyring, row["claimed_shipment_id"], row["claimed_key"]) if row["claimed_exists"] else None
     return holder.part_of_conflict(row["event_id"], row["sealed_part"], claimed)

@@ -36,7 +36,7 @@ WHERE c.recorded_at > %(recorded_after)s AND c.recorded_at <= %(recorded_upto)s
 ORDER BY c.recorded_at, c.batch_id, c.ordinal;
 
 -- name: notifications
--- What the window's events gave us to tell, and whether it still waits to be told.
+-- The notifications of the window's events, and whether they still wait in the outbox.
 SELECT n.webhook_id, n.subscription_id, n.type, n.from_status AS "from", n.to_status AS "to", n.sequence, n.occurred_at, n.created_at,
     o.subscription_id IS NOT NULL AS waiting, o.available_at AS next_attempt_at
 FROM statesvc.notification n

@@ -14,7 +14,9 @@ from psycopg import AsyncConnection
 from psycopg.rows import class_row
 
 from events.crypto.keyring import Keyring
+from projections.row import ShipmentRow
 from statesvc.database.queries import queries
+from statesvc.shipments.models import ListedShipment, OtherShipment, ShipmentSummary
 from statesvc.shipments.personal import Opener
 
 _SQL = queries("statesvc.shipments", "find")
@@ -22,10 +24,10 @@ _SQL = queries("statesvc.shipments", "find")
 OTHERS_MAX: Final = 100
 """How many further shipments of one number an answer lists."""
 SCAN_MAX: Final = 20_000
-"""How many shipments one page of a filtered list looks at."""
+"""How many shipments one page of a filtered list reads."""
 
 
-class Position(NamedTuple):
+class ListPosition(NamedTuple):
     """A place in the list of shipments: after this one."""
 
     recorded_at: datetime
@@ -33,7 +35,7 @@ class Position(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shipment:
+class StoredShipment:
     """A row of the projection, with what opens its personal parts (`sealed_key` None: erased)."""
 
     shipment_id: UUID
@@ -65,11 +67,11 @@ class Shipment:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundShipment:
     """The shipment asked for, and the others of the same number."""
 
-    shipment: Shipment
-    others: Sequence[Shipment]
+    shipment: StoredShipment
+    others: Sequence[StoredShipment]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +83,9 @@ class OtherDiscriminators:
 
 async def find_shipment(
     connection: AsyncConnection[Any], *, carrier_id: str, number: str, discriminator: str | None = None, shipment_id: UUID | None = None
-) -> Found | OtherDiscriminators | None:
+) -> FoundShipment | OtherDiscriminators | None:
     """The shipment that a normalized number means: the one with `shipment_id` or `discriminator` where given, else the latest."""
-    cursor = connection.cursor(binary=True, row_factory=class_row(Shipment))
+    cursor = connection.cursor(binary=True, row_factory=class_row(StoredShipment))
     await cursor.execute(
         _SQL["shipments_of_number"],
         {
@@ -99,10 +101,10 @@ async def find_shipment(
         return None
     if discriminator is not None and rows[0].discriminator != discriminator:
         return OtherDiscriminators(len(rows))
-    return Found(rows[0], rows[1:])
+    return FoundShipment(rows[0], rows[1:])
 
 
-async def signed_by(connection: AsyncConnection[Any], shipment: Shipment, keyring: Keyring) -> str | None:
+async def signed_by(connection: AsyncConnection[Any], shipment: StoredShipment, keyring: Keyring) -> str | None:
     """The signer of the delivery that counts; None where nobody signed, or the shipment was erased."""
     if shipment.signed_by_event_id is None or shipment.sealed_key is None:
         return None
@@ -111,16 +113,15 @@ async def signed_by(connection: AsyncConnection[Any], shipment: Shipment, keyrin
     row = await cursor.fetchone()
     if row is None:
         return None
-    signer: str | None = shipment.opener(keyring).part(shipment.signed_by_event_id, row[0])["signed_by"]
-    return signer
+    return shipment.opener(keyring).part(shipment.signed_by_event_id, row[0])["signed_by"]
 
 
 async def list_shipments(
-    connection: AsyncConnection[Any], *, status: str | None, carrier_id: str | None, after: Position, limit: int
-) -> tuple[list[Shipment], Position | None]:
+    connection: AsyncConnection[Any], *, status: str | None, carrier_id: str | None, after: ListPosition, limit: int
+) -> tuple[list[StoredShipment], ListPosition | None]:
     """A page in the order of the last change, and where the next one begins (None: this is the last).
 
-    A filter that fits few shipments may give a short or empty page that is not the last: each page looks at `SCAN_MAX` shipments.
+    A filter that fits few shipments may give a short or empty page that is not the last: each page reads `SCAN_MAX` shipments at most.
     """
     parameters = {
         "status": status,
@@ -130,18 +131,18 @@ async def list_shipments(
         "scan_max": SCAN_MAX,
         "limit": limit + 1,
     }
-    cursor = connection.cursor(binary=True, row_factory=class_row(Shipment))
+    cursor = connection.cursor(binary=True, row_factory=class_row(StoredShipment))
     await cursor.execute(_SQL["list_shipments"], parameters)
     rows = await cursor.fetchall()
     if len(rows) > limit:
         last = rows[limit - 1]
-        return rows[:limit], Position(last.recorded_at, last.shipment_id)
+        return rows[:limit], ListPosition(last.recorded_at, last.shipment_id)
     end = await (await connection.execute(_SQL["scan_end"], parameters, binary=True)).fetchone()
-    return rows, None if end is None else Position(*end)
+    return rows, None if end is None else ListPosition(*end)
 
 
-def shipment_json(shipment: Shipment) -> dict[str, Any]:
-    """A shipment without its personal field. Datetimes and ids are left to the JSON encoder."""
+def summary_of(shipment: StoredShipment | ShipmentRow) -> ShipmentSummary:
+    """A shipment's state without its personal field."""
     return {
         "shipment_id": shipment.shipment_id,
         "carrier_id": shipment.carrier_id,
@@ -158,12 +159,16 @@ def shipment_json(shipment: Shipment) -> dict[str, Any]:
         "estimated_delivery": shipment.estimated_delivery,
         "delivered_at": shipment.delivered_at,
         "attempts": shipment.attempts,
-        "erased": shipment.sealed_key is None,
     }
 
 
-def other_json(shipment: Shipment) -> dict[str, Any]:
-    """What tells one shipment of a number from another."""
+def listed(shipment: StoredShipment) -> ListedShipment:
+    """A shipment as lists show it."""
+    return {**summary_of(shipment), "erased": shipment.sealed_key is None}
+
+
+def other_of_number(shipment: StoredShipment) -> OtherShipment:
+    """What distinguishes one shipment of a number from another."""
     return {
         "shipment_id": shipment.shipment_id,
         "discriminator": shipment.discriminator,

@@ -4,15 +4,18 @@ A part opens with its shipment's key. An erased shipment has none left: its pers
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Final, Self
+from typing import Final, Self
 from uuid import UUID
 
 import orjson
 
 from events.crypto.keyring import Keyring, part_context
 from events.crypto.sealing import SealingKey, unsalted
+from statesvc.shipments.models import PersonalPart
 
-NOTHING_PERSONAL: Final[dict[str, str | None]] = {"description": None, "signed_by": None, "delivery_address": None}
+HIDDEN: Final[PersonalPart] = {}
+"""For readers who may not see personal fields."""
+NOTHING_PERSONAL: Final[PersonalPart] = {"description": None, "signed_by": None, "delivery_address": None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,14 +36,18 @@ class Opener:
         """Whether the personal data is gone for good."""
         return self.key is None
 
-    def part(self, event_id: str, sealed_part: bytes | None) -> dict[str, Any]:
+    def part(self, event_id: str, sealed_part: bytes | None) -> PersonalPart:
         """`description`, `signed_by` and `delivery_address` of one event. `SealError` when the part was changed."""
         if self.key is None or sealed_part is None:
             return NOTHING_PERSONAL
-        content: dict[str, Any] = orjson.loads(unsalted(self.key.open(sealed_part, part_context(self.shipment_id, event_id))))
-        return NOTHING_PERSONAL | content
+        known = orjson.loads(unsalted(self.key.open(sealed_part, part_context(self.shipment_id, event_id))))
+        return {
+            "description": known.get("description"),
+            "signed_by": known.get("signed_by"),
+            "delivery_address": known.get("delivery_address"),
+        }
 
-    def part_of_conflict(self, event_id: str, sealed_part: bytes | None, claimed: "Opener | None") -> dict[str, Any]:
+    def part_of_conflict(self, event_id: str, sealed_part: bytes | None, claimed: "Opener | None") -> PersonalPart:
         """The same of a conflict that this shipment holds; sealed under the key of the shipment that it claimed too, where that has one."""
         if claimed is None or claimed.shipment_id == self.shipment_id:
             return self.part(event_id, sealed_part)

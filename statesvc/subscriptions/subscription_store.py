@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 from uuid import UUID, uuid4
 
 from psycopg import AsyncConnection
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
+from pydantic import Field
 
 from events.crypto.keyring import Keyring, attempt_context
 from events.crypto.sealing import SealError
@@ -132,12 +133,15 @@ class RecordedAttempt:
 class LimiterSummary:
     """Of all notifiers together. No `notifiers`: nothing was sent lately, so nothing is known of how fast it may be notified."""
 
-    limit: int
+    limit: Annotated[int, Field(description="Requests at a time; 0: nothing was sent lately, the next ones begin carefully.")]
     in_flight: int
-    mean_latency_seconds: float | None
-    breaker: str
-    next_allowed_at: datetime | None
-    notifiers: int
+    mean_latency_seconds: Annotated[float | None, Field(description="Of answers 2xx while few requests are under way.")]
+    breaker: Annotated[
+        str,
+        Field(description="closed; open: most attempts failed, nothing but a probe from time to time; half_open: the probe is under way."),
+    ]
+    next_allowed_at: Annotated[datetime | None, Field(description="Nothing is sent before: it asked to wait, or the breaker is open.")]
+    notifiers: Annotated[int, Field(description="How many notifier processes sent to it lately.")]
 
 
 async def create(connection: AsyncConnection[Any], keyring: Keyring, request: SubscriptionRequest, *, actor: str) -> tuple[UUID, Secret]:

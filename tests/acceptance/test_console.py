@@ -8,8 +8,7 @@ import orjson
 from playwright.async_api import Page, expect
 from psycopg import AsyncConnection
 
-from statesvc.http.key_store import create_key
-from statesvc.http.scope import Scope
+from statesvc.http.key_store import Scope, create_key
 from tests.acceptance.processes import BOOTSTRAP_KEY, Service, free_port, until_false
 from tests.acceptance.stories import ups_alert
 from tests.world import browser
@@ -20,7 +19,7 @@ NOBODY = "http://127.0.0.1:{port}/told"
 
 async def _give(page: Page, key: str) -> None:
     await page.get_by_label("API key").fill(key)
-    await page.get_by_role("button", name="Look").click()
+    await page.get_by_role("button", name="Show").click()
 
 
 async def test_the_console_shows_how_each_receiver_fares_and_what_waits(service_maker: ServiceMaker, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from uuid import UUID
 import jsonschema  # type: ignore[import-untyped]
 import orjson
 import pytest
+from pydantic import TypeAdapter
 
 from events.carriers.canonical import read_line
 from events.entry import Provenance, event_document, leaf
@@ -19,9 +20,9 @@ from events.schema.growth import Shape, breaks, shapes
 from events.schema.versions import FOLDER, committed, faults
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
 from projections.fact import fact_from_canonical
-from statesvc.api.models import Event as EventModel
-from statesvc.shipments.event_document import Seal, event_json
+from statesvc.shipments.models import ShipmentEvent
 from statesvc.shipments.personal import Opener
+from statesvc.shipments.timeline import Seal, shipment_event
 from tests import schema_check
 
 NOON: Final = datetime(2026, 11, 21, 12, 0, 0, 5, tzinfo=UTC)
@@ -90,7 +91,7 @@ def logged(event: CarrierEvent, digest: bytes | None = b"\x01" * 32) -> Any:
 
 def printed(document: dict[str, Any], *, pii: bool = True) -> dict[str, Any]:
     opener = Opener(shipment_id=UUID(int=1), key=None) if pii else None
-    return event_json(document, Seal(None, None), sealed_part=None, opener=opener)
+    return {**shipment_event(document, Seal(None, None), sealed_part=None, opener=opener)}
 
 
 def refusals(document: dict[str, Any], name: str) -> list[str]:
@@ -129,7 +130,7 @@ def test_nothing_is_written_that_is_not_declared_and_nothing_declared_is_never_w
 
 
 def test_the_models_of_the_api_say_what_is_declared() -> None:
-    model = EventModel.model_json_schema(by_alias=True)
+    model = TypeAdapter(ShipmentEvent).json_schema(mode="serialization")
     root = {"$defs": {**model["$defs"], "printed": {key: value for key, value in model.items() if key != "$defs"}}}
     modelled = {place: shape for place, shape in shapes(root).items() if place.startswith("printed/")}
     declared = {place: shape for place, shape in shapes(schema()).items() if place.startswith("printed/")}

@@ -28,10 +28,10 @@ from statesvc.database.pool import PoolLimits, make_pool
 from statesvc.delivery.targets import Targets
 from statesvc.http.api_keys import Keys
 from statesvc.http.app import build_app
-from statesvc.http.key_store import create_key
-from statesvc.http.scope import Scope
+from statesvc.http.key_store import Scope, create_key
 from statesvc.inbox.read_message import Read
 from statesvc.log.archive.log_archive import LogArchive
+from tests.contract import Contract
 from tests.world.database import Database
 
 Statement = Callable[..., Reading]
@@ -112,6 +112,7 @@ class Api:
     carriers: Carriers
     keyring: Keyring
     woken: list[str]
+    contract: Contract
     _keys: dict[str, str] = field(default_factory=dict)
 
     async def key(self, scopes: str) -> str:
@@ -123,7 +124,9 @@ class Api:
         authorization = {"Authorization": f"Bearer {await self.key(scopes)}"}
         async with self.client.request(method, path, headers=authorization | (headers or {}), **arguments) as response:
             text = await response.text()
-            return Reply(response.status, response.headers, json.loads(text) if text else None)
+            body = json.loads(text) if text else None
+            self.contract.check(method, response.url.raw_path, response.status, response.content_type, body)
+            return Reply(response.status, response.headers, body)
 
     async def get(self, path: str, *, scopes: str = "read", **arguments: Any) -> Reply:
         return await self.call("GET", path, scopes=scopes, **arguments)
@@ -159,9 +162,10 @@ async def api(database: Database, tmp_path: Path) -> AsyncIterator[Api]:
         targets = Targets(total_seconds=2)
         archive = LogArchive(tmp_path / "archive")
         subscriptions = subscription_routes(pool=pool, keyring=keyring, waker=waker, targets=targets, allowed=(), archive=archive)
-        app = build_app([*calls, *subscriptions], keys=Keys(pool))
+        served = [*calls, *subscriptions]
+        app = build_app(served, keys=Keys(pool))
         async with targets, TestClient(TestServer(app)) as client:
-            yield Api(client, connection, Carriers(connection, keyring), keyring, waker.woken)
+            yield Api(client, connection, Carriers(connection, keyring), keyring, waker.woken, Contract(served))
     await pool.close()
 
 

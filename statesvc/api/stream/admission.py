@@ -1,7 +1,7 @@
-"""How many streams there may be: in this process, and of one key. Pure.
+"""How many streams there may be: in this process, and of one key; and when all of them must end. Pure.
 
-Whoever is refused is told when to come back. A client that hung up is found only at the next write; so before one is refused those that
-are gone are left out of the count, and nobody waits for his own dead connection.
+Streams are the first to be shed, so that webhooks are still acknowledged. A refused client learns when to come back. A client that hung up
+is found only at the next write; so those that are gone are not counted, and no one waits for their own dead connection.
 """
 
 import math
@@ -15,11 +15,17 @@ from aiohttp import hdrs
 
 from statesvc.http.problem import Code, Problem
 
+CHECK_SECONDS: Final = 0.25
+LATE_SECONDS: Final = 0.1
+"""The event loop ran this late: an acknowledgement waits as long."""
+CHECKS: Final = 8
+CLOSED_SECONDS: Final = 10.0
+"""After shedding no one is let in for this long."""
 _AGAIN_SECONDS: Final = (5.0, 15.0)
 
 
 @dataclass(eq=False, slots=True)
-class Place:
+class Slot:
     """One stream's; `is_gone` is asked whether its client has hung up."""
 
     key_id: str
@@ -32,25 +38,49 @@ class Admission:
     def __init__(self, *, clients_max: int, clients_per_key_max: int) -> None:
         self._clients_max = clients_max
         self._clients_per_key_max = clients_per_key_max
-        self._places: set[Place] = set()
+        self._slots: set[Slot] = set()
         self._jitter = random.Random()  # noqa: S311 - spreads clients, guards nothing
 
     @contextmanager
-    def place(self, key_id: str, is_gone: Callable[[], bool]) -> Iterator[None]:
+    def slot(self, key_id: str, is_gone: Callable[[], bool]) -> Iterator[None]:
         """For the time of the block. Raises the problem 429 or 503."""
-        there = [place for place in self._places if not place.is_gone()]
-        if sum(place.key_id == key_id for place in there) >= self._clients_per_key_max:
+        taken = [slot for slot in self._slots if not slot.is_gone()]
+        if sum(slot.key_id == key_id for slot in taken) >= self._clients_per_key_max:
             detail = f"this key has {self._clients_per_key_max} streams here already: close one"
             raise Problem(Code.TOO_MANY_REQUESTS, detail, headers=self.later())
-        if len(there) >= self._clients_max:
+        if len(taken) >= self._clients_max:
             raise Problem(Code.OVERLOADED, f"this process has {self._clients_max} streams already", headers=self.later())
-        mine = Place(key_id, is_gone)
-        self._places.add(mine)
+        mine = Slot(key_id, is_gone)
+        self._slots.add(mine)
         try:
             yield
         finally:
-            self._places.discard(mine)
+            self._slots.discard(mine)
 
     def later(self) -> dict[str, str]:
         """When to come back: not all at once."""
         return {hdrs.RETRY_AFTER: str(math.ceil(self._jitter.uniform(*_AGAIN_SECONDS)))}
+
+
+class LoadShedder:
+    """Sheds after two seconds of checks that all found pressure; a pause of the garbage collector is none.
+
+    `check` gets the result of each check; times are those of one monotonic clock.
+    """
+
+    def __init__(self) -> None:
+        self._under_pressure = 0
+        self._closed_until = float("-inf")
+
+    def check(self, *, late_seconds: float, pressure: bool, now: float) -> bool:
+        """True: shed all streams now."""
+        self._under_pressure = self._under_pressure + 1 if pressure or late_seconds >= LATE_SECONDS else 0
+        if self._under_pressure < CHECKS:
+            return False
+        self._under_pressure = 0
+        self._closed_until = now + CLOSED_SECONDS
+        return True
+
+    def is_closed(self, now: float) -> bool:
+        """True: let no one in."""
+        return now < self._closed_until

@@ -4,10 +4,12 @@
 behind the window --> its own pages of the log --> inside the window --> at its end: sleeps until that grows, pings
 ```
 Sending waits for the client, and the window does not: one that falls out of it is merely behind again. Its place is its own index alone,
-so it can neither miss a transition nor see one twice, whichever way it reads.
+so it can neither miss a transition nor see one twice, whichever way it reads. What it does not take in time ends it: a stalled reader costs
+memory here, and comes back by its last id.
 """
 
 import asyncio
+import socket
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from enum import StrEnum
@@ -16,23 +18,66 @@ from typing import Final
 import aiohttp
 import psycopg
 import structlog
+from aiohttp import web
 
-from statesvc.api.stream.channel import Channel, StalledError
-from statesvc.api.stream.frame import PING, Frame, Selection
-from statesvc.api.stream.pages import Pages
-from statesvc.api.stream.window import Window
+from statesvc.api.stream.tail import Pages
+from statesvc.api.stream.window import PING, Frame, Selection, Window
 from statesvc.log.archive.log_archive_errors import LogArchiveError
 from statesvc.log.feed import MissingEntryError
 
+SEND_BUFFER_BYTES: Final = 128 * 1024
+"""What the kernel holds for one client; left alone it takes megabytes before it shows that no one reads."""
 PING_SECONDS: Final = 15.0
 FRAMES_A_SEND: Final = 256
 LAST_SECONDS: Final = 0.5
-"""For what is being sent when the stream is told to end."""
+"""For what is being sent when the stream has to end."""
 
 _log = structlog.get_logger()
 
 
-class End(StrEnum):
+class StalledError(Exception):
+    """The client took nothing for too long and was cut off."""
+
+
+class Channel:
+    """A response that was not prepared yet, on the request's connection."""
+
+    def __init__(self, request: web.Request, response: web.StreamResponse, *, send_seconds: float) -> None:
+        self._response = response
+        self._send_seconds = send_seconds
+        self._transport = request.transport
+        self._bound_buffers()
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the client has hung up, as far as is known."""
+        return self._transport is None or self._transport.is_closing()
+
+    async def send(self, text: bytes) -> None:
+        """Returns when the client has room for more. Raises StalledError, and OSError or aiohttp's ClientError for one that has gone."""
+        try:
+            async with asyncio.timeout(self._send_seconds):
+                await self._response.write(text)
+        except TimeoutError:
+            self.cut()
+            raise StalledError from None
+
+    def cut(self) -> None:
+        """Drops the connection with all that waits to be sent."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _bound_buffers(self) -> None:
+        connection = None if self._transport is None else self._transport.get_extra_info("socket")
+        if connection is None:
+            return
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
+        if connection.family in {socket.AF_INET, socket.AF_INET6} and hasattr(socket, "TCP_USER_TIMEOUT"):
+            # also ends one that is dead, or stalled while so little happens that nothing waits for it here
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(self._send_seconds * 3000))
+
+
+class StreamEnd(StrEnum):
     """Why a stream ended."""
 
     CLOSED = "closed"
@@ -44,7 +89,10 @@ class End(StrEnum):
 
 
 class Follower:
-    """Made on the running loop. `may_go_on` is asked at each ping: a revoked key ends its streams too. `count` is told of sends."""
+    """Made on the running loop. `may_go_on` is asked at each ping: a revoked key ends its streams too.
+
+    `count` gets the number of frames of each send.
+    """
 
     def __init__(
         self,
@@ -67,7 +115,7 @@ class Follower:
         self._count = count
         self._ping_seconds = ping_seconds
         self._woken = asyncio.Event()
-        self._end: End | None = None
+        self._end: StreamEnd | None = None
         self._limit: asyncio.Timeout | None = None
 
     @property
@@ -79,7 +127,7 @@ class Follower:
         """The window has grown."""
         self._woken.set()
 
-    def end(self, why: End) -> None:
+    def end(self, why: StreamEnd) -> None:
         """Ends the stream within `LAST_SECONDS`, whatever it waits for. The first reason stands."""
         if self._end is None:
             self._end = why
@@ -87,7 +135,7 @@ class Follower:
             if self._limit is not None:
                 self._limit.reschedule(asyncio.get_running_loop().time() + LAST_SECONDS)
 
-    async def run(self, opening: bytes) -> End:
+    async def run(self, opening: bytes) -> StreamEnd:
         """Sends `opening`, then what there is, until the client has gone, or `end`."""
         limit = asyncio.timeout(None)
         try:
@@ -97,20 +145,20 @@ class Follower:
                 return await self._follow()
         except TimeoutError:
             self._channel.cut()
-            return self._end or End.FAILED
+            return self._end or StreamEnd.FAILED
         except StalledError:
-            return End.SLOW
+            return StreamEnd.SLOW
         except (OSError, aiohttp.ClientError):
-            return End.CLOSED
+            return StreamEnd.CLOSED
         except psycopg.Error as error:
             _log.warning("stream_not_read", error=error)
         except (MissingEntryError, LogArchiveError) as error:
             _log.error("stream_log_incomplete", why=str(error))
         finally:
             self._limit = None
-        return End.FAILED
+        return StreamEnd.FAILED
 
-    async def _follow(self) -> End:
+    async def _follow(self) -> StreamEnd:
         loop = asyncio.get_running_loop()
         ping_at = loop.time() + self._ping_seconds
         while self._end is None:
@@ -121,7 +169,7 @@ class Follower:
                         await self._woken.wait()
             if loop.time() >= ping_at:
                 if not await self._may_go_on():
-                    return End.REVOKED
+                    return StreamEnd.REVOKED
                 await self._channel.send(PING)
                 ping_at = loop.time() + self._ping_seconds
         return self._end

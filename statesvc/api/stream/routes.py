@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from typing import Annotated, Final
 
 from aiohttp import web
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from events.vocabulary import Status
-from statesvc.api.log_models import INDEX_MAX
+from statesvc.api.log_calls import INDEX_MAX
 from statesvc.api.parameters import Name
-from statesvc.api.stream.frame import Selection
 from statesvc.api.stream.streams import EVENT_STREAM, Streams
+from statesvc.api.stream.window import Selection, StreamedTransition
 from statesvc.http.operation import Route, operation, parameters
-from statesvc.http.problem import OK, Code, Flaw, Problem
+from statesvc.http.problem import OK, Code, Problem, Violation
 
 LAST_EVENT_ID: Final = "Last-Event-ID"
 _CHOICES_MAX: Final = 64
@@ -37,21 +37,6 @@ class StreamParameters(BaseModel):
     status: Annotated[list[Status], Field(max_length=_CHOICES_MAX, description="Only to these statuses; may stand more than once.")] = []
 
 
-class StreamedTransition(BaseModel):
-    """The `data` of an event `shipment.status_changed`."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    carrier_id: str
-    tracking_number: str
-    from_status: Annotated[Status, Field(alias="from")]
-    to_status: Annotated[Status, Field(alias="to")]
-    occurred_at: Annotated[AwareDatetime, Field(description="When the carrier says it happened.")]
-    sequence: Annotated[int, Field(description="The shipment's version that changed it: as in notifications.")]
-    log_index: Annotated[int, Field(description="The event's `id` too.")]
-    recorded_at: Annotated[AwareDatetime, Field(description="When we knew it.")]
-
-
 def routes(streams: Streams) -> Sequence[Route]:
     """The one call."""
 
@@ -71,13 +56,13 @@ def routes(streams: Streams) -> Sequence[Route]:
             operation(
                 summary="Changes of status as they happen",
                 description=f"Server-Sent Events from the sealed log, each once, in its order. `id` is the log index: come back with it as "
-                f"`{LAST_EVENT_ID}` (or `after`) and nothing is missed or repeated, also after you were cut off for reading too slowly. "
+                f"`{LAST_EVENT_ID}` (or `after`) and nothing is missed or repeated, even after you were cut off for reading too slowly. "
                 "`event: reset`: the index is not of this log; read what you need anew, what follows is from now on. "
                 "A comment comes every 15 s. Ends when the process stops or has no room for streams.",
                 scope="read",
                 tag="log",
                 parameters=StreamParameters,
-                response=StreamedTransition,
+                streamed=StreamedTransition,
                 response_types=(EVENT_STREAM,),
                 statuses={OK: "events `shipment.status_changed` with this as their `data`"},
                 problems=(Code.TOO_MANY_REQUESTS, Code.OVERLOADED, Code.NOT_READY),
@@ -94,5 +79,5 @@ def _last_event_id(request: web.Request, after: int | None) -> int | None:
     try:
         return _LAST_INDEX.validate_python(given)
     except ValidationError:
-        flaw = Flaw(f"/header/{LAST_EVENT_ID}", "must be the `id` of an event of this stream")
-        raise Problem(Code.INVALID_REQUEST, "the headers break the contract", flaws=[flaw]) from None
+        violation = Violation(f"/header/{LAST_EVENT_ID}", "must be the `id` of an event of this stream")
+        raise Problem(Code.INVALID_REQUEST, "the headers break the contract", violations=[violation]) from None

@@ -1,4 +1,4 @@
-"""All streams of this process: who is let in, who is told to end, and what they share."""
+"""All streams of this process: who is let in, which must end, and what they share."""
 
 import asyncio
 import random
@@ -11,17 +11,14 @@ import psycopg
 import structlog
 from aiohttp import hdrs, web
 
-from statesvc.api.stream.admission import Admission
-from statesvc.api.stream.channel import Channel
-from statesvc.api.stream.follower import PING_SECONDS, End, Follower
-from statesvc.api.stream.frame import Selection, reset_frame, retry_frame
-from statesvc.api.stream.pages import Pages
-from statesvc.api.stream.pressure import LOOK_SECONDS, Strain
-from statesvc.api.stream.tail import Hearing, Tail
+from statesvc.api.stream.admission import CHECK_SECONDS, Admission, LoadShedder
+from statesvc.api.stream.follower import PING_SECONDS, Channel, Follower, StreamEnd
+from statesvc.api.stream.tail import Hearing, Pages, Tail
+from statesvc.api.stream.window import Selection, reset_frame, retry_frame
 from statesvc.database.pool import Connections
 from statesvc.http.api_keys import Keys, caller_of
+from statesvc.http.key_store import Scope
 from statesvc.http.problem import Code, Problem
-from statesvc.http.scope import Scope
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.settings.service_settings import StreamSettings
 from statesvc.telemetry import names
@@ -35,7 +32,7 @@ _log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
+class StreamLimits:
     """How many streams, and how patient they are."""
 
     clients_max: int
@@ -44,13 +41,15 @@ class Bounds:
     ping_seconds: float = PING_SECONDS
 
 
-def bounds_of(settings: StreamSettings) -> Bounds:
+def limits_of(settings: StreamSettings) -> StreamLimits:
     """As the operator set them."""
-    return Bounds(clients_max=settings.clients_max, clients_per_key_max=settings.clients_per_key_max, send_seconds=settings.send_seconds)
+    return StreamLimits(
+        clients_max=settings.clients_max, clients_per_key_max=settings.clients_per_key_max, send_seconds=settings.send_seconds
+    )
 
 
 class Streams:
-    """`run` goes along with the server. `hindrance` says whether something else here is short of what streams take too."""
+    """`run` goes along with the server. `pressure` says whether something else here is short of what streams take too."""
 
     def __init__(
         self,
@@ -61,19 +60,19 @@ class Streams:
         listener: Hearing,
         woken: asyncio.Event,
         telemetry: Telemetry,
-        bounds: Bounds,
-        hindrance: Callable[[], bool] = lambda: False,
+        limits: StreamLimits,
+        pressure: Callable[[], bool] = lambda: False,
     ) -> None:
         self._keys = keys
         self._telemetry = telemetry
-        self._bounds = bounds
-        self._hindrance = hindrance
+        self._limits = limits
+        self._pressure = pressure
         self._pages = Pages(pool, archive)
         self._tail = Tail(self._pages, hearing=listener, woken=woken)
-        self._admission = Admission(clients_max=bounds.clients_max, clients_per_key_max=bounds.clients_per_key_max)
-        self._strain = Strain()
+        self._admission = Admission(clients_max=limits.clients_max, clients_per_key_max=limits.clients_per_key_max)
+        self._shedder = LoadShedder()
         self._followers: set[Follower] = set()
-        self._anybody = asyncio.Event()
+        self._occupied = asyncio.Event()
         self._stopping = asyncio.Event()
         self._jitter = random.Random()  # noqa: S311 - spreads clients, guards nothing
         telemetry.observe(names.STREAM_CLIENTS, self._clients)
@@ -87,21 +86,21 @@ class Streams:
             watch.cancel()
 
     def stop(self) -> None:
-        """Ends all streams at once and lets nobody in any more. Idempotent, safe before `run`."""
+        """Ends all streams at once and lets no one in any more. Idempotent, safe before `run`."""
         self._stopping.set()
         self._tail.stop()
-        self._end_all(End.STOPPING)
+        self._end_all(StreamEnd.STOPPING)
 
     async def serve(self, request: web.Request, *, selection: Selection, after: int | None) -> web.StreamResponse:
         """Answers with a stream of what comes after index `after` (None: from now on). Raises the problems 429 and 503."""
         self._check_open()
         response = web.StreamResponse(headers=_HEADERS)
-        # whoever comes back should find another process, and that it can't on the same connection
+        # a client that comes back should find another process, which it can't on the same connection
         response.force_close()
         if request.method == hdrs.METH_HEAD:
             return response
-        channel = Channel(request, response, send_seconds=self._bounds.send_seconds)
-        with self._admission.place(caller_of(request).key_id, lambda: channel.is_gone):
+        channel = Channel(request, response, send_seconds=self._limits.send_seconds)
+        with self._admission.slot(caller_of(request).key_id, lambda: channel.is_gone):
             tree_size = await self._pages.tree_size()
             is_of_another_log = after is not None and after >= max(tree_size, 1)
             next_index = tree_size if after is None or is_of_another_log else after + 1
@@ -113,7 +112,7 @@ class Streams:
                 next_index=next_index,
                 count=self._telemetry.stream_transitions.add,
                 may_go_on=lambda: self._may_go_on(request),
-                ping_seconds=self._bounds.ping_seconds,
+                ping_seconds=self._limits.ping_seconds,
             )
             opening = retry_frame(self._jitter.uniform(*_RETRY_SECONDS))
             if after is not None and is_of_another_log:
@@ -122,7 +121,7 @@ class Streams:
             self._check_open()
             self._tail.join(follower, tree_size=tree_size)
             self._followers.add(follower)
-            self._anybody.set()
+            self._occupied.set()
             try:
                 await response.prepare(request)
                 end = await follower.run(opening)
@@ -135,7 +134,7 @@ class Streams:
     def _check_open(self) -> None:
         if self._stopping.is_set():
             raise Problem(Code.NOT_READY, "the process is stopping; come back elsewhere")
-        if self._strain.rests(asyncio.get_running_loop().time()):
+        if self._shedder.is_closed(asyncio.get_running_loop().time()):
             raise Problem(Code.OVERLOADED, "the process has no room for streams now", headers=self._admission.later())
 
     async def _may_go_on(self, request: web.Request) -> bool:
@@ -151,17 +150,17 @@ class Streams:
     async def _watch(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            await self._anybody.wait()
-            looked_at = loop.time()
-            await asyncio.sleep(LOOK_SECONDS)
+            await self._occupied.wait()
+            checked_at = loop.time()
+            await asyncio.sleep(CHECK_SECONDS)
             now = loop.time()
-            if self._strain.look(late_seconds=now - looked_at - LOOK_SECONDS, hindered=self._hindrance(), now=now):
+            if self._shedder.check(late_seconds=now - checked_at - CHECK_SECONDS, pressure=self._pressure(), now=now):
                 _log.warning("streams_shed", count=len(self._followers))
-                self._end_all(End.SHED)
+                self._end_all(StreamEnd.SHED)
             if not self._followers:
-                self._anybody.clear()
+                self._occupied.clear()
 
-    def _end_all(self, why: End) -> None:
+    def _end_all(self, why: StreamEnd) -> None:
         for follower in self._followers:
             follower.end(why)
 

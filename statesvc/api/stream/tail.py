@@ -1,30 +1,75 @@
-"""The one reader of the log's end: reads each new stretch once, for all clients of this process.
+"""Reads the log as frames: its end once for all clients of this process, older pages for each client that is behind.
 
-It sleeps until a checkpoint is published, and reads nothing while nobody follows.
+The tail sleeps until a checkpoint is published, and reads nothing while no one follows.
 """
 
 import asyncio
 import random
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 import psycopg
 import structlog
 
-from statesvc.api.stream.pages import Pages
-from statesvc.api.stream.window import Window
+from statesvc.api.stream.window import Frame, Window, frame_of
 from statesvc.background.waiting import set_within
+from statesvc.database.pool import Connections
 from statesvc.database.wakeups.direct import reconnect_delays
+from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.archive.log_archive_errors import LogArchiveError
+from statesvc.log.checkpoints import latest_head
 from statesvc.log.feed import MissingEntryError
+from statesvc.log.transitions import read_transitions
 
+ENTRIES_MAX: Final = 2000
+"""Of the log in one page; half of them at most are transitions."""
 SWEEP_SECONDS: Final = 30.0
-_DEAF_SWEEP_SECONDS: Final = 0.5
+_UNHEARD_SWEEP_SECONDS: Final = 0.5
 
 _log = structlog.get_logger()
 
 
+@dataclass(frozen=True, slots=True)
+class FramePage:
+    """All transitions from the index that was asked for up to `end`."""
+
+    frames: Sequence[Frame]
+    end: int
+
+
+class Pages:
+    """Clients that are behind read one after the other: together they hold one connection, the tail at most another."""
+
+    def __init__(self, pool: Connections, archive: LogArchive) -> None:
+        self._pool = pool
+        self._archive = archive
+        self._one_at_a_time = asyncio.Semaphore(1)
+
+    async def tree_size(self) -> int:
+        """How many entries the newest checkpoint covers."""
+        async with self._pool.connection() as connection:
+            head = await latest_head(connection)
+        return 0 if head is None else head.tree_size
+
+    async def newest(self, begin: int) -> FramePage:
+        """From `begin` on, no further than the newest checkpoint. Raises MissingEntryError, LogArchiveError."""
+        async with self._pool.connection() as connection:
+            head = await latest_head(connection)
+            end = min(begin + ENTRIES_MAX, 0 if head is None else head.tree_size)
+            transitions = await read_transitions(connection, begin=begin, end=end, archive=self._archive)
+        return FramePage([frame_of(transition) for transition in transitions], max(begin, end))
+
+    async def older(self, begin: int, *, end: int) -> FramePage:
+        """From `begin` on, up to `end` at most, which a checkpoint covers. Raises MissingEntryError, LogArchiveError."""
+        end = min(begin + ENTRIES_MAX, end)
+        async with self._one_at_a_time, self._pool.connection() as connection:
+            transitions = await read_transitions(connection, begin=begin, end=end, archive=self._archive)
+        return FramePage([frame_of(transition) for transition in transitions], end)
+
+
 class Wakeable(Protocol):
-    """Who follows."""
+    """A follower."""
 
     def wake(self) -> None:
         """The window has grown."""
@@ -51,7 +96,7 @@ class Tail:
         self._jitter = random.Random()  # noqa: S311 - spreads tries, guards nothing
 
     def join(self, follower: Wakeable, *, tree_size: int) -> None:
-        """From now on it is woken. `tree_size`: that of a published checkpoint; with nobody here before, the window begins there."""
+        """From now on it is woken. `tree_size`: that of a published checkpoint; with no one here before, the window begins there."""
         if not self._followers and tree_size > self.window.end:
             self.window.restart(tree_size)
         self._followers.add(follower)
@@ -80,23 +125,23 @@ class Tail:
                 _log.warning("stream_tail_not_read", error=error)
                 await set_within(self._stopping, next(delays))
             except (MissingEntryError, LogArchiveError) as error:
-                # never passed over: somebody has changed the log, or its archive cannot be read now
+                # never skipped: the log was changed, or its archive cannot be read now
                 _log.error("stream_log_incomplete", why=str(error))
                 await set_within(self._stopping, SWEEP_SECONDS)
 
     async def _read(self) -> bool:
-        """Reads a stretch; False at the end of the log."""
+        """Reads a page; False at the end of the log."""
         begin = self.window.end
         page = await self._pages.newest(begin)
         if page.end == begin:
             return False
         if self.window.end == begin:
-            # else it began anew meanwhile
+            # else it has begun anew meanwhile
             self.window.extend(page.frames, end=page.end)
             for follower in self._followers:
                 follower.wake()
         return True
 
     async def _rest(self) -> None:
-        sweep = SWEEP_SECONDS if self._hearing.is_up else _DEAF_SWEEP_SECONDS
+        sweep = SWEEP_SECONDS if self._hearing.is_up else _UNHEARD_SWEEP_SECONDS
         await set_within(self._woken, sweep if self._followers else None)

@@ -1,20 +1,86 @@
-"""The newest transitions, encoded once and shared by all clients. Pure.
+"""The newest transitions as frames, encoded once and shared by all clients. Pure.
 
-It covers the log from index `begin` up to `end` without a gap: a client whose next index is inside needs no database.
+A frame is what goes over the wire (WHATWG HTML, section Server-sent events). Only transitions have an `id`: a control frame with one would
+move the place from which a client resumes.
 """
 
 from bisect import bisect_left
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Final
 
-from statesvc.api.stream.frame import Frame, Selection
+import orjson
+from pydantic import Field
 
+from events.entry import rfc3339
+from statesvc.log.transitions import SealedTransition
+from statesvc.shipments.models import StatusChange, TimeText
+
+PING: Final = b": ping\n\n"
 FRAMES_MAX: Final = 4096
 
 
+class StreamedTransition(StatusChange):
+    """The `data` of an event `shipment.status_changed`: that of a thin notification, and where and when the log has it."""
+
+    carrier_id: str
+    tracking_number: str
+    occurred_at: Annotated[TimeText, Field(description="When the carrier says it happened.")]
+    sequence: Annotated[int, Field(description="The shipment's version that changed it: as in notifications.")]
+    log_index: Annotated[int, Field(description="The event's `id` too.")]
+    recorded_at: Annotated[TimeText, Field(description="When we knew it.")]
+
+
 @dataclass(frozen=True, slots=True)
-class Step:
+class Frame:
+    """One transition as it is sent, and what it is selected by."""
+
+    index: int
+    carrier_id: str
+    status: str
+    text: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Which transitions a client asked for; an empty collection: any."""
+
+    carriers: Collection[str] = frozenset()
+    statuses: Collection[str] = frozenset()
+
+    def takes(self, frame: Frame) -> bool:
+        """True where the client wants it."""
+        return (not self.carriers or frame.carrier_id in self.carriers) and (not self.statuses or frame.status in self.statuses)
+
+
+def frame_of(transition: SealedTransition) -> Frame:
+    """The transition as an event of the stream."""
+    data: StreamedTransition = {
+        "carrier_id": transition.carrier_id,
+        "tracking_number": transition.tracking_number,
+        "from": transition.from_status,
+        "to": transition.to_status,
+        "occurred_at": rfc3339(transition.occurred_at),
+        "sequence": transition.sequence,
+        "log_index": transition.index,
+        "recorded_at": rfc3339(transition.recorded_at),
+    }
+    text = b"id: %d\nevent: shipment.status_changed\ndata: %b\n\n" % (transition.index, orjson.dumps(data))
+    return Frame(transition.index, transition.carrier_id, transition.to_status, text)
+
+
+def retry_frame(seconds: float) -> bytes:
+    """How long the client is to wait before it comes back."""
+    return b"retry: %d\n\n" % round(seconds * 1000)
+
+
+def reset_frame(*, asked: int, tree_size: int) -> bytes:
+    """The index that the client has seen is not of this log: what it knows is of another one. It gets what happens from now on."""
+    return b"event: reset\ndata: %b\n\n" % orjson.dumps({"after": asked, "tree_size": tree_size})
+
+
+@dataclass(frozen=True, slots=True)
+class WindowStep:
     """Frames for one client, and its next index after them."""
 
     frames: Sequence[Frame]
@@ -22,7 +88,10 @@ class Step:
 
 
 class Window:
-    """Empty at `at`, until it is extended. Holds at most `frames_max` frames: the oldest leave first."""
+    """Covers the log from index `begin` up to `end` without a gap: a client whose next index is inside needs no database.
+
+    Empty at `at`, until it is extended. Holds at most `frames_max` frames: the oldest leave first.
+    """
 
     def __init__(self, at: int = 0, *, frames_max: int = FRAMES_MAX) -> None:
         self._frames_max = frames_max
@@ -44,16 +113,16 @@ class Window:
             self.begin = self._frames[surplus - 1].index + 1
             del self._frames[:surplus]
 
-    def step(self, next_index: int, selection: Selection, *, limit: int) -> Step:
+    def step(self, next_index: int, selection: Selection, *, limit: int) -> WindowStep:
         """At most `limit` frames of the selection from `next_index` on, which is not before `begin`."""
         chosen: list[Frame] = []
         for place in range(bisect_left(self._frames, next_index, key=_index), len(self._frames)):
             frame = self._frames[place]
             if selection.takes(frame):
                 if len(chosen) == limit:
-                    return Step(chosen, frame.index)
+                    return WindowStep(chosen, frame.index)
                 chosen.append(frame)
-        return Step(chosen, max(next_index, self.end))
+        return WindowStep(chosen, max(next_index, self.end))
 
 
 def _index(frame: Frame) -> int:

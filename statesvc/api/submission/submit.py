@@ -1,6 +1,6 @@
 """Applying stated events at once: the worker's own append, without the inbox before it.
 
-The request is one message: its body is sealed and kept with the events that it caused, in the same transaction. A request that
+The request is one message: its body is sealed and stored with the events that it caused, in the same transaction. A request that
 changes nothing (all duplicates) leaves nothing behind.
 """
 
@@ -39,11 +39,11 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """A verdict for each event, in their order. `told` counts the changes that subscribers hear of."""
+    """A verdict for each event, in their order. `changes` counts what subscribers are notified of."""
 
     message_id: UUID
     verdicts: tuple[Verdict, ...]
-    told: int
+    changes: int
 
 
 async def submit(
@@ -76,7 +76,7 @@ async def _submit(
         read = _read(keyring, events, sealed, received_at)
         batch = await append(AppendBatch(connection, keyring, [read], writer))
         if batch.wrote:
-            await _keep(connection, sealed, batch, received_at, writer=writer)
+            await _store(connection, sealed, batch, received_at, writer=writer)
     return Submitted(sealed.message_id, tuple(batch.verdicts), len(batch.changes))
 
 
@@ -98,7 +98,9 @@ def _read(keyring: Keyring, events: Sequence[Event], sealed: SealedMessage, rece
     )
 
 
-async def _keep(connection: AsyncConnection[Any], sealed: SealedMessage, batch: AppendBatch, received_at: datetime, *, writer: str) -> None:
+async def _store(
+    connection: AsyncConnection[Any], sealed: SealedMessage, batch: AppendBatch, received_at: datetime, *, writer: str
+) -> None:
     (settlement,) = batch.settlements
     await connection.execute(
         _SQL["store_applied"],

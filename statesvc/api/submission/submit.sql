@@ -4,7 +4,7 @@ SELECT statesvc.clock(), ARRAY(SELECT c FROM unnest(%(carrier_ids)b::text[]) AS 
 
 -- name: store_applied
 -- Keeps a message that was applied in the request itself: body and verdict at once, no wait in the inbox.
-WITH kept AS (
+WITH stored AS (
     INSERT INTO statesvc.body (message_id, received_at, carrier_id, commitment, headers, sealed)
     VALUES (%(message_id)s, %(received_at)s, %(carrier_id)s, %(commitment)b, '{}', %(sealed)b)
 )

@@ -1,16 +1,19 @@
 """What the calls about subscriptions take and answer."""
 
+from collections.abc import Sequence
 from typing import Annotated, Literal, Self
 from uuid import UUID
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, model_validator
+from typing_extensions import TypedDict
 
 from events.carriers import CARRIERS
 from events.vocabulary import Status
-from statesvc.delivery.limiter.circuit_breaker import BreakerState
 from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.http.paging import PageParameters
+from statesvc.shipments.models import text_of
 from statesvc.subscriptions.subscription_secrets import ROTATION_GRACE_HOURS_MAX, SignatureKind
+from statesvc.subscriptions.subscription_store import LimiterSummary
 from statesvc.subscriptions.url import URL_CHARS_MAX
 
 FILTER_MAX = 200
@@ -33,8 +36,8 @@ Url = Annotated[
         max_length=URL_CHARS_MAX,
         description="https, or a message broker that gets CloudEvents: `nats+tls://host/subject?stream=..`,"
         " `amqps://host/vhost/exchange?routing_key=..`, `kafka+tls://host/topic`. What is not encrypted (http, nats, amqp, kafka) only for"
-        " hosts in the networks of STATESVC_SUBSCRIBER_ALLOW. A broker's URL may hold `user:password@`, which is kept sealed and shown to"
-        " nobody; a webhook's may not.",
+        " hosts in the networks of STATESVC_SUBSCRIBER_ALLOW. A broker's URL may hold `user:password@`, which is stored sealed and shown to"
+        " no one; a webhook's may not.",
     ),
 ]
 Carriers = Annotated[
@@ -85,7 +88,7 @@ RatePerSecond = Annotated[
         gt=0,
         le=RATE_MAX,
         allow_inf_nan=False,
-        description="At most so many notifications a second, by all notifiers together; null: as many as the receiver bears.",
+        description="At most this many notifications a second, by all notifiers together; null: as many as the receiver takes.",
     ),
 ]
 Coalesce = Annotated[
@@ -98,7 +101,7 @@ Coalesce = Annotated[
 
 
 class SubscriptionWish(BaseModel):
-    """Where to tell, and what."""
+    """Where to send notifications, and which."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -151,13 +154,15 @@ class RotationParameters(SubscriptionParameters):
 
     grace_hours: Annotated[
         float,
-        Field(ge=0, le=ROTATION_GRACE_HOURS_MAX, allow_inf_nan=False, description="So long both secrets sign. 0: the former ends now."),
+        Field(
+            ge=0, le=ROTATION_GRACE_HOURS_MAX, allow_inf_nan=False, description="For this time both secrets sign. 0: the former ends now."
+        ),
     ] = 24
     signature: Annotated[SignatureKind | None, Field(description="The kind of the new one; left out: as before.")] = None
 
 
 class ReplayWish(BaseModel):
-    """Which range to tell again. Bounds are times at which changes were recorded."""
+    """Which range to send again. Bounds are times at which changes were recorded."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -168,10 +173,8 @@ class ReplayWish(BaseModel):
     cursor: Annotated[str | None, Field(max_length=1024, description="`next_cursor` of the answer before, with the same range.")] = None
 
 
-class ReplayProgress(BaseModel):
+class ReplayProgress(TypedDict):
     """What this call did, or would do."""
-
-    model_config = ConfigDict(extra="forbid")
 
     run_id: Annotated[UUID, Field(description="As the log's operator actions name it; the same on all pages.")]
     dry_run: bool
@@ -194,21 +197,28 @@ class AttemptsParameters(PageParameters):
     ] = False
 
 
-class FailingShown(BaseModel):
-    """A receiver that only fails. After 24 h the operator is warned; after 5 days and 20 failures it is told no more."""
-
-    model_config = ConfigDict(extra="forbid")
+class FailingShown(TypedDict):
+    """A receiver that only fails. After 24 h the operator is warned; after 5 days and 20 failures the subscription is disabled."""
 
     since: Annotated[AwareDatetime, Field(description="Of the first failure after the last delivery.")]
     failures: int
-    last_outcome: AttemptOutcome
+    last_outcome: Annotated[str | None, text_of(AttemptOutcome)]
     last_status_code: int | None
 
 
-class SubscriptionShown(BaseModel):
-    """A subscription. Its secret is shown when it is made, never again."""
+class WatchedNumber(TypedDict):
+    """All shipments of a carrier that bear a number."""
 
-    model_config = ConfigDict(extra="forbid")
+    carrier_id: str
+    tracking_number: str
+
+
+AgeLimits = TypedDict("AgeLimits", {"shipment.status_changed": float | None, "shipment.updated": float | None})
+"""`GiveUpAfter` as it is shown; its keys are types of notifications."""
+
+
+class SubscriptionShown(TypedDict):
+    """A subscription. Its secret is shown when it is made, never again."""
 
     id: UUID
     url: str
@@ -216,8 +226,8 @@ class SubscriptionShown(BaseModel):
     carriers: list[str] | None
     statuses: list[str] | None
     types: list[str] | None
-    shipments: list[WatchedShipment] | None
-    payload: Literal["thin", "full"]
+    shipments: list[WatchedNumber] | None
+    payload: Annotated[str, text_of(Literal["thin", "full"])]
     pii: bool
     signature: SignatureKind
     public_keys: Annotated[
@@ -225,7 +235,7 @@ class SubscriptionShown(BaseModel):
     ]
     rate_per_second: float | None
     coalesce: bool
-    give_up_after_seconds: GiveUpAfter
+    give_up_after_seconds: AgeLimits
     state: Annotated[
         Literal["active", "paused", "disabled"],
         Field(
@@ -240,31 +250,15 @@ class SubscriptionShown(BaseModel):
     disabled_why: str | None
     missed_since: Annotated[
         AwareDatetime | None,
-        Field(description="It was disabled: after `resume`, `replay` with `since` set to this tells what was missed. null: nothing was."),
+        Field(description="It was disabled: after `resume`, `replay` with `since` set to this sends what was missed. null: nothing was."),
     ]
     failing: Annotated[FailingShown | None, Field(description="Nothing was delivered lately. null: the last attempt was delivered.")]
-
-
-class LimiterShown(BaseModel):
-    """How fast its receiver may be told, as all notifiers together learned it."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    limit: Annotated[int, Field(description="Requests at a time; 0: nothing was sent lately, the next ones begin carefully.")]
-    in_flight: int
-    mean_latency_seconds: Annotated[float | None, Field(description="Of answers 2xx while few requests are under way.")]
-    breaker: Annotated[
-        BreakerState,
-        Field(description="open: most attempts failed, nothing but a probe from time to time; half_open: the probe is under way."),
-    ]
-    next_allowed_at: Annotated[AwareDatetime | None, Field(description="Nothing is sent before: it asked to wait, or the breaker is open.")]
-    notifiers: Annotated[int, Field(description="How many notifier processes sent to it lately.")]
 
 
 class SubscriptionDetail(SubscriptionShown):
     """A subscription, and how it fares."""
 
-    limiter: LimiterShown
+    limiter: LimiterSummary
 
 
 class SubscriptionMade(SubscriptionShown):
@@ -275,18 +269,16 @@ class SubscriptionMade(SubscriptionShown):
     ]
 
 
-class AttemptShown(BaseModel):
+class AttemptShown(TypedDict):
     """One try at one notification."""
 
-    model_config = ConfigDict(extra="forbid")
-
     webhook_id: str
-    type: NotificationType
+    type: Annotated[str, text_of(NotificationType)]
     carrier_id: str
     tracking_number: str
     sequence: int
     number: Annotated[int, Field(description="1 for the first try.")]
-    outcome: AttemptOutcome
+    outcome: Annotated[str, text_of(AttemptOutcome)]
     status_code: int | None
     duration_ms: int
     started_at: AwareDatetime
@@ -294,13 +286,11 @@ class AttemptShown(BaseModel):
     response: Annotated[
         str | None, Field(description="The first 20 kB of the answer. null: not asked for, none came, or the shipment was erased.")
     ]
-    response_headers: Annotated[list[tuple[str, str]] | None, Field(description="Without cookies and credentials.")]
+    response_headers: Annotated[Sequence[tuple[str, str]] | None, Field(description="Without cookies and credentials.")]
 
 
-class TrialShown(BaseModel):
+class TrialShown(TypedDict):
     """What came of a test."""
-
-    model_config = ConfigDict(extra="forbid")
 
     webhook_id: str
     outcome: AttemptOutcome

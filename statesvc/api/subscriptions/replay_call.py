@@ -1,9 +1,9 @@
-"""`POST /v1/subscriptions/{id}/replay`: telling a range again."""
+"""`POST /v1/subscriptions/{id}/replay`: sending a range again."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from uuid import UUID, uuid4
 
 from aiohttp import web
@@ -11,33 +11,26 @@ from aiohttp import web
 from statesvc.api.subscriptions.models import ReplayProgress, ReplayWish, SubscriptionParameters
 from statesvc.database.pool import Connections
 from statesvc.database.wakeups.channels import OUTBOX
+from statesvc.database.wakeups.waker import Wakes
 from statesvc.http.api_keys import caller_of
-from statesvc.http.operation import Route, body, operation, parameters
+from statesvc.http.operation import Reply, Route, answer, body, operation, parameters
 from statesvc.http.paging import decode_cursor, encode_cursor
-from statesvc.http.problem import Code, Flaw, Problem
-from statesvc.http.response import answer
+from statesvc.http.problem import Code, Problem, Violation
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.subscriptions.replay import CALL_SECONDS, START, ReplayPosition, ReplayRequest, read_status, replay
 
 _DEADLINE_SECONDS: Final = CALL_SECONDS + 15
 
 
-class Wakes(Protocol):
-    """What of a waker is needed."""
-
-    def wake(self, channel: str) -> None:
-        """Wakes whoever sleeps on the channel."""
-
-
 @dataclass(frozen=True, slots=True)
-class Replays:
+class RangeReplay:
     """The handler."""
 
     pool: Connections
     waker: Wakes
     archive: LogArchive
 
-    async def replay(self, request: web.Request) -> web.StreamResponse:
+    async def replay(self, request: web.Request) -> Reply[ReplayProgress]:
         """A part of the range, as much as one call may."""
         asked, subscription_id = body(request, ReplayWish), parameters(request, SubscriptionParameters).subscription_id
         bound_to = {"replay": str(subscription_id), **asked.model_dump(mode="json", exclude={"cursor"})}
@@ -52,7 +45,9 @@ class Replays:
                 until, after, run_id = _place(decode_cursor(asked.cursor, bound_to, fields=5))
             since = max(asked.since, current.created_at)
             if asked.until is not None and asked.until <= asked.since:
-                raise Problem(Code.INVALID_REQUEST, "the body breaks the contract", flaws=[Flaw("/body/until", "must lie after since")])
+                raise Problem(
+                    Code.INVALID_REQUEST, "the body breaks the contract", violations=[Violation("/body/until", "must lie after since")]
+                )
             order = ReplayRequest(
                 subscription_id=subscription_id,
                 since=since,
@@ -66,13 +61,24 @@ class Replays:
             progress = await replay(connection, order, archive=self.archive, after=after)
         if progress.put and not asked.dry_run:
             self.waker.wake(OUTBOX)
-        done = asdict(progress)
-        ended = done.pop("after")
         cursor = None
-        if ended is not None:
-            at, shipment_id, sequence = ended
+        if progress.after is not None:
+            at, shipment_id, sequence = progress.after
             cursor = encode_cursor([until.isoformat(), at.isoformat(), str(shipment_id), sequence, str(run_id)], bound_to)
-        return answer({"run_id": run_id, "dry_run": asked.dry_run, "since": since, "until": until, **done, "next_cursor": cursor})
+        return answer(
+            {
+                "run_id": run_id,
+                "dry_run": asked.dry_run,
+                "since": since,
+                "until": until,
+                "matched": progress.matched,
+                "put": progress.put,
+                "never_written": progress.never_written,
+                "waiting": progress.waiting,
+                "delivered": progress.delivered,
+                "next_cursor": cursor,
+            }
+        )
 
 
 def absent(subscription_id: UUID) -> Problem:
@@ -95,13 +101,13 @@ def replay_routes(pool: Connections, waker: Wakes, archive: LogArchive) -> Seque
         Route(
             "POST",
             "/v1/subscriptions/{subscription_id}/replay",
-            Replays(pool, waker, archive).replay,
+            RangeReplay(pool, waker, archive).replay,
             operation(
-                summary="Tell a range again",
+                summary="Send a range again",
                 description=(
                     "Puts what was written for the subscription in a range of time back into the outbox, under the same `webhook-id`, and "
                     "writes changes of status that match it but came while it was disabled. What it has taken is left out unless "
-                    "`delivered_too`. Works off a bounded part; go on with `next_cursor`. Recorded as operator actions."
+                    "`delivered_too`. Does a bounded part; go on with `next_cursor`. Recorded as operator actions."
                 ),
                 scope="subscriptions",
                 tag="subscriptions",

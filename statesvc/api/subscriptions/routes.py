@@ -1,19 +1,23 @@
 """`/v1/subscriptions`: who wants to know, for scope `subscriptions`."""
 
+import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
+import orjson
 from aiohttp import web
 from psycopg import AsyncConnection
 
 from events.crypto.keyring import Keyring
+from events.entry import rfc3339
 from events.identity import normalize_number
 from statesvc.api.subscriptions.models import (
     AttemptShown,
     AttemptsParameters,
+    FailingShown,
     GiveUpAfter,
     RotationParameters,
     SubscriptionChange,
@@ -23,23 +27,24 @@ from statesvc.api.subscriptions.models import (
     SubscriptionShown,
     SubscriptionWish,
     TrialShown,
+    WatchedNumber,
     WatchedShipment,
 )
 from statesvc.api.subscriptions.replay_call import absent, replay_routes
-from statesvc.api.subscriptions.trial import try_out
 from statesvc.database.pool import Connections
 from statesvc.database.wakeups.channels import OUTBOX
+from statesvc.database.wakeups.waker import Wakes
 from statesvc.delivery.addresses import Network
 from statesvc.delivery.attempt_entry import Response
 from statesvc.delivery.outcome import TOTAL_SECONDS
-from statesvc.delivery.outgoing import Login
+from statesvc.delivery.outgoing import Login, Outgoing
+from statesvc.delivery.signing import signed_headers
 from statesvc.delivery.targets import Targets
 from statesvc.http.api_keys import caller_of
-from statesvc.http.operation import Operation, Route, body, operation, parameters
+from statesvc.http.key_store import Scope
+from statesvc.http.operation import Operation, Reply, Route, answer, body, operation, parameters
 from statesvc.http.paging import Page, PageParameters, decode_cursor, encode_cursor
-from statesvc.http.problem import CREATED, NO_CONTENT, Code, Flaw, Problem
-from statesvc.http.response import answer
-from statesvc.http.scope import Scope
+from statesvc.http.problem import CREATED, NO_CONTENT, Code, Problem, Violation
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.subscriptions import subscription_store as store
 from statesvc.subscriptions.subscription_secrets import Secret
@@ -50,17 +55,11 @@ T = TypeVar("T")
 
 PATH: Final = "/v1/subscriptions"
 ONE: Final = PATH + "/{subscription_id}"
-
-
-class Wakes(Protocol):
-    """What of a waker is needed."""
-
-    def wake(self, channel: str) -> None:
-        """Wakes whoever sleeps on the channel."""
+_TEST: Final = "subscription.test"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subscriptions:
+class SubscriptionCalls:
     """The handlers. `targets` are open while they serve; `allowed` are the networks that they allow."""
 
     pool: Connections
@@ -69,7 +68,7 @@ class Subscriptions:
     targets: Targets
     allowed: Sequence[Network]
 
-    async def create(self, request: web.Request) -> web.StreamResponse:
+    async def create(self, request: web.Request) -> Reply[SubscriptionMade]:
         """Makes one; answers its secret, once."""
         asked = body(request, SubscriptionWish)
         if asked.pii:
@@ -93,9 +92,9 @@ class Subscriptions:
             subscription_id, secret = await store.create(connection, self.keyring, wish, actor=caller_of(request).actor)
             made = await self._shown(connection, subscription_id)
         location = {"Location": f"{PATH}/{subscription_id}"}
-        return answer({**made, "secret": _told_once(secret)}, status=CREATED, headers=location)
+        return answer({**made, "secret": _shown_once(secret)}, status=CREATED, headers=location)
 
-    async def list(self, request: web.Request) -> web.StreamResponse:
+    async def list(self, request: web.Request) -> Reply[Page[SubscriptionShown]]:
         """A page, oldest first."""
         asked = parameters(request, PageParameters)
         bound_to = {"list": "subscriptions"}
@@ -105,17 +104,17 @@ class Subscriptions:
             keys = await store.public_keys(connection, self.keyring, [one.subscription_id for one in found])
         shown, more = found[: asked.limit], len(found) > asked.limit
         cursor = encode_cursor([shown[-1].created_at.isoformat(), str(shown[-1].subscription_id)], bound_to) if more else None
-        return answer({"items": [_shown(one, keys) for one in shown], "next_cursor": cursor})
+        return answer(Page([_shown(one, keys) for one in shown], cursor))
 
-    async def show(self, request: web.Request) -> web.StreamResponse:
+    async def show(self, request: web.Request) -> Reply[SubscriptionDetail]:
         """One, with what its limiter knows."""
         subscription_id = _id(request)
         async with self.pool.connection() as connection:
             shown = await self._shown(connection, subscription_id)
             limiter = await read_limiter(connection, subscription_id)
-        return answer({**shown, "limiter": asdict(limiter)})
+        return answer({**shown, "limiter": limiter})
 
-    async def change(self, request: web.Request) -> web.StreamResponse:
+    async def change(self, request: web.Request) -> Reply[SubscriptionShown]:
         """Sets the members that the body has; the rest stays."""
         subscription_id, asked = _id(request), body(request, SubscriptionChange)
         changes: dict[str, Any] = asked.model_dump(mode="json", include=asked.model_fields_set - {"shipments", "give_up_after_seconds"})
@@ -135,25 +134,25 @@ class Subscriptions:
             return answer(await self._shown(connection, subscription_id))
 
     async def delete(self, request: web.Request) -> web.StreamResponse:
-        """Ends it. What still waits for it is forgotten."""
-        await self._turn(request, "delete")
+        """Ends it. What still waits for it is dropped."""
+        await self._switch(request, "delete")
         return web.Response(status=NO_CONTENT)
 
-    async def pause(self, request: web.Request) -> web.StreamResponse:
+    async def pause(self, request: web.Request) -> Reply[SubscriptionShown]:
         """Sends nothing until `resume`; notifications collect."""
-        subscription_id = await self._turn(request, "pause")
+        subscription_id = await self._switch(request, "pause")
         async with self.pool.connection() as connection:
             return answer(await self._shown(connection, subscription_id))
 
-    async def resume(self, request: web.Request) -> web.StreamResponse:
+    async def resume(self, request: web.Request) -> Reply[SubscriptionShown]:
         """Sends again, what collected first."""
-        subscription_id = await self._turn(request, "resume")
+        subscription_id = await self._switch(request, "resume")
         self.waker.wake(OUTBOX)
         async with self.pool.connection() as connection:
             return answer(await self._shown(connection, subscription_id))
 
-    async def rotate_secret(self, request: web.Request) -> web.StreamResponse:
-        """A new secret; the former one signs beside it until the grace is over."""
+    async def rotate_secret(self, request: web.Request) -> Reply[SubscriptionMade]:
+        """A new secret; the former one signs too until the grace is over."""
         asked = parameters(request, RotationParameters)
         grace = timedelta(hours=asked.grace_hours)
         async with self.pool.connection() as connection:
@@ -168,19 +167,21 @@ class Subscriptions:
             if secret is None:
                 raise absent(asked.subscription_id)
             shown = await self._shown(connection, asked.subscription_id)
-        return answer({**shown, "secret": _told_once(secret)})
+        return answer({**shown, "secret": _shown_once(secret)})
 
-    async def test(self, request: web.Request) -> web.StreamResponse:
-        """Sends one `subscription.test`, also while paused or disabled."""
+    async def test(self, request: web.Request) -> Reply[TrialShown]:
+        """Sends one `subscription.test`, also while paused or disabled. It counts nowhere and is never retried."""
         subscription_id = _id(request)
         async with self.pool.connection() as connection:
             means = await store.signing_means(connection, self.keyring, subscription_id)
         if means is None:
             raise absent(subscription_id)
         destination, keys = means
-        webhook_id, came = await try_out(
-            self.targets, subscription_id=subscription_id, destination=destination, keys=keys, now=datetime.now(UTC)
-        )
+        now, webhook_id = datetime.now(UTC), f"t1-{secrets.token_hex(16)}"
+        message = orjson.dumps({"type": _TEST, "timestamp": rfc3339(now), "data": {"subscription_id": str(subscription_id)}})
+        headers = signed_headers(keys, webhook_id=webhook_id, timestamp=int(now.timestamp()), body=message)
+        outgoing = Outgoing(webhook_id=webhook_id, type=_TEST, at=now, subject=str(subscription_id), body=message, headers=headers)
+        came = await self.targets.send(destination, outgoing)
         return answer(
             {
                 "webhook_id": webhook_id,
@@ -191,7 +192,7 @@ class Subscriptions:
             }
         )
 
-    async def attempts(self, request: web.Request) -> web.StreamResponse:
+    async def attempts(self, request: web.Request) -> Reply[Page[AttemptShown]]:
         """A page of what was tried, newest first."""
         asked = parameters(request, AttemptsParameters)
         bound_to = {"list": "attempts", "of": str(asked.subscription_id)}
@@ -207,16 +208,15 @@ class Subscriptions:
                 await store.record_responses_read(connection, asked.subscription_id, actor=caller_of(request).actor)
         shown, more = found[: asked.limit], len(found) > asked.limit
         cursor = encode_cursor([shown[-1].recorded_at.isoformat(), shown[-1].batch_id, shown[-1].ordinal], bound_to) if more else None
-        items = [_attempt(one, one.response(self.keyring) if asked.responses else None) for one in shown]
-        return answer({"items": items, "next_cursor": cursor})
+        return answer(Page([_attempt(one, one.response(self.keyring) if asked.responses else None) for one in shown], cursor))
 
     async def _checked_url(self, text: str) -> tuple[str, Login | None]:
         try:
             return await checked_url(text, self.allowed)
         except UrlRefusedError as error:
-            raise Problem(Code.INVALID_REQUEST, "the body breaks the contract", flaws=[Flaw("/body/url", str(error))]) from None
+            raise Problem(Code.INVALID_REQUEST, "the body breaks the contract", violations=[Violation("/body/url", str(error))]) from None
 
-    async def _shown(self, connection: AsyncConnection[Any], subscription_id: UUID) -> dict[str, Any]:
+    async def _shown(self, connection: AsyncConnection[Any], subscription_id: UUID) -> SubscriptionShown:
         found = _there(await store.find(connection, subscription_id), subscription_id)
         return _shown(found, await store.public_keys(connection, self.keyring, [subscription_id]))
 
@@ -224,7 +224,7 @@ class Subscriptions:
         async with self.pool.connection() as connection:
             return _there(await store.find(connection, subscription_id), subscription_id)
 
-    async def _turn(self, request: web.Request, switch: Switch) -> UUID:
+    async def _switch(self, request: web.Request, switch: Switch) -> UUID:
         subscription_id = _id(request)
         async with self.pool.connection() as connection:
             if not await store.turn(connection, subscription_id, switch, actor=caller_of(request).actor):
@@ -253,13 +253,22 @@ def _there(found: Subscription | None, subscription_id: UUID) -> Subscription:
     return found
 
 
-def _attempt(one: RecordedAttempt, response: Response | None) -> dict[str, Any]:
-    stored = {
-        **asdict(one),
+def _attempt(one: RecordedAttempt, response: Response | None) -> AttemptShown:
+    return {
+        "webhook_id": one.webhook_id,
+        "type": one.type,
+        "carrier_id": one.carrier_id,
+        "tracking_number": one.tracking_number,
+        "sequence": one.sequence,
+        "number": one.number,
+        "outcome": one.outcome,
+        "status_code": one.status_code,
+        "duration_ms": one.duration_ms,
+        "started_at": one.started_at,
+        "recorded_at": one.recorded_at,
         "response": None if response is None else response.text,
         "response_headers": None if response is None else response.headers,
     }
-    return {name: stored[name] for name in AttemptShown.model_fields}
 
 
 def _watched(shipments: Sequence[WatchedShipment] | None) -> list[str] | None:
@@ -272,7 +281,7 @@ def _ages(asked: GiveUpAfter) -> dict[str, float]:
     return asked.model_dump(by_alias=True, exclude_none=True)
 
 
-def _told_once(secret: Secret) -> str | None:
+def _shown_once(secret: Secret) -> str | None:
     return secret.shown if secret.kind == "hmac" else None
 
 
@@ -281,25 +290,53 @@ def _may_read_personal(request: web.Request) -> None:
         raise Problem(Code.MISSING_SCOPE, "personal fields in notifications take a key with the scope pii")
 
 
-def _shown(one: Subscription, public_keys: Mapping[UUID, list[str]]) -> dict[str, Any]:
-    failing = None
-    if one.failing_since is not None:
-        failing = {
-            "since": one.failing_since,
-            "failures": one.failures,
-            "last_outcome": one.last_outcome,
-            "last_status_code": one.last_status_code,
-        }
-    stored = {**asdict(one), "id": one.subscription_id, "state": one.state, "failing": failing}
-    stored["public_keys"] = public_keys.get(one.subscription_id, [])
-    stored["give_up_after_seconds"] = GiveUpAfter.model_validate(one.give_up_after).model_dump(by_alias=True)
-    if one.shipments is not None:
-        split = [watched.partition("/") for watched in one.shipments]
-        stored["shipments"] = [{"carrier_id": carrier_id, "tracking_number": number} for carrier_id, _, number in split]
-    return {name: stored[name] for name in SubscriptionShown.model_fields}
+def _shown(one: Subscription, public_keys: Mapping[UUID, list[str]]) -> SubscriptionShown:
+    return {
+        "id": one.subscription_id,
+        "url": one.url,
+        "has_login": one.has_login,
+        "carriers": one.carriers,
+        "statuses": one.statuses,
+        "types": one.types,
+        "shipments": None if one.shipments is None else [_number(watched) for watched in one.shipments],
+        "payload": one.payload,
+        "pii": one.pii,
+        "signature": one.signature,
+        "public_keys": public_keys.get(one.subscription_id, []),
+        "rate_per_second": one.rate_per_second,
+        "coalesce": one.coalesce,
+        "give_up_after_seconds": {
+            "shipment.status_changed": one.give_up_after.get("shipment.status_changed"),
+            "shipment.updated": one.give_up_after.get("shipment.updated"),
+        },
+        "state": one.state,
+        "created_at": one.created_at,
+        "created_by": one.created_by,
+        "paused_at": one.paused_at,
+        "disabled_at": one.disabled_at,
+        "disabled_why": one.disabled_why,
+        "missed_since": one.missed_since,
+        "failing": _failing(one),
+    }
 
 
-def _operation(summary: str, **rest: Any) -> Operation:  # noqa: ANN401 - the fields of an operation
+def _failing(one: Subscription) -> FailingShown | None:
+    if one.failing_since is None:
+        return None
+    return {
+        "since": one.failing_since,
+        "failures": one.failures or 0,
+        "last_outcome": one.last_outcome,
+        "last_status_code": one.last_status_code,
+    }
+
+
+def _number(watched: str) -> WatchedNumber:
+    carrier_id, _, number = watched.partition("/")
+    return {"carrier_id": carrier_id, "tracking_number": number}
+
+
+def _operation(summary: str, **rest: Any) -> Operation[Any]:  # noqa: ANN401 - the fields of an operation
     return operation(**{"summary": summary, "scope": "subscriptions", "tag": "subscriptions", "parameters": SubscriptionParameters, **rest})
 
 
@@ -307,7 +344,7 @@ def routes(
     *, pool: Connections, keyring: Keyring, waker: Wakes, targets: Targets, allowed: Sequence[Network], archive: LogArchive
 ) -> Sequence[Route]:
     """The calls about subscriptions, for the role `api`. The caller opens and closes the targets."""
-    calls = Subscriptions(pool=pool, keyring=keyring, waker=waker, targets=targets, allowed=allowed)
+    calls = SubscriptionCalls(pool=pool, keyring=keyring, waker=waker, targets=targets, allowed=allowed)
     gone = {"problems": (Code.NOT_FOUND,)}
     shown = {"response": SubscriptionShown, **gone}
     made = {"response": SubscriptionMade}

@@ -6,7 +6,7 @@ edge), so the last one is never lost. While the server is away, requests wait an
 
 import asyncio
 import random
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import psycopg
 import structlog
@@ -26,6 +26,13 @@ _log = structlog.get_logger()
 async def notify(connection: AsyncConnection[Any], *channels: str) -> None:
     """Sends one wake-up at once, for a caller without a waker, such as a command that has just committed."""
     await connection.execute(_SQL["notify"], {"channels": list(channels)})
+
+
+class Wakes(Protocol):
+    """What those who cause work need of a waker."""
+
+    def wake(self, channel: str) -> None:
+        """Says, after commit, that there is work. Never waits."""
 
 
 class Waker:

@@ -3,13 +3,10 @@ from typing import Any
 import orjson
 import pytest
 
-from statesvc.api.allotment_calls import Allotments, AllotmentShown
-
 
 async def put(api: Any, carrier_id: str, **change: Any) -> Any:
     reply = await api.call("PUT", f"/v1/allotments/{carrier_id}", scopes="ops", json=change)
     assert reply.status == 200, reply.body
-    AllotmentShown.model_validate(reply.body)
     return reply.body
 
 
@@ -20,7 +17,6 @@ async def test_an_allotment_is_set_in_parts_listed_and_stands_in_the_log(api: An
     last = await put(api, "ups", in_flight_max=None, why="mended")
     assert (last["weight"], last["in_flight_max"], last["why"]) == (2, None, "mended")
     listed = (await api.get("/v1/allotments", scopes="ops")).body
-    Allotments.model_validate(listed)
     assert listed["items"] == [last]
     assert api.woken == ["statesvc_inbox"] * 3
 

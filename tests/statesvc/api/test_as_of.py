@@ -14,9 +14,8 @@ from projections.fact import Fact, fact_of
 from projections.fold import fold
 from projections.state import ShipmentState
 from statesvc.shipments import as_of as past
-from statesvc.shipments.as_of import find_shipment_at
-from statesvc.shipments.find import Found
-from statesvc.shipments.horizon import Horizon, horizon_at
+from statesvc.shipments.as_of import Horizon, find_shipment_at, horizon_at
+from statesvc.shipments.find import FoundShipment
 from tests.world.story import Story, scan, story
 
 ROUNDS = 12
@@ -61,7 +60,7 @@ async def _at(log: Story, number: str, instant: datetime) -> tuple[Status, int] 
     horizon = await horizon_at(log.connection, instant)
     assert not horizon.clamped
     found = await find_shipment_at(log.connection, horizon, carrier_id="ups", number=normalize_number(number))
-    return (Status(found.shipment.status), found.shipment.version) if isinstance(found, Found) else None
+    return (Status(found.shipment.status), found.shipment.version) if isinstance(found, FoundShipment) else None
 
 
 def _known(facts: list[Fact]) -> tuple[Status, int]:
@@ -101,7 +100,7 @@ async def test_a_variant_that_looks_at_what_was_recorded_by_then_fails(database:
         by_recorded = past._SQL["sealed_events_of_number"].replace(  # noqa: SLF001 - the planted variant
             "s.first_index + e.ordinal < %(size)s", "e.recorded_at <= '" + recorded.isoformat() + "' AND %(size)s::bigint IS NOT NULL"
         )
-        monkeypatch.setattr(past, "_SQL", {"sealed_events_of_number": by_recorded})
+        monkeypatch.setattr(past, "_SQL", {**past._SQL, "sealed_events_of_number": by_recorded})  # noqa: SLF001 - as above
         assert await _at(log, "1ZA", recorded) != answer
 
 
@@ -110,14 +109,14 @@ async def _clamped(log: Story, instant: datetime) -> tuple[Status, int]:
     assert horizon.clamped
     assert horizon.at < instant
     found = await find_shipment_at(log.connection, horizon, carrier_id="ups", number="1ZA")
-    assert isinstance(found, Found)
+    assert isinstance(found, FoundShipment)
     return Status(found.shipment.status), found.shipment.version
 
 
 def test_a_horizon_names_its_last_entry() -> None:
     at = datetime.fromisoformat("2026-03-01T00:00:00+00:00")
-    assert Horizon(3, at, clamped=True).document == {"as_of": at, "as_of_log_index": 2, "as_of_clamped": True}
-    assert Horizon(0, at, clamped=False).document["as_of_log_index"] is None
+    assert Horizon(3, at, clamped=True).members == {"as_of": at, "as_of_log_index": 2, "as_of_clamped": True}
+    assert Horizon(0, at, clamped=False).members["as_of_log_index"] is None
 
 
 async def test_the_calls_answer_as_of(api: Any, scan: Callable[..., Any]) -> None:

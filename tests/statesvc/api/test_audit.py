@@ -3,7 +3,6 @@ from typing import Any
 import pytest
 
 from events.vocabulary import Status
-from statesvc.api.models import Audit
 
 SUBSCRIPTION = "0190b1de-0000-7000-8000-000000000001"
 
@@ -11,7 +10,6 @@ SUBSCRIPTION = "0190b1de-0000-7000-8000-000000000001"
 async def audit(api: Any, number: str, *, scopes: str = "audit", **query: str) -> Any:
     reply = await api.get(f"/v1/shipments/ups/{number}/audit", scopes=scopes, params=query)
     assert reply.status == 200, reply.body
-    Audit.model_validate(reply.body)
     return reply.body
 
 

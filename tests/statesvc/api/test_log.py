@@ -9,7 +9,6 @@ from psycopg import AsyncConnection
 from events.checkpoint import VerifierKey, open_checkpoint
 from events.merkle.proof import verify_consistency, verify_inclusion
 from events.vocabulary import Status
-from statesvc.api.log_models import Consistency, Feed, Inclusion, LogKeys
 from statesvc.log.signing_keys import rotate
 from tests.world.story import MASTER, Story, root_of
 from tests.world.story import scan as said
@@ -28,7 +27,6 @@ async def note(api: Any, **query: str) -> tuple[int, str, str]:
 
 async def verifiers(api: Any) -> list[VerifierKey]:
     reply = await api.get("/v1/checkpoint/keys")
-    LogKeys.model_validate(reply.body)
     return [VerifierKey.parse(each["key"]) for each in reply.body["items"]]
 
 
@@ -39,7 +37,6 @@ async def follow(api: Any, *, after: int = -1, limit: int = 7) -> list[dict[str,
     while cursor is not None:
         reply = await api.get("/v1/feed", scopes="audit", params={"after": cursor, "limit": limit})
         assert reply.status == 200, reply.body
-        Feed.model_validate(reply.body)
         found += reply.body["items"]
         cursor = reply.body["next_cursor"]
     return found
@@ -148,7 +145,6 @@ async def test_every_entry_is_proved(api: Any, log: Story) -> None:
     leaves = await log.leaves()
     for index in range(0, len(leaves), 5):
         body = (await api.get("/v1/proofs/inclusion", params={"index": index})).body
-        Inclusion.model_validate(body)
         head = open_checkpoint(body["checkpoint"], await verifiers(api)).checkpoint
         assert (head.size, head.root.hex(), body["leaf_hash"]) == (body["tree_size"], body["root"], leaves[index].hex())
         path = [bytes.fromhex(each) for each in body["path"]]
@@ -182,7 +178,6 @@ async def test_the_log_is_proved_to_have_grown_only(api: Any, log: Story) -> Non
     for older in heads:
         for newer in heads[heads.index(older) :]:
             body = (await api.get("/v1/proofs/consistency", params={"from": older.tree_size, "to": newer.tree_size})).body
-            Consistency.model_validate(body)
             path = [bytes.fromhex(each) for each in body["path"]]
             roots = {"first_root": older.root, "second_root": newer.root}
             assert verify_consistency(first=older.tree_size, second=newer.tree_size, path=path, **roots)

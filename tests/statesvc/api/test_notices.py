@@ -3,9 +3,6 @@
 from datetime import UTC, datetime
 from typing import Any
 
-import orjson
-
-from statesvc.api.notice_calls import NoticeShown
 from statesvc.operations.notices import Notice, NoticeKind, write_notices
 
 PATH = "/v1/notices"
@@ -18,16 +15,16 @@ async def test_they_are_paged_newest_first_and_unseen_ones_filtered(api: Any) ->
         await write_notices(api.connection, [notice], now=NOW)
     pages = await api.pages(PATH, scopes="ops", limit="3")
     assert [[one["target"][-1] for one in page] for page in pages] == [["4", "3", "2"], ["1", "0"]]
-    newest = NoticeShown.model_validate_json(orjson.dumps(pages[0][0]))
-    assert (newest.kind, newest.details, newest.seen_at) == (NoticeKind.FAILING, {"failures": 4}, None)
-    seen = await api.call("POST", f"{PATH}/{newest.notice_id}/seen", scopes="ops")
+    newest = pages[0][0]
+    assert (newest["kind"], newest["details"], newest["seen_at"]) == (NoticeKind.FAILING, {"failures": 4}, None)
+    seen = await api.call("POST", f"{PATH}/{newest['notice_id']}/seen", scopes="ops")
     assert (seen.status, seen.body["seen_by"][:4]) == (200, "key:")
-    again = await api.call("POST", f"{PATH}/{newest.notice_id}/seen", scopes="admin")
+    again = await api.call("POST", f"{PATH}/{newest['notice_id']}/seen", scopes="admin")
     assert again.body == seen.body, "who saw it first stays"
     unseen = (await api.get(PATH, scopes="ops", params={"unseen": "true"})).body["items"]
     assert [one["target"][-1] for one in unseen] == ["3", "2", "1", "0"]
     cursor = await api.connection.execute("SELECT actor, target FROM statesvc.action WHERE verb = 'notice.seen'")
-    assert await cursor.fetchall() == [(seen.body["seen_by"], f"notice {newest.notice_id}")]
+    assert await cursor.fetchall() == [(seen.body["seen_by"], f"notice {newest['notice_id']}")]
 
 
 async def test_strange_ones_are_refused(api: Any) -> None:

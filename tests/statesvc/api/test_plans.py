@@ -6,7 +6,7 @@ import pytest
 
 from events.vocabulary import Status
 from statesvc.database.queries import queries
-from statesvc.shipments.find import Found, find_shipment
+from statesvc.shipments.find import FoundShipment, find_shipment
 
 READ = "statesvc.shipments"
 WINDOW = {"after": 0, "upto": 9, "limit": 10}
@@ -18,12 +18,12 @@ async def plan(api: Any, module: str, name: str, parameters: dict[str, Any]) -> 
 
 
 @pytest.mark.parametrize(
-    ("module", "name"), [("history", "events_of_shipment"), ("audit_trail", "recorded_events"), ("audit_trail", "transitions")]
+    ("module", "name"), [("timeline", "events_of_shipment"), ("audit_trail", "recorded_events"), ("audit_trail", "transitions")]
 )
 async def test_only_the_months_of_the_shipments_own_life_are_read(api: Any, scan: Any, module: str, name: str) -> None:
     await api.carriers.say(scan("1", Status.IN_TRANSIT))
     found = await find_shipment(api.connection, carrier_id="ups", number="1")
-    assert isinstance(found, Found)
+    assert isinstance(found, FoundShipment)
     recorded = found.shipment.recorded()
     month = f"{recorded['since']:%Y%m}"
     assert set(re.findall(r"_(\d{6})\b", await plan(api, module, name, recorded | WINDOW))) == {month}
@@ -41,5 +41,5 @@ async def test_a_number_is_looked_up_by_its_index_and_a_shipments_events_by_thei
         "until": datetime.now(UTC),
         "event_id": "x",
     }
-    for module, name in (("history", "events_of_shipment"), ("find", "sealed_part"), ("audit_trail", "recorded_events")):
+    for module, name in (("timeline", "events_of_shipment"), ("find", "sealed_part"), ("audit_trail", "recorded_events")):
         assert "Seq Scan" not in await plan(api, module, name, life | WINDOW)

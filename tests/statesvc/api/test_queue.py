@@ -2,8 +2,6 @@ from typing import Any
 
 import pytest
 
-from statesvc.api.queue_calls import Queue
-
 QUEUED = (
     "INSERT INTO statesvc.inbox (message_id, received_at, available_at, token, worker, body_bytes, carrier_id, sealed_key)"
     " SELECT gen_random_uuid(), statesvc.clock(), statesvc.clock() + %s::interval, %s, %s, 10, %s, '' FROM generate_series(1, %s)"
@@ -14,7 +12,6 @@ TOKEN = "0190b1de-0000-7000-8000-00000000000a"
 async def queue(api: Any) -> Any:
     reply = await api.get("/v1/queue", scopes="ops")
     assert reply.status == 200, reply.body
-    Queue.model_validate(reply.body)
     return reply.body
 
 

@@ -3,13 +3,10 @@ from typing import Any
 import orjson
 import pytest
 
-from statesvc.api.rollout_calls import RolloutShown
-
 
 async def turn(api: Any, carrier_id: str, **change: Any) -> Any:
     reply = await api.call("PUT", f"/v1/rollouts/{carrier_id}", scopes="ops", json=change)
     assert reply.status == 200, reply.body
-    RolloutShown.model_validate(reply.body)
     return reply.body
 
 
@@ -23,7 +20,6 @@ async def is_held(api: Any, carrier_id: str) -> bool:
 
 async def test_an_untouched_carrier_runs(api: Any) -> None:
     shown = await show(api, "ups")
-    RolloutShown.model_validate(shown)
     assert (shown["hold"], shown["held"], shown["changed_at"], shown["percent"]) == (False, False, None, 0)
 
 

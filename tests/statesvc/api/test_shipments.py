@@ -3,7 +3,6 @@ from typing import Any
 import pytest
 
 from events.vocabulary import Kind, Status
-from statesvc.api.models import ListedShipment, Shipment
 
 
 async def erase(api: Any, shipment_id: str) -> None:
@@ -19,7 +18,6 @@ async def test_answers_with_the_state_that_the_contract_describes(api: Any, scan
     )
     reply = await api.get("/v1/shipments/ups/1Z999")
     assert reply.status == 200
-    Shipment.model_validate(reply.body)
     wanted = {"carrier_id": "ups", "tracking_number": "1Z 999", "status": "delivered", "terminal": True, "version": 2, "others": []}
     assert wanted.items() <= reply.body.items()
     assert reply.body["delivered_at"] == "2026-03-01T09:00:00+00:00"
@@ -106,8 +104,6 @@ async def test_the_list_is_paged_in_order_of_change_and_misses_none_that_changes
     for number in range(5):
         await api.carriers.say(scan(f"L{number}", Status.IN_TRANSIT))
     first = (await api.get("/v1/shipments", params={"limit": "2"})).body
-    for item in first["items"]:
-        ListedShipment.model_validate(item)
     await api.carriers.say(scan("L3", Status.DELIVERED, minutes=9), scan("L0", Status.DELIVERED, minutes=9))
     rest = []
     cursor = first["next_cursor"]
@@ -153,7 +149,6 @@ async def test_a_cursor_of_another_filter_is_refused(api: Any, scan: Any) -> Non
 async def test_a_shipment_with_only_unknown_codes_is_unknown(api: Any, scan: Any) -> None:
     await api.carriers.say(scan("13", None, kind=Kind.UNMAPPED))
     shown = (await api.get("/v1/shipments/ups/13")).body
-    Shipment.model_validate(shown)
     assert (shown["status"], shown["version"], shown["status_since"]) == ("unknown", 1, None)
 
 

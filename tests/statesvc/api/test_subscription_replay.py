@@ -7,7 +7,6 @@ from uuid import UUID
 import pytest
 
 from events.vocabulary import Status
-from statesvc.api.subscriptions.models import ReplayProgress
 from statesvc.subscriptions import replay as replaying
 
 PATH = "/v1/subscriptions"
@@ -23,8 +22,6 @@ async def subscribe(api: Any, **wish: Any) -> str:
 
 async def replay(api: Any, subscription_id: str, **wish: Any) -> Any:
     reply = await api.call("POST", f"{PATH}/{subscription_id}/replay", scopes="subscriptions", json={"since": LONG_AGO, **wish})
-    if reply.status == 200:
-        ReplayProgress.model_validate(reply.body)
     return reply.body
 
 

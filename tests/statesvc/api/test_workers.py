@@ -1,7 +1,5 @@
 from typing import Any
 
-from statesvc.api.worker_calls import Workers
-
 WORKER = (
     "INSERT INTO statesvc.worker (worker_id, role, host, pid, version, started_at, last_seen_at, stopping_at)"
     " SELECT %s, 'worker', 'h', 7, '0', at - interval '1 hour', at - make_interval(secs => %s), %s FROM (SELECT statesvc.clock() AS at) c"
@@ -24,7 +22,6 @@ async def test_workers_show_their_state_their_leases_and_what_was_taken_from_the
         " FROM (VALUES (0, 'lease_ended'), (5, 'lease_ended'), (30, 'lease_ended'), (0, 'retried')) v(h, o)"
     )
     shown = (await api.get("/v1/workers", scopes="ops")).body
-    Workers.model_validate(shown)
     rows = [(w["worker_id"], w["state"], w["leases"], w["leases_lost"], w["role"]) for w in shown["items"]]
     assert rows == [
         ("stopping", "stopping", 0, 0, "worker"),

@@ -6,7 +6,6 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from statesvc.api.message_calls import Message
 from tests.world.body_archivist import KEEP_MONTHS, Archivist
 from tests.world.shop import CARRIER_ID, says, shipment
 
@@ -18,7 +17,6 @@ async def show(api: Any, message_id: UUID, *, scopes: str = "audit pii", status:
     reply = await api.get(f"/v1/messages/{message_id}", scopes=scopes)
     assert reply.status == status, reply.body
     if status == 200:
-        Message.model_validate(reply.body)
         assert reply.headers["Cache-Control"] == "no-store"
     return reply.body
 

@@ -11,10 +11,8 @@ from psycopg import AsyncConnection
 from statesvc.database.pool import Pool, PoolLimits, make_pool
 from statesvc.http.api_keys import BOOTSTRAP_CHARS_MIN, REMEMBERED_SECONDS, Keys, caller_of
 from statesvc.http.app import build_app
-from statesvc.http.key_store import create_key, list_keys, revoke_key
-from statesvc.http.operation import Route, operation
-from statesvc.http.response import answer
-from statesvc.http.scope import Scope
+from statesvc.http.key_store import Scope, create_key, list_keys, revoke_key
+from statesvc.http.operation import Route, answer, operation
 
 BOOTSTRAP = "b" * BOOTSTRAP_CHARS_MIN
 LIMITS = PoolLimits(connections_max=2, acquire_seconds=0.5, statement_seconds=5, lock_seconds=5, idle_in_transaction_seconds=5)
@@ -42,7 +40,7 @@ def clock() -> Clock:
 @pytest.fixture
 async def call(pool: Pool, clock: Clock) -> AsyncIterator[Call]:
     async def who(request: web.Request) -> web.StreamResponse:
-        return answer({"actor": caller_of(request).actor, "scopes": caller_of(request).scopes})
+        return answer({"actor": caller_of(request).actor, "scopes": sorted(caller_of(request).scopes)})
 
     route = Route("GET", "/who", who, operation(summary="who am I", scope="audit"))
     app = build_app([route], keys=Keys(pool, bootstrap_key=BOOTSTRAP, now=clock))

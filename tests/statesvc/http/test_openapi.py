@@ -1,20 +1,20 @@
 """The document is valid OpenAPI 3.1 and says what is checked."""
 
-from typing import Annotated
+from typing import Annotated, NotRequired
 
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 from openapi_spec_validator import OpenAPIV31SpecValidator
 from pydantic import BaseModel, ConfigDict, Field
+from typing_extensions import TypedDict
 
 from statesvc.http.api_keys import Keys
 from statesvc.http.app import build_app, documentation_routes
+from statesvc.http.key_store import Scope
 from statesvc.http.openapi import build_document
-from statesvc.http.operation import Route, operation
+from statesvc.http.operation import Reply, Route, answer, operation
 from statesvc.http.paging import Page, PageParameters
 from statesvc.http.problem import CREATED, Code
-from statesvc.http.response import answer
-from statesvc.http.scope import Scope
 
 
 class Colour(BaseModel):
@@ -33,21 +33,30 @@ class Wanted(PageParameters):
     since: Annotated[str | None, Field(alias="from")] = None
 
 
-async def nothing(_request: web.Request) -> web.StreamResponse:
-    return answer({})
+class Sold(TypedDict):
+    colour: str
+    litres: NotRequired[int]
+
+
+async def stock(_request: web.Request) -> Reply[Page[Sold]]:
+    return answer(Page([], None))
+
+
+async def buy(_request: web.Request) -> Reply[Sold]:
+    return answer({"colour": "red"})
 
 
 ROUTES = [
-    Route("GET", "/v1/paints/{shop}", nothing, operation(summary="List", scope="read", parameters=Wanted, response=Page[Paint])),
+    Route("GET", "/v1/paints/{shop}", stock, operation(summary="List", scope="read", parameters=Wanted, response=Page[Sold])),
     Route(
         "POST",
         "/v1/paints/{shop}",
-        nothing,
+        buy,
         operation(
             summary="Buy",
             scope=Scope.OPS,
             request=Paint,
-            response=Paint,
+            response=Sold,
             statuses={CREATED: "bought"},
             problems=(Code.CONFLICT, Code.HELD, Code.NOT_READY),
         ),
@@ -74,6 +83,9 @@ def test_the_document_says_what_is_checked() -> None:
     assert (listing["security"], buying["security"]) == ([{"key": ["read"]}], [{"key": ["ops"]}])
     assert set(buying["responses"]) == {"201", "401", "403", "409", "422", "503", "default"}
     assert buying["requestBody"]["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/Paint"}
+    schemas = document["components"]["schemas"]
+    assert buying["responses"]["201"]["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/Sold"}
+    assert (schemas["Sold"]["required"], schemas["Page_Sold_"]["required"]) == (["colour"], ["items", "next_cursor"])
     assert "held" in buying["responses"]["503"]["description"]
     assert "not_ready" in buying["responses"]["503"]["description"]
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from statesvc.http.api_keys import Keys
 from statesvc.http.app import build_app
 from statesvc.http.operation import Handler, Route, body, operation, parameters
-from statesvc.http.problem import MEANINGS, OK, Code, Problem
+from statesvc.http.problem import OK, PROBLEM_KINDS, Code, Problem
 
 Client = TestClient[web.Request, web.Application]
 
@@ -90,7 +90,7 @@ async def test_each_error_is_a_problem_with_its_code(client: Client, method: str
     answer = await client.request(method, path)
     problem = await answer.json(content_type="application/problem+json")
     assert (answer.status, problem["status"], problem["code"]) == (status, status, code)
-    assert problem["title"] == MEANINGS[Code(code)].title
+    assert problem["title"] == PROBLEM_KINDS[Code(code)].title
     assert problem["type"] == f"/docs#problem-{code}"
     assert "Miller" not in await answer.text()
     assert ("Retry-After" in answer.headers) == (status == 503)
@@ -129,4 +129,4 @@ async def test_a_body_that_is_no_json_or_too_large_is_refused(client: Client) ->
 
 
 def test_every_code_has_a_meaning() -> None:
-    assert set(MEANINGS) == set(Code)
+    assert set(PROBLEM_KINDS) == set(Code)

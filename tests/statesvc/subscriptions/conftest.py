@@ -18,9 +18,9 @@ from statesvc.delivery.addresses import parse_networks
 from statesvc.delivery.targets import Targets
 from statesvc.http.api_keys import Keys
 from statesvc.http.app import build_app
-from statesvc.http.key_store import create_key
-from statesvc.http.scope import Scope
+from statesvc.http.key_store import Scope, create_key
 from statesvc.log.archive.log_archive import LogArchive
+from tests.contract import Contract
 
 LOOPBACK = parse_networks(["127.0.0.0/8"])
 URL = "https://subscriber.invalid/hook"
@@ -40,8 +40,8 @@ class Wakes:
 class Api:
     """The calls, with a key of scope `subscriptions`."""
 
-    def __init__(self, client: TestClient[Any, Any], key: str, wakes: Wakes, connection: AsyncConnection[Any]) -> None:
-        self.client, self.key, self.wakes, self.connection = client, key, wakes, connection
+    def __init__(self, client: TestClient[Any, Any], key: str, wakes: Wakes, connection: AsyncConnection[Any], contract: Contract) -> None:
+        self.client, self.key, self.wakes, self.connection, self.contract = client, key, wakes, connection, contract
 
     async def __call__(self, method: str, path: str = "", body: Any = None, **query: Any) -> tuple[int, Any]:
         response: ClientResponse = await self.client.request(
@@ -52,7 +52,9 @@ class Api:
             headers={"Authorization": f"Bearer {self.key}"},
         )
         text = await response.read()
-        return response.status, orjson.loads(text) if text else None
+        answered = orjson.loads(text) if text else None
+        self.contract.check(method, response.url.raw_path, response.status, response.content_type, answered)
+        return response.status, answered
 
     async def make(self, **wish: Any) -> Any:
         status, made = await self("POST", body={"url": URL, **wish})
@@ -75,7 +77,7 @@ async def api(database: Any) -> AsyncIterator[Api]:
         wakes = Wakes()
         calls = routes(pool=pool, keyring=keyring, waker=wakes, targets=targets, allowed=LOOPBACK, archive=LogArchive(None))
         async with TestClient(TestServer(build_app(calls, keys=Keys(pool)))) as client:
-            yield Api(client, key, wakes, connection)
+            yield Api(client, key, wakes, connection, Contract(calls))
 
 
 @pytest.fixture

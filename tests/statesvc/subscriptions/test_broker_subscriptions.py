@@ -22,8 +22,7 @@ from statesvc.delivery.outgoing import Login
 from statesvc.delivery.targets import Targets
 from statesvc.http.api_keys import Keys
 from statesvc.http.app import build_app
-from statesvc.http.key_store import create_key
-from statesvc.http.scope import Scope
+from statesvc.http.key_store import Scope, create_key
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.subscriptions.subscription_secrets import open_login
 

@@ -9,10 +9,9 @@ import pytest
 from statesvc.api.subscriptions.routes import routes
 from statesvc.database.wakeups.channels import OUTBOX
 from statesvc.delivery.addresses import parse_networks
-from statesvc.http.key_store import create_key
+from statesvc.http.key_store import Scope, create_key
 from statesvc.http.openapi import build_document
 from statesvc.http.paging import encode_cursor
-from statesvc.http.scope import Scope
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.subscriptions.url import UrlRefusedError, checked_url
 from tests.statesvc.subscriptions.conftest import LOOPBACK, URL, Api, Wakes

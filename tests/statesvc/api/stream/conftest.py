@@ -16,7 +16,7 @@ from events.entry import Provenance, rfc3339
 from events.event import Reading
 from events.identity import identify
 from statesvc.api.stream.routes import routes
-from statesvc.api.stream.streams import Bounds, Streams
+from statesvc.api.stream.streams import StreamLimits, Streams
 from statesvc.append.transaction import AppendBatch, append
 from statesvc.database.pool import PoolLimits, make_pool
 from statesvc.database.wakeups.channels import SEALED
@@ -24,8 +24,7 @@ from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import notify
 from statesvc.http.api_keys import Keys
 from statesvc.http.app import build_app
-from statesvc.http.key_store import create_key
-from statesvc.http.scope import Scope
+from statesvc.http.key_store import Scope, create_key
 from statesvc.inbox.read_message import Read
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.telemetry.metrics import Telemetry
@@ -33,7 +32,7 @@ from tests.statesvc.api.stream.event_source import EventSource, event_source
 from tests.world.story import MORNING, WAY, Story, scan, story
 
 LIMITS = PoolLimits(connections_max=4, acquire_seconds=2, statement_seconds=5, lock_seconds=5, idle_in_transaction_seconds=5)
-BOUNDS = Bounds(clients_max=50, clients_per_key_max=40, send_seconds=5)
+STREAM_LIMITS = StreamLimits(clients_max=50, clients_per_key_max=40, send_seconds=5)
 
 
 @dataclass
@@ -120,11 +119,14 @@ StageMaker = Callable[..., AbstractAsyncContextManager[Stage]]
 
 @pytest.fixture
 def staged(database: Any) -> StageMaker:
-    """Makes the stage; `bounds` and `hindrance` as `Streams` has them, `pool` wraps the pool."""
+    """Makes the stage; `limits` and `pressure` as `Streams` has them, `pool` wraps the pool."""
 
     @asynccontextmanager
     async def make(
-        *, bounds: Bounds = BOUNDS, hindrance: Callable[[], bool] = lambda: False, pool: Callable[[Any], Any] = lambda pool: pool
+        *,
+        limits: StreamLimits = STREAM_LIMITS,
+        pressure: Callable[[], bool] = lambda: False,
+        pool: Callable[[Any], Any] = lambda pool: pool,
     ) -> AsyncIterator[Stage]:
         opened = make_pool(database.service_dsn, name="sse-test", limits=LIMITS)
         await opened.open()
@@ -138,8 +140,8 @@ def staged(database: Any) -> StageMaker:
             listener=listener,
             woken=listener.event(SEALED),
             telemetry=telemetry,
-            bounds=bounds,
-            hindrance=hindrance,
+            limits=limits,
+            pressure=pressure,
         )
         running = asyncio.create_task(streams.run())
         async with story(database) as log:

@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from statesvc.api.stream.streams import Bounds
+from statesvc.api.stream.streams import StreamLimits
 from tests.statesvc.api.stream.conftest import Stage
 from tests.statesvc.api.stream.event_source import parse
 
-IMPATIENT = Bounds(clients_max=9, clients_per_key_max=9, send_seconds=0.5)
+IMPATIENT = StreamLimits(clients_max=9, clients_per_key_max=9, send_seconds=0.5)
 PARCELS = 1_000
 
 
@@ -48,7 +48,7 @@ def _parsed(block: bytes) -> Any:
 
 
 async def test_a_client_that_does_not_read_is_cut_off_and_others_are_not_held_up(staged: Callable[..., Any]) -> None:
-    async with staged(bounds=IMPATIENT) as stage, idle_reader(stage) as slow, stage.source() as quick:
+    async with staged(limits=IMPATIENT) as stage, idle_reader(stage) as slow, stage.source() as quick:
         await stage.move([f"1Z{place}" for place in range(PARCELS)])
         started = time.monotonic()
         await stage.publish()
@@ -68,8 +68,8 @@ async def test_a_client_that_does_not_read_is_cut_off_and_others_are_not_held_up
 
 
 async def test_a_client_that_does_not_read_does_not_hold_up_the_stop(staged: Callable[..., Any]) -> None:
-    patient = Bounds(clients_max=9, clients_per_key_max=9, send_seconds=60)
-    async with staged(bounds=patient) as stage, idle_reader(stage):
+    patient = StreamLimits(clients_max=9, clients_per_key_max=9, send_seconds=60)
+    async with staged(limits=patient) as stage, idle_reader(stage):
         await stage.move([f"1Z{place}" for place in range(PARCELS)])
         await stage.publish()
         await asyncio.sleep(0.3)

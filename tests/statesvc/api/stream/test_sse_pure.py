@@ -3,9 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statesvc.api.stream.frame import Frame, Selection
-from statesvc.api.stream.pressure import LATE_SECONDS, LOOKS, REST_SECONDS, Strain
-from statesvc.api.stream.window import Window
+from statesvc.api.stream.admission import CHECKS, CLOSED_SECONDS, LATE_SECONDS, LoadShedder
+from statesvc.api.stream.window import Frame, Selection, Window
 
 ANY = Selection()
 
@@ -63,13 +62,13 @@ def test_what_nobody_selected_is_passed_at_once() -> None:
     assert ([each.index for each in step.frames], step.next_index) == ([1, 3, 5], 7)
 
 
-def test_streams_are_shed_when_the_process_is_late_for_long_and_not_for_a_moment() -> None:
-    strain = Strain()
+def test_streams_are_shed_when_the_process_is_late_for_long_and_not_for_an_instant() -> None:
+    shedder = LoadShedder()
     for _ in range(3):
-        for _ in range(LOOKS - 1):
-            assert not strain.look(late_seconds=LATE_SECONDS, hindered=False, now=0)
-        assert not strain.look(late_seconds=0, hindered=False, now=0)
-    looks = [strain.look(late_seconds=0, hindered=True, now=1) for _ in range(LOOKS)]
-    assert looks == [False] * (LOOKS - 1) + [True]
-    assert strain.rests(1 + REST_SECONDS - 0.1)
-    assert not strain.rests(1 + REST_SECONDS)
+        for _ in range(CHECKS - 1):
+            assert not shedder.check(late_seconds=LATE_SECONDS, pressure=False, now=0)
+        assert not shedder.check(late_seconds=0, pressure=False, now=0)
+    checks = [shedder.check(late_seconds=0, pressure=True, now=1) for _ in range(CHECKS)]
+    assert checks == [False] * (CHECKS - 1) + [True]
+    assert shedder.is_closed(1 + CLOSED_SECONDS - 0.1)
+    assert not shedder.is_closed(1 + CLOSED_SECONDS)

@@ -8,15 +8,14 @@ from typing import Any
 
 import pytest
 from psycopg import AsyncConnection
+from pydantic import TypeAdapter
 
 from events.vocabulary import Status
-from statesvc.api.stream import pressure as strain
-from statesvc.api.stream.routes import StreamedTransition
-from statesvc.api.stream.streams import Bounds
-from statesvc.api.stream.window import Window
+from statesvc.api.stream import admission
+from statesvc.api.stream.streams import StreamLimits
+from statesvc.api.stream.window import StreamedTransition, Window
 from statesvc.database.queries import queries
-from statesvc.http.key_store import create_key, revoke_key
-from statesvc.http.scope import Scope
+from statesvc.http.key_store import Scope, create_key, revoke_key
 from tests.statesvc.api.stream.conftest import Stage
 from tests.world.story import Story, scan
 
@@ -46,7 +45,7 @@ async def test_a_client_dropped_at_random_resumes_to_exactly_the_full_sequence(
 ) -> None:
     # narrow: it keeps falling out of the window, and pages end within batches
     monkeypatch.setattr("statesvc.api.stream.tail.Window", partial(Window, frames_max=window))
-    monkeypatch.setattr("statesvc.api.stream.pages.ENTRIES_MAX", page)
+    monkeypatch.setattr("statesvc.api.stream.tail.ENTRIES_MAX", page)
     async with staged() as stage:
         await resume(stage, transitions)
 
@@ -108,7 +107,8 @@ async def test_the_data_keeps_its_contract_and_says_where_the_log_has_it(stage: 
         await stage.log.say(scan("1z 1", 1, Status.DELIVERED), scan("1z 1", 0, Status.IN_TRANSIT))
         await stage.publish()
         (block,) = await source.next()
-    StreamedTransition.model_validate(block.data)
+    TypeAdapter(StreamedTransition).validate_python(block.data)
+    assert block.data.keys() == StreamedTransition.__annotations__.keys()
     assert {name: block.data[name] for name in ("carrier_id", "tracking_number", "from", "to", "occurred_at", "sequence")} == {
         "carrier_id": "ups",
         "tracking_number": "1z 1",
@@ -147,7 +147,7 @@ async def test_a_client_gets_only_what_it_asks_for(stage: Stage) -> None:
 
 
 async def test_an_index_of_another_log_is_reset_to_now_and_a_control_frame_has_no_id(staged: Callable[..., Any]) -> None:
-    async with staged(bounds=Bounds(clients_max=9, clients_per_key_max=9, send_seconds=5, ping_seconds=0.05)) as stage:
+    async with staged(limits=StreamLimits(clients_max=9, clients_per_key_max=9, send_seconds=5, ping_seconds=0.05)) as stage:
         await stage.move(["1Z1"])
         await stage.publish()
         size = (await stage.log.opened()).size
@@ -225,7 +225,7 @@ async def test_one_reader_reads_the_tail_for_all(staged: Callable[..., Any]) -> 
 
 
 async def test_the_streams_of_a_key_and_of_the_process_are_bounded(staged: Callable[..., Any]) -> None:
-    async with staged(bounds=Bounds(clients_max=3, clients_per_key_max=2, send_seconds=5)) as stage:
+    async with staged(limits=StreamLimits(clients_max=3, clients_per_key_max=2, send_seconds=5)) as stage:
         mine, other = stage.headers(), stage.headers()
         async with stage.source(), stage.source():
             answer = await stage.client.get("/v1/stream", headers=mine)
@@ -245,7 +245,7 @@ async def test_the_streams_of_a_key_and_of_the_process_are_bounded(staged: Calla
 
 async def test_a_revoked_key_ends_its_streams(staged: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("statesvc.http.api_keys.REMEMBERED_SECONDS", 0.05)
-    async with staged(bounds=Bounds(clients_max=9, clients_per_key_max=9, send_seconds=5, ping_seconds=0.1)) as stage:
+    async with staged(limits=StreamLimits(clients_max=9, clients_per_key_max=9, send_seconds=5, ping_seconds=0.1)) as stage:
         async with stage.source() as source:
             await revoke_key(stage.log.connection, key_id=stage.key_id, revoked_by="test")
             async with asyncio.timeout(5):
@@ -253,7 +253,7 @@ async def test_a_revoked_key_ends_its_streams(staged: Callable[..., Any], monkey
         await stage.until_counted('statesvc_stream_ends_total{cause="revoked"}', 1)
 
 
-async def test_stopping_ends_all_streams_at_once_and_lets_nobody_in(stage: Stage) -> None:
+async def test_stopping_ends_all_streams_at_once_and_lets_no_one_in(stage: Stage) -> None:
     async with stage.source() as live, stage.source("/v1/stream?after=-1") as other:
         stage.streams.stop()
         async with asyncio.timeout(1):
@@ -264,18 +264,18 @@ async def test_stopping_ends_all_streams_at_once_and_lets_nobody_in(stage: Stage
     assert "Retry-After" in answer.headers
 
 
-async def test_under_strain_streams_are_shed_and_kept_out_for_a_while(staged: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("statesvc.api.stream.streams.LOOK_SECONDS", 0.01)
-    monkeypatch.setattr(strain, "REST_SECONDS", 0.5)
-    hindered = False
-    async with staged(hindrance=lambda: hindered) as stage:
+async def test_under_pressure_streams_are_shed_and_refused_for_a_while(staged: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("statesvc.api.stream.streams.CHECK_SECONDS", 0.01)
+    monkeypatch.setattr(admission, "CLOSED_SECONDS", 0.5)
+    under_pressure = False
+    async with staged(pressure=lambda: under_pressure) as stage:
         async with stage.source() as source:
-            hindered = True
+            under_pressure = True
             async with asyncio.timeout(2):
                 assert await source.rest() == []
             answer = await stage.client.get("/v1/stream", headers=stage.headers())
             assert (answer.status, (await answer.json())["code"]) == (503, "overloaded")
-            hindered = False
+            under_pressure = False
         await stage.until_counted('statesvc_stream_ends_total{cause="shed"}', 1)
         await until_let_in(stage)
 

@@ -10,8 +10,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from statesvc.api import rollout_calls as rollouts
 from statesvc.http.api_keys import Keys
 from statesvc.http.app import build_app
-from statesvc.http.key_store import create_key
-from statesvc.http.scope import Scope
+from statesvc.http.key_store import Scope, create_key
 from tests.statesvc.inbox.rollouts.planted import CARRIER, MISREAD
 from tests.world.api import Waker
 from tests.world.shop import CARRIER_ID, Shop, says

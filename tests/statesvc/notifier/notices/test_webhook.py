@@ -80,7 +80,7 @@ async def test_a_notice_is_posted_once_signed_by_the_database_clock(
     assert got["type"] == "subscription.disabled"
     assert got["data"] == {"notice_id": 1, "target": "subscription x", "why": "it is gone"}
     ((stored,), _) = await list_notices(connection, unseen_only=True, limit=10)
-    assert stored.told_at is not None
+    assert stored.notified_at is not None
 
 
 async def test_what_is_refused_is_tried_again_on_the_schedule_under_one_id_and_at_last_left(
@@ -99,7 +99,7 @@ async def test_what_is_refused_is_tried_again_on_the_schedule_under_one_id_and_a
     await webhook.notify(pool)
     assert len(operator.got) == ATTEMPTS_MAX
     ((stored,), _) = await list_notices(connection, unseen_only=False, limit=10)
-    assert stored.told_at is None
+    assert stored.notified_at is None
 
 
 async def test_old_notices_are_not_sent_when_a_url_is_set_late(

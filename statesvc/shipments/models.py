@@ -1,22 +1,37 @@
-"""The answers about shipments, as OpenAPI shows them. Answers are built as plain documents; a test compares the two."""
+"""The answers about shipments: what is sent, and what OpenAPI shows, for both are made of these types.
+
+A type names its JSON as it is written, so values that come from the database or the log stay as they are stored there: a status that a
+later version wrote is shown, not refused.
+"""
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, Field, GetPydanticSchema
+from typing_extensions import TypedDict
 
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
 from statesvc.bodies.find_bodies import BodyLocation
 
+
+def text_of(kind: Any) -> GetPydanticSchema:  # noqa: ANN401 - any type that pydantic knows
+    """Describes a text that is the written form of a `kind`."""
+    return GetPydanticSchema(lambda _source, handler: handler.generate_schema(kind))
+
+
+StatusText = Annotated[str, text_of(Status)]
+ReasonText = Annotated[str, text_of(Reason)]
+TimeText = Annotated[str, text_of(AwareDatetime)]
 Personal = Annotated[str | None, Field(description="Only with scope `pii`; null where the shipment was erased.")]
 Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
+StatusChange = TypedDict("StatusChange", {"from": StatusText, "to": StatusText})
+"""Its keys are words of Python, so it cannot be written as a class."""
 
-class Location(BaseModel):
+
+class EventLocation(TypedDict):
     """Where a scan happened, as printed."""
-
-    model_config = ConfigDict(extra="forbid")
 
     city: str | None
     region: str | None
@@ -25,48 +40,54 @@ class Location(BaseModel):
     facility: Annotated[str | None, Field(description="The carrier's own id of the facility.")]
 
 
-class Statement(BaseModel):
-    """A canonical event: what the carrier said."""
+class PersonalPart(TypedDict, total=False):
+    """What of an event only readers with scope `pii` see; the others get no such members."""
 
-    model_config = ConfigDict(extra="forbid")
+    description: Personal
+    signed_by: Personal
+    delivery_address: Personal
+
+
+class StatedEvent(PersonalPart):
+    """A canonical event: what the carrier said."""
 
     carrier_id: str
     event_id: str
     tracking_number: str
     discriminator: str
-    kind: Kind
-    occurred_at: AwareDatetime
+    kind: Annotated[str, text_of(Kind)]
+    occurred_at: TimeText
     occurred_at_raw: Annotated[str, Field(description="The time as the carrier printed it.")]
-    tz_source: TzSource
-    time_precision: TimePrecision
-    status: Status | None
-    reason: Reason | None
+    tz_source: Annotated[str, text_of(TzSource)]
+    time_precision: Annotated[str, text_of(TimePrecision)]
+    status: StatusText | None
+    reason: ReasonText | None
     carrier_code: Annotated[str | None, Field(description="Type, code and reason as printed, joined by `/`.")]
     by_category: Annotated[bool, Field(description="The code is not known; the carrier's own category of it was read.")]
-    location: Location
+    location: EventLocation
     piece: str | None
     estimated_delivery: str | None
     corrects: Annotated[str | None, Field(description="Of a correction: the event that it is about.")]
     anchor: Annotated[str | None, Field(description="Of a value that came later: the event that it belongs to.")]
-    description: Personal = None
-    signed_by: Personal = None
-    delivery_address: Personal = None
 
 
-class Event(Statement):
+class ErasureState(TypedDict, total=False):
+    """Whether the personal part is gone for good."""
+
+    erased: Annotated[bool, Field(description="Only with scope `pii`.")]
+
+
+class ShipmentEvent(StatedEvent, ErasureState):
     """An event in its shipment's stream."""
 
     version: int
-    recorded_at: Annotated[AwareDatetime, Field(description="When we knew it.")]
+    recorded_at: Annotated[TimeText, Field(description="When we knew it.")]
     sealed_at: AwareDatetime | None
     log_index: int | None
-    erased: Annotated[bool, Field(description="Only with scope `pii`.")] = False
 
 
-class Entry(BaseModel):
-    """What the log binds of any entry, and where it stands."""
-
-    model_config = ConfigDict(extra="forbid")
+class EntryPlace(TypedDict):
+    """What the log binds of any entry, and its place there."""
 
     batch_id: int
     ordinal: int
@@ -75,11 +96,11 @@ class Entry(BaseModel):
     log_index: int | None
 
 
-class Source(BaseModel):
+class MessageSource(TypedDict):
     """The message that said it, and the code that read it."""
 
-    message_id: UUID
-    received_at: AwareDatetime
+    message_id: Annotated[str, text_of(UUID)]
+    received_at: TimeText
     body_commitment: Hash
     normalizer: str
     normalizer_version: str
@@ -87,17 +108,15 @@ class Source(BaseModel):
     body_place: Annotated[BodyLocation, Field(description="Where the message's body is; `GET /v1/messages/{message_id}` shows it.")]
 
 
-class AuditEvent(Event, Source, Entry):
+class AuditEvent(ShipmentEvent, MessageSource, EntryPlace):
     """An event with its message, normalizer and hashes."""
 
     previous_hash: Annotated[Hash, Field(description="Leaf hash of the shipment's event before; zeros for the first.")]
 
 
-class AuditTransition(Entry):
+class AuditTransition(EntryPlace, StatusChange):
     """One change of the status. `sequence` is the version of the event that it names."""
 
-    from_status: Annotated[Status, Field(alias="from")]
-    to_status: Annotated[Status, Field(alias="to")]
     event_id: str
     sequence: int
     worker: str
@@ -105,7 +124,7 @@ class AuditTransition(Entry):
     recorded_at: AwareDatetime
 
 
-class AuditConflict(Statement, Source, Entry):
+class AuditConflict(StatedEvent, MessageSource, EntryPlace):
     """The same event id with other facts. `shipment_id` holds the event, `claimed_shipment_id` is the one that the message named."""
 
     shipment_id: UUID
@@ -115,7 +134,7 @@ class AuditConflict(Statement, Source, Entry):
     last_seen_at: AwareDatetime | None
 
 
-class AuditAttempt(Entry):
+class AuditAttempt(EntryPlace):
     """One try at one notification. `body_commitment` binds what was sent."""
 
     number: int
@@ -127,16 +146,12 @@ class AuditAttempt(Entry):
     body_commitment: Hash
 
 
-class AuditNotification(BaseModel):
-    """One thing told to one subscriber."""
-
-    model_config = ConfigDict(extra="forbid")
+class AuditNotification(StatusChange):
+    """One notification of one subscriber."""
 
     webhook_id: str
     subscription_id: UUID
     type: str
-    from_status: Annotated[Status, Field(alias="from")]
-    to_status: Annotated[Status, Field(alias="to")]
     sequence: int
     occurred_at: AwareDatetime
     created_at: AwareDatetime
@@ -145,17 +160,15 @@ class AuditNotification(BaseModel):
     attempts: list[AuditAttempt]
 
 
-class ListedShipment(BaseModel):
-    """A shipment as lists show it: without its personal field."""
-
-    model_config = ConfigDict(extra="forbid")
+class ShipmentSummary(TypedDict):
+    """A shipment's state without its personal field."""
 
     shipment_id: UUID
     carrier_id: str
     tracking_number: str
     discriminator: str
-    status: Status
-    reason: Reason | None
+    status: StatusText
+    reason: ReasonText | None
     status_since: AwareDatetime | None
     terminal: bool
     flags: list[str]
@@ -165,51 +178,55 @@ class ListedShipment(BaseModel):
     estimated_delivery: str | None
     delivered_at: AwareDatetime | None
     attempts: Annotated[int, Field(description="Delivery attempts.")]
+
+
+class ListedShipment(ShipmentSummary):
+    """A shipment as lists show it."""
+
     erased: bool
 
 
-class OtherShipment(BaseModel):
+class OtherShipment(TypedDict):
     """A further shipment of the same number."""
-
-    model_config = ConfigDict(extra="forbid")
 
     shipment_id: UUID
     discriminator: str
-    status: Status
+    status: StatusText
     terminal: bool
     version: int
     last_event_at: AwareDatetime
     recorded_at: AwareDatetime
 
 
-class AsOf(BaseModel):
+class AsOf(TypedDict, total=False):
     """Only where `as_of` was asked for: the instant that the answer is about, and the last entry that was sealed by then."""
 
-    as_of: AwareDatetime | None = None
-    as_of_log_index: Annotated[int | None, Field(description="Null: nothing was sealed by then.")] = None
-    as_of_clamped: Annotated[bool | None, Field(description="A later instant was asked for than the newest seal.")] = None
+    as_of: AwareDatetime
+    as_of_log_index: Annotated[int | None, Field(description="Null: nothing was sealed by then.")]
+    as_of_clamped: Annotated[bool, Field(description="A later instant was asked for than the newest seal.")]
 
 
 class HistoryPage(AsOf):
     """A page of events in timeline order."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    items: list[Event]
+    items: list[ShipmentEvent]
     next_cursor: str | None
 
 
-class Shipment(ListedShipment, AsOf):
+class Signer(TypedDict, total=False):
+    """Who signed for the delivery that counts."""
+
+    signed_by: Personal
+
+
+class Shipment(ListedShipment, AsOf, Signer):
     """A shipment's current state, or the one that we knew."""
 
-    signed_by: Personal = None
     others: Annotated[list[OtherShipment], Field(description="Further shipments of this number, the latest first; 100 at most.")]
 
 
-class Audit(BaseModel):
+class Audit(TypedDict):
     """Everything on record about one shipment."""
-
-    model_config = ConfigDict(extra="forbid")
 
     shipment: Shipment
     events: Annotated[list[AuditEvent], Field(description="In recorded order.")]

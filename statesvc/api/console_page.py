@@ -1,4 +1,7 @@
-"""`GET /console`: one page without anything of others, which runs no script but its own."""
+"""`GET /console`: the page that an operator opens first. It loads nothing from elsewhere and runs no script but its own.
+
+It calls the API like any other client, with the key that is typed into it.
+"""
 
 import base64
 import hashlib
@@ -24,8 +27,8 @@ def policy(page: str) -> str:
 
 
 def routes() -> Sequence[Route]:
-    """The page. It holds nothing: each of its questions needs a key."""
-    page = files("statesvc.api.console").joinpath("console.html").read_text(encoding="utf-8")
+    """The page. It holds no data: each of its calls needs a key."""
+    page = files("statesvc.api").joinpath("console.html").read_text(encoding="utf-8")
     headers = {"Content-Security-Policy": policy(page), "Referrer-Policy": "no-referrer", "Cache-Control": "no-store"}
 
     async def console(_request: web.Request) -> web.StreamResponse:

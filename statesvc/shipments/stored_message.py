@@ -1,7 +1,5 @@
 """One message: what became of it, where its body is, and the body itself for readers with scope `pii`."""
 
-import base64
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -19,11 +17,11 @@ from statesvc.bodies.find_bodies import ArchiveUnavailableError, BodyLocation, b
 from statesvc.database.queries import queries
 from statesvc.log.event_store import read_streams
 
-_SQL = queries("statesvc.shipments", "message")
+_SQL = queries("statesvc.shipments", "stored_message")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class StoredMessage:
     """A message as the database knows it. `sealed_key` None: its body was erased."""
 
     rank: int
@@ -42,18 +40,18 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class FoundMessage:
     """A message and where its body is. `stored` None: it is no more, or `unavailable` says why it cannot be read here."""
 
-    message: Message
+    message: StoredMessage
     place: BodyLocation
     stored: BodyRecord | None
     unavailable: str | None
 
 
-async def find_message(connection: AsyncConnection[Any], message_id: UUID, *, folder: Path | None) -> Found | None:
+async def find_message(connection: AsyncConnection[Any], message_id: UUID, *, folder: Path | None) -> FoundMessage | None:
     """None: no such message."""
-    cursor = connection.cursor(binary=True, row_factory=class_row(Message))
+    cursor = connection.cursor(binary=True, row_factory=class_row(StoredMessage))
     message = await (await cursor.execute(_SQL["message"], {"message_id": message_id})).fetchone()
     if message is None:
         return None
@@ -64,11 +62,11 @@ async def find_message(connection: AsyncConnection[Any], message_id: UUID, *, fo
     try:
         stored = None if place is BodyLocation.ERASED else (await find_bodies(connection, folder, wanted)).get(message_id)
     except ArchiveUnavailableError as error:
-        return Found(message=message, place=place, stored=None, unavailable=str(error))
-    return Found(message=message, place=place, stored=stored, unavailable=None)
+        return FoundMessage(message=message, place=place, stored=None, unavailable=str(error))
+    return FoundMessage(message=message, place=place, stored=stored, unavailable=None)
 
 
-async def open_body(connection: AsyncConnection[Any], found: Found, keyring: Keyring) -> bytes | None:
+async def open_body(connection: AsyncConnection[Any], found: FoundMessage, keyring: Keyring) -> bytes | None:
     """The body byte for byte as the carrier sent it, proven by its commitment; None: it is no more. `SealError` where it was changed."""
     message, stored = found.message, found.stored
     if stored is None:
@@ -79,35 +77,3 @@ async def open_body(connection: AsyncConnection[Any], found: Found, keyring: Key
     if key is None:
         return None
     return unsalted(open_committed(key, stored.sealed, message_id=message.message_id, committed=stored.commitment))
-
-
-def message_json(found: Found) -> dict[str, Any]:
-    """Without the body."""
-    message, stored = found.message, found.stored
-    return {
-        "message_id": message.message_id,
-        "carrier_id": message.carrier_id,
-        "received_at": message.received_at,
-        "state": message.state,
-        "settled_at": message.settled_at,
-        "outcome": message.outcome,
-        "events": message.events,
-        "attempts": message.attempts,
-        "normalizer": message.normalizer,
-        "worker": message.worker,
-        "shipments": message.shipments,
-        "body_place": found.place.value,
-        "body_commitment": None if stored is None else stored.commitment.hex(),
-        "headers": None if stored is None else stored.headers,
-    }
-
-
-def body_json(body: bytes | None) -> Mapping[str, Any]:
-    """The body in two spellings: exact, and readable where it is text."""
-    if body is None:
-        return {"body_bytes": None, "body_base64": None, "body_text": None}
-    try:
-        text = body.decode()
-    except UnicodeDecodeError:
-        text = None
-    return {"body_bytes": len(body), "body_base64": base64.b64encode(body).decode(), "body_text": text}

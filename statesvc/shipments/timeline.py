@@ -1,0 +1,108 @@
+"""A shipment's events as the API shows them, in the order in which the fold reads them.
+
+An event is made of its canonical bytes in the log; the types say which keys, so a field that a later version wrote is left out.
+
+A page reads all events of the shipment (a few dozen), because a late scan may stand anywhere. A cursor names the last event shown, which
+never goes away: scans that arrive between two pages move nothing that was shown.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import orjson
+from psycopg import AsyncConnection
+
+from projections.fact import fact_from_canonical
+from statesvc.database.queries import queries
+from statesvc.shipments.find import StoredShipment
+from statesvc.shipments.models import ErasureState, PersonalPart, ShipmentEvent, StatedEvent
+from statesvc.shipments.personal import HIDDEN, Opener
+
+_SQL = queries("statesvc.shipments", "timeline")
+
+
+class Seal(NamedTuple):
+    """When an entry was sealed, and its place in the log; both None until then."""
+
+    sealed_at: datetime | None
+    log_index: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TimelinePage:
+    """Some events in timeline order; `next_after` is the version to go on after, None at the end."""
+
+    events: list[ShipmentEvent]
+    next_after: int | None
+
+
+async def timeline(
+    connection: AsyncConnection[Any], shipment: StoredShipment, *, after: int | None, limit: int, opener: Opener | None
+) -> TimelinePage | None:
+    """A page after the event with version `after` (None: from the start). None when the shipment has no such event."""
+    cursor = connection.cursor(binary=True)
+    await cursor.execute(_SQL["events_of_shipment"], shipment.recorded())
+    rows = [(orjson.loads(canonical), sealed_part, Seal(*seal)) for canonical, sealed_part, *seal in await cursor.fetchall()]
+    rows.sort(key=lambda row: fact_from_canonical(row[0]).key)
+    start = 0
+    if after is not None:
+        places = [place for place, (document, *_) in enumerate(rows) if document["version"] == after]
+        if not places:
+            return None
+        start = places[0] + 1
+    shown = rows[start : start + limit]
+    events = [shipment_event(document, seal, sealed_part=sealed_part, opener=opener) for document, sealed_part, seal in shown]
+    return TimelinePage(events, shown[-1][0]["version"] if start + limit < len(rows) else None)
+
+
+def stated_event(document: dict[str, Any], personal: PersonalPart) -> StatedEvent:
+    """What the carrier said. `document` is the event's parsed canonical form; `personal` is empty where the reader may not see it.
+
+    The log leaves out what is not known; the contract shows it as null.
+    """
+    known = document.get
+    place = known("location", {}).get
+    return {
+        "carrier_id": document["carrier_id"],
+        "event_id": document["event_id"],
+        "tracking_number": document["tracking_number"],
+        "discriminator": known("discriminator", ""),
+        "kind": document["kind"],
+        "occurred_at": document["occurred_at"],
+        "occurred_at_raw": document["raw"].get("time", ""),
+        "tz_source": document["tz_source"],
+        "time_precision": document["time_precision"],
+        "status": known("status"),
+        "reason": known("reason"),
+        "carrier_code": known("carrier_code"),
+        "by_category": known("by_category", False),
+        "location": {
+            "city": place("city"),
+            "region": place("region"),
+            "postal_code": place("postal_code"),
+            "country": place("country"),
+            "facility": place("facility"),
+        },
+        "piece": known("piece"),
+        "estimated_delivery": known("estimated_delivery"),
+        "corrects": known("corrects"),
+        "anchor": known("anchor"),
+        **personal,
+    }
+
+
+def shipment_event(document: dict[str, Any], seal: Seal, *, sealed_part: bytes | None, opener: Opener | None) -> ShipmentEvent:
+    """An event with its place in the shipment's stream. `opener` None: no scope `pii`."""
+    return {
+        **stated_event(document, HIDDEN if opener is None else opener.part(document["event_id"], sealed_part)),
+        "version": document["version"],
+        "recorded_at": document["recorded_at"],
+        "sealed_at": seal.sealed_at,
+        "log_index": seal.log_index,
+        **_erased(opener),
+    }
+
+
+def _erased(opener: Opener | None) -> ErasureState:
+    return {} if opener is None else {"erased": opener.erased}

@@ -1,0 +1,42 @@
+"""Holds every answer of a tested API against the OpenAPI document of its routes: what is shown is what is sent."""
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+
+from statesvc.http.openapi import build_document
+from statesvc.http.operation import Route
+
+
+class Contract:
+    """The documented answers, strictly: a member that is not documented is a fault."""
+
+    def __init__(self, routes: Iterable[Route]) -> None:
+        self._document = _closed(build_document(routes, version="test"))
+        # a path without a variable goes before one with
+        self._paths = [
+            (re.compile(re.sub(r"\{\w+\}", "[^/]+", path)), calls)
+            for path, calls in sorted(self._document["paths"].items(), key=lambda path: path[0].count("{"))
+        ]
+
+    def check(self, method: str, path: str, status: int, content_type: str, body: Any) -> None:
+        """Fails where the answer is not as documented. `path` without its query."""
+        calls = next(calls for pattern, calls in self._paths if pattern.fullmatch(path))
+        responses = calls[method.lower()]["responses"]
+        content = responses.get(str(status), responses["default"]).get("content", {})
+        if content_type in content and content_type.endswith("json"):
+            schema = {**content[content_type]["schema"], "components": self._document["components"]}
+            Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER).validate(body)
+
+
+def _closed(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_closed(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    closed = {name: _closed(each) for name, each in schema.items()}
+    if closed.get("type") == "object" and "properties" in closed and closed.get("title"):
+        closed.setdefault("additionalProperties", False)
+    return closed
