@@ -75,7 +75,7 @@ class DeadLetterCalls:
                 raise Problem(Code.INVALID_CURSOR, "the cursor names nothing that is here; start again without one")
         async with self.pool.connection() as connection:
             items, next_before = await list_dead_letters(connection, wanted, before=before, limit=asked.limit)
-        return answer(Page[DeadLetter](items=items, next_cursor=None if next_before is None else encode_cursor([next_before], bound_to)))
+        return answer(Page(items=items, next_cursor=None if next_before is None else encode_cursor([next_before], bound_to)))
 
     async def groups(self, request: web.Request) -> Reply[DeadLetterGroups]:
         """The open ones by what went wrong."""

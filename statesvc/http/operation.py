@@ -3,9 +3,8 @@
 A handler reads what was checked through `parameters` and `body`; a query parameter or a member that the contract does not
 name is refused, so that a typing error never silently widens a list.
 
-An answer has one model: a TypedDict, a dataclass or a pydantic model. A handler builds a value of it, which is written to JSON as it stands;
-OpenAPI
-describes the same type; and `Route` does not type-check unless the handler answers with what the operation declares.
+An answer has one model: a TypedDict, a dataclass or a pydantic model. A handler builds a value of it, which is written to JSON as it
+stands; OpenAPI describes the same type; and `Route` does not type-check unless the handler answers with what the operation declares.
 """
 
 import hashlib
@@ -42,7 +41,7 @@ def answer(value: T, *, status: int = OK, headers: Mapping[str, str] | None = No
 
 def _model_members(value: object) -> dict[str, Any]:
     if isinstance(value, BaseModel):
-        return value.model_dump(by_alias=True)
+        return value.model_dump(mode="json", by_alias=True)
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
