@@ -1,6 +1,7 @@
 """`python -m tests.corpus_table [CARRIER ...]`: what each carrier's normalizer makes of the corpus, beside what is expected of it.
 
-An event is right where its number, code, status and the digits of its time are; what the corpus does not assert is not compared.
+An event is right where its number, code, status and time (its digits, instant and precision) are; what the corpus does not assert is not
+compared.
 `reread` counts the events that can be read again without their message (renormalize).
 """
 
@@ -9,6 +10,7 @@ import json
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Final
 
 from events.carriers import CARRIERS
@@ -94,6 +96,11 @@ def differences(reading: Reading, expected: dict[str, Any]) -> Iterator[str]:
     printed = expected["occurred_at_raw"]
     if printed is not None and digits(reading.time.printed) not in times_as_printed(printed):
         yield f"time {reading.time.printed!r}, expected {printed!r}"
+    instant, precision = expected.get("occurred_at"), expected.get("time_precision")
+    if instant is not None and reading.time.instant != datetime.fromisoformat(instant):
+        yield f"instant {reading.time.instant.isoformat()}, expected {instant}"
+    if precision is not None and reading.time.precision != precision:
+        yield f"precision {reading.time.precision}, expected {precision}"
 
 
 def refusals() -> Iterator[tuple[str, str]]:

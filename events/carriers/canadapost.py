@@ -1,7 +1,7 @@
 """Canada Post: tracking detail (all events) and tracking summary (the newest one), as XML in English or French.
 
-The event identifier is a code with leading zeros, not an id. Times are local, with the zone's abbreviation next to them. Who signed is
-printed on the delivery or on an event of its own (20).
+The event identifier is a code with leading zeros, not an id. Times are local, with the zone's abbreviation next to them; midnight without
+a place stands for the day. Who signed is printed on the delivery or on an event of its own (20).
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from lxml.etree import _Element
 
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import EventPlace, Normalized, PrintedTime, Raw, Reading
+from events.event import NOWHERE, EventPlace, Normalized, PrintedTime, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
 from events.parsing.meanings import UNMAPPED, Meaning, codes_without_text, meanings
@@ -22,9 +22,9 @@ from events.parsing.places import place
 from events.parsing.rejections import Rejections
 from events.parsing.scan import Scan, reading_of
 from events.parsing.text import collapse, signer
-from events.parsing.times import EPOCH, Clock
+from events.parsing.times import EPOCH, MIDNIGHT, Clock
 from events.parsing.xml import Document, answers, read_xml, texts
-from events.vocabulary import Kind, TzSource
+from events.vocabulary import Kind, TimePrecision, TzSource
 
 CODES: Final = meanings("canadapost_codes.csv")
 """(code, text in lower case): the text where one code means several things; text alone for identifiers that are not known."""
@@ -130,7 +130,10 @@ def _reread(raw: Raw) -> Meaning | None:
 
 def _time(event: Occurrence, at: EventPlace, received_at: datetime) -> PrintedTime | None:
     found = _zoned(event.at, event.zone.upper()) if event.at and event.zone else None
-    return found or CLOCK.read_with_offset(event.at, event.zone, at, received_at=received_at)
+    found = found or CLOCK.read_with_offset(event.at, event.zone, at, received_at=received_at)
+    if found is None or at != NOWHERE or found.tz_source is TzSource.RECEIVED or found.instant.time() != MIDNIGHT:
+        return found
+    return replace(found, precision=TimePrecision.DAY)
 
 
 @lru_cache(maxsize=8192)

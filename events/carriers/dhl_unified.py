@@ -40,8 +40,16 @@ CATEGORIES: Final = {
     "failure": Meaning(Kind.SCAN, Status.EXCEPTION),
     "unknown": Meaning(Kind.INFO),
 }
-CLOCK: Final = Clock(formats=ISO)
-ROLLUP_CLOCK: Final = Clock(formats=ISO, trust_offset=False)
+ZONES: Final = {
+    "ecommerce-ppl": "Europe/Prague",
+    "parcel-de": "Europe/Berlin",
+    "parcel-nl": "Europe/Amsterdam",
+    "parcel-pl": "Europe/Warsaw",
+}
+"""The zone in which a service that works in one country prints times without an offset, where a scan names no place."""
+
+CLOCKS: Final = {service: Clock(formats=ISO, default_zone=ZONES.get(service)) for service in ("", *ZONES)}
+ROLLUP_CLOCKS: Final = {service: Clock(formats=ISO, default_zone=ZONES.get(service), trust_offset=False) for service in CLOCKS}
 """The rollup prints the local time of its scan with a `Z`."""
 
 _ERROR_FIELDS: Final = frozenset({"title", "detail", "message", "error", "errors"})
@@ -91,12 +99,12 @@ def _shipment(shipment: JsonObject, where: str, received_at: datetime, rejection
 def _scan(scan: JsonObject, service: str, pointer: str, received_at: datetime) -> Scan:
     raw, at = _raw(scan), _place(scan)
     printed = text(scan.get("timestamp"))
-    clock = ROLLUP_CLOCK if pointer.endswith("/status") and printed and printed.endswith("Z") else CLOCK
+    clocks = ROLLUP_CLOCKS if pointer.endswith("/status") and printed and printed.endswith("Z") else CLOCKS
     return Scan(
         where=pointer,
         raw=raw,
         meaning=_documented(raw, service) or _by_category(raw),
-        time=clock.read(printed, at, received_at=received_at),
+        time=clocks.get(service, clocks[""]).read(printed, at, received_at=received_at),
         place=at,
         piece=_piece(scan),
         description=text(scan.get("description")),

@@ -125,6 +125,10 @@ def test_a_real_payload_says_what_is_expected(document: dict[str, Any]) -> None:
     for reading, expected in zip(readings, document["events"], strict=True):
         if expected["occurred_at_raw"] is not None:
             assert digits(reading.time.printed) in times_as_printed(expected["occurred_at_raw"])
+        if expected.get("occurred_at") is not None:
+            assert reading.time.instant == datetime.fromisoformat(expected["occurred_at"])
+        if expected.get("time_precision") is not None:
+            assert reading.time.precision == expected["time_precision"]
 
 
 @pytest.mark.parametrize("document", list(expectations(ONE_ID_FOR_SEVERAL_SCANS)))
