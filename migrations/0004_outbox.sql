@@ -126,7 +126,7 @@ CREATE TABLE statesvc.notice (
     seen_by text,
     sends smallint NOT NULL DEFAULT 0,
     send_at timestamptz,
-    told_at timestamptz
+    notified_at timestamptz
 );
 CREATE INDEX notice_unseen ON statesvc.notice (notice_id) WHERE seen_at IS NULL;
 CREATE INDEX notice_due ON statesvc.notice (send_at) WHERE send_at IS NOT NULL;

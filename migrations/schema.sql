@@ -576,7 +576,7 @@ CREATE TABLE statesvc.notice (
     seen_by text,
     sends smallint DEFAULT 0 NOT NULL,
     send_at timestamp with time zone,
-    told_at timestamp with time zone
+    notified_at timestamp with time zone
 );
 ALTER TABLE statesvc.notice ALTER COLUMN notice_id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME statesvc.notice_notice_id_seq

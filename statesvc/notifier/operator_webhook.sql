@@ -9,6 +9,6 @@ RETURNING n.notice_id, n.kind, n.target, n.created_at, n.details, n.sends, state
 
 -- name: settle
 -- The operator has it, or gets it again after the delay; no delay: never again.
-UPDATE statesvc.notice SET told_at = CASE WHEN %(accepted)s::boolean THEN statesvc.clock() END,
+UPDATE statesvc.notice SET notified_at = CASE WHEN %(accepted)s::boolean THEN statesvc.clock() END,
     send_at = CASE WHEN NOT %(accepted)s::boolean THEN statesvc.clock() + make_interval(secs => %(delay)s::float8) END
-WHERE notice_id = %(notice_id)s AND told_at IS NULL;
+WHERE notice_id = %(notice_id)s AND notified_at IS NULL;

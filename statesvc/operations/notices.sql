@@ -5,7 +5,7 @@ VALUES (%(kind)s, %(target)s, %(now)s, %(details)s, %(now)s);
 
 -- name: list_notices
 -- A page of notices, the newest first.
-SELECT n.notice_id, n.kind, n.target, n.created_at, n.details, n.seen_at, n.seen_by, n.told_at AS notified_at
+SELECT n.notice_id, n.kind, n.target, n.created_at, n.details, n.seen_at, n.seen_by, n.notified_at
 FROM statesvc.notice n
 WHERE n.notice_id < %(before)s::bigint AND (NOT %(unseen_only)s::boolean OR n.seen_at IS NULL)
 ORDER BY n.notice_id DESC LIMIT %(limit)s;
@@ -16,5 +16,5 @@ UPDATE statesvc.notice SET seen_at = statesvc.clock(), seen_by = %(actor)s WHERE
 
 -- name: find
 -- One notice.
-SELECT n.notice_id, n.kind, n.target, n.created_at, n.details, n.seen_at, n.seen_by, n.told_at AS notified_at
+SELECT n.notice_id, n.kind, n.target, n.created_at, n.details, n.seen_at, n.seen_by, n.notified_at
 FROM statesvc.notice n WHERE n.notice_id = %(notice_id)s;
