@@ -1,22 +1,16 @@
-"""Names: each means one thing, is a word of the trade, and no package imports one that imports it.
-
-`names_to_settle.json` lists, by path, what is not settled yet. It only shrinks.
-"""
+"""Names: each means one thing, is a word of the trade, and no package imports one that imports it."""
 
 import ast
-import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import grimp
 import pytest
 
 ROOT: Final = Path(__file__).parents[1]
-UNSETTLED: Final = Path(__file__).parent / "names_to_settle.json"
 
 REPEATED_MODULES: Final = {"__init__", "__main__", "models", "routes"}
 CODE: Final = ("statesvc", "events", "projections", "migrations")
@@ -55,7 +49,7 @@ WORDS: Final = {
     "somebody": r"some(?:body|one's turn)",
     "whoever": r"whoever",
 }
-"""Words that say too little to a stranger, by the name under which `names_to_settle.json` lists them."""
+"""Words that say too little to a stranger."""
 
 RIGHT: Final = re.compile(
     r"dead[-_ ]?letter(?:s|ed|ing)?|(?:capital|small|one|two|three|same|first)[-_ ]letters?|letters? (?:and digits|at the end)"
@@ -67,12 +61,6 @@ QUOTING: Final = re.compile(r"_codes\.csv$|/fixtures/|\.(?:ttf|pdf|png)$|LICENSE
 """Files that quote what carriers print."""
 FROZEN: Final = "Tells apart the shipments of a number that is used again"
 """In the schema's version 1, which has landed and never changes, and in the declaration, which has to equal it word for word."""
-
-
-@cache
-def unsettled() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(UNSETTLED.read_text("utf-8")) if UNSETTLED.is_file() else {}
-    return found
 
 
 def modules(*packages: str) -> Iterator[Path]:
@@ -104,7 +92,7 @@ def texts() -> Iterator[Path]:
 
 def test_no_module_name_is_used_twice_in_the_service() -> None:
     counted = Counter(path.stem for path in modules("statesvc") if path.stem not in REPEATED_MODULES)
-    assert {name for name, count in counted.items() if count > 1} - set(unsettled().get("modules", [])) == set()
+    assert {name for name, count in counted.items() if count > 1} == set()
 
 
 def test_no_public_class_name_means_two_things() -> None:
@@ -113,7 +101,7 @@ def test_no_public_class_name_means_two_things() -> None:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places[node.name].add(str(path.relative_to(ROOT)))
-    assert {name: sorted(paths) for name, paths in places.items() if len(paths) > 1 and name not in unsettled().get("classes", {})} == {}
+    assert {name: sorted(paths) for name, paths in places.items() if len(paths) > 1} == {}
 
 
 def test_names_and_prose_use_words_of_the_trade() -> None:
@@ -122,7 +110,7 @@ def test_names_and_prose_use_words_of_the_trade() -> None:
         name = path.relative_to(ROOT).as_posix()
         if not QUOTING.search(name):
             text = path.read_text("utf-8").replace(FROZEN, "") if name.startswith("events/schema/") else path.read_text("utf-8")
-            used = words_in(f"{name}\n{text}") - set(unsettled().get("words", {}).get(name, []))
+            used = words_in(f"{name}\n{text}")
             found |= {name: sorted(used)} if used else {}
     assert found == {}
 
@@ -169,7 +157,7 @@ def test_nothing_imports_what_imports_it_at_any_depth() -> None:
     graph = grimp.build_graph("statesvc", "events", "projections", "migrations", cache_dir=None)
     packages = [module for module in sorted(graph.modules) if graph.find_children(module)]
     found = [circle for package in packages for circle in circles(graph, package)]
-    assert [circle for circle in found if circle not in unsettled().get("circles", [])] == []
+    assert found == []
 
 
 def test_a_circle_is_found_between_packages_and_between_modules() -> None:

@@ -121,7 +121,7 @@ async def _all_are_replayed_by_one_command(service: ReplayService, count: int) -
     seconds = await _replay_all(service, count)
     await service.assert_applied_once(count)
     begun, ended = await _record(service)
-    assert (begun["verb"], begun["details"]["letters"], begun["details"]["why"]) == ("replay_begun", count, "normalizer mended")
+    assert (begun["verb"], begun["details"]["dead_letters"], begun["details"]["why"]) == ("replay_begun", count, "normalizer mended")
     assert begun["actor"].startswith("cli")
     assert (ended["verb"], ended["details"]["ended"]) == ("replay_ended", "done")
     assert (ended["details"]["replayed"], ended["details"]["settled"], ended["details"]["failed"]) == (count, count, 0)

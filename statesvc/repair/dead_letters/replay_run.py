@@ -325,7 +325,7 @@ class ReplayRun:
         request, limits = self.request, self.limits
         details: dict[str, Any] = {**request.wanted.stated, "canary": limits.canary, "stop_at_percent": str(limits.stop_at_percent)}
         if self._plan is not None:
-            details |= {"letters": self._plan.dead_letters, "replayable": self._plan.replayable}
+            details |= {"dead_letters": self._plan.dead_letters, "replayable": self._plan.replayable}
         if limits.per_second is not None:
             details["per_second"] = str(limits.per_second)
         if request.ids is not None:

@@ -84,7 +84,7 @@ async def test_dead_letters_are_listed_and_shown(database: Database, shell: Shel
         )
     (letter,) = await shell.json("dead-letters", "list", "--cause", "unknown_code")
     shown = await shell.json("dead-letters", "show", str(letter["dead_letter_id"]))
-    assert (shown["raw_code"], shown["events"]) == ("ZQ7", 0)
+    assert (shown["raw_code"], shown["occurrences"]["events"]) == ("ZQ7", 0)
     (unmapped,) = await shell.json("carriers", "unmapped")
     assert (unmapped["carrier_id"], unmapped["code"]) == ("ups", "X/ZQ7")
     assert await shell.json("dead-letters", "list", "--carrier", "fedex") == []

@@ -38,7 +38,7 @@ async def test_all_that_match_are_replayed_and_the_record_says_so(desk: Desk) ->
         "why": "normalizer mended",
         "carrier": CARRIER_ID,
         "cause": "normalizer_failed",
-        "letters": 300,
+        "dead_letters": 300,
         "replayable": 300,
         "canary": 10,
         "stop_at_percent": "5.0",
