@@ -1,10 +1,16 @@
 """The suite: its world of fixtures, registered once, and how a run reports."""
 
+import logging
 import os
+import sys
+import threading
+from collections.abc import Iterator
 
 import hypothesis
 import pytest
+import structlog
 
+from statesvc.telemetry.logs import Output, pipeline
 from tests.world import postgres
 
 pytest_plugins = (
@@ -35,10 +41,27 @@ SLOW = (
 """Where tests start processes of ours, brokers or a browser, or try at random for long."""
 
 
+@pytest.fixture(autouse=True)
+def _logging_of_a_service() -> Iterator[None]:
+    """Each test logs as a process of the service does, whatever the one before it set up.
+
+    structlog's own default draws exceptions for a terminal, which takes longer than the leases of some tests.
+    """
+    root = logging.getLogger()
+    before = root.handlers[:], root.level, sys.excepthook, threading.excepthook, sys.unraisablehook
+    structlog.configure(processors=pipeline("test", "json"), logger_factory=lambda *_: Output(None))
+    yield
+    logging.captureWarnings(capture=False)
+    structlog.reset_defaults()
+    root.handlers[:], root.level, sys.excepthook, threading.excepthook, sys.unraisablehook = before
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.nodeid.startswith(SLOW):
             item.add_marker("slow")
+        if item.get_closest_marker("soak"):
+            item.add_marker(pytest.mark.timeout(0))
 
 
 class FailureNames:

@@ -23,7 +23,7 @@ export const UPS_CODES = new Map(
 export const upsMeaning = (type, code) => UPS_CODES.get(key(type ?? '', code ?? ''));
 
 export const COUNTRIES = new Map(
-  rows('reading/countries.csv').flatMap((row) =>
+  rows('parsing/countries.csv').flatMap((row) =>
     [row.alpha_3, row.name].filter(Boolean).map((name) => [name.toLowerCase(), row.alpha_2]),
   ),
 );

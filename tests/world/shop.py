@@ -4,7 +4,7 @@ import asyncio
 import io
 import json
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -151,12 +151,11 @@ def shipment(number: str) -> UUID:
 
 
 @pytest.fixture
-def log() -> Iterator[io.StringIO]:
+def log() -> io.StringIO:
     """What the workers log, as they would in production."""
     lines = io.StringIO()
     structlog.configure(processors=pipeline("worker", "json"), logger_factory=structlog.PrintLoggerFactory(lines))
-    yield lines
-    structlog.reset_defaults()
+    return lines
 
 
 @pytest.fixture

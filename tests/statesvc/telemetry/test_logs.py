@@ -1,8 +1,6 @@
 import io
 import logging
 import sys
-import threading
-from collections.abc import Iterator
 
 import orjson
 import psycopg
@@ -19,15 +17,10 @@ BODY = (
 
 
 @pytest.fixture
-def stream() -> Iterator[io.StringIO]:
-    root = logging.getLogger()
-    before = root.handlers[:], root.level, sys.excepthook, threading.excepthook, sys.unraisablehook
+def stream() -> io.StringIO:
     target = io.StringIO()
     configure_logging(process="worker", stream=target)
-    yield target
-    logging.captureWarnings(capture=False)
-    structlog.reset_defaults()
-    root.handlers[:], root.level, sys.excepthook, threading.excepthook, sys.unraisablehook = before
+    return target
 
 
 def fail(body: str) -> None:
