@@ -21,7 +21,7 @@ from statesvc.background.waiting import set_within
 
 SUPERVISED_VARIABLE: Final = "STATESVC_SUPERVISED"
 """Set by the supervisor: standard input is then a pipe that closes when the supervisor dies, however it dies."""
-GC_THRESHOLDS: Final = (10_000, 20, 20)
+GC_THRESHOLDS: Final = (200_000, 20, 20)
 
 log = structlog.get_logger()
 
@@ -80,7 +80,8 @@ async def run_until_stopped(
     # what was built so far lives as long as the process: no collection needs to visit it again
     gc.collect()
     gc.freeze()
-    # reference counting frees nearly all garbage: seven hundred new objects (the default) are no reason for a collection
+    # reference counting frees nearly all garbage, and a worker's batch is a hundred thousand objects that are all in use: the default,
+    # seven hundred new ones, would search them again and again
     gc.set_threshold(*GC_THRESHOLDS)
     tasks = [asyncio.create_task(part.run(), name=part.name) for part in parts]
     stop_requested = asyncio.create_task(signals.stopping.wait(), name="stop-signal")

@@ -1,7 +1,6 @@
 """The same messages in any order, any number of times, by any number of clients, end in the same state."""
 
 import asyncio
-import os
 import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -16,7 +15,6 @@ from tests.acceptance.processes import Service, running
 from tests.acceptance.stories import Message, messages
 from tests.world import postgres
 
-ORDERS = int(os.environ.get("STATESVC_TEST_ORDERS", "20"))
 MESSAGES = 500
 CLIENTS = 8
 _TABLES = """
@@ -91,15 +89,17 @@ async def _filled(connection: AsyncConnection[Any]) -> set[LiteralString]:
     return {name for (name,) in await (await connection.execute(sql.SQL(" UNION ALL ").join(each))).fetchall()}
 
 
-@pytest.mark.parametrize("seed", [1])
-async def test_any_order_any_repetition_same_state(service_maker: ServiceMaker, server: postgres.Server, seed: int, tmp_path: Path) -> None:
-    sent = messages(MESSAGES, seed)
+@pytest.mark.parametrize("orders", [6, pytest.param(40, marks=pytest.mark.soak)])
+async def test_any_order_any_repetition_same_state(
+    service_maker: ServiceMaker, server: postgres.Server, orders: int, tmp_path: Path
+) -> None:
+    sent = messages(MESSAGES, seed=orders)
     expected: dict[tuple[str, str], Any] | None = None
     service = await service_maker(tmp_path, {})
     superuser_dsn = make_conninfo(server.superuser_dsn, dbname=await service.value("SELECT current_database()"))
     async with running(service, "api", "worker", "worker", "worker"):
-        for order in range(ORDERS):
-            chance = random.Random(1000 * seed + order)
+        for order in range(orders):
+            chance = random.Random(1000 * orders + order)
             batch = [message for message in sent for _ in range(chance.randint(1, 5) if order else 1)]
             if order:
                 chance.shuffle(batch)

@@ -15,7 +15,7 @@ from statesvc.http.key_store import Scope, create_key, list_keys, revoke_key
 from statesvc.http.operation import Route, answer, operation
 
 BOOTSTRAP = "b" * BOOTSTRAP_CHARS_MIN
-LIMITS = PoolLimits(connections_max=2, acquire_seconds=0.5, statement_seconds=5, lock_seconds=5, idle_in_transaction_seconds=5)
+LIMITS = PoolLimits(connections_max=2, acquire_seconds=5, statement_seconds=5, lock_seconds=5, idle_in_transaction_seconds=5)
 Call = Callable[[str | None], Awaitable[tuple[int, dict[str, Any]]]]
 
 

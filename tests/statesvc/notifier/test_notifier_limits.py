@@ -53,7 +53,7 @@ async def test_the_end_of_a_pause_needs_no_wake_up(world: Any, receiver: Any, un
     async with world.notifier():
         await until(lambda: receiver.received)
         await shipments(world, 3)
-        await until(lambda: len(receiver.received) == 5, 4)
+        await until(lambda: len(receiver.received) == 5)
 
 
 async def test_a_resume_ends_a_pause_that_the_receiver_asked_for(world: Any, receiver: Any, until: Any) -> None:
