@@ -6,6 +6,7 @@ import psycopg
 from pydantic import ValidationError
 
 from statesvc.database.sql_errors import Failure, failure
+from statesvc.settings.carrier_settings import SettingError
 
 
 class CommandError(Exception):
@@ -24,6 +25,8 @@ def explain(error: Exception) -> CommandError | None:
             explained = error
         case ValidationError():
             explained = CommandError("; ".join(_settings(error)), exit_code=2)
+        case SettingError():
+            explained = CommandError(str(error), exit_code=2)
         case psycopg.errors.UndefinedTable() | psycopg.errors.InvalidSchemaName() | psycopg.errors.UndefinedFunction():
             explained = CommandError("the database has no schema, or an older one: run `statesvc migrate`")
         case psycopg.Error() if failure(error) in {Failure.UNAVAILABLE, Failure.FORBIDDEN}:

@@ -19,6 +19,7 @@ from statesvc.inbox.queue_depths import Depths
 from statesvc.ingress.webhooks import build_ingress
 from statesvc.log.archive.folder import archive_folder
 from statesvc.log.archive.log_archive import LogArchive
+from statesvc.roles.carrier_names import require_known_carriers
 from statesvc.roles.connection_limits import api_limits, ingress_limits
 from statesvc.roles.http_server import serve, server_part
 from statesvc.roles.runtime import Launch, UnusableSettingError, open_runtime, pool_of
@@ -28,6 +29,7 @@ from statesvc.roles.shutdown import Part, ShutdownTimes, run_until_stopped
 async def run(launch: Launch) -> int:
     """Runs until it is asked to stop; returns the exit code."""
     settings = launch.settings
+    require_known_carriers(settings)
     grace_seconds = settings.http.grace_seconds
     bootstrap = settings.keys.bootstrap_key
     allowed = settings.notifier.subscriber_allow

@@ -19,6 +19,7 @@ from statesvc.database.dsns import Dsns
 from statesvc.database.embedded import attach
 from statesvc.database.keyring_store import load_keyring
 from statesvc.database.kms.kms import KmsError
+from statesvc.database.partitions import require_partitions
 from statesvc.database.pool import Pool, PoolLimits, make_pool
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
@@ -162,10 +163,14 @@ async def pool_of(launch: Launch, dsns: Dsns, *, name: str, limits: PoolLimits) 
 
 
 async def _keyring(pool: Pool, sources: KeySources, signals: StopSignals) -> Keyring:
-    """Waits for the database, its schema and the KMS as long as it takes. Raises KmsError where waiting does not help."""
+    """Waits for the database, its schema and the KMS as long as it takes.
+
+    Raises KmsError and MissingPartitionError where waiting does not help.
+    """
     while not signals.stopping.is_set():
         try:
             async with pool.connection() as connection:
+                await require_partitions(connection)
                 return await load_keyring(connection, await open_sources(sources, connection, make=True))
         except psycopg.errors.UndefinedTable:
             log.warning("schema_missing", why="run statesvc migrate", delay_seconds=RETRY_SECONDS)

@@ -1,7 +1,7 @@
 """What the environment says of single carriers: one variable for each, by upper-case carrier id."""
 
 import ipaddress
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from pydantic import SecretStr
@@ -58,6 +58,24 @@ def read_webhook_key_sets(environment: Mapping[str, str]) -> dict[str, str]:
         if not url.startswith("https://"):
             raise SettingError(f"{WEBHOOK_JWKS_PREFIX}{name} must be a https URL: anyone who can change the keys can sign")
     return found
+
+
+def refuse_empty_proofs(environment: Mapping[str, str], *, allows_unsigned: Callable[[str], bool]) -> None:
+    """A carrier's variable that is set and holds nothing (`","`) protects nothing. Raises SettingError.
+
+    An empty text counts as unset, as everywhere; but not where the carrier would then be let in unsigned.
+    """
+    for name, text in sorted(environment.items()):
+        prefix = next((each for each in CARRIER_VARIABLES if name.startswith(each)), None)
+        if prefix is None or split(text):
+            continue
+        carrier_id = name.removeprefix(prefix).lower()
+        if text.strip():
+            raise SettingError(f"{name} holds nothing but commas: set it, or unset it")
+        if allows_unsigned(carrier_id):
+            raise SettingError(
+                f"{name} is empty, and STATESVC_ALLOW_UNSIGNED_WEBHOOKS lets {carrier_id} in unsigned: set it, or unset it if that is meant"
+            )
 
 
 def _of_prefix(environment: Mapping[str, str], prefix: str) -> Iterator[tuple[str, str]]:

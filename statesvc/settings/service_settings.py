@@ -7,7 +7,7 @@ docstring is its documentation (`statesvc doctor --settings` prints it) and name
 import base64
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self
 
@@ -19,10 +19,11 @@ from statesvc.settings.carrier_settings import (
     read_webhook_key_sets,
     read_webhook_networks,
     read_webhook_secrets,
+    refuse_empty_proofs,
     split,
 )
+from statesvc.settings.variable_names import PREFIX, refuse_unknown_variables
 
-PREFIX: Final = "STATESVC_"
 PositiveInt = Annotated[int, Field(gt=0)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Port = Annotated[int, Field(ge=0, le=65535)]
@@ -349,9 +350,19 @@ class Settings:
         return tuple(secret.get_secret_value() for secret in self.webhook_secrets_by_carrier.get(carrier_id.upper(), ()))
 
 
+SECTIONS: Final = tuple(field.type for field in fields(Settings) if isinstance(field.type, type) and issubclass(field.type, BaseSettings))
+"""The classes of all settings that are no single carrier's."""
+
+
 def load_settings() -> Settings:
     """Reads the environment. Raises pydantic's ValidationError, which names the fields and not their values, or SettingError."""
-    return Settings(
+    refuse_unknown_variables(os.environ, SECTIONS)
+    return read_settings()
+
+
+def read_settings() -> Settings:
+    """The same, whatever other variables there are: for doctor, which names these among all else that is wrong."""
+    settings = Settings(
         database=DatabaseSettings(),
         keys=KeySettings(),
         http=HttpSettings(),
@@ -368,3 +379,5 @@ def load_settings() -> Settings:
         webhook_networks=read_webhook_networks(os.environ),
         webhook_key_sets=read_webhook_key_sets(os.environ),
     )
+    refuse_empty_proofs(os.environ, allows_unsigned=settings.ingress.allows_unsigned)
+    return settings

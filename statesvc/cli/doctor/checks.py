@@ -21,11 +21,13 @@ from statesvc.database.kms.kms import KmsError
 from statesvc.database.kms.root_key import is_outdated
 from statesvc.database.migration_files import MigrationError, compare, read_migrations
 from statesvc.database.migrator import read_ledger
+from statesvc.database.partitions import missing_partitions
 from statesvc.database.queries import queries
+from statesvc.roles.carrier_names import unknown_carriers
 from statesvc.roles.master_key import key_sources, open_sources
 from statesvc.settings.carrier_settings import WEBHOOK_SECRET_PREFIX
-from statesvc.settings.known_settings import unknown_variables
-from statesvc.settings.service_settings import Settings
+from statesvc.settings.service_settings import SECTIONS, Settings
+from statesvc.settings.variable_names import unknown_variables
 
 HORIZON_DAYS_MIN: Final = 7
 BOOTSTRAP_CHARS_MIN: Final = 24
@@ -53,9 +55,8 @@ async def run_checks(settings: Settings, environment: Mapping[str, str]) -> Asyn
 
 
 def _settings(settings: Settings, environment: Mapping[str, str]) -> Iterator[Finding]:
-    for name in unknown_variables(environment):
-        if name not in {"STATESVC_DEMO_KEY", "STATESVC_SUPERVISED", "STATESVC_CORPUS"}:
-            yield warn("settings", f"{name} is no setting: misspelt? `statesvc doctor --settings` lists them")
+    for name in unknown_variables(environment, SECTIONS):
+        yield fail("settings", f"{name} is no setting: misspelt? Nothing starts with it; `statesvc doctor --settings` lists them")
     try:
         kms = key_sources(settings).kms
         yield ok("master key", "set" if kms is None else f"held by the KMS ({kms.name})")
@@ -85,9 +86,8 @@ def _carriers(settings: Settings) -> Iterator[Finding]:
     closed = len(CARRIERS) - len(signed) - len(unsigned)
     if closed:
         yield ok("carriers", f"{closed} have no secret and are refused ({WEBHOOK_SECRET_PREFIX}<CARRIER> lets one in)")
-    known = {carrier_id.upper() for carrier_id in CARRIERS}
-    for name in sorted({*settings.webhook_secrets_by_carrier, *settings.webhook_networks, *settings.webhook_key_sets} - known):
-        yield warn("carriers", f"{WEBHOOK_SECRET_PREFIX}{name} is for no carrier that is known")
+    for sentence in unknown_carriers(settings):
+        yield fail("carriers", sentence)
 
 
 def _disk(settings: Settings) -> Iterator[Finding]:
@@ -136,6 +136,8 @@ async def _clock(connection: AsyncConnection[Any]) -> AsyncIterator[Finding]:
 
 
 async def _partitions(connection: AsyncConnection[Any]) -> AsyncIterator[Finding]:
+    for missing in await missing_partitions(connection):
+        yield fail("partitions", str(missing))
     table, days = await _one(connection, "partition_horizon")
     text = f"made for the next {days:.0f} days (nearest end: {table})"
     if days < HORIZON_DAYS_MIN and table != "body":

@@ -9,7 +9,7 @@ from statesvc.cli.doctor.checks import run_checks
 from statesvc.cli.doctor.finding import Finding, Severity
 from statesvc.cli.output import write_json, write_line, write_table
 from statesvc.settings.known_settings import documented_settings
-from statesvc.settings.service_settings import load_settings
+from statesvc.settings.service_settings import read_settings
 
 MARKS = {Severity.OK: "ok", Severity.WARN: "WARN", Severity.FAIL: "FAIL"}
 
@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _findings() -> list[Finding]:
-    return [finding async for finding in run_checks(load_settings(), os.environ)]
+    return [finding async for finding in run_checks(read_settings(), os.environ)]
 
 
 def _list_settings(*, as_json: bool) -> None:

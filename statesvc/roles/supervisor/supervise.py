@@ -16,12 +16,15 @@ from typing import Final
 
 import aiohttp
 import structlog
+from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from statesvc.database.dsns import Dsns
 from statesvc.database.embedded import EmbeddedServer, attach
 from statesvc.database.embedded_error import EmbeddedServerError
 from statesvc.database.migrator import migrate
+from statesvc.database.partitions import require_partitions
+from statesvc.roles.carrier_names import require_known_carriers
 from statesvc.roles.master_key import ensure_master_key, key_sources
 from statesvc.roles.shutdown import StopSignals
 from statesvc.roles.supervisor.child_plan import API, DEMO, ROLES, ServicePlan, environment_of, is_loopback, programs
@@ -45,10 +48,12 @@ async def up(plan: ServicePlan) -> int:
     signals = StopSignals()
     signals.listen()
     settings = plan.settings
+    require_known_carriers(settings)
     given = Dsns.from_settings(settings.database)
     if given is not None:
         key_sources(settings)
         await _migrate(given, settings.database.auditor_role, has_owner=settings.database.owner_url is not None)
+        await _require_partitions(given)
         return await _supervise(plan, given, signals, new_key_file=None)
     server = EmbeddedServer(settings.database.data_dir, tcp_port=settings.database.embedded_port)
     try:
@@ -56,6 +61,7 @@ async def up(plan: ServicePlan) -> int:
         new_key_file = ensure_master_key(settings)
         key_sources(settings)
         await _migrate(dsns, settings.database.auditor_role, has_owner=True)
+        await _require_partitions(dsns)
         if signals.stopping.is_set():
             return 0
         watch = asyncio.create_task(_keep_running(server, settings.database.data_dir), name="database-watch")
@@ -75,6 +81,12 @@ async def _migrate(dsns: Dsns, auditor_role: str, *, has_owner: bool) -> None:
         if not report.pending:
             return
     await migrate(dsns.owner, dsns.listen, superuser_dsn=dsns.superuser, auditor_role=auditor_role)
+
+
+async def _require_partitions(dsns: Dsns) -> None:
+    """Raises MissingPartitionError once, before children would raise it again and again."""
+    async with await AsyncConnection.connect(dsns.listen, autocommit=True) as connection:
+        await require_partitions(connection)
 
 
 async def _supervise(plan: ServicePlan, dsns: Dsns, signals: StopSignals, *, new_key_file: Path | None) -> int:

@@ -3,9 +3,11 @@
 import pytest
 from pydantic import ValidationError
 
+from statesvc.roles.carrier_names import require_known_carriers
 from statesvc.settings.carrier_settings import SettingError
-from statesvc.settings.known_settings import documented_settings, unknown_variables
-from statesvc.settings.service_settings import load_settings
+from statesvc.settings.known_settings import documented_settings
+from statesvc.settings.service_settings import SECTIONS, load_settings, read_settings
+from statesvc.settings.variable_names import UnknownVariableError, unknown_variables
 
 
 def test_webhook_secrets_are_found_by_carrier_two_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,7 +48,49 @@ def test_every_setting_says_what_it_means() -> None:
 
 def test_a_misspelt_variable_is_noticed() -> None:
     environment = {"STATESVC_PORT": "1", "STATESVC_PROT": "1", "STATESVC_WEBHOOK_SECRET_UPS": "x", "DATABASE_URL": "", "PATH": ""}
-    assert unknown_variables(environment) == ["STATESVC_PROT"]
+    assert unknown_variables(environment, SECTIONS) == ["STATESVC_PROT"]
+
+
+@pytest.mark.parametrize(
+    ("variable", "says"),
+    [
+        ("STATESVC_PROT", "did you mean STATESVC_PORT?"),
+        ("STATESVC_WORKER_LEASE", "STATESVC_WORKER_LEASE is no setting"),
+        ("STATESVC_WEBHOOK_SECRETS_UPS", "did you mean STATESVC_WEBHOOK_SECRET_?"),
+        ("STATESVC_SERVICE_HOST", "enableServiceLinks"),
+    ],
+)
+def test_nothing_starts_with_a_misspelt_variable_and_it_is_named(monkeypatch: pytest.MonkeyPatch, variable: str, says: str) -> None:
+    monkeypatch.setenv(variable, "hush-hush")
+    with pytest.raises(UnknownVariableError) as refused:
+        load_settings()
+    assert says in str(refused.value)
+    assert "hush-hush" not in str(refused.value)
+    read_settings()
+
+
+@pytest.mark.parametrize("value", [",", " , ", ",,"])
+@pytest.mark.parametrize("variable", ["STATESVC_WEBHOOK_SECRET_UPS", "STATESVC_WEBHOOK_IPS_UPS"])
+def test_a_proof_of_nothing_but_commas_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, variable: str, value: str) -> None:
+    monkeypatch.setenv("STATESVC_ALLOW_UNSIGNED_WEBHOOKS", "ups")
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(SettingError, match=f"{variable} holds nothing but commas"):
+        load_settings()
+
+
+def test_an_empty_secret_counts_as_unset_but_never_lets_a_carrier_in_unsigned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STATESVC_WEBHOOK_SECRET_UPS", "")
+    assert not load_settings().authenticates("ups")
+    monkeypatch.setenv("STATESVC_ALLOW_UNSIGNED_WEBHOOKS", "ups")
+    with pytest.raises(SettingError, match=r"STATESVC_WEBHOOK_SECRET_UPS is empty.*lets ups in unsigned"):
+        load_settings()
+
+
+def test_a_setting_of_a_misspelt_carrier_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STATESVC_WEBHOOK_SECRET_UPSS", "hush-hush")
+    monkeypatch.setenv("STATESVC_ALLOW_UNSIGNED_WEBHOOKS", "fedx")
+    with pytest.raises(SettingError, match=r"STATESVC_WEBHOOK_SECRET_UPSS is for no carrier.*UPS.*names fedx.*fedex"):
+        require_known_carriers(load_settings())
 
 
 def test_addresses_and_key_sets_are_found_by_carrier(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,35 @@
+"""Settings of single carriers name carriers that there are: a misspelt one would leave the right carrier closed, or open to anyone."""
+
+import difflib
+from collections.abc import Iterable, Iterator
+
+from events.carriers import CARRIERS
+from statesvc.settings.carrier_settings import WEBHOOK_IPS_PREFIX, WEBHOOK_JWKS_PREFIX, WEBHOOK_SECRET_PREFIX, SettingError
+from statesvc.settings.service_settings import Settings
+
+
+def unknown_carriers(settings: Settings) -> Iterator[str]:
+    """A sentence for each setting that names no carrier."""
+    named = [
+        *(WEBHOOK_SECRET_PREFIX + name for name in settings.webhook_secrets_by_carrier),
+        *(WEBHOOK_IPS_PREFIX + name for name in settings.webhook_networks),
+        *(WEBHOOK_JWKS_PREFIX + name for name in settings.webhook_key_sets),
+    ]
+    known = {carrier_id.upper(): carrier_id for carrier_id in CARRIERS}
+    for variable in sorted(named):
+        name = variable.removeprefix(WEBHOOK_SECRET_PREFIX).removeprefix(WEBHOOK_IPS_PREFIX).removeprefix(WEBHOOK_JWKS_PREFIX)
+        if name not in known:
+            yield f"{variable} is for no carrier that is known{_hint(name, known)}"
+    for name in sorted(settings.ingress.allow_unsigned_webhooks - {"1"} - set(CARRIERS)):
+        yield f"STATESVC_ALLOW_UNSIGNED_WEBHOOKS names {name}, which is no carrier that is known{_hint(name, CARRIERS)}"
+
+
+def require_known_carriers(settings: Settings) -> None:
+    """Raises SettingError."""
+    if unknown := list(unknown_carriers(settings)):
+        raise SettingError("; ".join(unknown))
+
+
+def _hint(name: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f": did you mean {close[0]}?" if close else "; `statesvc carriers` lists them"

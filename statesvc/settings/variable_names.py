@@ -1,0 +1,64 @@
+"""Which environment variables are settings. One with our prefix that no setting reads is most likely misspelt: it is refused by name."""
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from pydantic import AliasChoices
+from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings
+
+from statesvc.settings.carrier_settings import CARRIER_VARIABLES, SettingError
+
+PREFIX: Final = "STATESVC_"
+
+_OTHERS: Final = frozenset({"STATESVC_DEMO_KEY", "STATESVC_SUPERVISED", "STATESVC_CORPUS", "STATESVC_HYPOTHESIS"})
+"""What `up` hands to its children, and what the project's own tests read."""
+_OTHER_PREFIXES: Final = ("STATESVC_TEST_", "STATESVC_SOAK_")
+_KUBERNETES_ENDINGS: Final = ("_SERVICE_HOST", "_SERVICE_PORT", "_TCP", "_TCP_ADDR", "_TCP_PORT", "_TCP_PROTO")
+
+
+class UnknownVariableError(SettingError):
+    """Variables with our prefix that no setting reads; the message names them and not their values."""
+
+
+def variable_of(section: type[BaseSettings], name: str, field: FieldInfo) -> str:
+    """The environment variable of a field."""
+    if isinstance(field.validation_alias, AliasChoices):
+        return str(field.validation_alias.choices[0])
+    return f"{section.model_config.get('env_prefix', '')}{name}".upper()
+
+
+def unknown_variables(environment: Mapping[str, str], sections: Iterable[type[BaseSettings]]) -> list[str]:
+    """Variables with our prefix that no field of the sections reads."""
+    known = _known(sections)
+    return sorted(
+        name
+        for name in environment
+        if name.startswith(PREFIX)
+        and name not in known
+        and name not in _OTHERS
+        and not name.startswith((*CARRIER_VARIABLES, *_OTHER_PREFIXES))
+    )
+
+
+def refuse_unknown_variables(environment: Mapping[str, str], sections: Iterable[type[BaseSettings]]) -> None:
+    """Raises UnknownVariableError: a misspelt setting would have the service run with a default that nobody chose."""
+    sections = list(sections)
+    unknown = unknown_variables(environment, sections)
+    if unknown:
+        known = _known(sections)
+        raise UnknownVariableError("; ".join(what_to_do(name, known) for name in unknown))
+
+
+def what_to_do(name: str, known: Iterable[str]) -> str:
+    """A sentence about one unknown variable."""
+    if name.endswith(_KUBERNETES_ENDINGS):
+        return f"{name} is no setting: Kubernetes sets it for a Service of that name; set `enableServiceLinks: false` in the pod"
+    close = difflib.get_close_matches(name, [*known, *CARRIER_VARIABLES], n=1, cutoff=0.75)
+    hint = f"did you mean {close[0]}?" if close else "unset it;"
+    return f"{name} is no setting: {hint} `statesvc doctor --settings` lists them"
+
+
+def _known(sections: Iterable[type[BaseSettings]]) -> set[str]:
+    return {variable_of(section, name, field) for section in sections for name, field in section.model_fields.items()}
