@@ -14,8 +14,7 @@ from typing import Final
 
 import structlog
 
-from statesvc.background.cancellation import cancel_fully
-from statesvc.background.waiting import set_within
+from statesvc.background.waiting import cancel_fully, set_within
 
 _LOGGED_EVERY_SECONDS: Final = 60.0
 """Failures of a job are logged this often at most; `attempt` counts those in a row."""

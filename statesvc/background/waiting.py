@@ -1,7 +1,10 @@
-"""Waiting for something, but not for ever."""
+"""Waiting for something, but not for ever; and ending a task for certain."""
 
 import asyncio
 import contextlib
+from typing import Any, Final
+
+_AGAIN_SECONDS: Final = 0.1
 
 
 async def set_within(event: asyncio.Event, seconds: float | None) -> bool:
@@ -10,3 +13,14 @@ async def set_within(event: asyncio.Event, seconds: float | None) -> bool:
         async with asyncio.timeout(seconds):
             await event.wait()
     return event.is_set()
+
+
+async def cancel_fully(task: asyncio.Task[Any]) -> None:
+    """Cancels until the task has ended. Its outcome is left to the task that awaits it.
+
+    On Python 3.11 `asyncio.wait_for`, through which the pool of psycopg waits, loses a cancellation that coincides with its result:
+    the task then goes on as if nothing had happened. One `cancel()` is therefore not enough (`asyncio.timeout` has no such gap).
+    """
+    while not task.done():
+        task.cancel()
+        await asyncio.wait([task], timeout=_AGAIN_SECONDS)

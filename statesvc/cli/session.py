@@ -18,8 +18,7 @@ from statesvc.database.wakeups.channels import LOG
 from statesvc.database.wakeups.waker import notify
 from statesvc.roles.master_key import ensure_master_key
 from statesvc.settings.service_settings import Settings
-from statesvc.telemetry.log_format import log_format
-from statesvc.telemetry.logs import configure_logging
+from statesvc.telemetry.logs import configure_logging, log_format
 
 
 @asynccontextmanager

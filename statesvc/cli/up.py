@@ -8,8 +8,7 @@ from statesvc.cli.command_error import CommandError
 from statesvc.roles.supervisor.child_plan import ROLES, PortTakenError, ServicePlan, choose_ports
 from statesvc.roles.supervisor.supervise import up
 from statesvc.settings.service_settings import load_settings
-from statesvc.telemetry.log_format import log_format
-from statesvc.telemetry.logs import configure_logging
+from statesvc.telemetry.logs import configure_logging, log_format
 
 DEMO_RATE = 20.0
 

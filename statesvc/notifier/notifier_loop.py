@@ -23,8 +23,7 @@ import psycopg
 import structlog
 from psycopg import AsyncConnection
 
-from statesvc.background.cancellation import cancel_fully
-from statesvc.background.waiting import set_within
+from statesvc.background.waiting import cancel_fully, set_within
 from statesvc.database.queries import queries
 from statesvc.database.wakeups.channels import LOG, OUTBOX
 from statesvc.database.wakeups.direct import reconnect_delays

@@ -7,8 +7,7 @@ from typing import Any, assert_never
 import uvloop
 
 from statesvc.roles.runtime import Launch, Role, StoppedEarlyError
-from statesvc.telemetry.log_format import log_format
-from statesvc.telemetry.logs import configure_logging
+from statesvc.telemetry.logs import configure_logging, log_format
 
 
 def run_role(launch: Launch) -> int:

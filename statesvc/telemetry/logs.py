@@ -17,6 +17,7 @@ import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from statesvc.database.sql_errors import advice
+from statesvc.settings.service_settings import TelemetrySettings
 from statesvc.telemetry import redaction
 
 Format = Literal["json", "console"]
@@ -48,6 +49,13 @@ def configure_logging(*, process: str, output_format: Format = "json", level: Le
     sys.excepthook = _uncaught
     threading.excepthook = _uncaught_in_thread
     sys.unraisablehook = _unraisable
+
+
+def log_format(settings: TelemetrySettings) -> Format:
+    """`auto` settled for this process: console on a terminal, JSON elsewhere."""
+    if settings.log_format == "auto":
+        return "console" if sys.stderr.isatty() else "json"
+    return settings.log_format
 
 
 class Output:

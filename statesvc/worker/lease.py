@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 
 import structlog
 
-from statesvc.background.cancellation import cancel_fully
+from statesvc.background.waiting import cancel_fully
 
 log = structlog.get_logger()
 

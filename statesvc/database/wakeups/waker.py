@@ -12,7 +12,7 @@ import psycopg
 import structlog
 from psycopg import AsyncConnection
 
-from statesvc.background.cancellation import cancel_fully
+from statesvc.background.waiting import cancel_fully
 from statesvc.database.queries import queries
 from statesvc.database.wakeups.direct import ANSWER_SECONDS, connect_direct, reconnect_delays
 
