@@ -44,6 +44,7 @@ CREATE TABLE statesvc.subscription_failing (
     warned_at timestamptz
 ) WITH (fillfactor = 50);
 
+-- `occurred_offset_seconds`: of the offset from UTC in which the carrier stated `occurred_at`, so that a body says the local time.
 CREATE TABLE statesvc.notification (
     shipment_id uuid NOT NULL,
     sequence int NOT NULL,
@@ -56,6 +57,7 @@ CREATE TABLE statesvc.notification (
     tracking_number text NOT NULL,
     from_status text NOT NULL,
     to_status text NOT NULL,
+    occurred_offset_seconds int NOT NULL DEFAULT 0,
     PRIMARY KEY (shipment_id, sequence, subscription_id)
 );
 CREATE INDEX notification_subscription ON statesvc.notification (subscription_id, created_at);

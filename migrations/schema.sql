@@ -603,6 +603,7 @@ CREATE TABLE statesvc.notification (
     tracking_number text NOT NULL,
     from_status text NOT NULL,
     to_status text NOT NULL,
+    occurred_offset_seconds integer DEFAULT 0 NOT NULL,
     CONSTRAINT notification_type_check CHECK ((type = ANY (ARRAY['shipment.status_changed'::text, 'shipment.updated'::text])))
 );
 ALTER TABLE ONLY statesvc.notification

@@ -17,7 +17,10 @@ from statesvc.database.pending import Pending, columns, send
 from statesvc.database.queries import queries
 
 _SQL = queries("statesvc.append", "outbox")
-_COLUMNS = ("shipment_ids", "sequences", "types", "carrier_ids", "tracking_numbers", "from_statuses", "to_statuses", "occurred_ats")
+_COLUMNS = (
+    *("shipment_ids", "sequences", "types", "carrier_ids", "tracking_numbers", "from_statuses", "to_statuses"),
+    *("occurred_ats", "occurred_offsets"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +35,7 @@ class OutboxChange:
     from_status: str
     to_status: str
     occurred_at: datetime
+    """With the offset in which the carrier stated it."""
 
     @classmethod
     def of(cls, change: Change) -> Self:
@@ -55,6 +59,15 @@ async def write_notifications(connection: AsyncConnection[Any], changes: Sequenc
     One statement, inside the caller's transaction; in a pipeline it does not wait. The caller wakes `OUTBOX` after its commit.
     """
     rows = [
-        (c.shipment_id, c.sequence, c.type, c.carrier_id, c.tracking_number, c.from_status, c.to_status, c.occurred_at) for c in changes
+        (
+            *(c.shipment_id, c.sequence, c.type, c.carrier_id, c.tracking_number, c.from_status, c.to_status),
+            *(c.occurred_at, _offset_seconds(c.occurred_at)),
+        )
+        for c in changes
     ]
     return await send(connection, _SQL["write_notifications"], columns(rows, _COLUMNS), lambda found: int(found[0][0]))
+
+
+def _offset_seconds(instant: datetime) -> int:
+    offset = instant.utcoffset()
+    return 0 if offset is None else round(offset.total_seconds())

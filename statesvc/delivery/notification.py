@@ -10,6 +10,7 @@ import orjson
 
 from events.entry import rfc3339
 from statesvc.delivery.full_payload import Full
+from statesvc.shipments.local_time import in_offset
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +24,10 @@ class Gap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notification:
-    """What a subscriber is notified of. `created_at`: when the change was recorded; `occurred_at`: when the carrier says it happened."""
+    """What a subscriber is notified of.
+
+    `created_at`: when the change was recorded; `occurred_at`: when the carrier says it happened, in the offset in which it says so.
+    """
 
     webhook_id: str
     type: str
@@ -49,7 +53,7 @@ def body_of(notification: Notification) -> bytes:
         "tracking_number": notification.tracking_number,
         "from": notification.from_status,
         "to": notification.to_status,
-        "occurred_at": rfc3339(notification.occurred_at),
+        "occurred_at": notification.occurred_at.isoformat(),
         "sequence": notification.sequence,
     }
     if notification.gap is not None:
@@ -82,12 +86,13 @@ class QueuedNotification:
 
 def notification_of(sequence: int, row: Sequence[Any]) -> Notification:
     """A notification from its columns in the order of the queries, with the gap before it."""
-    webhook_id, kind, created_at, occurred_at, carrier_id, number, from_status, to_status, skipped, first_skipped, last_skipped = row
+    webhook_id, kind, created_at, occurred_at, offset_seconds, carrier_id, number, from_status, to_status, *gap = row
+    skipped, first_skipped, last_skipped = gap
     return Notification(
         webhook_id=webhook_id,
         type=kind,
         created_at=created_at,
-        occurred_at=occurred_at,
+        occurred_at=in_offset(occurred_at, offset_seconds),
         carrier_id=carrier_id,
         tracking_number=number,
         from_status=from_status,

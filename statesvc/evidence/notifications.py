@@ -8,7 +8,6 @@ from urllib.parse import urlsplit
 
 from psycopg import AsyncConnection
 
-from events.entry import rfc3339
 from statesvc.database.queries import queries
 from statesvc.delivery.attempt_entry import SentBody, sent_body_of
 from statesvc.delivery.full_payload import Past, read_past
@@ -74,7 +73,7 @@ async def read_sent(
             "change": {
                 "from": notification.from_status,
                 "to": notification.to_status,
-                "occurred_at": rfc3339(notification.occurred_at),
+                "occurred_at": notification.occurred_at.isoformat(),
                 "sequence": notification.sequence,
             },
             "attempts": numbers,

@@ -3,6 +3,7 @@
 As in the feed nobody is shown one before its checkpoint is published: one that commits late gets a later index and is not missed.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -19,7 +20,10 @@ _SQL = queries("statesvc.log", "transitions")
 
 @dataclass(frozen=True, slots=True)
 class SealedTransition:
-    """A change of status at its place, with what its event says. `recorded_at`: when we knew it."""
+    """A change of status at its place, with what its event says.
+
+    `occurred_at` in the offset in which the carrier stated it; `recorded_at`: when we knew it.
+    """
 
     index: int
     carrier_id: str
@@ -43,12 +47,17 @@ async def read_transitions(connection: AsyncConnection[Any], *, begin: int, end:
         if row[1] is None:
             # its event, which stands before it in its batch
             raise MissingEntryError(row[0])
-    hot = [SealedTransition(*row) for row in rows]
+    hot = [_transition(row) for row in rows]
     if not await archive.reaches(connection, begin):
         return hot
     known = {each.index: each for each in await _archived(connection, archive, begin, end)}
     known.update((each.index, each) for each in hot)
     return [known[index] for index in sorted(known)]
+
+
+def _transition(row: Sequence[Any]) -> SealedTransition:
+    index, carrier_id, number, from_status, to_status, occurred_at, sequence, recorded_at = row
+    return SealedTransition(index, carrier_id, number, from_status, to_status, datetime.fromisoformat(occurred_at), sequence, recorded_at)
 
 
 async def _archived(connection: AsyncConnection[Any], archive: LogArchive, begin: int, end: int) -> list[SealedTransition]:
@@ -63,7 +72,8 @@ async def _archived(connection: AsyncConnection[Any], archive: LogArchive, begin
             event = events.get((shipment_id, sequence))
             if event is None:
                 raise MissingEntryError(entry.index)
-            _, _, _, _, occurred_at, _, carrier_id, *_ = event.values
-            number = orjson.loads(event.canonical)["tracking_number"]
+            _, _, _, _, _, _, carrier_id, *_ = event.values
+            document = orjson.loads(event.canonical)
+            number, occurred_at = document["tracking_number"], datetime.fromisoformat(document["occurred_at"])
             found.append(SealedTransition(entry.index, carrier_id, number, from_status, to_status, occurred_at, sequence, recorded_at))
     return found

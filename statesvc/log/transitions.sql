@@ -7,7 +7,7 @@ WITH page AS (
         AND s.first_index < %(end)s
 )
 SELECT t.log_index, e.carrier_id, convert_from(e.canonical, 'UTF8')::jsonb ->> 'tracking_number', t.from_status, t.to_status,
-    e.occurred_at, t.sequence, t.recorded_at
+    convert_from(e.canonical, 'UTF8')::jsonb ->> 'occurred_at', t.sequence, t.recorded_at
 FROM (
     SELECT page.first_index + m.ordinal AS log_index, m.*
     FROM page
@@ -18,7 +18,7 @@ FROM (
     ) m
 ) t
 LEFT JOIN LATERAL (
-    SELECT v.carrier_id, v.canonical, v.occurred_at FROM statesvc.event v
+    SELECT v.carrier_id, v.canonical FROM statesvc.event v
     WHERE v.shipment_id = t.shipment_id AND v.version = t.sequence AND v.recorded_at = t.recorded_at
     OFFSET 0
 ) e ON true

@@ -20,6 +20,7 @@ from statesvc.bodies.find_bodies import BodyLocation, body_locations
 from statesvc.database.queries import queries
 from statesvc.shipments.as_of import Horizon
 from statesvc.shipments.find import StoredShipment
+from statesvc.shipments.local_time import in_offset
 from statesvc.shipments.models import (
     AuditAttempt,
     AuditConflict,
@@ -103,12 +104,17 @@ async def read_audit_trail(
         notifications=_checked(
             AuditNotification,
             [
-                row | {"attempts": _checked(AuditAttempt, attempts[row["webhook_id"]])} | ({} if horizon is None else _NO_QUEUE)
+                _local(row) | {"attempts": _checked(AuditAttempt, attempts[row["webhook_id"]])} | ({} if horizon is None else _NO_QUEUE)
                 for row in await read("notifications")
             ],
         ),
         next_after=None if is_last else window["upto"],
     )
+
+
+def _local(notification: DictRow) -> DictRow:
+    offset_seconds = notification.pop("occurred_offset_seconds")
+    return notification | {"occurred_at": in_offset(notification["occurred_at"], offset_seconds)}
 
 
 def _checked(model: type[T], rows: list[DictRow]) -> list[T]:

@@ -37,7 +37,8 @@ ORDER BY c.recorded_at, c.batch_id, c.ordinal;
 
 -- name: notifications
 -- The notifications of the window's events, and whether they still wait in the outbox.
-SELECT n.webhook_id, n.subscription_id, n.type, n.from_status AS "from", n.to_status AS "to", n.sequence, n.occurred_at, n.created_at,
+SELECT n.webhook_id, n.subscription_id, n.type, n.from_status AS "from", n.to_status AS "to", n.sequence, n.occurred_at,
+    n.occurred_offset_seconds, n.created_at,
     o.subscription_id IS NOT NULL AS waiting, o.available_at AS next_attempt_at
 FROM statesvc.notification n
 LEFT JOIN statesvc.outbox o ON o.subscription_id = n.subscription_id AND o.shipment_id = n.shipment_id AND o.sequence = n.sequence

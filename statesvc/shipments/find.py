@@ -11,11 +11,12 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from psycopg import AsyncConnection
-from psycopg.rows import class_row
+from psycopg.rows import DictRow, dict_row
 
 from events.crypto.keyring import Keyring
 from projections.row import ShipmentRow
 from statesvc.database.queries import queries
+from statesvc.shipments.local_time import local_times
 from statesvc.shipments.models import ListedShipment, OtherShipment, ShipmentSummary
 from statesvc.shipments.personal import Opener
 
@@ -85,7 +86,7 @@ async def find_shipment(
     connection: AsyncConnection[Any], *, carrier_id: str, number: str, discriminator: str | None = None, shipment_id: UUID | None = None
 ) -> FoundShipment | OtherDiscriminators | None:
     """The shipment that a normalized number means: the one with `shipment_id` or `discriminator` where given, else the latest."""
-    cursor = connection.cursor(binary=True, row_factory=class_row(StoredShipment))
+    cursor = connection.cursor(binary=True, row_factory=dict_row)
     await cursor.execute(
         _SQL["shipments_of_number"],
         {
@@ -96,7 +97,7 @@ async def find_shipment(
             "limit": OTHERS_MAX + 1,
         },
     )
-    rows = await cursor.fetchall()
+    rows = [_stored(row) for row in await cursor.fetchall()]
     if not rows:
         return None
     if discriminator is not None and rows[0].discriminator != discriminator:
@@ -131,14 +132,20 @@ async def list_shipments(
         "scan_max": SCAN_MAX,
         "limit": limit + 1,
     }
-    cursor = connection.cursor(binary=True, row_factory=class_row(StoredShipment))
+    cursor = connection.cursor(binary=True, row_factory=dict_row)
     await cursor.execute(_SQL["list_shipments"], parameters)
-    rows = await cursor.fetchall()
+    rows = [_stored(row) for row in await cursor.fetchall()]
     if len(rows) > limit:
         last = rows[limit - 1]
         return rows[:limit], ListPosition(last.recorded_at, last.shipment_id)
     end = await (await connection.execute(_SQL["scan_end"], parameters, binary=True)).fetchone()
     return rows, None if end is None else ListPosition(*end)
+
+
+def _stored(row: DictRow) -> StoredShipment:
+    """What a carrier stated reads in its own offset, live as in the past."""
+    times = local_times(row.pop("state"))
+    return StoredShipment(**{**row, **times})
 
 
 def summary_of(shipment: StoredShipment | ShipmentRow) -> ShipmentSummary:

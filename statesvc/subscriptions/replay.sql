@@ -52,11 +52,14 @@ WITH asked AS MATERIALIZED (
         AS u(shipment_id, sequence, at, written)
 ), made AS (
     INSERT INTO statesvc.notification
-        (shipment_id, sequence, subscription_id, created_at, occurred_at, webhook_id, type, carrier_id, tracking_number, from_status, to_status)
+        (shipment_id, sequence, subscription_id, created_at, occurred_at, webhook_id, type, carrier_id, tracking_number, from_status, to_status,
+        occurred_offset_seconds)
     SELECT a.shipment_id, a.sequence, %(subscription_id)s::uuid, t.recorded_at, e.occurred_at,
         'n1-' || left(encode(sha256(convert_to(
             concat_ws(E'\x1f', %(subscription_id)s::uuid, a.shipment_id, a.sequence), 'UTF8')), 'hex'), 32),
-        'shipment.status_changed', e.carrier_id, convert_from(e.canonical, 'UTF8')::jsonb ->> 'tracking_number', t.from_status, t.to_status
+        'shipment.status_changed', e.carrier_id, convert_from(e.canonical, 'UTF8')::jsonb ->> 'tracking_number', t.from_status, t.to_status,
+        -- the stated wall clock minus that of UTC
+        extract(epoch FROM (convert_from(e.canonical, 'UTF8')::jsonb ->> 'occurred_at')::timestamp - e.occurred_at AT TIME ZONE 'UTC')::int
     FROM asked a
     JOIN statesvc.transition t ON t.shipment_id = a.shipment_id AND t.sequence = a.sequence AND t.recorded_at = a.at
     JOIN statesvc.event e ON e.shipment_id = a.shipment_id AND e.version = a.sequence

@@ -60,7 +60,7 @@ def frame_of(transition: SealedTransition) -> Frame:
         "tracking_number": transition.tracking_number,
         "from": transition.from_status,
         "to": transition.to_status,
-        "occurred_at": rfc3339(transition.occurred_at),
+        "occurred_at": transition.occurred_at.isoformat(),
         "sequence": transition.sequence,
         "log_index": transition.index,
         "recorded_at": rfc3339(transition.recorded_at),

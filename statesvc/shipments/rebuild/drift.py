@@ -7,6 +7,7 @@ from uuid import UUID
 
 from projections.row import ShipmentRow
 from projections.state import ShipmentState
+from statesvc.shipments.local_time import local_times
 
 MISSING: Final = "missing"
 """The live table has no row for events that are there."""
@@ -42,4 +43,11 @@ def _differing(live: ShipmentRow, rebuilt: ShipmentRow) -> tuple[str, ...]:
         return ()
     # of the accumulator its meaning counts: an older program may have written it in another form
     alike = {"state"} if ShipmentState.from_json(live.state) == ShipmentState.from_json(rebuilt.state) else set()
-    return tuple(name for name, mine, theirs in zip(live._fields, live, rebuilt, strict=True) if mine != theirs and name not in alike)
+    moved = {name for name, mine, theirs in zip(live._fields, live, rebuilt, strict=True) if mine != theirs} - alike
+    return tuple(name for name in live._fields if name in moved | _other_offsets(live.state, rebuilt.state))
+
+
+def _other_offsets(mine: bytes, theirs: bytes) -> set[str]:
+    """The times that read differently on the wall clock; equal instants compare as equal."""
+    ours, rebuilt = local_times(mine), local_times(theirs)
+    return {name for name in ours.keys() & rebuilt.keys() if ours[name].isoformat() != rebuilt[name].isoformat()}
