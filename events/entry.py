@@ -139,12 +139,22 @@ def _source(source: Provenance) -> dict[str, str]:
 
 def raw_document(raw: Raw, *, time: str, zone: str | None) -> dict[str, Any]:
     """The carrier's own words; what it did not say is left out."""
-    words = {"type": raw.type, "code": raw.code, "reason": raw.reason, "further": list(raw.further) or None, "time": time, "zone": zone}
+    return raw_words(raw) | {"time": time} | ({} if zone is None else {"zone": zone})
+
+
+def raw_words(raw: Raw) -> dict[str, Any]:
+    """The codes alone."""
+    words = {"type": raw.type, "code": raw.code, "reason": raw.reason, "further": list(raw.further) or None}
     return {name: value for name, value in words.items() if value is not None}
 
 
+def read_raw(words: Mapping[str, Any]) -> Raw:
+    """What `raw_words` wrote down."""
+    return Raw(type=words.get("type"), code=words.get("code"), reason=words.get("reason"), further=tuple(words.get("further") or ()))
+
+
 def place_document(place: EventPlace) -> dict[str, Any]:
-    """Where it happened; what is not known is left out."""
+    """Where it happened; what is not known is left out. Of the postcode its beginning: the whole of it belongs to the sealed part."""
     parts = {
         "city": place.city,
         "region": place.region,
@@ -156,10 +166,17 @@ def place_document(place: EventPlace) -> dict[str, Any]:
 
 
 def part_bytes(personal: Personal) -> bytes:
-    """The personal part as it is committed to and sealed."""
-    return canonical_bytes(
-        {"description": personal.description, "signed_by": personal.signed_by, "delivery_address": personal.delivery_address}
-    )
+    """The personal part as it is committed to and sealed; what it lacks is left out."""
+    raw = personal.raw
+    parts = {
+        "description": personal.description,
+        "signed_by": personal.signed_by,
+        "delivery_address": personal.delivery_address,
+        "postal_code": personal.postal_code,
+        "facility": personal.facility,
+        "raw": None if raw is None else raw_words(raw),
+    }
+    return canonical_bytes({name: value for name, value in parts.items() if value is not None})
 
 
 def transition_document(

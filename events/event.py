@@ -60,7 +60,10 @@ class PrintedTime:
 
 @value(frozen=True, slots=True, kw_only=True)
 class EventPlace:
-    """Where a scan happened. All as printed and trimmed; `country` ISO 3166-1 alpha-2 where the carrier allows to know it."""
+    """Where a scan happened. All as printed and trimmed; `country` ISO 3166-1 alpha-2 where the carrier allows to know it.
+
+    In an `Event` the beginning of the postcode stands for it; the whole of it is sealed.
+    """
 
     city: str | None = None
     region: str | None = None
@@ -132,14 +135,20 @@ class Normalized:
 
 @value(frozen=True, slots=True, kw_only=True)
 class Personal:
-    """The part of an event that may name a person; sealed before it is stored, never logged."""
+    """The part of an event that may name a person; sealed before it is stored, never logged.
+
+    `facility` and `raw` are as printed where a text stands in the place of a code; None where the clear ones are what was printed.
+    """
 
     description: str | None = None
     signed_by: str | None = None
     delivery_address: str | None = None
+    postal_code: str | None = None
+    facility: str | None = None
+    raw: Raw | None = None
 
     def __bool__(self) -> bool:
-        return self.description is not None or self.signed_by is not None or self.delivery_address is not None
+        return self != NOT_PERSONAL
 
 
 NOT_PERSONAL = Personal()
@@ -147,7 +156,10 @@ NOT_PERSONAL = Personal()
 
 @value(frozen=True, slots=True, kw_only=True)
 class Event:
-    """A carrier event in canonical form: a reading with its identity. Field names are those of the JSON contract."""
+    """A carrier event in canonical form: a reading with its identity. Field names are those of the JSON contract.
+
+    All but `personal` stands in clear in the log (`events.clear_part`).
+    """
 
     carrier_id: str
     event_id: str

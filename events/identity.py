@@ -7,18 +7,15 @@ carrier's own words and of a keyed digest; nothing here reads a status or a UTC 
 import hashlib
 import re
 import unicodedata
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 from uuid import UUID
 
+from events.clear_part import TEXT, Digest, Split, split
 from events.errors import Cause, UnreadableMessageError
 from events.event import NOT_PERSONAL, Event, EventPlace, Personal, Raw, Reading
 from events.parsing.times import SHIFTED
 from events.vocabulary import TzSource
-
-Digest = Callable[[bytes], bytes]
-"""A keyed digest (HMAC-SHA256 under the installation's digest key)."""
 
 NAMES_BYTES_MAX: Final = 2000
 """Of number, discriminator, native id, codes and place together: they become keys in the database, which bounds its keys."""
@@ -46,7 +43,7 @@ def shipment_id(carrier_id: str, number: str, discriminator: str) -> UUID:
 
 
 def identify(reading: Reading, *, carrier_id: str, digest: Digest, allow_unnumbered: bool = False) -> Event:
-    """The event that a reading is. `digest` is used only where a scan has no code and is distinguished by its text.
+    """The event that a reading is. `digest` is used only for texts: of a scan without a code, and in the places of codes.
 
     Raises UnreadableMessageError: `no_tracking_number` (with `allow_unnumbered` the event's number is empty instead, for
     reading without a log) or `too_complex` (names longer than NAMES_BYTES_MAX).
@@ -59,6 +56,7 @@ def identify(reading: Reading, *, carrier_id: str, digest: Digest, allow_unnumbe
         event_id = _native_id(reading, reading.native_id, number)
     else:
         event_id = _derived_id(reading, carrier_id, number, digest)
+    clear = split(raw, reading.place, carrier_id=carrier_id, digest=digest)
     return Event(
         carrier_id=carrier_id,
         event_id=event_id,
@@ -71,17 +69,17 @@ def identify(reading: Reading, *, carrier_id: str, digest: Digest, allow_unnumbe
         time_precision=time.precision,
         status=reading.status,
         reason=reading.reason,
-        carrier_code=carrier_code(raw),
-        raw=raw,
+        carrier_code=carrier_code(clear.raw),
+        raw=clear.raw,
         raw_zone=time.zone,
-        location=reading.place,
+        location=clear.place,
         piece=reading.piece,
         by_category=reading.by_category,
         time_flag=time.flag,
         estimated_delivery=reading.estimated_delivery,
         corrects=reading.corrects,
         stamp=reading.stamp,
-        personal=_personal(reading),
+        personal=_personal(reading, clear),
     )
 
 
@@ -90,6 +88,11 @@ def carrier_code(raw: Raw) -> str | None:
     if raw.type is None and raw.reason is None:
         return raw.code
     return "/".join(part for part in (raw.type, raw.code, raw.reason) if part is not None) or None
+
+
+def listed_prefix(raw_type: str | None, raw_code: str | None) -> str | None:
+    """What the `carrier_code` of every event with a listed type and code begins with."""
+    return carrier_code(Raw(type=raw_type, code=None if raw_type == TEXT else raw_code))
 
 
 def facts_digest(event: Event, digest: Digest) -> bytes:
@@ -168,10 +171,17 @@ def _wall_clock(event: Event) -> str:
     return event.occurred_at_raw if event.time_flag == SHIFTED else event.occurred_at.replace(tzinfo=None).isoformat()
 
 
-def _personal(reading: Reading) -> Personal:
-    if reading.description is None and reading.signed_by is None and reading.delivery_address is None:
-        return NOT_PERSONAL
-    return Personal(description=reading.description, signed_by=reading.signed_by, delivery_address=reading.delivery_address)
+def _personal(reading: Reading, clear: Split) -> Personal:
+    place = clear.sealed_place
+    found = Personal(
+        description=reading.description,
+        signed_by=reading.signed_by,
+        delivery_address=reading.delivery_address,
+        postal_code=None if place is None else place.postal_code,
+        facility=None if place is None or place.facility == clear.place.facility else place.facility,
+        raw=clear.sealed_raw,
+    )
+    return found or NOT_PERSONAL
 
 
 def _refuse_long(names: bytes) -> None:

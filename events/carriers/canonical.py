@@ -9,11 +9,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import Annotated, Final, NoReturn, Self
+from typing import Annotated, Final, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from events.carriers.carrier import Carrier, Hmac
+from events.clear_part import Digest
 from events.errors import Cause, UnreadableMessageError
 from events.event import Event, Normalized, PrintedTime, Raw, Reading
 from events.identity import identify, normalize_number
@@ -154,11 +155,11 @@ class InvalidEventError(ValueError):
         self.faults = faults
 
 
-def read_line(line: bytes) -> Event:
+def read_line(line: bytes, digest: Digest) -> Event:
     """The event that one JSON object states, for `POST /v1/events`. Raises InvalidEventError."""
     stated = _stated_event(_parsed(line))
     try:
-        return identify(_reading(stated), carrier_id=stated.carrier_id, digest=_no_digest)
+        return identify(_reading(stated), carrier_id=stated.carrier_id, digest=digest)
     except UnreadableMessageError as error:
         raise InvalidEventError((FieldFault("", error.detail),)) from error
 
@@ -262,10 +263,6 @@ def _reread(raw: Raw) -> Meaning | None:
         return Meaning(Kind(kind), Status(status) if status else None, Reason(reason) if reason else None)
     except ValueError:
         return None
-
-
-def _no_digest(_: bytes) -> NoReturn:
-    raise AssertionError("an event with an id of its own needs no digest")
 
 
 CARRIER: Final = Carrier(

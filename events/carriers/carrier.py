@@ -133,5 +133,7 @@ class Carrier:
     authentication: tuple[Authentication, ...]
     reread: Reread = nothing_by_raw_fields
     """For events whose message no longer opens; never asked about a correction."""
+    texts: frozenset[str] = frozenset()
+    """The texts that the tables know in the place of a code."""
     ack: Ack = field(default_factory=Ack)
     body_bytes_max: int = MIB

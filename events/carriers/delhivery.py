@@ -16,7 +16,7 @@ from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, child, objects
-from events.parsing.meanings import UNMAPPED, Meaning, meanings
+from events.parsing.meanings import UNMAPPED, Meaning, meanings, texts_of
 from events.parsing.places import place
 from events.parsing.rejections import Rejections
 from events.parsing.scan import Scan, reading_of
@@ -143,5 +143,6 @@ CARRIER: Final = Carrier(
     stable="1",
     formats=("Scan push", "Tracking answer"),
     reread=_meaning,
+    texts=texts_of(CODES),
     authentication=(UrlToken(), SharedHeader(header="Webhook-Token")),
 )

@@ -17,7 +17,7 @@ from events.parsing.enrichment import estimate, with_estimate, with_signer
 from events.parsing.formats import ISO
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, as_list, child, objects
-from events.parsing.meanings import UNMAPPED, Meaning, meanings
+from events.parsing.meanings import UNMAPPED, Meaning, meanings, texts_of
 from events.parsing.places import place
 from events.parsing.rejections import Rejections
 from events.parsing.scan import Scan, readings_of
@@ -170,5 +170,6 @@ CARRIER: Final = Carrier(
     stable="1",
     formats=("Shipment Tracking Unified push JSON", "Shipment Tracking Unified API JSON"),
     reread=_reread,
+    texts=texts_of(CODES, TEXTS),
     authentication=(SharedHeader(header="DHL-Webhook-Token"), UrlToken()),
 )

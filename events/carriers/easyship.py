@@ -10,7 +10,7 @@ from events.event import Normalized, Raw, Reading
 from events.parsing.formats import ISO
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, as_list, child, objects
-from events.parsing.meanings import UNMAPPED, Meaning, meanings
+from events.parsing.meanings import UNMAPPED, Meaning, meanings, texts_of
 from events.parsing.places import place
 from events.parsing.rejections import Rejections
 from events.parsing.scan import Scan, reading_of
@@ -85,5 +85,6 @@ CARRIER: Final = Carrier(
     stable="1",
     formats=("shipment.tracking.status.changed webhook", "shipment.tracking.checkpoints.created webhook"),
     reread=_meaning,
+    texts=texts_of(CODES),
     authentication=(UrlToken(), SharedHeader(header="Webhook-Token")),
 )

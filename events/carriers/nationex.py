@@ -104,5 +104,6 @@ CARRIER: Final = Carrier(
     stable="1",
     formats=("Shipment JSON",),
     reread=_meaning,
+    texts=frozenset(f"{EXCEPTION}{code}" for _, code in CODES),
     authentication=(SharedHeader(header="X-Webhook-Secret"), UrlToken()),
 )

@@ -17,7 +17,7 @@ from events.parsing.formats import ISO, TimeFormats
 from events.parsing.json import read_json
 from events.parsing.lines import place_in_line
 from events.parsing.lists import JsonObject, child, objects
-from events.parsing.meanings import UNMAPPED, Meaning, meanings
+from events.parsing.meanings import UNMAPPED, Meaning, meanings, texts_of
 from events.parsing.rejections import Rejections
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import signer, text
@@ -84,5 +84,6 @@ CARRIER: Final = Carrier(
     stable="1",
     formats=("Tracking API JSON", "Tracking webhook JSON"),
     reread=_meaning,
+    texts=texts_of(CODES),
     authentication=(SharedHeader(header="X-Webhook-Secret"), UrlToken()),
 )

@@ -18,7 +18,7 @@ from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, as_list, objects
-from events.parsing.meanings import UNMAPPED, Meaning, meanings
+from events.parsing.meanings import UNMAPPED, Meaning, meanings, texts_of
 from events.parsing.places import place
 from events.parsing.rejections import Rejections
 from events.parsing.scan import Scan, readings_of
@@ -260,5 +260,6 @@ CARRIER: Final = Carrier(
     stable="1",
     formats=("Tracking API v3 JSON", "Web Tools TrackResponse XML", "Stamps.com TrackShipmentResponse SOAP"),
     reread=_reread,
+    texts=texts_of(CODES),
     authentication=(Hmac(header="X-HMAC"), Hmac(header="X-HMAC", encoding="base64"), UrlToken()),
 )

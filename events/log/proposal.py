@@ -11,7 +11,7 @@ from typing import Literal
 from uuid import UUID
 
 from events.entry import Provenance
-from events.event import Event, Personal, value
+from events.event import Event, value
 from events.vocabulary import Kind, Verdict
 
 Key = tuple[str, str]
@@ -124,6 +124,8 @@ def enrich(scan: Proposal, enrichment: Enrichment) -> Proposal:
         corrects=None,
         anchor=scan.event.event_id,
         estimated_delivery=None if signer else scan.event.estimated_delivery,
-        personal=Personal(signed_by=scan.event.personal.signed_by) if signer else Personal(),
+        personal=replace(
+            scan.event.personal, description=None, delivery_address=None, signed_by=scan.event.personal.signed_by if signer else None
+        ),
     )
     return replace(scan, event=event, signer_digest=scan.signer_digest if signer else None, enrichments=())

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from importlib.resources import files
 from typing import Final, NamedTuple
 
+from events.clear_part import looks_like_code
 from events.event import Raw
 from events.vocabulary import Kind, Reason, Status
 
@@ -45,6 +46,11 @@ def codes_without_text(table: Table) -> dict[str, Meaning]:
     """Of a table by (code, text): the codes that mean the same whatever text accompanies them."""
     worded = {code for code, text in table if text}
     return {code: meaning for (code, text), meaning in table.items() if not text and code not in worded}
+
+
+def texts_of(*tables: Table) -> frozenset[str]:
+    """The parts of keys that do not look like codes."""
+    return frozenset(part for table in tables for key in table for part in key if not looks_like_code(part))
 
 
 def meanings(name: str) -> dict[tuple[str, ...], Meaning]:

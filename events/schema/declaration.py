@@ -73,7 +73,7 @@ def _value(field: Field, presence: Presence) -> dict[str, Any]:
 PLACE: Final = (
     Field("city", TEXT, NULLABLE, AT_TIMES, "As printed."),
     Field("region", TEXT, NULLABLE, AT_TIMES, "State or province, as printed."),
-    Field("postal_code", TEXT, NULLABLE, AT_TIMES, "As printed."),
+    Field("postal_code", TEXT, NULLABLE, AT_TIMES, "Its beginning, where one is defined for the country; as printed with scope `pii`."),
     Field("country", TEXT, NULLABLE, AT_TIMES, "ISO 3166-1 alpha-2 where the carrier allows to know it, else as printed."),
     Field("facility", TEXT, NULLABLE, AT_TIMES, "The carrier's own id of the facility."),
 )

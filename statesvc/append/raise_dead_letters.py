@@ -5,6 +5,7 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
+from events.clear_part import listed_code
 from events.log.proposal import Proposal
 from statesvc.database.pending import columns
 from statesvc.database.queries import queries
@@ -14,10 +15,11 @@ _SQL = queries("statesvc.append", "raise_dead_letters")
 
 
 async def raise_codes(connection: AsyncConnection[Any], unmapped: Sequence[Proposal], *, worker: str) -> None:
-    """One open dead letter for each (carrier, type, code); nothing when it is open already."""
+    """One open dead letter for each (carrier, type, code), of texts one in all; nothing when it is open already."""
     first: dict[tuple[str, str | None, str | None], Proposal] = {}
     for proposal in unmapped:
-        first.setdefault((proposal.event.carrier_id, proposal.event.raw.type, proposal.event.raw.code), proposal)
+        raw = proposal.event.raw
+        first.setdefault((proposal.event.carrier_id, listed_code(raw.type), listed_code(raw.code)), proposal)
     if not first:
         return
     rows = [

@@ -29,12 +29,23 @@ from statesvc.cli.output import write_json, write_line, write_table
 from statesvc.cli.session import actor, connect, service_connection
 from statesvc.database.dsns import Dsns
 from statesvc.database.embedded import attach
+from statesvc.database.keyring_store import load_keyring
 from statesvc.database.queries import queries
 from statesvc.database.wakeups.channels import INBOX
 from statesvc.inbox.allotment import IN_FLIGHT_MAX, WEIGHT_MAX, WEIGHT_MIN, Allotment, allot, allotment_of, list_allotments
-from statesvc.inbox.rollouts.code_mapping import COUNT_MAX, Code, Mapping, add_mapping, codes_by_category, current_mappings
+from statesvc.inbox.rollouts.code_mapping import (
+    COUNT_MAX,
+    Code,
+    Mapping,
+    add_mapping,
+    clear_code,
+    codes_by_category,
+    current_mappings,
+    is_text,
+)
 from statesvc.repair.dead_letters.dead_letter import DeadLetterFilter
 from statesvc.repair.dead_letters.listing import NEWEST, list_dead_letters, occurrences_of
+from statesvc.roles.master_key import open_master_keys
 from statesvc.settings.service_settings import Settings, load_settings
 
 PAGE = 200
@@ -153,8 +164,12 @@ async def _map(settings: Settings, options: argparse.Namespace) -> int:
             raise CommandError("--reason belongs to a scan: name its --status", exit_code=2)
         kind = Kind.INFO if options.info else Kind.SCAN
         meaning = Meaning(kind, Status(options.status) if options.status else None, Reason(options.reason) if options.reason else None)
+    code: Code = (options.carrier, options.type, options.code)
     async with service_connection(settings) as connection:
-        revision = await add_mapping(connection, (options.carrier, options.type, options.code), meaning, why=options.why, actor=actor())
+        if is_text(code):
+            keyring = await load_keyring(connection, await open_master_keys(settings, connection))
+            code = clear_code(code, keyring.digest)
+        revision = await add_mapping(connection, code, meaning, why=options.why, actor=actor())
     before = "dead-letters replay --cause unknown_code" if options.what == "map" else "renormalize"
     write_line(f"revision {revision}; in effect at the next claim. What was read before: statesvc {before} --carrier {options.carrier}")
     return 0

@@ -15,7 +15,7 @@ import orjson
 
 from events.errors import UnreadableMessageError
 from events.event import Event
-from events.identity import identify
+from events.identity import carrier_code, identify
 from statesvc.cli.arguments import carrier_named, rfc3339_time
 from statesvc.cli.command_error import CommandError
 
@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
 
 def document(event: Event) -> dict[str, Any]:
     """The event as the contract prints it, with its personal fields. `tracking_number` is None where the message names none."""
-    place = event.location
+    place, raw = event.location, event.personal.raw or event.raw
     return {
         "carrier_id": event.carrier_id,
         "event_id": event.event_id,
@@ -68,15 +68,15 @@ def document(event: Event) -> dict[str, Any]:
         "time_precision": event.time_precision.value,
         "status": event.status.value if event.status else None,
         "reason": event.reason.value if event.reason else None,
-        "carrier_code": event.carrier_code,
+        "carrier_code": carrier_code(raw),
         "by_category": event.by_category,
         "description": event.personal.description,
         "location": {
             "city": place.city,
             "region": place.region,
-            "postal_code": place.postal_code,
+            "postal_code": event.personal.postal_code or place.postal_code,
             "country": place.country,
-            "facility": place.facility,
+            "facility": event.personal.facility or place.facility,
         },
         "piece": event.piece,
         "estimated_delivery": event.estimated_delivery,

@@ -56,7 +56,7 @@ class Past:
             parts = {document["event_id"]: sealed for document, sealed in zip(documents, self.sealed_parts, strict=True)}
             personal = opener.part(documents[-1]["event_id"], self.sealed_parts[-1])
             signed_by = row.signed_by_event_id
-            signer = {"signed_by": None if signed_by is None else opener.part(signed_by, parts.get(signed_by))["signed_by"]}
+            signer = {"signed_by": None if signed_by is None else opener.part(signed_by, parts.get(signed_by)).fields["signed_by"]}
         return Full(event={**stated_event(documents[-1], personal)}, shipment={**summary_of(row)} | signer, erased=erased)
 
 

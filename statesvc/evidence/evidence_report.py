@@ -10,6 +10,8 @@ import orjson
 
 from events.carriers import CARRIERS
 from events.checkpoint import read_checkpoint
+from events.entry import read_raw
+from events.identity import carrier_code
 from statesvc.evidence import wording as words
 from statesvc.evidence.bundle import ERASED, UNAVAILABLE, WITHHELD, Bundle, attempts_of
 
@@ -154,7 +156,7 @@ def _facts(bundle: Bundle, carrier: str, events: Sequence[_Entry]) -> Iterator[t
     delivery = _delivery(bundle, events)
     if delivery is not None:
         yield "Delivered", _local(delivery.document)
-        yield "Delivered at", _place(delivery.document) or "no place given"
+        yield "Delivered at", _place(delivery) or "no place given"
         address = _first(events, "delivery_address")
         if address:
             yield "Delivery address", address
@@ -197,8 +199,8 @@ def _statement(entry: _Entry) -> StatementLine:
         occurred=_local(document),
         recorded=_utc(document["recorded_at"]),
         what=f"{reading}: {description}" if description else reading,
-        where=_place(document),
-        code=document.get("carrier_code") or "",
+        where=_place(entry),
+        code=carrier_code(read_raw(entry.part["raw"])) or "" if "raw" in entry.part else document.get("carrier_code") or "",
         note="; ".join(filter(None, notes)),
     )
 
@@ -278,8 +280,8 @@ def _at(entry: _Entry) -> datetime:
     return datetime.fromisoformat(entry.document["occurred_at"])
 
 
-def _place(document: Mapping[str, Any]) -> str:
-    place = document.get("location") or {}
+def _place(entry: _Entry) -> str:
+    place = {**(entry.document.get("location") or {}), **entry.part}
     return ", ".join(place[part] for part in ("facility", "city", "region", "postal_code", "country") if place.get(part))
 
 

@@ -95,9 +95,9 @@ def read_message(
         return Burial(message_id=message.message_id, cause=Cause.UNREADABLE, detail="the stored body is not the one that was committed to")
     try:
         normalized, normalizer, read_by = _read(message, carrier, version or carrier.stable, body_key, salted_body)
-        if mappings is not None and (mapped := mappings.read(normalized, carrier.carrier_id)) is not normalized:
-            normalized, read_by = mapped, mappings.version(read_by)
         events, rejections = _identify(normalized, carrier.carrier_id, keyring)
+        if mappings is not None and (mapped := mappings.read(events)) is not events:
+            events, read_by = mapped, mappings.version(read_by)
     except UnreadableMessageError as error:
         return Burial(message_id=message.message_id, cause=error.cause, detail=error.detail, normalizer=reader)
     except MemoryError:

@@ -29,9 +29,8 @@ from statesvc.shipments.models import (
     AuditTransition,
     EntryPlace,
     MessageSource,
-    PersonalPart,
 )
-from statesvc.shipments.personal import HIDDEN, Opener
+from statesvc.shipments.personal import HIDDEN, OpenedPart, Opener
 from statesvc.shipments.timeline import Seal, shipment_event, stated_event
 
 _SQL = queries("statesvc.shipments", "audit_trail")
@@ -178,7 +177,7 @@ def _place(row: DictRow) -> EntryPlace:
     }
 
 
-def _conflict_part(row: DictRow, keyring: Keyring) -> PersonalPart:
+def _conflict_part(row: DictRow, keyring: Keyring) -> OpenedPart:
     holder = Opener.of_stream(keyring, row["shipment_id"], row["holder_key"])
     claimed = Opener.of_stream(keyring, row["claimed_shipment_id"], row["claimed_key"]) if row["claimed_exists"] else None
     return holder.part_of_conflict(row["event_id"], row["sealed_part"], claimed)

@@ -114,7 +114,7 @@ async def signed_by(connection: AsyncConnection[Any], shipment: StoredShipment, 
     row = await cursor.fetchone()
     if row is None:
         return None
-    return shipment.opener(keyring).part(shipment.signed_by_event_id, row[0])["signed_by"]
+    return shipment.opener(keyring).part(shipment.signed_by_event_id, row[0]).fields["signed_by"]
 
 
 async def list_shipments(

@@ -35,7 +35,9 @@ class EventLocation(TypedDict):
 
     city: str | None
     region: str | None
-    postal_code: str | None
+    postal_code: Annotated[
+        str | None, Field(description="As printed with scope `pii`; else its beginning, where one is defined for the country.")
+    ]
     country: Annotated[str | None, Field(description="ISO 3166-1 alpha-2.")]
     facility: Annotated[str | None, Field(description="The carrier's own id of the facility.")]
 

@@ -3,19 +3,32 @@
 A part opens with its shipment's key. An erased shipment has none left: its personal fields read as null, for ever.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Self
+from typing import Any, Final, NamedTuple, Self
 from uuid import UUID
 
 import orjson
 
 from events.crypto.keyring import Keyring, part_context
 from events.crypto.sealing import SealingKey, unsalted
+from events.entry import read_raw
+from events.identity import carrier_code
 from statesvc.shipments.models import PersonalPart
 
-HIDDEN: Final[PersonalPart] = {}
+
+class OpenedPart(NamedTuple):
+    """What the sealed part of an event adds to what stands in clear. None: as it stands in clear."""
+
+    fields: PersonalPart
+    postal_code: str | None = None
+    facility: str | None = None
+    carrier_code: str | None = None
+
+
+HIDDEN: Final = OpenedPart({})
 """For readers who may not see personal fields."""
-NOTHING_PERSONAL: Final[PersonalPart] = {"description": None, "signed_by": None, "delivery_address": None}
+NOTHING_PERSONAL: Final = OpenedPart({"description": None, "signed_by": None, "delivery_address": None})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,18 +49,14 @@ class Opener:
         """Whether the personal data is gone for good."""
         return self.key is None
 
-    def part(self, event_id: str, sealed_part: bytes | None) -> PersonalPart:
-        """`description`, `signed_by` and `delivery_address` of one event. `SealError` when the part was changed."""
+    def part(self, event_id: str, sealed_part: bytes | None) -> OpenedPart:
+        """That of one event. `SealError` when the part was changed."""
         if self.key is None or sealed_part is None:
             return NOTHING_PERSONAL
         known = orjson.loads(unsalted(self.key.open(sealed_part, part_context(self.shipment_id, event_id))))
-        return {
-            "description": known.get("description"),
-            "signed_by": known.get("signed_by"),
-            "delivery_address": known.get("delivery_address"),
-        }
+        return read_part(known)
 
-    def part_of_conflict(self, event_id: str, sealed_part: bytes | None, claimed: "Opener | None") -> PersonalPart:
+    def part_of_conflict(self, event_id: str, sealed_part: bytes | None, claimed: "Opener | None") -> OpenedPart:
         """The same of a conflict that this shipment holds; sealed under the key of the shipment that it claimed too, where that has one."""
         if claimed is None or claimed.shipment_id == self.shipment_id:
             return self.part(event_id, sealed_part)
@@ -56,3 +65,14 @@ class Opener:
         if claimed.key.sealed(sealed_part):
             sealed_part = claimed.key.open(sealed_part, part_context(claimed.shipment_id, event_id))
         return self.part(event_id, sealed_part)
+
+
+def read_part(known: Mapping[str, Any]) -> OpenedPart:
+    """What a part says that was opened and parsed."""
+    fields: PersonalPart = {
+        "description": known.get("description"),
+        "signed_by": known.get("signed_by"),
+        "delivery_address": known.get("delivery_address"),
+    }
+    raw = known.get("raw")
+    return OpenedPart(fields, known.get("postal_code"), known.get("facility"), None if raw is None else carrier_code(read_raw(raw)))

@@ -16,8 +16,8 @@ from psycopg import AsyncConnection
 from projections.fact import fact_from_canonical
 from statesvc.database.queries import queries
 from statesvc.shipments.find import StoredShipment
-from statesvc.shipments.models import ErasureState, PersonalPart, ShipmentEvent, StatedEvent
-from statesvc.shipments.personal import HIDDEN, Opener
+from statesvc.shipments.models import ErasureState, ShipmentEvent, StatedEvent
+from statesvc.shipments.personal import HIDDEN, OpenedPart, Opener
 
 _SQL = queries("statesvc.shipments", "timeline")
 
@@ -56,8 +56,8 @@ async def timeline(
     return TimelinePage(events, shown[-1][0]["version"] if start + limit < len(rows) else None)
 
 
-def stated_event(document: dict[str, Any], personal: PersonalPart) -> StatedEvent:
-    """What the carrier said. `document` is the event's parsed canonical form; `personal` is empty where the reader may not see it.
+def stated_event(document: dict[str, Any], personal: OpenedPart) -> StatedEvent:
+    """What the carrier said. `document` is the event's parsed canonical form; `personal` is `HIDDEN` where the reader may not see it.
 
     The log leaves out what is not known; the contract shows it as null.
     """
@@ -75,20 +75,20 @@ def stated_event(document: dict[str, Any], personal: PersonalPart) -> StatedEven
         "time_precision": document["time_precision"],
         "status": known("status"),
         "reason": known("reason"),
-        "carrier_code": known("carrier_code"),
+        "carrier_code": personal.carrier_code or known("carrier_code"),
         "by_category": known("by_category", False),
         "location": {
             "city": place("city"),
             "region": place("region"),
-            "postal_code": place("postal_code"),
+            "postal_code": personal.postal_code or place("postal_code"),
             "country": place("country"),
-            "facility": place("facility"),
+            "facility": personal.facility or place("facility"),
         },
         "piece": known("piece"),
         "estimated_delivery": known("estimated_delivery"),
         "corrects": known("corrects"),
         "anchor": known("anchor"),
-        **personal,
+        **personal.fields,
     }
 
 

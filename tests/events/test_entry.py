@@ -27,7 +27,7 @@ FULL = Event(
     carrier_code="X/WX/9",
     raw=Raw(type="X", code="WX", reason="9", further=("011",)),
     raw_zone="-05:00",
-    location=EventPlace(city="Übach", region="NW", postal_code="52531", country="DE", facility="7"),
+    location=EventPlace(city="Übach", region="NW", postal_code="52", country="DE", facility="7"),
     piece="1",
     by_category=True,
     time_flag="ambiguous",
@@ -59,7 +59,7 @@ GOLDEN_FULL = (
     '{"anchor":"d1-260301-abe","body_commitment":"000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f","by_categ'
     'ory":true,"carrier_code":"X/WX/9","carrier_id":"ups","corrects":"d1-260301-abd","discriminator":"2","entry":"event","est'
     'imated_delivery":"2026-03-05","event_id":"d1-260301-abc","format":1,"kind":"scan","location":{"city":"Übach","country":"'
-    'DE","facility":"7","postal_code":"52531","region":"NW"},"message_id":"ffeeddcc-bbaa-9988-7766-554433221100","normalizer"'
+    'DE","facility":"7","postal_code":"52","region":"NW"},"message_id":"ffeeddcc-bbaa-9988-7766-554433221100","normalizer"'
     ':"ups","normalizer_version":"1","occurred_at":"2026-03-01T14:05:00-05:00","part_commitment":"020202020202020202020202020'
     '2020202020202020202020202020202020202","piece":"1","previous_hash":"0101010101010101010101010101010101010101010101010101'
     '010101010101","raw":{"code":"WX","further":["011"],"reason":"9","time":"20260301 140500","type":"X","zone":"-05:00"},"re'
@@ -126,4 +126,16 @@ def test_a_transition_and_its_leaf_hash() -> None:
 
 
 def test_the_personal_part() -> None:
-    assert part_bytes(FULL.personal) == b'{"delivery_address":null,"description":"Said \\"so\\"","signed_by":"A"}'
+    assert part_bytes(FULL.personal) == b'{"description":"Said \\"so\\"","signed_by":"A"}'
+    everything = Personal(
+        description="d",
+        signed_by="s",
+        delivery_address="a",
+        postal_code="52531",
+        facility="At Ann's",
+        raw=Raw(code="to Ann", further=("1",)),
+    )
+    assert part_bytes(everything) == (
+        b'{"delivery_address":"a","description":"d","facility":"At Ann\'s","postal_code":"52531",'
+        b'"raw":{"code":"to Ann","further":["1"]},"signed_by":"s"}'
+    )

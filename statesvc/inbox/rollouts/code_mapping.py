@@ -13,7 +13,8 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import class_row
 
-from events.event import Normalized, Reading
+from events.clear_part import Digest, looks_like_code, stand_in
+from events.event import Event
 from events.parsing.meanings import Meaning
 from events.vocabulary import Kind, Reason, Status
 from statesvc.database.queries import queries
@@ -25,7 +26,7 @@ COUNT_MAX: Final = 200_000
 EXAMPLES_MAX: Final = 5
 
 Code = tuple[str, str | None, str | None]
-"""(carrier_id, type, code) as the carrier prints them; None: it prints none."""
+"""(carrier_id, type, code) as they stand in clear in the log; None: the carrier prints none."""
 
 
 @dataclass(slots=True)
@@ -52,22 +53,22 @@ class Mappings:
                 meaning = Meaning(Kind(kind), Status(status) if status else None, Reason(reason) if reason else None)
                 self.table[carrier_id, raw_type, raw_code] = meaning
 
-    def read(self, normalized: Normalized, carrier_id: str) -> Normalized:
-        """The same object where no row is about it."""
+    def read(self, events: tuple[Event, ...]) -> tuple[Event, ...]:
+        """The same object where no row is about them."""
         if not self.table:
-            return normalized
-        readings = tuple(self._read(reading, carrier_id) for reading in normalized.readings)
-        return normalized if readings == normalized.readings else replace(normalized, readings=readings)
+            return events
+        mapped = tuple(map(self._read, events))
+        return events if mapped == events else mapped
 
     def version(self, version: str) -> str:
         """How a normalizer's version is called where a row changed what it read."""
         return f"{version}+m{self.revision}"
 
-    def _read(self, reading: Reading, carrier_id: str) -> Reading:
-        meaning = self.table.get((carrier_id, reading.raw.type, reading.raw.code))
+    def _read(self, event: Event) -> Event:
+        meaning = self.table.get((event.carrier_id, event.raw.type, event.raw.code))
         if meaning is None:
-            return reading
-        return replace(reading, kind=meaning.kind, status=meaning.status, reason=meaning.reason, by_category=False, corrects=None)
+            return event
+        return replace(event, kind=meaning.kind, status=meaning.status, reason=meaning.reason, by_category=False, corrects=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,9 +94,29 @@ async def current_mappings(connection: AsyncConnection[Any]) -> list[Mapping]:
     return await cursor.fetchall()
 
 
-async def add_mapping(connection: AsyncConnection[Any], code: Code, meaning: Meaning | None, *, why: str, actor: str) -> int:
-    """Maps a code (`meaning` None: no longer); returns the revision. An operator action, in effect at the next claim."""
+def is_text(code: Code) -> bool:
+    """Whether type or code are texts rather than codes."""
+    return not all(part is None or looks_like_code(part) for part in code[1:])
+
+
+def clear_code(code: Code, digest: Digest) -> Code:
+    """As it stands in clear."""
     carrier_id, raw_type, raw_code = code
+
+    def clear(part: str | None) -> str | None:
+        return part if part is None or looks_like_code(part) else stand_in(part, carrier_id, digest)
+
+    return carrier_id, clear(raw_type), clear(raw_code)
+
+
+async def add_mapping(connection: AsyncConnection[Any], code: Code, meaning: Meaning | None, *, why: str, actor: str) -> int:
+    """Maps a code (`meaning` None: no longer); returns the revision. An operator action, in effect at the next claim.
+
+    Raises ValueError for a text: it stays where it is written, so `clear_code` it first.
+    """
+    carrier_id, raw_type, raw_code = code
+    if is_text(code):
+        raise ValueError("a text is mapped by what stands for it")
     kind = meaning.kind.value if meaning else None
     status = meaning.status.value if meaning and meaning.status else None
     reason = meaning.reason.value if meaning and meaning.reason else None

@@ -52,7 +52,7 @@ _PLAIN: Final[Mapping[str, Callable[[Event], object]]] = {
     "raw_zone": lambda event: event.raw_zone,
     "city": lambda event: event.location.city,
     "region": lambda event: event.location.region,
-    "postal_code": lambda event: event.location.postal_code,
+    "postal_area": lambda event: event.location.postal_code,
     "country": lambda event: event.location.country,
     "facility": lambda event: event.location.facility,
     "piece": lambda event: event.piece,
@@ -64,6 +64,7 @@ _PERSONAL: Final[Mapping[str, Callable[[Event], str | None]]] = {
     "description": lambda event: event.personal.description,
     "signed_by": lambda event: event.personal.signed_by,
     "delivery_address": lambda event: event.personal.delivery_address,
+    "postal_code": lambda event: event.personal.postal_code,
 }
 FIELDS: Final = (*_PLAIN, *_PERSONAL)
 

@@ -7,8 +7,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import class_row
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
-from events.event import Raw
-from events.identity import carrier_code
+from events.identity import listed_prefix
 from statesvc.database.queries import queries
 from statesvc.repair.dead_letters.dead_letter import (
     CauseWord,
@@ -176,7 +175,7 @@ async def occurrences_of(connection: AsyncConnection[Any], dead_letter: DeadLett
         _SQL["code_occurrences"],
         {
             "carrier_id": dead_letter.carrier_id,
-            "carrier_code": carrier_code(Raw(type=dead_letter.raw_type, code=dead_letter.raw_code)),
+            "carrier_code": listed_prefix(dead_letter.raw_type, dead_letter.raw_code),
             "raw_type": dead_letter.raw_type,
             "raw_code": dead_letter.raw_code,
             "count_max": OCCURRENCES_MAX,

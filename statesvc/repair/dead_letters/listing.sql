@@ -23,6 +23,7 @@ WHERE d.dead_letter_id = %(dead_letter_id)s;
 -- name: code_occurrences
 -- How often an unknown code came and on how many shipments, and the latest messages among these, from the first
 -- `count_max` events that may be meant: an event's `carrier_code` is type, code and reason joined by '/', so it begins with `carrier_code`.
+-- All texts in the place of a code are `text` here; in the log each has its digest behind that.
 -- Derived from the log, so that pushing the code again writes no counter.
 WITH candidate AS MATERIALIZED (
     SELECT * FROM (
@@ -36,7 +37,8 @@ WITH candidate AS MATERIALIZED (
 ), occurrence AS MATERIALIZED (
     SELECT c.shipment_id, c.message_id, c.received_at
     FROM candidate c CROSS JOIN LATERAL (SELECT convert_from(c.canonical, 'UTF8')::jsonb -> 'raw' AS raw) r
-    WHERE r.raw ->> 'type' IS NOT DISTINCT FROM %(raw_type)s::text AND r.raw ->> 'code' IS NOT DISTINCT FROM %(raw_code)s::text
+    WHERE regexp_replace(r.raw ->> 'type', '^text-[a-z2-7]{26}$', 'text') IS NOT DISTINCT FROM %(raw_type)s::text
+        AND regexp_replace(r.raw ->> 'code', '^text-[a-z2-7]{26}$', 'text') IS NOT DISTINCT FROM %(raw_code)s::text
 )
 SELECT (SELECT count(*) FROM occurrence) AS events, (SELECT count(DISTINCT shipment_id) FROM occurrence) AS shipments,
     (SELECT count(*) FROM candidate) >= %(count_max)s AS counts_capped,

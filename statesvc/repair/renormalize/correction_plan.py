@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from events.carriers.carrier import Carrier
+from events.clear_part import listed_code
 from events.event import NOT_PERSONAL, Event, Personal
 from events.identity import correction_id
 from events.log.proposal import Proposal
@@ -18,7 +19,7 @@ from events.vocabulary import Kind, Reason, Status
 from statesvc.repair.renormalize.effective_readings import Effect, EffectiveReading, event_of, is_known, raw_of
 
 CodeKey = tuple[str | None, str | None]
-"""(type, code) as the carrier prints them."""
+"""(type, code) as they stand in clear; in a report as dead letters list them."""
 
 
 @dataclass(slots=True)
@@ -107,7 +108,7 @@ def plan_unread(
         if not is_known(reading.root):
             report.beyond["vocabulary"] += 1
             continue
-        code, was_unmapped = _code(reading), reading.root["kind"] == Kind.UNMAPPED.value
+        code, was_unmapped = _listed(reading), reading.root["kind"] == Kind.UNMAPPED.value
         meaning = _by_raw_fields(reading, carrier, mappings)
         if meaning is None:
             report.unreadable += 1
@@ -149,9 +150,9 @@ def _plan_event(reading: EffectiveReading, proposal: Proposal, report: Renormali
         return
     report.beyond["occurred_at"] += event.occurred_at.isoformat() != root["occurred_at"]
     if event.kind is Kind.UNMAPPED:
-        report.codes_left.add(_code(reading))
+        report.codes_left.add(_listed(reading))
     elif root["kind"] == Kind.UNMAPPED.value:
-        report.codes.add(_code(reading))
+        report.codes.add(_listed(reading))
     effect = reading.effect
     digest = proposal.signer_digest.hex() if proposal.signer_digest else None
     wanted = Effect(
@@ -185,8 +186,13 @@ def _settle(reading: EffectiveReading, wanted: Effect, signed_by: str | None, re
     report.corrected += 1
     report.changes[effect.status or "none", wanted.status or "none"] += 1
     if reading.root["kind"] == Kind.UNMAPPED.value:
-        report.codes.add(_code(reading))
+        report.codes.add(_listed(reading))
     found.append(correction(reading, wanted, signed_by if wanted.signer_digest != effect.signer_digest else None))
+
+
+def _listed(reading: EffectiveReading) -> CodeKey:
+    raw_type, raw_code = _code(reading)
+    return listed_code(raw_type), listed_code(raw_code)
 
 
 def _code(reading: EffectiveReading) -> CodeKey:

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from events.canonical_json import canonical_bytes
+from events.entry import read_raw
 from events.event import Event, EventPlace, Raw
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
 from projections.correction import OWN_PREFIX
@@ -109,9 +110,8 @@ def _end(root: Document, successors: Mapping[str, Sequence[Document]]) -> Docume
 
 
 def raw_of(document: Document) -> Raw:
-    """The carrier's own words, as the event holds them."""
-    raw = document["raw"]
-    return Raw(type=raw.get("type"), code=raw.get("code"), reason=raw.get("reason"), further=tuple(raw.get("further") or ()))
+    """The carrier's own words, as far as they stand in clear."""
+    return read_raw(document["raw"])
 
 
 def is_known(document: Document) -> bool:

@@ -15,8 +15,7 @@ from uuid import UUID
 
 from psycopg import AsyncConnection
 
-from events.event import Raw
-from events.identity import carrier_code
+from events.identity import listed_prefix
 from statesvc.database.queries import queries
 
 _SQL = queries("statesvc.repair.renormalize", "late_code")
@@ -31,7 +30,7 @@ _LATE: Final = timedelta(minutes=5)
 
 @dataclass(frozen=True, slots=True)
 class UnknownCode:
-    """Type and code as the carrier prints them; None: it prints none."""
+    """Type and code as the carrier prints them; None: it prints none; `text`: any text in its place."""
 
     carrier_id: str
     raw_type: str | None
@@ -44,7 +43,7 @@ class UnknownCode:
             "carrier_id": self.carrier_id,
             "raw_type": self.raw_type,
             "raw_code": self.raw_code,
-            "carrier_code": carrier_code(Raw(type=self.raw_type, code=self.raw_code)),
+            "carrier_code": listed_prefix(self.raw_type, self.raw_code),
         }
 
     def is_in(self, codes: set[tuple[str | None, str | None]]) -> bool:

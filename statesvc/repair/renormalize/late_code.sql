@@ -3,7 +3,7 @@
 SELECT statesvc.clock();
 
 -- name: messages_of_code
--- The next messages, in the order of their ids, with a code, from when it was unknown. `since`: only of events that were recorded since
+-- The next messages, in the order of their ids, with a code, from when it was unknown; `text` is any text in the place of one. `since`: only of events that were recorded since
 -- then and that no correction of ours is about.
 SELECT DISTINCT said.message_id FROM (
     SELECT e.message_id, e.recorded_at, e.shipment_id, e.event_id, e.canonical FROM statesvc.event e
@@ -17,7 +17,8 @@ WHERE said.message_id > %(after)s
     AND (%(since)s::timestamptz IS NULL OR said.recorded_at >= %(since)s AND NOT EXISTS (
         SELECT FROM statesvc.event c WHERE c.shipment_id = said.shipment_id AND c.kind = 'correction'
             AND convert_from(c.canonical, 'UTF8')::jsonb ->> 'corrects' = said.event_id))
-    AND r.raw ->> 'type' IS NOT DISTINCT FROM %(raw_type)s::text AND r.raw ->> 'code' IS NOT DISTINCT FROM %(raw_code)s::text
+    AND regexp_replace(r.raw ->> 'type', '^text-[a-z2-7]{26}$', 'text') IS NOT DISTINCT FROM %(raw_type)s::text
+        AND regexp_replace(r.raw ->> 'code', '^text-[a-z2-7]{26}$', 'text') IS NOT DISTINCT FROM %(raw_code)s::text
 ORDER BY said.message_id LIMIT %(limit)s;
 
 -- name: transaction_id

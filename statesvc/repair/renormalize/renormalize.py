@@ -20,6 +20,7 @@ import orjson
 from psycopg import AsyncConnection
 
 from events.carriers.carrier import Carrier
+from events.clear_part import known_texts, restored
 from events.crypto.keyring import Keyring, body_context
 from events.crypto.sealing import SealError, SealingKey
 from events.entry import Provenance
@@ -211,6 +212,7 @@ def _plan(task: RereadTask, again: Sequence[_Again], logged: _Logged, report: Re
     by_code: dict[CodeKey, Any] = {
         (raw_type, raw_code): meaning for (named, raw_type, raw_code), meaning in logged.mappings.table.items() if named == carrier_id
     }
+    carrier = _reading_clear(task)
     reads = []
     added: set[str] = set()
     for each in sorted(again, key=attrgetter("settled.received_at"), reverse=True):
@@ -225,9 +227,16 @@ def _plan(task: RereadTask, again: Sequence[_Again], logged: _Logged, report: Re
                 reads.append(replace(each.read, events=tuple(events), rejections=()))
             continue
         report.unopened.add(each.settled.message_id)
-        if events := plan_unread(caused, task.carrier, by_code, report):
+        if events := plan_unread(caused, carrier, by_code, report):
             reads.append(_unread(task, each.settled, caused[0].root, events, logged.mappings))
     return reads
+
+
+def _reading_clear(task: RereadTask) -> Carrier:
+    """The carrier, asked about raw fields as the log has them: the texts that it knows are found by what stands for them."""
+    carrier = task.carrier
+    known = known_texts(carrier.texts, carrier.carrier_id, task.keyring.digest)
+    return replace(carrier, reread=lambda raw: carrier.reread(restored(raw, known)))
 
 
 async def _name_shipments(connection: Connection, keyring: Keyring, again: _Again) -> None:

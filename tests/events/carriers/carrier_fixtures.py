@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from events.carriers.carrier import Carrier
 from events.event import Normalized, Reading
-from events.identity import identify
+from events.identity import carrier_code, identify
 
 RECEIVED_AT: Final = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 FIXTURES: Final = Path(__file__).parent / "fixtures"
@@ -60,12 +60,13 @@ def described(carrier_id: str, normalized: Normalized) -> dict[str, Any]:
 def _described(carrier_id: str, reading: Reading) -> dict[str, Any]:
     """Optional fields only where they say something."""
     event = identify(reading, carrier_id=carrier_id, digest=bytes, allow_unnumbered=True)
+    place = reading.place
     optional: dict[str, object] = {
         "discriminator": event.discriminator,
         "piece": event.piece,
         "reason": event.reason,
         "by_category": event.by_category,
-        "further_codes": list(event.raw.further),
+        "further_codes": list(reading.raw.further),
         "zone": event.raw_zone,
         "time_flag": event.time_flag,
         "native_id": reading.native_id,
@@ -76,16 +77,16 @@ def _described(carrier_id: str, reading: Reading) -> dict[str, Any]:
         "description": event.personal.description,
         "signed_by": event.personal.signed_by,
         "delivery_address": event.personal.delivery_address,
-        "city": event.location.city,
-        "region": event.location.region,
-        "postal_code": event.location.postal_code,
-        "country": event.location.country,
-        "facility": event.location.facility,
+        "city": place.city,
+        "region": place.region,
+        "postal_code": place.postal_code,
+        "country": place.country,
+        "facility": place.facility,
     }
     return {
         "event_id": event.event_id,
         "tracking_number": reading.tracking_number,
-        "carrier_code": event.carrier_code,
+        "carrier_code": carrier_code(reading.raw),
         "kind": event.kind,
         "status": event.status,
         "occurred_at": event.occurred_at.isoformat(),
