@@ -3,22 +3,35 @@
 -- Five kinds of entries, each a leaf of one Merkle tree: event, conflict, transition, attempt, action. In each table, `canonical`
 -- holds the RFC 8785 bytes of all bound fields, and `leaf_hash` is SHA-256(0x00 || canonical); the other columns repeat bound fields
 -- for indexes and filters, and the verifier compares them. Every transaction that writes entries writes one row in `batch` with the
--- leaf hashes in order: events, conflicts, transitions, attempts, actions. An entry stands at `ordinal` in it, counted from 0. The
--- sealer gives batches their place in the tree later (0006_sealing), so appends never wait for each other.
+-- leaf hashes in order: events, conflicts, transitions, attempts, actions. An entry stands at `ordinal` in it, counted from 0, and was
+-- recorded between `recorded_from` and `recorded_to`, both included: a reader need not search other partitions. The sealer gives batches
+-- their place in the tree later (0006_sealing), so appends never wait for each other.
 --
 -- The indexes on (batch_id, ordinal) lead from a place in the tree to its entries: the feed, the stream and the verifier read the log
 -- by batches.
 
-CREATE SEQUENCE statesvc.batch_id_seq;
+-- CACHE 1, because a batch of a shipment's later version must have the higher id, whichever session writes it.
+CREATE SEQUENCE statesvc.batch_id_seq CACHE 1;
+
+-- The id of the batch that this transaction writes. Taken under the locks of the heads that it moves, so a shipment's batches ascend
+-- with its versions. The transaction gets its own id first: the sealer knows by those which batch ids can still turn up.
+CREATE FUNCTION statesvc.next_batch_id() RETURNS bigint
+    LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM pg_current_xact_id();
+    RETURN nextval('statesvc.batch_id_seq');
+END
+$$;
 
 CREATE TABLE statesvc.batch (
-    batch_id bigint NOT NULL DEFAULT nextval('statesvc.batch_id_seq'),
-    recorded_at timestamptz NOT NULL,
+    batch_id bigint NOT NULL DEFAULT statesvc.next_batch_id(),
+    recorded_from timestamptz NOT NULL,
+    recorded_to timestamptz NOT NULL CHECK (recorded_to >= recorded_from),
     entries int NOT NULL CHECK (entries > 0),
     leaf_hashes bytea NOT NULL CHECK (octet_length(leaf_hashes) = 32 * entries),
     writer text NOT NULL,
-    PRIMARY KEY (batch_id, recorded_at)
-) PARTITION BY RANGE (recorded_at);
+    PRIMARY KEY (batch_id, recorded_from)
+) PARTITION BY RANGE (recorded_from);
 
 -- The head of a shipment's chain of events, and the lock that appends to it take. `sealed_key` is the shipment's own key under the
 -- master key: erasing it makes the shipment's personal parts and bodies unreadable. They stay as ciphertext that nothing opens, so

@@ -3,19 +3,21 @@
 -- `batch` says what was committed, in no order. The sealer, one process at a time, gives the batches that it sees committed their
 -- first index, one after the other without a gap; an entry's index is that plus its ordinal. It never waits for a batch that is not
 -- committed yet: that one comes later. So a reader by index misses nothing that commits late.
+-- A pass takes what one snapshot shows, in the order of the batch ids. Whoever wrote a shipment's version 4 saw version 3 committed, and
+-- took the higher batch id: no snapshot shows 4 without 3, so a shipment's versions ascend with the index, whatever commits late.
 -- The tree's leaves are `batch.leaf_hashes`; of its inner nodes `subtree` keeps every eighth level.
 
 -- Committed and not sealed yet: written by the transaction that writes the batch, deleted by the one that seals it. A queue of its
 -- own, because ids alone do not show whether a lower one is still to come.
 CREATE TABLE statesvc.unsealed (
     batch_id bigint PRIMARY KEY,
-    recorded_at timestamptz NOT NULL
+    recorded_from timestamptz NOT NULL
 ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 
 CREATE FUNCTION statesvc.await_sealing() RETURNS trigger
     LANGUAGE plpgsql AS $$
 BEGIN
-    INSERT INTO statesvc.unsealed (batch_id, recorded_at) VALUES (NEW.batch_id, NEW.recorded_at);
+    INSERT INTO statesvc.unsealed (batch_id, recorded_from) VALUES (NEW.batch_id, NEW.recorded_from);
     RETURN NULL;
 END
 $$;
@@ -24,12 +26,13 @@ $$;
 CREATE TRIGGER await_sealing AFTER INSERT ON statesvc.batch
     FOR EACH ROW EXECUTE FUNCTION statesvc.await_sealing();
 
--- `recorded_at` and `entries` repeat those of the batch. `sealed_at` is the same for all batches that were sealed together, and grows
+-- `recorded_from`, `recorded_to` and `entries` repeat those of the batch. `sealed_at` is the same for all batches that were sealed together, and grows
 -- from one sealing to the next.
 CREATE TABLE statesvc.sealed_batch (
     first_index bigint PRIMARY KEY CHECK (first_index >= 0),
     batch_id bigint NOT NULL,
-    recorded_at timestamptz NOT NULL,
+    recorded_from timestamptz NOT NULL,
+    recorded_to timestamptz NOT NULL,
     entries int NOT NULL CHECK (entries > 0),
     sealed_at timestamptz NOT NULL
 );

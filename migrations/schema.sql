@@ -36,6 +36,7 @@
 --   move_marks(p_stage text, p_sweep boolean, p_now timestamp with time zone, p_lease_mark timestamp with time zone, p_moving text[],
 --       p_marks timestamp with time zone[]) RETURNS void
 --   name_shipments(p_message_id uuid, p_received_at timestamp with time zone, p_shipments uuid[], p_sealed_key bytea) RETURNS boolean
+--   next_batch_id() RETURNS bigint
 --   next_due() RETURNS timestamp with time zone
 --   note_attempt(p_message_id uuid, p_outcome text, p_ended_at timestamp with time zone, p_error text DEFAULT NULL::text, p_normalizer text
 --       DEFAULT NULL::text) RETURNS void
@@ -140,17 +141,19 @@ CREATE INDEX attempt_subscription ON ONLY statesvc.attempt USING btree (subscrip
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON statesvc.attempt FOR EACH STATEMENT EXECUTE FUNCTION statesvc.refuse_change();
 
 CREATE TABLE statesvc.batch (
-    batch_id bigint DEFAULT nextval('statesvc.batch_id_seq'::regclass) NOT NULL,
-    recorded_at timestamp with time zone NOT NULL,
+    batch_id bigint DEFAULT statesvc.next_batch_id() NOT NULL,
+    recorded_from timestamp with time zone NOT NULL,
+    recorded_to timestamp with time zone NOT NULL,
     entries integer NOT NULL,
     leaf_hashes bytea NOT NULL,
     writer text NOT NULL,
-    CONSTRAINT batch_check CHECK ((octet_length(leaf_hashes) = (32 * entries))),
+    CONSTRAINT batch_check CHECK ((recorded_to >= recorded_from)),
+    CONSTRAINT batch_check1 CHECK ((octet_length(leaf_hashes) = (32 * entries))),
     CONSTRAINT batch_entries_check CHECK ((entries > 0))
 )
-PARTITION BY RANGE (recorded_at);
+PARTITION BY RANGE (recorded_from);
 ALTER TABLE ONLY statesvc.batch
-    ADD CONSTRAINT batch_pkey PRIMARY KEY (batch_id, recorded_at);
+    ADD CONSTRAINT batch_pkey PRIMARY KEY (batch_id, recorded_from);
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON statesvc.batch FOR EACH STATEMENT EXECUTE FUNCTION statesvc.refuse_change();
 CREATE TRIGGER await_sealing AFTER INSERT ON statesvc.batch FOR EACH ROW EXECUTE FUNCTION statesvc.await_sealing();
 
@@ -784,7 +787,8 @@ ALTER TABLE ONLY statesvc.schema_migrations
 CREATE TABLE statesvc.sealed_batch (
     first_index bigint NOT NULL,
     batch_id bigint NOT NULL,
-    recorded_at timestamp with time zone NOT NULL,
+    recorded_from timestamp with time zone NOT NULL,
+    recorded_to timestamp with time zone NOT NULL,
     entries integer NOT NULL,
     sealed_at timestamp with time zone NOT NULL,
     CONSTRAINT sealed_batch_entries_check CHECK ((entries > 0)),
@@ -987,7 +991,7 @@ CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON statesvc.trans
 
 CREATE TABLE statesvc.unsealed (
     batch_id bigint NOT NULL,
-    recorded_at timestamp with time zone NOT NULL
+    recorded_from timestamp with time zone NOT NULL
 )
 WITH (autovacuum_vacuum_scale_factor='0.01', autovacuum_vacuum_threshold='1000', autovacuum_vacuum_cost_delay='0');
 ALTER TABLE ONLY statesvc.unsealed

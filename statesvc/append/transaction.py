@@ -241,7 +241,10 @@ async def write(batch: AppendBatch) -> None:
     leaves = [row.leaf for row in events] + [row.leaf for row in conflicts] + [entry for _, entry in transitions]
     if leaves:
         leaf_hashes = [entry.leaf_hash for entry in leaves]
-        await write_batch(connection, batch_id=batch_id, recorded_at=batch.recorded_at, leaf_hashes=leaf_hashes, writer=batch.worker)
+        times = {row.recorded_at for row in events} | {row.recorded_at for row in conflicts}
+        await write_batch(
+            connection, batch_id=batch_id, recorded_at=min(times), recorded_to=max(times), leaf_hashes=leaf_hashes, writer=batch.worker
+        )
 
 
 def transition_leaf(change: Change, worker: str) -> Leaf:

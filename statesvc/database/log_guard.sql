@@ -46,7 +46,7 @@ CREATE OR REPLACE FUNCTION statesvc_guard.is_log(p_table oid) RETURNS boolean
 -- Functions that the log's promises rest on.
 CREATE OR REPLACE FUNCTION statesvc_guard.is_pillar(p_schema text, p_function text) RETURNS boolean
     LANGUAGE sql IMMUTABLE
-    RETURN p_schema = 'statesvc' AND p_function IN ('refuse_change', 'await_sealing', 'make_append_only', 'ensure_partitions', 'clock');
+    RETURN p_schema = 'statesvc' AND p_function IN ('refuse_change', 'await_sealing', 'make_append_only', 'ensure_partitions', 'clock', 'next_batch_id');
 
 -- Whether the command is one of those that make partitions ahead, which adds to the log's tables and takes nothing away.
 CREATE OR REPLACE FUNCTION statesvc_guard.makes_partitions() RETURNS boolean
@@ -85,7 +85,7 @@ DECLARE
     v_leaf_hash bytea;
 BEGIN
     v_at := statesvc.clock();
-    v_batch_id := nextval('statesvc.batch_id_seq');
+    v_batch_id := statesvc.next_batch_id();
     -- RFC 8785: members by name, no white space; to_json escapes text as it asks
     v_canonical := convert_to(format(
         '{"actor":%s,"details":{"command":%s,"why":%s},"entry":"action","format":1,"recorded_at":"%s","target":%s,"verb":"log_ddl"}',
@@ -94,7 +94,8 @@ BEGIN
     v_leaf_hash := sha256('\x00'::bytea || v_canonical);
     INSERT INTO statesvc.action (recorded_at, batch_id, ordinal, actor, verb, target, leaf_hash, canonical)
     VALUES (v_at, v_batch_id, 0, v_actor, 'log_ddl', p_touched, v_leaf_hash, v_canonical);
-    INSERT INTO statesvc.batch (batch_id, recorded_at, entries, leaf_hashes, writer) VALUES (v_batch_id, v_at, 1, v_leaf_hash, v_actor);
+    INSERT INTO statesvc.batch (batch_id, recorded_from, recorded_to, entries, leaf_hashes, writer)
+    VALUES (v_batch_id, v_at, v_at, 1, v_leaf_hash, v_actor);
 EXCEPTION WHEN OTHERS THEN
     RAISE LOG 'statesvc guard: % on % by % (%), which could not be written into the log: %', p_command, p_touched, session_user, v_why, SQLERRM;
 END

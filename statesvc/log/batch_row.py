@@ -19,14 +19,24 @@ async def tick(connection: AsyncConnection[Any]) -> tuple[datetime, int]:
 
 
 async def write_batch(
-    connection: AsyncConnection[Any], *, batch_id: int, recorded_at: datetime, leaf_hashes: Sequence[bytes], writer: str
+    connection: AsyncConnection[Any],
+    *,
+    batch_id: int,
+    recorded_at: datetime,
+    recorded_to: datetime | None = None,
+    leaf_hashes: Sequence[bytes],
+    writer: str,
 ) -> None:
-    """Writes the row. `writer` names the process."""
+    """Writes the row. `recorded_at`: of its earliest entry; `recorded_to`: of its latest, None where all have one time.
+
+    `writer` names the process.
+    """
     await connection.execute(
         _SQL["insert_batch"],
         {
             "batch_id": batch_id,
-            "recorded_at": recorded_at,
+            "recorded_from": recorded_at,
+            "recorded_to": recorded_to or recorded_at,
             "entries": len(leaf_hashes),
             "leaf_hashes": b"".join(leaf_hashes),
             "writer": writer,

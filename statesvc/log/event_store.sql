@@ -35,7 +35,7 @@ RETURNING carrier_id, event_id;
 
 -- name: tick
 -- The wall clock under the locks just taken, and the id of the batch.
-SELECT statesvc.clock(), nextval('statesvc.batch_id_seq');
+SELECT statesvc.clock(), statesvc.next_batch_id();
 
 -- name: count_conflicts
 -- Counts each contradiction as often as this batch has it; `seen` above that means that it has its entry already.
@@ -93,8 +93,8 @@ WHERE s.shipment_id = u.shipment_id;
 
 -- name: insert_batch
 -- Writes the batch row of this transaction.
-INSERT INTO statesvc.batch (batch_id, recorded_at, entries, leaf_hashes, writer)
-VALUES (%(batch_id)s, %(recorded_at)s, %(entries)s, %(leaf_hashes)b, %(writer)s);
+INSERT INTO statesvc.batch (batch_id, recorded_from, recorded_to, entries, leaf_hashes, writer)
+VALUES (%(batch_id)s, %(recorded_from)s, %(recorded_to)s, %(entries)s, %(leaf_hashes)b, %(writer)s);
 
 -- name: read_events
 -- The canonical bytes of these shipments' events, oldest first; nothing of them was recorded before `since`.

@@ -7,7 +7,7 @@ CROSS JOIN LATERAL (
     WHERE first_index >= coalesce((SELECT max(p.first_index) FROM statesvc.sealed_batch p WHERE p.first_index <= r."begin"), 0)
         AND first_index < r."end"
 ) s
-JOIN statesvc.batch b ON b.batch_id = s.batch_id AND b.recorded_at = s.recorded_at;
+JOIN statesvc.batch b ON b.batch_id = s.batch_id AND b.recorded_from = s.recorded_from;
 
 -- name: subtrees
 -- The retained nodes in these ranges of positions.

@@ -38,6 +38,7 @@ class SealPass:
     entries: int = 0
     oldest: datetime | None = None
     last_batch_id: int = 0
+    transaction_id: int = 0
 
     @property
     def full(self) -> bool:
@@ -45,31 +46,71 @@ class SealPass:
         return self.batches == BATCHES_MAX
 
 
+@dataclass(frozen=True, slots=True)
+class Writers:
+    """The highest batch id that was given out, and the id of the oldest transaction that still writes."""
+
+    last_batch_id: int
+    oldest: int
+
+
+async def read_writers(connection: AsyncConnection[Any]) -> Writers:
+    """As they are now; to be read in a statement of its own before the pass."""
+    row = await (await connection.execute(SQL["writers"])).fetchone()
+    assert row is not None  # noqa: S101 - one row, always
+    return Writers(*row)
+
+
+class SealMark:
+    """From which batch id on a pass reads: an economy, so that it need not walk what was sealed and vacuum cannot take yet.
+
+    A writer takes its transaction id before its batch id. A pass that seals takes one too, after it has read the highest batch id given
+    out; once every older transaction is over, no batch up to that id can turn up any more. The snapshot's `xmax` would not do: it
+    follows the last transaction that has ended, and one that still writes may be beyond it.
+    A transaction that stays open holds back this mark, never a pass.
+    """
+
+    def __init__(self) -> None:
+        self.from_id = 0
+        self._known: int | None = None
+        """The highest batch id that was given out before the transaction `_until`."""
+        self._until = 0
+
+    def passed(self, writers: Writers, done: SealPass) -> None:
+        """After a pass from the mark on. `writers` were read before it."""
+        if self._known is not None and writers.oldest >= self._until:
+            self.from_id = max(self.from_id, (min(self._known, done.last_batch_id) if done.full else self._known) + 1)
+            self._known = None
+        if self._known is None and done.batches:
+            self._known, self._until = writers.last_batch_id, done.transaction_id
+
+
 async def seal(connection: AsyncConnection[Any], before: SealedLog, *, from_id: int) -> SealPass:
-    """Places the batches from `from_id` on, in one statement. Raises RefusalError.
+    """Places the batches from `from_id` on that one snapshot shows, the lowest first, in one statement. Raises RefusalError.
 
     Between reading and placing nobody else changes the queue's rows: only the leader takes them away, and this connection has the lead.
     """
     rows = await (await connection.execute(SQL["next_batches"], {"from_id": from_id, "limit": BATCHES_MAX}, binary=True)).fetchall()
     if not rows:
         return SealPass(sealed=before)
-    clock = rows[0][3]
+    clock = rows[0][-1]
     sealed_at = clock if before.sealed_at is None else max(clock, before.sealed_at + _TICK)
     tree = before.tree.copy()
     places, subtrees = [], []
-    for batch_id, recorded_at, leaf_hashes, _ in rows:
+    for batch_id, recorded_from, recorded_to, leaf_hashes, _ in rows:
         if leaf_hashes is None:
             raise RefusalError(f"batch {batch_id} waits to be sealed, but its row is gone: someone deleted it")
         leaves = split_hashes(leaf_hashes)
-        places.append((tree.size, batch_id, recorded_at, len(leaves)))
+        places.append((tree.size, batch_id, recorded_from, recorded_to, len(leaves)))
         subtrees += tree.extend(leaves)
-    first_indexes, batch_ids, recorded_ats, entries = map(list, zip(*places, strict=True))
-    await connection.execute(
+    first_indexes, batch_ids, recorded_froms, recorded_tos, entries = map(list, zip(*places, strict=True))
+    placed = await connection.execute(
         SQL["place_batches"],
         {
             "first_indexes": first_indexes,
             "batch_ids": batch_ids,
-            "recorded_ats": recorded_ats,
+            "recorded_froms": recorded_froms,
+            "recorded_tos": recorded_tos,
             "entries": entries,
             "sealed_at": sealed_at,
             "levels": [subtree.node.level for subtree in subtrees],
@@ -77,10 +118,13 @@ async def seal(connection: AsyncConnection[Any], before: SealedLog, *, from_id: 
             "hashes": [subtree.hash for subtree in subtrees],
         },
     )
+    row = await placed.fetchone()
+    assert row is not None  # noqa: S101 - one row, always
     return replace(
         SealPass(sealed=SealedLog(tree=tree, sealed_at=sealed_at)),
         batches=len(rows),
         entries=tree.size - before.tree.size,
-        oldest=min(recorded_ats),
+        oldest=min(recorded_froms),
         last_batch_id=batch_ids[-1],
+        transaction_id=row[0],
     )

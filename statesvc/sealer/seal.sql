@@ -11,28 +11,37 @@ SELECT pg_try_advisory_lock(hashtextextended('statesvc.sealer', 0));
 -- How far the log is sealed, and when that was.
 SELECT first_index + entries, sealed_at FROM statesvc.sealed_batch ORDER BY first_index DESC LIMIT 1;
 
+-- name: writers
+-- The highest batch id that was given out, and the oldest transaction that still writes.
+SELECT coalesce(pg_sequence_last_value('statesvc.batch_id_seq'), 0), pg_snapshot_xmin(pg_current_snapshot())::text::bigint;
+
 -- name: next_batches
--- Committed batches that have no place yet, and the time. From `from_id` on, so that deleted rows which vacuum cannot take yet are not
--- walked again. OFFSET 0 keeps it one lookup a batch, whatever the tables held when the plan was made.
-SELECT u.batch_id, u.recorded_at, b.leaf_hashes, (SELECT statesvc.clock())
+-- Committed batches that have no place yet, as one snapshot shows them and in the order of their ids, and the time. From `from_id` on, so
+-- that deleted rows which vacuum cannot take yet are not walked again. OFFSET 0 keeps it one lookup a batch, whatever the tables held when
+-- the plan was made.
+SELECT u.batch_id, u.recorded_from, b.recorded_to, b.leaf_hashes, (SELECT statesvc.clock())
 FROM (SELECT * FROM statesvc.unsealed WHERE batch_id >= %(from_id)s ORDER BY batch_id LIMIT %(limit)s) u
 LEFT JOIN LATERAL (
-    SELECT m.leaf_hashes FROM statesvc.batch m WHERE m.batch_id = u.batch_id AND m.recorded_at = u.recorded_at OFFSET 0
+    SELECT m.recorded_to, m.leaf_hashes FROM statesvc.batch m
+    WHERE m.batch_id = u.batch_id AND m.recorded_from = u.recorded_from OFFSET 0
 ) b ON true
 ORDER BY u.batch_id;
 
 -- name: place_batches
--- Gives batches their place, keeps the nodes that they completed, and takes them from the queue: all of it or nothing.
+-- Gives batches their place, keeps the nodes that they completed, and takes them from the queue: all of it or nothing. Answers with the
+-- id of its transaction.
 WITH placed AS (
-    INSERT INTO statesvc.sealed_batch (first_index, batch_id, recorded_at, entries, sealed_at)
-    SELECT u.first_index, u.batch_id, u.recorded_at, u.entries, %(sealed_at)s
-    FROM unnest(%(first_indexes)s::bigint[], %(batch_ids)s::bigint[], %(recorded_ats)s::timestamptz[], %(entries)s::int[])
-        AS u(first_index, batch_id, recorded_at, entries)
+    INSERT INTO statesvc.sealed_batch (first_index, batch_id, recorded_from, recorded_to, entries, sealed_at)
+    SELECT u.first_index, u.batch_id, u.recorded_from, u.recorded_to, u.entries, %(sealed_at)s
+    FROM unnest(%(first_indexes)s::bigint[], %(batch_ids)s::bigint[], %(recorded_froms)s::timestamptz[], %(recorded_tos)s::timestamptz[],
+        %(entries)s::int[]) AS u(first_index, batch_id, recorded_from, recorded_to, entries)
 ), retained AS (
     INSERT INTO statesvc.subtree (level, position, hash)
     SELECT * FROM unnest(%(levels)s::smallint[], %(positions)s::bigint[], %(hashes)s::bytea[])
+), taken AS (
+    DELETE FROM statesvc.unsealed WHERE batch_id = ANY (%(batch_ids)s::bigint[])
 )
-DELETE FROM statesvc.unsealed WHERE batch_id = ANY (%(batch_ids)s::bigint[]);
+SELECT pg_current_xact_id()::text::bigint;
 
 -- name: publish
 -- Keeps a signed head.

@@ -10,7 +10,6 @@ The lock and all that the leader writes are on one connection: a sealer that los
 import asyncio
 import random
 import time
-from collections import deque
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
@@ -26,13 +25,11 @@ from statesvc.database.wakeups.direct import connect_direct, reconnect_delays
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
 from statesvc.sealer.leadership import Publication, publish, signers_of, take_stock
-from statesvc.sealer.seal import SQL, RefusalError, SealedLog, SealPass, seal
+from statesvc.sealer.seal import SQL, RefusalError, SealedLog, SealMark, SealPass, read_writers, seal
 from statesvc.telemetry.metrics import Telemetry
 
 _STANDBY_SECONDS: Final = 5.0
 _REFUSED_SECONDS: Final = 30.0
-_LATE_SECONDS: Final = 10.0
-"""A batch whose id is older than this may still commit; later ones are found by the sweep."""
 _DEAF_SWEEP_SECONDS: Final = 0.5
 _PREPARED_AFTER: Final = 2
 _EMPTY_SECONDS: Final = 0.05
@@ -129,17 +126,18 @@ class Sealer:
         if sealed.tree.size > (head.tree_size if head else 0):
             # its predecessor ended between the two commits of a pass
             await self._sign(connection, sealed)
-        recent = _Recent()
+        mark = SealMark()
         swept_at = float("-inf")
         while not self._stopping.is_set():
             self._woken.clear()
             began = time.monotonic()
             sweeps = began >= swept_at + self._pace.sweep_seconds
             swept_at = began if sweeps else swept_at
-            done = await seal(connection, sealed, from_id=0 if sweeps else recent.from_id(began))
+            writers = await read_writers(connection)
+            done = await seal(connection, sealed, from_id=0 if sweeps else mark.from_id)
+            mark.passed(writers, done)
             if done.batches:
                 sealed = done.sealed
-                recent.add(began, done.last_batch_id)
                 await self._sign(connection, sealed)
                 self._count(done)
             if not done.full:
@@ -165,19 +163,3 @@ class Sealer:
             await set_within(self._stopping, interval_seconds)
         sweep = self._pace.sweep_seconds if self._listener.is_up else _DEAF_SWEEP_SECONDS
         await set_within(self._woken, sweep)
-
-
-class _Recent:
-    """From which batch id on to read: a while behind the newest one sealed, because ids are taken long before they commit."""
-
-    def __init__(self) -> None:
-        self._sealed: deque[tuple[float, int]] = deque()
-        self._from_id = 0
-
-    def add(self, at: float, batch_id: int) -> None:
-        self._sealed.append((at, batch_id))
-
-    def from_id(self, now: float) -> int:
-        while self._sealed and self._sealed[0][0] <= now - _LATE_SECONDS:
-            self._from_id = max(self._from_id, self._sealed.popleft()[1])
-        return self._from_id

@@ -153,6 +153,6 @@ async def _lags(place: Place, seen: list[tuple[int, float]]) -> list[float]:
     sizes = [size for size, _ in seen]
     async with await AsyncConnection.connect(place.service, autocommit=True) as connection:
         cursor = await connection.execute(
-            "SELECT first_index + entries, extract(epoch FROM recorded_at)::float8 FROM statesvc.sealed_batch"
+            "SELECT first_index + entries, extract(epoch FROM recorded_from)::float8 FROM statesvc.sealed_batch"
         )
         return [seen[bisect.bisect_left(sizes, end)][1] - recorded_at async for end, recorded_at in cursor]

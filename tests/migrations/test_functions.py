@@ -14,6 +14,7 @@ OF_TABLES = {
     "statesvc.await_sealing()",
     "statesvc.clock()",
     "statesvc.make_append_only(regclass)",
+    "statesvc.next_batch_id()",
     "statesvc.note_touched()",
     "statesvc.refuse_change()",
     "statesvc.sample_little(regclass)",

@@ -4,7 +4,9 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
-BATCH = "INSERT INTO {} (recorded_at, entries, leaf_hashes, writer) VALUES ({}, 1, sha256('x'), 'w') RETURNING batch_id"
+BATCH = (
+    "INSERT INTO {} (recorded_from, recorded_to, entries, leaf_hashes, writer) VALUES ({0}, {0}, 1, sha256('x'), 'w') RETURNING batch_id"
+)
 PARTITIONS = """
 SELECT i.inhrelid::regclass::text, substring(pg_get_expr(c.relpartbound, c.oid) FROM 'FROM \\((''[^'']+'')\\)')
 FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = 'statesvc.batch'::regclass"""
@@ -12,7 +14,7 @@ WAITING = "SELECT batch_id FROM statesvc.unsealed ORDER BY 1"
 
 
 async def _write(connection: AsyncConnection[Any], table: str, recorded_at: str) -> int:
-    row = await (await connection.execute(BATCH.format(table, recorded_at).encode())).fetchone()
+    row = await (await connection.execute(BATCH.replace("{}", table, 1).replace("{0}", recorded_at).encode())).fetchone()
     assert row is not None
     batch_id: int = row[0]
     return batch_id

@@ -51,7 +51,7 @@ SELECT 'inbox', carrier_id, token IS NOT NULL, available_at - statesvc.clock(), 
 UNION ALL
 SELECT 'outbox', '', token IS NOT NULL, available_at - statesvc.clock(), attempts, 0, '' FROM statesvc.outbox
 UNION ALL
-SELECT 'unsealed', '', false, recorded_at - statesvc.clock(), 0, 0, '' FROM statesvc.unsealed
+SELECT 'unsealed', '', false, recorded_from - statesvc.clock(), 0, 0, '' FROM statesvc.unsealed
 """
 
 

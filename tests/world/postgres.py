@@ -32,6 +32,7 @@ OVERRIDES = {
     "max_wal_size": "512MB",
     "max_connections": "200",
     "checkpoint_timeout": "1h",
+    "max_prepared_transactions": "10",
 }
 MEMORY = Path("/dev/shm")  # noqa: S108 - a folder with a random name is made in it
 MEMORY_BYTES_MIN = 4 * 1024**3

@@ -28,7 +28,7 @@ SELECT e.evtname, e.evtenabled::text FROM pg_event_trigger e WHERE e.evtname = A
 -- name: seal_state
 -- What the newest checkpoint covers, and how long the oldest batch has been waiting for its place.
 SELECT coalesce((SELECT max(c.tree_size) FROM statesvc.checkpoint c), 0),
-    (SELECT extract(epoch FROM statesvc.clock() - min(u.recorded_at))::float8 FROM statesvc.unsealed u);
+    (SELECT extract(epoch FROM statesvc.clock() - min(u.recorded_from))::float8 FROM statesvc.unsealed u);
 
 -- name: owned_log
 -- Whether the role that asks could change the log: it owns its tables or is a superuser.

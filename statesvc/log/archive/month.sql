@@ -21,7 +21,7 @@ FROM (
 -- Where these batches stand in the tree, and whether any of them is not sealed yet.
 SELECT (SELECT min(s.first_index) FROM statesvc.sealed_batch s WHERE s.batch_id BETWEEN %(low)s AND %(high)s),
     (SELECT max(s.first_index + s.entries) FROM statesvc.sealed_batch s WHERE s.batch_id BETWEEN %(low)s AND %(high)s),
-    EXISTS (SELECT FROM statesvc.unsealed u WHERE u.batch_id BETWEEN %(low)s AND %(high)s AND u.recorded_at < %(ends)s);
+    EXISTS (SELECT FROM statesvc.unsealed u WHERE u.batch_id BETWEEN %(low)s AND %(high)s AND u.recorded_from < %(ends)s);
 
 -- name: event
 -- A month's events in a range of the log.

@@ -28,9 +28,10 @@ class BatchRange:
 
 @dataclass(slots=True)
 class BatchPlaces:
-    """`seen`: the rank of the kind that took each place, 0 for none yet. `recorded_at` in microseconds since 2000."""
+    """`seen`: the rank of the kind that took each place, 0 for none yet. Times in microseconds since 2000."""
 
-    recorded_at: int
+    recorded_from: int
+    recorded_to: int
     leaf_hashes: bytes
     seen: bytearray
     summed: bool
@@ -52,7 +53,7 @@ def read_batches(cursor: Cursor[Any], batch_range: BatchRange, faults: list[LogF
     """Those of a range by id. `cursor` reads times as microseconds."""
     batches = {}
     rows = cursor.execute(_SQL["batches"], {"low": batch_range.low, "high": batch_range.high})
-    for batch_id, recorded_at, entries, leaf_hashes, first_index, waits in rows:
+    for batch_id, recorded_from, recorded_to, entries, leaf_hashes, first_index, waits in rows:
         row = f"batch_id={batch_id}"
         if len(leaf_hashes) != entries * HASH_BYTES:
             faults.append(LogFault("batch", row, "entries", "is not the number of its leaf hashes"))
@@ -61,7 +62,7 @@ def read_batches(cursor: Cursor[Any], batch_range: BatchRange, faults: list[LogF
         elif first_index is not None and waits:
             faults.append(LogFault("unsealed", row, "batch_id", "waits to be sealed, though it is"))
         summed = batch_id in batch_range.waiting or (first_index is not None and first_index < batch_range.sealed_below)
-        batches[batch_id] = BatchPlaces(recorded_at, leaf_hashes, bytearray(len(leaf_hashes) // HASH_BYTES), summed)
+        batches[batch_id] = BatchPlaces(recorded_from, recorded_to, leaf_hashes, bytearray(len(leaf_hashes) // HASH_BYTES), summed)
     return batches
 
 

@@ -169,14 +169,16 @@ def check_entries(kind: EntryKind, rows: Iterable[Any], batch: BatchPlaces | Non
         if values != expected:
             yield from _wrong_columns(kind, row, expected)
         if not fits(kind, values[kind.recorded], batch):
-            yield LogFault("batch", f"batch_id={batch_id}", "recorded_at", f"does not fit that of its {kind.name} at ordinal {ordinal}")
+            yield LogFault(
+                "batch", f"batch_id={batch_id}", "recorded_from, recorded_to", f"does not fit that of its {kind.name} at ordinal {ordinal}"
+            )
         if kind.sealed and parts.opens and (why := parts.fault(document, sealed_part)) is not None:
             yield LogFault(kind.name, named, "sealed_part", why)
 
 
 def fits(kind: EntryKind, recorded_at: int, batch: BatchPlaces) -> bool:
     """Whether an entry may have this time in its batch: events and what they caused may be microseconds later, others not."""
-    return recorded_at == batch.recorded_at or (recorded_at > batch.recorded_at and not kind.exact)
+    return recorded_at == batch.recorded_from or (batch.recorded_from < recorded_at <= batch.recorded_to and not kind.exact)
 
 
 def _misplaced(batch: BatchPlaces | None, ordinal: int) -> str:

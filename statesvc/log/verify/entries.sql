@@ -8,7 +8,7 @@ SELECT set_config('TimeZone', 'UTC', false), set_config('statement_timeout', '0'
 
 -- name: batches
 -- The batches of a range of ids, and whether they are sealed or wait to be.
-SELECT b.batch_id, b.recorded_at, b.entries, b.leaf_hashes, s.first_index, u.batch_id IS NOT NULL
+SELECT b.batch_id, b.recorded_from, b.recorded_to, b.entries, b.leaf_hashes, s.first_index, u.batch_id IS NOT NULL
 FROM statesvc.batch b
 LEFT JOIN statesvc.sealed_batch s ON s.batch_id = b.batch_id
 LEFT JOIN statesvc.unsealed u ON u.batch_id = b.batch_id

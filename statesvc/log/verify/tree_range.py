@@ -100,7 +100,7 @@ def _leaves(connection: Connection[Any], rows: Sequence[Any], begin: int, end: i
     """The leaf hashes in their order. Where some are missing the rest cannot be in its place."""
     joined: list[bytes] = []
     expected: int | None = None
-    for first_index, batch_id, _, entries, _, batch_entries, leaf_hashes in rows:
+    for first_index, batch_id, *_, entries, _, batch_entries, leaf_hashes in rows:
         row = f"first_index={first_index} batch_id={batch_id}"
         if expected is None and first_index > begin:
             expected = begin
@@ -109,7 +109,7 @@ def _leaves(connection: Connection[Any], rows: Sequence[Any], begin: int, end: i
         if leaf_hashes is None:
             exists = connection.execute(SQL["batch_exists"], {"batch_id": batch_id}).fetchone() or (False,)
             why = "is not that of its batch" if exists[0] else "its batch is missing: it was deleted"
-            faults.append(LogFault("sealed_batch", row, "recorded_at" if exists[0] else "batch_id", why))
+            faults.append(LogFault("sealed_batch", row, "recorded_from" if exists[0] else "batch_id", why))
             leaf_hashes = bytes(HASH_BYTES * entries)  # noqa: PLW2901 - so that the rest keeps its place
         elif batch_entries != entries:
             faults.append(LogFault("sealed_batch", row, "entries", f"the batch has {batch_entries}"))
@@ -128,7 +128,7 @@ def _leaves(connection: Connection[Any], rows: Sequence[Any], begin: int, end: i
 def _seal_times(rows: Sequence[Any], heads: Sequence[Any], end: int) -> Iterator[LogFault]:
     """Each batch was sealed at the time of the first head that covers it."""
     place = 0
-    for first_index, batch_id, _, entries, sealed_at, _, _ in rows:
+    for first_index, batch_id, *_, entries, sealed_at, _, _ in rows:
         while place < len(heads) and heads[place][0] < first_index + entries:
             place += 1
         row = f"first_index={first_index} batch_id={batch_id}"

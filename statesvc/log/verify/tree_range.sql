@@ -1,8 +1,8 @@
 -- name: sealed
 -- The batches that reach into these indexes, in their order, with their leaf hashes where the batch is as it was sealed.
-SELECT s.first_index, s.batch_id, s.recorded_at, s.entries, s.sealed_at, b.entries, b.leaf_hashes
+SELECT s.first_index, s.batch_id, s.recorded_from, s.recorded_to, s.entries, s.sealed_at, b.entries, b.leaf_hashes
 FROM statesvc.sealed_batch s
-LEFT JOIN statesvc.batch b ON b.batch_id = s.batch_id AND b.recorded_at = s.recorded_at
+LEFT JOIN statesvc.batch b ON b.batch_id = s.batch_id AND b.recorded_from = s.recorded_from AND b.recorded_to = s.recorded_to
 WHERE s.first_index >= coalesce((SELECT max(p.first_index) FROM statesvc.sealed_batch p WHERE p.first_index <= %(begin)s), 0)
     AND s.first_index < %(end)s
 ORDER BY s.first_index;

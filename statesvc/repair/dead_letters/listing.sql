@@ -84,7 +84,7 @@ FROM (
     WHERE t.shipment_id = %(shipment_id)s AND t.sequence = %(sequence)s AND t.subscription_id = %(subscription_id)s
     ORDER BY t.number DESC, t.recorded_at DESC LIMIT %(limit)s
 ) a
-LEFT JOIN statesvc.batch b ON b.batch_id = a.batch_id AND b.recorded_at = a.recorded_at
+LEFT JOIN statesvc.batch b ON b.batch_id = a.batch_id AND b.recorded_from = a.recorded_at
 ORDER BY a.number, a.recorded_at;
 
 -- name: notification_of

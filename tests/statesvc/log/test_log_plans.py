@@ -12,8 +12,8 @@ from statesvc.database.queries import queries
 from tests.world.story import story
 
 FILLED = (
-    "INSERT INTO statesvc.batch SELECT n, statesvc.clock(), 2, decode(repeat('00', 64), 'hex'), 'x' FROM generate_series(1, 20000) n",
-    "INSERT INTO statesvc.sealed_batch SELECT 2 * n - 2, n, statesvc.clock(), 2, statesvc.clock() FROM generate_series(1, 20000) n",
+    "INSERT INTO statesvc.batch SELECT n, now(), now(), 2, decode(repeat('00', 64), 'hex'), 'x' FROM generate_series(1, 20000) n",
+    "INSERT INTO statesvc.sealed_batch SELECT 2 * n - 2, n, now(), now() + interval '1 hour', 2, now() FROM generate_series(1, 20000) n",
     (
         "INSERT INTO statesvc.action SELECT statesvc.clock(), n, o, 'x', 'x', 'x', sha256(decode('0078', 'hex')), 'x'"
         " FROM generate_series(1, 20000) n, generate_series(0, 1) o"

@@ -240,7 +240,7 @@ async def test_an_attempt_is_an_entry_of_the_log_that_proves_what_was_sent(world
         "SELECT canonical, leaf_hash, sealed_part, batch_id, ordinal, recorded_at FROM statesvc.attempt"
     )
     ((entries, leaf_hashes, writer, batch_recorded_at),) = await world.rows(
-        "SELECT entries, leaf_hashes, writer, recorded_at FROM statesvc.batch WHERE batch_id = %s", batch_id
+        "SELECT entries, leaf_hashes, writer, recorded_from FROM statesvc.batch WHERE batch_id = %s", batch_id
     )
     assert (entries, leaf_hashes, writer, batch_recorded_at, ordinal) == (1, leaf_hash, "notifier-1", recorded_at, 0)
     document = orjson.loads(canonical)

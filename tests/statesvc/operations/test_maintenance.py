@@ -63,7 +63,9 @@ async def test_attempts_and_silent_workers_are_forgotten_in_time(database: Any, 
 
 async def _write_batch(connection: Connection) -> None:
     await connection.execute(
-        "INSERT INTO statesvc.batch (recorded_at, entries, leaf_hashes, writer) VALUES (statesvc.clock(), 1, %s, 'w')", (bytes(32),)
+        "INSERT INTO statesvc.batch (recorded_from, recorded_to, entries, leaf_hashes, writer)"
+        " VALUES (statesvc.clock(), statesvc.clock(), 1, %s, 'w')",
+        (bytes(32),),
     )
 
 

@@ -32,7 +32,7 @@ async def two_passes(log: Story) -> None:
 
 
 RESTORE = (
-    "INSERT INTO statesvc.unsealed SELECT batch_id, recorded_at FROM statesvc.sealed_batch WHERE first_index = 1",
+    "INSERT INTO statesvc.unsealed SELECT batch_id, recorded_from FROM statesvc.sealed_batch WHERE first_index = 1",
     "DELETE FROM statesvc.sealed_batch WHERE first_index = 1",
     "DELETE FROM statesvc.checkpoint WHERE tree_size = 2",
 )

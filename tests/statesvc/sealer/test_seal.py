@@ -1,5 +1,6 @@
 """Rounds of the sealer: dense, final, and nothing that commits late is missed."""
 
+import asyncio
 from typing import Any
 
 import psycopg
@@ -8,7 +9,7 @@ from psycopg import AsyncConnection
 
 from events.merkle.compact_range import CompactRange
 from statesvc.sealer.leadership import publish, signers_of, take_stock
-from statesvc.sealer.seal import RefusalError, seal
+from statesvc.sealer.seal import RefusalError, SealedLog, SealMark, read_writers, seal
 from tests.world.story import MASTER, NOWHERE, Story, root_of, scan, story
 
 
@@ -121,8 +122,8 @@ async def test_a_batch_that_waits_but_is_gone_stops_the_sealer(database: Any) ->
 async def test_no_writer_can_forget_to_have_its_batch_sealed(database: Any) -> None:
     async with story(database) as log:
         await log.connection.execute(
-            "INSERT INTO statesvc.batch (recorded_at, entries, leaf_hashes, writer)"
-            " VALUES (statesvc.clock(), 1, sha256('x'), 'older release')"
+            "INSERT INTO statesvc.batch (recorded_from, recorded_to, entries, leaf_hashes, writer)"
+            " VALUES (now(), now(), 1, sha256('x'), 'older release')"
         )
         assert len(await log.rows("SELECT FROM statesvc.unsealed")) == 1
         assert (await log.seal()).tree_size == 1
@@ -133,3 +134,53 @@ async def test_partitions_made_later_queue_their_batches_too(database: Any) -> N
         await database.clock.advance(40 * 86_400)
         await log.act()
         assert (await log.seal()).tree_size == 1
+
+
+async def _pass(log: Story, mark: SealMark, sealed: SealedLog) -> SealedLog:
+    writers = await read_writers(log.connection)
+    done = await seal(log.connection, sealed, from_id=mark.from_id)
+    mark.passed(writers, done)
+    return done.sealed
+
+
+async def _passes_until_beyond(log: Story, mark: SealMark, sealed: SealedLog, *, batch_id: int) -> SealedLog:
+    """Writers of other tests' databases hold the mark back too."""
+    async with asyncio.timeout(30):
+        while mark.from_id <= batch_id:
+            await log.act()
+            sealed = await _pass(log, mark, sealed)
+    return sealed
+
+
+async def test_the_mark_follows_the_batches_under_a_pinned_snapshot_and_waits_for_an_open_writer(database: Any) -> None:
+    async with (
+        story(database) as log,
+        await AsyncConnection.connect(database.service_dsn) as reader,
+        await AsyncConnection.connect(database.service_dsn) as writer,
+    ):
+        await reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        await reader.execute("SELECT 1")
+        mark, (sealed, _) = SealMark(), await take_stock(log.connection, MASTER, NOWHERE)
+        # what is sealed is not walked again, though vacuum cannot take it
+        sealed = await _passes_until_beyond(log, mark, sealed, batch_id=2)
+        before = mark.from_id
+        ((late,),) = await (await writer.execute("SELECT statesvc.next_batch_id()")).fetchall()
+        for _ in range(5):
+            await log.act()
+            sealed = await _pass(log, mark, sealed)
+        assert before <= mark.from_id <= late, "its batch is still found"
+        await writer.rollback()
+        await _passes_until_beyond(log, mark, sealed, batch_id=late)
+
+
+async def test_a_batch_has_the_times_of_its_first_and_its_last_entry(database: Any) -> None:
+    async with story(database) as log:
+        await log.everything()
+        await log.say(scan("1ZTWO", 1, None), scan("1ZTWO", 2, None))
+        times = "SELECT recorded_from, recorded_to FROM statesvc.batch ORDER BY batch_id"
+        kinds = " UNION ALL ".join(
+            f"SELECT batch_id, recorded_at FROM statesvc.{kind}" for kind in ("event", "conflict", "transition", "attempt", "action")
+        )
+        entries = await log.rows(f"SELECT min(recorded_at), max(recorded_at) FROM ({kinds}) e GROUP BY batch_id ORDER BY batch_id")
+        assert await log.rows(times) == entries
+        assert any(since < until for since, until in entries)

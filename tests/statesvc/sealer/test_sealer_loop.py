@@ -16,7 +16,7 @@ from statesvc.sealer import sealer_loop as loop
 from statesvc.sealer.leadership import Publication
 from statesvc.sealer.sealer_loop import Sealer, SealerPace
 from statesvc.telemetry.metrics import Telemetry
-from tests.world.story import MASTER, NOWHERE, scan, story
+from tests.world.story import MASTER, NOWHERE, Story, scan, story
 
 PACE = SealerPace(interval_seconds=0.01, sweep_seconds=60)
 
@@ -105,18 +105,69 @@ async def test_a_sealer_that_refuses_says_why_and_signs_nothing(database: Any, t
         assert await log.rows("SELECT FROM statesvc.checkpoint") == []
 
 
-async def test_the_sweep_finds_what_no_wake_up_told_and_a_late_commit_below(database: Any) -> None:
-    async with story(database) as log, await AsyncConnection.connect(database.service_dsn) as held:
-        await held.execute("SELECT nextval('statesvc.batch_id_seq')")
-        recent = loop._Recent()  # noqa: SLF001 - what the sweep is for
-        recent.add(0.0, 7)
-        assert recent.from_id(5.0) == 0
-        recent.add(6.0, 9)
-        assert recent.from_id(10.0) == 7
+async def test_the_sweep_finds_what_no_wake_up_announced(database: Any) -> None:
+    async with story(database) as log:
         await log.act()
         async with running(database) as (sealer, _):
             await until(lambda: _true(sealer.leads))
             await until(lambda: _sealed(log, 1))
+
+
+async def test_a_writer_that_was_paused_inside_its_append_inverts_nothing(database: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Version 3 commits long after others were sealed; version 4, which follows at once, must come after it."""
+    # how long the cut by time waited for a late batch, before there was a mark by transactions
+    monkeypatch.setattr(loop, "_LATE_SECONDS", 0.05, raising=False)
+    async with story(database) as log, await AsyncConnection.connect(database.service_dsn) as paused, running(database) as (sealer, waker):
+        await paused.execute("SET timezone = 'UTC'")
+        await until(lambda: _true(sealer.leads))
+        await log.say(scan("1ZPAUSED", 1, None))
+        await log.say(scan("1ZPAUSED", 2, None))
+        await Story(paused, log.keyring).say(scan("1ZPAUSED", 3, None), commit=False)
+        for size in range(3, 7):
+            await asyncio.sleep(0.06)
+            await log.act()
+            waker.wake(LOG)
+            await until(lambda size=size: _sealed(log, size))  # type: ignore[misc]
+        await paused.commit()
+        await log.say(scan("1ZPAUSED", 4, None))
+        waker.wake(LOG)
+        await until(lambda: _true_of(log, "SELECT 4 = max(e.version) FROM statesvc.event e JOIN statesvc.sealed_batch s USING (batch_id)"))
+        order = await log.rows(
+            "SELECT e.version FROM statesvc.event e JOIN statesvc.sealed_batch s USING (batch_id) ORDER BY s.first_index + e.ordinal"
+        )
+        assert [version for (version,) in order] == [1, 2, 3, 4]
+
+
+async def test_nothing_that_stays_open_stalls_the_sealer(database: Any) -> None:
+    """A writer and a reader that idle, a dump, an index that waits for them, a prepared transaction."""
+    async with (
+        story(database) as log,
+        await AsyncConnection.connect(database.service_dsn) as writer,
+        await AsyncConnection.connect(database.service_dsn) as dump,
+        await AsyncConnection.connect(database.service_dsn) as preparing,
+        await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner,
+        running(database) as (sealer, waker),
+    ):
+        await writer.execute("SET timezone = 'UTC'")
+        await until(lambda: _true(sealer.leads))
+        await Story(writer, log.keyring).say(scan("1ZOPEN", 1, None), commit=False)
+        await dump.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        await dump.execute("SELECT count(*) FROM statesvc.unsealed")
+        await preparing.execute("SELECT statesvc.next_batch_id()")
+        await preparing.execute("PREPARE TRANSACTION 'test_sealer'")
+        index = asyncio.create_task(owner.execute("CREATE INDEX CONCURRENTLY test_idle ON statesvc.shipment (carrier_id)"))
+        try:
+            for size in range(1, 6):
+                await log.act()
+                waker.wake(LOG)
+                await until(lambda size=size: _sealed(log, size), seconds=2)  # type: ignore[misc]
+            assert not index.done()
+        finally:
+            await preparing.rollback()
+            await log.connection.execute("ROLLBACK PREPARED 'test_sealer'")
+            await writer.rollback()
+            await dump.rollback()
+            await index
 
 
 def test_stopping_comes_before_running_too(database: Any) -> None:
@@ -132,6 +183,10 @@ def test_stopping_comes_before_running_too(database: Any) -> None:
 
 async def _true(value: bool) -> bool:  # noqa: FBT001 - so that it can be awaited
     return value
+
+
+async def _true_of(log: Any, query: str) -> bool:
+    return bool((await log.rows(query))[0][0])
 
 
 async def _sealed(log: Any, size: int) -> bool:

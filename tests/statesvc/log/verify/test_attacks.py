@@ -119,7 +119,7 @@ async def test_a_shipment_s_last_event_is_missed_though_all_around_it_was_mended
         await attack(
             database,
             "CREATE TABLE statesvc.moved AS SELECT sum(entries) OVER (ORDER BY first_index) - entries AS first_index, batch_id,"
-            " recorded_at, entries, sealed_at FROM statesvc.sealed_batch",
+            " recorded_from, recorded_to, entries, sealed_at FROM statesvc.sealed_batch",
             "DELETE FROM statesvc.sealed_batch",
             "INSERT INTO statesvc.sealed_batch SELECT * FROM statesvc.moved",
         )
@@ -188,7 +188,7 @@ def copied(place: str) -> str:
         (  # two batches swapped
             "UPDATE statesvc.sealed_batch SET batch_id = 3 - batch_id WHERE batch_id IN (1, 2)",
             "sealed_batch",
-            "recorded_at",
+            "recorded_from",
         ),
         (  # one inserted into a batch
             copied("batch_id, ordinal + 1"),
@@ -206,13 +206,13 @@ def copied(place: str) -> str:
             "ordinal",
         ),
         (  # a batch with its entry, beside the queue
-            "WITH a AS (INSERT INTO statesvc.batch SELECT 0, recorded_at, 1, leaf_hash, 'x' FROM statesvc.action LIMIT 1) "
+            "WITH a AS (INSERT INTO statesvc.batch SELECT 0, recorded_at, recorded_at, 1, leaf_hash, 'x' FROM statesvc.action LIMIT 1) "
             + copied("0, 0"),
             "batch",
             "batch_id",
         ),
         ("DELETE FROM statesvc.batch WHERE batch_id = 3", "sealed_batch", "batch_id"),
-        ("INSERT INTO statesvc.unsealed SELECT batch_id, recorded_at FROM statesvc.batch LIMIT 1", "unsealed", "batch_id"),
+        ("INSERT INTO statesvc.unsealed SELECT batch_id, recorded_from FROM statesvc.batch LIMIT 1", "unsealed", "batch_id"),
         ("INSERT INTO statesvc.subtree VALUES (8, 7, sha256('x'))", "subtree", "position"),
         ("UPDATE statesvc.stream SET version = version - 1 WHERE number = '1Z0003'", "stream", "version"),
         ("UPDATE statesvc.stream SET head_hash = sha256('x') WHERE number = '1Z0003'", "stream", "head_hash"),
