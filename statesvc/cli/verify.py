@@ -23,6 +23,7 @@ from statesvc.log.timestamp import StampError, Trust
 from statesvc.log.verify.verify_log import Verification, VerificationReport, VerificationRequest
 from statesvc.log.verify.worker_pool import LogAccess
 from statesvc.roles.master_key import open_master_keys
+from statesvc.sealer.pinned_keys import read_pinned_keys
 from statesvc.settings.service_settings import Settings, load_settings
 
 _SQL = queries("statesvc.cli", "verify")
@@ -34,7 +35,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--checkpoint", type=Path, metavar="FILE", help="a head that was stored elsewhere: shows also what was cut off")
     parser.add_argument("--bundle", type=Path, metavar="FILE", help="verify this evidence file instead, without a database; needs --key")
     parser.add_argument(
-        "--key", action="append", default=[], type=_key, metavar="KEY", help="trust this key (or the ones in this file), not the log's own"
+        "--key",
+        action="append",
+        default=[],
+        type=_key,
+        metavar="KEY",
+        help="trust this key, or those in this file; default: the sealer's pinned ones",
     )
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, metavar="N", help="worker processes (default %(default)s)")
     parser.add_argument("--state", type=Path, metavar="FILE", help="keep the progress there, and go on from it after a stop")
@@ -53,10 +59,10 @@ def run(options: argparse.Namespace) -> int:
         return _bundle(options)
     report = asyncio.run(_run(options))
     if options.json:
-        write_json({**asdict(report), "sound": report.sound})
+        write_json({**asdict(report), "sound": report.sound, "consistent": report.consistent})
     else:
-        _write(report, against=options.checkpoint, trusted=options.tsa_cert is not None)
-    return 0 if report.sound else 1
+        _write(report, against=options.checkpoint, stamps_trusted=options.tsa_cert is not None)
+    return 0 if report.consistent else 1
 
 
 def _bundle(options: argparse.Namespace) -> int:
@@ -85,17 +91,30 @@ async def _run(options: argparse.Namespace) -> VerificationReport:
         opens = not options.skip_parts and await _may_read_keys(dsn)
         if not (opens or options.skip_parts):
             sys.stderr.write("Sealed personal parts stay closed: this role may not read their keys. All else is verified.\n")
+        keys, keys_name = _trusted_keys(options, settings)
         order = VerificationRequest(
             access=LogAccess(dsn=dsn, master_keys=await _master(settings, dsn) if opens else None, archive=archive_folder(settings)),
             note=_note(options.checkpoint),
             note_name=str(options.checkpoint),
-            keys=options.key,
+            keys=keys,
+            keys_name=keys_name,
             processes=options.processes,
             state_file=options.state,
             trust=options.tsa_cert,
         )
         verification = Verification(order, lambda done, total: show_progress(done, total, "entries"))
         return await asyncio.to_thread(verification.run)
+
+
+def _trusted_keys(options: argparse.Namespace, settings: Settings) -> tuple[list[VerifierKey], str]:
+    """The keys of `--key`, else the pinned ones unless a head is given to trust, and where they are from."""
+    file = settings.log_keys_file
+    if options.key or options.checkpoint is not None or file is None:
+        return options.key, "--key"
+    try:
+        return read_pinned_keys(file), str(file)
+    except (OSError, NoteError) as error:
+        raise CommandError(f"the log's pinned keys in {file} cannot be read: {error}") from error
 
 
 def _address(settings: Settings, dsns: Dsns, *, as_auditor: bool) -> str:
@@ -130,17 +149,22 @@ def _note(path: Path | None) -> str | None:
         raise CommandError(f"{path} cannot be read: {type(error).__name__}", exit_code=2) from error
 
 
-def _write(report: VerificationReport, *, against: Path | None, trusted: bool) -> None:
+def _write(report: VerificationReport, *, against: Path | None, stamps_trusted: bool) -> None:
     for fault in report.faults:
         write_line(str(fault))
     rate = report.entries / max(report.seconds, 0.001)
     looked = f"{report.entries:,} entries in {report.batches:,} batches, {report.heads:,} checkpoints, {rate:,.0f} entries a second"
-    if report.sound:
+    if report.consistent:
         waiting = f"; {report.waiting:,} batches wait to be sealed" if report.waiting else ""
         compared = "" if against is None else f" It begins with the log that {against} is the head of."
-        write_line(f"The log is sound: {looked}{waiting}.{compared}")
+        if report.sound:
+            write_line(f"The log is sound: {looked}{waiting}.{compared}")
+            write_line(f"Its keys are trusted by {report.trusted_by}.")
+        else:
+            write_line(f"The log is consistent with itself: {looked}{waiting}.")
+            write_line("Whether it is the one that was signed shows only with a key from outside this database: --key KEY.")
         if report.stamps:
-            checked = "signed by the authority" if trusted else "signatures unchecked: --tsa-cert FILE"
+            checked = "signed by the authority" if stamps_trusted else "signatures unchecked: --tsa-cert FILE"
             write_line(f"{report.stamps:,} checkpoints bear a time stamp ({checked}).")
         if against is None:
             write_line("That nothing was cut off shows only against a head that was stored elsewhere: --checkpoint FILE.")

@@ -24,7 +24,7 @@ async def run(launch: Launch) -> int:
         sealer = Sealer(
             base.dsns.listen,
             base.keyring.master,
-            Publication(file=settings.checkpoint_file, origin=settings.sealer.origin, store=store),
+            Publication(file=settings.checkpoint_file, keys_file=settings.log_keys_file, origin=settings.sealer.origin, store=store),
             listener=base.listener,
             waker=base.waker,
             telemetry=base.telemetry,

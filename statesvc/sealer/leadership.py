@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import structlog
 from psycopg import AsyncConnection
 
 from events.checkpoint import Checkpoint, NoteError, NoteSigner, VerifierKey, open_checkpoint
@@ -17,29 +18,37 @@ from events.crypto.sealing import MasterKeys, SealError
 from events.merkle.compact_range import CompactRange
 from events.merkle.retained_nodes import MissingHashError
 from statesvc.log.checkpoints import SignedHead, latest_head
-from statesvc.log.signing_keys import SigningKeyError, ensure_key, open_signers
+from statesvc.log.signing_keys import SigningKey, SigningKeyError, ensure_key, open_signers
 from statesvc.log.tree_nodes import read_compact_range, tree_root
 from statesvc.sealer.checkpoint_store import CheckpointStore, CheckpointStoreError, read_published, write_published
+from statesvc.sealer.pinned_keys import pin_keys, read_pinned_keys
 from statesvc.sealer.seal import SQL, RefusalError, SealedLog
 
 _STORE_SECONDS: Final = 20.0
+
+_log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publication:
     """Where heads go, and under which name the log is known. `file` None: heads are in the database alone.
 
-    In the `store` they are stored too, by the publisher; a new leader holds the log against the newest there.
+    In the `store` they are stored too, by the publisher; a new leader holds the log against the newest there. In `keys_file` the log's
+    public keys are pinned: `verify` believes these, and no key that only the database has.
     """
 
     file: Path | None
+    keys_file: Path | None = None
     origin: str | None
     store: CheckpointStore | None = None
 
 
 async def take_stock(connection: AsyncConnection[Any], master: MasterKeys, publication: Publication) -> tuple[SealedLog, SignedHead | None]:
     """How far the log is sealed and signed. Raises RefusalError where that contradicts what was published."""
-    keys = [key.verifier for key in await ensure_key(connection, master, origin=publication.origin)]
+    found = await ensure_key(connection, master, origin=publication.origin)
+    keys = [key.verifier for key in found]
+    if publication.keys_file is not None:
+        _check_pinned(publication.keys_file, found)
     row = await (await connection.execute(SQL["horizon"], binary=True)).fetchone()
     size, sealed_at = row if row is not None else (0, None)
     head = await latest_head(connection)
@@ -59,6 +68,28 @@ async def take_stock(connection: AsyncConnection[Any], master: MasterKeys, publi
     except MissingHashError as error:
         raise RefusalError(f"the log is incomplete: {error}; run `statesvc verify`") from error
     return SealedLog(tree=tree, sealed_at=sealed_at), head
+
+
+def _check_pinned(file: Path, found: Sequence[SigningKey]) -> None:
+    """Pins the keys of a log that has none pinned yet.
+
+    A retired key has no secret half that could prove it: it must have been pinned while it lived. A live one's is opened before it signs.
+    """
+    try:
+        pinned = read_pinned_keys(file)
+        if not pinned:
+            pin_keys(file, (key.verifier for key in found))
+            _log.info("log_keys_pinned", file=str(file), keys=[str(key.verifier) for key in found])
+            return
+    except (OSError, NoteError) as error:
+        raise RefusalError(f"the log's pinned keys in {file} cannot be used: {error}") from error
+    keys = {key.verifier for key in found}
+    if gone := [key for key in pinned if key not in keys]:
+        raise RefusalError(
+            f"the database lacks the log's key {gone[0].key_id.hex()} that is pinned in {file}: it was changed, or is another's"
+        )
+    if strange := [key.verifier for key in found if key.sealed_seed is None and key.verifier not in pinned]:
+        raise RefusalError(f"the retired key {strange[0].key_id.hex()} was never pinned in {file}: it was inserted into the database")
 
 
 async def _stored_latest(store: CheckpointStore) -> str | None:
@@ -86,15 +117,17 @@ async def _compare(connection: AsyncConnection[Any], signed: Checkpoint, size: i
         raise RefusalError(f"the first {signed.size} entries are not those of {where}: run `statesvc verify`")
 
 
-async def publish(connection: AsyncConnection[Any], sealed: SealedLog, signers: Sequence[NoteSigner], file: Path | None) -> None:
-    """Signs the head and makes it known: the file first. Raises RefusalError where that cannot be written; nothing is published then."""
+async def publish(connection: AsyncConnection[Any], sealed: SealedLog, signers: Sequence[NoteSigner], publication: Publication) -> None:
+    """Signs the head and makes it known: the files first. Raises RefusalError where these cannot be written; nothing is published then."""
     checkpoint = Checkpoint(signers[-1].verifier.name, sealed.tree.size, sealed.tree.root())
     note = checkpoint.signed(signers, at=sealed.sealed_at)
-    if file is not None:
-        try:
-            write_published(file, note)
-        except OSError as error:
-            raise RefusalError(f"the checkpoint cannot be written to {file}: {error.strerror}") from error
+    try:
+        if publication.keys_file is not None:
+            pin_keys(publication.keys_file, (signer.verifier for signer in signers))
+        if publication.file is not None:
+            write_published(publication.file, note)
+    except (OSError, NoteError) as error:
+        raise RefusalError(f"the checkpoint cannot be written to {publication.file}: {error}") from error
     parameters = {"tree_size": checkpoint.size, "root": checkpoint.root, "note": note, "created_at": sealed.sealed_at}
     await connection.execute(SQL["publish"], parameters)
 

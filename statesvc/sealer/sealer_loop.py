@@ -146,7 +146,7 @@ class Sealer:
 
     async def _sign(self, connection: AsyncConnection[Any], sealed: SealedLog) -> None:
         signers = await signers_of(connection, self._master)
-        await publish(connection, sealed, signers, self._publication.file)
+        await publish(connection, sealed, signers, self._publication)
         self._waker.wake(SEALED)
         for event in self._watching:
             event.set()

@@ -340,6 +340,12 @@ class Settings:
             return self.sealer.checkpoint_file
         return self.database.data_dir / "checkpoint"
 
+    @property
+    def log_keys_file(self) -> Path | None:
+        """Where the sealer pins the log's public keys outside the database: next to the newest checkpoint."""
+        file = self.checkpoint_file
+        return None if file is None else file.with_name(f"{file.name}.keys")
+
     def authenticates(self, carrier_id: str) -> bool:
         """Whether the carrier can prove itself: by a secret, published keys or its address."""
         name = carrier_id.upper()

@@ -64,8 +64,8 @@ def _verified(place: Place, data: Path, *, opens: bool) -> Speed:
     began, cpu = time.perf_counter(), own_cpu_seconds() + server_cpu_seconds(data)
     report = Verification(order, lambda done, _: seen.append((time.perf_counter(), done))).run()
     ended, cpu = time.perf_counter(), own_cpu_seconds() + server_cpu_seconds(data) - cpu
-    if not report.sound:
-        raise RuntimeError(f"the log is not sound: {report.faults[0]}")
+    if not report.consistent:
+        raise RuntimeError(f"the log was changed: {report.faults[0]}")
     (first_at, first), (last_at, last) = seen[0], seen[-1]
     return Speed(
         events_per_second=(last - first) / max(last_at - first_at, 1e-9) * report.events / report.entries,

@@ -147,7 +147,7 @@ class Story:
         sealed, _ = await take_stock(self.connection, MASTER, self.publication)
         done = await seal(self.connection, sealed, from_id=0)
         if done.batches:
-            await publish(self.connection, done.sealed, await signers_of(self.connection, MASTER), self.publication.file)
+            await publish(self.connection, done.sealed, await signers_of(self.connection, MASTER), self.publication)
         head = await latest_head(self.connection)
         assert head is not None
         return head

@@ -1,7 +1,7 @@
 """The tree from left to right: what was found in the ranges is joined, and each signed root is held against it.
 
-Keys are believed in turn: the first one, or those that the caller brought, and any other once a head that a believed key has signed covers
-its announcement in the log.
+Keys are believed in turn: those that the verification began with, and any other once a head that a believed key has signed covers its
+announcement in the log. Heads that a believed head covers (`covered`) may be signed by older keys: their entries are the same.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,12 +18,13 @@ _WRONG_ROOTS_MAX: Final = 1
 class TreeBuilder:
     """`announced`: index of the announcement by key. `tree` stands at a multiple of a block."""
 
-    def __init__(self, trusted: Iterable[str], announced: Mapping[str, int], tree: CompactRange | None = None) -> None:
+    def __init__(self, trusted: Iterable[str], announced: Mapping[str, int], tree: CompactRange | None = None, *, covered: int = 0) -> None:
         self.tree = tree or CompactRange()
         self.trusted = set(trusted)
         self.heads = 0
         self.last_good = 0
         self.wrong_roots = 0
+        self.covered = covered
         self._announced = announced
 
     def join(self, grown: TreeRange) -> list[LogFault]:
@@ -51,7 +52,7 @@ class TreeBuilder:
                 yield LogFault(table, row, "root", f"is not the root of the log's first {asked.size} entries: {where}")
             return
         if asked.signed_by:
-            if self.trusted.isdisjoint(asked.signed_by):
+            if asked.size > self.covered and self.trusted.isdisjoint(asked.signed_by):
                 yield LogFault(table, row, "note", "is signed by a key that no trusted key has announced")
                 return
             self.trusted.update(key for key, index in self._announced.items() if index < asked.size)
@@ -63,6 +64,7 @@ class TreeBuilder:
             "size": self.tree.size,
             "roots": [root.hex() for root in self.tree.roots],
             "trusted": sorted(self.trusted),
+            "covered": self.covered,
             "heads": self.heads,
             "last_good": self.last_good,
             "wrong_roots": self.wrong_roots,
@@ -71,7 +73,8 @@ class TreeBuilder:
     @classmethod
     def from_state(cls, state: Mapping[str, Any], announced: Mapping[str, int]) -> "TreeBuilder":
         """As it was."""
-        builder = cls(state["trusted"], announced, CompactRange(state["size"], map(bytes.fromhex, state["roots"])))
+        tree = CompactRange(state["size"], map(bytes.fromhex, state["roots"]))
+        builder = cls(state["trusted"], announced, tree, covered=state["covered"])
         builder.heads, builder.last_good, builder.wrong_roots = state["heads"], state["last_good"], state["wrong_roots"]
         return builder
 

@@ -37,12 +37,17 @@ _SAVE_SECONDS: Final = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerificationRequest:
-    """What to verify. `note`: a head that was stored elsewhere. `keys`: those that the caller trusts; none: the log's first one."""
+    """What to verify. `note`: a head that was stored elsewhere. `keys`: those that the caller trusts, and `keys_name` where they are from.
+
+    No key of the database is believed for standing there: whoever can write the log's entries can write its keys. Without keys those are
+    trusted that signed the note, and with neither the log is found consistent with itself at most.
+    """
 
     access: LogAccess
     note: str | None = None
     note_name: str = "checkpoint"
     keys: Sequence[VerifierKey] = ()
+    keys_name: str = "--key"
     processes: int = 1
     """1: none but this one."""
     state_file: Path | None = None
@@ -63,11 +68,18 @@ class VerificationReport:
     stamps: int = 0
     seconds: float = 0.0
     faults: list[LogFault] = field(default_factory=list)
+    trusted_by: str | None = None
+    """Where the keys are from that the verdict stands on; None: from the database that was verified."""
+
+    @property
+    def consistent(self) -> bool:
+        """Nothing is wrong, as far as the database is to be believed."""
+        return not self.faults
 
     @property
     def sound(self) -> bool:
-        """Nothing is wrong."""
-        return not self.faults
+        """Nothing is wrong, and a key from outside the database says so."""
+        return self.consistent and self.trusted_by is not None
 
 
 class Verification:
@@ -78,6 +90,7 @@ class Verification:
         self._progress = progress
         self.report = VerificationReport()
         self._builder = TreeBuilder((), {})
+        self._retained: RetainedHead | None = None
         self._trees = 0
         self._batch_ranges = 0
         self._saved = time.monotonic()
@@ -92,9 +105,8 @@ class Verification:
             snapshot = self._begin(connection)
             files = list(archived.faults())
             self._found(files)
-            retained = self._retained_head(snapshot)
             with worker_pool(self._order.access, self._order.processes) as workers:
-                self._tree(snapshot, retained, workers)
+                self._tree(snapshot, workers)
                 self._entries(snapshot, workers)
             self._conclude(connection, snapshot, archived, whole=not files)
         self.report.seconds += time.monotonic() - began
@@ -105,12 +117,24 @@ class Verification:
     def _begin(self, connection: Connection[Any]) -> LogSnapshot:
         file = self._order.state_file
         if file is not None and file.exists():
-            return self._resume(orjson.loads(file.read_bytes()))
+            snapshot = self._resume(orjson.loads(file.read_bytes()))
+            self._retained = self._retained_head(snapshot)
+            return snapshot
         snapshot = read_snapshot(connection)
-        trusted = self._order.keys or snapshot.keys[:1]
-        self._builder = TreeBuilder(map(str, trusted), snapshot.announced)
+        self._retained = self._retained_head(snapshot)
+        self._builder = self._trusting(snapshot)
         self.report.size, self.report.waiting = snapshot.size, len(snapshot.waiting)
         return snapshot
+
+    def _trusting(self, snapshot: LogSnapshot) -> TreeBuilder:
+        """The tree before its first entry, and whose signatures count."""
+        if self._order.keys:
+            self.report.trusted_by = self._order.keys_name
+            return TreeBuilder(map(str, self._order.keys), snapshot.announced)
+        if self._retained is not None:
+            self.report.trusted_by = self._retained.name
+            return TreeBuilder(self._retained.signed_by, snapshot.announced, covered=self._retained.size)
+        return TreeBuilder(map(str, snapshot.keys[:1]), snapshot.announced)
 
     def _retained_head(self, snapshot: LogSnapshot) -> RetainedHead | None:
         """The head that was stored elsewhere, its signature checked."""
@@ -129,10 +153,10 @@ class Verification:
             return None
         return RetainedHead(head.size, head.root, tuple(map(str, opened.signed_by)), order.note_name)
 
-    def _tree(self, snapshot: LogSnapshot, retained: RetainedHead | None, workers: WorkerPool) -> None:
+    def _tree(self, snapshot: LogSnapshot, workers: WorkerPool) -> None:
         keys = tuple(dict.fromkeys([*self._order.keys, *snapshot.keys]))
         begins = range(self._trees * RANGE_LEAVES, snapshot.size, RANGE_LEAVES)
-        calls = ((begin, min(begin + RANGE_LEAVES, snapshot.size), keys, snapshot.origin, retained) for begin in begins)
+        calls = ((begin, min(begin + RANGE_LEAVES, snapshot.size), keys, snapshot.origin, self._retained) for begin in begins)
         for grown in workers.each(check_leaf_range, calls):
             self._found(self._builder.join(grown))
             self._trees += 1
@@ -194,6 +218,7 @@ class Verification:
             "trees": self._trees,
             "batch_ranges": self._batch_ranges,
             "counts": [report.size, report.entries, report.events, report.batches, report.waiting],
+            "trusted_by": report.trusted_by,
             "faults": [[fault.table, fault.row, fault.field, fault.why] for fault in report.faults],
         }
         unfinished = file.with_name(f"{file.name}.{os.getpid()}")
@@ -206,6 +231,7 @@ class Verification:
         self._trees, self._batch_ranges = state["trees"], state["batch_ranges"]
         report = self.report
         report.size, report.entries, report.events, report.batches, report.waiting = state["counts"]
+        report.trusted_by = state["trusted_by"]
         report.faults = [LogFault(*fault) for fault in state["faults"]]
         return snapshot
 

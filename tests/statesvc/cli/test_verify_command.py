@@ -36,7 +36,11 @@ async def test_a_sound_log_and_a_changed_one(database: Any, shell: Any, tmp_path
         said = await shell("verify", "--checkpoint", str(head), "--processes", "1")
         assert said.startswith("The log is sound: ")
         assert f"begins with the log that {head} is the head of" in said
-        assert "shows only against a head" in await shell("verify", "--processes", "1")
+        said = await shell("verify", "--processes", "1")
+        assert said.startswith("The log is consistent with itself: ")
+        assert "sound" not in said
+        assert "shows only with a key from outside this database: --key" in said
+        assert "shows only against a head" in said
         await attack(database, "UPDATE statesvc.event SET kind = 'info' WHERE version = 2 AND status = 'picked_up'")
         said = await shell("verify", "--processes", "1", exit_code=1)
         assert "kind: is not what the entry's canonical bytes say" in said
@@ -46,16 +50,22 @@ async def test_a_sound_log_and_a_changed_one(database: Any, shell: Any, tmp_path
 async def test_json_for_scripts(database: Any, shell: Any) -> None:
     async with sealed_story(database):
         report = json.loads(await shell("verify", "--json", "--processes", "1"))
-        assert (report["sound"], report["faults"]) == (True, [])
+        assert (report["consistent"], report["sound"], report["trusted_by"], report["faults"]) == (True, False, None, [])
         await attack(database, "UPDATE statesvc.stream SET version = 9 WHERE number = '1Z0001'")
         report = json.loads(await shell("verify", "--json", "--processes", "1", exit_code=1))
         assert report["faults"][0]["table"] == "stream"
 
 
-async def test_the_key_that_one_trusts_decides(database: Any, shell: Any) -> None:
+async def test_the_key_that_one_trusts_decides(database: Any, shell: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with sealed_story(database) as log:
         key = (await shell("keys", "log")).split()[-1]
         assert "sound" in await shell("verify", "--key", key, "--processes", "1")
+        pinned = tmp_path / "checkpoint.keys"
+        pinned.write_text(f"{key}\n")
+        monkeypatch.setenv("STATESVC_SEALER_CHECKPOINT_FILE", str(tmp_path / "checkpoint"))
+        assert f"Its keys are trusted by {pinned}." in await shell("verify", "--processes", "1")
+        pinned.write_text("nonsense")
+        assert "cannot be read" in await shell("verify", "--processes", "1", exit_code=1)
         stranger = str(NoteSigner.fresh(log.origin).verifier)
         assert "no trusted key" in await shell("verify", "--key", stranger, "--processes", "1", exit_code=1)
 
@@ -67,7 +77,7 @@ async def test_wrong_use_is_told(shell: Any, tmp_path: Path, monkeypatch: pytest
     assert "at least 1" in await shell("verify", "--processes", "0", exit_code=2)
     monkeypatch.delenv("STATESVC_MASTER_KEY")
     assert "--skip-parts" in await shell("verify", exit_code=1)
-    assert "sound" in await shell("verify", "--skip-parts", "--processes", "1")
+    assert "consistent" in await shell("verify", "--skip-parts", "--processes", "1")
 
 
 async def test_the_log_s_key_is_rotated_and_retired(database: Any, shell: Any) -> None:
@@ -80,4 +90,4 @@ async def test_the_log_s_key_is_rotated_and_retired(database: Any, shell: Any) -
         await shell("keys", "retire-log", old)
         shown = await shell("keys", "log")
         assert new in shown
-        assert "sound" in await shell("verify", "--processes", "1")
+        assert "consistent" in await shell("verify", "--processes", "1")

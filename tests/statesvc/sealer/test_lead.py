@@ -14,8 +14,10 @@ from events.crypto.sealing import MasterKeys
 from statesvc.log.signing_keys import SigningKeyError, read_keys, retire, rewrap_seeds, rotate
 from statesvc.sealer.checkpoint_store import read_published, write_published
 from statesvc.sealer.leadership import Publication, publish, signers_of, take_stock
+from statesvc.sealer.pinned_keys import read_pinned_keys
 from statesvc.sealer.seal import RefusalError, seal
-from tests.world.story import MASTER, Story, story
+from tests.world.database import Database
+from tests.world.story import MASTER, NOWHERE, Story, story
 
 
 async def as_attacker(database: Any, *statements: str) -> None:
@@ -108,6 +110,37 @@ async def test_a_stranger_s_head_is_not_taken_for_ours(database: Any, tmp_path: 
             await log.seal()
 
 
+def pinned(folder: Path) -> Publication:
+    return Publication(file=folder / "checkpoint", keys_file=folder / "checkpoint.keys", origin="log.example/tests")
+
+
+async def test_the_log_s_keys_are_pinned_outside_the_database(database: Database, tmp_path: Path) -> None:
+    async with story(database, pinned(tmp_path)) as log:
+        await two_passes(log)
+        (first,) = await read_keys(log.connection)
+        assert read_pinned_keys(tmp_path / "checkpoint.keys") == [first.verifier]
+        async with log.connection.transaction():
+            second = await rotate(log.connection, MASTER, actor="ops", why="a year has passed")
+        await log.seal()
+        assert read_pinned_keys(tmp_path / "checkpoint.keys") == [first.verifier, second]
+
+
+async def test_another_key_in_the_database_than_was_pinned_is_refused(database: Database, tmp_path: Path) -> None:
+    async with story(database, pinned(tmp_path)) as log:
+        await two_passes(log)
+        stranger = NoteSigner.fresh("log.example/tests").verifier
+        insert = (
+            "INSERT INTO statesvc.signing_key (key_id, origin, public_key, sealed_seed, created_at, retired_at) "
+            f"VALUES ('\\x{stranger.key_id.hex()}', '{stranger.name}', '\\x{stranger.public_key.hex()}', NULL, now(), now())"
+        )
+        await as_attacker(database, insert)
+        with pytest.raises(RefusalError, match="was never pinned"):
+            await log.seal()
+        await as_attacker(database, "DELETE FROM statesvc.signing_key WHERE retired_at IS NULL")
+        with pytest.raises(RefusalError, match="lacks the log's key"):
+            await log.seal()
+
+
 async def test_the_first_key_is_made_once_and_sealed(database: Any) -> None:
     async with story(database) as log:
         await log.act()
@@ -187,4 +220,4 @@ async def test_publishing_needs_what_was_sealed(database: Any) -> None:
         sealed, head = await take_stock(log.connection, MASTER, log.publication)
         assert (sealed.tree.size, sealed.sealed_at, head) == (0, None, None)
         with pytest.raises(psycopg.errors.NotNullViolation):
-            await publish(log.connection, sealed, await signers_of(log.connection, MASTER), None)
+            await publish(log.connection, sealed, await signers_of(log.connection, MASTER), NOWHERE)

@@ -96,7 +96,7 @@ async def test_the_successor_signs_what_its_predecessor_only_sealed(database: An
         await seal(log.connection, sealed, from_id=0)
         sealed, head = await take_stock(log.connection, MASTER, NOWHERE)
         assert (sealed.tree.size, head) == (1, None)
-        await publish(log.connection, sealed, await signers_of(log.connection, MASTER), None)
+        await publish(log.connection, sealed, await signers_of(log.connection, MASTER), NOWHERE)
         assert (await log.opened()).size == 1
 
 
@@ -106,7 +106,7 @@ async def test_two_heads_of_one_size_cannot_be_kept(database: Any) -> None:
         await log.seal()
         sealed, _ = await take_stock(log.connection, MASTER, NOWHERE)
         with pytest.raises(psycopg.errors.UniqueViolation):
-            await publish(log.connection, sealed, await signers_of(log.connection, MASTER), None)
+            await publish(log.connection, sealed, await signers_of(log.connection, MASTER), NOWHERE)
 
 
 async def test_a_batch_that_waits_but_is_gone_stops_the_sealer(database: Any) -> None:

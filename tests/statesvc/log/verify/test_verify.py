@@ -25,7 +25,7 @@ async def test_an_untouched_log_is_sound(database: Any) -> None:
         leaves = await log.leaves()
         assert (report.size, report.entries, report.heads) == (len(leaves), len(leaves), 4)
         assert report.events == len(await log.rows("SELECT FROM statesvc.event"))
-        assert report.sound
+        assert report.consistent
 
 
 async def test_an_empty_log_is_sound(database: Any) -> None:
