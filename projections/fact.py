@@ -9,13 +9,13 @@ event" must find that event before it.
 
 from collections.abc import Mapping
 from dataclasses import field
-from datetime import UTC, datetime, timezone
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from msgspec import Struct, convert
 from msgspec.json import Decoder
 
-from events.event import Event, value
+from events.event import value
 from events.vocabulary import RANK, Kind, Reason, Status, TimePrecision
 
 SortKey = tuple[int, int, str, str, str]
@@ -141,44 +141,13 @@ def _sort_key(fact: Fact) -> SortKey:
     return (microseconds, rank, fact.event_id, "", "")
 
 
-def _fixed(instant: datetime) -> datetime:
-    """The same wall clock and instant under a fixed offset: two zones' times of a repeated hour would never compare as equal."""
-    if isinstance(instant.tzinfo, timezone):
-        return instant
-    offset = instant.utcoffset()
-    if offset is None:
-        raise ValueError("occurred_at has no offset; a normalizer must give every event an aware time")
-    return instant.replace(tzinfo=timezone(offset), fold=0)
-
-
-def fact_of(event: Event, *, signer_digest: bytes | None, version: int = 0) -> Fact:
-    """The fact of an event that is about to be appended."""
-    return Fact(
-        event_id=event.event_id,
-        kind=event.kind,
-        instant=_fixed(event.occurred_at),
-        precision=event.time_precision,
-        status=event.status,
-        reason=event.reason,
-        corrects=event.corrects,
-        anchor=event.anchor,
-        stamp=event.stamp,
-        estimated_delivery=event.estimated_delivery,
-        signer_digest=signer_digest,
-        carrier_id=event.carrier_id,
-        raw_type=event.raw.type,
-        raw_code=event.raw.code,
-        version=version,
-    )
-
-
 def fact_from_canonical(document: Mapping[str, Any]) -> Fact:
     """The fact of an event in the log, from its parsed canonical bytes."""
     return fact_from_log(convert(document, LoggedFact))
 
 
 def fact_from_log(logged: LoggedFact) -> Fact:
-    """The fact of an event in the log; equal to the one that `fact_of` gave when it was appended.
+    """The fact of an event in the log.
 
     An event with a word of a later version moves nothing: of a kind that is not known it is an `info` about nothing, a status that is
     not known is none, a precision that is not known is to the second.

@@ -13,7 +13,7 @@ from uuid import UUID
 from events.event import value
 from events.log.assemble import EventRow
 from events.vocabulary import Status
-from projections.fact import Fact, decode_fact, fact_from_log, fact_of
+from projections.fact import Fact, decode_fact, fact_from_log
 from projections.fold import advance, fold
 from projections.state import INITIAL, ShipmentState
 
@@ -133,7 +133,8 @@ def _project_shipment(
     changes = []
     last = None
     for appended in by_message.values():
-        new = [fact_of(row.proposal.event, signer_digest=row.proposal.signer_digest) for row in appended]
+        # what was written: of an erased shipment that is less than what was proposed
+        new = [fact_from_log(decode_fact(row.leaf.canonical)) for row in appended]
         so_far += new
         after = advance(before, new)
         if after is None:

@@ -11,7 +11,7 @@ from typing import Literal
 from uuid import UUID
 
 from events.entry import Provenance
-from events.event import Event, value
+from events.event import NOT_PERSONAL, Event, value
 from events.vocabulary import Kind, Verdict
 
 Key = tuple[str, str]
@@ -49,6 +49,16 @@ class Proposal:
         yield self.key
         for enrichment in self.enrichments:
             yield (self.event.carrier_id, enrichment.event_id)
+
+
+def without_personal(proposal: Proposal) -> Proposal:
+    """As it is appended to an erased shipment: nothing of a person goes with it, no digest either."""
+    return replace(
+        proposal,
+        event=replace(proposal.event, personal=NOT_PERSONAL),
+        signer_digest=None,
+        enrichments=tuple(enrichment for enrichment in proposal.enrichments if enrichment.field != "signed_by"),
+    )
 
 
 @value(frozen=True, slots=True)

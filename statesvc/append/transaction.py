@@ -6,7 +6,7 @@ Lock order: messages, streams (by shipment id), dedupe keys (by carrier and even
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -19,7 +19,7 @@ from events.crypto.keyring import Keyring, body_context
 from events.crypto.sealing import SealingKey
 from events.entry import Leaf, leaf, transition_document
 from events.log.assemble import ConflictRow, EventRow, StreamHead, assemble_conflicts, assemble_events
-from events.log.proposal import Decision, Key, Known, Proposal, decide
+from events.log.proposal import Decision, Key, Known, Proposal, decide, without_personal
 from events.vocabulary import Kind, Verdict
 from projections.project import Change, Projection, facts_from_log, project
 from statesvc.append.outbox import OutboxChange, write_notifications
@@ -166,6 +166,13 @@ async def look_up(batch: AppendBatch) -> None:
     asked_known = await known_keys(batch.connection, (key for proposal in batch.proposals for key in proposal.dedupe_keys()))
     batch.streams, batch.known = await asked_streams.rows(), await asked_known.rows()
     batch.keys = {shipment_id: stream.key for shipment_id, stream in batch.streams.items()}
+    forget_erased(batch, {shipment_id for shipment_id, key in batch.keys.items() if key is None})
+
+
+def forget_erased(batch: AppendBatch, erased: Collection[UUID]) -> None:
+    """Takes what is personal out of what is proposed to erased shipments."""
+    if erased:
+        batch.proposals = [without_personal(each) if each.shipment_id in erased else each for each in batch.proposals]
 
 
 async def lock(batch: AppendBatch) -> None:
@@ -181,8 +188,10 @@ async def lock(batch: AppendBatch) -> None:
 
 
 async def decide_again(batch: AppendBatch) -> None:
-    """Repeats the decision if others took a key or a stream between the reads and the locks."""
-    if untouched(batch.free_keys, batch.decision.appends, batch.heads, batch.streams):
+    """Repeats the decision if others took a key or a stream between the reads and the locks, or erased a shipment."""
+    erased = {each for each, head in batch.heads.items() if head.key is None and ((read := batch.streams.get(each)) is None or read.key)}
+    forget_erased(batch, erased)
+    if not erased and untouched(batch.free_keys, batch.decision.appends, batch.heads, batch.streams):
         return
     unknown = (key for proposal in batch.proposals for key in proposal.dedupe_keys() if key not in batch.known)
     asked_taken = await known_keys(batch.connection, unknown)

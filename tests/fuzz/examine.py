@@ -15,8 +15,9 @@ from events.errors import Cause, UnreadableMessageError
 from events.event import Event, Normalized, Reading
 from events.identity import enrichment_id, facts_digest, identify, normalize_number, shipment_id
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
-from projections.fact import Fact, fact_from_canonical, fact_of
+from projections.fact import Fact, fact_from_canonical
 from projections.fold import fold
+from tests.projections.stated_fact import fact_of
 
 RECEIVED_AT: Final = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 SECONDS_MAX: Final = 0.25

@@ -8,9 +8,10 @@ import pytest
 from events.entry import Provenance, event_document, leaf
 from events.event import Event, EventPlace, Raw
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
-from projections.fact import FIRST_KEY, Fact, fact_from_canonical, fact_of
+from projections.fact import FIRST_KEY, Fact, fact_from_canonical
 from projections.fold import fold
 from tests.projections.parcel_story import enrichment, retraction, scan
+from tests.projections.stated_fact import fact_of
 
 
 def in_order(facts: list[Fact]) -> list[Fact]:

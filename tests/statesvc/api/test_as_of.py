@@ -10,12 +10,13 @@ import pytest
 
 from events.identity import identify, normalize_number
 from events.vocabulary import Kind, Status
-from projections.fact import Fact, fact_of
+from projections.fact import Fact
 from projections.fold import fold
 from projections.state import ShipmentState
 from statesvc.shipments import as_of as past
 from statesvc.shipments.as_of import Horizon, find_shipment_at, horizon_at
 from statesvc.shipments.find import FoundShipment
+from tests.projections.stated_fact import fact_of
 from tests.world.story import Story, scan, story
 
 ROUNDS = 12

@@ -1,10 +1,13 @@
 """Erased: nothing that the service holds opens any more, everything that was bound to it still verifies, and the shipment lives on."""
 
 import io
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from psycopg import AsyncConnection
 
+from statesvc.log.event_store import lock_streams
 from statesvc.repair.erasure import (
     DeadLetterSearch,
     Erased,
@@ -16,6 +19,7 @@ from statesvc.repair.erasure import (
     erase_dead_letters,
     names,
 )
+from statesvc.shipments.rebuild.rebuild import Rebuild
 from tests.statesvc.repair.legible_values import legible
 from tests.statesvc.worker.log_check import check_log
 from tests.world.shop import CARRIER_ID, Shop, says, shipment
@@ -65,6 +69,55 @@ async def test_a_later_push_is_applied_and_brings_nothing_personal_back(shop: Sh
     assert await shop.value("SELECT version FROM statesvc.shipment WHERE shipment_id = %s", shipment("A1")) > version
     assert await seen(shop) == {OTHERS}
     assert await check_log(shop.connection, shop.keyring) > 0
+
+
+async def test_a_later_signature_leaves_no_digest_and_a_rebuild_finds_no_drift(shop: Shop) -> None:
+    await live(shop)
+    await forget(shop, "A1")
+    before = await personal_ids(shop)
+    signed = {"number": "A1", "status": "delivered", "minute": 200, "signed_by": WORDS[0], "native_id": "S"}
+    await shop.say(signed)
+    await shop.say({**signed, "signed_by": WORDS[1]}, envelope=1)
+    late = {"number": "A1", "status": "delivered", "minute": 5, "signed_by": WORDS[0], "code": "EARLIER"}
+    await shop.say(late)
+    assert not any("signer_digest" in event for event in (await shop.events("A1"))[3:])
+    state = await shop.value("SELECT convert_from(state, 'UTF8') FROM statesvc.shipment WHERE shipment_id = %s", shipment("A1"))
+    assert shop.keyring.digest(b"signer\x1f" + shipment("A1").bytes + WORDS[1].encode())[:16].hex() not in state
+    assert await personal_ids(shop) == before, "an id that is a digest of the signer"
+    rebuild = Rebuild(owner_dsn=shop.database.owner_dsn, actor="tester", processes=1, progress=lambda *_: None)
+    assert (await rebuild.compare())[1] == []
+
+
+async def test_a_signature_that_waited_while_its_shipment_was_erased_leaves_no_digest(shop: Shop) -> None:
+    await live(shop)
+    before = await personal_ids(shop)
+
+    reads: list[Any] = []
+
+    async def erase_first(*arguments: Any) -> Any:
+        if not reads:
+            reads.append(await forget_elsewhere(shop, "A1"))
+        return await lock_streams(*arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("statesvc.append.transaction.lock_streams", erase_first)
+        await shop.say({"number": "A1", "status": "delivered", "minute": 200, "signed_by": "Yolanda", "native_id": "S"})
+    assert await personal_ids(shop) == before
+    assert "signer_digest" not in (await shop.events("A1"))[-1]
+
+
+async def personal_ids(shop: Shop) -> int:
+    """How many enrichments are known by their ids."""
+    found: int = await shop.value(
+        "SELECT count(*) FROM statesvc.event_key WHERE event_id LIKE 'e1-%%' AND shipment_id = %s", shipment("A1")
+    )
+    return found
+
+
+async def forget_elsewhere(shop: Shop, number: str) -> Erased:
+    """By another session."""
+    async with await AsyncConnection.connect(shop.database.service_dsn, autocommit=True) as connection:
+        return await forget(replace(shop, connection=connection), number)
 
 
 async def test_a_message_that_waited_while_its_shipment_was_erased_keeps_nothing(shop: Shop) -> None:

@@ -1,0 +1,37 @@
+"""The fact that an event states, made without the log: what the log must read back as."""
+
+from datetime import datetime, timezone
+
+from events.event import Event
+from projections.fact import Fact
+
+
+def _fixed(instant: datetime) -> datetime:
+    """The same wall clock and instant under a fixed offset: two zones' times of a repeated hour would never compare as equal."""
+    if isinstance(instant.tzinfo, timezone):
+        return instant
+    offset = instant.utcoffset()
+    if offset is None:
+        raise ValueError("occurred_at has no offset; a normalizer must give every event an aware time")
+    return instant.replace(tzinfo=timezone(offset), fold=0)
+
+
+def fact_of(event: Event, *, signer_digest: bytes | None, version: int = 0) -> Fact:
+    """By the event itself."""
+    return Fact(
+        event_id=event.event_id,
+        kind=event.kind,
+        instant=_fixed(event.occurred_at),
+        precision=event.time_precision,
+        status=event.status,
+        reason=event.reason,
+        corrects=event.corrects,
+        anchor=event.anchor,
+        stamp=event.stamp,
+        estimated_delivery=event.estimated_delivery,
+        signer_digest=signer_digest,
+        carrier_id=event.carrier_id,
+        raw_type=event.raw.type,
+        raw_code=event.raw.code,
+        version=version,
+    )
