@@ -92,9 +92,9 @@ class Story:
         for code in ("A1", "B2"):
             await self.say(scan(number, 50, None, code=code, native_id=f"scan-{number}"))
 
-    async def act(self, target: str = "carrier ups") -> None:
+    async def act(self, target: str = "carrier ups", verb: str = "rollout.hold") -> None:
         async with self.connection.transaction():
-            await record_action(self.connection, actor="cli:ops", verb="rollout.hold", target=target, details={"why": "a test"})
+            await record_action(self.connection, actor="cli:ops", verb=verb, target=target, details={"why": "a test"})
 
     async def attempt(self) -> None:
         """One try at telling somebody about the oldest shipment."""

@@ -22,6 +22,7 @@ from statesvc.log.entry_columns import ENTRY_KINDS, EntryKind
 from statesvc.log.verify.archived_months import ArchivedMonths, FileEntries, UnreadBatches
 from statesvc.log.verify.batches import BatchPlaces, BatchRange, read_batches, untaken
 from statesvc.log.verify.chain import Sums, add_events
+from statesvc.log.verify.erasures import erase_entries
 from statesvc.log.verify.fault import FAULTS_MAX, LogFault
 from statesvc.log.verify.parts import Parts
 
@@ -38,6 +39,8 @@ class CheckedBatches:
     batches: int = 0
     sums: Sums = field(default_factory=Sums)
     faults: list[LogFault] = field(default_factory=list)
+    erased: set[str] = field(default_factory=set)
+    """The shipments that `erase` entries name."""
 
 
 def check_batches(
@@ -57,6 +60,8 @@ def check_batches(
             if parts.opens and kind.sealed:
                 parts.read(connection, {value for row in rows for value in (row[5], row[6]) if isinstance(value, str)})
             found += islice(_check(kind, rows, batches, parts, checked.sums), FAULTS_MAX)
+            if kind.name == "action":
+                checked.erased.update(erase_entries(_verbs_and_targets(rows)))
         unread: list[UnreadBatches] = []
         for file in archived.of_batches(batch_range.low, batch_range.high):
             found += file.faults
@@ -98,6 +103,8 @@ def _check_archived(
             parts.read(connection, {shipment_id for entry in entries for shipment_id in entry.shipments()})
         fresh = [entry.counted for entry in entries if not _is_seen(batches, entry)]
         known = [entry.counted for entry in entries if _is_seen(batches, entry)]
+        if kind.name == "action":
+            checked.erased.update(erase_entries(_verbs_and_targets(fresh)))
         checked.entries += len(fresh)
         checked.events += len(fresh) if kind.name == "event" else 0
         for fault in (*_check(kind, fresh, places, parts, checked.sums), *_check(kind, known, places, parts, Sums())):
@@ -106,6 +113,10 @@ def _check_archived(
         seen = batches[batch_id].seen
         for ordinal, rank in enumerate(batch.seen):
             seen[ordinal] = seen[ordinal] or rank
+
+
+def _verbs_and_targets(actions: Iterable[Any]) -> Iterator[tuple[str, str]]:
+    return ((row[FIRST_VALUE + 1], row[FIRST_VALUE + 2]) for row in actions)
 
 
 def _is_seen(batches: dict[int, BatchPlaces], entry: LogEntry) -> bool:

@@ -12,6 +12,7 @@ from statesvc.database.queries import queries
 from statesvc.log.signing_keys import ROTATE
 from statesvc.log.verify.chain import Sums, read_heads
 from statesvc.log.verify.entries import SQL as ENTRIES
+from statesvc.log.verify.erasures import read_erased
 
 _SQL = queries("statesvc.log.verify", "log_state")
 RANGE_ENTRIES: Final = 8_000
@@ -31,6 +32,8 @@ class LogSnapshot:
     cuts: Sequence[int]
     entries: int
     sums: Sums = field(repr=False)
+    erased: frozenset[str] = frozenset()
+    """The shipments without a key."""
 
     def state(self) -> dict[str, Any]:
         """As JSON values."""
@@ -43,6 +46,7 @@ class LogSnapshot:
             "cuts": list(self.cuts),
             "entries": self.entries,
             "sums": {part: str(rest) for part, rest in self.sums.items() if rest},
+            "erased": sorted(self.erased),
         }
 
     @classmethod
@@ -57,6 +61,7 @@ class LogSnapshot:
             cuts=state["cuts"],
             entries=state["entries"],
             sums=Sums({part: int(rest) for part, rest in state["sums"].items()}),
+            erased=frozenset(state["erased"]),
         )
 
 
@@ -71,6 +76,7 @@ def read_snapshot(connection: Connection[Any], *, range_entries: int = RANGE_ENT
         cuts, entries = _cuts(connection, range_entries)
         sums = Sums()
         read_heads(connection, sums)
+        erased = read_erased(connection)
     return LogSnapshot(
         size=size,
         origin=named[0][0] if named else "",
@@ -80,6 +86,7 @@ def read_snapshot(connection: Connection[Any], *, range_entries: int = RANGE_ENT
         cuts=cuts,
         entries=entries,
         sums=sums,
+        erased=erased,
     )
 
 

@@ -24,6 +24,7 @@ from statesvc.log.verify.archived_months import ArchivedMonths
 from statesvc.log.verify.batches import BatchRange
 from statesvc.log.verify.chain import follow, suspicious
 from statesvc.log.verify.entries import SQL as ENTRIES
+from statesvc.log.verify.erasures import compare_erasures
 from statesvc.log.verify.fault import FAULTS_MAX, LogFault
 from statesvc.log.verify.log_state import LogSnapshot, ids_beyond, read_snapshot
 from statesvc.log.verify.tree_builder import TreeBuilder
@@ -93,6 +94,7 @@ class Verification:
         self._retained: RetainedHead | None = None
         self._trees = 0
         self._batch_ranges = 0
+        self._erased: set[str] = set()
         self._saved = time.monotonic()
 
     def run(self) -> VerificationReport:
@@ -180,6 +182,7 @@ class Verification:
             self.report.events += checked.events
             self.report.batches += checked.batches
             snapshot.sums.update(checked.sums)
+            self._erased |= checked.erased
             self._found(checked.faults)
             self._batch_ranges += 1
             self._progress(self.report.entries, max(snapshot.entries, self.report.entries))
@@ -193,7 +196,9 @@ class Verification:
         beyond = ids_beyond(connection)
         if beyond is not None:
             self._found([LogFault("batch", f"batch_id={beyond}", "batch_id", "was never given out: a row with it was inserted")])
-        # where a file is not as it was written, chains break for that alone
+        # where a file is not as it was written, chains break and entries are missing for that alone
+        if whole:
+            self._found(compare_erasures(connection, snapshot.erased, frozenset(self._erased)))
         for part in suspicious(snapshot.sums) if whole else ():
             if len(self.report.faults) >= FAULTS_MAX:
                 return
@@ -219,6 +224,7 @@ class Verification:
             "batch_ranges": self._batch_ranges,
             "counts": [report.size, report.entries, report.events, report.batches, report.waiting],
             "trusted_by": report.trusted_by,
+            "erased": sorted(self._erased),
             "faults": [[fault.table, fault.row, fault.field, fault.why] for fault in report.faults],
         }
         unfinished = file.with_name(f"{file.name}.{os.getpid()}")
@@ -232,6 +238,7 @@ class Verification:
         report = self.report
         report.size, report.entries, report.events, report.batches, report.waiting = state["counts"]
         report.trusted_by = state["trusted_by"]
+        self._erased = set(state["erased"])
         report.faults = [LogFault(*fault) for fault in state["faults"]]
         return snapshot
 

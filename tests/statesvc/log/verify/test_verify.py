@@ -123,10 +123,25 @@ async def test_without_master_keys_all_but_the_sealed_parts_is_checked(database:
         assert {fault.field for fault in verify(database).faults} == {"sealed_part"}
 
 
-async def test_what_was_erased_is_passed_over(database: Any) -> None:
-    async with sealed_story(database):
+async def test_what_was_erased_is_passed_over_where_an_entry_says_so(database: Any) -> None:
+    async with sealed_story(database) as log:
         await attack(database, "UPDATE statesvc.stream SET sealed_key = NULL, erased_at = now() WHERE number = '1Z0001'")
+        (fault,) = verify(database).faults
+        assert (fault.table, fault.field) == ("stream", "sealed_key")
+        assert "no `erase` entry of the log says so" in fault.why
+        ((shipment_id,),) = await log.rows("SELECT shipment_id FROM statesvc.stream WHERE number = '1Z0001'")
+        await log.act(f"shipment {shipment_id}", verb="erase")
+        await log.seal()
         assert places(verify(database)) == []
+
+
+async def test_an_erased_shipment_whose_key_is_back_is_found(database: Any) -> None:
+    async with sealed_story(database) as log:
+        ((shipment_id,),) = await log.rows("SELECT shipment_id FROM statesvc.stream WHERE number = '1Z0002'")
+        await log.act(f"shipment {shipment_id}", verb="erase")
+        (fault,) = verify(database).faults
+        assert (fault.row, fault.field) == (f"shipment_id={shipment_id}", "sealed_key")
+        assert "is back" in fault.why
 
 
 async def test_a_run_goes_on_where_it_was_stopped(database: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
