@@ -3,7 +3,7 @@
 -- `notification` is written once, in the transaction that appends, unique per (subscription, shipment, sequence) for ever; `outbox` is
 -- the narrow row that waits, and goes away when the subscriber has it.
 
--- `shipments`: only of these, each `carrier_id/NUMBER`. `pii`: a full payload holds personal fields, which the maker of
+-- `owner`: that of the key that made it; other owners' keys do not see it. `shipments`: only of these, each `carrier_id/NUMBER`. `pii`: a full payload holds personal fields, which the maker of
 -- the subscription had to be allowed to read. `signature`: of the current secret. `give_up_after`: seconds by type, after which a
 -- notification is not tried again. `missed_since`: from then on nothing was collected, or every attempt failed; a replay from there
 -- sends what was missed. `url` is shown, so it never holds a login: that of a message broker is in `sealed_login`, sealed under the
@@ -12,6 +12,7 @@ CREATE TABLE statesvc.subscription (
     subscription_id uuid PRIMARY KEY,
     created_at timestamptz NOT NULL,
     created_by text NOT NULL,
+    owner text NOT NULL,
     url text NOT NULL,
     sealed_login bytea,
     sealed_secrets bytea[] NOT NULL,
@@ -31,6 +32,7 @@ CREATE TABLE statesvc.subscription (
     missed_since timestamptz,
     deleted_at timestamptz
 );
+CREATE INDEX subscription_owner ON statesvc.subscription (owner) WHERE deleted_at IS NULL;
 
 -- One row per subscription of which every attempt since `since` failed; the first success deletes it. A table of its own, because
 -- claims read `subscription` all the time.

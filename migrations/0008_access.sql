@@ -1,15 +1,18 @@
 -- Who may call the API, and the keys that everything sealed depends on.
 
--- API keys. The key itself is never stored: `key_hash` is its SHA-256 (it carries 256 random bits).
+-- API keys. The key itself is never stored: `key_hash` is its SHA-256 (it carries 256 random bits). `owner`: whose subscriptions it
+-- manages; several keys may have one owner, so that a key can be rotated.
 CREATE TABLE statesvc.api_key (
     key_id text PRIMARY KEY,
     name text NOT NULL,
+    owner text NOT NULL CHECK (owner ~ '^[!-~]{1,100}$'),
     key_hash bytea NOT NULL CHECK (octet_length(key_hash) = 32),
     scopes text[] NOT NULL,
     created_at timestamptz NOT NULL,
     created_by text NOT NULL,
     revoked_at timestamptz
 );
+CREATE INDEX api_key_owner ON statesvc.api_key (owner);
 
 -- The digest key and the inbox key under the master key. The digest key is made once and never changes: every keyed digest in the log
 -- depends on it.

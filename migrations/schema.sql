@@ -102,15 +102,18 @@ ALTER TABLE ONLY statesvc.allotment
 CREATE TABLE statesvc.api_key (
     key_id text NOT NULL,
     name text NOT NULL,
+    owner text NOT NULL,
     key_hash bytea NOT NULL,
     scopes text[] NOT NULL,
     created_at timestamp with time zone NOT NULL,
     created_by text NOT NULL,
     revoked_at timestamp with time zone,
-    CONSTRAINT api_key_key_hash_check CHECK ((octet_length(key_hash) = 32))
+    CONSTRAINT api_key_key_hash_check CHECK ((octet_length(key_hash) = 32)),
+    CONSTRAINT api_key_owner_check CHECK ((owner ~ '^[!-~]{1,100}$'::text))
 );
 ALTER TABLE ONLY statesvc.api_key
     ADD CONSTRAINT api_key_pkey PRIMARY KEY (key_id);
+CREATE INDEX api_key_owner ON statesvc.api_key USING btree (owner);
 
 CREATE TABLE statesvc.attempt (
     shipment_id uuid NOT NULL,
@@ -904,6 +907,7 @@ CREATE TABLE statesvc.subscription (
     subscription_id uuid NOT NULL,
     created_at timestamp with time zone NOT NULL,
     created_by text NOT NULL,
+    owner text NOT NULL,
     url text NOT NULL,
     sealed_login bytea,
     sealed_secrets bytea[] NOT NULL,
@@ -928,6 +932,7 @@ CREATE TABLE statesvc.subscription (
 );
 ALTER TABLE ONLY statesvc.subscription
     ADD CONSTRAINT subscription_pkey PRIMARY KEY (subscription_id);
+CREATE INDEX subscription_owner ON statesvc.subscription USING btree (owner) WHERE (deleted_at IS NULL);
 
 CREATE TABLE statesvc.subscription_failing (
     subscription_id uuid NOT NULL,

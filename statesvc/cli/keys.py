@@ -11,11 +11,12 @@ from statesvc.cli.command_error import CommandError
 from statesvc.cli.output import show_progress, write_json, write_line, write_table
 from statesvc.cli.session import actor, connect, running_database, service_connection
 from statesvc.database.keyring_store import load_keyring
-from statesvc.http.key_store import Scope, create_key, list_keys, revoke_key
+from statesvc.http.key_store import OWNER, Scope, create_key, list_keys
 from statesvc.log import signing_keys
 from statesvc.repair.key_rotation import rewrap_root_key, rotate
 from statesvc.roles.master_key import key_sources, open_master_keys, open_sources
 from statesvc.settings.service_settings import load_settings
+from statesvc.subscriptions.key_revocation import revoke_key
 
 _LOG_ACTIONS = ("log", "rotate-log", "retire-log")
 
@@ -26,11 +27,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     create = commands.add_parser("create", help="make a key; it is shown once")
     create.add_argument("--name", required=True, help="who uses it")
     create.add_argument("--scopes", required=True, type=_scopes, help=f"comma-separated, of {', '.join(scope.value for scope in Scope)}")
+    create.add_argument(
+        "--owner", type=_owner, help="whose subscriptions it manages; give the old key's owner to rotate a key (default: its own id)"
+    )
     create.add_argument("--json", action="store_true", help="for scripts")
     listing = commands.add_parser("list", help="all keys, without the keys themselves")
     listing.add_argument("--json", action="store_true", help="for scripts")
     revoke = commands.add_parser("revoke", help="end a key; in effect within 5 s")
     revoke.add_argument("id", help="the key's id")
+    revoke.add_argument("--json", action="store_true", help="for scripts")
     rotate = commands.add_parser("rotate-master", help="seal everything again under the first key of STATESVC_MASTER_KEY")
     rotate.add_argument("--json", action="store_true", help="for scripts")
     _configure_log_keys(commands)
@@ -75,9 +80,12 @@ async def _run(options: argparse.Namespace) -> int:
     async with service_connection(load_settings()) as connection:
         match options.action:
             case "create":
-                key_id, key = await create_key(connection, name=options.name, scopes=options.scopes, created_by=actor())
+                key_id, key = await create_key(
+                    connection, name=options.name, scopes=options.scopes, created_by=actor(), owner=options.owner
+                )
                 if options.json:
-                    write_json({"id": key_id, "key": key, "scopes": [scope.value for scope in options.scopes]})
+                    scopes = [scope.value for scope in options.scopes]
+                    write_json({"id": key_id, "key": key, "owner": options.owner or key_id, "scopes": scopes})
                 else:
                     write_line(key)
             case "list":
@@ -88,6 +96,7 @@ async def _run(options: argparse.Namespace) -> int:
                             {
                                 "id": key.key_id,
                                 "name": key.name,
+                                "owner": key.owner,
                                 "scopes": [scope.value for scope in key.scopes],
                                 "created_at": key.created_at.isoformat(),
                                 "created_by": key.created_by,
@@ -98,11 +107,12 @@ async def _run(options: argparse.Namespace) -> int:
                     )
                 else:
                     write_table(
-                        ("ID", "NAME", "SCOPES", "CREATED", "REVOKED"),
+                        ("ID", "NAME", "OWNER", "SCOPES", "CREATED", "REVOKED"),
                         [
                             (
                                 key.key_id,
                                 key.name,
+                                key.owner,
                                 ",".join(key.scopes),
                                 f"{key.created_at:%Y-%m-%d %H:%M}",
                                 f"{key.revoked_at:%Y-%m-%d %H:%M}" if key.revoked_at else None,
@@ -111,9 +121,15 @@ async def _run(options: argparse.Namespace) -> int:
                         ],
                     )
             case _:
-                if not await revoke_key(connection, key_id=options.id, revoked_by=actor()):
+                disabled = await revoke_key(connection, key_id=options.id, revoked_by=actor())
+                if disabled is None:
                     raise CommandError("no live key has this id: `statesvc keys list` shows them")
-                write_line("revoked; in effect within 5 s")
+                if options.json:
+                    write_json({"id": options.id, "disabled_subscriptions": [str(one) for one in disabled]})
+                else:
+                    write_line("revoked; in effect within 5 s")
+                    for one in disabled:
+                        write_line(f"subscription {one} is disabled: no live key of its owner covers it; `statesvc keys create --owner`")
     return 0
 
 
@@ -124,6 +140,12 @@ def _scopes(text: str) -> list[Scope]:
     if unknown or not words:
         raise argparse.ArgumentTypeError(f"unknown scope {', '.join(unknown) or '(none given)'}; there are {', '.join(sorted(known))}")
     return [Scope(word) for word in words]
+
+
+def _owner(text: str) -> str:
+    if not OWNER.fullmatch(text):
+        raise argparse.ArgumentTypeError("an owner is a word of at most 100 printable ASCII characters, without blanks")
+    return text
 
 
 def _configure_log_keys(commands: Any) -> None:  # noqa: ANN401 - argparse has no public name for it

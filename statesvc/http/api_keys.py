@@ -17,16 +17,19 @@ from statesvc.http.key_store import SQL, Scope, granted, key_hash, key_id_of
 from statesvc.http.problem import Code, Problem
 
 REMEMBERED_SECONDS: Final = 5.0
+BOOTSTRAP: Final = "bootstrap"
+"""Id, name and owner of the key that a setting holds."""
 BOOTSTRAP_CHARS_MIN: Final = 24
 _REMEMBERED_MAX: Final = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """The holder of a key. `actor` is the name that operator actions carry."""
+    """The holder of a key. `actor` is the name that operator actions carry; `owner` has the subscriptions that its keys make."""
 
     key_id: str
     name: str
+    owner: str
     scopes: frozenset[Scope]
 
     def has(self, scope: Scope) -> bool:
@@ -63,7 +66,7 @@ class Keys:
         key = key.strip()
         digest = key_hash(key)
         if self._bootstrap_hash is not None and hmac.compare_digest(digest, self._bootstrap_hash):
-            return Caller(key_id="bootstrap", name="bootstrap", scopes=granted(frozenset({Scope.ADMIN})))
+            return Caller(key_id=BOOTSTRAP, name=BOOTSTRAP, owner=BOOTSTRAP, scopes=granted(frozenset({Scope.ADMIN})))
         key_id = key_id_of(key)
         return None if key_id is None else await self._look_up(key_id, digest)
 
@@ -105,7 +108,7 @@ class Keys:
             row = await (await connection.execute(SQL["find"], {"key_id": key_id})).fetchone()
         if row is None or not hmac.compare_digest(row[1], digest):
             return None
-        return Caller(key_id=key_id, name=row[0], scopes=granted(frozenset(scope for scope in Scope if scope in row[2])))
+        return Caller(key_id=key_id, name=row[0], owner=row[3], scopes=granted(frozenset(scope for scope in Scope if scope in row[2])))
 
 
 def caller_of(request: web.Request) -> Caller:

@@ -1,7 +1,8 @@
 """API keys at rest, and what each may do. Only SHA-256 of a key is stored; the key is shown once, when it is made.
 
 Form: `ss_<key id>_<secret>`; the id is public (logs and lists name it), the secret has 256 random bits, so that a plain hash
-is enough. Creating and revoking a key is an operator action in the log.
+is enough. Creating a key is an operator action in the log; so is revoking it (`statesvc/subscriptions/key_revocation.py`), which ends
+what its owner may no longer have.
 """
 
 import hashlib
@@ -19,6 +20,8 @@ from statesvc.database.queries import queries
 from statesvc.log.actions import record_action
 
 SQL: Final = queries("statesvc.http", "key_store")
+OWNER: Final = re.compile(r"[!-~]{1,100}")
+"""What the name of an owner looks like."""
 _KEY: Final = re.compile(r"ss_([0-9a-f]{12})_[A-Za-z0-9_-]{43}")
 
 
@@ -45,6 +48,7 @@ class StoredKey:
 
     key_id: str
     name: str
+    owner: str
     scopes: tuple[Scope, ...]
     created_at: datetime
     created_by: str
@@ -62,20 +66,29 @@ def key_id_of(key: str) -> str | None:
     return None if match is None else match[1]
 
 
-async def create_key(connection: AsyncConnection[Any], *, name: str, scopes: Iterable[Scope], created_by: str) -> tuple[str, str]:
-    """Makes a key; returns its id and the key itself, which nobody can read again. One transaction, committed by the caller."""
+async def create_key(
+    connection: AsyncConnection[Any], *, name: str, scopes: Iterable[Scope], created_by: str, owner: str | None = None
+) -> tuple[str, str]:
+    """Makes a key; returns its id and the key itself, which nobody can read again. One transaction, committed by the caller.
+
+    `owner` None: the key's own id, so that no two keys share what they own by chance.
+    """
     listed = sorted(set(scopes))
     if not listed:
         raise ValueError(f"a key needs at least one scope of {', '.join(Scope)}")
     if not name.strip():
         raise ValueError("a key needs a name that says who uses it")
+    if owner is not None and not OWNER.fullmatch(owner):
+        raise ValueError("an owner is a word of at most 100 printable ASCII characters, without blanks")
     key_id = secrets.token_hex(6)
+    owner = owner or key_id
     key = f"ss_{key_id}_{secrets.token_urlsafe(32)}"
     async with connection.transaction():
         await connection.execute(
-            SQL["create"], {"key_id": key_id, "name": name, "key_hash": key_hash(key), "scopes": listed, "created_by": created_by}
+            SQL["create"],
+            {"key_id": key_id, "name": name, "owner": owner, "key_hash": key_hash(key), "scopes": listed, "created_by": created_by},
         )
-        details = {"name": name, "scopes": ",".join(listed)}
+        details = {"name": name, "owner": owner, "scopes": ",".join(listed)}
         await record_action(connection, actor=created_by, verb="key.create", target=f"key:{key_id}", details=details)
     return key_id, key
 
@@ -84,16 +97,14 @@ async def list_keys(connection: AsyncConnection[Any]) -> list[StoredKey]:
     """All keys, revoked ones too, the newest first."""
     rows = await (await connection.execute(SQL["list_all"])).fetchall()
     return [
-        StoredKey(key_id=row[0], name=row[1], scopes=tuple(map(Scope, row[2])), created_at=row[3], created_by=row[4], revoked_at=row[5])
+        StoredKey(
+            key_id=row[0],
+            name=row[1],
+            scopes=tuple(map(Scope, row[2])),
+            created_at=row[3],
+            created_by=row[4],
+            revoked_at=row[5],
+            owner=row[6],
+        )
         for row in rows
     ]
-
-
-async def revoke_key(connection: AsyncConnection[Any], *, key_id: str, revoked_by: str) -> bool:
-    """Ends a key (within 5 seconds in every process); False where it is unknown or ended already."""
-    async with connection.transaction():
-        row = await (await connection.execute(SQL["revoke"], {"key_id": key_id})).fetchone()
-        if row is None:
-            return False
-        await record_action(connection, actor=revoked_by, verb="key.revoke", target=f"key:{key_id}", details={"name": row[0]})
-    return True

@@ -1,16 +1,12 @@
 -- name: find
 -- A key that is still good, by its public id.
-SELECT name, key_hash, scopes FROM statesvc.api_key WHERE key_id = %(key_id)s AND revoked_at IS NULL;
+SELECT name, key_hash, scopes, owner FROM statesvc.api_key WHERE key_id = %(key_id)s AND revoked_at IS NULL;
 
 -- name: create
 -- Stores the hash of a new key.
-INSERT INTO statesvc.api_key (key_id, name, key_hash, scopes, created_at, created_by)
-VALUES (%(key_id)s, %(name)s, %(key_hash)s, %(scopes)s::text[], statesvc.clock(), %(created_by)s);
+INSERT INTO statesvc.api_key (key_id, name, owner, key_hash, scopes, created_at, created_by)
+VALUES (%(key_id)s, %(name)s, %(owner)s, %(key_hash)s, %(scopes)s::text[], statesvc.clock(), %(created_by)s);
 
 -- name: list_all
 -- All keys, the newest first.
-SELECT key_id, name, scopes, created_at, created_by, revoked_at FROM statesvc.api_key ORDER BY created_at DESC, key_id;
-
--- name: revoke
--- Ends a key; no row where it is unknown or ended already.
-UPDATE statesvc.api_key SET revoked_at = statesvc.clock() WHERE key_id = %(key_id)s AND revoked_at IS NULL RETURNING name;
+SELECT key_id, name, scopes, created_at, created_by, revoked_at, owner FROM statesvc.api_key ORDER BY created_at DESC, key_id;

@@ -17,7 +17,9 @@ from statesvc.database.queries import queries
 from statesvc.delivery.attempt_entry import Response, response_of
 from statesvc.delivery.outgoing import Destination, Login
 from statesvc.delivery.signing import SigningKey
+from statesvc.http.key_store import Scope
 from statesvc.log.actions import record_action
+from statesvc.subscriptions.key_revocation import needed, require, require_of_owner
 from statesvc.subscriptions.subscription_secrets import (
     Secret,
     SignatureKind,
@@ -34,6 +36,9 @@ _SQL = queries("statesvc.subscriptions", "subscription_store")
 CHANGEABLE: Final = (
     *("url", "carriers", "statuses", "types", "shipments", "payload", "pii", "rate_per_second", "coalesce", "give_up_after"),
 )
+
+_WIDENING: Final = frozenset({"url", "carriers", "statuses", "types", "shipments", "payload", "pii"})
+"""Columns that decide what is sent, and where to: changing one is as much a grant as making the subscription."""
 
 State = Literal["active", "paused", "disabled"]
 Switch = Literal["pause", "resume", "delete"]
@@ -70,6 +75,7 @@ class Subscription:
     subscription_id: UUID
     created_at: datetime
     created_by: str
+    owner: str
     url: str
     carriers: list[str] | None
     statuses: list[str] | None
@@ -144,15 +150,19 @@ class LimiterSummary:
     notifiers: Annotated[int, Field(description="How many notifier processes sent to it lately.")]
 
 
-async def create(connection: AsyncConnection[Any], keyring: Keyring, request: SubscriptionRequest, *, actor: str) -> tuple[UUID, Secret]:
-    """Makes a subscription; its secret is readable here and never again."""
+async def create(
+    connection: AsyncConnection[Any], keyring: Keyring, request: SubscriptionRequest, *, actor: str, owner: str
+) -> tuple[UUID, Secret]:
+    """Makes a subscription; its secret is readable here and never again. Raises NotGrantedError."""
     subscription_id, secret = uuid4(), Secret.fresh(request.signature)
     async with connection.transaction():
+        await require_of_owner(connection, owner, needed(request.payload, pii=request.pii))
         await connection.execute(
             _SQL["insert"],
             {
                 "subscription_id": subscription_id,
                 "created_by": actor,
+                "owner": owner,
                 "url": request.url,
                 "carriers": _listed(request.carriers),
                 "statuses": _listed(request.statuses),
@@ -181,11 +191,19 @@ async def find(connection: AsyncConnection[Any], subscription_id: UUID) -> Subsc
     return await cursor.fetchone()
 
 
-async def page(connection: AsyncConnection[Any], *, after: tuple[datetime, UUID] | None, limit: int) -> list[Subscription]:
-    """Subscriptions, the oldest first."""
+async def owner_of(connection: AsyncConnection[Any], subscription_id: UUID) -> str | None:
+    """Whose it is; None where there is no such subscription, or no more."""
+    row = await (await connection.execute(_SQL["owner"], {"subscription_id": subscription_id})).fetchone()
+    return None if row is None else row[0]
+
+
+async def page(
+    connection: AsyncConnection[Any], *, owner: str | None, after: tuple[datetime, UUID] | None, limit: int
+) -> list[Subscription]:
+    """Subscriptions of an owner (None: of all), the oldest first."""
     created_at, last_id = after or (None, None)
     cursor = connection.cursor(row_factory=class_row(Subscription))
-    await cursor.execute(_SQL["page"], {"after_created_at": created_at, "after_id": last_id, "limit": limit})
+    await cursor.execute(_SQL["page"], {"owner": owner, "after_created_at": created_at, "after_id": last_id, "limit": limit})
     return await cursor.fetchall()
 
 
@@ -196,13 +214,19 @@ async def change(
     changes: Mapping[str, Any],
     *,
     actor: str,
+    scopes: frozenset[Scope],
     login: Login | None = None,
 ) -> bool:
-    """Sets the columns in `changes` (those of `CHANGEABLE`), with a URL its `login`. False where there is no such subscription."""
+    """Sets the columns in `changes` (those of `CHANGEABLE`), with a URL its `login`. False where there is no such subscription.
+
+    `scopes` of who asks for it. Raises NotGrantedError.
+    """
     columns: dict[str, Any] = {name: changes.get(name) for name in CHANGEABLE}
     columns["give_up_after"] = Jsonb(changes.get("give_up_after") or {})
     columns["sealed_login"] = seal_login(keyring, subscription_id, login)
     async with connection.transaction():
+        if not _WIDENING.isdisjoint(changes):
+            await _may_send(connection, subscription_id, changes, scopes=scopes)
         cursor = await connection.execute(_SQL["change"], {"subscription_id": subscription_id, "named": list(changes), **columns})
         if cursor.rowcount:
             await connection.execute(_SQL["add_throttle"], {"subscription_id": subscription_id})
@@ -213,9 +237,28 @@ async def change(
     return cursor.rowcount > 0
 
 
+async def _may_send(
+    connection: AsyncConnection[Any], subscription_id: UUID, changes: Mapping[str, Any], *, scopes: frozenset[Scope] | None
+) -> None:
+    """That the owner, and who asks with `scopes`, may read what is sent after the changes. Raises NotGrantedError."""
+    owner = await owner_of(connection, subscription_id)
+    if owner is None:
+        return
+    # the keys are locked before the subscription, as a revocation does
+    await require_of_owner(connection, owner, ())
+    row = await (await connection.execute(_SQL["lock_payload"], {"subscription_id": subscription_id})).fetchone()
+    if row is not None:
+        needs = needed(changes.get("payload", row[0]), pii=changes.get("pii", row[1]))
+        if scopes is not None:
+            require(scopes, needs, who="the key")
+        await require_of_owner(connection, owner, needs)
+
+
 async def turn(connection: AsyncConnection[Any], subscription_id: UUID, switch: Switch, *, actor: str) -> bool:
-    """Pauses, resumes or deletes. False where there is no such subscription."""
+    """Pauses, resumes or deletes. False where there is no such subscription. Raises NotGrantedError for what may not be sent any more."""
     async with connection.transaction():
+        if switch == "resume":
+            await _may_send(connection, subscription_id, {}, scopes=None)
         cursor = await connection.execute(_SQL[switch], {"subscription_id": subscription_id})
         if cursor.rowcount:
             if switch == "resume":

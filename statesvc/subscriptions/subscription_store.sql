@@ -1,26 +1,26 @@
 -- name: insert
 -- Makes a subscription.
-INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, url, carriers, statuses, types, shipments, payload, pii,
+INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, owner, url, carriers, statuses, types, shipments, payload, pii,
     signature, rate_per_second, coalesces, give_up_after, sealed_secrets, sealed_login)
-VALUES (%(subscription_id)s, statesvc.clock(), %(created_by)s, %(url)s, %(carriers)s::text[], %(statuses)s::text[], %(types)s::text[],
+VALUES (%(subscription_id)s, statesvc.clock(), %(created_by)s, %(owner)s, %(url)s, %(carriers)s::text[], %(statuses)s::text[], %(types)s::text[],
     %(shipments)s::text[], %(payload)s, %(pii)s, %(signature)s, %(rate_per_second)s::float8, %(coalesce)s, %(give_up_after)s::jsonb,
     %(sealed_secrets)b::bytea[], %(sealed_login)b::bytea);
 
 -- name: find
 -- One subscription that is not deleted.
-SELECT s.subscription_id, s.created_at, s.created_by, s.url, s.carriers, s.statuses, s.types, s.shipments, s.payload, s.pii, s.signature,
+SELECT s.subscription_id, s.created_at, s.created_by, s.owner, s.url, s.carriers, s.statuses, s.types, s.shipments, s.payload, s.pii, s.signature,
     s.rate_per_second, s.coalesces AS "coalesce", s.give_up_after, s.sealed_login IS NOT NULL AS has_login, s.paused_at, s.disabled_at, s.disabled_why, s.missed_since, f.since AS failing_since, f.failures,
     f.last_outcome, f.last_status_code
 FROM statesvc.subscription s LEFT JOIN statesvc.subscription_failing f ON f.subscription_id = s.subscription_id
 WHERE s.subscription_id = %(subscription_id)s AND s.deleted_at IS NULL;
 
 -- name: page
--- Subscriptions that are not deleted, the oldest first, after a position.
-SELECT s.subscription_id, s.created_at, s.created_by, s.url, s.carriers, s.statuses, s.types, s.shipments, s.payload, s.pii, s.signature,
+-- Subscriptions of one owner (NULL: of all) that are not deleted, the oldest first, after a position.
+SELECT s.subscription_id, s.created_at, s.created_by, s.owner, s.url, s.carriers, s.statuses, s.types, s.shipments, s.payload, s.pii, s.signature,
     s.rate_per_second, s.coalesces AS "coalesce", s.give_up_after, s.sealed_login IS NOT NULL AS has_login, s.paused_at, s.disabled_at, s.disabled_why, s.missed_since, f.since AS failing_since, f.failures,
     f.last_outcome, f.last_status_code
 FROM statesvc.subscription s LEFT JOIN statesvc.subscription_failing f ON f.subscription_id = s.subscription_id
-WHERE s.deleted_at IS NULL AND (%(after_created_at)s::timestamptz IS NULL
+WHERE s.deleted_at IS NULL AND (%(owner)s::text IS NULL OR s.owner = %(owner)s) AND (%(after_created_at)s::timestamptz IS NULL
     OR (s.created_at, s.subscription_id) > (%(after_created_at)s::timestamptz, %(after_id)s::uuid))
 ORDER BY s.created_at, s.subscription_id LIMIT %(limit)s;
 
@@ -42,6 +42,14 @@ WHERE subscription_id = ANY (%(subscription_ids)s::uuid[]) AND deleted_at IS NUL
 -- name: set_secrets
 -- Replaces the secrets.
 UPDATE statesvc.subscription SET sealed_secrets = %(sealed_secrets)b::bytea[], signature = %(signature)s WHERE subscription_id = %(subscription_id)s;
+
+-- name: owner
+-- Whose a subscription is; that never changes.
+SELECT owner FROM statesvc.subscription WHERE subscription_id = %(subscription_id)s AND deleted_at IS NULL;
+
+-- name: lock_payload
+-- What a subscription sends, which stays so until the transaction ends.
+SELECT payload, pii FROM statesvc.subscription WHERE subscription_id = %(subscription_id)s AND deleted_at IS NULL FOR NO KEY UPDATE;
 
 -- name: change
 -- Changes where and what; the named columns only.

@@ -19,8 +19,8 @@ HOLD: Final = "INSERT INTO statesvc.rollout (carrier_id, hold, changed_at, chang
 HOLD_AGAIN: Final = "UPDATE statesvc.rollout SET hold = true"
 RELEASE: Final = ("UPDATE statesvc.rollout SET hold = false", "NOTIFY statesvc_inbox")
 SUBSCRIBE: Final = (
-    "INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, url, sealed_secrets) "
-    "VALUES (gen_random_uuid(), now(), 'bench', 'https://subscriber.example', '{}')"
+    "INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, owner, url, sealed_secrets) "
+    "VALUES (gen_random_uuid(), now(), 'bench', 'bootstrap', 'https://subscriber.example', '{}')"
 )
 WAITS: Final = "SELECT EXISTS (SELECT FROM statesvc.inbox)"
 

@@ -102,9 +102,8 @@ class Changes:
         self._shipments: list[UUID] = []
 
     async def subscribe(self, url: str, **wish: Any) -> UUID:
-        subscription_id, _ = await store.create(
-            self._connection, self._keyring, store.SubscriptionRequest(url=url, **wish), actor="key:soak"
-        )
+        request = store.SubscriptionRequest(url=url, **wish)
+        subscription_id, _ = await store.create(self._connection, self._keyring, request, actor="key:soak", owner="bootstrap")
         return subscription_id
 
     async def unsubscribe(self, subscription_id: UUID) -> None:

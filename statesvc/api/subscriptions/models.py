@@ -73,7 +73,10 @@ Shipments = Annotated[
 ]
 Payload = Annotated[
     Literal["thin", "full"],
-    Field(description="thin: the change alone; full: also the event and the shipment's state right after it, as the API shows them."),
+    Field(
+        description="thin: the change alone; full: also the event and the shipment's state right after it, as the API shows them. Takes a"
+        " key with scope `read`."
+    ),
 ]
 Pii = Annotated[
     bool, Field(description="A full payload holds personal fields too. Takes a key with scope `pii`, and is recorded in the log.")
@@ -221,6 +224,7 @@ class SubscriptionShown(TypedDict):
     """A subscription. Its secret is shown when it is made, never again."""
 
     id: UUID
+    owner: Annotated[str, Field(description="Of the key that made it. Keys of other owners do not see it, but for scope `ops`.")]
     url: str
     has_login: Annotated[bool, Field(description="Its URL held a login; what is shown leaves it out.")]
     carriers: list[str] | None

@@ -9,6 +9,7 @@ from uuid import UUID, uuid4
 from aiohttp import web
 
 from statesvc.api.subscriptions.models import ReplayProgress, ReplayWish, SubscriptionParameters
+from statesvc.api.subscriptions.ownership import absent, require_visible
 from statesvc.database.pool import Connections
 from statesvc.database.wakeups.channels import OUTBOX
 from statesvc.database.wakeups.waker import Wakes
@@ -35,6 +36,7 @@ class RangeReplay:
         asked, subscription_id = body(request, ReplayWish), parameters(request, SubscriptionParameters).subscription_id
         bound_to = {"replay": str(subscription_id), **asked.model_dump(mode="json", exclude={"cursor"})}
         async with self.pool.connection() as connection:
+            await require_visible(connection, request, subscription_id)
             current = await read_status(connection, subscription_id)
             if current is None:
                 raise absent(subscription_id)
@@ -79,11 +81,6 @@ class RangeReplay:
                 "next_cursor": cursor,
             }
         )
-
-
-def absent(subscription_id: UUID) -> Problem:
-    """There is none, or no more."""
-    return Problem(Code.NOT_FOUND, f"there is no subscription {subscription_id}")
 
 
 def _place(position: Sequence[Any]) -> tuple[datetime, ReplayPosition, UUID]:

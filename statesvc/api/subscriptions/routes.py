@@ -1,4 +1,4 @@
-"""`/v1/subscriptions`: who wants to know, for scope `subscriptions`."""
+"""`/v1/subscriptions`: who wants to know, for scope `subscriptions`. Each key sees those of its owner; one with scope `ops` all."""
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +17,6 @@ from events.identity import normalize_number
 from statesvc.api.subscriptions.models import (
     AttemptShown,
     AttemptsParameters,
-    FailingShown,
     GiveUpAfter,
     RotationParameters,
     SubscriptionChange,
@@ -27,15 +26,15 @@ from statesvc.api.subscriptions.models import (
     SubscriptionShown,
     SubscriptionWish,
     TrialShown,
-    WatchedNumber,
     WatchedShipment,
 )
-from statesvc.api.subscriptions.replay_call import absent, replay_routes
+from statesvc.api.subscriptions.ownership import absent, grants_checked, owner_seen_by, require_scopes, require_visible
+from statesvc.api.subscriptions.replay_call import replay_routes
+from statesvc.api.subscriptions.shown import attempt_shown, subscription_shown
 from statesvc.database.pool import Connections
 from statesvc.database.wakeups.channels import OUTBOX
 from statesvc.database.wakeups.waker import Wakes
 from statesvc.delivery.addresses import Network
-from statesvc.delivery.attempt_entry import Response
 from statesvc.delivery.outcome import TOTAL_SECONDS
 from statesvc.delivery.outgoing import Login, Outgoing
 from statesvc.delivery.signing import signed_headers
@@ -47,8 +46,9 @@ from statesvc.http.paging import Page, PageParameters, decode_cursor, encode_cur
 from statesvc.http.problem import CREATED, NO_CONTENT, Code, Problem, Violation
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.subscriptions import subscription_store as store
+from statesvc.subscriptions.key_revocation import needed
 from statesvc.subscriptions.subscription_secrets import Secret
-from statesvc.subscriptions.subscription_store import RecordedAttempt, Subscription, SubscriptionRequest, Switch, read_limiter
+from statesvc.subscriptions.subscription_store import Subscription, SubscriptionRequest, Switch, read_limiter
 from statesvc.subscriptions.url import UrlRefusedError, checked_url
 
 T = TypeVar("T")
@@ -71,8 +71,7 @@ class SubscriptionCalls:
     async def create(self, request: web.Request) -> Reply[SubscriptionMade]:
         """Makes one; answers its secret, once."""
         asked = body(request, SubscriptionWish)
-        if asked.pii:
-            _may_read_personal(request)
+        require_scopes(request, needed(asked.payload, pii=asked.pii))
         url, login = await self._checked_url(asked.url)
         wish = SubscriptionRequest(
             url=url,
@@ -88,8 +87,10 @@ class SubscriptionCalls:
             coalesce=asked.coalesce,
             give_up_after=_ages(asked.give_up_after_seconds),
         )
+        caller = caller_of(request)
         async with self.pool.connection() as connection:
-            subscription_id, secret = await store.create(connection, self.keyring, wish, actor=caller_of(request).actor)
+            with grants_checked():
+                subscription_id, secret = await store.create(connection, self.keyring, wish, actor=caller.actor, owner=caller.owner)
             made = await self._shown(connection, subscription_id)
         location = {"Location": f"{PATH}/{subscription_id}"}
         return answer({**made, "secret": _shown_once(secret)}, status=CREATED, headers=location)
@@ -100,16 +101,17 @@ class SubscriptionCalls:
         bound_to = {"list": "subscriptions"}
         after = _position(asked.cursor, bound_to, 2, lambda created_at, last_id: (datetime.fromisoformat(created_at), UUID(last_id)))
         async with self.pool.connection() as connection:
-            found = await store.page(connection, after=after, limit=asked.limit + 1)
+            found = await store.page(connection, owner=owner_seen_by(request), after=after, limit=asked.limit + 1)
             keys = await store.public_keys(connection, self.keyring, [one.subscription_id for one in found])
         shown, more = found[: asked.limit], len(found) > asked.limit
         cursor = encode_cursor([shown[-1].created_at.isoformat(), str(shown[-1].subscription_id)], bound_to) if more else None
-        return answer(Page([_shown(one, keys) for one in shown], cursor))
+        return answer(Page([subscription_shown(one, keys) for one in shown], cursor))
 
     async def show(self, request: web.Request) -> Reply[SubscriptionDetail]:
         """One, with what its limiter knows."""
         subscription_id = _id(request)
         async with self.pool.connection() as connection:
+            await require_visible(connection, request, subscription_id)
             shown = await self._shown(connection, subscription_id)
             limiter = await read_limiter(connection, subscription_id)
         return answer({**shown, "limiter": limiter})
@@ -117,20 +119,25 @@ class SubscriptionCalls:
     async def change(self, request: web.Request) -> Reply[SubscriptionShown]:
         """Sets the members that the body has; the rest stays."""
         subscription_id, asked = _id(request), body(request, SubscriptionChange)
+        async with self.pool.connection() as connection:
+            await require_visible(connection, request, subscription_id)
         changes: dict[str, Any] = asked.model_dump(mode="json", include=asked.model_fields_set - {"shipments", "give_up_after_seconds"})
         if "shipments" in asked.model_fields_set:
             changes["shipments"] = _watched(asked.shipments)
         if "give_up_after_seconds" in asked.model_fields_set:
             changes["give_up_after"] = _ages(asked.give_up_after_seconds)
-        # where personal fields go is as much a grant as that they go
-        if asked.pii or (not changes.keys().isdisjoint({"url", "payload"}) and (await self._find(subscription_id)).pii):
-            _may_read_personal(request)
+        if asked.pii:
+            require_scopes(request, [Scope.PII])
         login = None
         if "url" in changes:
             changes["url"], login = await self._checked_url(asked.url)
+        caller = caller_of(request)
         async with self.pool.connection() as connection:
             if changes:
-                await store.change(connection, self.keyring, subscription_id, changes, actor=caller_of(request).actor, login=login)
+                with grants_checked():
+                    await store.change(
+                        connection, self.keyring, subscription_id, changes, actor=caller.actor, scopes=caller.scopes, login=login
+                    )
             return answer(await self._shown(connection, subscription_id))
 
     async def delete(self, request: web.Request) -> web.StreamResponse:
@@ -156,6 +163,7 @@ class SubscriptionCalls:
         asked = parameters(request, RotationParameters)
         grace = timedelta(hours=asked.grace_hours)
         async with self.pool.connection() as connection:
+            await require_visible(connection, request, asked.subscription_id)
             secret = await store.rotate(
                 connection,
                 self.keyring,
@@ -173,6 +181,7 @@ class SubscriptionCalls:
         """Sends one `subscription.test`, also while paused or disabled. It counts nowhere and is never retried."""
         subscription_id = _id(request)
         async with self.pool.connection() as connection:
+            await require_visible(connection, request, subscription_id)
             means = await store.signing_means(connection, self.keyring, subscription_id)
         if means is None:
             raise absent(subscription_id)
@@ -200,15 +209,15 @@ class SubscriptionCalls:
             asked.cursor, bound_to, 3, lambda at, batch_id, ordinal: (datetime.fromisoformat(at), int(batch_id), int(ordinal))
         )
         if asked.responses:
-            _may_read_personal(request)
-        await self._find(asked.subscription_id)
+            require_scopes(request, [Scope.PII])
         async with self.pool.connection() as connection:
+            await require_visible(connection, request, asked.subscription_id)
             found = await store.attempts(connection, asked.subscription_id, before=before, limit=asked.limit + 1)
             if asked.responses and found:
                 await store.record_responses_read(connection, asked.subscription_id, actor=caller_of(request).actor)
         shown, more = found[: asked.limit], len(found) > asked.limit
         cursor = encode_cursor([shown[-1].recorded_at.isoformat(), shown[-1].batch_id, shown[-1].ordinal], bound_to) if more else None
-        return answer(Page([_attempt(one, one.response(self.keyring) if asked.responses else None) for one in shown], cursor))
+        return answer(Page([attempt_shown(one, one.response(self.keyring) if asked.responses else None) for one in shown], cursor))
 
     async def _checked_url(self, text: str) -> tuple[str, Login | None]:
         try:
@@ -218,16 +227,15 @@ class SubscriptionCalls:
 
     async def _shown(self, connection: AsyncConnection[Any], subscription_id: UUID) -> SubscriptionShown:
         found = _there(await store.find(connection, subscription_id), subscription_id)
-        return _shown(found, await store.public_keys(connection, self.keyring, [subscription_id]))
-
-    async def _find(self, subscription_id: UUID) -> Subscription:
-        async with self.pool.connection() as connection:
-            return _there(await store.find(connection, subscription_id), subscription_id)
+        return subscription_shown(found, await store.public_keys(connection, self.keyring, [subscription_id]))
 
     async def _switch(self, request: web.Request, switch: Switch) -> UUID:
         subscription_id = _id(request)
         async with self.pool.connection() as connection:
-            if not await store.turn(connection, subscription_id, switch, actor=caller_of(request).actor):
+            await require_visible(connection, request, subscription_id)
+            with grants_checked():
+                turned = await store.turn(connection, subscription_id, switch, actor=caller_of(request).actor)
+            if not turned:
                 raise absent(subscription_id)
         return subscription_id
 
@@ -253,24 +261,6 @@ def _there(found: Subscription | None, subscription_id: UUID) -> Subscription:
     return found
 
 
-def _attempt(one: RecordedAttempt, response: Response | None) -> AttemptShown:
-    return {
-        "webhook_id": one.webhook_id,
-        "type": one.type,
-        "carrier_id": one.carrier_id,
-        "tracking_number": one.tracking_number,
-        "sequence": one.sequence,
-        "number": one.number,
-        "outcome": one.outcome,
-        "status_code": one.status_code,
-        "duration_ms": one.duration_ms,
-        "started_at": one.started_at,
-        "recorded_at": one.recorded_at,
-        "response": None if response is None else response.text,
-        "response_headers": None if response is None else response.headers,
-    }
-
-
 def _watched(shipments: Sequence[WatchedShipment] | None) -> list[str] | None:
     if shipments is None:
         return None
@@ -283,57 +273,6 @@ def _ages(asked: GiveUpAfter) -> dict[str, float]:
 
 def _shown_once(secret: Secret) -> str | None:
     return secret.shown if secret.kind == "hmac" else None
-
-
-def _may_read_personal(request: web.Request) -> None:
-    if not caller_of(request).has(Scope.PII):
-        raise Problem(Code.MISSING_SCOPE, "personal fields in notifications take a key with the scope pii")
-
-
-def _shown(one: Subscription, public_keys: Mapping[UUID, list[str]]) -> SubscriptionShown:
-    return {
-        "id": one.subscription_id,
-        "url": one.url,
-        "has_login": one.has_login,
-        "carriers": one.carriers,
-        "statuses": one.statuses,
-        "types": one.types,
-        "shipments": None if one.shipments is None else [_number(watched) for watched in one.shipments],
-        "payload": one.payload,
-        "pii": one.pii,
-        "signature": one.signature,
-        "public_keys": public_keys.get(one.subscription_id, []),
-        "rate_per_second": one.rate_per_second,
-        "coalesce": one.coalesce,
-        "give_up_after_seconds": {
-            "shipment.status_changed": one.give_up_after.get("shipment.status_changed"),
-            "shipment.updated": one.give_up_after.get("shipment.updated"),
-        },
-        "state": one.state,
-        "created_at": one.created_at,
-        "created_by": one.created_by,
-        "paused_at": one.paused_at,
-        "disabled_at": one.disabled_at,
-        "disabled_why": one.disabled_why,
-        "missed_since": one.missed_since,
-        "failing": _failing(one),
-    }
-
-
-def _failing(one: Subscription) -> FailingShown | None:
-    if one.failing_since is None:
-        return None
-    return {
-        "since": one.failing_since,
-        "failures": one.failures or 0,
-        "last_outcome": one.last_outcome,
-        "last_status_code": one.last_status_code,
-    }
-
-
-def _number(watched: str) -> WatchedNumber:
-    carrier_id, _, number = watched.partition("/")
-    return {"carrier_id": carrier_id, "tracking_number": number}
 
 
 def _operation(summary: str, **rest: Any) -> Operation[Any]:  # noqa: ANN401 - the fields of an operation

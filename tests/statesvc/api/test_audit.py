@@ -53,8 +53,8 @@ async def test_a_contradiction_is_shown_once_with_its_count_on_both_shipments(ap
 
 async def test_notifications_come_with_their_attempts(api: Any, scan: Any) -> None:
     await api.carriers.execute(
-        "INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, url, sealed_secrets)"
-        " VALUES (%s, statesvc.clock(), 'test', 'https://example.test/hook', '{}')",
+        "INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, owner, url, sealed_secrets)"
+        " VALUES (%s, statesvc.clock(), 'test', 'bootstrap', 'https://example.test/hook', '{}')",
         [SUBSCRIPTION],
     )
     await api.carriers.say(scan("5", Status.DELIVERED))

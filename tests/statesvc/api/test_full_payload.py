@@ -15,7 +15,13 @@ THIN = {"carrier_id", "tracking_number", "from", "to", "occurred_at", "sequence"
 
 
 async def subscribe(api: Any, **wish: Any) -> None:
-    await store.create(api.connection, api.keyring, store.SubscriptionRequest(url="https://subscriber.invalid/", **wish), actor="key:test")
+    await store.create(
+        api.connection,
+        api.keyring,
+        store.SubscriptionRequest(url="https://subscriber.invalid/", **wish),
+        actor="key:test",
+        owner="bootstrap",
+    )
 
 
 async def bodies(api: Any) -> list[dict[str, Any]]:

@@ -30,9 +30,8 @@ from tests.world.story import Story, scan, story
 
 
 async def subscribe(log: Story, **wish: Any) -> None:
-    await store.create(
-        log.connection, log.keyring, store.SubscriptionRequest(url="https://subscriber.invalid/hook", **wish), actor="key:test"
-    )
+    request = store.SubscriptionRequest(url="https://subscriber.invalid/hook", **wish)
+    await store.create(log.connection, log.keyring, request, actor="key:test", owner="bootstrap")
 
 
 async def deliver(

@@ -11,8 +11,9 @@ from psycopg import AsyncConnection
 from statesvc.database.pool import Pool, PoolLimits, make_pool
 from statesvc.http.api_keys import BOOTSTRAP_CHARS_MIN, REMEMBERED_SECONDS, Keys, caller_of
 from statesvc.http.app import build_app
-from statesvc.http.key_store import Scope, create_key, list_keys, revoke_key
+from statesvc.http.key_store import Scope, create_key, list_keys
 from statesvc.http.operation import Route, answer, operation
+from statesvc.subscriptions.key_revocation import revoke_key
 
 BOOTSTRAP = "b" * BOOTSTRAP_CHARS_MIN
 LIMITS = PoolLimits(connections_max=2, acquire_seconds=5, statement_seconds=5, lock_seconds=5, idle_in_transaction_seconds=5)
@@ -94,8 +95,8 @@ async def test_a_revoked_key_is_out_once_it_is_forgotten(pool: Pool, call: Call,
     key_id, key = await make(pool, Scope.AUDIT)
     assert (await call(f"Bearer {key}"))[0] == 200
     async with pool.connection() as connection:
-        assert await revoke_key(connection, key_id=key_id, revoked_by="operator:test")
-        assert not await revoke_key(connection, key_id=key_id, revoked_by="operator:test")
+        assert await revoke_key(connection, key_id=key_id, revoked_by="operator:test") == []
+        assert await revoke_key(connection, key_id=key_id, revoked_by="operator:test") is None
     clock.seconds += REMEMBERED_SECONDS
     assert (await call(f"Bearer {key}"))[0] == 401
 

@@ -129,7 +129,7 @@ class World:
 
     async def subscribe(self, **filters: Any) -> UUID:
         wish = store.SubscriptionRequest(**{"url": self.receiver.url, **filters})
-        subscription_id, secret = await store.create(self.connection, self.keyring, wish, actor="key:test")
+        subscription_id, secret = await store.create(self.connection, self.keyring, wish, actor="key:test", owner="bootstrap")
         self.secrets[subscription_id] = secret
         return subscription_id
 

@@ -37,8 +37,8 @@ async def turn(shop: Shop, owner: AsyncConnection[Any]) -> RotatedKeys:
 async def subscribe(shop: Shop, owner: AsyncConnection[Any]) -> tuple[UUID, Secret]:
     subscription_id, secret = uuid4(), Secret.fresh()
     await owner.execute(
-        "INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, url, sealed_secrets, sealed_login)"
-        " VALUES (%s, now(), 'x', 'x', %s, %s)",
+        "INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, owner, url, sealed_secrets, sealed_login)"
+        " VALUES (%s, now(), 'x', 'x', 'x', %s, %s)",
         (subscription_id, seal_secrets(shop.keyring, subscription_id, [secret]), seal_login(shop.keyring, subscription_id, LOGIN)),
     )
     return subscription_id, secret

@@ -61,6 +61,11 @@ class Api:
         assert status == 201, made
         return made
 
+    async def another(self, *scopes: Scope, owner: str = "shop") -> str:
+        """A further key, of the same owner unless said otherwise."""
+        _, key = await create_key(self.connection, name="another", scopes=scopes, created_by="test", owner=owner)
+        return key
+
     async def rows(self, query: str) -> list[Any]:
         return list(await (await self.connection.execute(query)).fetchall())
 
@@ -73,7 +78,7 @@ async def api(database: Any) -> AsyncIterator[Api]:
         Targets(allowed=LOOPBACK, total_seconds=2) as targets,
     ):
         keyring = await load_keyring(connection, MasterKeys([os.urandom(32)]))
-        _, key = await create_key(connection, name="test", scopes=[Scope.SUBSCRIPTIONS], created_by="test")
+        _, key = await create_key(connection, name="test", scopes=[Scope.SUBSCRIPTIONS], created_by="test", owner="shop")
         wakes = Wakes()
         calls = routes(pool=pool, keyring=keyring, waker=wakes, targets=targets, allowed=LOOPBACK, archive=LogArchive(None))
         async with TestClient(TestServer(build_app(calls, keys=Keys(pool)))) as client:

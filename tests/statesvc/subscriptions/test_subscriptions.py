@@ -177,10 +177,11 @@ async def test_personal_fields_take_the_scope_pii_and_are_recorded(api: Api) -> 
     wish = {"url": URL, "payload": "full", "pii": True}
     assert (await api("POST", body=wish))[1]["code"] == "missing_scope"
     assert (await api("POST", body={**wish, "payload": "thin"}))[0] == 422
+    api.key = await api.another(Scope.SUBSCRIPTIONS, Scope.READ)
     plain = await api.make(payload="full")
     assert (await api("PATCH", f"/{plain['id']}", {"pii": True}))[1]["code"] == "missing_scope"
     reader = api.key
-    _, api.key = await create_key(api.connection, name="both", scopes=[Scope.SUBSCRIPTIONS, Scope.PII], created_by="test")
+    api.key = await api.another(Scope.SUBSCRIPTIONS, Scope.READ, Scope.PII)
     made = await api.make(**wish)
     assert (made["payload"], made["pii"]) == ("full", True)
     assert (await api("PATCH", f"/{plain['id']}", {"pii": True}))[1]["pii"] is True
@@ -226,7 +227,7 @@ async def test_attempts_are_listed_newest_first_and_paged(api: Api) -> None:
         "response_headers": None,
     }
     assert (await api("GET", f"/{made['id']}/attempts", responses="true"))[1]["code"] == "missing_scope"
-    _, api.key = await create_key(api.connection, name="both", scopes=[Scope.SUBSCRIPTIONS, Scope.PII], created_by="test")
+    api.key = await api.another(Scope.SUBSCRIPTIONS, Scope.PII)
     status, shown = await api("GET", f"/{made['id']}/attempts", responses="true")
     assert (status, shown["items"][0]["response"]) == (200, None)
     assert await api.rows("SELECT target FROM statesvc.action WHERE verb = 'read_personal'") == [(f"subscription {made['id']}",)]

@@ -166,8 +166,8 @@ async def test_a_body_that_was_changed_in_the_database_is_never_read(shop: Shop)
 
 async def test_one_notification_for_each_change_and_subscription(shop: Shop) -> None:
     await shop.connection.execute(
-        "INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, url, sealed_secrets)"
-        " SELECT gen_random_uuid(), now(), 'test', 'https://subscriber.invalid', '{}' FROM generate_series(1, 2)"
+        "INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, owner, url, sealed_secrets)"
+        " SELECT gen_random_uuid(), now(), 'test', 'bootstrap', 'https://subscriber.invalid', '{}' FROM generate_series(1, 2)"
     )
     await shop.say(PICKED_UP, MOVING)
     await shop.say(PICKED_UP, MOVING, DELIVERED, envelope=1)

@@ -15,7 +15,8 @@ from statesvc.api.stream import admission
 from statesvc.api.stream.streams import StreamLimits
 from statesvc.api.stream.window import StreamedTransition, Window
 from statesvc.database.queries import queries
-from statesvc.http.key_store import Scope, create_key, revoke_key
+from statesvc.http.key_store import Scope, create_key
+from statesvc.subscriptions.key_revocation import revoke_key
 from tests.statesvc.api.stream.conftest import Stage
 from tests.world.story import Story, scan
 

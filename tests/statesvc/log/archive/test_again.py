@@ -51,8 +51,8 @@ async def test_a_subscriber_may_be_told_again_of_an_archived_month(archivist: Ar
     before = await archivist.log.rows(transitions)
     subscription_id = uuid4()
     await archivist.as_owner(
-        "INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, url, sealed_secrets, shipments) "
-        f"VALUES ('{subscription_id}', statesvc.clock(), 'tester', 'https://x.example/', '{{}}', '{{ups/1Z0001}}')"
+        "INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, owner, url, sealed_secrets, shipments) "
+        f"VALUES ('{subscription_id}', statesvc.clock(), 'tester', 'bootstrap', 'https://x.example/', '{{}}', '{{ups/1Z0001}}')"
     )
     await archivist.archived()
     assert await archivist.log.rows(transitions) == []

@@ -1,0 +1,52 @@
+"""Whose subscriptions a caller sees, and what it may have them send.
+
+A subscription belongs to the owner of the key that made it. For keys of other owners it is not there: they get the answer of an id that
+no subscription has. A key with scope `ops` sees all.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from uuid import UUID
+
+from aiohttp import web
+from psycopg import AsyncConnection
+
+from statesvc.http.api_keys import caller_of
+from statesvc.http.key_store import Scope
+from statesvc.http.problem import Code, Problem
+from statesvc.subscriptions.key_revocation import NotGrantedError, require
+from statesvc.subscriptions.subscription_store import owner_of
+
+
+def absent(subscription_id: UUID) -> Problem:
+    """There is none, or no more, or it is another owner's."""
+    return Problem(Code.NOT_FOUND, f"there is no subscription {subscription_id}")
+
+
+def owner_seen_by(request: web.Request) -> str | None:
+    """Whose subscriptions the caller sees; None: everyone's."""
+    caller = caller_of(request)
+    return None if caller.has(Scope.OPS) else caller.owner
+
+
+async def require_visible(connection: AsyncConnection[Any], request: web.Request, subscription_id: UUID) -> None:
+    """Raises the problem of an absent subscription for another owner's. Owners never change, so what comes after may rely on it."""
+    owner, seen = await owner_of(connection, subscription_id), owner_seen_by(request)
+    if owner is None or (seen is not None and owner != seen):
+        raise absent(subscription_id)
+
+
+def require_scopes(request: web.Request, needs: Iterable[Scope]) -> None:
+    """Raises the problem of a missing scope."""
+    with grants_checked():
+        require(caller_of(request).scopes, needs, who=f"key {caller_of(request).key_id}")
+
+
+@contextmanager
+def grants_checked() -> Iterator[None]:
+    """Turns what is not granted into a problem."""
+    try:
+        yield
+    except NotGrantedError as error:
+        raise Problem(Code.MISSING_SCOPE, str(error), members={"required_scope": error.scope.value}) from error

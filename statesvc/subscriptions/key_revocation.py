@@ -1,0 +1,87 @@
+"""What an owner's keys allow its subscriptions, and what ends with a key.
+
+A subscription sends no more than the live keys of its owner may read: `subscriptions` for any, `read` for full payloads, `pii` for
+personal fields. That is checked when it is made, widened or resumed, and when a key is revoked: what the owner's remaining keys do not
+cover is disabled in the same transaction, so that nothing is sent from the next claim on. A key that is replaced before it is revoked
+changes nothing. Lock order: keys by id, then subscriptions by id.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from psycopg import AsyncConnection
+
+from events.entry import rfc3339
+from statesvc.database.queries import queries
+from statesvc.http.api_keys import BOOTSTRAP
+from statesvc.http.key_store import Scope, granted
+from statesvc.log.actions import Action, record_actions
+from statesvc.operations.notices import Notice, NoticeKind, write_notices
+
+_SQL = queries("statesvc.subscriptions", "key_revocation")
+WHY: Final = "its owner has no live key any more with all the scopes that it needs"
+_WHAT_TO_DO: Final = (
+    "Give the owner a key (statesvc keys create --owner ...), or narrow the subscription; then POST .../resume, and POST .../replay with "
+    "since = missed_since sends what was missed."
+)
+
+
+class NotGrantedError(RuntimeError):
+    """A subscription would send what its owner, or who asks for it, may not read. `scope` is what lacks."""
+
+    def __init__(self, scope: Scope, who: str) -> None:
+        super().__init__(f"{_REASONS[scope]}; {who} lacks it")
+        self.scope = scope
+
+
+_REASONS: Final = {
+    Scope.SUBSCRIPTIONS: "a subscription takes a key with the scope subscriptions",
+    Scope.READ: "a full payload takes a key with the scope read",
+    Scope.PII: "personal fields in notifications take a key with the scope pii",
+}
+
+
+def needed(payload: str, *, pii: bool) -> list[Scope]:
+    """What a subscription's keys must have."""
+    return [Scope.SUBSCRIPTIONS, *([Scope.READ] if payload == "full" else []), *([Scope.PII] if pii else [])]
+
+
+def require(held: Iterable[Scope], needs: Iterable[Scope], *, who: str) -> None:
+    """Raises NotGrantedError for the first scope that lacks."""
+    for scope in needs:
+        if scope not in held:
+            raise NotGrantedError(scope, who)
+
+
+async def require_of_owner(connection: AsyncConnection[Any], owner: str, needs: Iterable[Scope]) -> None:
+    """That the owner's live keys cover the needs; until the transaction ends none of them is revoked. Raises NotGrantedError."""
+    if owner == BOOTSTRAP:
+        return
+    rows = await (await connection.execute(_SQL["share_grants"], {"owner": owner})).fetchall()
+    held = granted(frozenset(scope for (scopes,) in rows for scope in Scope if scope in scopes))
+    require(held, needs, who="every live key of the subscription's owner")
+
+
+async def revoke_key(connection: AsyncConnection[Any], *, key_id: str, revoked_by: str) -> list[UUID] | None:
+    """Ends a key (within 5 seconds in every process), and the subscriptions that lived by it; None where it is unknown or ended already."""
+    async with connection.transaction():
+        await connection.execute(_SQL["lock_keys"], {"key_id": key_id})
+        row = await (await connection.execute(_SQL["revoke"], {"key_id": key_id})).fetchone()
+        if row is None:
+            return None
+        name, owner, now = row
+        actions = [Action(actor=revoked_by, verb="key.revoke", target=f"key:{key_id}", details={"name": name, "owner": owner})]
+        cursor = await connection.execute(_SQL["disable_uncovered"], {"owner": owner, "now": now, "why": WHY})
+        disabled = [_disabled(*found, actor=revoked_by) for found in await cursor.fetchall()]
+        await record_actions(connection, actions + [action for _, action, _ in disabled])
+        await write_notices(connection, [notice for *_, notice in disabled], now=now)
+    return [subscription_id for subscription_id, *_ in disabled]
+
+
+def _disabled(subscription_id: UUID, needs: list[str], missed_since: datetime, *, actor: str) -> tuple[UUID, Action, Notice]:
+    target = f"subscription {subscription_id}"
+    details = {"why": WHY, "needs": " ".join(needs), "missed_since": rfc3339(missed_since)}
+    action = Action(actor=actor, verb="subscription.disable", target=target, details=details)
+    return subscription_id, action, Notice(kind=NoticeKind.DISABLED, target=target, details={**details, "what_to_do": _WHAT_TO_DO})
