@@ -1,4 +1,4 @@
-"""`statesvc verify [--checkpoint FILE]`: the whole log against its signed heads, and against one that was stored elsewhere.
+"""`statesvc verify [--checkpoint FILE]`: the whole log against its signed heads, and the projection against the log.
 
 `statesvc verify --bundle FILE --key KEY`: one evidence file, without any database.
 """
@@ -8,23 +8,27 @@ import asyncio
 import os
 import sys
 from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
 
 from events.checkpoint import NoteError, VerifierKey
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.output import show_progress, write_json, write_line
-from statesvc.cli.session import connect, running_database
+from statesvc.cli.session import actor, connect, running_database
 from statesvc.database.dsns import Dsns
 from statesvc.database.keyring_store import MasterKeyError
 from statesvc.database.queries import queries
 from statesvc.evidence.check_bundle import check
 from statesvc.log.archive.folder import archive_folder
+from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.timestamp import StampError, Trust
+from statesvc.log.verify.fault import FAULTS_MAX, LogFault
 from statesvc.log.verify.verify_log import Verification, VerificationReport, VerificationRequest
 from statesvc.log.verify.worker_pool import LogAccess
 from statesvc.roles.master_key import open_master_keys
 from statesvc.sealer.pinned_keys import read_pinned_keys
 from statesvc.settings.service_settings import Settings, load_settings
+from statesvc.shipments.rebuild.rebuild import Rebuild
 
 _SQL = queries("statesvc.cli", "verify")
 _PATH_MAX = 255
@@ -46,6 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--state", type=Path, metavar="FILE", help="keep the progress there, and go on from it after a stop")
     parser.add_argument("--tsa-cert", type=_trust, metavar="FILE", help="check time stamps by this authority's root certificate (PEM)")
     parser.add_argument("--skip-parts", action="store_true", help="do not open sealed personal parts (needs no master key then)")
+    parser.add_argument("--skip-projection", action="store_true", help="do not fold the shipments to compare their live state")
     parser.add_argument("--as-auditor", action="store_true", help="log in as the role that only reads the log, and no key")
     parser.add_argument("--json", action="store_true", help="for scripts")
 
@@ -103,7 +108,26 @@ async def _run(options: argparse.Namespace) -> VerificationReport:
             trust=options.tsa_cert,
         )
         verification = Verification(order, lambda done, total: show_progress(done, total, "entries"))
-        return await asyncio.to_thread(verification.run)
+        report = await asyncio.to_thread(verification.run)
+        if not options.skip_projection:
+            await _compare_projection(order.access, options.processes, report)
+        return report
+
+
+async def _compare_projection(access: LogAccess, processes: int, report: VerificationReport) -> None:
+    """Adds a fault for each shipment whose live state is not what its events add up to."""
+    task = Rebuild(owner_dsn=access.dsn, actor=actor(), processes=processes, progress=_show_slices, archive=LogArchive(access.archive))
+    _, drift = await task.compare()
+    faults = (
+        LogFault("shipment", f"shipment_id={one.shipment_id}", ", ".join(one.fields), "is not what the shipment's events add up to")
+        for one in drift
+    )
+    report.faults += islice(faults, FAULTS_MAX - len(report.faults))
+    report.shipments_drifted = len(drift)
+
+
+def _show_slices(done: int, pieces: int, events: int) -> None:
+    show_progress(done, pieces, f"slices folded, {events:,} events")
 
 
 def _trusted_keys(options: argparse.Namespace, settings: Settings) -> tuple[list[VerifierKey], str]:

@@ -12,8 +12,8 @@ WITH wanted AS (
     SELECT p.table_name, p.step, m.begins, false
     FROM statesvc.partitioned p
     CROSS JOIN generate_series(
-        (SELECT date_trunc('month', min(f.recorded_at) AT TIME ZONE 'UTC') FROM (
-            SELECT s.recorded_at FROM statesvc.sealed_batch s ORDER BY s.first_index LIMIT 1) f),
+        (SELECT date_trunc('month', min(f.recorded_from) AT TIME ZONE 'UTC') FROM (
+            SELECT s.recorded_from FROM statesvc.sealed_batch s ORDER BY s.first_index LIMIT 1) f),
         date_trunc('month', statesvc.clock() AT TIME ZONE 'UTC') - interval '1 month', '1 month') AS m(begins)
     WHERE p.append_only AND NOT EXISTS (SELECT FROM statesvc.log_archive a WHERE a.month = m.begins::date AND a.verified_at IS NOT NULL)
 ), absent AS (
@@ -26,8 +26,8 @@ WITH wanted AS (
 ), judged AS (
     SELECT a.*, to_regclass('statesvc.' || a.name) IS NOT NULL AS is_there,
         EXISTS (SELECT FROM statesvc.partitioned p WHERE p.table_name = a.table_name AND p.append_only) AND EXISTS (
-            SELECT FROM statesvc.sealed_batch s WHERE s.recorded_at >= a.begins AT TIME ZONE 'UTC'
-                AND s.recorded_at < (a.begins + ('1 ' || a.step)::interval) AT TIME ZONE 'UTC') AS held
+            SELECT FROM statesvc.sealed_batch s WHERE s.recorded_from >= a.begins AT TIME ZONE 'UTC'
+                AND s.recorded_from < (a.begins + ('1 ' || a.step)::interval) AT TIME ZONE 'UTC') AS held
     FROM absent a
 )
 SELECT j.table_name, j.name, j.begins::date, (j.begins + ('1 ' || j.step)::interval)::date, j.is_there, j.held

@@ -69,6 +69,8 @@ class VerificationReport:
     stamps: int = 0
     seconds: float = 0.0
     faults: list[LogFault] = field(default_factory=list)
+    shipments_drifted: int | None = None
+    """How many live states are not what their events add up to; None: not compared."""
     trusted_by: str | None = None
     """Where the keys are from that the verdict stands on; None: from the database that was verified."""
 

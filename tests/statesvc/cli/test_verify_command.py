@@ -47,6 +47,15 @@ async def test_a_sound_log_and_a_changed_one(database: Any, shell: Any, tmp_path
         assert "THE LOG WAS CHANGED" in said
 
 
+async def test_a_state_that_was_changed_is_found(database: Any, shell: Any) -> None:
+    async with sealed_story(database):
+        await shell("verify", "--processes", "1")
+        await attack(database, "UPDATE statesvc.shipment SET status = 'lost' WHERE number = '1Z0001'")
+        said = await shell("verify", "--processes", "1", exit_code=1)
+        assert "status: is not what the shipment's events add up to" in said
+        await shell("verify", "--skip-projection", "--processes", "1")
+
+
 async def test_json_for_scripts(database: Any, shell: Any) -> None:
     async with sealed_story(database):
         report = json.loads(await shell("verify", "--json", "--processes", "1"))
