@@ -176,6 +176,8 @@ def _note(path: Path | None) -> str | None:
 def _write(report: VerificationReport, *, against: Path | None, stamps_trusted: bool) -> None:
     for fault in report.faults:
         write_line(str(fault))
+    for remark in report.remarks:
+        write_line(f"Look at this: {remark}")
     rate = report.entries / max(report.seconds, 0.001)
     looked = f"{report.entries:,} entries in {report.batches:,} batches, {report.heads:,} checkpoints, {rate:,.0f} entries a second"
     if report.consistent:

@@ -50,7 +50,7 @@ async def take_stock(connection: AsyncConnection[Any], master: MasterKeys, publi
     if publication.keys_file is not None:
         _check_pinned(publication.keys_file, found)
     row = await (await connection.execute(SQL["horizon"], binary=True)).fetchone()
-    size, sealed_at = row if row is not None else (0, None)
+    size, sealed_at, recorded_until = row if row is not None else (0, None, None)
     head = await latest_head(connection)
     try:
         tree = await read_compact_range(connection, size) if size else CompactRange()
@@ -67,7 +67,7 @@ async def take_stock(connection: AsyncConnection[Any], master: MasterKeys, publi
             await _compare(connection, _open(note, keys, where), size, where)
     except MissingHashError as error:
         raise RefusalError(f"the log is incomplete: {error}; run `statesvc verify`") from error
-    return SealedLog(tree=tree, sealed_at=sealed_at), head
+    return SealedLog(tree=tree, sealed_at=sealed_at, recorded_until=recorded_until), head
 
 
 def _check_pinned(file: Path, found: Sequence[SigningKey]) -> None:

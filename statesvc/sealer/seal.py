@@ -8,6 +8,7 @@ from psycopg import AsyncConnection
 
 from events.merkle.compact_range import CompactRange
 from statesvc.database.queries import queries
+from statesvc.log.batch_row import recorded_too_early
 from statesvc.log.tree_nodes import split_hashes
 
 
@@ -23,10 +24,11 @@ _TICK: Final = timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SealedLog:
-    """How far the log is sealed. `sealed_at` None: nothing is. `tree` is not to be changed."""
+    """How far the log is sealed. `sealed_at` None: nothing is. `tree` is not to be changed. `recorded_until`: its latest time, about."""
 
     tree: CompactRange
     sealed_at: datetime | None
+    recorded_until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +39,8 @@ class SealPass:
     batches: int = 0
     entries: int = 0
     oldest: datetime | None = None
+    back_dated: tuple[int, ...] = ()
+    """Ids of batches that say an earlier time than they can have been recorded at."""
     last_batch_id: int = 0
     transaction_id: int = 0
 
@@ -120,8 +124,12 @@ async def seal(connection: AsyncConnection[Any], before: SealedLog, *, from_id: 
     )
     row = await placed.fetchone()
     assert row is not None  # noqa: S101 - one row, always
+    before_these = [] if before.recorded_until is None else [(before.recorded_until, before.recorded_until)]
+    early = recorded_too_early([*before_these, *zip(recorded_froms, recorded_tos, strict=True)])
+    recorded_until = max(recorded_froms if before.recorded_until is None else [before.recorded_until, *recorded_froms])
     return replace(
-        SealPass(sealed=SealedLog(tree=tree, sealed_at=sealed_at)),
+        SealPass(sealed=SealedLog(tree=tree, sealed_at=sealed_at, recorded_until=recorded_until)),
+        back_dated=tuple(batch_ids[place - len(before_these)] for place in early),
         batches=len(rows),
         entries=tree.size - before.tree.size,
         oldest=min(recorded_froms),

@@ -8,8 +8,8 @@ SELECT set_config('statement_timeout', '20s', false), set_config('lock_timeout',
 SELECT pg_try_advisory_lock(hashtextextended('statesvc.sealer', 0));
 
 -- name: horizon
--- How far the log is sealed, and when that was.
-SELECT first_index + entries, sealed_at FROM statesvc.sealed_batch ORDER BY first_index DESC LIMIT 1;
+-- How far the log is sealed, when that was, and when the last of it was recorded.
+SELECT first_index + entries, sealed_at, recorded_from FROM statesvc.sealed_batch ORDER BY first_index DESC LIMIT 1;
 
 -- name: writers
 -- The highest batch id that was given out, and the oldest transaction that still writes.

@@ -153,6 +153,8 @@ class Sealer:
 
     def _count(self, done: SealPass) -> None:
         self._telemetry.sealed_entries.add(done.entries)
+        for batch_id in done.back_dated:
+            _log.error("batch_back_dated", batch_id=batch_id)
         if done.oldest is not None and done.sealed.sealed_at is not None:
             lag: timedelta = done.sealed.sealed_at - done.oldest
             self._telemetry.sealing_lag.record(max(0.0, lag.total_seconds()))

@@ -6,6 +6,7 @@ Ranges are checked on their own, by any process in any order; `TreeBuilder` then
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
+from itertools import islice
 from typing import Any, Final
 
 from psycopg import Connection
@@ -14,6 +15,7 @@ from events.checkpoint import NoteError, VerifierKey, open_checkpoint
 from events.merkle.compact_range import STRIDE, CompactRange
 from events.merkle.node import HASH_BYTES
 from statesvc.database.queries import queries
+from statesvc.log.batch_row import recorded_too_early
 from statesvc.log.verify.fault import FAULTS_MAX, LogFault
 
 SQL: Final = queries("statesvc.log.verify", "tree_range")
@@ -46,6 +48,8 @@ class TreeRange:
     blocks: list[bytes] = field(default_factory=list)
     roots: list[SizedRoot] = field(default_factory=list)
     faults: list[LogFault] = field(default_factory=list)
+    remarks: list[LogFault] = field(default_factory=list)
+    """What a human should look at, though nothing was changed since it was sealed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,7 @@ def check_tree(
     heads = connection.execute(SQL["heads"], bounds, binary=True).fetchall()
     rows = connection.execute(SQL["sealed"], bounds, binary=True).fetchall()
     grown.faults += _seal_times(rows, heads, end)
+    grown.remarks += islice(_recorded_too_early(rows), FAULTS_MAX)
     leaves = _leaves(connection, rows, begin, end, grown.faults)
     wanted = [(head[0], head) for head in heads if head[0] <= end]
     if retained is not None and begin < retained.size <= end:
@@ -139,6 +144,14 @@ def _seal_times(rows: Sequence[Any], heads: Sequence[Any], end: int) -> Iterator
         if sealed_at != heads[place][3]:
             why = f"is not the created_at of the checkpoint with tree_size={heads[place][0]}"
             yield LogFault("sealed_batch", row, "sealed_at", why)
+
+
+def _recorded_too_early(rows: Sequence[Any]) -> Iterator[LogFault]:
+    for place in recorded_too_early((recorded_from, recorded_to) for _, _, recorded_from, recorded_to, *_ in rows):
+        first_index, batch_id, _, recorded_to, _, sealed_at, *_ = rows[place]
+        row = f"first_index={first_index} batch_id={batch_id}"
+        why = f"is {recorded_to.isoformat()}, but batches of later times stand before it, sealed by {sealed_at.isoformat()}: back-dated"
+        yield LogFault("sealed_batch", row, "recorded_to", why)
 
 
 def _sized(head: Any, keys: Sequence[VerifierKey], origin: str, rest: tuple[bytes, ...], faults: list[LogFault]) -> SizedRoot:  # noqa: ANN401 - a row

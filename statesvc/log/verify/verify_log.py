@@ -7,7 +7,7 @@ runs the verification: keep it as safe as the checkpoint.
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -69,6 +69,8 @@ class VerificationReport:
     stamps: int = 0
     seconds: float = 0.0
     faults: list[LogFault] = field(default_factory=list)
+    remarks: list[LogFault] = field(default_factory=list)
+    """What a human should look at: sealed as it stands, and strange."""
     shipments_drifted: int | None = None
     """How many live states are not what their events add up to; None: not compared."""
     trusted_by: str | None = None
@@ -163,6 +165,7 @@ class Verification:
         calls = ((begin, min(begin + RANGE_LEAVES, snapshot.size), keys, snapshot.origin, self._retained) for begin in begins)
         for grown in workers.each(check_leaf_range, calls):
             self._found(self._builder.join(grown))
+            self.report.remarks += grown.remarks[: FAULTS_MAX - len(self.report.remarks)]
             self._trees += 1
             self._keep(snapshot)
 
@@ -227,7 +230,8 @@ class Verification:
             "counts": [report.size, report.entries, report.events, report.batches, report.waiting],
             "trusted_by": report.trusted_by,
             "erased": sorted(self._erased),
-            "faults": [[fault.table, fault.row, fault.field, fault.why] for fault in report.faults],
+            "faults": [astuple(fault) for fault in report.faults],
+            "remarks": [astuple(remark) for remark in report.remarks],
         }
         unfinished = file.with_name(f"{file.name}.{os.getpid()}")
         unfinished.write_bytes(orjson.dumps(state))
@@ -242,6 +246,7 @@ class Verification:
         report.trusted_by = state["trusted_by"]
         self._erased = set(state["erased"])
         report.faults = [LogFault(*fault) for fault in state["faults"]]
+        report.remarks = [LogFault(*remark) for remark in state["remarks"]]
         return snapshot
 
 

@@ -10,6 +10,8 @@ from psycopg import AsyncConnection
 from events.merkle.compact_range import CompactRange
 from statesvc.sealer.leadership import publish, signers_of, take_stock
 from statesvc.sealer.seal import RefusalError, SealedLog, SealMark, read_writers, seal
+from tests.world.attack import verify
+from tests.world.database import Clock
 from tests.world.story import MASTER, NOWHERE, Story, root_of, scan, story
 
 
@@ -64,6 +66,39 @@ async def test_what_commits_late_comes_later_and_is_not_missed(database: Any) ->
         # the one that began first committed last
         assert [index for _, index in order] == [1, 0, 2]
         assert (await log.opened()).root == root_of(await log.leaves())
+
+
+@pytest.mark.parametrize("shift_seconds", [-3600, -30])
+async def test_a_batch_that_says_an_earlier_time_than_can_be_is_named(database: Any, shift_seconds: int) -> None:
+    async with story(database) as log:
+        await log.act()
+        await log.seal()
+        await Clock(database.owner_dsn).advance(shift_seconds)
+        await log.act()
+        await Clock(database.owner_dsn).advance(-shift_seconds)
+        sealed, _ = await take_stock(log.connection, MASTER, NOWHERE)
+        done = await seal(log.connection, sealed, from_id=0)
+        await publish(log.connection, done.sealed, await signers_of(log.connection, MASTER), NOWHERE)
+        report = verify(database)
+        assert report.consistent
+        if shift_seconds == -30:
+            # a transaction may be open for so long
+            assert (done.back_dated, report.remarks) == ((), [])
+        else:
+            assert done.back_dated == (done.last_batch_id,)
+            (remark,) = report.remarks
+            assert "back-dated" in str(remark)
+
+
+async def test_a_batch_that_waits_for_a_sealer_that_was_away_is_not_named(database: Any) -> None:
+    async with story(database) as log:
+        await log.act()
+        await log.seal()
+        await Clock(database.owner_dsn).advance(3600)
+        await log.act()
+        await Clock(database.owner_dsn).advance(7200)
+        sealed, _ = await take_stock(log.connection, MASTER, NOWHERE)
+        assert (await seal(log.connection, sealed, from_id=0)).back_dated == ()
 
 
 async def test_a_transaction_that_is_rolled_back_leaves_no_gap(database: Any) -> None:
