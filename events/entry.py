@@ -117,7 +117,7 @@ def _statement(event: Event) -> dict[str, Any]:
         "reason": event.reason.value if event.reason else None,
         "by_category": event.by_category,
         "carrier_code": event.carrier_code,
-        "raw": raw_document(event.raw, time=event.occurred_at_raw, zone=event.raw_zone),
+        "raw": raw_document(event),
         "location": place_document(event.location),
         "piece": event.piece,
         "estimated_delivery": event.estimated_delivery,
@@ -137,9 +137,10 @@ def _source(source: Provenance) -> dict[str, str]:
     }
 
 
-def raw_document(raw: Raw, *, time: str, zone: str | None) -> dict[str, Any]:
+def raw_document(event: Event) -> dict[str, Any]:
     """The carrier's own words; what it did not say is left out."""
-    return raw_words(raw) | {"time": time} | ({} if zone is None else {"zone": zone})
+    stated = {"time": event.occurred_at_raw, "zone": event.raw_zone, "wall": event.raw_wall, "text": event.raw_text}
+    return raw_words(event.raw) | {name: value for name, value in stated.items() if value is not None}
 
 
 def raw_words(raw: Raw) -> dict[str, Any]:

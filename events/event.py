@@ -185,3 +185,9 @@ class Event:
     """Of an enrichment (`e1-`): the event that it belongs to."""
     stamp: str = ""
     personal: Personal = NOT_PERSONAL
+    raw_wall: str | None = None
+    """The wall clock as printed, where `occurred_at` shows another because daylight saving skipped it."""
+    raw_text: str | None = None
+    """The keyed digest of the text, where nothing else distinguishes the scan."""
+    aliases: tuple[str, ...] = ()
+    """Ids under which another envelope or an older recipe may have brought the same scan. Not written to the log."""

@@ -1,39 +1,63 @@
-"""Names for what carriers say: shipment ids, event ids, and the digest of the facts behind an event id.
+"""Names for what carriers say: shipment ids, event ids, and the digests of the facts behind a carrier's own event id.
 
-The recipes are final (design.md, section 4): a changed one would append the whole history again. Everything is a function of the
-carrier's own words and of a keyed digest; nothing here reads a status or a UTC time.
+The recipes are final (design.md, section 4): a changed one would append the whole history again. Everything is a function of what
+stands in clear in the log and of a keyed digest; nothing here reads a status.
 """
 
 import hashlib
-import re
-import unicodedata
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 from uuid import UUID
 
 from events.clear_part import TEXT, Digest, Split, split
 from events.errors import Cause, UnreadableMessageError
-from events.event import NOT_PERSONAL, Event, EventPlace, Personal, Raw, Reading
+from events.event import NOT_PERSONAL, Event, Personal, Raw, Reading
 from events.parsing.times import SHIFTED
-from events.vocabulary import TzSource
+from events.recipe import (
+    CODE_PARTS,
+    PLACE_PARTS,
+    Recipe,
+    Stated,
+    canonical_number,
+    codes_of,
+    derived_id,
+    names_of,
+    needs_text,
+    normalize_number,
+    place_of,
+    short,
+    spelled,
+    time_of,
+)
+from events.recipes import discriminator_of, recipe_of
+
+__all__ = [
+    "NAMES_BYTES_MAX",
+    "Digest",
+    "carrier_code",
+    "contradict",
+    "correction_id",
+    "enrichment_id",
+    "facts_digest",
+    "identify",
+    "normalize_number",
+    "shipment_id",
+    "value_digest",
+]
 
 NAMES_BYTES_MAX: Final = 2000
 """Of number, discriminator, native id, codes and place together: they become keys in the database, which bounds its keys."""
 
+TEXT_DIGEST_BYTES: Final = 16
+FACTS_FORMAT: Final = b"\x01"
+PART_BYTES: Final = 8
+FACTS_BYTES: Final = len(FACTS_FORMAT) + 3 * PART_BYTES
+"""The length of the facts of an event with the carrier's own id."""
+UNSTATED: Final = bytes(PART_BYTES)
+
 _SEPARATOR: Final = "\x1f"
-_ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz234567"
-_PAIRS: Final = tuple(first + second for first in _ALPHABET for second in _ALPHABET)
 _OURS: Final = ("c1-", "d1-", "e1-")
-_IGNORED: Final = re.compile("[\\s\\-\u00ad\u180e\u200b-\u200f\u2010-\u2015\u202a-\u202e\u2060-\u2064\u2212\ufeff]")
-
-
-@lru_cache(maxsize=4096)
-def normalize_number(printed: str) -> str:
-    """A tracking number as it is compared: NFKC, upper case, without white space, zero-width characters and hyphens."""
-    if printed.isascii() and printed.isalnum():
-        return printed.upper()
-    number = _IGNORED.sub("", unicodedata.normalize("NFKC", printed).upper())
-    return number if number == printed else normalize_number(number)
 
 
 @lru_cache(maxsize=4096)
@@ -42,26 +66,40 @@ def shipment_id(carrier_id: str, number: str, discriminator: str) -> UUID:
     return UUID(bytes=hashlib.sha256(_joined("s1", carrier_id, normalize_number(number), discriminator)).digest()[:16])
 
 
-def identify(reading: Reading, *, carrier_id: str, digest: Digest, allow_unnumbered: bool = False) -> Event:
-    """The event that a reading is. `digest` is used only for texts: of a scan without a code, and in the places of codes.
+def identify(reading: Reading, *, carrier_id: str, digest: Digest, allow_unnumbered: bool = False, with_aliases: bool = True) -> Event:
+    """The event that a reading is. `digest` is the carrier's; it is used for texts: of a scan without a code, and in the places of codes.
+
+    `with_aliases` False for an id that the sender itself chose: no other envelope brings the event.
 
     Raises UnreadableMessageError: `no_tracking_number` (with `allow_unnumbered` the event's number is empty instead, for
     reading without a log) or `too_complex` (names longer than NAMES_BYTES_MAX).
     """
-    raw, time, printed_number = reading.raw, reading.time, reading.tracking_number or ""
-    number = normalize_number(printed_number)
+    time, printed_number, recipe = reading.time, reading.tracking_number or "", recipe_of(carrier_id)
+    number = canonical_number(recipe, printed_number)
     if not number and not allow_unnumbered:
         raise UnreadableMessageError(Cause.NO_TRACKING_NUMBER, "no field holds the tracking number of an event")
-    if reading.native_id is not None:
-        event_id = _native_id(reading, reading.native_id, number)
-    else:
-        event_id = _derived_id(reading, carrier_id, number, digest)
-    clear = split(raw, reading.place, carrier_id=carrier_id, digest=digest)
+    clear = split(reading.raw, reading.place, carrier_id=carrier_id, digest=digest)
+    aliases_of = recipe.also if with_aliases else ()
+    stated = Stated(
+        carrier_id=carrier_id,
+        number=number,
+        discriminator=discriminator_of(carrier_id, reading.discriminator),
+        piece=reading.piece,
+        raw=clear.raw,
+        place=clear.place,
+        occurred_at=time.instant,
+        tz_source=time.tz_source,
+        wall=time.identity if time.flag == SHIFTED else None,
+        text=_text(reading, ((recipe,) if reading.native_id is None else ()) + aliases_of, digest),
+    )
+    event_id = _derived_id(recipe, stated) if reading.native_id is None else _native_id(reading, reading.native_id, number)
     return Event(
         carrier_id=carrier_id,
         event_id=event_id,
-        tracking_number=printed_number.strip(),
-        discriminator=reading.discriminator,
+        aliases=tuple(dict.fromkeys(alias for other in aliases_of if (alias := _derived_id(other, stated)) != event_id)),
+        # what a carrier prints in front of it may be the consignee's postcode
+        tracking_number=printed_number.strip() if normalize_number(printed_number) == number else number,
+        discriminator=stated.discriminator,
         kind=reading.kind,
         occurred_at=time.instant,
         occurred_at_raw=time.printed,
@@ -72,6 +110,8 @@ def identify(reading: Reading, *, carrier_id: str, digest: Digest, allow_unnumbe
         carrier_code=carrier_code(clear.raw),
         raw=clear.raw,
         raw_zone=time.zone,
+        raw_wall=stated.wall,
+        raw_text=stated.text if reading.native_id is None and needs_text(recipe, clear.raw) else None,
         location=clear.place,
         piece=reading.piece,
         by_category=reading.by_category,
@@ -96,30 +136,51 @@ def listed_prefix(raw_type: str | None, raw_code: str | None) -> str | None:
 
 
 def facts_digest(event: Event, digest: Digest) -> bytes:
-    """What the carrier stated, for comparison with another statement of the same event id.
+    """What the carrier stated under an id of its own, in three parts: core, time and place. Empty for a derived id, which is its facts.
 
-    Number, discriminator, piece, raw type, code and reason, place, and the time as a wall clock, whatever its offset. A derived id is
-    made of all these, so only statements with a native id can differ; there the further codes count as well. Never description,
-    signer, ETA, status or UTC time.
+    The core is number, discriminator, piece and raw codes; time and place count as the carrier's recipe has them. Never description,
+    signer, ETA or status.
     """
-    raw = event.raw
-    facts = (
-        "f1",
-        normalize_number(event.tracking_number),
-        event.discriminator,
-        event.piece or "",
-        raw.type or "",
-        raw.code or "",
-        raw.reason or "",
-        _wall_clock(event),
-        place_key(event.location),
+    if event.event_id.startswith(_OURS):
+        return b""
+    recipe = recipe_of(event.carrier_id)
+    stated = Stated(
+        carrier_id=event.carrier_id,
+        number=canonical_number(recipe, event.tracking_number),
+        discriminator=event.discriminator,
+        piece=event.piece,
+        raw=event.raw,
+        place=event.location,
+        occurred_at=event.occurred_at,
+        tz_source=event.tz_source,
+        wall=event.raw_wall,
     )
-    return digest(_joined(*facts) if event.event_id.startswith("d1-") else _joined(*facts, *raw.further))
+    core = _joined("f1", "core", stated.number, stated.discriminator, stated.piece or "", *codes_of(recipe, event.raw, CODE_PARTS))
+    return (
+        FACTS_FORMAT
+        + digest(core)[:PART_BYTES]
+        + _part("time", (time_of(recipe, stated),), digest)
+        + _part("place", place_of(stated.place, recipe.place or PLACE_PARTS), digest)
+    )
 
 
-def enrichment_id(*, shipment_id: UUID, anchor: str, field: str, value: str, stamp: str, digest: Digest) -> str:
-    """The id of an `info` event that states one value of the event `anchor` on its own; `stamp` is the carrier's, or empty."""
-    return "e1-" + _short(digest(_joined("e1", str(shipment_id), anchor, field, value, stamp)))
+def contradict(held: bytes, stated: bytes) -> bool:
+    """Whether facts differ in a part that both state. Facts of another format say nothing of each other, nor do those of derived ids."""
+    if held == stated or held[:1] != stated[:1]:
+        return False
+    parts = range(len(FACTS_FORMAT), FACTS_BYTES, PART_BYTES)
+    pairs = ((held[at : at + PART_BYTES], stated[at : at + PART_BYTES]) for at in parts)
+    return any(ours != theirs for ours, theirs in pairs if UNSTATED not in (ours, theirs))
+
+
+def value_digest(*, shipment_id: UUID, field: str, value: str, stamp: str, digest: Digest) -> bytes:
+    """What stands for one value that a scan of the shipment carries; `stamp` is the carrier's, or empty."""
+    return digest(_joined("e1", str(shipment_id), field, value, stamp))
+
+
+def enrichment_id(*, anchor: str, value: bytes) -> str:
+    """The id of an `info` event that states one value (its `value_digest`) of the event `anchor` on its own."""
+    return "e1-" + short(hashlib.sha256(_joined("e1", anchor) + value).digest())
 
 
 def correction_id(*, corrected: str, replaces: str, reading: str) -> str:
@@ -127,48 +188,31 @@ def correction_id(*, corrected: str, replaces: str, reading: str) -> str:
 
     `reading` is the canonical text of what the event now says.
     """
-    return "c1-" + _short(hashlib.sha256(_joined("c1", corrected, replaces, reading)).digest())
+    return "c1-" + short(hashlib.sha256(_joined("c1", corrected, replaces, reading)).digest())
 
 
-@lru_cache(maxsize=4096)
-def place_key(place: EventPlace) -> str:
-    """The facility, else `postal|city|region|country`; spelled so that case, width and blanks do not matter."""
-    if place.facility:
-        return _spelled(place.facility)
-    return "|".join(_spelled(part or "") for part in (place.postal_code, place.city, place.region, place.country))
-
-
-def _derived_id(reading: Reading, carrier_id: str, number: str, digest: Digest) -> str:
-    raw, time = reading.raw, reading.time.identity
-    names = _joined(
-        "d1",
-        carrier_id,
-        number,
-        reading.discriminator or reading.piece or "",
-        raw.type or "",
-        raw.code or "",
-        raw.reason or "",
-        time,
-        place_key(reading.place),
-    )
+def _derived_id(recipe: Recipe, stated: Stated) -> str:
+    names, time = names_of(recipe, stated)
     _refuse_long(names)
-    if raw.code is None:
-        names += f"{_SEPARATOR}{digest(_spelled(reading.description or '').encode('utf-8', 'replace')).hex()}".encode()
-    return f"d1-{time[2:8] or '000000'}-{_short(hashlib.sha256(names).digest())}"
+    return derived_id(names, time)
+
+
+def _text(reading: Reading, recipes: Sequence[Recipe], digest: Digest) -> str | None:
+    """The keyed digest of the text, where one of the recipes asks for it."""
+    if not any(needs_text(recipe, reading.raw) for recipe in recipes):
+        return None
+    return digest(spelled(reading.description or "").encode("utf-8", "replace"))[:TEXT_DIGEST_BYTES].hex()
 
 
 def _native_id(reading: Reading, native_id: str, number: str) -> str:
     raw = reading.raw
-    _refuse_long(_joined(native_id, number, reading.discriminator, raw.type or "", raw.code or "", raw.reason or ""))
+    _refuse_long(_SEPARATOR.join((native_id, number, reading.discriminator, raw.type or "", raw.code or "", raw.reason or "")))
     name = f"n-{native_id}" if native_id.startswith(_OURS) else native_id
     return f"{name}@{number}" if reading.native_id_per_number else name
 
 
-def _wall_clock(event: Event) -> str:
-    """Empty for a scan without time; as printed where that clock showed no time that exists."""
-    if event.tz_source is TzSource.RECEIVED:
-        return ""
-    return event.occurred_at_raw if event.time_flag == SHIFTED else event.occurred_at.replace(tzinfo=None).isoformat()
+def _part(name: str, stated: tuple[str, ...], digest: Digest) -> bytes:
+    return digest(_joined("f1", name, *stated))[:PART_BYTES] if any(stated) else UNSTATED
 
 
 def _personal(reading: Reading, clear: Split) -> Personal:
@@ -184,22 +228,10 @@ def _personal(reading: Reading, clear: Split) -> Personal:
     return found or NOT_PERSONAL
 
 
-def _refuse_long(names: bytes) -> None:
-    if len(names) > NAMES_BYTES_MAX:
+def _refuse_long(names: str) -> None:
+    if len(names.encode("utf-8", "replace")) > NAMES_BYTES_MAX:
         raise UnreadableMessageError(Cause.TOO_COMPLEX, f"number, id, codes and place of an event hold more than {NAMES_BYTES_MAX} bytes")
 
 
 def _joined(*fields: str) -> bytes:
     return _SEPARATOR.join(fields).encode("utf-8", "replace")
-
-
-def _short(digest: bytes) -> str:
-    """The first 26 characters of lower-case base32, two characters (ten bits) at a time."""
-    bits = int.from_bytes(digest[:17]) >> 6
-    return "".join([_PAIRS[bits >> shift & 1023] for shift in range(120, -10, -10)])
-
-
-def _spelled(printed: str) -> str:
-    if not printed.isascii():
-        printed = unicodedata.normalize("NFKC", printed)
-    return " ".join(printed.casefold().split())

@@ -6,7 +6,7 @@ another carrier takes an API key and `POST /v1/events`. An error names fields, n
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Annotated, Final, Self
@@ -155,11 +155,11 @@ class InvalidEventError(ValueError):
         self.faults = faults
 
 
-def read_line(line: bytes, digest: Digest) -> Event:
-    """The event that one JSON object states, for `POST /v1/events`. Raises InvalidEventError."""
+def read_line(line: bytes, digests: Callable[[str], Digest]) -> Event:
+    """The event that one JSON object states, for `POST /v1/events`; `digests` are those of the carriers. Raises InvalidEventError."""
     stated = _stated_event(_parsed(line))
     try:
-        return identify(_reading(stated), carrier_id=stated.carrier_id, digest=digest)
+        return identify(_reading(stated), carrier_id=stated.carrier_id, digest=digests(stated.carrier_id), with_aliases=False)
     except UnreadableMessageError as error:
         raise InvalidEventError((FieldFault("", error.detail),)) from error
 

@@ -2,24 +2,44 @@
 
 import hmac
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 from uuid import UUID
 
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from events.clear_part import Digest
 from events.crypto.sealing import MasterKeys, SealingKey
 
 DIGEST_BYTES: Final = 16
+DIGEST_KEY_BYTES: Final = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keyring:
-    """`digest_key` never changes (every keyed digest in the log depends on it); `inbox` seals bodies until their verdict."""
+    """`digest_key` never changes (every keyed digest in the log depends on it); `inbox` seals bodies until their verdict.
+
+    What a carrier said is compared under a key of the carrier's own, HKDF over `digest_key`: a carrier can move to another installation
+    that shares this one, and no digest says that two carriers said the same.
+    """
 
     master: MasterKeys = field(repr=False)
     digest_key: bytes = field(repr=False)
     inbox: SealingKey
+    _carrier_digests: dict[str, Digest] = field(default_factory=dict, init=False, compare=False, repr=False)
+
+    def carrier_digest(self, carrier_id: str) -> Digest:
+        """The keyed digest (HMAC-SHA256, 32 bytes) of one carrier's statements: compares guessable values without revealing them."""
+        found = self._carrier_digests.get(carrier_id)
+        if found is None:
+            info = b"statesvc carrier digest\x1f" + carrier_id.encode()
+            key = HKDF(algorithm=SHA256(), length=DIGEST_KEY_BYTES, salt=None, info=info).derive(self.digest_key)
+            found = self._carrier_digests[carrier_id] = partial(_hmac, key)
+        return found
 
     def digest(self, data: bytes) -> bytes:
-        """Keyed digest (HMAC-SHA256, 32 bytes): compares personal or guessable values without revealing them."""
+        """The same for what belongs to no carrier."""
         return hmac.digest(self.digest_key, data, "sha256")
 
     def seal_shipment_key(self, key: SealingKey, shipment_id: UUID) -> bytes:
@@ -49,3 +69,7 @@ def part_context(shipment_id: UUID, event_id: str) -> bytes:
 def attempt_context(shipment_id: UUID, webhook_id: str, number: int) -> bytes:
     """What the sealed part of an attempt is bound to."""
     return b"attempt\x1f" + shipment_id.bytes + f"{webhook_id}\x1f{number}".encode()
+
+
+def _hmac(key: bytes, data: bytes) -> bytes:
+    return hmac.digest(key, data, "sha256")

@@ -1,18 +1,23 @@
 """Deciding what a batch of statements does to the log: appended, duplicate or conflict. Pure.
 
-A scan that is pushed again may carry something that it did not carry before (a signer, another ETA). That is no conflict: it
-becomes an `info` event of its own. So that the value which a scan carried from the start is not appended twice, the id that its
-enrichment would have is reserved together with the scan.
+A statement has an id and, where other envelopes or an older recipe name the same scan otherwise, aliases: whichever of them is known
+makes it a duplicate, and all of them become known. A scan that is pushed again may carry something that it did not carry before (a
+signer, another ETA). That is no conflict: it becomes an `info` event of its own. What a scan carried from the start is known by digests
+next to its id, so that it is not appended twice.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Final, Literal
 from uuid import UUID
 
 from events.entry import Provenance
 from events.event import NOT_PERSONAL, Event, value
+from events.identity import contradict, enrichment_id
 from events.vocabulary import Kind, Verdict
+
+CARRIED_BYTES: Final = 8
+"""Of the digest of one value that a scan carries."""
 
 Key = tuple[str, str]
 """(carrier_id, event_id)"""
@@ -20,10 +25,10 @@ Key = tuple[str, str]
 
 @value(frozen=True, slots=True, kw_only=True)
 class Enrichment:
-    """One value that a scan carries besides its facts, with the event id that it would have on its own."""
+    """One value that a scan carries besides its facts, by its keyed digest."""
 
-    event_id: str
     field: Literal["signed_by", "estimated_delivery"]
+    digest: bytes
 
 
 @value(frozen=True, slots=True, kw_only=True)
@@ -44,11 +49,27 @@ class Proposal:
         """The dedupe key."""
         return (self.event.carrier_id, self.event.event_id)
 
-    def dedupe_keys(self) -> Iterable[Key]:
-        """The dedupe key, and those of its enrichments."""
+    @property
+    def is_named_by_shipment(self) -> bool:
+        """Whether its dedupe keys are taken under the lock of its stream: an enrichment's, and those of a statement with aliases."""
+        return self.event.anchor is not None or bool(self.event.aliases)
+
+    def scan_keys(self) -> Iterator[Key]:
+        """The dedupe key and its aliases."""
         yield self.key
+        for alias in self.event.aliases:
+            yield (self.event.carrier_id, alias)
+
+    def dedupe_keys(self) -> Iterator[Key]:
+        """These, and those that its enrichments would have as events of their own."""
+        yield from self.scan_keys()
         for enrichment in self.enrichments:
-            yield (self.event.carrier_id, enrichment.event_id)
+            yield from self.enrichment_keys(enrichment)
+
+    def enrichment_keys(self, enrichment: Enrichment) -> Iterator[Key]:
+        """An enrichment has an id under each id of its scan."""
+        for carrier_id, event_id in self.scan_keys():
+            yield (carrier_id, enrichment_id(anchor=event_id, value=enrichment.digest))
 
 
 def without_personal(proposal: Proposal) -> Proposal:
@@ -63,10 +84,17 @@ def without_personal(proposal: Proposal) -> Proposal:
 
 @value(frozen=True, slots=True)
 class Known:
-    """What the log holds under a dedupe key."""
+    """What the log holds under a dedupe key: whose event, its facts, what it carried, and the event's id where the key is an alias."""
 
     shipment_id: UUID
     facts_digest: bytes
+    carried: bytes = b""
+    stands_for: str | None = None
+
+    def carries(self, enrichment: Enrichment) -> bool:
+        """Whether the scan carried the value from the start."""
+        wanted = enrichment.digest[:CARRIED_BYTES]
+        return any(self.carried[at : at + CARRIED_BYTES] == wanted for at in range(0, len(self.carried), CARRIED_BYTES))
 
 
 @value(frozen=True, slots=True)
@@ -79,11 +107,14 @@ class Conflict:
 
 @dataclass(slots=True)
 class Decision:
-    """What becomes of a batch. `verdicts` stand in the order of the proposals; `appends` in the order of the log."""
+    """What becomes of a batch. `verdicts` stand in the order of the proposals; `appends` in the order of the log.
+
+    `aliases` are the dedupe keys to take besides those of the events, with what they stand for.
+    """
 
     verdicts: list[Verdict] = field(default_factory=list)
     appends: list[Proposal] = field(default_factory=list)
-    reserved: list[tuple[Key, Proposal]] = field(default_factory=list)
+    aliases: list[tuple[Key, Known]] = field(default_factory=list)
     conflicts: list[Conflict] = field(default_factory=list)
 
     def shipments(self) -> set[UUID]:
@@ -96,46 +127,75 @@ def decide(proposals: Sequence[Proposal], known: Mapping[Key, Known]) -> Decisio
     seen = dict(known)
     decision = Decision()
     for proposal in proposals:
-        holder = seen.get(proposal.key)
-        if holder is None:
+        key = proposal.key
+        held = next((alias for alias in proposal.scan_keys() if alias in seen), None)
+        if held is None:
             decision.verdicts.append(Verdict.APPENDED)
             _append(proposal, decision, seen)
-            for enrichment in proposal.enrichments:
-                key = (proposal.event.carrier_id, enrichment.event_id)
-                if key not in seen:
-                    seen[key] = Known(proposal.shipment_id, proposal.facts_digest)
-                    decision.reserved.append((key, proposal))
-        elif holder.facts_digest == proposal.facts_digest:
-            decision.verdicts.append(Verdict.DUPLICATE)
-            for enrichment in proposal.enrichments:
-                if (proposal.event.carrier_id, enrichment.event_id) not in seen:
-                    _append(enrich(proposal, enrichment), decision, seen)
-        else:
+            _take_aliases(proposal, seen[key], key, decision, seen)
+        elif held == key and contradict(seen[key].facts_digest, proposal.facts_digest):
             decision.verdicts.append(Verdict.CONFLICT)
-            decision.conflicts.append(Conflict(proposal, holder.shipment_id))
+            decision.conflicts.append(Conflict(proposal, seen[key].shipment_id))
+        else:
+            decision.verdicts.append(Verdict.DUPLICATE)
+            _append_enrichments(proposal, held, decision, seen)
+            _take_aliases(proposal, seen[held], held, decision, seen)
     return decision
 
 
+def key_row(proposal: Proposal) -> Known:
+    """What is stored under the dedupe key of an appended proposal."""
+    carried = b"".join(sorted(enrichment.digest[:CARRIED_BYTES] for enrichment in proposal.enrichments))
+    return Known(proposal.shipment_id, proposal.facts_digest, carried)
+
+
 def _append(proposal: Proposal, decision: Decision, seen: dict[Key, Known]) -> None:
-    seen[proposal.key] = Known(proposal.shipment_id, proposal.facts_digest)
+    seen[proposal.key] = key_row(proposal)
     decision.appends.append(proposal)
 
 
-def enrich(scan: Proposal, enrichment: Enrichment) -> Proposal:
-    """The info event that states one value of `scan` on its own: at the scan's time, anchored to it, moving nothing."""
+def _append_enrichments(proposal: Proposal, held: Key, decision: Decision, seen: dict[Key, Known]) -> None:
+    """Those that the log lacks, anchored to the event that it has."""
+    holder = seen[held]
+    if not proposal.enrichments or holder.shipment_id != proposal.shipment_id:
+        return
+    for enrichment in proposal.enrichments:
+        carried = any(seen[key].carries(enrichment) for key in proposal.scan_keys() if key in seen)
+        if not carried and not any(key in seen for key in proposal.enrichment_keys(enrichment)):
+            info = enrich(proposal, enrichment, anchor=holder.stands_for or held[1])
+            _append(info, decision, seen)
+            _take_aliases(info, seen[info.key], info.key, decision, seen)
+
+
+def _take_aliases(proposal: Proposal, holder: Known, held: Key, decision: Decision, seen: dict[Key, Known]) -> None:
+    for key in proposal.scan_keys():
+        if key not in seen:
+            seen[key] = replace(holder, stands_for=holder.stands_for or held[1])
+            decision.aliases.append((key, seen[key]))
+
+
+def enrich(scan: Proposal, enrichment: Enrichment, *, anchor: str) -> Proposal:
+    """The info event that states one value of `scan` on its own: at the scan's time, anchored to the log's event, moving nothing."""
     signer = enrichment.field == "signed_by"
+    (_, event_id), *aliases = scan.enrichment_keys(enrichment)
     event = replace(
         scan.event,
-        event_id=enrichment.event_id,
+        event_id=event_id,
+        aliases=tuple(alias for _, alias in aliases),
         kind=Kind.INFO,
         status=None,
         reason=None,
         by_category=False,
         corrects=None,
-        anchor=scan.event.event_id,
+        anchor=anchor,
         estimated_delivery=None if signer else scan.event.estimated_delivery,
         personal=replace(
             scan.event.personal, description=None, delivery_address=None, signed_by=scan.event.personal.signed_by if signer else None
         ),
     )
-    return replace(scan, event=event, signer_digest=scan.signer_digest if signer else None, enrichments=())
+    return replace(scan, event=event, facts_digest=b"", signer_digest=scan.signer_digest if signer else None, enrichments=())
+
+
+def keys_of(appends: Iterable[Proposal]) -> list[tuple[Key, Known]]:
+    """The dedupe keys of appended proposals with what is stored under them."""
+    return [(proposal.key, key_row(proposal)) for proposal in appends]

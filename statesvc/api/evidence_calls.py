@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from events.carriers import CARRIERS
 from events.crypto.keyring import Keyring
-from events.identity import normalize_number
+from events.recipes import discriminator_of, number_of
 from statesvc.api.parameters import Discriminator, Name
 from statesvc.api.personal_reads import record_reading
 from statesvc.database.pool import Connections
@@ -72,8 +72,8 @@ class EvidenceCalls:
         caller = caller_of(request)
         wanted = Wanted(
             carrier_id=asked.carrier_id,
-            number=normalize_number(asked.tracking_number),
-            discriminator=asked.discriminator,
+            number=number_of(asked.carrier_id, asked.tracking_number),
+            discriminator=discriminator_of(asked.carrier_id, asked.discriminator),
             keyring=self.keyring,
             personal=caller.has(Scope.PII),
             archive=self.folder,

@@ -11,7 +11,7 @@ from psycopg import AsyncConnection
 
 from events.carriers import CARRIERS
 from events.crypto.keyring import Keyring
-from events.identity import normalize_number
+from events.recipes import discriminator_of, number_of
 from statesvc.api.parameters import AuditParameters, HistoryParameters, ListParameters, ShipmentParameters
 from statesvc.api.personal_reads import record_shipment_reading
 from statesvc.database.pool import Connections
@@ -127,7 +127,7 @@ class Shipments:
         return answer(Page([listed(shipment) for shipment in shipments], cursor))
 
     async def _bring_back(self, connection: AsyncConnection[Any], asked: ShipmentParameters | HistoryParameters | AuditParameters) -> None:
-        await self.archive.bring_back_number(connection, asked.carrier_id, normalize_number(asked.tracking_number))
+        await self.archive.bring_back_number(connection, asked.carrier_id, number_of(asked.carrier_id, asked.tracking_number))
 
     async def _shipment(
         self, request: web.Request, connection: AsyncConnection[Any], found: FoundShipment, horizon: Horizon | None
@@ -161,8 +161,8 @@ async def _find(
 ) -> tuple[FoundShipment, Horizon | None]:
     wanted: dict[str, Any] = {
         "carrier_id": asked.carrier_id,
-        "number": normalize_number(asked.tracking_number),
-        "discriminator": asked.discriminator,
+        "number": number_of(asked.carrier_id, asked.tracking_number),
+        "discriminator": discriminator_of(asked.carrier_id, asked.discriminator),
         "shipment_id": resumed.shipment_id,
     }
     horizon = None
@@ -193,8 +193,8 @@ def _binding(asked: HistoryParameters | AuditParameters, what: str) -> dict[str,
     return {
         "list": what,
         "carrier_id": asked.carrier_id,
-        "number": normalize_number(asked.tracking_number),
-        "discriminator": asked.discriminator,
+        "number": number_of(asked.carrier_id, asked.tracking_number),
+        "discriminator": discriminator_of(asked.carrier_id, asked.discriminator),
         "as_of": asked.as_of,
     }
 

@@ -5,10 +5,12 @@ from operator import attrgetter
 from typing import Final, Literal
 from uuid import UUID
 
+from events.clear_part import Digest
 from events.crypto.keyring import DIGEST_BYTES, Keyring
 from events.event import Event
-from events.identity import enrichment_id, facts_digest, normalize_number, shipment_id
+from events.identity import facts_digest, shipment_id, value_digest
 from events.log.proposal import Enrichment, Proposal
+from events.recipes import number_of
 from events.vocabulary import Kind
 from statesvc.inbox.read_message import Read
 
@@ -31,32 +33,30 @@ def oldest_first(events: Sequence[Event]) -> list[Event]:
 
 
 def _proposal(event: Event, read: Read, place: int, keyring: Keyring) -> Proposal:
-    number = normalize_number(event.tracking_number)
+    number = number_of(event.carrier_id, event.tracking_number)
     shipment = shipment_id(event.carrier_id, number, event.discriminator)
-    signer = event.personal.signed_by
+    signer, digest = event.personal.signed_by, keyring.carrier_digest(event.carrier_id)
     return Proposal(
         event=event,
         shipment_id=shipment,
         number=number,
-        facts_digest=facts_digest(event, keyring.digest)[:DIGEST_BYTES],
-        signer_digest=None if signer is None else keyring.digest(b"signer\x1f" + shipment.bytes + signer.encode())[:DIGEST_BYTES],
+        facts_digest=facts_digest(event, digest),
+        signer_digest=None if signer is None else digest(b"signer\x1f" + shipment.bytes + signer.encode())[:DIGEST_BYTES],
         source=read.source,
         message=place,
-        enrichments=_enrichments(event, shipment, keyring) if event.kind is Kind.SCAN else (),
+        enrichments=_enrichments(event, shipment, digest) if event.kind is Kind.SCAN else (),
     )
 
 
-def _enrichments(event: Event, shipment: UUID, keyring: Keyring) -> tuple[Enrichment, ...]:
+def _enrichments(event: Event, shipment: UUID, digest: Digest) -> tuple[Enrichment, ...]:
     carried: tuple[tuple[Literal["signed_by", "estimated_delivery"], str | None], ...] = (
         ("signed_by", event.personal.signed_by),
         ("estimated_delivery", event.estimated_delivery),
     )
     return tuple(
         Enrichment(
-            event_id=enrichment_id(
-                shipment_id=shipment, anchor=event.event_id, field=name, value=value, stamp=event.stamp, digest=keyring.digest
-            ),
             field=name,
+            digest=value_digest(shipment_id=shipment, field=name, value=value, stamp=event.stamp, digest=digest),
         )
         for name, value in carried
         if value is not None

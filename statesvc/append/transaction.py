@@ -42,6 +42,7 @@ from statesvc.log.event_store import (
     untouched,
     write_conflicts,
     write_events,
+    write_keys,
     write_transitions,
 )
 from statesvc.shipments.projection_store import read_states, save_shipments
@@ -107,7 +108,7 @@ class AppendBatch:
     @property
     def wrote(self) -> bool:
         """Whether the log grew, or a contradiction was counted."""
-        return bool(self.decision.appends or self.decision.conflicts)
+        return bool(self.decision.appends or self.decision.conflicts or self.decision.aliases)
 
     def verdicts_by_carrier(self) -> Counter[tuple[str, Verdict]]:
         """For the metrics."""
@@ -238,8 +239,9 @@ async def write(batch: AppendBatch) -> None:
     connection, batch_id = batch.connection, batch.batch_id
     events, conflicts = batch.events, batch.conflicts
     transitions = [(change, transition_leaf(change, batch.worker)) for change in batch.changes if change.is_transition]
+    await write_keys(connection, batch.decision)
     if events:
-        await write_events(connection, events, reserved=batch.decision.reserved, heads=batch.heads, batch_id=batch_id)
+        await write_events(connection, events, heads=batch.heads, batch_id=batch_id)
         await save_shipments(connection, batch.projection.shipments, batch.heads)
     if conflicts:
         await write_conflicts(connection, conflicts, batch_id=batch_id, before=len(events), recorded_at=batch.recorded_at)

@@ -11,7 +11,7 @@ from typing import Any, Final
 from psycopg import AsyncConnection
 from psycopg.rows import class_row
 
-from events.identity import normalize_number
+from events.recipes import number_of
 from statesvc.database.queries import queries
 from statesvc.log.actions import record_action
 
@@ -49,7 +49,7 @@ async def place_hold(
     connection: AsyncConnection[Any], *, carrier_id: str, tracking_number: str, why: str, actor: str
 ) -> LegalHold | HoldRefusal:
     """A number that nothing is known of is refused: most likely it is misspelt, and would protect nothing."""
-    number = normalize_number(tracking_number)
+    number = number_of(carrier_id, tracking_number)
     asked = {"carrier_id": carrier_id, "number": number, "tracking_number": tracking_number.strip(), "why": why, "actor": actor}
     async with connection.transaction():
         known = await (await connection.execute(_SQL["known_number"], asked)).fetchone()
@@ -70,7 +70,7 @@ async def release_hold(
     async with connection.transaction():
         cursor = connection.cursor(row_factory=class_row(LegalHold))
         await cursor.execute(
-            _SQL["release"], {"carrier_id": carrier_id, "number": normalize_number(tracking_number), "why": why, "actor": actor}
+            _SQL["release"], {"carrier_id": carrier_id, "number": number_of(carrier_id, tracking_number), "why": why, "actor": actor}
         )
         hold = await cursor.fetchone()
         if hold is None:

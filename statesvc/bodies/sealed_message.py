@@ -32,7 +32,7 @@ def seal_message(keyring: Keyring, carrier_id: str, body: bytes, headers: str) -
     return SealedMessage(
         message_id,
         carrier_id,
-        keyring.digest(carrier_id.encode() + b"\x1f" + body)[:DIGEST_BYTES],
+        keyring.carrier_digest(carrier_id)(b"body\x1f" + body)[:DIGEST_BYTES],
         key.seal(content, context),
         keyring.inbox.wrap(key, context),
         commitment(content),

@@ -168,7 +168,7 @@ async def _map(settings: Settings, options: argparse.Namespace) -> int:
     async with service_connection(settings) as connection:
         if is_text(code):
             keyring = await load_keyring(connection, await open_master_keys(settings, connection))
-            code = clear_code(code, keyring.digest)
+            code = clear_code(code, keyring.carrier_digest(options.carrier))
         revision = await add_mapping(connection, code, meaning, why=options.why, actor=actor())
     before = "dead-letters replay --cause unknown_code" if options.what == "map" else "renormalize"
     write_line(f"revision {revision}; in effect at the next claim. What was read before: statesvc {before} --carrier {options.carrier}")

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from events.identity import normalize_number
+from events.recipes import discriminator_of, number_of
 from statesvc.cli.arguments import carrier_named
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.output import write_line
@@ -63,8 +63,8 @@ async def _bundle(options: argparse.Namespace) -> dict[str, Any]:
     async with service_connection(settings) as connection:
         wanted = Wanted(
             carrier_id=options.carrier,
-            number=normalize_number(options.tracking),
-            discriminator=options.discriminator,
+            number=number_of(options.carrier, options.tracking),
+            discriminator=discriminator_of(options.carrier, options.discriminator),
             keyring=await load_keyring(connection, await open_master_keys(settings, connection)),
             personal=not options.without_personal_data,
             archive=archive_folder(settings),

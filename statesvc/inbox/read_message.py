@@ -135,7 +135,8 @@ def _identify(normalized: Normalized, carrier_id: str, keyring: Keyring) -> tupl
     rejections = normalized.rejections
     if unnumbered:
         rejections = (*rejections, Rejection(pointer="", why=f"{unnumbered} events have no tracking number"))
-    return tuple(identify(reading, carrier_id=carrier_id, digest=keyring.digest) for reading in numbered), rejections
+    digest = keyring.carrier_digest(carrier_id)
+    return tuple(identify(reading, carrier_id=carrier_id, digest=digest) for reading in numbered), rejections
 
 
 def _where(error: Exception) -> str:

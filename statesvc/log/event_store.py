@@ -1,7 +1,7 @@
 """Reading and writing the log. Set-based: the number of statements does not depend on the number of events.
 
 Lock order inside a transaction: messages (the caller's), streams by shipment id, dedupe keys by carrier and event id. The
-keys of enrichments need no insert of their own under lock: they embed the shipment, whose stream is locked.
+keys of enrichments and aliases are taken last: they embed the shipment, whose stream is locked.
 """
 
 from collections import Counter
@@ -16,7 +16,7 @@ from events.crypto.keyring import Keyring
 from events.crypto.sealing import SealingKey
 from events.entry import Leaf
 from events.log.assemble import ConflictRow, EventRow, StreamHead
-from events.log.proposal import Conflict, Key, Known, Proposal
+from events.log.proposal import Conflict, Decision, Key, Known, Proposal, keys_of
 from statesvc.database.arrays import Columns, bools, byteas, encoded, ints, texts, timestamps, uuids
 from statesvc.database.pending import Pending, columns, send
 from statesvc.database.queries import queries
@@ -29,7 +29,14 @@ _STREAMS: Final[Columns] = {
     "discriminators": texts,
     "sealed_keys": byteas,
 }
-_KEYS: Final[Columns] = {"carrier_ids": texts, "event_ids": texts, "shipment_ids": uuids, "facts_digests": byteas}
+_KEYS: Final[Columns] = {
+    "carrier_ids": texts,
+    "event_ids": texts,
+    "shipment_ids": uuids,
+    "facts_digests": byteas,
+    "carried": byteas,
+    "stand_for": texts,
+}
 _EVENTS: Final[Columns] = {
     "shipment_ids": uuids,
     "versions": ints,
@@ -92,7 +99,7 @@ async def known_keys(connection: AsyncConnection[Any], keys: Iterable[Key]) -> P
         connection,
         _SQL["known_keys"],
         encoded(dict.fromkeys(keys), {"carrier_ids": texts, "event_ids": texts}),
-        lambda rows: {(carrier_id, event_id): Known(shipment_id, digest) for carrier_id, event_id, shipment_id, digest in rows},
+        lambda rows: {(carrier_id, event_id): Known(*known) for carrier_id, event_id, *known in rows},
     )
 
 
@@ -150,18 +157,29 @@ async def lock_streams(
 def untouched(free: Sized, appends: Iterable[Proposal], heads: Mapping[UUID, StreamHead], known: Mapping[UUID, StreamState]) -> bool:
     """Whether nobody wrote between the first read and the locks, so that the keys read in between are still complete.
 
-    Scans' keys were `free`; an enrichment's key belongs to one stream, and taking it moves that stream's version on. This needs the
-    streams to be read (`known`) before the keys.
+    Scans' keys were `free`; the key of an enrichment or an alias belongs to one stream, and taking it moves that stream's version on.
+    This needs the streams to be read (`known`) before the keys.
     """
-    return len(free) == sum(proposal.event.anchor is None for proposal in appends) and all(
+    return len(free) == sum(not proposal.is_named_by_shipment for proposal in appends) and all(
         head.version == (stream.version if (stream := known.get(shipment_id)) is not None else 0) for shipment_id, head in heads.items()
     )
 
 
 async def insert_keys(connection: AsyncConnection[Any], appends: Iterable[Proposal]) -> Pending[set[Key]]:
     """Takes the dedupe keys of `appends`; answers which of them were free. Verdicts on the others need a second statement."""
-    rows = [(p.event.carrier_id, p.event.event_id, p.shipment_id, p.facts_digest) for p in appends if p.event.anchor is None]
+    rows = _key_columns(keys_of(proposal for proposal in appends if not proposal.is_named_by_shipment))
     return await send(connection, _SQL["insert_keys"], encoded(rows, _KEYS), lambda answer: {(c, e) for c, e in answer})
+
+
+async def write_keys(connection: AsyncConnection[Any], decision: Decision) -> None:
+    """Takes the dedupe keys that the locked streams guard: of enrichments, of statements with aliases, and the aliases."""
+    guarded = keys_of(proposal for proposal in decision.appends if proposal.is_named_by_shipment)
+    if rows := _key_columns([*guarded, *decision.aliases]):
+        await connection.execute(_SQL["insert_keys"], encoded(rows, _KEYS))
+
+
+def _key_columns(keys: Sequence[tuple[Key, Known]]) -> list[tuple[Any, ...]]:
+    return [(*key, known.shipment_id, known.facts_digest, known.carried, known.stands_for) for key, known in keys]
 
 
 async def count_conflicts(connection: AsyncConnection[Any], conflicts: Sequence[Conflict]) -> list[Conflict]:
@@ -185,11 +203,10 @@ async def write_events(
     connection: AsyncConnection[Any],
     rows: Sequence[EventRow],
     *,
-    reserved: Sequence[tuple[Key, Proposal]],
     heads: Mapping[UUID, StreamHead],
     batch_id: int,
 ) -> None:
-    """Appends assembled events, takes the keys of enrichments, and moves the heads on."""
+    """Appends assembled events and moves the heads on."""
     await connection.execute(
         _SQL["insert_events"],
         {
@@ -197,10 +214,6 @@ async def write_events(
             **encoded(map(_event_columns, rows), _EVENTS),
         },
     )
-    enrichments = [(*key, proposal.shipment_id, proposal.facts_digest) for key, proposal in reserved]
-    enrichments += [(*r.proposal.key, r.proposal.shipment_id, r.proposal.facts_digest) for r in rows if r.proposal.event.anchor is not None]
-    if enrichments:
-        await connection.execute(_SQL["insert_keys"], encoded(enrichments, _KEYS))
     await connection.execute(
         _SQL["move_heads"],
         encoded(

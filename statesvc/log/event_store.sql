@@ -1,7 +1,7 @@
 -- name: known_keys
 -- What the log holds under these dedupe keys. One probe a key: joined freely, the planner reads a small table whole, and goes on
 -- with that plan while it grows.
-SELECT k.carrier_id, k.event_id, k.shipment_id, k.facts_digest
+SELECT k.carrier_id, k.event_id, k.shipment_id, k.facts_digest, k.carried, k.stands_for
 FROM unnest(%(carrier_ids)b::text[], %(event_ids)b::text[]) AS u(carrier_id, event_id)
 CROSS JOIN LATERAL (
     SELECT * FROM statesvc.event_key e WHERE e.carrier_id = u.carrier_id AND e.event_id = u.event_id LIMIT 1
@@ -25,10 +25,10 @@ RETURNING s.shipment_id, s.version, s.head_hash, s.recorded_at, s.first_recorded
 
 -- name: insert_keys
 -- Takes the dedupe keys that are free; the others belong to the transaction that came first.
-INSERT INTO statesvc.event_key (carrier_id, event_id, shipment_id, facts_digest)
-SELECT u.carrier_id, u.event_id, u.shipment_id, u.facts_digest
-FROM unnest(%(carrier_ids)b::text[], %(event_ids)b::text[], %(shipment_ids)b::uuid[], %(facts_digests)b::bytea[])
-    AS u(carrier_id, event_id, shipment_id, facts_digest)
+INSERT INTO statesvc.event_key (carrier_id, event_id, shipment_id, facts_digest, carried, stands_for)
+SELECT u.carrier_id, u.event_id, u.shipment_id, u.facts_digest, u.carried, u.stands_for
+FROM unnest(%(carrier_ids)b::text[], %(event_ids)b::text[], %(shipment_ids)b::uuid[], %(facts_digests)b::bytea[], %(carried)b::bytea[],
+    %(stand_for)b::text[]) AS u(carrier_id, event_id, shipment_id, facts_digest, carried, stands_for)
 ORDER BY u.carrier_id, u.event_id
 ON CONFLICT DO NOTHING
 RETURNING carrier_id, event_id;

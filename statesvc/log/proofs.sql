@@ -4,7 +4,7 @@ SELECT s.first_index + e.ordinal
 FROM statesvc.event_key k
 JOIN statesvc.stream t ON t.shipment_id = k.shipment_id
 JOIN statesvc.event e ON e.shipment_id = k.shipment_id AND e.recorded_at BETWEEN t.first_recorded_at AND t.recorded_at
-    AND e.event_id = k.event_id AND e.carrier_id = k.carrier_id
+    AND e.event_id = COALESCE(k.stands_for, k.event_id) AND e.carrier_id = k.carrier_id
 LEFT JOIN statesvc.sealed_batch s ON s.batch_id = e.batch_id
 WHERE k.carrier_id = %(carrier_id)s AND k.event_id = %(event_id)s
 LIMIT 1;

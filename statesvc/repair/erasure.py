@@ -15,6 +15,7 @@ from psycopg import AsyncConnection
 from events.crypto.keyring import Keyring, body_context
 from events.crypto.sealing import SealError, unsalted
 from events.identity import normalize_number
+from events.recipes import discriminator_of, number_of
 from statesvc.bodies.find_bodies import find_bodies
 from statesvc.database.queries import queries
 from statesvc.log.actions import Action, record_actions
@@ -56,7 +57,7 @@ class Erasure:
     @property
     def number(self) -> str:
         """As it is compared."""
-        return normalize_number(self.tracking_number)
+        return number_of(self.carrier_id, self.tracking_number)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +74,11 @@ async def erase(connection: Connection, erasure: Erasure) -> Erased:
     async with connection.transaction():
         cursor = await connection.execute(
             _SQL["streams_of_number"],
-            {"carrier_id": erasure.carrier_id, "number": erasure.number, "discriminator": erasure.discriminator},
+            {
+                "carrier_id": erasure.carrier_id,
+                "number": erasure.number,
+                "discriminator": discriminator_of(erasure.carrier_id, erasure.discriminator),
+            },
         )
         streams = await cursor.fetchall()
         if not streams:

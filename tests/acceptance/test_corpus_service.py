@@ -36,7 +36,9 @@ def _ids(carrier_id: str, body: bytes, keyring: Keyring) -> list[Event]:
         readings = carrier.normalizers[carrier.stable](body, datetime.now(UTC)).readings
     except UnreadableMessageError:
         return []
-    return [identify(reading, carrier_id=carrier_id, digest=keyring.digest, allow_unnumbered=True) for reading in readings]
+    return [
+        identify(reading, carrier_id=carrier_id, digest=keyring.carrier_digest(carrier_id), allow_unnumbered=True) for reading in readings
+    ]
 
 
 async def _history(service: Service, shipment: Shipment) -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ from psycopg import AsyncConnection, errors
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from events.carriers import CARRIERS
-from events.crypto.keyring import DIGEST_BYTES, Keyring
+from events.crypto.keyring import Keyring
 from events.entry import Provenance, event_document
 from events.identity import facts_digest, identify, normalize_number, shipment_id
 from events.normalized import load
@@ -109,7 +109,7 @@ def _as_ours_alone(pushed: list[Message], keyring: Keyring) -> Told:
         carrier = CARRIERS[message.carrier_id]
         source = Provenance(message_id=uuid4(), body_commitment=b"", received_at=now, normalizer="ups", normalizer_version="1")
         for reading in carrier.normalizers[carrier.stable](message.body, now).readings:
-            event = identify(reading, carrier_id=message.carrier_id, digest=keyring.digest)
+            event = identify(reading, carrier_id=message.carrier_id, digest=keyring.carrier_digest(message.carrier_id))
             document = event_document(
                 event,
                 source=source,
@@ -120,7 +120,7 @@ def _as_ours_alone(pushed: list[Message], keyring: Keyring) -> Told:
                 part_commitment=None,
                 signer_digest=None,
             )
-            told[event.carrier_id, event.event_id] = (facts_digest(event, keyring.digest)[:DIGEST_BYTES], _statement(document))
+            told[event.carrier_id, event.event_id] = (facts_digest(event, keyring.carrier_digest(event.carrier_id)), _statement(document))
     return told
 
 

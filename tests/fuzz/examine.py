@@ -13,7 +13,7 @@ from events.carriers.carrier import Carrier
 from events.entry import Provenance, conflict_document, event_document, leaf, part_bytes
 from events.errors import Cause, UnreadableMessageError
 from events.event import Event, Normalized, Reading
-from events.identity import enrichment_id, facts_digest, identify, normalize_number, shipment_id
+from events.identity import enrichment_id, facts_digest, identify, normalize_number, shipment_id, value_digest
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
 from projections.fact import Fact, fact_from_canonical
 from projections.fold import fold
@@ -168,14 +168,10 @@ def _logged(event: Event, number: str) -> Fact:
     signer_digest = None if signer is None else _digest(signer.encode())
     facts = facts_digest(event, _digest)
     if event.estimated_delivery is not None:
-        enrichment_id(
-            shipment_id=shipment,
-            anchor=event.event_id,
-            field="estimated_delivery",
-            value=event.estimated_delivery,
-            stamp=event.stamp,
-            digest=_digest,
+        value = value_digest(
+            shipment_id=shipment, field="estimated_delivery", value=event.estimated_delivery, stamp=event.stamp, digest=_digest
         )
+        enrichment_id(anchor=event.event_id, value=value)
     part_bytes(event.personal)
     conflict = conflict_document(
         event,

@@ -160,7 +160,7 @@ async def told(
         async with await AsyncConnection.connect(server.owner_dsn, autocommit=True) as connection:
             keyring = await load_keyring(connection, parse_master_keys(MASTER_KEY))
         carriers = Carriers(
-            session=service.session, url=lambda: crew.api_url, ledger=ledger, pushes=traffic(SEED, keyring.digest), rate=RATE
+            session=service.session, url=lambda: crew.api_url, ledger=ledger, pushes=traffic(SEED, keyring.carrier_digest), rate=RATE
         )
         watch = Watch(server.superuser_dsn, lambda: carriers.oldest_unanswered_seconds)
         watching = asyncio.create_task(watch.run(), name="watch")

@@ -28,8 +28,8 @@ class Told:
     event_ids: tuple[str, ...] | None
 
 
-def traffic(seed: int, digest: Digest) -> Iterator[Told]:
-    """Endless. `digest` is the installation's own: ids of scans without a code depend on it."""
+def traffic(seed: int, digests: Callable[[str], Digest]) -> Iterator[Told]:
+    """Endless. `digests` are the installation's own, by carrier: ids of scans without a code depend on them."""
     rng = random.Random(seed)
     lives = pushes(rng, lambda: datetime.now(UTC))
     stated = _stated(rng, seed)
@@ -38,7 +38,7 @@ def traffic(seed: int, digest: Digest) -> Iterator[Told]:
             yield next(stated)
         else:
             push = next(lives)
-            yield Told(carrier_id=push.carrier_id, body=push.body, event_ids=_read(push.carrier_id, push.body, digest))
+            yield Told(carrier_id=push.carrier_id, body=push.body, event_ids=_read(push.carrier_id, push.body, digests))
 
 
 def _stated(rng: random.Random, seed: int) -> Iterator[Told]:
@@ -48,10 +48,10 @@ def _stated(rng: random.Random, seed: int) -> Iterator[Told]:
             yield Told(carrier_id=message.carrier_id, body=message.body, event_ids=(f"{number}-{place}",))
 
 
-def _read(carrier_id: str, body: bytes, digest: Digest) -> tuple[str, ...] | None:
+def _read(carrier_id: str, body: bytes, digests: Callable[[str], Digest]) -> tuple[str, ...] | None:
     carrier = CARRIERS[carrier_id]
     try:
         normalized = carrier.normalizers[carrier.stable](body, datetime.now(UTC))
     except UnreadableMessageError:
         return None
-    return tuple(identify(reading, carrier_id=carrier_id, digest=digest).event_id for reading in normalized.readings)
+    return tuple(identify(reading, carrier_id=carrier_id, digest=digests(carrier_id)).event_id for reading in normalized.readings)

@@ -79,7 +79,7 @@ class Carriers:
 
     async def say(self, *readings: Reading, carrier_id: str = "ups") -> UUID:
         message_id = uuid4()
-        events = tuple(identify(reading, carrier_id=carrier_id, digest=self.keyring.digest) for reading in readings)
+        events = tuple(identify(reading, carrier_id=carrier_id, digest=self.keyring.carrier_digest(carrier_id)) for reading in readings)
         source = Provenance(
             message_id=message_id,
             body_commitment=bytes(32),

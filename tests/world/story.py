@@ -74,7 +74,7 @@ class Story:
         source = Provenance(
             message_id=uuid4(), body_commitment=bytes(32), received_at=MORNING, normalizer=carrier_id, normalizer_version="1"
         )
-        events = tuple(identify(reading, carrier_id=carrier_id, digest=self.keyring.digest) for reading in readings)
+        events = tuple(identify(reading, carrier_id=carrier_id, digest=self.keyring.carrier_digest(carrier_id)) for reading in readings)
         read = Read(source=source, carrier_id=carrier_id, events=events, rejections=(), body_key=SealingKey.fresh(), sealed_key=b"")
         if commit:
             async with self.connection.transaction():

@@ -1,6 +1,6 @@
 """The call: one event as JSON, or many as lines. A bad line is `invalid` by itself; the others take effect."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, NotRequired, cast
 from uuid import UUID
@@ -75,7 +75,7 @@ class Submission:
         raise Problem(Code.UNSUPPORTED_MEDIA_TYPE, f"send one event as {_JSON}, or one per line as {_LINES[0]}")
 
     async def _one(self, body: bytes) -> Reply[Verdicts]:
-        event = _event(body, self.keyring.digest)
+        event = _event(body, self.keyring.carrier_digest)
         if isinstance(event, InvalidEventError):
             violations = [Violation(f"/body{fault.pointer}", fault.why) for fault in event.faults]
             raise Problem(Code.INVALID_REQUEST, "this is no canonical event; /docs shows its fields", violations=violations)
@@ -94,7 +94,7 @@ class Submission:
         numbered = lines(body)
         if len(numbered) > LINES_MAX:
             raise Problem(Code.TOO_LARGE, f"a request has at most {LINES_MAX} lines; send the rest in another one")
-        read = [(number, _event(line, self.keyring.digest)) for number, line in numbered]
+        read = [(number, _event(line, self.keyring.carrier_digest)) for number, line in numbered]
         events = [event for _, event in read if isinstance(event, Event)]
         verdicts = iter((await self._submit(events, body)).verdicts if events else ())
         results: list[LineVerdict] = []
@@ -116,9 +116,9 @@ class Submission:
         return outcome
 
 
-def _event(line: bytes, digest: Digest) -> Event | InvalidEventError:
+def _event(line: bytes, digests: Callable[[str], Digest]) -> Event | InvalidEventError:
     try:
-        event = read_line(line, digest)
+        event = read_line(line, digests)
     except InvalidEventError as error:
         return error
     if event.carrier_id not in CARRIERS:

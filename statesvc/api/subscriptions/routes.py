@@ -13,7 +13,7 @@ from psycopg import AsyncConnection
 
 from events.crypto.keyring import Keyring
 from events.entry import rfc3339
-from events.identity import normalize_number
+from events.recipes import number_of
 from statesvc.api.subscriptions.models import (
     AttemptShown,
     AttemptsParameters,
@@ -264,7 +264,7 @@ def _there(found: Subscription | None, subscription_id: UUID) -> Subscription:
 def _watched(shipments: Sequence[WatchedShipment] | None) -> list[str] | None:
     if shipments is None:
         return None
-    return [f"{one.carrier_id}/{normalize_number(one.tracking_number)}" for one in shipments]
+    return [f"{one.carrier_id}/{number_of(one.carrier_id, one.tracking_number)}" for one in shipments]
 
 
 def _ages(asked: GiveUpAfter) -> dict[str, float]:

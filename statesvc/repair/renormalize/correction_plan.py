@@ -81,8 +81,14 @@ def plan_read(caused: Sequence[EffectiveReading], said: Iterable[Proposal], repo
     """Corrections of the events that a message caused, `said` being all that it says now."""
     by_id: dict[str, Proposal] = {}
     for proposal in said:
-        by_id.setdefault(proposal.event.event_id, proposal)
-    implied = {enrichment.event_id for proposal in by_id.values() for enrichment in proposal.enrichments}
+        for _, event_id in proposal.scan_keys():
+            by_id.setdefault(event_id, proposal)
+    implied = {
+        event_id
+        for proposal in by_id.values()
+        for enrichment in proposal.enrichments
+        for _, event_id in proposal.enrichment_keys(enrichment)
+    }
     found: list[Event] = []
     for reading in caused:
         report.events += 1

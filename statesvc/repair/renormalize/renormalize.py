@@ -235,7 +235,7 @@ def _plan(task: RereadTask, again: Sequence[_Again], logged: _Logged, report: Re
 def _reading_clear(task: RereadTask) -> Carrier:
     """The carrier, asked about raw fields as the log has them: the texts that it knows are found by what stands for them."""
     carrier = task.carrier
-    known = known_texts(carrier.texts, carrier.carrier_id, task.keyring.digest)
+    known = known_texts(carrier.texts, carrier.carrier_id, task.keyring.carrier_digest(carrier.carrier_id))
     return replace(carrier, reread=lambda raw: carrier.reread(restored(raw, known)))
 
 

@@ -5,10 +5,9 @@ import json
 import os
 import pkgutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final
 
 import pytest
@@ -25,18 +24,11 @@ CORPUS: Final = Path(os.environ.get("STATESVC_CORPUS") or Path(__file__).parents
 WRONG: Final = {"epcis/xml_hash_id_1_with_doctype.xml": "a DOCTYPE is refused whatever it declares (facts, section 8)"}
 """Payloads whose expectation is wrong, and why."""
 
-ONE_ID_FOR_SEVERAL_SCANS: Final = {
-    "delhivery/shipsarthi_full_44800710001643.json": (
-        "issue 16: two scans of one second and place differ in their NSL code alone, which has no part in an event id; ids are issue 14's"
-    ),
-}
-"""Payloads whose scans do not have an id each yet, and why."""
-
 NO_CORPUS: Final = "the corpus is absent: set STATESVC_CORPUS to its folder"
 
 
-def expectations(failing: Mapping[str, str] = MappingProxyType({})) -> Iterator[Any]:
-    """Each payload with what is expected of it; those in `failing` fail for the reason given there, and have to."""
+def expectations() -> Iterator[Any]:
+    """Each payload with what is expected of it."""
     index = CORPUS / "expected.json"
     if not index.is_file():
         yield pytest.param(None, marks=pytest.mark.skip(reason=NO_CORPUS))
@@ -44,9 +36,7 @@ def expectations(failing: Mapping[str, str] = MappingProxyType({})) -> Iterator[
     for document in json.loads(index.read_text("utf-8")):
         if document["carrier"] in CARRIERS:
             document["events"] = [one for event in document["events"] for one in one_per_number(event)]
-            reason = failing.get(document["path"])
-            marks = [] if reason is None else [pytest.mark.xfail(strict=True, reason=reason)]
-            yield pytest.param(document, id=document["path"], marks=marks)
+            yield pytest.param(document, id=document["path"])
 
 
 def one_per_number(event: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -131,7 +121,7 @@ def test_a_real_payload_says_what_is_expected(document: dict[str, Any]) -> None:
             assert reading.time.precision == expected["time_precision"]
 
 
-@pytest.mark.parametrize("document", list(expectations(ONE_ID_FOR_SEVERAL_SCANS)))
+@pytest.mark.parametrize("document", list(expectations()))
 def test_the_scans_of_a_payload_have_different_ids(document: dict[str, Any]) -> None:
     try:
         readings = read(document["carrier"], (CORPUS / document["path"]).read_bytes()).readings

@@ -47,7 +47,7 @@ async def _lives(log: Story, chance: Random, histories: int) -> Model:
                     status = chance.choice(STATUSES) if shape == "reread" else None
                     reading = scan(number, 60 * turn, status, native_id=native_id, kind=Kind.CORRECTION, corrects=corrected)
                 event_ids[number].append(native_id)
-                event = identify(reading, carrier_id="ups", digest=log.keyring.digest)
+                event = identify(reading, carrier_id="ups", digest=log.keyring.carrier_digest("ups"))
                 said[number].append(fact_of(event, signer_digest=None))
                 readings.append(reading)
             await log.say(*readings)

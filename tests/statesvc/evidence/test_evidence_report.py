@@ -23,7 +23,7 @@ async def _payload(log: Story, carrier_id: str, body: bytes) -> str:
     carrier = CARRIERS[carrier_id]
     readings = carrier.normalizers[carrier.stable](body, MORNING).readings
     await log.say(*readings, carrier_id=carrier_id)
-    return identify(readings[0], carrier_id=carrier_id, digest=log.keyring.digest).tracking_number
+    return identify(readings[0], carrier_id=carrier_id, digest=log.keyring.carrier_digest(carrier_id)).tracking_number
 
 
 async def test_a_report_shows_both_clocks_the_signer_and_the_address(database: Any) -> None:

@@ -82,7 +82,7 @@ async def test_a_later_signature_leaves_no_digest_and_a_rebuild_finds_no_drift(s
     await shop.say(late)
     assert not any("signer_digest" in event for event in (await shop.events("A1"))[3:])
     state = await shop.value("SELECT convert_from(state, 'UTF8') FROM statesvc.shipment WHERE shipment_id = %s", shipment("A1"))
-    assert shop.keyring.digest(b"signer\x1f" + shipment("A1").bytes + WORDS[1].encode())[:16].hex() not in state
+    assert shop.keyring.carrier_digest(CARRIER_ID)(b"signer\x1f" + shipment("A1").bytes + WORDS[1].encode())[:16].hex() not in state
     assert await personal_ids(shop) == before, "an id that is a digest of the signer"
     rebuild = Rebuild(owner_dsn=shop.database.owner_dsn, actor="tester", processes=1, progress=lambda *_: None)
     assert (await rebuild.compare())[1] == []

@@ -71,7 +71,7 @@ class Stage:
             Read(
                 source=replace(source, message_id=uuid4()),
                 carrier_id=carrier_id,
-                events=(identify(reading, carrier_id=carrier_id, digest=self.log.keyring.digest),),
+                events=(identify(reading, carrier_id=carrier_id, digest=self.log.keyring.carrier_digest(carrier_id)),),
                 rejections=(),
                 body_key=SealingKey.fresh(),
                 sealed_key=b"",

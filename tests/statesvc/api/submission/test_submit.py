@@ -37,7 +37,7 @@ class Desk:
     owner_dsn: str
 
     async def submit(self, *lines: bytes) -> Submitted | Held:
-        events: list[Event] = [read_line(line, bytes) for line in lines]
+        events: list[Event] = [read_line(line, lambda _: bytes) for line in lines]
         return await submit(self.pool, self.keyring, events, body=b"\n".join(lines), writer="api-1", archive=LogArchive(None))
 
     async def verdicts(self, *lines: bytes) -> list[Verdict]:

@@ -87,7 +87,7 @@ async def _verdicts(archivist: Archivist, *readings: Any) -> list[Verdict]:
     """What the log would say; nothing of it stays."""
     keyring, at = archivist.log.keyring, datetime(2026, 3, 1, tzinfo=UTC)
     source = Provenance(message_id=uuid4(), body_commitment=bytes(32), received_at=at, normalizer="ups", normalizer_version="1")
-    events = tuple(identify(reading, carrier_id="ups", digest=keyring.digest) for reading in readings)
+    events = tuple(identify(reading, carrier_id="ups", digest=keyring.carrier_digest("ups")) for reading in readings)
     read = Read(source=source, carrier_id="ups", events=events, rejections=(), body_key=SealingKey.fresh(), sealed_key=b"")
     async with archivist.connection.transaction(force_rollback=True):
         return (await append(AppendBatch(archivist.connection, keyring, [read], "worker-1"))).verdicts
@@ -158,7 +158,9 @@ async def test_a_worker_brings_back_what_a_late_scan_needs(archivist: Archivist,
 async def test_a_submission_brings_back_what_it_needs(archivist: Archivist, pool: Pool) -> None:
     await archivist.two_months()
     await archivist.archived()
-    event = identify(scan("1Z0001", 2, Status.IN_TRANSIT, code="LATE"), carrier_id="ups", digest=archivist.log.keyring.digest)
+    event = identify(
+        scan("1Z0001", 2, Status.IN_TRANSIT, code="LATE"), carrier_id="ups", digest=archivist.log.keyring.carrier_digest("ups")
+    )
     done = await submit(pool, archivist.log.keyring, [event], body=b"{}", writer="api-1", archive=archivist.archive)
     assert isinstance(done, Submitted)
     assert done.verdicts == (Verdict.APPENDED,)

@@ -1,0 +1,202 @@
+"""Which parts of a carrier's statement are the identity of its scan. Declared as data (`events.recipes`); pure and final.
+
+The same scan comes in several envelopes: a push and an answer, two versions of an API, two languages, two offsets. A recipe names what
+all of them print alike, so the scan has one id whichever brings it. Nothing enters but what stands in clear in the leaf, so that anyone
+who holds the log can compute an id again, and no id gives away what is sealed; a text enters as its keyed digest.
+"""
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any, Final, Literal, NamedTuple
+
+from events.event import EventPlace, Raw, value
+from events.vocabulary import TimePrecision, TzSource
+
+CodePart = Literal["type", "code", "reason", "further"]
+PlacePart = Literal["city", "region", "country", "facility"]
+
+DERIVED: Final = "d1-"
+CODE_PARTS: Final[tuple[CodePart, ...]] = ("type", "code", "reason", "further")
+PLACE_PARTS: Final[tuple[PlacePart, ...]] = ("city", "region", "country", "facility")
+
+_SEPARATOR: Final = "\x1f"
+_ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz234567"
+_PAIRS: Final = tuple(first + second for first in _ALPHABET for second in _ALPHABET)
+_STATED_OFFSETS: Final = frozenset({TzSource.EXPLICIT, TzSource.PAIR})
+_TEXT_INSTEAD: Final = re.compile(r"text-[a-z2-7]{26}", re.ASCII)
+_LENGTHS: Final = {TimePrecision.SECOND: 15, TimePrecision.MINUTE: 13, TimePrecision.DAY: 8}
+
+
+@value(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """What all envelopes of a carrier print alike."""
+
+    time: Literal["instant", "local"]
+    """`instant`: in UTC, for a carrier that prints offsets, and not always the same one; a scan without an offset counts by its wall
+    clock. `local`: the wall clock as printed. No table of zones or places has a say in either."""
+    precision: TimePrecision = TimePrecision.SECOND
+    """The coarsest one of all envelopes."""
+    codes: tuple[CodePart, ...] = ("type", "code", "reason")
+    place: tuple[PlacePart, ...] = ()
+    """Nothing where code and time distinguish enough: two envelopes spell a place differently more often than they spell a code so."""
+    piece: bool = False
+    translates: bool = False
+    """The carrier translates its texts: none of them distinguishes scans, not even where there is neither type nor code."""
+    ignored_in_number: re.Pattern[str] | None = None
+    """What some envelopes print in front of the number."""
+    ignored_in_discriminator: re.Pattern[str] | None = None
+    ignored_in_code: re.Pattern[str] | None = None
+    also: tuple["Recipe", ...] = ()
+    """The ids that these give are aliases: those of envelopes that print less, or of a recipe that was in use before."""
+
+
+class Stated(NamedTuple):
+    """What stands in clear of a statement, as far as a recipe may ask for it."""
+
+    carrier_id: str
+    number: str
+    discriminator: str
+    piece: str | None
+    raw: Raw
+    place: EventPlace
+    occurred_at: datetime
+    tz_source: TzSource
+    wall: str | None = None
+    """The wall clock as printed, where `occurred_at` shows another."""
+    text: str | None = None
+    """The keyed digest of the text."""
+
+
+def stated_in(document: Mapping[str, Any], recipe: Recipe) -> Stated:
+    """What the canonical document of an event holds."""
+    raw, place = document["raw"], document["location"]
+    return Stated(
+        carrier_id=document["carrier_id"],
+        number=canonical_number(recipe, document["tracking_number"]),
+        discriminator=document["discriminator"],
+        piece=document.get("piece"),
+        raw=Raw(type=raw.get("type"), code=raw.get("code"), reason=raw.get("reason"), further=tuple(raw.get("further", ()))),
+        place=EventPlace(**{part: place.get(part) for part in PLACE_PARTS}),
+        occurred_at=datetime.fromisoformat(document["occurred_at"]),
+        tz_source=TzSource(document["tz_source"]),
+        wall=raw.get("wall"),
+        text=raw.get("text"),
+    )
+
+
+def canonical_number(recipe: Recipe, printed: str) -> str:
+    """The number as it is compared: normalized, without what only some envelopes print."""
+    number = normalize_number(printed)
+    return number if recipe.ignored_in_number is None else recipe.ignored_in_number.sub("", number, count=1)
+
+
+def canonical_discriminator(recipe: Recipe, printed: str) -> str:
+    """The discriminator that all envelopes agree on."""
+    return printed if recipe.ignored_in_discriminator is None else recipe.ignored_in_discriminator.sub("", printed, count=1)
+
+
+def needs_text(recipe: Recipe, raw: Raw) -> bool:
+    """Whether nothing but its text distinguishes the scan."""
+    if recipe.translates:
+        return False
+    return not (("code" in recipe.codes and raw.code is not None) or ("type" in recipe.codes and raw.type is not None))
+
+
+def names_of(recipe: Recipe, stated: Stated) -> tuple[str, str]:
+    """The identity of a scan without an id of the carrier's, as text, and the time in it."""
+    time = time_of(recipe, stated)
+    fields = [
+        "d1",
+        stated.carrier_id,
+        stated.number,
+        stated.discriminator,
+        (stated.piece or "") if recipe.piece else "",
+        *codes_of(recipe, stated.raw, recipe.codes),
+        time,
+        *place_of(stated.place, recipe.place),
+    ]
+    if needs_text(recipe, stated.raw):
+        fields.append(stated.text or "")
+    return _SEPARATOR.join(fields), time
+
+
+def derived_id(names: str, time: str) -> str:
+    """The date of the identity's own time comes first: keys that arrive together lie together in the index."""
+    return f"{DERIVED}{time[2:8] or '000000'}-{short(hashlib.sha256(names.encode('utf-8', 'replace')).digest())}"
+
+
+def rederived_id(recipe: Recipe, document: Mapping[str, Any]) -> str:
+    """The derived id of the event that a canonical document states, computed from it alone."""
+    return derived_id(*names_of(recipe, stated_in(document, recipe)))
+
+
+def codes_of(recipe: Recipe, raw: Raw, parts: tuple[CodePart, ...]) -> tuple[str, ...]:
+    """The codes that count, spelled alike; an absent one is empty."""
+    found = (
+        _code(recipe, raw.type) if "type" in parts else "",
+        _code(recipe, raw.code) if "code" in parts else "",
+        _code(recipe, raw.reason) if "reason" in parts else "",
+    )
+    return (*found, "/".join(_code(recipe, code) for code in raw.further)) if "further" in parts else found
+
+
+def _code(recipe: Recipe, printed: str | None) -> str:
+    if printed is None or (recipe.translates and _TEXT_INSTEAD.fullmatch(printed)):
+        return ""
+    return spelled(printed if recipe.ignored_in_code is None else recipe.ignored_in_code.sub("", printed, count=1))
+
+
+def time_of(recipe: Recipe, stated: Stated) -> str:
+    """`YYYYMMDDTHHMMSS` to the recipe's precision, with `Z` where it is an instant; midnight is the day alone; no time is empty.
+
+    Envelopes print a scan of a day as its date or as midnight.
+    """
+    if stated.tz_source is TzSource.RECEIVED:
+        return ""
+    is_instant = recipe.time == "instant" and stated.tz_source in _STATED_OFFSETS
+    if stated.wall is not None and not is_instant:
+        shown = stated.wall
+    else:
+        at = stated.occurred_at.astimezone(UTC) if is_instant else stated.occurred_at
+        iso = at.isoformat()
+        shown = f"{iso[:4]}{iso[5:7]}{iso[8:10]}T{iso[11:13]}{iso[14:16]}{iso[17:19]}"
+    shown = shown[: _LENGTHS[recipe.precision]]
+    if not shown[9:].strip("0"):
+        shown = shown[:8]
+    return f"{shown}Z" if is_instant else shown
+
+
+@lru_cache(maxsize=8192)
+def place_of(place: EventPlace, parts: tuple[PlacePart, ...]) -> tuple[str, ...]:
+    """The parts of a place that count, spelled so that case, width and blanks do not matter."""
+    return tuple(spelled(getattr(place, part) or "") for part in parts)
+
+
+@lru_cache(maxsize=8192)
+def spelled(printed: str) -> str:
+    """A text as it is compared."""
+    if not printed.isascii():
+        printed = unicodedata.normalize("NFKC", printed)
+    return " ".join(printed.casefold().split())
+
+
+def short(digest: bytes) -> str:
+    """The first 26 characters of lower-case base32, two characters (ten bits) at a time."""
+    bits = int.from_bytes(digest[:17]) >> 6
+    return "".join([_PAIRS[bits >> shift & 1023] for shift in range(120, -10, -10)])
+
+
+_IGNORED: Final = re.compile("[\\s\\-\u00ad\u180e\u200b-\u200f\u2010-\u2015\u202a-\u202e\u2060-\u2064\u2212\ufeff]")
+
+
+@lru_cache(maxsize=4096)
+def normalize_number(printed: str) -> str:
+    """A tracking number as every carrier's is compared: NFKC, upper case, without white space, zero-width characters and hyphens."""
+    if printed.isascii() and printed.isalnum():
+        return printed.upper()
+    number = _IGNORED.sub("", unicodedata.normalize("NFKC", printed).upper())
+    return number if number == printed else normalize_number(number)

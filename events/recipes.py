@@ -1,0 +1,131 @@
+"""The recipe of each carrier: what makes two of its statements one scan. Final with the first release.
+
+A changed recipe would append every shipment's history again, so the old one then stays as `also` of the new one. Each choice was made by
+comparing all envelopes of the carrier; `tests/events/carriers/envelope_pairs.py` holds the same scan in two of them.
+"""
+
+import re
+from dataclasses import replace
+from typing import Final, overload
+
+from events.recipe import PLACE_PARTS, PlacePart, Recipe, canonical_discriminator, canonical_number
+from events.vocabulary import TimePrecision
+
+_MINUTE: Final = TimePrecision.MINUTE
+_CITY: Final[tuple[PlacePart, ...]] = ("city",)
+_ADDRESS: Final[tuple[PlacePart, ...]] = ("city", "region", "country")
+_FACILITY: Final[tuple[PlacePart, ...]] = ("facility",)
+
+_LOCAL: Final = Recipe(time="local", codes=("code",), place=_CITY)
+_INSTANT: Final = Recipe(time="instant", codes=("code",), place=_CITY)
+
+_USPS: Final = Recipe(
+    time="local",
+    precision=_MINUTE,
+    codes=("code",),
+    place=("city", "region"),
+    # a barcode prints 420 and the consignee's postcode in front of the number
+    ignored_in_number=re.compile(r"\A420(?:\d{9}(?=9[1-5]\d{20}\Z)|\d{5}(?=9[1-5]\d{20}\Z)|\d{5}(?=9[1-5]\d{24}\Z))"),
+)
+_EPCIS: Final = Recipe(
+    time="instant",
+    codes=("code", "reason"),
+    # places and readers are printed as URNs or as web URIs; EPCIS prints no country, so no place ever differs
+    place=("country",),
+    ignored_in_code=re.compile(r"\A(?:urn:epcglobal:cbv:(?:bizstep|disp):|(?:https?://\S*/)?(?:BizStep|Disp)-|cbv:(?:BizStep|Disp)-)"),
+)
+
+RECIPES: Final[dict[str, Recipe]] = {
+    # its 2024 API prints UTC, the ones before it the offset of the place, the oldest none
+    "aftership": replace(_INSTANT, also=(replace(_LOCAL, place=_CITY),)),
+    "amazon": _INSTANT,
+    # the JSON twin prints an epoch with the offset of the place
+    "aramex": replace(_LOCAL, codes=("code", "reason")),
+    "asendia": _LOCAL,
+    "australiapost": replace(_INSTANT, place=_ADDRESS),
+    "bpost": replace(_INSTANT, place=(), translates=True),
+    # a summary has another code for the same event, but its text
+    "canadapost": replace(_LOCAL, translates=True, also=(Recipe(time="local", codes=()),)),
+    # every part is the sender's own statement
+    "canonical": Recipe(time="instant", codes=("type", "code", "reason", "further"), place=PLACE_PARTS, piece=True),
+    "canpar": _LOCAL,
+    "chronopost": replace(_INSTANT, translates=True),
+    "clickpost": _LOCAL,
+    "dcsa": Recipe(time="instant", place=("country", "facility")),
+    # pending is one word for many codes
+    "delhivery": replace(_LOCAL, codes=("type", "code", "further")),
+    # an answer in XML prints no offset, the area is the place in all of them
+    "dhl_express": replace(_LOCAL, place=_FACILITY, piece=True, translates=True),
+    # places are printed in the language of the answer
+    "dhl_parcel_de": Recipe(time="local", precision=_MINUTE, translates=True),
+    "dhl_poland": _LOCAL,
+    # the state of a shipment prints the local time of its scan as UTC
+    "dhl_unified": replace(_LOCAL, codes=("type", "code"), piece=True, translates=True),
+    "dicom": replace(_LOCAL, codes=("code", "reason"), place=_FACILITY, piece=True),
+    # countries number the same scan differently; two scans of one minute differ in their depot
+    "dpd": replace(_LOCAL, precision=_MINUTE, ignored_in_code=re.compile(r"\ASC_\d+_"), translates=True),
+    "dtdc": replace(_LOCAL, precision=_MINUTE),
+    "easypost": Recipe(time="instant", place=_CITY),
+    "easyship": _INSTANT,
+    "epcis": _EPCIS,
+    # a facility stands in some envelopes only, and which part of FedEx carries the parcel makes no other shipment
+    "fedex": Recipe(time="local", place=_ADDRESS, ignored_in_discriminator=re.compile(r"~[A-Z]+\Z")),
+    "geodis": replace(_LOCAL, place=_FACILITY, translates=True),
+    "gls": replace(_INSTANT, translates=True),
+    "hermes": replace(_INSTANT, translates=True),
+    "ics_courier": _LOCAL,
+    "landmark": _LOCAL,
+    "laposte": replace(_INSTANT, place=(), translates=True),
+    "morneau": replace(_LOCAL, codes=("code", "reason"), translates=True),
+    "nationex": replace(_LOCAL, translates=True),
+    "parcelone": replace(_LOCAL, codes=("code",)),
+    "purolator": replace(_LOCAL, translates=True),
+    "roadie": replace(_INSTANT, place=()),
+    "royalmail": _INSTANT,
+    "seko": replace(_LOCAL, codes=("code", "reason"), place=("city", "country"), piece=True),
+    "sendcloud": replace(_INSTANT, place=()),
+    "sendle": _INSTANT,
+    # in v1 only the newest event has a code, and loses it with the next one; an address comes and goes too
+    "17track": Recipe(time="local", precision=_MINUTE, codes=()),
+    # an answer prints no ids
+    "sf_express": replace(_LOCAL, also=(_LOCAL,)),
+    "ship24": _LOCAL,
+    "shipengine": _INSTANT,
+    # the state of a shipment has no id, and nobody promises that those of the history stay
+    "shippo": replace(_LOCAL, codes=("code", "reason"), also=(replace(_LOCAL, codes=("code", "reason")),)),
+    "smartkargo": replace(_LOCAL, place=_FACILITY, piece=True),
+    "spring": _LOCAL,
+    "teleship": replace(_INSTANT),
+    "tnt": replace(_LOCAL, precision=_MINUTE, place=_FACILITY),
+    # an answer names the facility and, like the push, the address
+    "ups": Recipe(time="local", codes=("type", "code"), place=_ADDRESS),
+    # older answers print a text and no code
+    "usps": replace(_USPS, also=(replace(_USPS, codes=()),)),
+    "veho": _LOCAL,
+    "yanwen": _INSTANT,
+}
+
+_PLAIN: Final = Recipe(time="local", place=_ADDRESS)
+
+
+def recipe_of(carrier_id: str) -> Recipe:
+    """The recipe of a carrier; a plain one for an id that no carrier has (a lookup may name any)."""
+    return RECIPES.get(carrier_id, _PLAIN)
+
+
+def number_of(carrier_id: str, printed: str) -> str:
+    """A tracking number as it is compared, in any spelling of it."""
+    return canonical_number(recipe_of(carrier_id), printed)
+
+
+@overload
+def discriminator_of(carrier_id: str, printed: str) -> str: ...
+
+
+@overload
+def discriminator_of(carrier_id: str, printed: None) -> None: ...
+
+
+def discriminator_of(carrier_id: str, printed: str | None) -> str | None:
+    """A discriminator as it is compared; None where none was asked for."""
+    return None if printed is None else canonical_discriminator(recipe_of(carrier_id), printed)
