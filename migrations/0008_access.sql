@@ -32,6 +32,18 @@ CREATE TABLE statesvc.root_key (
     wrapped_at timestamptz NOT NULL
 );
 
+-- Which key (`actor`) read whose personal fields in which hour. The first reading of an hour is an entry of the log before it is
+-- answered, written with this row; the others are counted in `further`, by and by, and become one entry when the hour is over, which
+-- takes the row away.
+CREATE TABLE statesvc.personal_reading (
+    actor text NOT NULL,
+    target text NOT NULL,
+    hour timestamptz NOT NULL,
+    further bigint NOT NULL DEFAULT 0 CHECK (further >= 0),
+    PRIMARY KEY (actor, target, hour)
+);
+CREATE INDEX personal_reading_hour ON statesvc.personal_reading (hour);
+
 -- Every table of the baseline; partitions get it when they are made.
 SELECT statesvc.sample_little(c.oid) FROM pg_class c
 WHERE c.relnamespace = 'statesvc'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition;

@@ -662,6 +662,17 @@ CREATE TABLE statesvc.partitioned (
 ALTER TABLE ONLY statesvc.partitioned
     ADD CONSTRAINT partitioned_pkey PRIMARY KEY (table_name);
 
+CREATE TABLE statesvc.personal_reading (
+    actor text NOT NULL,
+    target text NOT NULL,
+    hour timestamp with time zone NOT NULL,
+    further bigint DEFAULT 0 NOT NULL,
+    CONSTRAINT personal_reading_further_check CHECK ((further >= 0))
+);
+ALTER TABLE ONLY statesvc.personal_reading
+    ADD CONSTRAINT personal_reading_pkey PRIMARY KEY (actor, target, hour);
+CREATE INDEX personal_reading_hour ON statesvc.personal_reading USING btree (hour);
+
 CREATE TABLE statesvc.rebuild (
     projection text NOT NULL,
     swapped_at timestamp with time zone NOT NULL,

@@ -12,17 +12,17 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
 from events.crypto.keyring import Keyring
-from statesvc.api.personal_reads import record_reading
+from statesvc.api.personal_reads import Include, PersonalReadings, reads_personal
 from statesvc.bodies.find_bodies import BodyLocation
 from statesvc.database.pool import Connections
-from statesvc.http.api_keys import caller_of
-from statesvc.http.key_store import Scope
 from statesvc.http.operation import Reply, Route, answer, operation, parameters
 from statesvc.http.problem import Code, Problem
 from statesvc.shipments.models import text_of
 from statesvc.shipments.stored_message import FoundMessage, find_message, open_body
 
-_PII = "Only with scope `pii`, and then recorded as a reading of personal data; null where the body is no more."
+_PII = (
+    "Only with `include=personal`, which takes scope `pii` and is recorded as a reading of personal data; null where the body is no more."
+)
 
 
 class MessageParameters(BaseModel):
@@ -31,6 +31,7 @@ class MessageParameters(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     message_id: UUID
+    include: Include = None
 
 
 class ShownMessage(TypedDict):
@@ -72,23 +73,25 @@ class MessageCalls:
     pool: Connections
     keyring: Keyring
     folder: Path | None
+    readings: PersonalReadings
 
     async def show(self, request: web.Request) -> Reply[ShownMessage]:
-        """The message; with scope `pii` its body too."""
-        message_id = parameters(request, MessageParameters).message_id
+        """The message; on request, with scope `pii`, its body too."""
+        asked = parameters(request, MessageParameters)
+        message_id, personal = asked.message_id, reads_personal(request, asked.include)
         async with self.pool.connection() as connection:
             found = await find_message(connection, message_id, folder=self.folder)
             if found is None:
                 raise Problem(Code.NOT_FOUND, "no message has this id")
             shown = _shown(found)
-            if caller_of(request).has(Scope.PII):
+            if personal:
                 if found.unavailable is not None:
                     raise Problem(Code.BODY_UNAVAILABLE, found.unavailable)
                 body = await open_body(connection, found, self.keyring)
                 _add_body(shown, body)
                 if body is not None:
                     carrier_id = found.message.carrier_id
-                    await record_reading(connection, request, call="message", target=f"message {message_id}", carrier_id=carrier_id)
+                    await self.readings.record(connection, request, call="message", target=f"message {message_id}", carrier_id=carrier_id)
         return answer(shown, headers={hdrs.CACHE_CONTROL: "no-store"})
 
 
@@ -122,9 +125,9 @@ def _add_body(shown: ShownMessage, body: bytes | None) -> None:
         shown["body_text"] = None
 
 
-def routes(pool: Connections, keyring: Keyring, folder: Path | None) -> Sequence[Route]:
+def routes(pool: Connections, keyring: Keyring, folder: Path | None, readings: PersonalReadings) -> Sequence[Route]:
     """The call about messages. `folder` is where archived bodies are."""
-    messages = MessageCalls(pool, keyring, folder)
+    messages = MessageCalls(pool, keyring, folder, readings)
     return [
         Route(
             "GET",
@@ -132,7 +135,7 @@ def routes(pool: Connections, keyring: Keyring, folder: Path | None) -> Sequence
             messages.show,
             operation(
                 summary="Show a message",
-                description="What became of one webhook and where its body is; with scope `pii` the body byte for byte, which is recorded.",
+                description="What became of one webhook and where its body is; with `include=personal` the body byte for byte.",
                 scope="audit",
                 tag="messages",
                 parameters=MessageParameters,

@@ -7,6 +7,7 @@ from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Fiel
 
 from events.identity import NAMES_BYTES_MAX
 from events.vocabulary import Status
+from statesvc.api.personal_reads import Include
 from statesvc.http.paging import PageParameters
 
 _PLUS_READ_AS_BLANK: Final = re.compile(r" (?=\d\d:?\d\d$)")
@@ -45,6 +46,7 @@ class ShipmentParameters(BaseModel):
     tracking_number: Annotated[Name, Field(description="In any spelling: case, blanks and hyphens do not matter.")]
     discriminator: Discriminator = None
     as_of: AsOf = None
+    include: Include = None
 
 
 class HistoryParameters(PageParameters):
@@ -54,6 +56,7 @@ class HistoryParameters(PageParameters):
     tracking_number: Name
     discriminator: Discriminator = None
     as_of: AsOf = None
+    include: Include = None
 
 
 class AuditParameters(ShipmentParameters):

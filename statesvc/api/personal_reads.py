@@ -1,35 +1,103 @@
-"""Who read personal fields, when, and of what: one action a call, durable before the answer is sent."""
+"""Personal fields come on request only, for scope `pii`, and who read them is on record before the answer is sent."""
 
-from typing import Any, Final
+import time
+from collections import Counter
+from typing import Annotated, Any, Final, Literal
 
 from aiohttp import web
 from psycopg import AsyncConnection
+from pydantic import Field
 
+from statesvc.background.periodic import Periodic
+from statesvc.database.pool import Connections
 from statesvc.http.api_keys import caller_of
-from statesvc.log.actions import record_action
+from statesvc.http.key_store import Scope
+from statesvc.http.problem import Code, Problem
+from statesvc.operations.personal_readings import CountedHour, PersonalReading, begin_reading, close_hours, count_further
 from statesvc.shipments.find import StoredShipment
 
 _RECORDED: Final = web.RequestKey("personal_reading_recorded", bool)
+_COUNTED_EVERY_SECONDS: Final = 15.0
+
+Include = Annotated[
+    Literal["personal"] | None,
+    Field(
+        description="`personal`: with personal fields. Takes a key with scope `pii`; the first reading of an hour is recorded in the log."
+    ),
+]
 
 
-async def record_reading(connection: AsyncConnection[Any], request: web.Request, *, call: str, target: str, carrier_id: str) -> None:
-    """Of a caller with scope `pii`, in a transaction of its own."""
-    async with connection.transaction():
-        await record_action(
-            connection,
-            actor=caller_of(request).actor,
-            verb="read_personal",
-            target=target,
-            details={"call": call, "carrier_id": carrier_id},
+def reads_personal(request: web.Request, include: Literal["personal"] | None) -> bool:
+    """Whether the caller asked for personal fields. Raises the problem of a missing scope where it may not."""
+    if include is None:
+        return False
+    caller = caller_of(request)
+    if not caller.has(Scope.PII):
+        raise Problem(
+            Code.MISSING_SCOPE,
+            f"personal fields take a key with scope `pii`, and key {caller.key_id} lacks it: leave `include=personal` out to read all else",
+            members={"required_scope": Scope.PII.value},
         )
-    request[_RECORDED] = True
+    return True
 
 
-async def record_shipment_reading(connection: AsyncConnection[Any], request: web.Request, shipment: StoredShipment, *, call: str) -> None:
-    """As `record_reading`. Of an erased shipment there is nothing personal to read."""
-    if shipment.sealed_key is not None:
-        target = f"shipment {shipment.shipment_id}"
-        await record_reading(connection, request, call=call, target=target, carrier_id=shipment.carrier_id)
+class PersonalReadings:
+    """Those of one process. What it counts in memory is written now and then: a process that is killed loses a count, never a first."""
+
+    def __init__(self, pool: Connections) -> None:
+        self._pool = pool
+        self._further: Counter[CountedHour] = Counter()
+        self._closes_at: dict[float, float] = {}
+        self._upkeep = Periodic("personal readings", self.keep_up, every_seconds=_COUNTED_EVERY_SECONDS, retry_seconds=5.0, jitter=0.2)
+
+    def start(self) -> None:
+        """Counts and closes hours from now on."""
+        self._upkeep.start()
+
+    async def close(self) -> None:
+        """Writes what was counted."""
+        await self._upkeep.close()
+        await self._write_counts()
+
+    async def record(
+        self, connection: AsyncConnection[Any], request: web.Request, *, call: str, target: str, carrier_id: str | None = None
+    ) -> None:
+        """One reading by the caller: on record, or counted, when this returns."""
+        details = {"call": call, **({} if carrier_id is None else {"carrier_id": carrier_id})}
+        begun = await begin_reading(connection, PersonalReading(actor=caller_of(request).actor, target=target, details=details))
+        self._closes_at[begun.counted.hour.timestamp()] = time.monotonic() + begun.seconds_left
+        if begun.is_first:
+            request[_RECORDED] = True
+        else:
+            self._further[begun.counted] += 1
+
+    async def record_shipment(self, connection: AsyncConnection[Any], request: web.Request, shipment: StoredShipment, *, call: str) -> None:
+        """As `record`. Of an erased shipment there is nothing personal to read."""
+        if shipment.sealed_key is not None:
+            target = f"shipment {shipment.shipment_id}"
+            await self.record(connection, request, call=call, target=target, carrier_id=shipment.carrier_id)
+
+    async def keep_up(self) -> None:
+        """Writes counts, and closes hours that are over. No statement while there is neither."""
+        await self._write_counts()
+        now = time.monotonic()
+        ended = [hour for hour, closes_at in self._closes_at.items() if closes_at <= now]
+        if ended:
+            async with self._pool.connection() as connection:
+                await close_hours(connection)
+            for hour in ended:
+                del self._closes_at[hour]
+
+    async def _write_counts(self) -> None:
+        if not self._further:
+            return
+        counted, self._further = self._further, Counter()
+        try:
+            async with self._pool.connection() as connection:
+                await count_further(connection, counted)
+        except BaseException:
+            self._further.update(counted)
+            raise
 
 
 def was_recorded(request: web.Request) -> bool:

@@ -15,23 +15,26 @@ from statesvc.api import message_calls as messages
 from statesvc.api import operator_calls as operators
 from statesvc.api import rollout_calls as rollouts
 from statesvc.api import shipment_calls as shipments
+from statesvc.api.personal_reads import PersonalReadings
 from statesvc.database.pool import Connections
 from statesvc.database.wakeups.waker import Wakes
 from statesvc.http.operation import Route
 from statesvc.log.archive.log_archive import LogArchive
 
 
-def routes(*, pool: Connections, keyring: Keyring, waker: Wakes, archive: Path | None, backup_days: int) -> Sequence[Route]:
+def routes(
+    *, pool: Connections, keyring: Keyring, waker: Wakes, archive: Path | None, backup_days: int, readings: PersonalReadings
+) -> Sequence[Route]:
     """For the application that the role `api` serves. `archive`: the folder of older bodies and of archived months of the log.
 
     `backup_days`: for how many days backups of the database are stored.
     """
     log_archive = LogArchive(archive)
     return [
-        *shipments.routes(pool, keyring, log_archive),
+        *shipments.routes(pool, keyring, log_archive, readings),
         *erasure.routes(pool, keyring, folder=archive, backup_days=backup_days),
-        *messages.routes(pool, keyring, archive),
-        *evidence.routes(pool, keyring, archive, log_archive),
+        *messages.routes(pool, keyring, archive, readings),
+        *evidence.routes(pool, keyring, archive, log_archive, readings),
         *log.routes(pool, log_archive),
         *dead_letters.routes(pool),
         *dead_letter_replay.routes(pool, keyring, waker, carriers=CARRIERS, archive=archive),

@@ -13,10 +13,8 @@ from events.carriers import CARRIERS
 from events.crypto.keyring import Keyring
 from events.recipes import discriminator_of, number_of
 from statesvc.api.parameters import AuditParameters, HistoryParameters, ListParameters, ShipmentParameters
-from statesvc.api.personal_reads import record_shipment_reading
+from statesvc.api.personal_reads import PersonalReadings, reads_personal
 from statesvc.database.pool import Connections
-from statesvc.http.api_keys import caller_of
-from statesvc.http.key_store import Scope
 from statesvc.http.operation import Reply, Route, answer, answer_unless_known, operation, parameters
 from statesvc.http.paging import Page, decode_cursor, encode_cursor
 from statesvc.http.problem import NOT_MODIFIED, OK, Code, Problem
@@ -44,39 +42,42 @@ _ONE: Final = "/v1/shipments/{carrier_id}/{tracking_number}"
 
 @dataclass(frozen=True, slots=True)
 class Shipments:
-    """The handlers. Personal fields are opened for callers with scope `pii` only."""
+    """The handlers. Personal fields are opened on request, for callers with scope `pii` only."""
 
     pool: Connections
     keyring: Keyring
     archive: LogArchive
+    readings: PersonalReadings
 
     async def state(self, request: web.Request) -> Reply[Shipment]:
         """The current state; 304 where the caller has it already."""
         asked = parameters(request, ShipmentParameters)
+        personal = reads_personal(request, asked.include)
         async with self.pool.connection() as connection:
             await self._bring_back(connection, asked)
             found, horizon = await _find(connection, asked, _Resumed())
-            shipment = await self._shipment(request, connection, found, horizon)
+            shipment = await self._shipment(connection, found, horizon, personal=personal)
             headers: dict[str, str] = {hdrs.CACHE_CONTROL: "private, no-cache", hdrs.VARY: hdrs.AUTHORIZATION}
             # version and erasure state stand in the body; so do the others of the number and what the caller may see
             reply = answer_unless_known(request, shipment, version=found.shipment.version, headers=headers)
             if reply.status == OK and shipment.get("signed_by") is not None:
-                await record_shipment_reading(connection, request, found.shipment, call="state")
+                await self.readings.record_shipment(connection, request, found.shipment, call="state")
         return reply
 
     async def history(self, request: web.Request) -> Reply[HistoryPage]:
         """A page of events in timeline order."""
         asked = parameters(request, HistoryParameters)
         resumed = _resume(asked, "history")
+        personal = reads_personal(request, asked.include)
         async with self.pool.connection() as connection:
             await self._bring_back(connection, asked)
             found, horizon = await _find(connection, asked, resumed)
-            opener = found.shipment.opener(self.keyring) if _sees_personal(request) else None
+            opener = found.shipment.opener(self.keyring) if personal else None
             page = await timeline(connection, found.shipment, after=resumed.after, limit=asked.limit, opener=opener)
             if page is None:
                 raise _foreign_cursor()
             if opener is not None:
-                await record_shipment_reading(connection, request, found.shipment, call="history")
+                await self.readings.record_shipment(connection, request, found.shipment, call="history")
         cursor = _cursor(asked, "history", found, page.next_after, horizon)
         return answer({"items": page.events, "next_cursor": cursor, **_as_of(horizon)})
 
@@ -84,18 +85,18 @@ class Shipments:
         """Everything on record, as one consistent snapshot."""
         asked = parameters(request, AuditParameters)
         resumed = _resume(asked, "audit")
-        keyring = self.keyring if _sees_personal(request) else None
+        keyring = self.keyring if reads_personal(request, asked.include) else None
         async with self.pool.connection() as connection:
             await self._bring_back(connection, asked)
             async with connection.transaction():
                 await take_snapshot(connection)
                 found, horizon = await _find(connection, asked, resumed)
-                state = await self._shipment(request, connection, found, horizon)
+                state = await self._shipment(connection, found, horizon, personal=keyring is not None)
                 trail = await read_audit_trail(
                     connection, found.shipment, after=resumed.after or 0, limit=EVENTS_MAX, keyring=keyring, horizon=horizon
                 )
             if keyring is not None:
-                await record_shipment_reading(connection, request, found.shipment, call="audit")
+                await self.readings.record_shipment(connection, request, found.shipment, call="audit")
         return answer(
             {
                 "shipment": state,
@@ -103,6 +104,7 @@ class Shipments:
                 "transitions": trail.transitions,
                 "conflicts": trail.conflicts,
                 "notifications": trail.notifications,
+                "readings": trail.readings,
                 "next_cursor": _cursor(asked, "audit", found, trail.next_after, horizon),
             }
         )
@@ -130,10 +132,10 @@ class Shipments:
         await self.archive.bring_back_number(connection, asked.carrier_id, number_of(asked.carrier_id, asked.tracking_number))
 
     async def _shipment(
-        self, request: web.Request, connection: AsyncConnection[Any], found: FoundShipment, horizon: Horizon | None
+        self, connection: AsyncConnection[Any], found: FoundShipment, horizon: Horizon | None, *, personal: bool
     ) -> Shipment:
         signer: Signer = {}
-        if _sees_personal(request):
+        if personal:
             signer = {"signed_by": await signed_by(connection, found.shipment, self.keyring)}
         others = [other_of_number(other) for other in found.others]
         return {**listed(found.shipment), **_as_of(horizon), **signer, "others": others}
@@ -141,10 +143,6 @@ class Shipments:
 
 def _as_of(horizon: Horizon | None) -> AsOf:
     return {} if horizon is None else horizon.members
-
-
-def _sees_personal(request: web.Request) -> bool:
-    return caller_of(request).has(Scope.PII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,9 +223,9 @@ def _foreign_cursor() -> Problem:
     return Problem(Code.INVALID_CURSOR, "the cursor names nothing that is here; start again without one")
 
 
-def routes(pool: Connections, keyring: Keyring, archive: LogArchive) -> Sequence[Route]:
+def routes(pool: Connections, keyring: Keyring, archive: LogArchive, readings: PersonalReadings) -> Sequence[Route]:
     """The calls about shipments."""
-    shipments = Shipments(pool, keyring, archive)
+    shipments = Shipments(pool, keyring, archive, readings)
     unknown = (Code.NOT_FOUND, Code.UNKNOWN_CARRIER, Code.LOG_UNAVAILABLE)
     return [
         Route(

@@ -16,10 +16,10 @@ from statesvc.database.keyring_store import load_keyring
 from statesvc.evidence.evidence_report import report_of
 from statesvc.evidence.gather import Wanted, gather
 from statesvc.evidence.html_page import html_of
-from statesvc.log.actions import record_action
 from statesvc.log.archive.folder import archive_folder
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.snapshot import take_snapshot
+from statesvc.operations.personal_readings import PersonalReading, record_at_once
 from statesvc.roles.master_key import open_master_keys
 from statesvc.settings.service_settings import load_settings
 
@@ -74,13 +74,7 @@ async def _bundle(options: argparse.Namespace) -> dict[str, Any]:
             await take_snapshot(connection)
             bundle = await gather(connection, wanted)
         if wanted.personal:
-            async with connection.transaction():
-                target = f"shipment {bundle['shipment']['shipment_id']}"
-                await record_action(
-                    connection,
-                    actor=actor(),
-                    verb="read_personal",
-                    target=target,
-                    details={"call": "evidence", "carrier_id": options.carrier},
-                )
+            target = f"shipment {bundle['shipment']['shipment_id']}"
+            details = {"call": "evidence", "carrier_id": options.carrier}
+            await record_at_once(connection, PersonalReading(actor=actor(), target=target, details=details))
     return bundle

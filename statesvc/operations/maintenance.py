@@ -8,6 +8,7 @@ from psycopg import AsyncConnection
 from statesvc.background.periodic import Periodic
 from statesvc.database.pool import Pool
 from statesvc.database.queries import queries
+from statesvc.operations.personal_readings import close_hours
 
 log = structlog.get_logger()
 
@@ -33,6 +34,8 @@ async def once(connection: AsyncConnection[Any]) -> None:
     if row is not None and row[0]:
         log.info("partitions_made", count=row[0])
     await connection.execute(_SQL["forget_workers"])
+    # those of processes that are gone; a living one closes its own in time
+    await close_hours(connection)
     for name in ("expire_receipts", "forget_attempts"):
         while (await connection.execute(_SQL[name], {"limit": _ROWS_AT_ONCE})).rowcount == _ROWS_AT_ONCE:
             pass

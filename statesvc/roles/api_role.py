@@ -5,6 +5,7 @@ from contextlib import AsyncExitStack
 from events.carriers import CARRIERS
 from statesvc import __version__
 from statesvc.api.console_page import routes as console_routes
+from statesvc.api.personal_reads import PersonalReadings
 from statesvc.api.routes import routes as api_routes
 from statesvc.api.stream.routes import routes as stream_routes
 from statesvc.api.stream.streams import Streams, limits_of
@@ -58,6 +59,9 @@ async def run(launch: Launch) -> int:
 
         stack.push_async_callback(stop_storing)
         log_archive = LogArchive(archive_folder(settings))
+        readings = PersonalReadings(base.pool)
+        readings.start()
+        stack.push_async_callback(readings.close)
         streams = Streams(
             base.pool,
             archive=log_archive,
@@ -83,10 +87,17 @@ async def run(launch: Launch) -> int:
                 waker=base.waker,
                 archive=archive_folder(settings),
                 backup_days=settings.keys.backup_days,
+                readings=readings,
             ),
             *stream_routes(streams),
             *subscription_routes(
-                pool=base.pool, keyring=base.keyring, waker=base.waker, targets=targets, allowed=allowed, archive=log_archive
+                pool=base.pool,
+                keyring=base.keyring,
+                waker=base.waker,
+                targets=targets,
+                allowed=allowed,
+                archive=log_archive,
+                readings=readings,
             ),
         ]
         depths = Depths(base.pool)

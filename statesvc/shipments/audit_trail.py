@@ -26,6 +26,7 @@ from statesvc.shipments.models import (
     AuditConflict,
     AuditEvent,
     AuditNotification,
+    AuditPersonalReading,
     AuditTransition,
     EntryPlace,
     MessageSource,
@@ -39,6 +40,9 @@ T = TypeVar("T")
 EVENTS_MAX: Final = 1_000
 """Events in one answer; a shipment with more is read in several."""
 
+READINGS_MAX: Final = 1_000
+"""Entries about readings in one answer."""
+
 _ALWAYS: Final = {"recorded_after": datetime(1, 1, 1, tzinfo=UTC), "recorded_upto": datetime(9999, 1, 1, tzinfo=UTC)}
 _NO_COUNTERS: Final = {"count": None, "last_seen_at": None}
 _NO_QUEUE: Final = {"waiting": None, "next_attempt_at": None}
@@ -47,12 +51,13 @@ _NO_QUEUE: Final = {"waiting": None, "next_attempt_at": None}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditTrail:
-    """The four lists of the contract; `next_after` is the version to go on after, None at the end."""
+    """The lists of the contract; `next_after` is the version to go on after, None at the end."""
 
     events: list[AuditEvent]
     transitions: list[AuditTransition]
     conflicts: list[AuditConflict]
     notifications: list[AuditNotification]
+    readings: list[AuditPersonalReading]
     next_after: int | None
 
 
@@ -71,7 +76,7 @@ async def read_audit_trail(
     """
     window: dict[str, Any] = {**shipment.recorded(), "after": after, **_ALWAYS}
 
-    async def read(query: str, **other: int) -> list[DictRow]:
+    async def read(query: str, **other: object) -> list[DictRow]:
         cursor = connection.cursor(binary=True, row_factory=dict_row)
         return await (await cursor.execute(_SQL[query], window | other)).fetchall()
 
@@ -95,6 +100,9 @@ async def read_audit_trail(
     for row in [*shown, *contradictions]:
         row["document"] = orjson.loads(row["canonical"])
     bodies = await _bodies(connection, [row["document"] for row in (*shown, *contradictions)])
+    messages = {row["document"]["message_id"] for row in (*shown, *contradictions)}
+    targets = [f"shipment {shipment.shipment_id}", *(f"message {message_id}" for message_id in sorted(messages))]
+    readings = [*filter(was_sealed, await read("readings", targets=targets, limit=READINGS_MAX))][::-1]
     opener = None if keyring is None else shipment.opener(keyring)
     return AuditTrail(
         events=[_event(row, bodies, opener) for row in shown],
@@ -107,6 +115,7 @@ async def read_audit_trail(
                 for row in await read("notifications")
             ],
         ),
+        readings=_checked(AuditPersonalReading, readings),
         next_after=None if is_last else window["upto"],
     )
 

@@ -54,3 +54,14 @@ FROM statesvc.attempt a
 LEFT JOIN statesvc.sealed_batch s ON s.batch_id = a.batch_id
 WHERE a.shipment_id = %(shipment_id)s AND a.recorded_at >= %(since)s AND a.sequence > %(after)s AND a.sequence <= %(upto)s
 ORDER BY a.sequence, a.subscription_id, a.recorded_at, a.number;
+
+-- name: readings
+-- Who read the personal fields of the shipment, or the bodies of the window's messages; the newest first.
+SELECT o.actor, o.target, o.recorded_at, d.details ->> 'call' AS call, d.details ->> 'hour' AS hour, (d.details ->> 'further')::bigint AS further,
+    o.batch_id, o.ordinal, encode(o.leaf_hash, 'hex') AS leaf_hash, s.sealed_at, s.first_index + o.ordinal AS log_index
+FROM statesvc.action o
+CROSS JOIN LATERAL (SELECT convert_from(o.canonical, 'UTF8')::jsonb -> 'details' AS details) d
+LEFT JOIN statesvc.sealed_batch s ON s.batch_id = o.batch_id
+WHERE o.target = ANY (%(targets)s::text[]) AND o.verb IN ('read_personal', 'read_personal_again')
+    AND o.recorded_at > %(recorded_after)s AND o.recorded_at <= %(recorded_upto)s
+ORDER BY o.recorded_at DESC, o.batch_id DESC, o.ordinal DESC LIMIT %(limit)s;

@@ -23,7 +23,7 @@ def text_of(kind: Any) -> GetPydanticSchema:  # noqa: ANN401 - any type that pyd
 StatusText = Annotated[str, text_of(Status)]
 ReasonText = Annotated[str, text_of(Reason)]
 TimeText = Annotated[str, text_of(AwareDatetime)]
-Personal = Annotated[str | None, Field(description="Only with scope `pii`; null where the shipment was erased.")]
+Personal = Annotated[str | None, Field(description="Only with `include=personal`; null where the shipment was erased.")]
 Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 StatusChange = TypedDict("StatusChange", {"from": StatusText, "to": StatusText})
@@ -43,7 +43,7 @@ class EventLocation(TypedDict):
 
 
 class PersonalPart(TypedDict, total=False):
-    """What of an event only readers with scope `pii` see; the others get no such members."""
+    """What of an event is shown only where it is asked for, with scope `pii`; else there are no such members."""
 
     description: Personal
     signed_by: Personal
@@ -76,7 +76,7 @@ class StatedEvent(PersonalPart):
 class ErasureState(TypedDict, total=False):
     """Whether the personal part is gone for good."""
 
-    erased: Annotated[bool, Field(description="Only with scope `pii`.")]
+    erased: Annotated[bool, Field(description="Only with `include=personal`.")]
 
 
 class ShipmentEvent(StatedEvent, ErasureState):
@@ -162,6 +162,17 @@ class AuditNotification(StatusChange):
     attempts: list[AuditAttempt]
 
 
+class AuditPersonalReading(EntryPlace):
+    """An entry about readings of personal fields: the first of an hour, or how many followed it within the hour."""
+
+    actor: str
+    target: Annotated[str, Field(description="The shipment, or one of its messages.")]
+    recorded_at: AwareDatetime
+    call: Annotated[str | None, Field(description="Of a first reading: which call; null where the entry counts those that followed.")]
+    hour: Annotated[TimeText | None, Field(description="Of a count: the hour that it is about.")]
+    further: Annotated[int | None, Field(description="Of a count: how many readings followed the first.")]
+
+
 class ShipmentSummary(TypedDict):
     """A shipment's state without its personal field."""
 
@@ -235,4 +246,5 @@ class Audit(TypedDict):
     transitions: list[AuditTransition]
     conflicts: list[AuditConflict]
     notifications: list[AuditNotification]
+    readings: Annotated[list[AuditPersonalReading], Field(description="Who read personal fields; the newest 1,000.")]
     next_cursor: Annotated[str | None, Field(description="Null unless the shipment has more than 1,000 events.")]

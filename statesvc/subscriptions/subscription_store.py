@@ -349,12 +349,6 @@ async def attempts(
     return await cursor.fetchall()
 
 
-async def record_responses_read(connection: AsyncConnection[Any], subscription_id: UUID, *, actor: str) -> None:
-    """Records that the receiver's answers were shown: they may repeat personal data."""
-    async with connection.transaction():
-        await _record(connection, "read_personal", subscription_id, actor=actor, details={"call": "attempts"})
-
-
 async def read_limiter(connection: AsyncConnection[Any], subscription_id: UUID) -> LimiterSummary:
     """As the notifiers last published it."""
     cursor = connection.cursor(row_factory=class_row(LimiterSummary))

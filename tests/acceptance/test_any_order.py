@@ -42,8 +42,8 @@ async def _outcome(service: Service) -> dict[tuple[str, str], Any]:
     """State and scans of every shipment, without what depends on the order of arrival."""
     found = {}
     for carrier_id, number in await service.rows("SELECT carrier_id, number FROM statesvc.shipment"):
-        _, shipment = await service.get(f"/v1/shipments/{carrier_id}/{number}")
-        _, history = await service.get(f"/v1/shipments/{carrier_id}/{number}/history", limit="200")
+        _, shipment = await service.get(f"/v1/shipments/{carrier_id}/{number}", include="personal")
+        _, history = await service.get(f"/v1/shipments/{carrier_id}/{number}/history", limit="200", include="personal")
         scans = [{k: v for k, v in item.items() if k not in VOLATILE} for item in history["items"] if item["kind"] != "info"]
         for scan in scans:
             scan.pop("signed_by", None)  # a signer may have come with its scan or after it; the shipment's is compared

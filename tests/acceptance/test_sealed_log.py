@@ -51,7 +51,7 @@ async def test_who_read_personal_data_is_proved_long_before_the_sealers_sweep(se
         await _seconds_until_proved(service, "1ZREAD0000000001")
         _, before = await service.get("/v1/feed")
         last = before["items"][-1]["index"]
-        status, _ = await service.get("/v1/shipments/ups/1ZREAD0000000001/audit")
+        status, _ = await service.get("/v1/shipments/ups/1ZREAD0000000001/audit", include="personal")
         assert status == 200
         # the sweep would come after 30 s
         async with asyncio.timeout(10):

@@ -20,6 +20,7 @@ from events.entry import Provenance
 from events.event import EventPlace, PrintedTime, Raw, Reading
 from events.identity import identify
 from events.vocabulary import Kind, Status, TimePrecision, TzSource
+from statesvc.api.personal_reads import PersonalReadings
 from statesvc.api.routes import routes
 from statesvc.api.subscriptions.routes import routes as subscription_routes
 from statesvc.append.transaction import AppendBatch, append
@@ -113,6 +114,7 @@ class Api:
     keyring: Keyring
     woken: list[str]
     contract: Contract
+    readings: PersonalReadings
     _keys: dict[str, str] = field(default_factory=dict)
 
     async def key(self, scopes: str) -> str:
@@ -158,14 +160,17 @@ async def api(database: Database, tmp_path: Path) -> AsyncIterator[Api]:
     async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
         await connection.execute("SET timezone = 'UTC'")
         keyring = await load_keyring(connection, MasterKeys([bytes(range(32))]))
-        calls = routes(pool=pool, keyring=keyring, waker=waker, archive=tmp_path / "archive", backup_days=7)
+        readings = PersonalReadings(pool)
+        calls = routes(pool=pool, keyring=keyring, waker=waker, archive=tmp_path / "archive", backup_days=7, readings=readings)
         targets = Targets(total_seconds=2)
         archive = LogArchive(tmp_path / "archive")
-        subscriptions = subscription_routes(pool=pool, keyring=keyring, waker=waker, targets=targets, allowed=(), archive=archive)
+        subscriptions = subscription_routes(
+            pool=pool, keyring=keyring, waker=waker, targets=targets, allowed=(), archive=archive, readings=readings
+        )
         served = [*calls, *subscriptions]
         app = build_app(served, keys=Keys(pool))
         async with targets, TestClient(TestServer(app)) as client:
-            yield Api(client, connection, Carriers(connection, keyring), keyring, waker.woken, Contract(served))
+            yield Api(client, connection, Carriers(connection, keyring), keyring, waker.woken, Contract(served), readings)
     await pool.close()
 
 

@@ -14,6 +14,7 @@ from psycopg import AsyncConnection
 from events.crypto.keyring import Keyring
 from events.entry import rfc3339
 from events.recipes import number_of
+from statesvc.api.personal_reads import PersonalReadings
 from statesvc.api.subscriptions.models import (
     AttemptShown,
     AttemptsParameters,
@@ -67,6 +68,7 @@ class SubscriptionCalls:
     waker: Wakes
     targets: Targets
     allowed: Sequence[Network]
+    readings: PersonalReadings
 
     async def create(self, request: web.Request) -> Reply[SubscriptionMade]:
         """Makes one; answers its secret, once."""
@@ -214,7 +216,8 @@ class SubscriptionCalls:
             await require_visible(connection, request, asked.subscription_id)
             found = await store.attempts(connection, asked.subscription_id, before=before, limit=asked.limit + 1)
             if asked.responses and found:
-                await store.record_responses_read(connection, asked.subscription_id, actor=caller_of(request).actor)
+                target = f"subscription {asked.subscription_id}"
+                await self.readings.record(connection, request, call="attempts", target=target)
         shown, more = found[: asked.limit], len(found) > asked.limit
         cursor = encode_cursor([shown[-1].recorded_at.isoformat(), shown[-1].batch_id, shown[-1].ordinal], bound_to) if more else None
         return answer(Page([attempt_shown(one, one.response(self.keyring) if asked.responses else None) for one in shown], cursor))
@@ -280,10 +283,17 @@ def _operation(summary: str, **rest: Any) -> Operation[Any]:  # noqa: ANN401 - t
 
 
 def routes(
-    *, pool: Connections, keyring: Keyring, waker: Wakes, targets: Targets, allowed: Sequence[Network], archive: LogArchive
+    *,
+    pool: Connections,
+    keyring: Keyring,
+    waker: Wakes,
+    targets: Targets,
+    allowed: Sequence[Network],
+    archive: LogArchive,
+    readings: PersonalReadings,
 ) -> Sequence[Route]:
     """The calls about subscriptions, for the role `api`. The caller opens and closes the targets."""
-    calls = SubscriptionCalls(pool=pool, keyring=keyring, waker=waker, targets=targets, allowed=allowed)
+    calls = SubscriptionCalls(pool=pool, keyring=keyring, waker=waker, targets=targets, allowed=allowed, readings=readings)
     gone = {"problems": (Code.NOT_FOUND,)}
     shown = {"response": SubscriptionShown, **gone}
     made = {"response": SubscriptionMade}

@@ -14,7 +14,8 @@ BINARY = b"unreadable \xff\x00"
 
 
 async def show(api: Any, message_id: UUID, *, scopes: str = "audit pii", status: int = 200) -> Any:
-    reply = await api.get(f"/v1/messages/{message_id}", scopes=scopes)
+    asked = {"include": "personal"} if "pii" in scopes else {}
+    reply = await api.get(f"/v1/messages/{message_id}", scopes=scopes, params=asked)
     assert reply.status == status, reply.body
     if status == 200:
         assert reply.headers["Cache-Control"] == "no-store"
@@ -43,7 +44,7 @@ async def test_a_body_is_the_same_byte_for_byte_hot_and_archived(api: Any, archi
             await archivist.archived()
 
 
-async def test_without_scope_pii_the_body_stays_closed_and_with_it_each_reading_is_recorded(api: Any, archivist: Archivist) -> None:
+async def test_without_scope_pii_the_body_stays_closed_and_with_it_the_first_reading_is_recorded(api: Any, archivist: Archivist) -> None:
     (message_id,) = await archivist.shop.push(BODY)
     assert (await show(api, message_id, scopes="read pii", status=403))["required_scope"] == "audit"
     shown = await show(api, message_id, scopes="audit")
@@ -52,7 +53,8 @@ async def test_without_scope_pii_the_body_stays_closed_and_with_it_each_reading_
     assert await readings(archivist) == []
     await show(api, message_id)
     await show(api, message_id)
-    assert await readings(archivist) == [f"message {message_id}"] * 2
+    assert await readings(archivist) == [f"message {message_id}"]
+    assert "body_base64" not in (await api.get(f"/v1/messages/{message_id}", scopes="audit pii")).body, "nobody asked for it"
     assert (await show(api, uuid4(), status=404))["code"] == "not_found"
 
 

@@ -11,6 +11,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from psycopg import AsyncConnection
 
 from events.crypto.sealing import MasterKeys
+from statesvc.api.personal_reads import PersonalReadings
 from statesvc.api.subscriptions.routes import routes
 from statesvc.database.keyring_store import load_keyring
 from statesvc.database.pool import PoolLimits, make_pool
@@ -80,7 +81,15 @@ async def api(database: Any) -> AsyncIterator[Api]:
         keyring = await load_keyring(connection, MasterKeys([os.urandom(32)]))
         _, key = await create_key(connection, name="test", scopes=[Scope.SUBSCRIPTIONS], created_by="test", owner="shop")
         wakes = Wakes()
-        calls = routes(pool=pool, keyring=keyring, waker=wakes, targets=targets, allowed=LOOPBACK, archive=LogArchive(None))
+        calls = routes(
+            pool=pool,
+            keyring=keyring,
+            waker=wakes,
+            targets=targets,
+            allowed=LOOPBACK,
+            archive=LogArchive(None),
+            readings=PersonalReadings(pool),
+        )
         async with TestClient(TestServer(build_app(calls, keys=Keys(pool)))) as client:
             yield Api(client, key, wakes, connection, Contract(calls))
 

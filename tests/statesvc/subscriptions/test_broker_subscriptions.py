@@ -13,6 +13,7 @@ from psycopg import AsyncConnection
 
 from events.crypto.keyring import Keyring
 from events.crypto.sealing import MasterKeys, SealError
+from statesvc.api.personal_reads import PersonalReadings
 from statesvc.api.subscriptions.routes import routes
 from statesvc.database.keyring_store import load_keyring
 from statesvc.database.pool import PoolLimits, make_pool
@@ -70,7 +71,15 @@ async def api(database: Any) -> AsyncIterator[Api]:
     ):
         keyring = await load_keyring(connection, MasterKeys([os.urandom(32)]))
         _, key = await create_key(connection, name="test", scopes=[Scope.SUBSCRIPTIONS], created_by="test")
-        calls = routes(pool=pool, keyring=keyring, waker=Wakes(), targets=targets, allowed=LOOPBACK, archive=LogArchive(None))
+        calls = routes(
+            pool=pool,
+            keyring=keyring,
+            waker=Wakes(),
+            targets=targets,
+            allowed=LOOPBACK,
+            archive=LogArchive(None),
+            readings=PersonalReadings(pool),
+        )
         async with TestClient(TestServer(build_app(calls, keys=Keys(pool)))) as client:
             yield Api(client, key, connection, keyring)
 

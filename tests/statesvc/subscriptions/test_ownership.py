@@ -15,7 +15,7 @@ from tests.statesvc.subscriptions.conftest import URL, Api, Wakes
 
 CALLS = [
     (route.method, route.path.removeprefix(ONE))
-    for route in routes(pool=None, keyring=None, waker=Wakes(), targets=None, allowed=(), archive=LogArchive(None))  # type: ignore[arg-type]
+    for route in routes(pool=None, keyring=None, waker=Wakes(), targets=None, allowed=(), archive=LogArchive(None), readings=None)  # type: ignore[arg-type]
     if route.path.startswith(ONE)
 ]
 BODIES: dict[tuple[str, str], Any] = {

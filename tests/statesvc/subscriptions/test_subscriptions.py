@@ -241,6 +241,6 @@ async def test_the_calls_take_the_scope_subscriptions(api: Api) -> None:
 
 
 def test_the_calls_have_a_contract() -> None:
-    calls = routes(pool=None, keyring=None, waker=Wakes(), targets=None, allowed=(), archive=LogArchive(None))  # type: ignore[arg-type]
+    calls = routes(pool=None, keyring=None, waker=Wakes(), targets=None, allowed=(), archive=LogArchive(None), readings=None)  # type: ignore[arg-type]
     document = build_document(calls, version="0")
     assert "/v1/subscriptions/{subscription_id}/rotate-secret" in document["paths"]

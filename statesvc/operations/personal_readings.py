@@ -1,0 +1,92 @@
+"""Who read personal fields, and when: entries of the log, but few of them, because reading is not writing.
+
+The first reading of an hour by one reader of one target is an entry that is durable before the answer is sent; the database holds that
+it is the first, whatever the number of processes. The others are counted, and become one entry when the hour is over.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+from psycopg import AsyncConnection
+
+from events.entry import rfc3339
+from statesvc.database.pending import columns
+from statesvc.database.queries import queries
+from statesvc.log.actions import Action, record_action, record_actions
+
+READ: Final = "read_personal"
+READ_AGAIN: Final = "read_personal_again"
+"""The verbs of the two entries; the second says how many readings followed the first within the hour."""
+_AT_ONCE: Final = 500
+
+_SQL = queries("statesvc.operations", "personal_readings")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonalReading:
+    """One reading. `actor` as operator actions name it; `target` such as `shipment <id>`; `details` go into the first entry."""
+
+    actor: str
+    target: str
+    details: Mapping[str, str] = field(default_factory=dict)
+
+
+class CountedHour(NamedTuple):
+    """What further readings are counted by."""
+
+    actor: str
+    target: str
+    hour: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class BegunHour:
+    """`is_first`: this reading was recorded; else another one was, and is durable. `seconds_left` until the hour can be closed."""
+
+    counted: CountedHour
+    is_first: bool
+    seconds_left: float
+
+
+async def begin_reading(connection: AsyncConnection[Any], reading: PersonalReading) -> BegunHour:
+    """Has the first reading of the hour on record, durably, in a transaction of its own."""
+    async with connection.transaction():
+        row = await (await connection.execute(_SQL["begin"], {"actor": reading.actor, "target": reading.target})).fetchone()
+        assert row is not None  # noqa: S101 - a SELECT from one tick has one row
+        hour, seconds_left, is_first = row
+        if is_first:
+            await record_action(connection, actor=reading.actor, verb=READ, target=reading.target, details=reading.details)
+    return BegunHour(CountedHour(reading.actor, reading.target, hour), is_first, seconds_left)
+
+
+async def count_further(connection: AsyncConnection[Any], further: Mapping[CountedHour, int]) -> None:
+    """Adds to the counts; of an hour that was closed meanwhile another entry follows."""
+    rows = [(*counted, number) for counted, number in further.items()]
+    if rows:
+        await connection.execute(_SQL["count_further"], columns(rows, ("actors", "targets", "hours", "furthers")))
+
+
+async def record_at_once(connection: AsyncConnection[Any], reading: PersonalReading) -> None:
+    """For a command that ends with its reading."""
+    begun = await begin_reading(connection, reading)
+    if not begun.is_first:
+        await count_further(connection, {begun.counted: 1})
+
+
+async def close_hours(connection: AsyncConnection[Any]) -> int:
+    """Records the counts of the hours that are over; how many entries that took. Safe next to others doing the same."""
+    entries = 0
+    while True:
+        async with connection.transaction():
+            ended = await (await connection.execute(_SQL["take_ended"], {"limit": _AT_ONCE})).fetchall()
+            actions = [
+                Action(actor=actor, verb=READ_AGAIN, target=target, details={"hour": rfc3339(hour), "further": further})
+                for actor, target, hour, further in sorted(ended)
+                if further
+            ]
+            await record_actions(connection, actions)
+        entries += len(actions)
+        if len(ended) < _AT_ONCE:
+            return entries
