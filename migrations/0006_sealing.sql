@@ -81,3 +81,11 @@ CREATE TABLE statesvc.signing_key (
     retired_at timestamptz,
     CHECK ((sealed_seed IS NULL) = (retired_at IS NOT NULL))
 );
+
+-- Why nothing is sealed: this is not the log that was published (a restored backup, a changed row). While the row stands, no notification
+-- is sent, because subscribers may have been told under the same ids of something else, and no role is ready.
+CREATE TABLE statesvc.sealing_refusal (
+    one_row boolean PRIMARY KEY DEFAULT true CHECK (one_row),
+    why text NOT NULL,
+    since timestamptz NOT NULL
+);

@@ -33,6 +33,7 @@ GRANT INSERT, UPDATE, DELETE ON statesvc.throttle, statesvc.limiter_state TO {se
 GRANT INSERT ON statesvc.notification_gap TO {service_role};
 GRANT INSERT, UPDATE, DELETE ON statesvc.subscription_failing TO {service_role};
 GRANT INSERT, UPDATE ON statesvc.notice TO {service_role};
+GRANT INSERT, UPDATE, DELETE ON statesvc.sealing_refusal TO {service_role};
 GRANT INSERT ON statesvc.checkpoint_stamp, statesvc.root_key TO {service_role};
 REVOKE UPDATE, DELETE, TRUNCATE ON statesvc.checkpoint_stamp, statesvc.root_key FROM {service_role};
 GRANT INSERT, UPDATE ON statesvc.log_archive TO {service_role};

@@ -816,6 +816,15 @@ ALTER TABLE ONLY statesvc.sealed_batch
 CREATE UNIQUE INDEX sealed_batch_place ON statesvc.sealed_batch USING btree (batch_id) INCLUDE (first_index, sealed_at);
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON statesvc.sealed_batch FOR EACH STATEMENT EXECUTE FUNCTION statesvc.refuse_change();
 
+CREATE TABLE statesvc.sealing_refusal (
+    one_row boolean DEFAULT true NOT NULL,
+    why text NOT NULL,
+    since timestamp with time zone NOT NULL,
+    CONSTRAINT sealing_refusal_one_row_check CHECK (one_row)
+);
+ALTER TABLE ONLY statesvc.sealing_refusal
+    ADD CONSTRAINT sealing_refusal_pkey PRIMARY KEY (one_row);
+
 CREATE TABLE statesvc.service_key (
     name text NOT NULL,
     sealed_key bytea NOT NULL,

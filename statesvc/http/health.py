@@ -74,12 +74,15 @@ class Readiness:
             async with asyncio.timeout(READY_SECONDS), self._pool.connection() as connection:
                 await connection.execute(_SQL["alive"])
                 applied = {version for (version,) in await (await connection.execute(_SQL["applied"])).fetchall()}
+                pending = sorted(self._migrations - applied)
+                refusal = None if pending else await (await connection.execute(_SQL["refusal"])).fetchone()
         except psycopg.errors.UndefinedTable:
             return ["the database has no schema yet: run `statesvc migrate`"]
         except (psycopg.Error, TimeoutError) as error:
             return [f"the database does not answer within {READY_SECONDS:g} s ({type(error).__name__})"]
-        pending = sorted(self._migrations - applied)
-        return [f"migrations are pending ({', '.join(f'{version:04}' for version in pending)}): run `statesvc migrate`"] if pending else []
+        if pending:
+            return [f"migrations are pending ({', '.join(f'{version:04}' for version in pending)}): run `statesvc migrate`"]
+        return [] if refusal is None else [f"the sealer refuses this log: {refusal[0]}"]
 
 
 async def _nothing_to_sample() -> None:

@@ -1,7 +1,7 @@
 -- name: claim
 -- Leases up to `limit` notifications, of each subscription what may be sent to it now and no more; the others are not considered. Of a
 -- shipment only the head, and only while nothing else of it is under way. Retries come first, but only as many as their share
--- allows; what they leave is for first attempts. Subscriptions with the least in flight come first.
+-- allows; what they leave is for first attempts. Nothing while the sealer refuses this log. Subscriptions with the least in flight come first.
 WITH tick AS MATERIALIZED (
     SELECT statesvc.clock() AS at
 ), lane AS MATERIALIZED (
@@ -22,7 +22,7 @@ WITH tick AS MATERIALIZED (
             AND EXISTS (SELECT FROM statesvc.outbox o WHERE o.subscription_id = s.subscription_id)
         FOR UPDATE OF r SKIP LOCKED
     ) bucket ON true
-    WHERE s.deleted_at IS NULL AND s.disabled_at IS NULL AND s.paused_at IS NULL
+    WHERE s.deleted_at IS NULL AND s.disabled_at IS NULL AND s.paused_at IS NULL AND NOT EXISTS (SELECT FROM statesvc.sealing_refusal)
         AND coalesce(k.free, %(fresh_free)s::int) > 0 AND (s.rate_per_second IS NULL OR bucket.tokens >= 1)
         AND coalesce(k.not_before <= t.at, true) AND coalesce(h.not_before <= t.at, true)
     ORDER BY coalesce(k.in_flight, 0), random()
@@ -101,6 +101,7 @@ WITH tick AS MATERIALIZED (
         ON k.subscription_id = s.subscription_id
     LEFT JOIN statesvc.throttle h ON h.subscription_id = s.subscription_id
     WHERE s.deleted_at IS NULL AND s.disabled_at IS NULL AND s.paused_at IS NULL AND coalesce(k.free > 0, true)
+        AND NOT EXISTS (SELECT FROM statesvc.sealing_refusal)
 )
 SELECT t.at, (
     SELECT extract(epoch FROM min(greatest(d.available_at, l.ready_at)) - t.at)::float8

@@ -22,7 +22,7 @@ from statesvc.log.signing_keys import SigningKey, SigningKeyError, ensure_key, o
 from statesvc.log.tree_nodes import read_compact_range, tree_root
 from statesvc.sealer.checkpoint_store import CheckpointStore, CheckpointStoreError, read_published, write_published
 from statesvc.sealer.pinned_keys import pin_keys, read_pinned_keys
-from statesvc.sealer.seal import SQL, RefusalError, SealedLog
+from statesvc.sealer.seal import SQL, ForkError, RefusalError, SealedLog
 
 _STORE_SECONDS: Final = 20.0
 
@@ -57,7 +57,7 @@ async def take_stock(connection: AsyncConnection[Any], master: MasterKeys, publi
         if head is not None:
             signed = _open(head.note, keys, "the newest checkpoint in the database")
             if (signed.size, signed.root) != (head.tree_size, head.root):
-                raise RefusalError("the newest checkpoint's row says something else than its note: the database was changed")
+                raise ForkError("the newest checkpoint's row says something else than its note: the database was changed")
             await _compare(connection, signed, size, "the newest checkpoint in the database")
         if publication.file is not None and (note := read_published(publication.file)) is not None:
             where = f"the published checkpoint in {publication.file}"
@@ -66,7 +66,7 @@ async def take_stock(connection: AsyncConnection[Any], master: MasterKeys, publi
             where = f"the latest checkpoint in {publication.store.name}"
             await _compare(connection, _open(note, keys, where), size, where)
     except MissingHashError as error:
-        raise RefusalError(f"the log is incomplete: {error}; run `statesvc verify`") from error
+        raise ForkError(f"the log is incomplete: {error}; run `statesvc verify`") from error
     return SealedLog(tree=tree, sealed_at=sealed_at, recorded_until=recorded_until), head
 
 
@@ -85,11 +85,11 @@ def _check_pinned(file: Path, found: Sequence[SigningKey]) -> None:
         raise RefusalError(f"the log's pinned keys in {file} cannot be used: {error}") from error
     keys = {key.verifier for key in found}
     if gone := [key for key in pinned if key not in keys]:
-        raise RefusalError(
+        raise ForkError(
             f"the database lacks the log's key {gone[0].key_id.hex()} that is pinned in {file}: it was changed, or is another's"
         )
     if strange := [key.verifier for key in found if key.sealed_seed is None and key.verifier not in pinned]:
-        raise RefusalError(f"the retired key {strange[0].key_id.hex()} was never pinned in {file}: it was inserted into the database")
+        raise ForkError(f"the retired key {strange[0].key_id.hex()} was never pinned in {file}: it was inserted into the database")
 
 
 async def _stored_latest(store: CheckpointStore) -> str | None:
@@ -110,11 +110,11 @@ def _open(note: str, keys: Sequence[VerifierKey], where: str) -> Checkpoint:
 
 async def _compare(connection: AsyncConnection[Any], signed: Checkpoint, size: int, where: str) -> None:
     if signed.size > size:
-        raise RefusalError(
+        raise ForkError(
             f"{where} has {signed.size} entries, the database {size}: it was restored from an older backup, or entries were deleted"
         )
     if await tree_root(connection, signed.size) != signed.root:
-        raise RefusalError(f"the first {signed.size} entries are not those of {where}: run `statesvc verify`")
+        raise ForkError(f"the first {signed.size} entries are not those of {where}: run `statesvc verify`")
 
 
 async def publish(connection: AsyncConnection[Any], sealed: SealedLog, signers: Sequence[NoteSigner], publication: Publication) -> None:

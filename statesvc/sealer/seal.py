@@ -16,6 +16,10 @@ class RefusalError(RuntimeError):
     """The log is not the one that was published: sealing on would sign two different histories. The message says what is found."""
 
 
+class ForkError(RefusalError):
+    """The log has another history than the one that was published: nobody may be told of it until a human has decided."""
+
+
 SQL = queries("statesvc.sealer", "seal")
 BATCHES_MAX: Final = 500
 """In one pass: a few MiB of leaf hashes."""

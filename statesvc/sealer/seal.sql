@@ -46,3 +46,11 @@ SELECT pg_current_xact_id()::text::bigint;
 -- name: publish
 -- Keeps a signed head.
 INSERT INTO statesvc.checkpoint (tree_size, root, note, created_at) VALUES (%(tree_size)s, %(root)s, %(note)s, %(created_at)s);
+
+-- name: refuse
+-- Tells every role why the log cannot go on.
+INSERT INTO statesvc.sealing_refusal (why, since) VALUES (%(why)s, statesvc.clock()) ON CONFLICT (one_row) DO UPDATE SET why = excluded.why;
+
+-- name: accept
+-- The log is the one that was published.
+DELETE FROM statesvc.sealing_refusal;

@@ -25,7 +25,7 @@ from statesvc.database.wakeups.direct import connect_direct, reconnect_delays
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
 from statesvc.sealer.leadership import Publication, publish, signers_of, take_stock
-from statesvc.sealer.seal import SQL, RefusalError, SealedLog, SealMark, SealPass, read_writers, seal
+from statesvc.sealer.seal import SQL, ForkError, RefusalError, SealedLog, SealMark, SealPass, read_writers, seal
 from statesvc.telemetry.metrics import Telemetry
 
 _STANDBY_SECONDS: Final = 5.0
@@ -97,6 +97,9 @@ class Sealer:
                     if await self._take_lead(connection):
                         delays = reconnect_delays(self._jitter)
                         await self._lead(connection)
+                except ForkError as error:
+                    await connection.execute(SQL["refuse"], {"why": str(error)})
+                    raise
                 finally:
                     self.leads = False
                     await connection.close()
@@ -121,6 +124,7 @@ class Sealer:
 
     async def _lead(self, connection: AsyncConnection[Any]) -> None:
         sealed, head = await take_stock(connection, self._master, self._publication)
+        await connection.execute(SQL["accept"])
         self.leads, self.refusal = True, None
         _log.info("sealer_leads", count=sealed.tree.size)
         if sealed.tree.size > (head.tree_size if head else 0):

@@ -38,6 +38,12 @@ async def test_a_pending_migration_is_named(pool: Pool) -> None:
     assert "statesvc migrate" in reason
 
 
+async def test_a_log_that_the_sealer_refuses_is_named(pool: Pool) -> None:
+    async with pool.connection() as connection:
+        await connection.execute("INSERT INTO statesvc.sealing_refusal (why, since) VALUES ('a backup was restored', now())")
+    assert await Readiness(pool, migrations=shipped_migrations()).reasons() == ["the sealer refuses this log: a backup was restored"]
+
+
 async def test_an_answer_is_remembered_shortly(pool: Pool, database: Any) -> None:
     clock = Clock()
     readiness = Readiness(pool, migrations=shipped_migrations(), now=clock)

@@ -179,3 +179,15 @@ async def test_an_earlier_one_that_is_put_back_waits_for_what_is_under_way(world
 async def test_a_rate_is_above_zero(world: Any, rate: float) -> None:
     with pytest.raises(Exception, match="rate_per_second"):
         await world.subscribe(rate_per_second=rate)
+
+
+async def test_nobody_is_notified_while_the_sealer_refuses_the_log(world: Any, receiver: Any, until: Any) -> None:
+    await world.subscribe()
+    await world.connection.execute("INSERT INTO statesvc.sealing_refusal (why, since) VALUES ('a backup was restored', now())")
+    async with world.notifier():
+        await shipments(world, 2)
+        await asyncio.sleep(SETTLED_SECONDS)
+        assert receiver.received == []
+        await world.connection.execute("DELETE FROM statesvc.sealing_refusal")
+        await world.wake()
+        await until(lambda: len(receiver.received) == 2)

@@ -102,7 +102,12 @@ async def test_a_sealer_that_refuses_says_why_and_signs_nothing(database: Any, t
             assert sealer.refusal is not None
             assert "restored from an older backup" in sealer.refusal
             assert not sealer.leads
+            # every role can see it
+            await until(lambda: _true_of(log, "SELECT count(*) = 1 FROM statesvc.sealing_refusal WHERE why LIKE '%restored%'"))
         assert await log.rows("SELECT FROM statesvc.checkpoint") == []
+        async with running(database) as (sealer, _):
+            await until(lambda: _true(sealer.leads))
+        assert await log.rows("SELECT FROM statesvc.sealing_refusal") == []
 
 
 async def test_the_sweep_finds_what_no_wake_up_announced(database: Any) -> None:
