@@ -23,7 +23,7 @@ _USPS: Final = Recipe(
     time="local",
     precision=_MINUTE,
     codes=("code",),
-    place=_CITY,
+    place=("city", "region"),
     # a barcode prints 420 and the consignee's postcode in front of the number
     ignored_in_number=re.compile(r"\A420(?:\d{9}(?=9[1-5]\d{20}\Z)|\d{5}(?=9[1-5]\d{20}\Z)|\d{5}(?=9[1-5]\d{24}\Z))"),
 )
@@ -37,7 +37,7 @@ _EPCIS: Final = Recipe(
 
 RECIPES: Final[dict[str, Recipe]] = {
     # its 2024 API prints UTC, the ones before it the offset of the place, the oldest none
-    "aftership": replace(_INSTANT, also=(_LOCAL,)),
+    "aftership": replace(_INSTANT, also=(replace(_LOCAL, place=_CITY),)),
     "amazon": _INSTANT,
     # the JSON twin prints an epoch with the offset of the place
     "aramex": replace(_LOCAL, codes=("code", "reason")),
@@ -69,7 +69,7 @@ RECIPES: Final[dict[str, Recipe]] = {
     "easyship": _INSTANT,
     "epcis": _EPCIS,
     # a facility stands in some envelopes only, and which part of FedEx carries the parcel makes no other shipment
-    "fedex": Recipe(time="local", place=_CITY, ignored_in_discriminator=re.compile(r"~[A-Z]+\Z")),
+    "fedex": Recipe(time="local", place=_ADDRESS, ignored_in_discriminator=re.compile(r"~[A-Z]+\Z")),
     "geodis": replace(_LOCAL, place=_FACILITY, translates=True),
     "gls": replace(_INSTANT, translates=True),
     "hermes": replace(_INSTANT, translates=True),
@@ -78,7 +78,7 @@ RECIPES: Final[dict[str, Recipe]] = {
     "laposte": replace(_INSTANT, place=(), translates=True),
     "morneau": replace(_LOCAL, codes=("code", "reason"), translates=True),
     "nationex": replace(_LOCAL, translates=True),
-    "parcelone": _LOCAL,
+    "parcelone": replace(_LOCAL, codes=("code",)),
     "purolator": replace(_LOCAL, translates=True),
     "roadie": replace(_INSTANT, place=()),
     "royalmail": _INSTANT,
@@ -95,10 +95,10 @@ RECIPES: Final[dict[str, Recipe]] = {
     "shippo": replace(_LOCAL, codes=("code", "reason"), also=(replace(_LOCAL, codes=("code", "reason")),)),
     "smartkargo": replace(_LOCAL, place=_FACILITY, piece=True),
     "spring": _LOCAL,
-    "teleship": _INSTANT,
+    "teleship": replace(_INSTANT),
     "tnt": replace(_LOCAL, precision=_MINUTE, place=_FACILITY),
-    # only the city is printed by all; an answer adds the facility, others leave the state out
-    "ups": Recipe(time="local", codes=("type", "code"), place=_CITY),
+    # an answer names the facility and, like the push, the address
+    "ups": Recipe(time="local", codes=("type", "code"), place=_ADDRESS),
     # older answers print a text and no code
     "usps": replace(_USPS, also=(replace(_USPS, codes=()),)),
     "veho": _LOCAL,

@@ -36,6 +36,9 @@ CREATE TABLE statesvc.batch (
 -- The head of a shipment's chain of events, and the lock that appends to it take. `sealed_key` is the shipment's own key under the
 -- master key: erasing it makes the shipment's personal parts and bodies unreadable. They stay as ciphertext that nothing opens, so
 -- every hash and proof still verifies.
+-- A stream that only holds a key has version 0 and is no shipment: a message named its number and said nothing about it, or contradicted
+-- another shipment with it, last at `named_at`; it goes when the last such message has expired (functions/named_streams.sql). An erased
+-- one stays, whether or not anything was ever said about its number.
 CREATE TABLE statesvc.stream (
     shipment_id uuid PRIMARY KEY,
     carrier_id text NOT NULL,
@@ -47,9 +50,12 @@ CREATE TABLE statesvc.stream (
     first_recorded_at timestamptz NOT NULL,
     sealed_key bytea,
     erased_at timestamptz,
+    named_at timestamptz,
     CHECK ((sealed_key IS NULL) = (erased_at IS NOT NULL))
 ) WITH (fillfactor = 70);
 CREATE INDEX stream_number ON statesvc.stream (carrier_id, number);
+-- without `version` in its predicate: else no append to a shipment would be a heap-only update
+CREATE INDEX stream_named ON statesvc.stream (named_at) WHERE named_at IS NOT NULL;
 
 -- Never expires: that a `carrier_id` + `event_id` takes effect once is a promise that outlives the partitions. `facts_digest` is empty
 -- for a derived id, which is its facts; for a carrier's own id it is a format byte and the keyed digests of core, time and place, eight

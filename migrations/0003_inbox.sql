@@ -153,8 +153,9 @@ CREATE TABLE statesvc.code_mapping (
 );
 SELECT statesvc.make_append_only('statesvc.code_mapping');
 
--- The verdict on a message. `sealed_key` is the body's key, wrapped under the keys of `shipments` in their order (the last one
--- outermost); under the inbox key when there are none; NULL once one of them was erased.
+-- The verdict on a message. `sealed_key` is the body's key, wrapped under a key that is derived from those of all `shipments`, which are
+-- all that the message names; under the inbox key when it names none; NULL where nothing may open it: one of them was erased, or it names
+-- too many and says nothing about them.
 CREATE TABLE statesvc.message (
     message_id uuid NOT NULL,
     received_at timestamptz NOT NULL,

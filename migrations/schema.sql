@@ -29,6 +29,7 @@
 --   drop_log_month(p_month date, p_sha256 bytea, p_active_since timestamp with time zone) RETURNS bigint
 --   ensure_partitions() RETURNS SETOF text
 --   extend(p_token uuid, p_lease interval) RETURNS integer
+--   forget_named_streams(p_limit integer) RETURNS bigint
 --   held(p_carrier_id text) RETURNS boolean
 --   lock_lanes(p_carrier_ids text[]) RETURNS text[]
 --   make_append_only(target regclass) RETURNS void
@@ -59,7 +60,6 @@
 --   throttled() RETURNS boolean
 --   under_legal_hold(p_shipments uuid[]) RETURNS boolean
 --   waiting_token(p_attempts smallint, p_retries smallint) RETURNS uuid
---   webhook_id(p_subscription_id uuid, p_leaf_hash bytea) RETURNS text
 
 CREATE SCHEMA statesvc;
 CREATE SEQUENCE statesvc.batch_id_seq
@@ -918,6 +918,7 @@ CREATE TABLE statesvc.stream (
     first_recorded_at timestamp with time zone NOT NULL,
     sealed_key bytea,
     erased_at timestamp with time zone,
+    named_at timestamp with time zone,
     CONSTRAINT stream_check CHECK (((sealed_key IS NULL) = (erased_at IS NOT NULL))),
     CONSTRAINT stream_head_hash_check CHECK ((octet_length(head_hash) = 32)),
     CONSTRAINT stream_version_check CHECK ((version >= 0))
@@ -925,6 +926,7 @@ CREATE TABLE statesvc.stream (
 WITH (fillfactor='70');
 ALTER TABLE ONLY statesvc.stream
     ADD CONSTRAINT stream_pkey PRIMARY KEY (shipment_id);
+CREATE INDEX stream_named ON statesvc.stream USING btree (named_at) WHERE (named_at IS NOT NULL);
 CREATE INDEX stream_number ON statesvc.stream USING btree (carrier_id, number);
 
 CREATE TABLE statesvc.subscription (

@@ -144,6 +144,7 @@ def _text(value: object) -> str | None:
 CARRIER: Final = Carrier(
     carrier_id="aftership",
     name="AfterShip",
+    number_fields=("tracking_number",),
     normalizers={"1": normalize},
     stable="1",
     formats=("Tracking webhook", "Tracking API JSON"),

@@ -150,6 +150,7 @@ def _text(value: object) -> str | None:
 CARRIER: Final = Carrier(
     carrier_id="amazon",
     name="Amazon",
+    number_fields=("trackingId", "identifier.aftn", "carrierTracking.trackingNumber"),
     normalizers={"1": normalize},
     stable="1",
     formats=("Shipping API JSON", "Tracking API milestones JSON", "SHIPMENT_TRACKING_MILESTONE_CHANGED notification"),

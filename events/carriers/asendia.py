@@ -103,6 +103,7 @@ def _usa(shipment: JsonObject, where: str, received_at: datetime, rejections: Re
 CARRIER: Final = Carrier(
     carrier_id="asendia",
     name="Asendia",
+    number_fields=("trackingNumber|trackingNumberVendor",),
     normalizers={"1": normalize},
     stable="1",
     formats=("Sync tracking JSON", "Asendia USA milestones JSON"),

@@ -109,6 +109,7 @@ def _place(printed: str | None) -> EventPlace:
 CARRIER: Final = Carrier(
     carrier_id="australiapost",
     name="Australia Post",
+    number_fields=("tracking_id", "article_id"),
     normalizers={"1": normalize},
     stable="1",
     formats=("Tracking API JSON",),

@@ -56,6 +56,7 @@ def _items(document: Document) -> Iterator[_Element]:
 CARRIER: Final = Carrier(
     carrier_id="bpost",
     name="bpost",
+    number_fields=("itemCode",),
     normalizers={"1": normalize},
     stable="1",
     formats=("itemTracking XML",),

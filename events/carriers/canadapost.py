@@ -194,6 +194,7 @@ def _newest(fields: dict[str, str], where: str) -> Iterator[Occurrence]:
 CARRIER: Final = Carrier(
     carrier_id="canadapost",
     name="Canada Post",
+    number_fields=("pin",),
     normalizers={"1": normalize},
     stable="1",
     formats=("tracking-detail XML", "tracking-summary XML"),

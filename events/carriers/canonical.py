@@ -268,6 +268,7 @@ def _reread(raw: Raw) -> Meaning | None:
 CARRIER: Final = Carrier(
     carrier_id=CARRIER_ID,
     name="Canonical events",
+    number_fields=("tracking_number",),
     normalizers={"1": normalize},
     stable="1",
     formats=("Canonical event JSON", "Canonical events as application/x-ndjson"),

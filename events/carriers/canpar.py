@@ -76,6 +76,7 @@ def _place(address: _Element | None) -> EventPlace:
 CARRIER: Final = Carrier(
     carrier_id="canpar",
     name="Canpar",
+    number_fields=("barcode",),
     normalizers={"1": normalize},
     stable="1",
     formats=("CanparAddons SOAP",),

@@ -133,6 +133,8 @@ class Carrier:
     authentication: tuple[Authentication, ...]
     reread: Reread = nothing_by_raw_fields
     """For events whose message no longer opens; never asked about a correction."""
+    number_fields: tuple[str, ...] = ()
+    """Where its messages print numbers (`events.parsing.named_numbers`)."""
     texts: frozenset[str] = frozenset()
     """The texts that the tables know in the place of a code."""
     ack: Ack = field(default_factory=Ack)

@@ -72,6 +72,7 @@ def _receiver(event: _Element) -> str | None:
 CARRIER: Final = Carrier(
     carrier_id="chronopost",
     name="Chronopost",
+    number_fields=("skybillNumber",),
     normalizers={"1": normalize},
     stable="1",
     formats=("trackSkybillV2 SOAP",),

@@ -68,6 +68,7 @@ def _pushes(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObj
 CARRIER: Final = Carrier(
     carrier_id="clickpost",
     name="ClickPost",
+    number_fields=("waybill", "additional.forward_awb"),
     normalizers={"1": normalize},
     stable="1",
     formats=("Status webhook",),

@@ -157,6 +157,7 @@ def _place(event: JsonObject) -> EventPlace:
 CARRIER: Final = Carrier(
     carrier_id="dcsa",
     name="DCSA Track & Trace",
+    number_fields=("documentID", "equipmentReference", "documentReferenceValue", "referenceValue", "references.value"),
     normalizers={"1": normalize},
     stable="1",
     formats=("Track & Trace 2.2 JSON",),

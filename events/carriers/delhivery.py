@@ -139,6 +139,7 @@ def _scans(shipment: JsonObject, where: str, rejections: Rejections) -> list[Del
 CARRIER: Final = Carrier(
     carrier_id="delhivery",
     name="Delhivery",
+    number_fields=("AWB|Waybill",),
     normalizers={"1": normalize},
     stable="1",
     formats=("Scan push", "Tracking answer"),

@@ -266,6 +266,7 @@ def _json_scans(parent: JsonObject, where: str, rejections: Rejections) -> Itera
 CARRIER: Final = Carrier(
     carrier_id="dhl_express",
     name="DHL Express",
+    number_fields=("shipmentTrackingNumber", "pieces.trackingNumber", "AWBNumber", "LicensePlate", "childrenShipmentIdentificationNumbers"),
     normalizers={"1": normalize},
     stable="1",
     formats=("MyDHL API tracking JSON", "MyDHL API tracking SOAP and its JSON twin", "XML-PI TrackingResponse"),

@@ -134,6 +134,7 @@ def _on_the_way_back(meaning: Meaning) -> Meaning:
 CARRIER: Final = Carrier(
     carrier_id="dhl_parcel_de",
     name="DHL Parcel Germany",
+    number_fields=("data.@piece-code", "data.@searched-piece-code"),
     normalizers={"1": normalize},
     stable="1",
     formats=("Sendungsverfolgung XML",),

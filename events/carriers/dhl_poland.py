@@ -61,6 +61,7 @@ def _results(document: Document) -> Iterator[_Element]:
 CARRIER: Final = Carrier(
     carrier_id="dhl_poland",
     name="DHL Parcel Poland",
+    number_fields=("shipmentId",),
     normalizers={"1": normalize},
     stable="1",
     formats=("DHL24 getTrackAndTraceInfo SOAP",),

@@ -166,6 +166,7 @@ def _signer(shipment: JsonObject) -> str | None:
 CARRIER: Final = Carrier(
     carrier_id="dhl_unified",
     name="DHL Shipment Tracking Unified",
+    number_fields=("shipments.id", ".id"),
     normalizers={"1": normalize},
     stable="1",
     formats=("Shipment Tracking Unified push JSON", "Shipment Tracking Unified API JSON"),

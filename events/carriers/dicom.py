@@ -62,6 +62,7 @@ def _waybills(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonO
 CARRIER: Final = Carrier(
     carrier_id="dicom",
     name="Dicom (GLS Canada)",
+    number_fields=("trackingNumber",),
     normalizers={"1": normalize},
     stable="1",
     formats=("Tracking JSON",),

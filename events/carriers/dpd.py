@@ -222,6 +222,7 @@ def _group(parcel: JsonObject, where: str, rejections: Rejections) -> Iterator[D
 CARRIER: Final = Carrier(
     carrier_id="dpd",
     name="DPD",
+    number_fields=("trackingNumber", "parcelLabelNumber", "ShipmentNumber", "trackingnumber"),
     normalizers={"1": normalize},
     stable="1",
     formats=("ParcelLifeCycle SOAP", "ParcelLifeCycle JSON", "DPD France traces SOAP", "Group tracking JSON"),

@@ -72,6 +72,7 @@ def _reading(event: JsonObject, number: str | None, where: str, received_at: dat
 CARRIER: Final = Carrier(
     carrier_id="dtdc",
     name="DTDC",
+    number_fields=("strShipmentNo",),
     normalizers={"1": normalize},
     stable="1",
     formats=("Tracking JSON", "Status push JSON"),

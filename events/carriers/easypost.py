@@ -148,6 +148,7 @@ def _reread(raw: Raw) -> Meaning | None:
 CARRIER: Final = Carrier(
     carrier_id="easypost",
     name="EasyPost",
+    number_fields=("tracking_code",),
     normalizers={"1": normalize},
     stable="1",
     formats=("Webhook event with a Tracker", "Tracker JSON"),

@@ -81,6 +81,7 @@ def _events(shipment: JsonObject, where: str, rejections: Rejections) -> Iterato
 CARRIER: Final = Carrier(
     carrier_id="easyship",
     name="Easyship",
+    number_fields=("tracking_number",),
     normalizers={"1": normalize},
     stable="1",
     formats=("shipment.tracking.status.changed webhook", "shipment.tracking.checkpoints.created webhook"),

@@ -226,6 +226,7 @@ def _xml_names(event: _Element, name: str) -> tuple[str, ...]:
 CARRIER: Final = Carrier(
     carrier_id="epcis",
     name="GS1 EPCIS",
+    number_fields=("parentID", "epcList", "outputEPCList", "inputEPCList", "childEPCs", "epc"),
     normalizers={"1": normalize},
     stable="1",
     formats=("EPCIS 2.0 JSON-LD", "EPCIS 1.2 and 2.0 XML"),

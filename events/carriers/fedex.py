@@ -26,6 +26,7 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
 CARRIER: Final = Carrier(
     carrier_id="fedex",
     name="FedEx",
+    number_fields=("trackingNumber", "TrackingNumber"),
     normalizers={"1": normalize},
     stable="1",
     formats=("Track API and Advanced Integrated Visibility push (JSON)", "TrackReply (XML)", "TrackReply (SOAP)"),

@@ -69,6 +69,7 @@ def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, Json
 CARRIER: Final = Carrier(
     carrier_id="geodis",
     name="Geodis",
+    number_fields=("noSuivi",),
     normalizers={"1": normalize},
     stable="1",
     formats=("Recherche d'envoi JSON",),

@@ -83,6 +83,7 @@ def _meaning(raw: Raw) -> Meaning:
 CARRIER: Final = Carrier(
     carrier_id="gls",
     name="GLS",
+    number_fields=("unitno|requested",),
     normalizers={"1": normalize},
     stable="1",
     formats=("ECI track and trace JSON",),

@@ -75,6 +75,7 @@ def _scans(shipment: JsonObject, where: str, received_at: datetime, rejections: 
 CARRIER: Final = Carrier(
     carrier_id="hermes",
     name="Hermes Germany",
+    number_fields=("shipmentID",),
     normalizers={"1": normalize},
     stable="1",
     formats=("Shipment information JSON",),

@@ -88,6 +88,7 @@ def _shape(words: str) -> tuple[str, EventPlace]:
 CARRIER: Final = Carrier(
     carrier_id="ics_courier",
     name="ICS Courier",
+    number_fields=("TrackingNum",),
     normalizers={"1": normalize},
     stable="1",
     formats=("TracePackge SOAP",),

@@ -68,6 +68,7 @@ def _scans(package: _Element, where: str, received_at: datetime) -> Iterator[Sca
 CARRIER: Final = Carrier(
     carrier_id="landmark",
     name="Landmark Global",
+    number_fields=("Package.LandmarkTrackingNumber|TrackingNumber",),
     normalizers={"1": normalize},
     stable="1",
     formats=("TrackResponse XML",),

@@ -73,6 +73,7 @@ def _scans(shipment: JsonObject, where: str, received_at: datetime, rejections: 
 CARRIER: Final = Carrier(
     carrier_id="laposte",
     name="La Poste",
+    number_fields=("idShip",),
     normalizers={"1": normalize},
     stable="1",
     formats=("Suivi v2 JSON",),

@@ -76,6 +76,7 @@ def _scans(order: JsonObject, where: str, received_at: datetime, rejections: Rej
 CARRIER: Final = Carrier(
     carrier_id="morneau",
     name="Groupe Morneau",
+    number_fields=("BillId",),
     normalizers={"1": normalize},
     stable="1",
     formats=("Order tracking JSON",),

@@ -100,6 +100,7 @@ def _depot(city: object) -> EventPlace:
 CARRIER: Final = Carrier(
     carrier_id="nationex",
     name="Nationex",
+    number_fields=("ShipmentId", "ParcelId"),
     normalizers={"1": normalize},
     stable="1",
     formats=("Shipment JSON",),

@@ -154,6 +154,7 @@ def _xml_scans(result: _Element, where: str, received_at: datetime) -> Iterator[
 CARRIER: Final = Carrier(
     carrier_id="parcelone",
     name="PARCEL.ONE",
+    number_fields=("TrackingID|P1Trackno|CarrierTrackingID",),
     normalizers={"1": normalize},
     stable="1",
     formats=("getTrackings SOAP", "REST tracking JSON", "TrackLMC JSON"),

@@ -75,6 +75,7 @@ def _scans(info: _Element, where: str, received_at: datetime) -> Iterator[Scan]:
 CARRIER: Final = Carrier(
     carrier_id="purolator",
     name="Purolator",
+    number_fields=("PIN.Value",),
     normalizers={"1": normalize},
     stable="1",
     formats=("Tracking service SOAP",),

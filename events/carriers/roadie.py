@@ -72,6 +72,7 @@ def _scans(shipment: JsonObject, where: str, received_at: datetime, rejections: 
 CARRIER: Final = Carrier(
     carrier_id="roadie",
     name="Roadie",
+    number_fields=("tracking_number",),
     normalizers={"1": normalize},
     stable="1",
     formats=("Shipment JSON",),

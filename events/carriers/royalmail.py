@@ -92,6 +92,7 @@ def _by_category(category: str | None) -> Meaning:
 CARRIER: Final = Carrier(
     carrier_id="royalmail",
     name="Royal Mail",
+    number_fields=("oneDBarcode|uniqueItemId", "mailPieceId"),
     normalizers={"1": normalize},
     stable="1",
     formats=("Tracking API v2 JSON",),

@@ -70,6 +70,7 @@ def _scans(consignment: JsonObject, where: str, received_at: datetime, rejection
 CARRIER: Final = Carrier(
     carrier_id="seko",
     name="SEKO",
+    number_fields=("ConsignmentNo",),
     normalizers={"1": normalize},
     stable="1",
     formats=("OmniParcel tracking JSON",),

@@ -66,6 +66,7 @@ def _time(printed: str | None, received_at: datetime) -> PrintedTime | None:
 CARRIER: Final = Carrier(
     carrier_id="sendcloud",
     name="Sendcloud",
+    number_fields=("parcel.tracking_number",),
     normalizers={"1": normalize},
     stable="1",
     formats=("Parcel webhook JSON",),

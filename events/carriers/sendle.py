@@ -80,6 +80,7 @@ def _scans(order: JsonObject, received_at: datetime, rejections: Rejections) -> 
 CARRIER: Final = Carrier(
     carrier_id="sendle",
     name="Sendle",
+    number_fields=("sendle_reference|tracking_id",),
     normalizers={"1": normalize},
     stable="1",
     formats=("Tracking API JSON", "Tracking webhook JSON"),

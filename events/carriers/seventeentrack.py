@@ -212,6 +212,7 @@ def _headline(description: str | None) -> str:
 CARRIER: Final = Carrier(
     carrier_id="17track",
     name="17TRACK",
+    number_fields=("data.number", "accepted.number", "rejected.number"),
     normalizers={"1": normalize},
     stable="1",
     formats=("API v2 push and answer", "API v1 push"),

@@ -122,6 +122,7 @@ def _unwrapped(body: JsonObject, wrapper: str, where: str) -> object:
 CARRIER: Final = Carrier(
     carrier_id="sf_express",
     name="SF Express",
+    number_fields=("mailno|mailNo", "WaybillRoute.@mailno", "RouteResponse.@mailno"),
     normalizers={"1": normalize},
     stable="1",
     formats=("RoutePushService XML", "RoutePushService JSON", "Route query JSON"),

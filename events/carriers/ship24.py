@@ -111,6 +111,7 @@ def _time(event: JsonObject, where: EventPlace, received_at: datetime) -> Printe
 CARRIER: Final = Carrier(
     carrier_id="ship24",
     name="Ship24",
+    number_fields=("trackingNumber", "eventTrackingNumber", "trackingNumbers.tn"),
     normalizers={"1": normalize},
     stable="1",
     formats=("Webhook JSON", "Tracking API JSON"),

@@ -139,6 +139,7 @@ def _reread(raw: Raw) -> Meaning | None:
 CARRIER: Final = Carrier(
     carrier_id="shipengine",
     name="ShipEngine",
+    number_fields=("tracking_number",),
     normalizers={"1": normalize},
     stable="1",
     formats=("API_TRACK webhook JSON", "Tracking answer JSON"),

@@ -94,6 +94,7 @@ def _meaning(raw: Raw) -> Meaning:
 CARRIER: Final = Carrier(
     carrier_id="shippo",
     name="Shippo",
+    number_fields=("tracking_number",),
     normalizers={"1": normalize},
     stable="1",
     formats=("track_updated webhook JSON", "Track JSON"),

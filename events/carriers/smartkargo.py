@@ -104,6 +104,7 @@ def _with_estimates(readings: list[Reading], estimates: list[str | None]) -> tup
 CARRIER: Final = Carrier(
     carrier_id="smartkargo",
     name="SmartKargo",
+    number_fields=("prefix+airWaybill",),
     normalizers={"1": normalize},
     stable="1",
     formats=("Tracking JSON",),

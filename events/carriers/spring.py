@@ -83,6 +83,7 @@ def _time(event: JsonObject, where: EventPlace, received_at: datetime) -> Printe
 CARRIER: Final = Carrier(
     carrier_id="spring",
     name="Spring",
+    number_fields=("TrackingNumber",),
     normalizers={"1": normalize},
     stable="1",
     formats=("TrackShipment JSON",),

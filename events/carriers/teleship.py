@@ -77,6 +77,7 @@ def _scans(shipment: JsonObject, where: str, received_at: datetime, rejections: 
 CARRIER: Final = Carrier(
     carrier_id="teleship",
     name="Teleship",
+    number_fields=("data.trackingNumber", ".trackingNumber"),
     normalizers={"1": normalize},
     stable="1",
     formats=("Shipment webhook JSON", "Tracking API JSON"),

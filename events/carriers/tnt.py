@@ -92,6 +92,7 @@ def _joined(date: str | None, time: str | None) -> str | None:
 CARRIER: Final = Carrier(
     carrier_id="tnt",
     name="TNT",
+    number_fields=("ConsignmentNumber",),
     normalizers={"1": normalize},
     stable="1",
     formats=("ExpressConnect TrackResponse XML",),

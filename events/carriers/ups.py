@@ -26,6 +26,13 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
 CARRIER: Final = Carrier(
     carrier_id="ups",
     name="UPS",
+    number_fields=(
+        "trackingNumber|TrackingNumber",
+        "inquiryNumber|InquiryNumber",
+        "InquiryNumber.Value",
+        "inquiryNumber.value",
+        "ShipmentIdentificationNumber",
+    ),
     normalizers={"1": normalize},
     stable="1",
     formats=("Track Alert webhook (JSON)", "Track API (JSON)", "TrackResponse (XML)", "TrackResponse (SOAP)"),

@@ -256,6 +256,7 @@ def _joined(date: str | None, time: str | None) -> str | None:
 CARRIER: Final = Carrier(
     carrier_id="usps",
     name="USPS",
+    number_fields=("trackingNumber|TrackingNumber", "TrackInfo.@ID"),
     normalizers={"1": normalize},
     stable="1",
     formats=("Tracking API v3 JSON", "Web Tools TrackResponse XML", "Stamps.com TrackShipmentResponse SOAP"),

@@ -77,6 +77,7 @@ def _scans(package: JsonObject, where: str, received_at: datetime, rejections: R
 CARRIER: Final = Carrier(
     carrier_id="veho",
     name="Veho",
+    number_fields=("trackingNumber",),
     normalizers={"1": normalize},
     stable="1",
     formats=("Tracking information JSON",),

@@ -81,6 +81,7 @@ def _time(printed: str | None, zone: str | None, where: EventPlace, received_at:
 CARRIER: Final = Carrier(
     carrier_id="yanwen",
     name="Yanwen",
+    number_fields=("waybill_number|tracking_number",),
     normalizers={"1": normalize},
     stable="1",
     formats=("Tracking API JSON",),

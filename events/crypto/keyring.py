@@ -1,6 +1,7 @@
 """The keys that a process works with, in memory, and what each may seal. Loading them is `statesvc.database.keyring_store`."""
 
 import hmac
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
@@ -49,6 +50,13 @@ class Keyring:
     def open_shipment_key(self, sealed: bytes, shipment_id: UUID) -> SealingKey:
         """The key of a shipment as its stream row holds it."""
         return self.master.unwrap(sealed, shipment_context(shipment_id))
+
+
+def body_key_wrap(keys: Mapping[UUID, SealingKey], message_id: UUID) -> SealingKey:
+    """What wraps the key of a body that names these shipments: HKDF-SHA256 over their keys, so that without any one of them it is lost."""
+    material = b"".join(keys[shipment_id].key for shipment_id in sorted(keys))
+    extracted = hmac.digest(b"statesvc body key", material, "sha256")
+    return SealingKey(hmac.digest(extracted, body_context(message_id) + b"\x01", "sha256"))
 
 
 def shipment_context(shipment_id: UUID) -> bytes:

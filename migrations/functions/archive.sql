@@ -89,7 +89,7 @@ BEGIN
                 WHERE h.released_at IS NULL AND h.carrier_id = s.carrier_id AND h.number = s.number) THEN ''held''
             WHEN s.recorded_at >= $3 THEN ''active'' ELSE ''unread'' END
         FROM statesvc.stream s
-        WHERE s.first_recorded_at < $2 AND (
+        WHERE s.version > 0 AND s.first_recorded_at < $2 AND (
             s.recorded_at >= $3
             OR EXISTS (SELECT FROM statesvc.legal_hold h
                 WHERE h.released_at IS NULL AND h.carrier_id = s.carrier_id AND h.number = s.number)

@@ -17,7 +17,7 @@ from statesvc.database.pool import Connections
 from statesvc.http.api_keys import caller_of
 from statesvc.http.operation import Reply, Route, answer, body, operation, parameters
 from statesvc.http.problem import Code, Problem
-from statesvc.repair.erasure import DeadLetterSearch, Erasure, NothingToEraseError, UnderLegalHoldError, erase, erase_dead_letters
+from statesvc.repair.erasure import DeadLetterSearch, Erasure, UnderLegalHoldError, erase, erase_dead_letters
 
 WHY_LENGTH_MAX = 1000
 
@@ -78,8 +78,6 @@ class ErasureCalls:
         async with self.pool.connection() as connection:
             try:
                 erased = await erase(connection, erasure)
-            except NothingToEraseError as error:
-                raise Problem(Code.NOT_FOUND, str(error)) from error
             except UnderLegalHoldError as error:
                 raise Problem(Code.CONFLICT, str(error)) from error
             search = DeadLetterSearch(
@@ -107,13 +105,13 @@ def routes(pool: Connections, keyring: Keyring, *, folder: Path | None, backup_d
             operation(
                 summary="Erase a shipment's personal data",
                 description="Destroys the key that bodies and personal fields are sealed under. Hashes and proofs go on verifying; later "
-                "messages of the shipment are applied and leave nothing personal. It cannot be undone.",
+                "messages of the number are applied and leave nothing personal, also where it was never seen. It cannot be undone.",
                 scope="admin",
                 tag="shipments",
                 parameters=ErasureParameters,
                 request=ErasureRequest,
                 response=ErasureAnswer,
-                problems=(Code.NOT_FOUND, Code.UNKNOWN_CARRIER, Code.CONFLICT),
+                problems=(Code.UNKNOWN_CARRIER, Code.CONFLICT),
             ),
         )
     ]

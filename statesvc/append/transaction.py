@@ -15,9 +15,10 @@ from uuid import UUID
 
 from psycopg import AsyncConnection
 
-from events.crypto.keyring import Keyring, body_context
+from events.crypto.keyring import Keyring
 from events.crypto.sealing import SealingKey
 from events.entry import Leaf, leaf, transition_document
+from events.identity import shipment_id
 from events.log.assemble import ConflictRow, EventRow, StreamHead, assemble_conflicts, assemble_events
 from events.log.proposal import Decision, Key, Known, Proposal, decide, without_personal
 from events.vocabulary import Kind, Verdict
@@ -25,17 +26,20 @@ from projections.project import Change, Projection, facts_from_log, project
 from statesvc.append.outbox import OutboxChange, write_notifications
 from statesvc.append.proposals import propose
 from statesvc.append.raise_dead_letters import raise_codes, raise_rejections
+from statesvc.bodies.body_key import wrap_body_key
 from statesvc.database.pending import Pending
 from statesvc.inbox.claim import Settlement, hold, settle
 from statesvc.inbox.read_message import Read
 from statesvc.log.archive.log_archive_errors import ArchivedHistoryError
 from statesvc.log.batch_row import write_batch
 from statesvc.log.event_store import (
+    NamedStream,
     StreamState,
     count_conflicts,
     insert_keys,
     known_keys,
     lock_streams,
+    open_streams,
     read_events,
     read_streams,
     send_tick,
@@ -76,6 +80,8 @@ class AppendBatch:
     known: Mapping[Key, Known] = field(default_factory=dict)
     keys: dict[UUID, SealingKey | None] = field(default_factory=dict)
     """Of all shipments that the messages name and that have a stream. None: erased."""
+    only_named: Mapping[tuple[int, UUID], NamedStream] = field(default_factory=dict)
+    """By message (its place) and shipment: the numbers that the messages say nothing about."""
     # decide
     decision: Decision = field(default_factory=Decision)
     # lock
@@ -139,6 +145,8 @@ async def append(batch: AppendBatch) -> AppendBatch:
     if batch.wrote:
         await lock(batch)
         await decide_again(batch)
+    await open_named(batch)
+    if batch.wrote:
         await assemble(batch)
         await project_events(batch)
         await write(batch)
@@ -161,9 +169,11 @@ async def look_up(batch: AppendBatch) -> None:
     The streams are asked before the keys, so that `untouched` can find out later whether anyone wrote in between.
     """
     batch.proposals = propose(batch.reads, batch.keyring)
-    if not batch.proposals:
+    batch.only_named = only_named(batch.reads)
+    if not batch.proposals and not batch.only_named:
         return
-    asked_streams = await read_streams(batch.connection, batch.keyring, (proposal.shipment_id for proposal in batch.proposals))
+    named = {proposal.shipment_id for proposal in batch.proposals} | {shipment for _, shipment in batch.only_named}
+    asked_streams = await read_streams(batch.connection, batch.keyring, named)
     asked_known = await known_keys(batch.connection, (key for proposal in batch.proposals for key in proposal.dedupe_keys()))
     batch.streams, batch.known = await asked_streams.rows(), await asked_known.rows()
     batch.keys = {shipment_id: stream.key for shipment_id, stream in batch.streams.items()}
@@ -199,6 +209,23 @@ async def decide_again(batch: AppendBatch) -> None:
     taken = await asked_taken.rows()
     by_others = {key: holder for key, holder in taken.items() if key not in batch.free_keys}
     batch.decision = decide(batch.proposals, {**batch.known, **by_others})
+
+
+async def open_named(batch: AppendBatch) -> None:
+    """Makes streams with nothing but a key for what the messages name and nothing is appended to: their bodies are under it as well.
+
+    One that is there already may be about to be forgotten, so it is named again.
+    """
+    wanted = {shipment: stream for (_, shipment), stream in batch.only_named.items()}
+    for proposal in batch.proposals:
+        if proposal.shipment_id not in batch.keys:
+            wanted[proposal.shipment_id] = NamedStream(
+                proposal.event.carrier_id, proposal.number, proposal.event.discriminator, proposal.source.received_at
+            )
+    lasting = {shipment for shipment, stream in batch.streams.items() if stream.version > 0 or stream.key is None} | batch.heads.keys()
+    if missing := {shipment: stream for shipment, stream in wanted.items() if shipment not in lasting}:
+        opened = await open_streams(batch.connection, batch.keyring, missing)
+        batch.keys.update(await opened.rows())
 
 
 async def assemble(batch: AppendBatch) -> None:
@@ -289,31 +316,34 @@ async def raise_dead_letters(batch: AppendBatch) -> None:
 
 
 def shipments_named(batch: AppendBatch) -> list[tuple[int, UUID]]:
-    """The shipments that each message (by its place) names, as its own or because it contradicts them."""
+    """The shipments that each message (by its place) names: with an event, without one, or because it contradicts them."""
     named = [(proposal.message, proposal.shipment_id) for proposal in batch.proposals]
-    return named + [(conflict.proposal.message, conflict.holder) for conflict in batch.decision.conflicts]
+    return named + [*batch.only_named] + [(conflict.proposal.message, conflict.holder) for conflict in batch.decision.conflicts]
+
+
+def only_named(reads: Sequence[Read]) -> dict[tuple[int, UUID], NamedStream]:
+    """The shipments that messages (by their place) name without an event; a bare number has no discriminator."""
+    return {
+        (place, shipment_id(read.carrier_id, number, "")): NamedStream(read.carrier_id, number, "", read.source.received_at)
+        for place, read in enumerate(reads)
+        for number in read.numbers
+    }
 
 
 def settlements_of(reads: Sequence[Read], named: Iterable[tuple[int, UUID]], keys: Mapping[UUID, SealingKey | None]) -> list[Settlement]:
-    """`named`: the shipments that the messages (by their place) name; one without a stream has no key."""
+    """`named`: the shipments that the messages (by their place) name."""
     shipments: list[set[UUID]] = [set() for _ in reads]
-    for place, shipment_id in named:
-        if shipment_id in keys:
-            shipments[place].add(shipment_id)
+    for place, shipment in named:
+        if shipment in keys:
+            shipments[place].add(shipment)
     return [_settlement(read, sorted(its), keys) for read, its in zip(reads, shipments, strict=True)]
 
 
 def _settlement(read: Read, shipments: list[UUID], keys: Mapping[UUID, SealingKey | None]) -> Settlement:
-    """Wraps the body's key under the keys of all shipments that the message names: erasing any one makes the body unreadable."""
-    sealed: bytes | None = read.sealed_key
-    if shipments:
-        sealed = read.body_key.key
-        for shipment_id in shipments:
-            key = keys[shipment_id]
-            if key is None:
-                sealed = None
-                break
-            sealed = key.seal(sealed, body_context(read.message_id))
+    """Wraps the body's key once for all shipments that the message names: erasing any one makes the body unreadable."""
+    sealed: bytes | None = read.sealed_key if read.keeps_body else None
+    if shipments and read.keeps_body:
+        sealed = wrap_body_key(read.body_key, shipments, message_id=read.message_id, keys=keys)
     return Settlement(
         message_id=read.message_id,
         events=len(read.events),

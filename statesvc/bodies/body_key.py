@@ -1,13 +1,13 @@
-"""The key of one body, unwrapped. Pure.
+"""The key of one body, wrapped and unwrapped. Pure.
 
-Before its verdict a body's key is wrapped under the inbox key, afterwards under the keys of all shipments that the message names, in
-their order, the last one outermost: where any of them was erased, nothing opens, here or in the archive.
+Before its verdict a body's key is wrapped under the inbox key, afterwards once under a key that is derived from those of all shipments
+that the message names: where any of them was erased, nothing opens, here or in the archive.
 """
 
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from events.crypto.keyring import Keyring, body_context
+from events.crypto.keyring import Keyring, body_context, body_key_wrap
 from events.crypto.sealing import SealError, SealingKey, commitment
 
 
@@ -20,13 +20,21 @@ def unwrap_body_key(
     context = body_context(message_id)
     if not shipments:
         return keyring.inbox.unwrap(sealed_key, context)
-    opened = sealed_key
-    for shipment_id in reversed(shipments):
-        key = keys.get(shipment_id)
-        if key is None:
-            return None
-        opened = key.open(opened, context)
-    return SealingKey(opened)
+    wrap = _wrap(shipments, message_id, keys)
+    return None if wrap is None else wrap.unwrap(sealed_key, context)
+
+
+def wrap_body_key(
+    body_key: SealingKey, shipments: Sequence[UUID], *, message_id: UUID, keys: Mapping[UUID, SealingKey | None]
+) -> bytes | None:
+    """None where any of the shipments was erased: nothing may open the body any more."""
+    wrap = _wrap(shipments, message_id, keys)
+    return None if wrap is None else wrap.wrap(body_key, body_context(message_id))
+
+
+def _wrap(shipments: Sequence[UUID], message_id: UUID, keys: Mapping[UUID, SealingKey | None]) -> SealingKey | None:
+    present = {shipment_id: key for shipment_id in shipments if (key := keys.get(shipment_id)) is not None}
+    return body_key_wrap(present, message_id) if len(present) == len(set(shipments)) else None
 
 
 def open_committed(body_key: SealingKey, sealed: bytes, *, message_id: UUID, committed: bytes) -> bytes:

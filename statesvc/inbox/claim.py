@@ -110,7 +110,7 @@ async def hold(connection: AsyncConnection[Any], token: UUID, message_ids: Itera
 
 @value(frozen=True, slots=True, kw_only=True)
 class Settlement:
-    """The verdict on one message. `shipments` in the order in which their keys wrap the body's key, innermost first."""
+    """The verdict on one message. The body's key is wrapped under the keys of all `shipments`; None: nothing opens it any more."""
 
     message_id: UUID
     events: int

@@ -5,7 +5,7 @@ worker in another language handed over (docs/claim-protocol.md) stands in place 
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -18,11 +18,16 @@ from events.errors import Cause, UnreadableMessageError
 from events.event import Event, Normalized, Rejection, value
 from events.identity import identify
 from events.normalized import load
+from events.parsing.named_numbers import NUMBERS_MAX, named_numbers
+from events.recipes import number_of
 from statesvc.inbox.claim import Burial, Message
 from statesvc.inbox.rollouts.code_mapping import Mappings
 
 NORMALIZED: Final = "normalized"
 """The stage of a message that was handed over."""
+
+NUMBERS_WITHOUT_EVENTS_MAX: Final = 32
+"""Of a message without any event: each would be a stream with nothing but a key."""
 
 _READER: Final = re.compile(r"([a-z0-9][a-z0-9_.-]{0,63})@([A-Za-z0-9][A-Za-z0-9_.+-]{0,31})", re.ASCII)
 
@@ -57,6 +62,10 @@ class Read:
     carrier_id: str
     events: tuple[Event, ...]
     rejections: tuple[Rejection, ...]
+    numbers: tuple[str, ...] = ()
+    """Those that it names and says nothing about, as they are compared."""
+    keeps_body: bool = True
+    """False where it names more numbers than are worth a key each: nothing opens its body once it is settled."""
     body_key: SealingKey = field(repr=False)
     sealed_key: bytes = field(repr=False)
     """The body's key as the inbox held it, left as it is when the message names no shipment."""
@@ -96,6 +105,7 @@ def read_message(
     try:
         normalized, normalizer, read_by = _read(message, carrier, version or carrier.stable, body_key, salted_body)
         events, rejections = _identify(normalized, carrier.carrier_id, keyring)
+        numbers = _only_named(unsalted(salted_body), carrier, events)
         if mappings is not None and (mapped := mappings.read(events)) is not events:
             events, read_by = mapped, mappings.version(read_by)
     except UnreadableMessageError as error:
@@ -116,9 +126,18 @@ def read_message(
         carrier_id=carrier.carrier_id,
         events=events,
         rejections=rejections,
+        numbers=numbers or (),
+        keeps_body=numbers is not None,
         body_key=body_key,
         sealed_key=message.sealed_key,
     )
+
+
+def _only_named(body: bytes, carrier: Carrier, events: Sequence[Event]) -> tuple[str, ...] | None:
+    """The numbers that a message names and has no event of; None: too many."""
+    named = {number_of(carrier.carrier_id, printed) for printed in named_numbers(body, carrier.number_fields)}
+    others = tuple(sorted(named - {"", *(number_of(event.carrier_id, event.tracking_number) for event in events)}))
+    return others if len(others) <= (NUMBERS_MAX if events else NUMBERS_WITHOUT_EVENTS_MAX) else None
 
 
 def _read(message: Message, carrier: Carrier, version: str, body_key: SealingKey, salted_body: bytes) -> Handover:

@@ -29,6 +29,14 @@ _STREAMS: Final[Columns] = {
     "discriminators": texts,
     "sealed_keys": byteas,
 }
+_NAMED: Final[Columns] = {
+    "shipment_ids": uuids,
+    "carrier_ids": texts,
+    "numbers": texts,
+    "discriminators": texts,
+    "named_ats": timestamps,
+    "sealed_keys": byteas,
+}
 _KEYS: Final[Columns] = {
     "carrier_ids": texts,
     "event_ids": texts,
@@ -93,6 +101,15 @@ class StreamState(NamedTuple):
     key: SealingKey | None
 
 
+class NamedStream(NamedTuple):
+    """A number that a message names, and when that message came."""
+
+    carrier_id: str
+    number: str
+    discriminator: str
+    named_at: datetime
+
+
 async def known_keys(connection: AsyncConnection[Any], keys: Iterable[Key]) -> Pending[dict[Key, Known]]:
     """What the log holds under `keys`."""
     return await send(
@@ -127,7 +144,8 @@ async def lock_streams(
     rows: list[tuple[Any, ...]] = []
     for shipment_id, proposal in first.items():
         sealed = b""
-        if shipment_id not in known:
+        if shipment_id not in known or known[shipment_id].version == 0:
+            # one that only holds a key may be forgotten meanwhile
             key = SealingKey.fresh()
             sealed = keyring.seal_shipment_key(key, shipment_id)
             fresh[shipment_id] = (sealed, key)
@@ -137,7 +155,7 @@ async def lock_streams(
         heads = {}
         for shipment_id, version, head_hash, recorded_at, first_recorded_at, sealed in answer:
             stream = known.get(shipment_id)
-            sent, key = (None, stream.key) if stream is not None else fresh[shipment_id]
+            sent, key = fresh.get(shipment_id, (None, None if stream is None else stream.key))
             if sealed is None:
                 key = None
             elif sent is not None and sent != sealed:
@@ -151,6 +169,22 @@ async def lock_streams(
         _SQL["lock_streams"],
         encoded(rows, _STREAMS),
         read,
+    )
+
+
+async def open_streams(
+    connection: AsyncConnection[Any], keyring: Keyring, streams: Mapping[UUID, NamedStream]
+) -> Pending[dict[UUID, SealingKey | None]]:
+    """Makes streams with nothing but a key where there are none; answers the keys. None: erased."""
+    fresh = {shipment_id: SealingKey.fresh() for shipment_id in streams}
+    rows = [(shipment_id, *stream, keyring.seal_shipment_key(fresh[shipment_id], shipment_id)) for shipment_id, stream in streams.items()]
+    return await send(
+        connection,
+        _SQL["open_streams"],
+        encoded(rows, _NAMED),
+        lambda answer: {
+            shipment_id: None if sealed is None else keyring.open_shipment_key(sealed, shipment_id) for shipment_id, sealed in answer
+        },
     )
 
 

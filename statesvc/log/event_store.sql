@@ -23,6 +23,17 @@ ORDER BY u.shipment_id
 ON CONFLICT (shipment_id) DO UPDATE SET version = s.version
 RETURNING s.shipment_id, s.version, s.head_hash, s.recorded_at, s.first_recorded_at, s.sealed_key;
 
+-- name: open_streams
+-- Makes streams that only hold a key, in their order; those that are there are named again. Never one that grows.
+INSERT INTO statesvc.stream AS s
+    (shipment_id, carrier_id, number, discriminator, version, head_hash, recorded_at, first_recorded_at, sealed_key, named_at)
+SELECT u.shipment_id, u.carrier_id, u.number, u.discriminator, 0, decode(repeat('00', 32), 'hex'), 'epoch', 'epoch', u.sealed_key, u.named_at
+FROM unnest(%(shipment_ids)b::uuid[], %(carrier_ids)b::text[], %(numbers)b::text[], %(discriminators)b::text[],
+    %(named_ats)b::timestamptz[], %(sealed_keys)b::bytea[]) AS u(shipment_id, carrier_id, number, discriminator, named_at, sealed_key)
+ORDER BY u.shipment_id
+ON CONFLICT (shipment_id) DO UPDATE SET named_at = greatest(s.named_at, excluded.named_at)
+RETURNING s.shipment_id, s.sealed_key;
+
 -- name: insert_keys
 -- Takes the dedupe keys that are free; the others belong to the transaction that came first.
 INSERT INTO statesvc.event_key (carrier_id, event_id, shipment_id, facts_digest, carried, stands_for)

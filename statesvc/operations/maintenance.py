@@ -39,3 +39,5 @@ async def once(connection: AsyncConnection[Any]) -> None:
     for name in ("expire_receipts", "forget_attempts"):
         while (await connection.execute(_SQL[name], {"limit": _ROWS_AT_ONCE})).rowcount == _ROWS_AT_ONCE:
             pass
+    while (row := await (await connection.execute(_SQL["forget_named_streams"], {"limit": _ROWS_AT_ONCE})).fetchone()) and row[0]:
+        pass

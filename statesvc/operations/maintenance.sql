@@ -17,6 +17,10 @@ DELETE FROM statesvc.message_attempt WHERE attempt_id = ANY (ARRAY(
         AND NOT EXISTS (SELECT FROM statesvc.dead_letter d WHERE d.message_id = a.message_id AND d.kind = 'message' AND d.resolved_at IS NULL)
     LIMIT %(limit)s));
 
+-- name: forget_named_streams
+-- Forgets a bounded number of streams with nothing but a key whose last message has expired.
+SELECT statesvc.forget_named_streams(%(limit)s);
+
 -- name: forget_workers
 -- Forgets processes that have been silent for a day; a clean exit takes its row along.
 DELETE FROM statesvc.worker w WHERE w.last_seen_at < statesvc.clock() - interval '1 day';

@@ -14,7 +14,7 @@ from psycopg import AsyncConnection
 
 from events.crypto.keyring import Keyring, body_context
 from events.crypto.sealing import SealError, unsalted
-from events.identity import normalize_number
+from events.identity import normalize_number, shipment_id
 from events.recipes import discriminator_of, number_of
 from statesvc.bodies.find_bodies import find_bodies
 from statesvc.database.queries import queries
@@ -28,10 +28,6 @@ DEAD_LETTERS_AT_ONCE: Final = 200
 _ENCODINGS: Final = ("utf-8", "utf-16-le", "utf-16-be", "latin-1")
 
 
-class NothingToEraseError(RuntimeError):
-    """No shipment bears the number (and the discriminator)."""
-
-
 class UnderLegalHoldError(RuntimeError):
     """A legal hold stands on the shipment; only an explicit override erases it."""
 
@@ -41,8 +37,10 @@ class UnderLegalHoldError(RuntimeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erasure:
-    """What to erase. `discriminator` None: every shipment that bears the number. The log keeps `why`: no personal data there.
+    """What to erase. The log keeps `why`: no personal data there.
 
+    `discriminator` None: every shipment that bears the number, and the bare number for messages that say nothing about it. The number may
+    never have been seen.
     `backup_days`: how long copies of the key may be left in backups.
     """
 
@@ -70,31 +68,36 @@ class Erased:
 
 
 async def erase(connection: Connection, erasure: Erasure) -> Erased:
-    """Destroys the keys. Idempotent. Raises NothingToEraseError, UnderLegalHoldError."""
+    """Destroys the keys. Idempotent. Raises UnderLegalHoldError."""
     async with connection.transaction():
+        discriminator = discriminator_of(erasure.carrier_id, erasure.discriminator)
         cursor = await connection.execute(
             _SQL["streams_of_number"],
             {
                 "carrier_id": erasure.carrier_id,
                 "number": erasure.number,
-                "discriminator": discriminator_of(erasure.carrier_id, erasure.discriminator),
+                "discriminator": discriminator,
             },
         )
-        streams = await cursor.fetchall()
-        if not streams:
-            raise NothingToEraseError(f"no shipment of {erasure.carrier_id} bears this number")
-        held = await (
-            await connection.execute(_SQL["under_legal_hold"], {"shipment_ids": [shipment_id for shipment_id, _, _ in streams]})
-        ).fetchone()
+        streams = dict(await cursor.fetchall())
+        bare = discriminator or ""
+        streams.setdefault(shipment_id(erasure.carrier_id, erasure.number, bare), bare)
+        held = await (await connection.execute(_SQL["under_legal_hold"], {"shipment_ids": list(streams)})).fetchone()
         if held == (True,) and not erasure.override_hold:
             raise UnderLegalHoldError
         complete_at = await (await connection.execute(_SQL["backups_expire"], {"days": erasure.backup_days})).fetchone()
         assert complete_at is not None  # noqa: S101 - one row, always
         erased = Erased(shipments=[], already=[], complete_at=complete_at[0])
         # one at a time, in their order: as every append locks them
-        for shipment_id, _, _ in streams:
-            done = await connection.execute(_SQL["destroy_key"], {"shipment_id": shipment_id})
-            (erased.shipments if done.rowcount else erased.already).append(shipment_id)
+        for each, of_stream in sorted(streams.items()):
+            stream = {
+                "shipment_id": each,
+                "carrier_id": erasure.carrier_id,
+                "number": erasure.number,
+                "discriminator": of_stream,
+            }
+            done = await connection.execute(_SQL["destroy_key"], stream)
+            (erased.shipments if done.rowcount else erased.already).append(each)
         details = {
             "why": erasure.why,
             "carrier_id": erasure.carrier_id,

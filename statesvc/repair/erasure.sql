@@ -1,6 +1,6 @@
 -- name: streams_of_number
 -- The shipments that bear a number.
-SELECT shipment_id, discriminator, sealed_key IS NULL AS erased FROM statesvc.stream
+SELECT shipment_id, discriminator FROM statesvc.stream
 WHERE carrier_id = %(carrier_id)s AND number = %(number)s
     AND (%(discriminator)s::text IS NULL OR discriminator = %(discriminator)s)
 ORDER BY shipment_id;
@@ -14,8 +14,13 @@ SELECT statesvc.under_legal_hold(%(shipment_ids)s::uuid[]);
 SELECT statesvc.clock() + make_interval(days => %(days)s);
 
 -- name: destroy_key
--- Waits for an append that is under way; a later one finds no key, and seals nothing.
-UPDATE statesvc.stream SET sealed_key = NULL, erased_at = statesvc.clock() WHERE shipment_id = %(shipment_id)s AND sealed_key IS NOT NULL;
+-- Waits for an append that is under way; a later one finds no key, and seals nothing. A number that was never seen gets a stream without
+-- one, so that what comes later leaves nothing personal either.
+INSERT INTO statesvc.stream AS s
+    (shipment_id, carrier_id, number, discriminator, version, head_hash, recorded_at, first_recorded_at, sealed_key, erased_at)
+VALUES (%(shipment_id)s, %(carrier_id)s, %(number)s, %(discriminator)s, 0, decode(repeat('00', 32), 'hex'), 'epoch', 'epoch', NULL,
+    statesvc.clock())
+ON CONFLICT (shipment_id) DO UPDATE SET sealed_key = NULL, erased_at = statesvc.clock() WHERE s.sealed_key IS NOT NULL;
 
 -- name: sealed_dead_letters
 -- Messages of a carrier that wait for a human, or that were discarded, whose body still opens under the inbox key.

@@ -57,7 +57,12 @@ async def test_a_file_of_functions_can_be_applied_again_alone(database: Any, fil
 async def test_what_destroys_is_not_for_everybody(database: Any) -> None:
     found = await functions(database)
     restricted = {signature.partition("(")[0] for signature, (_, _, by_everybody) in found.items() if not by_everybody}
-    assert restricted == {"statesvc.drop_archived_day", "statesvc.drop_log_month", "statesvc.name_shipments"}
+    assert restricted == {
+        "statesvc.drop_archived_day",
+        "statesvc.drop_log_month",
+        "statesvc.forget_named_streams",
+        "statesvc.name_shipments",
+    }
     assert all(by_service for _, by_service, _ in found.values())
 
 

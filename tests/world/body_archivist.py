@@ -9,8 +9,8 @@ from uuid import UUID
 import pytest
 from psycopg import AsyncConnection
 
-from events.crypto.keyring import body_context
-from events.crypto.sealing import SealingKey, unsalted
+from events.crypto.keyring import body_context, body_key_wrap
+from events.crypto.sealing import unsalted
 from statesvc.bodies.day_ledger import BODY_LEDGER, DayRecord, archives
 from statesvc.bodies.day_pass import BodyArchiving, DayPassResult, archive_days
 from statesvc.bodies.find_bodies import BodyLocation, body_locations, find_bodies
@@ -79,12 +79,14 @@ class Archivist:
         ((sealed_key, shipments),) = await shop.rows("SELECT sealed_key, shipments FROM statesvc.message WHERE message_id = %s", message_id)
         if sealed_key is None:
             return None
-        for shipment_id in reversed(shipments):
+        keys = {}
+        for shipment_id in shipments:
             wrapped = await shop.value("SELECT sealed_key FROM statesvc.stream WHERE shipment_id = %s", shipment_id)
             if wrapped is None:
                 return None
-            sealed_key = shop.keyring.open_shipment_key(wrapped, shipment_id).open(sealed_key, body_context(message_id))
-        key = SealingKey(sealed_key) if shipments else shop.keyring.inbox.unwrap(sealed_key, body_context(message_id))
+            keys[shipment_id] = shop.keyring.open_shipment_key(wrapped, shipment_id)
+        wrap = body_key_wrap(keys, message_id) if shipments else shop.keyring.inbox
+        key = wrap.unwrap(sealed_key, body_context(message_id))
         return unsalted(key.open(found.sealed, body_context(message_id)))
 
     async def place(self, message_id: UUID) -> BodyLocation:

@@ -4,7 +4,7 @@ import asyncio
 import io
 import json
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -68,12 +68,20 @@ def _reading(stated: dict[str, Any]) -> Reading:
     )
 
 
-def says(*events: dict[str, Any], envelope: int = 0, rejected: int = 0) -> bytes:
-    """A push; another `envelope` makes other bytes of the same statements."""
-    return json.dumps({"events": events, "rejected": rejected, "envelope": envelope}).encode()
+def says(*events: dict[str, Any], envelope: object = 0, rejected: int = 0, named: Sequence[str] = ()) -> bytes:
+    """A push; another `envelope` makes other bytes of the same statements. `named`: numbers that it says nothing about."""
+    return json.dumps({"events": events, "rejected": rejected, "envelope": envelope, "named": named}).encode()
 
 
-ACME = Carrier(carrier_id=CARRIER_ID, name="Acme", normalizers={"1": normalize}, stable="1", formats=("json",), authentication=())
+ACME = Carrier(
+    carrier_id=CARRIER_ID,
+    name="Acme",
+    number_fields=("number", "named"),
+    normalizers={"1": normalize},
+    stable="1",
+    formats=("json",),
+    authentication=(),
+)
 
 
 @dataclass

@@ -6,14 +6,14 @@ SELECT max(a.ends), max(a.last_index) + 1 FROM statesvc.log_archive a WHERE a.le
 -- Which of these shipments have months that are archived, or about to be, and are not at hand.
 SELECT s.shipment_id, a.month FROM statesvc.stream s
 JOIN statesvc.log_archive a ON a.leaving_at IS NOT NULL AND a.ends > s.first_recorded_at
-WHERE s.shipment_id = ANY (%(shipment_ids)s::uuid[])
+WHERE s.shipment_id = ANY (%(shipment_ids)s::uuid[]) AND s.version > 0
     AND NOT EXISTS (SELECT FROM statesvc.log_resident r WHERE r.shipment_id = s.shipment_id AND r.month = a.month);
 
 -- name: away_of_number
 -- The same for all shipments that bear a number.
 SELECT s.shipment_id, a.month FROM statesvc.stream s
 JOIN statesvc.log_archive a ON a.leaving_at IS NOT NULL AND a.ends > s.first_recorded_at
-WHERE s.carrier_id = %(carrier_id)s AND s.number = %(number)s
+WHERE s.carrier_id = %(carrier_id)s AND s.number = %(number)s AND s.version > 0
     AND NOT EXISTS (SELECT FROM statesvc.log_resident r WHERE r.shipment_id = s.shipment_id AND r.month = a.month);
 
 -- name: take_in

@@ -30,7 +30,7 @@ from statesvc.append.proposals import propose
 from statesvc.append.retry import run_transaction
 from statesvc.append.transaction import AppendBatch, append
 from statesvc.bodies.archive_file import BodyRecord
-from statesvc.bodies.body_key import unwrap_body_key
+from statesvc.bodies.body_key import unwrap_body_key, wrap_body_key
 from statesvc.bodies.find_bodies import find_bodies
 from statesvc.database.queries import queries
 from statesvc.inbox.claim import Burial, Message
@@ -247,14 +247,9 @@ async def _name_shipments(connection: Connection, keyring: Keyring, again: _Agai
         return
     found = await read_streams(connection, keyring, shipments)
     streams = await found.rows()
-    sealed: bytes | None = read.body_key.key
     named = [shipment_id for shipment_id in shipments if shipment_id in streams]
-    for shipment_id in named:
-        key = streams[shipment_id].key
-        if key is None or sealed is None:
-            sealed = None
-            break
-        sealed = key.seal(sealed, body_context(settled.message_id))
+    keys = {shipment_id: stream.key for shipment_id, stream in streams.items()}
+    sealed = wrap_body_key(read.body_key, named, message_id=settled.message_id, keys=keys)
     await connection.execute(
         _SQL["name_shipments"],
         {"message_id": settled.message_id, "received_at": settled.received_at, "shipments": named, "sealed_key": sealed},

@@ -5,7 +5,7 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
-from events.crypto.keyring import body_context, part_context, shipment_context
+from events.crypto.keyring import body_context, body_key_wrap, part_context, shipment_context
 from events.crypto.sealing import SealError, SealingKey
 from statesvc.database.keyring_store import service_context
 
@@ -16,7 +16,7 @@ async def legible(connection: AsyncConnection[Any], further: Iterable[bytes] = (
     """All that can be read in the tables (`further`: in files beside them), plain or unsealed, one value after the other."""
     values = [*await _values(connection), *further]
     contexts = await _contexts(connection)
-    keys = {MASTER.key_id: MASTER}
+    keys = {key.key_id: key for key in (MASTER, *await _wraps(connection))}
     sealed = {value for value in values if value[:1] in {b"\x01", b"\x02"} and len(value) > 37}
     found = [value for value in values if value not in sealed]
     progress = True
@@ -73,6 +73,21 @@ async def _contexts(connection: AsyncConnection[Any]) -> list[bytes]:
         for (webhook_id,) in await _rows(connection, "SELECT DISTINCT webhook_id FROM statesvc.notification"):
             contexts.append(part_context(shipment_id, webhook_id))
     return contexts
+
+
+async def _wraps(connection: AsyncConnection[Any]) -> list[SealingKey]:
+    """What wraps the keys of bodies, made of the keys that are left of the shipments that each message names."""
+    left = {
+        shipment_id: MASTER.unwrap(sealed, shipment_context(shipment_id))
+        for shipment_id, sealed in await _rows(
+            connection, "SELECT shipment_id, sealed_key FROM statesvc.stream WHERE octet_length(sealed_key) = 69"
+        )
+        if MASTER.sealed(sealed)
+    }
+    return [
+        body_key_wrap({shipment_id: left[shipment_id] for shipment_id in shipments if shipment_id in left}, message_id)
+        for message_id, shipments in await _rows(connection, "SELECT message_id, shipments FROM statesvc.message")
+    ]
 
 
 async def _rows(connection: AsyncConnection[Any], query: str) -> list[Any]:

@@ -8,12 +8,12 @@ import pytest
 from psycopg import AsyncConnection
 
 from statesvc.log.event_store import lock_streams
+from statesvc.operations.maintenance import once
 from statesvc.repair.erasure import (
     DeadLetterSearch,
     Erased,
     ErasedDeadLetters,
     Erasure,
-    NothingToEraseError,
     UnderLegalHoldError,
     erase,
     erase_dead_letters,
@@ -84,8 +84,7 @@ async def test_a_later_signature_leaves_no_digest_and_a_rebuild_finds_no_drift(s
     state = await shop.value("SELECT convert_from(state, 'UTF8') FROM statesvc.shipment WHERE shipment_id = %s", shipment("A1"))
     assert shop.keyring.carrier_digest(CARRIER_ID)(b"signer\x1f" + shipment("A1").bytes + WORDS[1].encode())[:16].hex() not in state
     assert await personal_ids(shop) == before, "an id that is a digest of the signer"
-    rebuild = Rebuild(owner_dsn=shop.database.owner_dsn, actor="tester", processes=1, progress=lambda *_: None)
-    assert (await rebuild.compare())[1] == []
+    assert (await rebuild(shop).compare())[1] == []
 
 
 async def test_a_signature_that_waited_while_its_shipment_was_erased_leaves_no_digest(shop: Shop) -> None:
@@ -106,10 +105,15 @@ async def test_a_signature_that_waited_while_its_shipment_was_erased_leaves_no_d
     assert "signer_digest" not in (await shop.events("A1"))[-1]
 
 
+def rebuild(shop: Shop) -> Rebuild:
+    return Rebuild(owner_dsn=shop.database.owner_dsn, actor="tester", processes=1, progress=lambda *_: None)
+
+
 async def personal_ids(shop: Shop) -> int:
-    """How many enrichments are known by their ids."""
+    """How many digests of values that a carrier added to its scans are known."""
     found: int = await shop.value(
-        "SELECT count(*) FROM statesvc.event_key WHERE event_id LIKE 'e1-%%' AND shipment_id = %s", shipment("A1")
+        "SELECT count(*) FILTER (WHERE event_id LIKE 'e1-%%') + sum(octet_length(carried)) FROM statesvc.event_key WHERE shipment_id = %s",
+        shipment("A1"),
     )
     return found
 
@@ -135,8 +139,89 @@ async def test_it_is_an_operator_action_and_a_second_time_does_nothing(shop: Sho
     again = await forget(shop, "A1")
     assert (again.shipments, again.already) == ([], [shipment("A1")])
     assert await shop.rows("SELECT actor, verb, target FROM statesvc.action") == [("tester", "erase", f"shipment {shipment('A1')}")]
-    with pytest.raises(NothingToEraseError):
-        await forget(shop, "A2")
+
+
+async def test_pushes_that_say_nothing_or_only_contradict_are_as_unreadable(shop: Shop) -> None:
+    await live(shop)
+    await shop.say(envelope=WORDS[0], named=["a1"])
+    await shop.say(envelope=WORDS[1], named=["A1"], rejected=1)
+    await shop.say({"number": "B1", "status": "lost", "native_id": "N", "description": WORDS[2]}, envelope=1)
+    await shop.say({"number": "B1", "minute": 55}, envelope=WORDS[0], named=["A-1"])
+    assert await seen(shop) == {*WORDS, OTHERS}
+    await forget(shop, "A1")
+    assert await seen(shop) == {OTHERS}
+    assert await shop.rows("SELECT message_id FROM statesvc.message WHERE shipments = '{}'") == []
+    await shop.say(envelope=WORDS[0] + " again", named=["A1"])
+    await shop.say({"number": "B1", "minute": 56}, envelope=WORDS[0] + " again", named=["A1"])
+    await shop.say({"number": "B1", "status": "lost", "native_id": "N", "description": WORDS[2], "city": "Elsewhere"})
+    assert await seen(shop) == {OTHERS}
+    assert await check_log(shop.connection, shop.keyring) > 0
+
+
+async def test_a_claimed_shipment_that_nothing_else_is_known_of_can_be_erased(shop: Shop) -> None:
+    await shop.say({"number": "A1", "status": "delivered", "native_id": "N", "description": OTHERS})
+    await shop.say({"number": "C1", "status": "lost", "native_id": "N", "description": WORDS[0]})
+    assert await seen(shop) == {WORDS[0], OTHERS}
+    await forget(shop, "C1")
+    assert await seen(shop) == {OTHERS}
+
+
+async def test_a_number_that_was_only_named_is_no_shipment_until_something_is_said_of_it(shop: Shop) -> None:
+    await shop.say(envelope=WORDS[0], named=["A1"])
+    assert await shop.rows("SELECT version, sealed_key IS NULL FROM statesvc.stream") == [(0, False)]
+    assert await shop.rows("SELECT * FROM statesvc.shipment") == []
+    assert (await rebuild(shop).compare())[1] == []
+    await shop.say({"number": "A1", "status": "delivered", "signed_by": WORDS[1]})
+    assert await shop.rows("SELECT version FROM statesvc.stream") == [(1,)]
+    assert await check_log(shop.connection, shop.keyring) == 2
+    assert await seen(shop) == set(WORDS[:2])
+    await forget(shop, "A1")
+    assert await seen(shop) == set()
+
+
+async def test_a_number_that_was_never_seen_can_be_erased(shop: Shop) -> None:
+    erased = await forget(shop, "A1")
+    assert erased.shipments == [shipment("A1")]
+    assert (await forget(shop, "A1")).already == [shipment("A1")]
+    await shop.say(envelope=WORDS[0], named=["A1"])
+    await shop.say({"number": "A1", "status": "delivered", "signed_by": WORDS[0], "description": WORDS[1], "delivery_address": WORDS[2]})
+    assert await seen(shop) == set()
+    assert await shop.value("SELECT status FROM statesvc.shipment") == "delivered"
+    assert (await rebuild(shop).compare())[1] == []
+    assert await shop.rows("SELECT target FROM statesvc.action") == [(f"shipment {shipment('A1')}",)]
+
+
+@pytest.mark.parametrize(("count", "readable"), [(32, True), (33, False)])
+async def test_a_push_that_says_nothing_about_many_numbers_keeps_no_body(shop: Shop, count: int, readable: bool) -> None:  # noqa: FBT001
+    message_id = await shop.say(envelope=WORDS[0], named=[f"A{number}" for number in range(count)])
+    assert await seen(shop) == ({WORDS[0]} if readable else set())
+    named = await shop.value("SELECT cardinality(shipments) FROM statesvc.message WHERE message_id = %s", message_id)
+    assert named == await shop.value("SELECT count(*) FROM statesvc.stream") == (count if readable else 0)
+
+
+async def test_a_body_is_wrapped_once_however_many_shipments_it_names(shop: Shop) -> None:
+    await shop.say(*({"number": f"A{number}", "minute": number} for number in range(300)))
+    assert await shop.value("SELECT octet_length(sealed_key) FROM statesvc.message") < 100
+    assert await shop.value("SELECT cardinality(shipments) FROM statesvc.message") == 300
+
+
+async def test_a_stream_with_nothing_but_a_key_goes_with_the_last_message_that_named_it(shop: Shop) -> None:
+    await shop.say(envelope=1, named=["A1", "B1", "C1"])
+    await shop.say({"number": "B1"})
+    await forget(shop, "C1")
+    numbers = "SELECT number FROM statesvc.stream ORDER BY number"
+    await once(shop.connection)
+    assert await shop.rows(numbers) == [("A1",), ("B1",), ("C1",)]
+    await shop.as_owner("UPDATE statesvc.stream SET named_at = '2020-01-01'")
+    async with await AsyncConnection.connect(shop.database.service_dsn) as other:
+        await other.execute("UPDATE statesvc.stream SET named_at = now() WHERE number = 'A1'")
+        await once(shop.connection)
+        await other.commit()
+    assert await shop.rows(numbers) == [("A1",), ("B1",), ("C1",)], "it was named again meanwhile"
+    await shop.as_owner("UPDATE statesvc.stream SET named_at = '2020-01-01' WHERE number = 'A1'")
+    await once(shop.connection)
+    assert await shop.rows(numbers) == [("B1",), ("C1",)]
+    assert await shop.rows("SELECT named_at FROM statesvc.stream WHERE named_at IS NOT NULL") == []
 
 
 async def test_a_legal_hold_stands_in_the_way(shop: Shop) -> None:

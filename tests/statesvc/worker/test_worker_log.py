@@ -6,8 +6,8 @@ from uuid import UUID
 
 import pytest
 
-from events.crypto.keyring import body_context, part_context
-from events.crypto.sealing import SealError, commitment, unsalted
+from events.crypto.keyring import body_context, body_key_wrap, part_context
+from events.crypto.sealing import SealError, SealingKey, commitment, unsalted
 from tests.statesvc.worker.log_check import check_log
 from tests.world.shop import Shop, says, shipment
 
@@ -35,15 +35,22 @@ async def test_recorded_at_grows_even_where_the_clock_stands_still(shop: Shop) -
 
 
 async def _unwrapped(shop: Shop, message_id: UUID) -> bytes:
-    """The body, through the keys of the shipments that its message names, outermost first."""
+    """The body, through the keys of the shipments that its message names."""
     ((shipments, sealed_key),) = await shop.rows("SELECT shipments, sealed_key FROM statesvc.message WHERE message_id = %s", message_id)
-    for shipment_id in reversed(shipments):
-        sealed = await shop.value("SELECT sealed_key FROM statesvc.stream WHERE shipment_id = %s", shipment_id)
-        sealed_key = shop.keyring.open_shipment_key(sealed, shipment_id).open(sealed_key, body_context(message_id))
+    key = body_key_wrap(await _keys(shop, shipments), message_id).unwrap(sealed_key, body_context(message_id))
     ((sealed_body, committed),) = await shop.rows("SELECT sealed, commitment FROM statesvc.body WHERE message_id = %s", message_id)
-    content = type(shop.keyring.inbox)(sealed_key).open(sealed_body, body_context(message_id))
+    content = key.open(sealed_body, body_context(message_id))
     assert commitment(content) == committed
     return unsalted(content)
+
+
+async def _keys(shop: Shop, shipments: list[UUID]) -> dict[UUID, SealingKey]:
+    return {
+        shipment_id: shop.keyring.open_shipment_key(
+            await shop.value("SELECT sealed_key FROM statesvc.stream WHERE shipment_id = %s", shipment_id), shipment_id
+        )
+        for shipment_id in shipments
+    }
 
 
 @pytest.mark.parametrize("numbers", [("A1",), ("A1", "B1", "C1")])
@@ -61,12 +68,12 @@ async def test_the_body_opens_with_the_keys_of_all_its_shipments_and_with_nothin
     assert shipments == sorted(map(shipment, numbers))
     with pytest.raises(SealError):
         shop.keyring.inbox.open(sealed_key, body_context(message_id))
-    for inner in shipments[:-1]:
-        key = shop.keyring.open_shipment_key(
-            await shop.value("SELECT sealed_key FROM statesvc.stream WHERE shipment_id = %s", inner), inner
-        )
-        with pytest.raises(SealError):
-            key.open(sealed_key, body_context(message_id))
+    keys = await _keys(shop, shipments)
+    for shipment_id, key in keys.items():
+        others = {other: keys[other] for other in keys if other != shipment_id}
+        for less in (key, body_key_wrap(others, message_id), body_key_wrap({shipment_id: key, UUID(int=0): key}, message_id)):
+            with pytest.raises(SealError):
+                less.unwrap(sealed_key, body_context(message_id))
 
 
 async def test_a_message_about_no_shipment_keeps_its_key_under_the_inbox_key(shop: Shop) -> None:

@@ -10,8 +10,8 @@ import pytest
 from psycopg import AsyncConnection
 
 from events.carriers.canonical import read_line
-from events.crypto.keyring import Keyring, body_context
-from events.crypto.sealing import MasterKeys, SealingKey, unsalted
+from events.crypto.keyring import Keyring, body_context, body_key_wrap
+from events.crypto.sealing import MasterKeys, unsalted
 from events.event import Event
 from events.vocabulary import Verdict
 from statesvc.api.submission.submit import Held, Submitted, submit
@@ -88,7 +88,8 @@ async def test_the_body_is_kept_under_the_keys_of_its_shipments(desk: Desk) -> N
     ((message_id, shipments, wrapped),) = await desk.rows("SELECT message_id, shipments, sealed_key FROM statesvc.message")
     assert (message_id, shipments) == (submitted.message_id, [shipment_id])
     context = body_context(message_id)
-    key = SealingKey(desk.keyring.open_shipment_key(sealed_key, shipment_id).open(wrapped, context))
+    wrap = body_key_wrap({shipment_id: desk.keyring.open_shipment_key(sealed_key, shipment_id)}, message_id)
+    key = wrap.unwrap(wrapped, context)
     ((sealed,),) = await desk.rows("SELECT sealed FROM statesvc.body")
     assert unsalted(key.open(sealed, context)) == line
 

@@ -1,0 +1,134 @@
+"""Every number that a message names, whether or not it says anything else about it: by the fields that its carrier prints numbers in.
+
+A subscription's notice, a parcel without scans, a member that is rejected: who is erased must not be readable there either. A field
+is `name`, or `parent.name` where the name alone means other things too; `parent` is empty at the top of a message. `a|b`: the first of
+them that an object prints; `a+b`: both, joined by a hyphen. `@name` is an attribute in XML.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+import orjson
+from lxml import etree
+
+from events.errors import UnreadableMessageError
+from events.parsing.json import read_json
+from events.parsing.text import text
+from events.parsing.xml import is_xml, read_xml
+
+NUMBERS_MAX: Final = 1000
+"""Of one message."""
+NUMBER_CHARS_MAX: Final = 200
+_LONG: Final = re.compile(rb"[0-9]{19}")
+_NESTED: Final = (dict, list, str)
+_OPENING: Final = ("{", "[", " ", "\n", "\t", "\r")
+
+
+class _Field(NamedTuple):
+    parent: str | None
+    names: tuple[tuple[str, ...], ...]
+    """Alternatives, each of parts that are joined."""
+
+
+@lru_cache(maxsize=256)
+def _fields(declared: tuple[str, ...]) -> tuple[_Field, ...]:
+    found = []
+    for each in declared:
+        parent, dot, names = each.rpartition(".")
+        found.append(_Field(parent if dot else None, tuple(tuple(name.split("+")) for name in names.split("|"))))
+    return tuple(found)
+
+
+def named_numbers(body: bytes, declared: tuple[str, ...]) -> dict[str, None]:
+    """As printed; one more than NUMBERS_MAX where there are more. None of a body that cannot be read."""
+    found: dict[str, None] = {}
+    for number in _printed(body, _fields(declared)):
+        if len(number) <= NUMBER_CHARS_MAX:
+            found[number] = None
+            if len(found) > NUMBERS_MAX:
+                break
+    return found
+
+
+def _printed(body: bytes, fields: tuple[_Field, ...]) -> Iterator[str]:
+    try:
+        if is_xml(body):
+            yield from _in_xml(read_xml(body).root, fields)
+        else:
+            for value in _json_values(body):
+                yield from _in_json(value, fields)
+    except UnreadableMessageError:
+        return
+
+
+def _json_values(body: bytes) -> Iterator[Any]:
+    """One, or those of the lines of a body that is no JSON as a whole."""
+    try:
+        # orjson keeps no more digits of an integer
+        found = [orjson.loads(body) if _LONG.search(body) is None else read_json(body)]
+    except (orjson.JSONDecodeError, UnreadableMessageError):
+        try:
+            found = [read_json(body)]
+        except UnreadableMessageError:
+            found = [*_json_lines(body)]
+    yield from found
+
+
+def _json_lines(body: bytes | str) -> Iterator[Any]:
+    """The whole, or where that is no JSON, the lines that are."""
+    for line in (body, *body.splitlines()):
+        try:
+            yield orjson.loads(line)
+        except orjson.JSONDecodeError:
+            continue
+        if line is body:
+            return
+
+
+def _in_json(root: object, fields: tuple[_Field, ...]) -> Iterator[str]:
+    names = {name for field in fields for parts in field.names for name in parts}
+    waiting: list[tuple[str, object]] = [("", root)]
+    for parent, value in waiting:
+        if type(value) is dict:
+            if not names.isdisjoint(value):
+                for field in fields:
+                    if field.parent is None or field.parent == parent:
+                        yield from _of_object(value, field)
+            for name, member in value.items():
+                kind = type(member)
+                if kind is dict or kind is list or (kind is str and member.startswith(_OPENING)):
+                    waiting.append((name, member))
+        elif type(value) is list:
+            waiting += [(parent, member) for member in value if type(member) in _NESTED]
+        elif type(value) is str and value.lstrip().startswith(_OPENING):
+            waiting += [(parent, wrapped) for wrapped in _json_lines(value) if type(wrapped) is not str]
+
+
+def _of_object(value: dict[str, Any], field: _Field) -> Iterator[str]:
+    for parts in field.names:
+        if len(parts) > 1:
+            joined = "-".join(part for name in parts if (part := text(value.get(name))))
+            printed = [joined] if joined else []
+        else:
+            named = value.get(parts[0])
+            printed = [number for each in (named if type(named) is list else (named,)) if (number := text(each))]
+        if printed:
+            yield from printed
+            return
+
+
+def _in_xml(root: etree._Element, fields: tuple[_Field, ...]) -> Iterator[str]:
+    for field in fields:
+        if field.parent is None:
+            for element in root.iter(*(name for (name,) in field.names if not name.startswith("@"))):
+                if number := text(element.text):
+                    yield number
+            continue
+        for parent in root.iter(field.parent):
+            for (name,) in field.names:
+                printed = [parent.get(name[1:])] if name.startswith("@") else [element.text for element in parent.iterfind(name)]
+                if numbers := [number for each in printed if (number := text(each))]:
+                    yield from numbers
+                    break
