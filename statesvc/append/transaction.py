@@ -14,6 +14,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from psycopg import AsyncConnection
+from psycopg.errors import SerializationFailure
 
 from events.crypto.keyring import Keyring
 from events.crypto.sealing import SealingKey
@@ -199,10 +200,14 @@ async def lock(batch: AppendBatch) -> None:
 
 
 async def decide_again(batch: AppendBatch) -> None:
-    """Repeats the decision if others took a key or a stream between the reads and the locks, or erased a shipment."""
-    erased = {each for each, head in batch.heads.items() if head.key is None and ((read := batch.streams.get(each)) is None or read.key)}
-    forget_erased(batch, erased)
-    if not erased and untouched(batch.free_keys, batch.decision.appends, batch.heads, batch.streams):
+    """Repeats the decision if others took a key or a stream between the reads and the locks.
+
+    Raises SerializationFailure where one was erased: the transaction begins again.
+    """
+    if any(head.key is None and ((read := batch.streams.get(each)) is None or read.key) for each, head in batch.heads.items()):
+        # what was proposed, and the keys that are taken by now, hold digests of a person
+        raise SerializationFailure("a shipment was erased between the reads and the locks")
+    if untouched(batch.free_keys, batch.decision.appends, batch.heads, batch.streams):
         return
     unknown = (key for proposal in batch.proposals for key in proposal.dedupe_keys() if key not in batch.known)
     asked_taken = await known_keys(batch.connection, unknown)
