@@ -12,12 +12,21 @@ from psycopg import AsyncConnection
 from statesvc.background.periodic import Periodic
 from statesvc.database.queries import queries
 from statesvc.database.wakeups.channels import LOG, OUTBOX
+from statesvc.delivery.retry_schedule import DELAYS_SECONDS, JITTER_SHARE_MAX, RETRY_AFTER_SECONDS_MAX
 from statesvc.notifier.coalesce import Coalescer, overfull
 from statesvc.notifier.context import NotifierContext
 from statesvc.notifier.policy import log_notices, review
+from statesvc.operations.due_times import RetryRules, repair_outbox, report
 from statesvc.operations.notices import NoticeKind
 
 _PURGED_AT_ONCE: Final = 5_000
+
+RETRY_RULES: Final = RetryRules(
+    delays_seconds=[seconds * (1 + JITTER_SHARE_MAX) for seconds in DELAYS_SECONDS],
+    delay_seconds_max=RETRY_AFTER_SECONDS_MAX * (1 + JITTER_SHARE_MAX),
+    lease_seconds_max=600.0,
+)
+"""A lease of more than ten minutes is none that a notifier takes: an attempt may last 15 s."""
 
 _SQL = queries("statesvc.notifier", "housekeeping")
 _BOARD = queries("statesvc.notifier", "limiter_board")
@@ -52,6 +61,9 @@ class NotifierUpkeep(Periodic):
         """One pass."""
         await connection.execute(_SQL["purge"], {"limit": _PURGED_AT_ONCE})
         await connection.execute(_BOARD["prune"])
+        if repaired := await repair_outbox(connection, RETRY_RULES):
+            report(self._context.telemetry, "outbox", repaired)
+            await connection.execute(_WAKE["notify"], {"channels": [OUTBOX]})
         notices = await review(connection)
         log_notices(self._context.telemetry, notices)
         if any(notice.kind is NoticeKind.DISABLED for notice in notices):

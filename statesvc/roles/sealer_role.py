@@ -7,6 +7,7 @@ from statesvc.roles.http_server import run_with_health
 from statesvc.roles.runtime import Launch, UnusableSettingError, open_runtime
 from statesvc.roles.shutdown import Part
 from statesvc.sealer.checkpoint_store import CheckpointStore, CheckpointStoreError, checkpoint_store_at
+from statesvc.sealer.clock_check import ClockCheck
 from statesvc.sealer.leadership import Publication
 from statesvc.sealer.publisher import Publisher
 from statesvc.sealer.sealer_loop import Sealer, SealerPace
@@ -29,8 +30,10 @@ async def run(launch: Launch) -> int:
             waker=base.waker,
             telemetry=base.telemetry,
             pace=SealerPace(interval_seconds=settings.sealer.interval_seconds, sweep_seconds=settings.sealer.sweep_seconds),
+            clock=ClockCheck(seconds_max=settings.sealer.clock_seconds_max),
         )
         base.readiness.watch(lambda: sealer.refusal)
+        base.telemetry.observe(names.CLOCK_OFFSET, lambda: [(sealer.clock.database_ahead_seconds, {})])
         base.telemetry.observe(names.SEALER_LEADS, lambda: [(float(sealer.leads), {})])
         base.telemetry.observe(names.SEALER_REFUSES, lambda: [(float(sealer.refusal is not None), {})])
         parts = [Part(name="sealer", run=sealer.run, stop=sealer.stop)]

@@ -24,12 +24,15 @@ from statesvc.database.wakeups.channels import LOG, SEALED
 from statesvc.database.wakeups.direct import connect_direct, reconnect_delays
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
+from statesvc.sealer.clock_check import ClockCheck, ClockError
 from statesvc.sealer.leadership import Publication, publish, signers_of, take_stock
 from statesvc.sealer.seal import SQL, ForkError, RefusalError, SealedLog, SealMark, SealPass, read_writers, seal
 from statesvc.telemetry.metrics import Telemetry
 
 _STANDBY_SECONDS: Final = 5.0
 _REFUSED_SECONDS: Final = 30.0
+_CLOCK_SECONDS: Final = 5.0
+"""Until clocks that disagreed are compared again."""
 _DEAF_SWEEP_SECONDS: Final = 0.5
 _PREPARED_AFTER: Final = 2
 _EMPTY_SECONDS: Final = 0.05
@@ -59,6 +62,7 @@ class Sealer:
         waker: Waker,
         telemetry: Telemetry,
         pace: SealerPace,
+        clock: ClockCheck | None = None,
     ) -> None:
         self._dsn = direct_dsn
         self._master = master
@@ -68,6 +72,7 @@ class Sealer:
         self._waker = waker
         self._telemetry = telemetry
         self._pace = pace
+        self.clock = clock or ClockCheck()
         self._stopping = asyncio.Event()
         self._jitter = random.Random()  # noqa: S311 - spreads tries, guards nothing
         self._watching: list[asyncio.Event] = []
@@ -107,7 +112,7 @@ class Sealer:
                 if self.refusal != str(error):
                     _log.error("sealer_refuses", why=str(error))
                 self.refusal = str(error)
-                await set_within(self._stopping, _REFUSED_SECONDS)
+                await set_within(self._stopping, _CLOCK_SECONDS if isinstance(error, ClockError) else _REFUSED_SECONDS)
             except (psycopg.Error, OSError) as error:
                 _log.warning("sealing_failed", error=error)
                 await set_within(self._stopping, next(delays))
@@ -123,6 +128,7 @@ class Sealer:
         return False
 
     async def _lead(self, connection: AsyncConnection[Any]) -> None:
+        await self.clock.check(connection)
         sealed, head = await take_stock(connection, self._master, self._publication)
         await connection.execute(SQL["accept"])
         self.leads, self.refusal = True, None
@@ -137,6 +143,7 @@ class Sealer:
             began = time.monotonic()
             sweeps = began >= swept_at + self._pace.sweep_seconds
             swept_at = began if sweeps else swept_at
+            await self.clock.check(connection)
             writers = await read_writers(connection)
             done = await seal(connection, sealed, from_id=0 if sweeps else mark.from_id)
             mark.passed(writers, done)

@@ -70,6 +70,7 @@ class Telemetry:
         self.notification_attempts = self._counter(names.NOTIFICATION_ATTEMPTS)
         self.delivery_duration = self._histogram(names.DELIVERY_DURATION)
         self.notices = self._counter(names.NOTICES)
+        self.due_times_repaired = self._counter(names.DUE_TIMES_REPAIRED)
         self.claims = self._counter(names.CLAIMS)
         self.archived_bodies = self._counter(names.ARCHIVED_BODIES)
         self.archive_failures = self._counter(names.ARCHIVE_FAILURES)

@@ -258,6 +258,19 @@ SEALER_REFUSES: Final = Metric(
     unit="1",
     description="1 while the log contradicts a published head: nothing is signed until a human has resolved it.",
 )
+CLOCK_OFFSET: Final = Metric(
+    name="statesvc.sealer.clock_offset",
+    instrument=Instrument.OBSERVED_GAUGE,
+    unit="s",
+    description="The database's clock minus this machine's, as the sealer found it last; beyond 5 s it refuses.",
+)
+DUE_TIMES_REPAIRED: Final = Metric(
+    name="statesvc.due_times.repaired",
+    instrument=Instrument.COUNTER,
+    unit="{row}",
+    description="What was due at a time that no rule explains, and was taken as due: the database's clock was ahead.",
+    attributes=(Attribute.QUEUE,),
+)
 CHECKPOINT_STAMPS: Final = Metric(
     name="statesvc.checkpoint.stamps",
     instrument=Instrument.COUNTER,

@@ -23,8 +23,10 @@ from statesvc.database.migration_files import MigrationError, compare, read_migr
 from statesvc.database.migrator import read_ledger
 from statesvc.database.partitions import missing_partitions
 from statesvc.database.queries import queries
+from statesvc.operations.due_times import seconds_in_future
 from statesvc.roles.carrier_names import unknown_carriers
 from statesvc.roles.master_key import key_sources, open_sources
+from statesvc.sealer.clock_check import CLOCK_SECONDS_MAX, ClockCheck, ClockError
 from statesvc.settings.carrier_settings import WEBHOOK_SECRET_PREFIX
 from statesvc.settings.service_settings import SECTIONS, Settings
 from statesvc.settings.variable_names import unknown_variables
@@ -133,6 +135,14 @@ async def _clock(connection: AsyncConnection[Any]) -> AsyncIterator[Finding]:
         yield fail("clock", "statesvc.clock() was redefined: leases, schedules and recorded times are not to be trusted")
     else:
         yield ok("clock", "is the server's own")
+    try:
+        await ClockCheck().check(connection)
+    except ClockError as error:
+        yield fail("clock", str(error))
+    ahead = await seconds_in_future(connection)
+    if ahead > CLOCK_SECONDS_MAX:
+        text = f"queues hold times up to {ahead:,.0f} s in the future: the database's clock was ahead"
+        yield warn("clock", f"{text}. Workers and notifiers repair them")
 
 
 async def _partitions(connection: AsyncConnection[Any]) -> AsyncIterator[Finding]:

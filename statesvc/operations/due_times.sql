@@ -1,0 +1,86 @@
+-- name: repair_inbox
+-- Takes as due what was put, or given back, at a time that has not come yet: a clock was ahead. So too what nothing explains. Of a lane
+-- whose mark is in the future claims would see nothing new, so that begins anew.
+WITH tick AS MATERIALIZED (
+    SELECT statesvc.clock() AS at
+), waiting AS MATERIALIZED (
+    SELECT q.row_id FROM statesvc.lane l CROSS JOIN tick t CROSS JOIN LATERAL (
+        SELECT o.ctid AS row_id FROM statesvc.inbox o
+        WHERE o.carrier_id = l.carrier_id AND o.token IS NULL AND o.available_at > t.at + interval '5 seconds'
+            AND (o.received_at > t.at + interval '5 seconds' OR o.available_at > t.at + interval '7 days'
+                OR EXISTS (SELECT FROM statesvc.message_attempt a
+                    WHERE a.message_id = o.message_id AND a.ended_at > t.at + interval '5 seconds'))
+        LIMIT %(limit)s FOR UPDATE OF o SKIP LOCKED
+    ) q
+), leased AS MATERIALIZED (
+    SELECT o.ctid AS row_id FROM statesvc.inbox o
+    WHERE o.token IS NOT NULL AND o.available_at > (SELECT t.at FROM tick t) + interval '1 day'
+    LIMIT %(limit)s FOR UPDATE OF o SKIP LOCKED
+), begun_anew AS (
+    UPDATE statesvc.lane l SET low_water = '-infinity', raw_low_water = '-infinity' FROM tick t
+    WHERE greatest(l.low_water, l.raw_low_water) > t.at + interval '5 seconds' RETURNING l.carrier_id
+), repaired AS (
+    UPDATE statesvc.inbox o SET available_at = (SELECT t.at FROM tick t)
+    WHERE o.ctid = ANY (ARRAY(SELECT w.row_id FROM waiting w UNION ALL SELECT d.row_id FROM leased d))
+    RETURNING o.message_id
+)
+SELECT (SELECT count(*) FROM repaired), (SELECT count(*) FROM begun_anew);
+
+-- name: repair_outbox
+-- Takes as due: first attempts that wait for time though nothing of their shipment is before them; retries that wait longer than their
+-- delay, though the attempt before is recorded in the future or no receiver may ask for so much; leases of an age that none has (these
+-- after a minute: who holds one may be sending). A contracted rate is never spent in advance.
+WITH tick AS MATERIALIZED (
+    SELECT statesvc.clock() AS at
+), first AS MATERIALIZED (
+    SELECT q.row_id FROM statesvc.subscription s CROSS JOIN tick t CROSS JOIN LATERAL (
+        SELECT o.ctid AS row_id FROM statesvc.outbox o
+        WHERE o.subscription_id = s.subscription_id AND o.attempts = 0 AND o.token IS NULL AND o.available_at > t.at + interval '5 seconds'
+            AND NOT EXISTS (SELECT FROM statesvc.outbox e
+                WHERE e.subscription_id = o.subscription_id AND e.shipment_id = o.shipment_id AND e.sequence < o.sequence)
+        LIMIT %(limit)s FOR UPDATE OF o SKIP LOCKED
+    ) q WHERE s.deleted_at IS NULL
+), again AS MATERIALIZED (
+    SELECT q.row_id FROM statesvc.subscription s CROSS JOIN tick t CROSS JOIN LATERAL (
+        SELECT o.ctid AS row_id FROM statesvc.outbox o
+        WHERE o.subscription_id = s.subscription_id AND o.attempts > 0 AND o.token IS NULL
+            AND o.available_at > t.at + make_interval(secs => 5 + (%(delays)s::float8[])[least(o.attempts, cardinality(%(delays)s::float8[]))])
+            AND (o.available_at > t.at + make_interval(secs => 5 + %(delay_max)s::float8) OR EXISTS (
+                SELECT FROM statesvc.attempt a
+                WHERE a.shipment_id = o.shipment_id AND a.sequence = o.sequence AND a.subscription_id = o.subscription_id
+                    AND a.recorded_at > t.at + interval '5 seconds'))
+        LIMIT %(limit)s FOR UPDATE OF o SKIP LOCKED
+    ) q WHERE s.deleted_at IS NULL
+), leased AS MATERIALIZED (
+    SELECT q.row_id FROM statesvc.subscription s CROSS JOIN tick t CROSS JOIN LATERAL (
+        SELECT o.ctid AS row_id FROM statesvc.outbox o
+        WHERE o.subscription_id = s.subscription_id AND o.attempts > 0 AND o.token IS NOT NULL
+            AND o.available_at > t.at + make_interval(secs => %(lease_max)s::float8)
+        LIMIT %(limit)s FOR UPDATE OF o SKIP LOCKED
+    ) q WHERE s.deleted_at IS NULL
+), unspent AS (
+    UPDATE statesvc.throttle h SET spent_until = least(h.spent_until, t.at),
+        not_before = CASE WHEN h.not_before > t.at + make_interval(secs => 5 + %(delay_max)s::float8) THEN t.at ELSE h.not_before END
+    FROM tick t
+    WHERE h.spent_until > t.at + interval '5 seconds' OR h.not_before > t.at + make_interval(secs => 5 + %(delay_max)s::float8)
+    RETURNING h.subscription_id
+), repaired AS (
+    UPDATE statesvc.outbox o SET available_at = (SELECT t.at FROM tick t) + CASE WHEN o.token IS NULL THEN interval '0' ELSE interval '1 minute' END
+    WHERE o.ctid = ANY (ARRAY(
+        SELECT f.row_id FROM first f UNION ALL SELECT a.row_id FROM again a UNION ALL SELECT d.row_id FROM leased d))
+    RETURNING o.shipment_id
+)
+SELECT (SELECT count(*) FROM repaired), (SELECT count(*) FROM unspent);
+
+-- name: future
+-- For doctor: how far the latest time lies in the future that a queue wrote as the present, in seconds. One row of each index a lane.
+SELECT extract(epoch FROM greatest(
+    (SELECT max(q.received_at) FROM statesvc.lane l CROSS JOIN LATERAL (
+        SELECT o.received_at FROM statesvc.inbox o WHERE o.carrier_id = l.carrier_id AND o.token IS NULL
+        ORDER BY o.available_at DESC LIMIT 1) q),
+    (SELECT max(q.created_at) FROM statesvc.subscription s CROSS JOIN LATERAL (
+        SELECT o.created_at FROM statesvc.outbox o WHERE o.subscription_id = s.subscription_id AND o.attempts = 0
+        ORDER BY o.available_at DESC LIMIT 1) q),
+    (SELECT max(greatest(l.low_water, l.raw_low_water)) FROM statesvc.lane l),
+    (SELECT max(h.spent_until) FROM statesvc.throttle h),
+    statesvc.clock()) - statesvc.clock())::float8;

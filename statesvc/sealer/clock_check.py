@@ -1,0 +1,58 @@
+"""Whether the time that the log would be sealed at is true: the database's clock against this machine's, and against what is written.
+
+What is sealed bears its time for ever, and `as_of` reads by it. A clock that ran ahead for seconds once had `as_of` answer 404 for an hour.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+from psycopg import AsyncConnection
+
+from statesvc.database.queries import queries
+from statesvc.sealer.seal import RefusalError
+
+CLOCK_SECONDS_MAX: Final = 5.0
+
+_SQL = queries("statesvc.sealer", "clock_check")
+
+
+class ClockError(RefusalError):
+    """Two clocks contradict each other, or one contradicts the log. The message says what to do."""
+
+
+@dataclass(slots=True)
+class ClockCheck:
+    """`now`: this machine's wall clock. `database_ahead_seconds`: as it was found last; negative where the database's clock is behind."""
+
+    seconds_max: float = CLOCK_SECONDS_MAX
+    now: Callable[[], float] = field(default=time.time)
+    database_ahead_seconds: float = 0.0
+
+    async def check(self, connection: AsyncConnection[Any]) -> None:
+        """Raises ClockError."""
+        before = self.now()
+        row = await (await connection.execute(_SQL["clocks"])).fetchone()
+        after = self.now()
+        assert row is not None  # noqa: S101 - a SELECT without FROM has one row
+        database, sealed_at, recorded_at = row
+        # the answer was made at some time in between
+        self.database_ahead_seconds = min(0.0, database.timestamp() - before) + max(0.0, database.timestamp() - after)
+        if abs(self.database_ahead_seconds) > self.seconds_max:
+            side = "ahead of" if self.database_ahead_seconds > 0 else "behind"
+            raise ClockError(
+                f"the database's clock is {abs(self.database_ahead_seconds):,.0f} s {side} this machine's: nothing is sealed until they "
+                f"agree within {self.seconds_max:g} s. Find out which one is wrong (chronyc tracking on both) and set it right"
+            )
+        self._require_past("the newest sealed entry was sealed", sealed_at, database)
+        self._require_past("an entry that waits to be sealed was recorded", recorded_at, database)
+
+    def _require_past(self, what: str, written: datetime | None, database: datetime) -> None:
+        ahead = 0.0 if written is None else (written - database).total_seconds()
+        if written is not None and ahead > self.seconds_max:
+            raise ClockError(
+                f"{what} at {written.isoformat()}, {ahead:,.0f} s in the future: the database's clock was ahead then, or is behind now. "
+                "Sealing goes on by itself when that time has come; where it is too far, raise STATESVC_SEALER_CLOCK_SECONDS_MAX above it"
+            )
