@@ -51,10 +51,8 @@ NAMES_BYTES_MAX: Final = 2000
 
 TEXT_DIGEST_BYTES: Final = 16
 FACTS_FORMAT: Final = b"\x01"
-PART_BYTES: Final = 8
-FACTS_BYTES: Final = len(FACTS_FORMAT) + 3 * PART_BYTES
-"""The length of the facts of an event with the carrier's own id."""
-UNSTATED: Final = bytes(PART_BYTES)
+PARTS_BYTES: Final = (8, 8, *(4 for _ in PLACE_PARTS))
+"""Of core, time and each part of the place."""
 
 _SEPARATOR: Final = "\x1f"
 _OURS: Final = ("c1-", "d1-", "e1-")
@@ -136,10 +134,10 @@ def listed_prefix(raw_type: str | None, raw_code: str | None) -> str | None:
 
 
 def facts_digest(event: Event, digest: Digest) -> bytes:
-    """What the carrier stated under an id of its own, in three parts: core, time and place. Empty for a derived id, which is its facts.
+    """What the carrier stated under an id of its own, part by part. Empty for a derived id, which is its facts.
 
-    The core is number, discriminator, piece and raw codes; time and place count as the carrier's recipe has them. Never description,
-    signer, ETA or status.
+    The parts are core, time, and those of the place; zeros stand for one that is not stated. The core is number, discriminator, piece and
+    raw codes; time and place count as the carrier's recipe has them. Never description, signer, ETA or status.
     """
     if event.event_id.startswith(_OURS):
         return b""
@@ -156,21 +154,26 @@ def facts_digest(event: Event, digest: Digest) -> bytes:
         wall=event.raw_wall,
     )
     core = _joined("f1", "core", stated.number, stated.discriminator, stated.piece or "", *codes_of(recipe, event.raw, CODE_PARTS))
-    return (
-        FACTS_FORMAT
-        + digest(core)[:PART_BYTES]
-        + _part("time", (time_of(recipe, stated),), digest)
-        + _part("place", place_of(stated.place, recipe.place or PLACE_PARTS), digest)
-    )
+    counted = recipe.place or PLACE_PARTS
+    named = zip(PLACE_PARTS, place_of(stated.place, PLACE_PARTS), strict=True)
+    place = ((name, value if name in counted else "") for name, value in named)
+    parts = (("time", time_of(recipe, stated)), *place)
+    core_bytes, *sizes = PARTS_BYTES
+    digests = (_part(name, value, size, digest) for (name, value), size in zip(parts, sizes, strict=True))
+    return FACTS_FORMAT + digest(core)[:core_bytes] + b"".join(digests)
 
 
 def contradict(held: bytes, stated: bytes) -> bool:
     """Whether facts differ in a part that both state. Facts of another format say nothing of each other, nor do those of derived ids."""
     if held == stated or held[:1] != stated[:1]:
         return False
-    parts = range(len(FACTS_FORMAT), FACTS_BYTES, PART_BYTES)
-    pairs = ((held[at : at + PART_BYTES], stated[at : at + PART_BYTES]) for at in parts)
-    return any(ours != theirs for ours, theirs in pairs if UNSTATED not in (ours, theirs))
+    at = len(FACTS_FORMAT)
+    for size in PARTS_BYTES:
+        ours, theirs = held[at : at + size], stated[at : at + size]
+        if ours != theirs and any(ours) and any(theirs):
+            return True
+        at += size
+    return False
 
 
 def value_digest(*, shipment_id: UUID, field: str, value: str, stamp: str, digest: Digest) -> bytes:
@@ -211,8 +214,8 @@ def _native_id(reading: Reading, native_id: str, number: str) -> str:
     return f"{name}@{number}" if reading.native_id_per_number else name
 
 
-def _part(name: str, stated: tuple[str, ...], digest: Digest) -> bytes:
-    return digest(_joined("f1", name, *stated))[:PART_BYTES] if any(stated) else UNSTATED
+def _part(name: str, stated: str, size: int, digest: Digest) -> bytes:
+    return digest(_joined("f1", name, stated))[:size] if stated else bytes(size)
 
 
 def _personal(reading: Reading, clear: Split) -> Personal:

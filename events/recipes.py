@@ -5,10 +5,11 @@ comparing all envelopes of the carrier; `tests/events/carriers/envelope_pairs.py
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final, overload
+from typing import Any, Final, overload
 
-from events.recipe import PLACE_PARTS, PlacePart, Recipe, canonical_discriminator, canonical_number
+from events.recipe import PLACE_PARTS, PlacePart, Recipe, canonical_discriminator, canonical_number, rederived_id
 from events.vocabulary import TimePrecision
 
 _MINUTE: Final = TimePrecision.MINUTE
@@ -106,6 +107,12 @@ RECIPES: Final[dict[str, Recipe]] = {
 }
 
 _PLAIN: Final = Recipe(time="local", place=_ADDRESS)
+
+
+def derives(document: Mapping[str, Any]) -> bool:
+    """Whether the derived id that an event's canonical document states is that of its carrier's recipe, or of one in use before."""
+    recipe, event_id = recipe_of(document["carrier_id"]), document["event_id"]
+    return any(rederived_id(each, document) == event_id for each in (recipe, *recipe.also))
 
 
 def recipe_of(carrier_id: str) -> Recipe:

@@ -58,14 +58,14 @@ CREATE INDEX stream_number ON statesvc.stream (carrier_id, number);
 CREATE INDEX stream_named ON statesvc.stream (named_at) WHERE named_at IS NOT NULL;
 
 -- Never expires: that a `carrier_id` + `event_id` takes effect once is a promise that outlives the partitions. `facts_digest` is empty
--- for a derived id, which is its facts; for a carrier's own id it is a format byte and the keyed digests of core, time and place, eight
--- bytes each, zeros where nothing is stated. `carried` are the digests of the values that the scan carried from the start (signer,
--- expected delivery), eight bytes each. An alias stands for the event of another id.
+-- for a derived id, which is its facts; for a carrier's own id it is a format byte and keyed digests: of the core and of the time (eight
+-- bytes each), of city, region, country and facility (four each); zeros where one is not stated. `carried` are the digests of the values
+-- that the scan carried from the start (signer, expected delivery), eight bytes each. An alias stands for the event of another id.
 CREATE TABLE statesvc.event_key (
     carrier_id text NOT NULL,
     event_id text NOT NULL,
     shipment_id uuid NOT NULL,
-    facts_digest bytea NOT NULL CHECK (octet_length(facts_digest) IN (0, 25)),
+    facts_digest bytea NOT NULL CHECK (octet_length(facts_digest) IN (0, 33)),
     carried bytea NOT NULL CHECK (octet_length(carried) % 8 = 0),
     stands_for text,
     PRIMARY KEY (carrier_id, event_id)
@@ -108,7 +108,7 @@ CREATE TABLE statesvc.conflict (
     ordinal int NOT NULL CHECK (ordinal >= 0),
     carrier_id text NOT NULL,
     event_id text NOT NULL,
-    facts_digest bytea NOT NULL CHECK (octet_length(facts_digest) = 25),
+    facts_digest bytea NOT NULL CHECK (octet_length(facts_digest) = 33),
     leaf_hash bytea NOT NULL,
     canonical bytea NOT NULL,
     sealed_part bytea,

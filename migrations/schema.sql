@@ -283,7 +283,7 @@ CREATE TABLE statesvc.conflict (
     canonical bytea NOT NULL,
     sealed_part bytea,
     CONSTRAINT conflict_check CHECK ((leaf_hash = sha256(('\x00'::bytea || canonical)))),
-    CONSTRAINT conflict_facts_digest_check CHECK ((octet_length(facts_digest) = 25)),
+    CONSTRAINT conflict_facts_digest_check CHECK ((octet_length(facts_digest) = 33)),
     CONSTRAINT conflict_ordinal_check CHECK ((ordinal >= 0))
 )
 PARTITION BY RANGE (recorded_at);
@@ -389,7 +389,7 @@ CREATE TABLE statesvc.event_key (
     carried bytea NOT NULL,
     stands_for text,
     CONSTRAINT event_key_carried_check CHECK (((octet_length(carried) % 8) = 0)),
-    CONSTRAINT event_key_facts_digest_check CHECK ((octet_length(facts_digest) = ANY (ARRAY[0, 25])))
+    CONSTRAINT event_key_facts_digest_check CHECK ((octet_length(facts_digest) = ANY (ARRAY[0, 33])))
 );
 ALTER TABLE ONLY statesvc.event_key
     ADD CONSTRAINT event_key_pkey PRIMARY KEY (carrier_id, event_id);

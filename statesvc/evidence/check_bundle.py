@@ -13,6 +13,8 @@ import orjson
 from events.checkpoint import Checkpoint, NoteError, VerifierKey, open_checkpoint
 from events.identity import shipment_id as id_of
 from events.merkle.proof import verify_consistency, verify_inclusion
+from events.recipe import DERIVED
+from events.recipes import derives
 from projections.row import ShipmentRow, rebuilt_row
 from statesvc.evidence.bundle import FORMAT, SEAL, SEALED_ORIGIN, Bundle, attempts_of, digest_of
 from statesvc.log.timestamp import StampError, Trust, check_stamp, read_stamp
@@ -130,6 +132,8 @@ def _chain(bundle: Bundle, documents: Sequence[Mapping[str, Any]]) -> Iterator[B
             yield BundleFlaw(pointer, "an event of another shipment")
         if document["version"] != len(history) + 1 or document["previous_hash"] != previous:
             yield BundleFlaw(pointer, f"event {len(history) + 1} of the shipment is missing, or was changed")
+        if document["event_id"].startswith(DERIVED) and not derives(document):
+            yield BundleFlaw(pointer, "its id is not the one that follows from what it states")
         previous = entry["leaf_hash"]
         history.append(entry["canonical"].encode())
     if not history:

@@ -15,7 +15,7 @@ CORE, OTHER_CORE = b"c" * 8, b"C" * 8
 UNSTATED = bytes(8)
 
 
-def facts(core: bytes = CORE, time: bytes = b"t" * 8, place: bytes = b"p" * 8) -> bytes:
+def facts(core: bytes = CORE, time: bytes = b"t" * 8, place: bytes = b"p" * 16) -> bytes:
     return b"\x01" + core + time + place
 
 
@@ -82,7 +82,7 @@ def test_other_facts_under_the_same_id_are_a_conflict_with_the_holder() -> None:
 
 
 def test_a_part_that_is_not_stated_matches_anything_and_a_stated_one_that_differs_is_a_conflict() -> None:
-    held = {("ups", "a"): Known(UUID(int=1), facts(place=UNSTATED))}
+    held = {("ups", "a"): Known(UUID(int=1), facts(place=b"p" * 4 + bytes(12)))}
     assert decide([proposal("a", stated=facts())], held).verdicts == [Verdict.DUPLICATE]
     assert decide([proposal("a", stated=facts(time=UNSTATED))], held).verdicts == [Verdict.DUPLICATE]
     assert decide([proposal("a", stated=facts(time=b"T" * 8))], held).verdicts == [Verdict.CONFLICT]
