@@ -11,7 +11,7 @@ from events.parsing.meanings import Meaning
 from events.vocabulary import Kind, Status
 from statesvc.append.transaction import AppendBatch, append_claimed
 from statesvc.inbox.read_message import Read, read_message
-from statesvc.inbox.rollouts.code_mapping import add_mapping
+from statesvc.inbox.rollouts.code_mapping import add_mapping, clear_code
 from statesvc.repair.dead_letters.dead_letter import Obstacle
 from statesvc.repair.dead_letters.replay_pace import ReplayEnd, ReplayLimits
 from statesvc.repair.dead_letters.replay_plan import plan_replay
@@ -179,3 +179,17 @@ async def test_rejected_members_are_read_by_a_canary_first(desk: Desk) -> None:
     desk.carriers = {CARRIER_ID: replace(MENDED, normalizers={"1": normalize})}
     progress, _ = await desk.call(desk.order(cause="rejected_member"), FAST, ReplayBudget(dead_letters_max=30))
     assert (progress.ended, progress.refused, progress.remaining) == (ReplayEnd.CANARY_FAILED, {Obstacle.STILL_REJECTED: 10}, 20)
+
+
+async def test_the_dead_letter_of_texts_is_resolved_when_all_of_them_are_mapped(desk: Desk) -> None:
+    (dead_letter_id,) = await say_unknown(desk, 2, code="Left with Ann")
+    await say_unknown(desk, 3, code="Left with Bob")
+    assert await desk.open_dead_letters() == [dead_letter_id]
+    for name in ("Ann", "Bob"):
+        progress = await desk.replay(desk.order(dead_letter_id), FAST)
+        assert progress.replayed == 0
+        code = clear_code((CARRIER_ID, "T", f"left with {name}"), desk.shop.keyring.carrier_digest(CARRIER_ID))
+        await add_mapping(desk.shop.connection, code, ONWARD, why="their manual", actor="tester")
+    progress = await desk.replay(desk.order(dead_letter_id), FAST)
+    assert progress.replayed == 1
+    assert await desk.open_dead_letters() == []

@@ -5,13 +5,14 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from psycopg import AsyncConnection
 
 from events.parsing.meanings import UNMAPPED, Meaning
 from events.vocabulary import Kind, Status
 from statesvc.append.transaction import AppendBatch, append_claimed
 from statesvc.inbox.read_message import Read, read_message
-from statesvc.inbox.rollouts.code_mapping import add_mapping
+from statesvc.inbox.rollouts.code_mapping import add_mapping, clear_code
 from statesvc.inbox.rollouts.dial import Dial, set_dial
 from statesvc.repair.renormalize.correction_plan import RenormalizeReport, plan_unread
 from statesvc.repair.renormalize.effective_readings import effective_readings
@@ -206,3 +207,33 @@ async def test_a_message_about_several_shipments_opens_with_all_their_keys(shop:
     assert (await again(shop, read_by="2")).corrected == 5
     assert {await status(shop, f"A{n}") for n in range(5)} == {"in_transit"}
     assert (await again(shop, read_by="2")).corrected == 0
+
+
+async def test_erased_a_text_in_the_place_of_a_code_is_still_read_by_the_table_that_knows_it(shop: Shop) -> None:
+    known = Meaning(Kind.SCAN, Status.OUT_FOR_DELIVERY)
+    await shop.say(
+        {"number": "A1", "kind": "unmapped", "code": "Out  for Delivery."}, {"number": "A2", "kind": "unmapped", "code": "Left with Ann"}
+    )
+    await shop.as_owner("UPDATE statesvc.stream SET sealed_key = NULL, erased_at = statesvc.clock()")
+    assert "Delivery" not in str(await shop.events("A1"))
+    texts = frozenset({"out for delivery"})
+    carrier = replace(CARRIER, texts=texts, reread=lambda raw: known if raw.code in texts else UNMAPPED)
+    task = RereadTask(carrier=carrier, keyring=shop.keyring, writer="renormalize-1", actor="tester")
+    report = await renormalize(shop.connection, task, quiet)
+    assert (report.corrected, report.codes, report.codes_left) == (1, {("T", "text")}, {("T", "text")})
+    assert [await status(shop, number) for number in ("A1", "A2")] == ["out_for_delivery", "unknown"]
+    assert await shop.value("SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NULL") == 1, "not all of its texts are known"
+
+
+async def test_a_text_is_mapped_by_what_stands_for_it(shop: Shop) -> None:
+    text = (CARRIER_ID, "T", "Left with Ann")
+    with pytest.raises(ValueError, match="text"):
+        await add_mapping(shop.connection, text, Meaning(Kind.SCAN, Status.LOST), why="", actor="tester")
+    await shop.say({"number": "A1", "kind": "unmapped", "code": "LEFT WITH ANN"})
+    code = clear_code(text, shop.keyring.carrier_digest(CARRIER_ID))
+    await add_mapping(shop.connection, code, Meaning(Kind.SCAN, Status.LOST), why="", actor="tester")
+    assert (await again(shop)).corrected == 1
+    assert await status(shop, "A1") == "lost"
+    assert "Ann" not in str(await shop.rows("SELECT * FROM statesvc.code_mapping"))
+    assert "Ann" not in str(await shop.rows("SELECT convert_from(canonical, 'UTF8') FROM statesvc.action"))
+    assert await shop.value("SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NULL") == 0
