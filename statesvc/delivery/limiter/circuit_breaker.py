@@ -21,6 +21,8 @@ IN_A_ROW_SECONDS_MIN: Final = 1.0
 FAILED_SHARE: Final = 0.7
 OPEN_SECONDS: Final = 1.0
 OPEN_SECONDS_MAX: Final = 900.0
+CLOCK_SECONDS_MAX: Final = 5.0
+"""Two readings of the database's clock may be so far from their order."""
 LONGER_FACTOR: Final = 1.5
 """A receiver that was down for so long is found to be back within a third of that again."""
 
@@ -45,6 +47,12 @@ class CircuitBreaker:
         self._well_at = float("-inf")
         self._open_seconds = OPEN_SECONDS
         self._changed_at = float("-inf")
+
+    def held_until(self, now: float) -> float | None:
+        """When a probe may be sent; None: at once. A time counted from one that has not come yet holds nothing: a clock was ahead."""
+        if self.open_until is None or self._changed_at > now + CLOCK_SECONDS_MAX:
+            return None
+        return self.open_until
 
     def probing(self) -> None:
         """The probe is under way."""

@@ -216,3 +216,21 @@ def test_an_idle_limiter_is_forgotten_and_one_that_is_in_use_or_broken_is_not() 
     assert permits.states()[broken].breaker is BreakerState.OPEN
     assert permits.forget_idle(10_000) == [idle]
     assert permits.states().keys() == {busy, broken}
+
+
+def test_a_breaker_that_opened_while_the_clock_was_ahead_lets_a_probe_through() -> None:
+    hour, permits, receiver = 3600.0, Permits(TOTAL), SUBSCRIPTIONS[0]
+    now = hour
+    while receiver not in permits.states() or permits.states()[receiver].breaker is BreakerState.CLOSED:
+        permit = permits.take(receiver, now, is_retry=False)
+        assert permit is not None
+        end = AttemptEnd(signal=Signal.OVERLOADED, at=now + 1, latency_seconds=1.0)
+        permits.give(receiver, permit, end)
+        permits.settled(receiver, end)
+        now += 1
+    assert permits.take(receiver, now, is_retry=True) is None
+    assert permits.offer(now, limit=64).known[receiver].not_before is not None
+    # set right again
+    now -= hour
+    assert permits.offer(now, limit=64).known[receiver].not_before is None
+    assert permits.take(receiver, now, is_retry=True) is not None
