@@ -134,18 +134,25 @@ async def settle(connection: AsyncConnection[Any], settlements: Sequence[Settlem
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Burial:
-    """Why a message goes to the dead letters. `detail` holds nothing of the message; `normalizer` is the one that was at it."""
+    """Why a message goes to the dead letters. `detail` holds nothing of the message; `normalizer` is the one that was at it.
+
+    `shipments`: of the numbers that it names, as far as anything can be read of it.
+    """
 
     message_id: UUID
     cause: Cause
     detail: str
     normalizer: str | None = None
+    shipments: tuple[UUID, ...] = ()
 
 
 async def bury(connection: AsyncConnection[Any], token: UUID, burials: Sequence[Burial]) -> None:
-    """Moves messages to the dead letters."""
+    """Moves messages to the dead letters, inside the caller's transaction; what names an erased shipment leaves its body behind."""
     rows = [(b.message_id, b.cause.value, b.detail, b.normalizer) for b in burials]
     await connection.execute(SQL["bury"], {"token": token, **columns(rows, ("message_ids", "causes", "details", "normalizers"))})
+    named = [(burial.message_id, shipment_id) for burial in burials for shipment_id in burial.shipments]
+    if named:
+        await connection.execute(SQL["forget_erased"], columns(named, ("message_ids", "shipment_ids")))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,6 +31,15 @@ JOIN gone g ON g.message_id = u.message_id;
 -- Moves messages to the dead letters.
 SELECT statesvc.bury(%(token)s, %(message_ids)b::uuid[], %(causes)b::text[], %(details)b::text[], %(normalizers)b::text[]);
 
+-- name: forget_erased
+-- Takes the keys of dead letters whose message names an erased shipment: as an erasure does with those that were there before it.
+UPDATE statesvc.dead_letter d
+SET sealed_key = NULL, resolution = 'discarded', resolved_at = statesvc.clock(), resolved_by = 'erasure',
+    why = 'its body names an erased shipment'
+FROM unnest(%(message_ids)s::uuid[], %(shipment_ids)s::uuid[]) AS u(message_id, shipment_id)
+JOIN statesvc.stream s ON s.shipment_id = u.shipment_id AND s.sealed_key IS NULL
+WHERE d.message_id = u.message_id AND d.kind = 'message' AND d.sealed_key IS NOT NULL AND d.resolved_at IS NULL;
+
 -- name: retry
 -- Gives messages back after a transient failure.
 SELECT statesvc.retry(%(token)s, %(message_ids)b::uuid[], %(delays)b::interval[], %(errors)b::text[], %(normalizers)b::text[]);

@@ -16,7 +16,7 @@ from events.crypto.sealing import SealError, SealingKey, commitment, unsalted
 from events.entry import Provenance
 from events.errors import Cause, UnreadableMessageError
 from events.event import Event, Normalized, Rejection, value
-from events.identity import identify
+from events.identity import identify, shipment_id
 from events.normalized import load
 from events.parsing.named_numbers import NUMBERS_MAX, named_numbers
 from events.recipes import number_of
@@ -109,12 +109,14 @@ def read_message(
         if mappings is not None and (mapped := mappings.read(events)) is not events:
             events, read_by = mapped, mappings.version(read_by)
     except UnreadableMessageError as error:
-        return Burial(message_id=message.message_id, cause=error.cause, detail=error.detail, normalizer=reader)
+        named = _named(salted_body, carrier)
+        return Burial(message_id=message.message_id, cause=error.cause, detail=error.detail, normalizer=reader, shipments=named)
     except MemoryError:
         # this process's limit, not the message's fault: its lease ends, and it is then worked on alone
         raise
     except Exception as error:  # noqa: BLE001 - a defect in one normalizer must not stop the others' messages
-        return Burial(message_id=message.message_id, cause=Cause.NORMALIZER_FAILED, detail=_where(error), normalizer=reader)
+        named, detail = _named(salted_body, carrier), _where(error)
+        return Burial(message_id=message.message_id, cause=Cause.NORMALIZER_FAILED, detail=detail, normalizer=reader, shipments=named)
     return Read(
         source=Provenance(
             message_id=message.message_id,
@@ -131,6 +133,12 @@ def read_message(
         body_key=body_key,
         sealed_key=message.sealed_key,
     )
+
+
+def _named(salted_body: bytes, carrier: Carrier) -> tuple[UUID, ...]:
+    """The shipments of the numbers that a message names which cannot be read otherwise."""
+    numbers = {number_of(carrier.carrier_id, printed) for printed in named_numbers(unsalted(salted_body), carrier.number_fields)} - {""}
+    return tuple(shipment_id(carrier.carrier_id, number, "") for number in sorted(numbers))
 
 
 def _only_named(body: bytes, carrier: Carrier, events: Sequence[Event]) -> tuple[str, ...] | None:

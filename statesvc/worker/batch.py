@@ -133,7 +133,8 @@ async def _bury(context: BatchContext, lease: _Lease, burials: Sequence[tuple[st
     """Moves messages (with their carriers) to the dead letters; where that can't be done, the end of the lease hands them on."""
 
     async def transaction(connection: AsyncConnection[Any]) -> None:
-        await bury(connection, lease.token, [burial for _, burial in burials])
+        async with connection.transaction():
+            await bury(connection, lease.token, [burial for _, burial in burials])
 
     try:
         await run_transaction(context.pool.connection, transaction, deadline=lease.ends)

@@ -43,6 +43,8 @@ def normalize(body: bytes, _received_at: datetime) -> Normalized:
     if body.startswith(b"defect"):
         raise KeyError("a value of the body")
     document = json.loads(body)
+    if document.get("defect"):
+        raise KeyError("a value of the body")
     rejections = tuple(Rejection(pointer=f"/events/{n}", why="no code and no time") for n in range(document.get("rejected", 0)))
     return Normalized(readings=tuple(map(_reading, document["events"])), rejections=rejections)
 

@@ -1,6 +1,7 @@
 """Erased: nothing that the service holds opens any more, everything that was bound to it still verifies, and the shipment lives on."""
 
 import io
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -253,6 +254,17 @@ async def test_dead_letters_that_name_the_number_become_unreadable_and_no_others
         == [("discarded", "tester")] * 2
     )
     assert (await erase_dead_letters(shop.connection, search)).named == 0
+
+
+async def test_a_later_dead_letter_of_an_erased_number_keeps_no_body(shop: Shop) -> None:
+    await forget(shop, "A1")
+    await shop.push(
+        json.dumps({"defect": 1, "number": "a-1", "who": WORDS[0]}).encode(),
+        json.dumps({"defect": 1, "number": "B1", "who": OTHERS}).encode(),
+    )
+    await shop.work()
+    assert await seen(shop) == {OTHERS}
+    assert dict(await shop.rows("SELECT resolution, count(*) FROM statesvc.dead_letter GROUP BY 1")) == {"discarded": 1, None: 1}
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-16-be", "latin-1"])
