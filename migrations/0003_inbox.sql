@@ -33,6 +33,7 @@ CREATE TABLE statesvc.inbox (
     token uuid,
     attempts smallint NOT NULL DEFAULT 0,
     retries smallint NOT NULL DEFAULT 0,
+    postponed smallint NOT NULL DEFAULT 0,
     body_bytes int NOT NULL,
     carrier_id text NOT NULL,
     stage text NOT NULL DEFAULT 'raw' CHECK (stage IN ('raw', 'declined', 'normalized')),

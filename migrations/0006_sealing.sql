@@ -3,7 +3,7 @@
 -- `batch` says what was committed, in no order. The sealer, one process at a time, gives the batches that it sees committed their
 -- first index, one after the other without a gap; an entry's index is that plus its ordinal. It never waits for a batch that is not
 -- committed yet: that one comes later. So a reader by index misses nothing that commits late.
--- A pass takes what one snapshot shows, in the order of the batch ids. Whoever wrote a shipment's version 4 saw version 3 committed, and
+-- A pass takes what one snapshot shows, in the order of the batch ids. The writer of a shipment's version 4 saw version 3 committed, and
 -- took the higher batch id: no snapshot shows 4 without 3, so a shipment's versions ascend with the index, whatever commits late.
 -- The tree's leaves are `batch.leaf_hashes`; of its inner nodes `subtree` keeps every eighth level.
 

@@ -14,7 +14,7 @@
 --       boolean DEFAULT false, p_rescue_first boolean DEFAULT true, p_report_burials boolean DEFAULT false) RETURNS TABLE(message_id uuid,
 --       carrier_id text, token uuid, attempts smallint, retries smallint, received_at timestamp with time zone, stage text, candidate text,
 --       percent smallint, shadow boolean, sealed_key bytea, commitment bytea, headers jsonb, sealed bytea, normalized_by text, normalized
---       bytea, rescued_from text, buried_for text)
+--       bytea, postponed smallint, rescued_from text, buried_for text)
 --   claim_bounds(p_held text[], OUT bounded_carriers text[], OUT open_carriers text[], OUT rooms integer[], OUT full_carriers text[])
 --       RETURNS record
 --   claim_ready(p_token uuid, p_worker text, p_limit integer, p_lease interval, p_stage text, p_bytes_max bigint, p_sweep boolean, p_now
@@ -42,15 +42,17 @@
 --   note_attempt(p_message_id uuid, p_outcome text, p_ended_at timestamp with time zone, p_error text DEFAULT NULL::text, p_normalizer text
 --       DEFAULT NULL::text) RETURNS void
 --   note_touched() RETURNS trigger
+--   postpone(p_token uuid, p_message_ids uuid[]) RETURNS integer
 --   put(p_message_ids uuid[], p_carrier_ids text[], p_digests bytea[], p_sealed bytea[], p_sealed_keys bytea[], p_commitments bytea[],
 --       p_headers jsonb[], p_body_bytes integer[]) RETURNS TABLE(ordinal integer, message_id uuid, duplicate boolean)
 --   read_claimed(p_message_ids uuid[]) RETURNS TABLE(message_id uuid, carrier_id text, token uuid, attempts smallint, retries smallint,
 --       received_at timestamp with time zone, stage text, candidate text, percent smallint, shadow boolean, sealed_key bytea, commitment
---       bytea, headers jsonb, sealed bytea, normalized_by text, normalized bytea)
+--       bytea, headers jsonb, sealed bytea, normalized_by text, normalized bytea, postponed smallint)
 --   refuse_change() RETURNS trigger
 --   release(p_token uuid) RETURNS integer
 --   replay_dead_letters(p_ids bigint[], p_actor text, p_why text, p_run_id uuid) RETURNS TABLE(dead_letter_id bigint, obstacle text)
 --   replay_obstacle(d statesvc.dead_letter) RETURNS text
+--   require_all(p_written bigint, p_wanted integer) RETURNS void
 --   retry(p_token uuid, p_message_ids uuid[], p_delays interval[], p_errors text[], p_normalizers text[] DEFAULT NULL::text[]) RETURNS
 --       integer
 --   sample_little(target regclass) RETURNS void
@@ -403,6 +405,7 @@ CREATE TABLE statesvc.inbox (
     token uuid,
     attempts smallint DEFAULT 0 NOT NULL,
     retries smallint DEFAULT 0 NOT NULL,
+    postponed smallint DEFAULT 0 NOT NULL,
     body_bytes integer NOT NULL,
     carrier_id text NOT NULL,
     stage text DEFAULT 'raw'::text NOT NULL,

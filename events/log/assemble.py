@@ -21,7 +21,10 @@ _TICK: Final = timedelta(microseconds=1)
 
 @dataclass(slots=True)
 class StreamHead:
-    """The locked end of one shipment's stream; moves on as events are assembled. `key` None: erased, nothing is sealed any more."""
+    """The locked end of one shipment's stream; moves on as events are assembled. `key` None: erased, nothing is sealed any more.
+
+    `seen`: the version under the lock.
+    """
 
     version: int
     head_hash: bytes
@@ -29,6 +32,7 @@ class StreamHead:
     first_recorded_at: datetime
     key: SealingKey | None
     moved: bool = False
+    seen: int = 0
 
 
 @value(frozen=True, slots=True, kw_only=True)

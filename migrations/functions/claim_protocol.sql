@@ -28,7 +28,7 @@
 -- 2. Attempts are counted when a message is claimed, so that a message which kills its worker is charged although nobody lives to
 --    report it. `attempts - retries` is the number of attempts that ended without a verdict.
 -- 3. A message with such an attempt is claimed alone until it settles, and is buried after 5 of them: it charges no other message.
--- 4. Retries after transient failures have a budget of their own, 20; release and decline cost nothing.
+-- 4. Retries after transient failures have a budget of their own, 20; release, decline and postpone cost nothing.
 -- 5. Claims look from each lane's low-water mark on. Under a pinned xmin, the dead index entries below it would otherwise be walked
 --    again by every claim. A message whose ingest was slow may hide below its mark until the next sweep.
 -- 6. Every attempt that did not settle is recorded in `message_attempt` by these functions, for every worker.
@@ -98,7 +98,7 @@ CREATE FUNCTION statesvc.claim(
 ) RETURNS TABLE (
     message_id uuid, carrier_id text, token uuid, attempts smallint, retries smallint, received_at timestamptz, stage text,
     candidate text, percent smallint, shadow boolean, sealed_key bytea, commitment bytea, headers jsonb, sealed bytea,
-    normalized_by text, normalized bytea, rescued_from text, buried_for text
+    normalized_by text, normalized bytea, postponed smallint, rescued_from text, buried_for text
 )
     LANGUAGE plpgsql SET work_mem = '16MB' SET plan_cache_mode = force_generic_plan
     SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET enable_incremental_sort = off AS $$
@@ -167,7 +167,7 @@ BEGIN
         RETURN QUERY
         SELECT b.message_id, b.carrier_id, NULL::uuid, NULL::smallint, NULL::smallint, NULL::timestamptz, NULL::text,
             NULL::text, NULL::smallint, NULL::boolean, NULL::bytea, NULL::bytea, NULL::jsonb, NULL::bytea, NULL::text, NULL::bytea,
-            NULL::text, CASE WHEN b.message_id = ANY (v_ids) THEN 'body_missing' ELSE 'worker_died' END
+            NULL::smallint, NULL::text, CASE WHEN b.message_id = ANY (v_ids) THEN 'body_missing' ELSE 'worker_died' END
         FROM unnest(v_buried, v_buried_carriers) AS b(message_id, carrier_id);
     END IF;
 END
@@ -349,7 +349,7 @@ $$;
 CREATE FUNCTION statesvc.read_claimed(p_message_ids uuid[]) RETURNS TABLE (
     message_id uuid, carrier_id text, token uuid, attempts smallint, retries smallint, received_at timestamptz, stage text,
     candidate text, percent smallint, shadow boolean, sealed_key bytea, commitment bytea, headers jsonb, sealed bytea,
-    normalized_by text, normalized bytea
+    normalized_by text, normalized bytea, postponed smallint
 )
     LANGUAGE plpgsql STABLE AS $$
 #variable_conflict use_column
@@ -358,7 +358,8 @@ BEGIN
     RETURN QUERY
     SELECT q.message_id, q.carrier_id, q.token, q.attempts, q.retries, q.received_at, q.stage,
         r.candidate, coalesce(r.percent, 0::smallint), coalesce(r.shadow, false), q.sealed_key,
-        coalesce(b.commitment, k.commitment), coalesce(b.headers, k.headers), coalesce(b.sealed, k.sealed), n.normalizer, n.sealed
+        coalesce(b.commitment, k.commitment), coalesce(b.headers, k.headers), coalesce(b.sealed, k.sealed), n.normalizer, n.sealed,
+        q.postponed
     FROM statesvc.inbox q
     LEFT JOIN LATERAL (
         SELECT b.* FROM statesvc.body b WHERE b.message_id = q.message_id AND b.received_at = q.received_at LIMIT 1
@@ -495,6 +496,24 @@ BEGIN
             retries = q.retries + 1, last_error = v_item.error
         WHERE q.message_id = v_item.message_id;
     END LOOP;
+    RETURN v_held;
+END
+$$;
+
+-- Gives messages back uncharged, because a shipment that they name is locked by another transaction: available again after a short
+-- while, which doubles from 50 ms up to 6.4 s. Returns how many the token still held.
+CREATE FUNCTION statesvc.postpone(p_token uuid, p_message_ids uuid[]) RETURNS int
+    LANGUAGE plpgsql AS $$
+DECLARE
+    v_held int;
+BEGIN
+    UPDATE statesvc.inbox q
+    SET token = statesvc.waiting_token(q.attempts, q.retries), worker = NULL, leased_at = NULL, attempts = q.attempts - 1,
+        postponed = least(q.postponed + 1, 1000),
+        -- spread, so that those which wait for one lock do not come back in step
+        available_at = statesvc.clock() + interval '50 ms' * 2 ^ least(q.postponed, 7) * (0.75 + random() / 2)
+    WHERE q.message_id = ANY (p_message_ids) AND q.token = p_token;
+    GET DIAGNOSTICS v_held = ROW_COUNT;
     RETURN v_held;
 END
 $$;

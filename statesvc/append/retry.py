@@ -8,12 +8,13 @@ import asyncio
 import itertools
 import random
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager
 from enum import Enum
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
+from uuid import UUID
 
 import psycopg
 import structlog
@@ -34,6 +35,15 @@ _AGAIN_MAX_SECONDS: Final = 2.0
 
 T = TypeVar("T")
 
+
+class OvertakenError(RuntimeError):
+    """Another transaction holds, or has just made, shipments that this one was to write."""
+
+    def __init__(self, shipment_ids: Collection[UUID]) -> None:
+        super().__init__()
+        self.shipment_ids = shipment_ids
+
+
 log = structlog.get_logger()
 
 
@@ -41,13 +51,16 @@ class Fault(Enum):
     """Whose fault it is."""
 
     TRANSIENT = "transient"
+    LOCKED = "locked"
+    """Another transaction holds a lock that one of the messages needs."""
     PERMANENT = "permanent"
 
 
 FAULTS: Final[Mapping[Failure, Fault]] = MappingProxyType(
     {
         Failure.UNAVAILABLE: Fault.TRANSIENT,  # connection lost, server full, out of disk or memory
-        Failure.TRANSIENT: Fault.TRANSIENT,  # serialisation, deadlock, lock and statement timeouts
+        Failure.TRANSIENT: Fault.TRANSIENT,  # serialisation, deadlock, statement timeout
+        Failure.LOCKED: Fault.LOCKED,
         Failure.FORBIDDEN: Fault.TRANSIENT,  # an installation that its operator repairs
         Failure.DEFECT: Fault.TRANSIENT,  # a schema of another release: every message would fail alike
         Failure.DUPLICATE: Fault.TRANSIENT,  # another process was faster; the next try sees it
@@ -70,6 +83,8 @@ def classify(error: BaseException) -> Fault:
             return FAULTS[failure(error)]
         case LogArchiveError() | ArchivedHistoryError():
             return Fault.TRANSIENT  # a file that an operator restores
+        case OvertakenError():
+            return Fault.LOCKED
         case ClientResponseError(status=status):
             return Fault.TRANSIENT if status >= HTTPStatus.INTERNAL_SERVER_ERROR else Fault.PERMANENT
         case ClientError() | MemoryError():
@@ -96,11 +111,13 @@ async def run_transaction(
     archive: LogArchive | None = None,
     tries: int | None = None,
     deadline: float | None = None,
+    raises_locked: bool = False,
 ) -> T:
     """Runs `transaction` on a connection of `connect`, again after transient failures; `deadline` is on the monotonic clock.
 
     Where it needs history that is archived, `archive` brings that back first, and the transaction runs again on the same connection.
-    Raises the last error once a failure is permanent, the tries are used up, or the next pause would pass the deadline.
+    Raises the last error once a failure is permanent, the tries are used up, or the next pause would pass the deadline; with
+    `raises_locked` at once where a lock was not to be had.
     """
     for attempt in itertools.count():
         try:
@@ -115,7 +132,8 @@ async def run_transaction(
         except Exception as error:
             pause = again_seconds(attempt)
             is_last = attempt + 1 == tries or (deadline is not None and time.monotonic() + pause >= deadline)
-            if is_last or classify(error) is Fault.PERMANENT:
+            fault = classify(error)
+            if is_last or fault is Fault.PERMANENT or (fault is Fault.LOCKED and raises_locked):
                 raise
             log.warning("transaction_retried", attempt=attempt, exc_info=True)
             await asyncio.sleep(pause)

@@ -1,12 +1,13 @@
 """THE transaction: everything that a batch of messages causes commits together, or nothing of it does.
 
-`append` is its steps, in their order; they need four round trips, whatever the size of the batch. A crash before the commit leaves the
-messages leased and untouched, a crash after it leaves nothing to do.
+`append` is its steps, in their order; they need three round trips, whatever the size of the batch: ask, lock, write. A crash before the
+commit leaves the messages leased and untouched, a crash after it leaves nothing to do.
+A shipment that another transaction has locked holds up its own messages only: a worker sets them aside, and applies the rest.
 Lock order: messages, streams (by shipment id), dedupe keys (by carrier and event id), dead letters.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -14,12 +15,10 @@ from typing import Any, Final
 from uuid import UUID
 
 from psycopg import AsyncConnection
-from psycopg.errors import SerializationFailure
 
 from events.crypto.keyring import Keyring
 from events.crypto.sealing import SealingKey
-from events.entry import Leaf, leaf, transition_document
-from events.identity import shipment_id
+from events.entry import NO_PREVIOUS, Leaf, leaf, transition_document
 from events.log.assemble import ConflictRow, EventRow, StreamHead, assemble_conflicts, assemble_events
 from events.log.proposal import Decision, Key, Known, Proposal, decide, without_personal
 from events.vocabulary import Kind, Verdict
@@ -27,9 +26,10 @@ from projections.project import Change, Projection, facts_from_log, project
 from statesvc.append.outbox import OutboxChange, write_notifications
 from statesvc.append.proposals import propose
 from statesvc.append.raise_dead_letters import raise_codes, raise_rejections
-from statesvc.bodies.body_key import wrap_body_key
+from statesvc.append.retry import OvertakenError
+from statesvc.append.settlements import only_named, settlements_of
 from statesvc.database.pending import Pending
-from statesvc.inbox.claim import Settlement, hold, settle
+from statesvc.inbox.claim import Settlement, hold, postpone, settle
 from statesvc.inbox.read_message import Read
 from statesvc.log.archive.log_archive_errors import ArchivedHistoryError
 from statesvc.log.batch_row import write_batch
@@ -37,17 +37,20 @@ from statesvc.log.event_store import (
     NamedStream,
     StreamState,
     count_conflicts,
+    insert_aliases,
     insert_keys,
     known_keys,
+    limit_lock_waits,
     lock_streams,
+    make_streams,
+    move_heads,
     open_streams,
     read_events,
     read_streams,
+    reserve_streams,
     send_tick,
-    untouched,
     write_conflicts,
     write_events,
-    write_keys,
     write_transitions,
 )
 from statesvc.shipments.projection_store import read_states, save_shipments
@@ -74,24 +77,35 @@ class AppendBatch:
     reads: Sequence[Read]
     worker: str
     measure: Measure = unmeasured
+    skips_locked: bool = False
+    """Does not wait for shipments that others have locked."""
+    sets_aside: bool = False
+    """Sets aside the messages of such shipments, and applies the rest."""
 
+    asked_held: Pending[set[UUID]] | None = None
+    """Which of the messages the worker still holds; None: they are nobody's lease."""
     # look_up
     proposals: list[Proposal] = field(default_factory=list)
-    streams: Mapping[UUID, StreamState] = field(default_factory=dict)
-    known: Mapping[Key, Known] = field(default_factory=dict)
-    keys: dict[UUID, SealingKey | None] = field(default_factory=dict)
-    """Of all shipments that the messages name and that have a stream. None: erased."""
+    known: dict[Key, Known] = field(default_factory=dict)
     only_named: Mapping[tuple[int, UUID], NamedStream] = field(default_factory=dict)
     """By message (its place) and shipment: the numbers that the messages say nothing about."""
     # decide
     decision: Decision = field(default_factory=Decision)
     # lock
     heads: dict[UUID, StreamHead] = field(default_factory=dict)
-    free_keys: set[Key] = field(default_factory=set)
+    new_keys: dict[UUID, bytes] = field(default_factory=dict)
+    """The sealed keys of the shipments that have no stream yet and that this transaction alone may make."""
+    streams: Mapping[UUID, StreamState] = field(default_factory=dict)
+    """Those that the messages name and that do not grow, unlocked."""
+    keys: dict[UUID, SealingKey | None] = field(default_factory=dict)
+    """Of all shipments that the messages name and that have a stream. None: erased."""
     states: Mapping[UUID, Any] = field(default_factory=dict)
     recorded_at: datetime = _NEVER
     """The wall clock under the locks."""
     batch_id: int = 0
+    # set_aside
+    set_aside: list[Read] = field(default_factory=list)
+    """The messages of locked shipments: given back uncharged."""
     # assemble, project
     events: list[EventRow] = field(default_factory=list)
     conflicts: list[ConflictRow] = field(default_factory=list)
@@ -122,15 +136,21 @@ class AppendBatch:
         return Counter((p.event.carrier_id, verdict) for p, verdict in zip(self.proposals, self.verdicts, strict=True))
 
 
-async def append_claimed(batch: AppendBatch, *, token: UUID) -> AppendBatch:
-    """Appends leased messages and settles them; drops those that the token no longer holds. Raises as `append` does."""
+async def append_claimed(batch: AppendBatch, *, token: UUID, lock_seconds: float) -> AppendBatch:
+    """Appends leased messages and settles them; drops those that the token no longer holds. Raises as `append` does.
+
+    `lock_seconds`: how long it waits for a lock at most. What it set aside is given back, for a short while.
+    """
     with ExitStack() as settling:
         async with batch.connection.pipeline(), batch.connection.transaction():
-            await hold_messages(batch, token)
+            await limit_lock_waits(batch.connection, lock_seconds)
+            batch.asked_held = await hold(batch.connection, token, [read.message_id for read in batch.reads])
             await append(batch)
             # until after the commit: the statements of the pipeline end with it
             settling.enter_context(batch.measure(Stage.SETTLE))
             await settle(batch.connection, batch.settlements, worker=batch.worker)
+            if batch.set_aside:
+                await postpone(batch.connection, token, [read.message_id for read in batch.set_aside])
         if batch.written_notifications is not None:
             batch.notifications = await batch.written_notifications.rows()
     return batch
@@ -143,9 +163,8 @@ async def append(batch: AppendBatch) -> AppendBatch:
     """
     await look_up(batch)
     batch.decision = decide(batch.proposals, batch.known)
-    if batch.wrote:
-        await lock(batch)
-        await decide_again(batch)
+    await lock(batch)
+    set_aside_locked(batch)
     await open_named(batch)
     if batch.wrote:
         await assemble(batch)
@@ -157,63 +176,103 @@ async def append(batch: AppendBatch) -> AppendBatch:
     return batch
 
 
-async def hold_messages(batch: AppendBatch, token: UUID) -> None:
-    """Locks the messages, and keeps those that the token still holds: the others belong to another worker by now."""
-    asked = await hold(batch.connection, token, [read.message_id for read in batch.reads])
-    held = await asked.rows()
-    batch.reads = [read for read in batch.reads if read.message_id in held]
-
-
 async def look_up(batch: AppendBatch) -> None:
     """Proposes the events, and asks what the log holds of them, without a lock: most scans of a push are duplicates.
 
-    The streams are asked before the keys, so that `untouched` can find out later whether anyone wrote in between.
+    Keeps the messages that the worker still holds: the others belong to another one by now.
     """
-    batch.proposals = propose(batch.reads, batch.keyring)
-    batch.only_named = only_named(batch.reads)
-    if not batch.proposals and not batch.only_named:
-        return
-    named = {proposal.shipment_id for proposal in batch.proposals} | {shipment for _, shipment in batch.only_named}
-    asked_streams = await read_streams(batch.connection, batch.keyring, named)
+    batch.proposals, batch.only_named = propose(batch.reads, batch.keyring), only_named(batch.reads)
     asked_known = await known_keys(batch.connection, (key for proposal in batch.proposals for key in proposal.dedupe_keys()))
-    batch.streams, batch.known = await asked_streams.rows(), await asked_known.rows()
-    batch.keys = {shipment_id: stream.key for shipment_id, stream in batch.streams.items()}
-    forget_erased(batch, {shipment_id for shipment_id, key in batch.keys.items() if key is None})
+    if batch.asked_held is not None:
+        held = await batch.asked_held.rows()
+        restrict(batch, [read for read in batch.reads if read.message_id in held])
+    batch.known = await asked_known.rows()
 
 
-def forget_erased(batch: AppendBatch, erased: Collection[UUID]) -> None:
-    """Takes what is personal out of what is proposed to erased shipments."""
+def restrict(batch: AppendBatch, reads: Sequence[Read]) -> None:
+    """Goes on with these messages alone."""
+    if len(reads) < len(batch.reads):
+        batch.reads = reads
+        batch.proposals, batch.only_named = propose(reads, batch.keyring), only_named(reads)
+        forget_erased(batch)
+
+
+def forget_erased(batch: AppendBatch) -> bool:
+    """Takes what is personal out of what is proposed to erased shipments; whether there are any."""
+    erased = {each for each, key in batch.keys.items() if key is None}
     if erased:
         batch.proposals = [without_personal(each) if each.shipment_id in erased else each for each in batch.proposals]
+    return bool(erased)
 
 
 async def lock(batch: AppendBatch) -> None:
-    """Locks the streams that grow, takes the dedupe keys, and reads states and clock under the locks."""
-    appends, shipments = batch.decision.appends, batch.decision.shipments()
-    asked_heads = await lock_streams(batch.connection, batch.keyring, appends, batch.streams)
-    asked_free = await insert_keys(batch.connection, appends)
-    asked_states = await read_states(batch.connection, shipments)
-    asked_tick = await send_tick(batch.connection)
-    batch.heads, batch.free_keys = await asked_heads.rows(), await asked_free.rows()
-    batch.states, (batch.recorded_at, batch.batch_id) = await asked_states.rows(), await asked_tick.rows()
-    batch.keys.update({shipment_id: head.key for shipment_id, head in batch.heads.items()})
+    """Looks at the streams that grow and locks them, reserves the new ones, and reads states and clock under the locks.
 
-
-async def decide_again(batch: AppendBatch) -> None:
-    """Repeats the decision if others took a key or a stream between the reads and the locks.
-
-    Raises SerializationFailure where one was erased: the transaction begins again.
+    Streams that do not grow are read for their keys. What follows needs no second look: a dedupe key that another takes meanwhile fails
+    the write of it, and keys that a locked stream guards are asked for again under its lock.
     """
-    if any(head.key is None and ((read := batch.streams.get(each)) is None or read.key) for each, head in batch.heads.items()):
-        # what was proposed, and the keys that are taken by now, hold digests of a person
-        raise SerializationFailure("a shipment was erased between the reads and the locks")
-    if untouched(batch.free_keys, batch.decision.appends, batch.heads, batch.streams):
-        return
-    unknown = (key for proposal in batch.proposals for key in proposal.dedupe_keys() if key not in batch.known)
-    asked_taken = await known_keys(batch.connection, unknown)
-    taken = await asked_taken.rows()
-    by_others = {key: holder for key, holder in taken.items() if key not in batch.free_keys}
-    batch.decision = decide(batch.proposals, {**batch.known, **by_others})
+    connection, growing, skips = batch.connection, batch.decision.shipments(), batch.skips_locked
+    others = {each for _, each in named_by(batch)} - growing
+    asked_streams = await read_streams(connection, batch.keyring, others) if others else None
+    taken: Mapping[Key, Known] = {}
+    if batch.wrote:
+        asked_heads = await lock_streams(connection, batch.keyring, growing, skips_locked=skips)
+        asked_new = await reserve_streams(connection, growing, skips_locked=skips, bounded=batch.sets_aside)
+        asked_taken = await known_keys(connection, guarded) if (guarded := guarded_keys(batch.decision)) else None
+        asked_states = await read_states(connection, growing)
+        asked_tick = await send_tick(connection)
+        batch.heads = await asked_heads.rows()
+        for new in await asked_new.rows() - batch.heads.keys():
+            key = SealingKey.fresh()
+            batch.new_keys[new] = batch.keyring.seal_shipment_key(key, new)
+            batch.heads[new] = StreamHead(0, NO_PREVIOUS, _NEVER, _NEVER, key)
+        taken = await asked_taken.rows() if asked_taken is not None else {}
+        batch.known.update(taken)
+        batch.states, (batch.recorded_at, batch.batch_id) = await asked_states.rows(), await asked_tick.rows()
+        batch.keys = {each: head.key for each, head in batch.heads.items()}
+    if asked_streams is not None:
+        batch.streams = await asked_streams.rows()
+        batch.keys.update({each: stream.key for each, stream in batch.streams.items()})
+    if forget_erased(batch) or taken:
+        batch.decision = decide(batch.proposals, batch.known)
+
+
+def named_by(batch: AppendBatch) -> Iterator[tuple[int, UUID]]:
+    """The shipments that each message (by its place) names, whether or not it says anything about them."""
+    yield from ((proposal.message, proposal.shipment_id) for proposal in batch.proposals)
+    yield from batch.only_named
+
+
+def guarded_keys(decision: Decision) -> list[Key]:
+    """Dedupe keys that are free as long as their stream is locked, because they embed the shipment."""
+    return [key for proposal in decision.appends if proposal.is_named_by_shipment for key in proposal.scan_keys()]
+
+
+def set_aside_locked(batch: AppendBatch) -> None:
+    """Sets aside the messages that name a shipment which another transaction has locked, and later ones that name any of theirs.
+
+    Raises OvertakenError where they are not to be set aside.
+    """
+    while missing := batch.decision.shipments() - batch.heads.keys():
+        if not batch.sets_aside:
+            raise OvertakenError(missing)
+        named: list[set[UUID]] = [set() for _ in batch.reads]
+        for place, each in named_by(batch):
+            named[place].add(each)
+        going_on, before = [], set[UUID]()
+        for read, shipments in zip(batch.reads, named, strict=True):
+            if not missing.isdisjoint(shipments):
+                before |= shipments
+                batch.set_aside.append(read)
+            elif not before.isdisjoint(shipments):
+                batch.set_aside.append(read)
+            else:
+                going_on.append(read)
+        restrict(batch, going_on)
+        batch.decision = decide(batch.proposals, batch.known)
+    # a stream that was reserved and does not grow after all is not made
+    for each in batch.new_keys.keys() - batch.decision.shipments():
+        del batch.new_keys[each], batch.heads[each], batch.keys[each]
 
 
 async def open_named(batch: AppendBatch) -> None:
@@ -271,9 +330,12 @@ async def write(batch: AppendBatch) -> None:
     connection, batch_id = batch.connection, batch.batch_id
     events, conflicts = batch.events, batch.conflicts
     transitions = [(change, transition_leaf(change, batch.worker)) for change in batch.changes if change.is_transition]
-    await write_keys(connection, batch.decision)
+    if batch.decision.aliases:
+        await insert_aliases(connection, batch.decision.aliases)
     if events:
-        await write_events(connection, events, heads=batch.heads, batch_id=batch_id)
+        await write_heads(batch)
+        await insert_keys(connection, batch.decision.appends)
+        await write_events(connection, events, batch_id=batch_id)
         await save_shipments(connection, batch.projection.shipments, batch.heads)
     if conflicts:
         await write_conflicts(connection, conflicts, batch_id=batch_id, before=len(events), recorded_at=batch.recorded_at)
@@ -288,6 +350,18 @@ async def write(batch: AppendBatch) -> None:
         await write_batch(
             connection, batch_id=batch_id, recorded_at=min(times), recorded_to=max(times), leaf_hashes=leaf_hashes, writer=batch.worker
         )
+
+
+async def write_heads(batch: AppendBatch) -> None:
+    """Makes the new streams, moves the others on."""
+    moved = {each: head for each, head in batch.heads.items() if head.moved}
+    first = {row.proposal.shipment_id: row.proposal for row in reversed(batch.events)}
+    if new := [
+        (first[shipment_id], head, batch.new_keys[shipment_id]) for shipment_id, head in moved.items() if shipment_id in batch.new_keys
+    ]:
+        await make_streams(batch.connection, new)
+    if existing := {shipment_id: head for shipment_id, head in moved.items() if shipment_id not in batch.new_keys}:
+        await move_heads(batch.connection, existing)
 
 
 def transition_leaf(change: Change, worker: str) -> Leaf:
@@ -324,36 +398,3 @@ def shipments_named(batch: AppendBatch) -> list[tuple[int, UUID]]:
     """The shipments that each message (by its place) names: with an event, without one, or because it contradicts them."""
     named = [(proposal.message, proposal.shipment_id) for proposal in batch.proposals]
     return named + [*batch.only_named] + [(conflict.proposal.message, conflict.holder) for conflict in batch.decision.conflicts]
-
-
-def only_named(reads: Sequence[Read]) -> dict[tuple[int, UUID], NamedStream]:
-    """The shipments that messages (by their place) name without an event; a bare number has no discriminator."""
-    return {
-        (place, shipment_id(read.carrier_id, number, "")): NamedStream(read.carrier_id, number, "", read.source.received_at)
-        for place, read in enumerate(reads)
-        for number in read.numbers
-    }
-
-
-def settlements_of(reads: Sequence[Read], named: Iterable[tuple[int, UUID]], keys: Mapping[UUID, SealingKey | None]) -> list[Settlement]:
-    """`named`: the shipments that the messages (by their place) name."""
-    shipments: list[set[UUID]] = [set() for _ in reads]
-    for place, shipment in named:
-        if shipment in keys:
-            shipments[place].add(shipment)
-    return [_settlement(read, sorted(its), keys) for read, its in zip(reads, shipments, strict=True)]
-
-
-def _settlement(read: Read, shipments: list[UUID], keys: Mapping[UUID, SealingKey | None]) -> Settlement:
-    """Wraps the body's key once for all shipments that the message names: erasing any one makes the body unreadable."""
-    sealed: bytes | None = read.sealed_key if read.keeps_body else None
-    if shipments and read.keeps_body:
-        sealed = wrap_body_key(read.body_key, shipments, message_id=read.message_id, keys=keys)
-    return Settlement(
-        message_id=read.message_id,
-        events=len(read.events),
-        empty=read.empty,
-        normalizer=read.normalizer,
-        shipments=tuple(shipments),
-        sealed_key=sealed,
-    )

@@ -45,6 +45,8 @@ class Message:
     sealed: bytes = field(repr=False)
     normalized_by: str | None = None
     normalized: bytes | None = field(default=None, repr=False)
+    postponed: int = 0
+    """How often it was given back because a shipment that it names was locked."""
     rescued_from: str | None = None
     """The worker whose lease on it ended without a verdict."""
 
@@ -169,6 +171,11 @@ async def retry(connection: AsyncConnection[Any], token: UUID, deferrals: Sequen
     """Gives messages back."""
     rows = [(d.message_id, d.delay, d.error, d.normalizer) for d in deferrals]
     await connection.execute(SQL["retry"], {"token": token, **columns(rows, ("message_ids", "delays", "errors", "normalizers"))})
+
+
+async def postpone(connection: AsyncConnection[Any], token: UUID, message_ids: Sequence[UUID]) -> None:
+    """Gives messages back uncharged, for a short while: shipments that they name are locked."""
+    await connection.execute(SQL["postpone"], {"token": token, "message_ids": uuids(message_ids)})
 
 
 async def extend(connection: AsyncConnection[Any], token: UUID, *, lease_seconds: float) -> int:

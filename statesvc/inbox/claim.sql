@@ -1,7 +1,7 @@
 -- name: claim
 -- Leases the next messages to a worker, fairly over the carriers.
 SELECT message_id, carrier_id, token, attempts, retries, received_at, stage, candidate, percent, shadow, sealed_key, commitment, sealed,
-    normalized_by, normalized, rescued_from, buried_for
+    normalized_by, normalized, postponed, rescued_from, buried_for
 FROM statesvc.claim(%(worker)s, %(limit)s, %(lease)s, 'any', %(bytes_max)s, %(sweep)s, %(rescue_first)s, true);
 
 -- name: extend
@@ -43,6 +43,10 @@ WHERE d.message_id = u.message_id AND d.kind = 'message' AND d.sealed_key IS NOT
 -- name: retry
 -- Gives messages back after a transient failure.
 SELECT statesvc.retry(%(token)s, %(message_ids)b::uuid[], %(delays)b::interval[], %(errors)b::text[], %(normalizers)b::text[]);
+
+-- name: postpone
+-- Gives messages back uncharged, for a short while.
+SELECT statesvc.postpone(%(token)s, %(message_ids)b::uuid[]);
 
 -- name: release
 -- Gives back everything that a token holds, uncharged.

@@ -1,11 +1,11 @@
 """Reading and writing the log. Set-based: the number of statements does not depend on the number of events.
 
-Lock order inside a transaction: messages (the caller's), streams by shipment id, dedupe keys by carrier and event id. The
-keys of enrichments and aliases are taken last: they embed the shipment, whose stream is locked.
+Lock order inside a transaction: messages (the caller's), streams by shipment id, dedupe keys by carrier and event id. What is written
+asserts on the server that nobody else was first (`require_all`): nothing need be asked again before the commit.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence, Sized
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 from uuid import UUID
@@ -16,7 +16,7 @@ from events.crypto.keyring import Keyring
 from events.crypto.sealing import SealingKey
 from events.entry import Leaf
 from events.log.assemble import ConflictRow, EventRow, StreamHead
-from events.log.proposal import Conflict, Decision, Key, Known, Proposal, keys_of
+from events.log.proposal import Conflict, Key, Known, Proposal, keys_of
 from statesvc.database.arrays import Columns, bools, byteas, encoded, ints, texts, timestamps, uuids
 from statesvc.database.pending import Pending, columns, send
 from statesvc.database.queries import queries
@@ -27,6 +27,10 @@ _STREAMS: Final[Columns] = {
     "carrier_ids": texts,
     "numbers": texts,
     "discriminators": texts,
+    "versions": ints,
+    "head_hashes": byteas,
+    "recorded_ats": timestamps,
+    "first_recorded_ats": timestamps,
     "sealed_keys": byteas,
 }
 _NAMED: Final[Columns] = {
@@ -65,6 +69,7 @@ _EVENTS: Final[Columns] = {
 }
 _HEADS: Final[Columns] = {
     "shipment_ids": uuids,
+    "seen": ints,
     "versions": ints,
     "head_hashes": byteas,
     "recorded_ats": timestamps,
@@ -92,6 +97,10 @@ _TRANSITIONS: Final[Columns] = {
     "leaf_hashes": byteas,
     "canonicals": byteas,
 }
+
+
+NEW_STREAMS_MAX: Final = 1_000
+"""In one transaction: 15,000 advisory locks exhausted the server's memory."""
 
 
 class StreamState(NamedTuple):
@@ -136,40 +145,61 @@ async def read_streams(
 
 
 async def lock_streams(
-    connection: AsyncConnection[Any], keyring: Keyring, proposals: Iterable[Proposal], known: Mapping[UUID, StreamState]
+    connection: AsyncConnection[Any], keyring: Keyring, shipment_ids: Iterable[UUID], *, skips_locked: bool
 ) -> Pending[dict[UUID, StreamHead]]:
-    """Locks the streams that `proposals` grow, makes the new ones with a fresh key. `known`: those that existed before."""
-    first = {proposal.shipment_id: proposal for proposal in proposals}
-    fresh: dict[UUID, tuple[bytes, SealingKey]] = {}
-    rows: list[tuple[Any, ...]] = []
-    for shipment_id, proposal in first.items():
-        sealed = b""
-        if shipment_id not in known or known[shipment_id].version == 0:
-            # one that only holds a key may be forgotten meanwhile
-            key = SealingKey.fresh()
-            sealed = keyring.seal_shipment_key(key, shipment_id)
-            fresh[shipment_id] = (sealed, key)
-        rows.append((shipment_id, proposal.event.carrier_id, proposal.number, proposal.event.discriminator, sealed))
+    """Looks at those of the streams that exist, and locks them. `skips_locked`: without those that others hold; else waits for them."""
 
     def read(answer: list[Any]) -> dict[UUID, StreamHead]:
         heads = {}
         for shipment_id, version, head_hash, recorded_at, first_recorded_at, sealed in answer:
-            stream = known.get(shipment_id)
-            sent, key = fresh.get(shipment_id, (None, None if stream is None else stream.key))
-            if sealed is None:
-                key = None
-            elif sent is not None and sent != sealed:
-                # another worker made the stream after we read
-                key = keyring.open_shipment_key(sealed, shipment_id)
-            heads[shipment_id] = StreamHead(version, head_hash, recorded_at, first_recorded_at, key)
+            key = None if sealed is None else keyring.open_shipment_key(sealed, shipment_id)
+            heads[shipment_id] = StreamHead(version, head_hash, recorded_at, first_recorded_at, key, seen=version)
         return heads
 
-    return await send(
-        connection,
-        _SQL["lock_streams"],
-        encoded(rows, _STREAMS),
-        read,
-    )
+    query = _SQL["try_lock_streams"] if skips_locked else _SQL["lock_streams"]
+    return await send(connection, query, {"shipment_ids": uuids(list(shipment_ids))}, read)
+
+
+async def reserve_streams(
+    connection: AsyncConnection[Any], shipment_ids: Iterable[UUID], *, skips_locked: bool, bounded: bool
+) -> Pending[set[UUID]]:
+    """Those that have no stream yet and that this transaction may make, a thousand of them for it alone.
+
+    `skips_locked` as above. `bounded`: no more than these; else another transaction may make one of the others first.
+    """
+    query = _SQL["try_reserve_streams"] if skips_locked else _SQL["reserve_streams"]
+    parameters = {"shipment_ids": uuids(list(shipment_ids)), "most": NEW_STREAMS_MAX, "bounded": bounded}
+    return await send(connection, query, parameters, lambda rows: {shipment_id for (shipment_id,) in rows})
+
+
+async def await_streams(connection: AsyncConnection[Any], keyring: Keyring, shipment_ids: Collection[UUID], *, seconds: float) -> None:
+    """Waits in line until nobody else holds these shipments, in a transaction of its own that holds nothing but them.
+
+    Raises LockNotAvailable.
+    """
+    async with connection.transaction():
+        await limit_lock_waits(connection, seconds)
+        await lock_streams(connection, keyring, shipment_ids, skips_locked=False)
+        await reserve_streams(connection, shipment_ids, skips_locked=False, bounded=True)
+
+
+async def make_streams(connection: AsyncConnection[Any], streams: Sequence[tuple[Proposal, StreamHead, bytes]]) -> None:
+    """Makes reserved streams: any proposal of each, its head and its sealed key."""
+    rows = [
+        (
+            p.shipment_id,
+            p.event.carrier_id,
+            p.number,
+            p.event.discriminator,
+            h.version,
+            h.head_hash,
+            h.recorded_at,
+            h.first_recorded_at,
+            key,
+        )
+        for p, h, key in streams
+    ]
+    await connection.execute(_SQL["make_streams"], {"wanted": len(rows), **encoded(rows, _STREAMS)})
 
 
 async def open_streams(
@@ -188,32 +218,24 @@ async def open_streams(
     )
 
 
-def untouched(free: Sized, appends: Iterable[Proposal], heads: Mapping[UUID, StreamHead], known: Mapping[UUID, StreamState]) -> bool:
-    """Whether nobody wrote between the first read and the locks, so that the keys read in between are still complete.
-
-    Scans' keys were `free`; the key of an enrichment or an alias belongs to one stream, and taking it moves that stream's version on.
-    This needs the streams to be read (`known`) before the keys.
-    """
-    return len(free) == sum(not proposal.is_named_by_shipment for proposal in appends) and all(
-        head.version == (stream.version if (stream := known.get(shipment_id)) is not None else 0) for shipment_id, head in heads.items()
-    )
+async def insert_keys(connection: AsyncConnection[Any], appends: Iterable[Proposal]) -> None:
+    """Takes the dedupe keys of `appends`, which were free when they were asked for; one that is not any more fails the transaction."""
+    rows = _key_columns(keys_of(appends))
+    await connection.execute(_SQL["insert_keys"], {"wanted": len(rows), **encoded(rows, _KEYS)})
 
 
-async def insert_keys(connection: AsyncConnection[Any], appends: Iterable[Proposal]) -> Pending[set[Key]]:
-    """Takes the dedupe keys of `appends`; answers which of them were free. Verdicts on the others need a second statement."""
-    rows = _key_columns(keys_of(proposal for proposal in appends if not proposal.is_named_by_shipment))
-    return await send(connection, _SQL["insert_keys"], encoded(rows, _KEYS), lambda answer: {(c, e) for c, e in answer})
-
-
-async def write_keys(connection: AsyncConnection[Any], decision: Decision) -> None:
-    """Takes the dedupe keys that the locked streams guard: of enrichments, of statements with aliases, and the aliases."""
-    guarded = keys_of(proposal for proposal in decision.appends if proposal.is_named_by_shipment)
-    if rows := _key_columns([*guarded, *decision.aliases]):
-        await connection.execute(_SQL["insert_keys"], encoded(rows, _KEYS))
+async def insert_aliases(connection: AsyncConnection[Any], aliases: Sequence[tuple[Key, Known]]) -> None:
+    """Takes those that are free."""
+    await connection.execute(_SQL["insert_aliases"], encoded(_key_columns(aliases), _KEYS))
 
 
 def _key_columns(keys: Sequence[tuple[Key, Known]]) -> list[tuple[Any, ...]]:
     return [(*key, known.shipment_id, known.facts_digest, known.carried, known.stands_for) for key, known in keys]
+
+
+async def limit_lock_waits(connection: AsyncConnection[Any], seconds: float) -> None:
+    """For the rest of this transaction."""
+    await connection.execute(_SQL["limit_lock_waits"], {"milliseconds": max(1, round(seconds * 1000))})
 
 
 async def count_conflicts(connection: AsyncConnection[Any], conflicts: Sequence[Conflict]) -> list[Conflict]:
@@ -237,10 +259,9 @@ async def write_events(
     connection: AsyncConnection[Any],
     rows: Sequence[EventRow],
     *,
-    heads: Mapping[UUID, StreamHead],
     batch_id: int,
 ) -> None:
-    """Appends assembled events and moves the heads on."""
+    """Appends assembled events."""
     await connection.execute(
         _SQL["insert_events"],
         {
@@ -248,13 +269,12 @@ async def write_events(
             **encoded(map(_event_columns, rows), _EVENTS),
         },
     )
-    await connection.execute(
-        _SQL["move_heads"],
-        encoded(
-            [(s, h.version, h.head_hash, h.recorded_at, h.first_recorded_at) for s, h in heads.items() if h.moved],
-            _HEADS,
-        ),
-    )
+
+
+async def move_heads(connection: AsyncConnection[Any], heads: Mapping[UUID, StreamHead]) -> None:
+    """Moves the heads of locked streams on."""
+    rows = [(s, h.seen, h.version, h.head_hash, h.recorded_at, h.first_recorded_at) for s, h in heads.items()]
+    await connection.execute(_SQL["move_heads"], {"wanted": len(rows), **encoded(rows, _HEADS)})
 
 
 def _event_columns(row: EventRow) -> tuple[Any, ...]:

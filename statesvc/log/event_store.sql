@@ -11,17 +11,57 @@ CROSS JOIN LATERAL (
 -- Version and sealed key of these shipments, as far as they exist.
 SELECT shipment_id, version, sealed_key FROM statesvc.stream WHERE shipment_id = ANY (%(shipment_ids)b::uuid[]);
 
+-- name: limit_lock_waits
+-- How long this transaction waits for a lock at most.
+SELECT set_config('lock_timeout', %(milliseconds)s::text, true);
+
 -- name: lock_streams
--- Locks the heads of these shipments in their order, and makes those that are new. An upsert, because a distributed table
--- takes no SELECT .. FOR UPDATE over many rows.
-INSERT INTO statesvc.stream AS s
-    (shipment_id, carrier_id, number, discriminator, version, head_hash, recorded_at, first_recorded_at, sealed_key)
-SELECT u.shipment_id, u.carrier_id, u.number, u.discriminator, 0, decode(repeat('00', 32), 'hex'), 'epoch', 'epoch', u.sealed_key
-FROM unnest(%(shipment_ids)b::uuid[], %(carrier_ids)b::text[], %(numbers)b::text[], %(discriminators)b::text[], %(sealed_keys)b::bytea[])
-    AS u(shipment_id, carrier_id, number, discriminator, sealed_key)
-ORDER BY u.shipment_id
-ON CONFLICT (shipment_id) DO UPDATE SET version = s.version
-RETURNING s.shipment_id, s.version, s.head_hash, s.recorded_at, s.first_recorded_at, s.sealed_key;
+-- Looks at the heads of these shipments, as far as they exist, and locks them in their order.
+SELECT shipment_id, version, head_hash, recorded_at, first_recorded_at, sealed_key FROM statesvc.stream
+WHERE shipment_id = ANY (%(shipment_ids)b::uuid[]) ORDER BY shipment_id FOR NO KEY UPDATE;
+
+-- name: try_lock_streams
+-- The same, without those that another transaction holds.
+SELECT shipment_id, version, head_hash, recorded_at, first_recorded_at, sealed_key FROM statesvc.stream
+WHERE shipment_id = ANY (%(shipment_ids)b::uuid[]) ORDER BY shipment_id FOR NO KEY UPDATE SKIP LOCKED;
+
+-- name: reserve_streams
+-- Those of these shipments that have no stream, for this transaction alone: an insert would wait for one that is not committed.
+-- Advisory locks take shared memory, so only so many are taken. Materialised, because the lock is to be taken for these rows, in their
+-- order, and for no other.
+WITH absent AS MATERIALIZED (
+    SELECT u.shipment_id, row_number() OVER (ORDER BY u.shipment_id) AS place FROM unnest(%(shipment_ids)b::uuid[]) AS u(shipment_id)
+    WHERE NOT EXISTS (SELECT FROM statesvc.stream s WHERE s.shipment_id = u.shipment_id)
+    ORDER BY u.shipment_id
+), locked AS MATERIALIZED (
+    SELECT count(pg_advisory_xact_lock(uuid_hash_extended(a.shipment_id, 0))) FROM absent a WHERE a.place <= %(most)s
+)
+SELECT a.shipment_id FROM absent a, locked WHERE a.place <= %(most)s OR NOT %(bounded)s;
+
+-- name: try_reserve_streams
+-- The same, without those that another transaction is making.
+WITH absent AS MATERIALIZED (
+    SELECT u.shipment_id, row_number() OVER (ORDER BY u.shipment_id) AS place FROM unnest(%(shipment_ids)b::uuid[]) AS u(shipment_id)
+    WHERE NOT EXISTS (SELECT FROM statesvc.stream s WHERE s.shipment_id = u.shipment_id)
+    ORDER BY u.shipment_id
+)
+SELECT a.shipment_id FROM absent a
+WHERE CASE WHEN a.place <= %(most)s THEN pg_try_advisory_xact_lock(uuid_hash_extended(a.shipment_id, 0)) ELSE NOT %(bounded)s END;
+
+-- name: make_streams
+-- Makes the reserved streams, with the heads that they have now.
+WITH made AS (
+    INSERT INTO statesvc.stream
+        (shipment_id, carrier_id, number, discriminator, version, head_hash, recorded_at, first_recorded_at, sealed_key)
+    SELECT u.shipment_id, u.carrier_id, u.number, u.discriminator, u.version, u.head_hash, u.recorded_at, u.first_recorded_at, u.sealed_key
+    FROM unnest(%(shipment_ids)b::uuid[], %(carrier_ids)b::text[], %(numbers)b::text[], %(discriminators)b::text[], %(versions)b::int[],
+        %(head_hashes)b::bytea[], %(recorded_ats)b::timestamptz[], %(first_recorded_ats)b::timestamptz[], %(sealed_keys)b::bytea[])
+        AS u(shipment_id, carrier_id, number, discriminator, version, head_hash, recorded_at, first_recorded_at, sealed_key)
+    ORDER BY u.shipment_id
+    ON CONFLICT DO NOTHING
+    RETURNING 1
+)
+SELECT statesvc.require_all(count(*), %(wanted)s) FROM made;
 
 -- name: open_streams
 -- Makes streams that only hold a key, in their order; those that are there are named again. Never one that grows.
@@ -35,14 +75,26 @@ ON CONFLICT (shipment_id) DO UPDATE SET named_at = greatest(s.named_at, excluded
 RETURNING s.shipment_id, s.sealed_key;
 
 -- name: insert_keys
--- Takes the dedupe keys that are free; the others belong to the transaction that came first.
+-- Takes dedupe keys, all of them: one that another transaction took since it was asked for ends this one.
+WITH taken AS (
+    INSERT INTO statesvc.event_key (carrier_id, event_id, shipment_id, facts_digest, carried, stands_for)
+    SELECT u.carrier_id, u.event_id, u.shipment_id, u.facts_digest, u.carried, u.stands_for
+    FROM unnest(%(carrier_ids)b::text[], %(event_ids)b::text[], %(shipment_ids)b::uuid[], %(facts_digests)b::bytea[], %(carried)b::bytea[],
+        %(stand_for)b::text[]) AS u(carrier_id, event_id, shipment_id, facts_digest, carried, stands_for)
+    ORDER BY u.carrier_id, u.event_id
+    ON CONFLICT DO NOTHING
+    RETURNING 1
+)
+SELECT statesvc.require_all(count(*), %(wanted)s) FROM taken;
+
+-- name: insert_aliases
+-- Takes the aliases of events that are free; the others stand for the same already.
 INSERT INTO statesvc.event_key (carrier_id, event_id, shipment_id, facts_digest, carried, stands_for)
 SELECT u.carrier_id, u.event_id, u.shipment_id, u.facts_digest, u.carried, u.stands_for
 FROM unnest(%(carrier_ids)b::text[], %(event_ids)b::text[], %(shipment_ids)b::uuid[], %(facts_digests)b::bytea[], %(carried)b::bytea[],
     %(stand_for)b::text[]) AS u(carrier_id, event_id, shipment_id, facts_digest, carried, stands_for)
 ORDER BY u.carrier_id, u.event_id
-ON CONFLICT DO NOTHING
-RETURNING carrier_id, event_id;
+ON CONFLICT DO NOTHING;
 
 -- name: tick
 -- The wall clock under the locks just taken, and the id of the batch.
@@ -95,12 +147,16 @@ FROM unnest(%(shipment_ids)b::uuid[], %(sequences)b::int[], %(recorded_ats)b::ti
     WITH ORDINALITY AS u(shipment_id, sequence, recorded_at, message_id, from_status, to_status, event_id, leaf_hash, canonical, ordinal);
 
 -- name: move_heads
--- Moves the heads of the locked streams on.
-UPDATE statesvc.stream s
-SET version = u.version, head_hash = u.head_hash, recorded_at = u.recorded_at, first_recorded_at = u.first_recorded_at
-FROM unnest(%(shipment_ids)b::uuid[], %(versions)b::int[], %(head_hashes)b::bytea[], %(recorded_ats)b::timestamptz[],
-    %(first_recorded_ats)b::timestamptz[]) AS u(shipment_id, version, head_hash, recorded_at, first_recorded_at)
-WHERE s.shipment_id = u.shipment_id;
+-- Moves the heads of the locked streams on, from the versions that were seen under the lock.
+WITH moved AS (
+    UPDATE statesvc.stream s
+    SET version = u.version, head_hash = u.head_hash, recorded_at = u.recorded_at, first_recorded_at = u.first_recorded_at
+    FROM unnest(%(shipment_ids)b::uuid[], %(seen)b::int[], %(versions)b::int[], %(head_hashes)b::bytea[], %(recorded_ats)b::timestamptz[],
+        %(first_recorded_ats)b::timestamptz[]) AS u(shipment_id, seen, version, head_hash, recorded_at, first_recorded_at)
+    WHERE s.shipment_id = u.shipment_id AND s.version = u.seen
+    RETURNING 1
+)
+SELECT statesvc.require_all(count(*), %(wanted)s) FROM moved;
 
 -- name: insert_batch
 -- Writes the batch row of this transaction.

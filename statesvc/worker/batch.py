@@ -1,8 +1,13 @@
-"""One leased batch, whatever fails on the way: read > append and settle; what can't be is given back or buried."""
+"""One leased batch, whatever fails on the way: read > append and settle; what can't be is given back or buried.
+
+A message of a shipment that another transaction has locked is postponed, uncharged, and the others are applied. After three times it is
+worked on by itself and waits for the lock (`process_postponed`).
+"""
 
 import asyncio
+import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final
@@ -14,14 +19,15 @@ from psycopg import AsyncConnection
 from events.carriers.carrier import Carrier
 from events.crypto.keyring import Keyring
 from events.errors import Cause
-from statesvc.append.retry import RETRIES_MAX, Fault, classify, retry_seconds, run_transaction
+from statesvc.append.retry import RETRIES_MAX, Fault, OvertakenError, classify, retry_seconds, run_transaction
 from statesvc.append.transaction import AppendBatch, append_claimed
 from statesvc.database.pool import Pool
-from statesvc.inbox.claim import Burial, Deferral, Message, bury, retry
+from statesvc.inbox.claim import Burial, Deferral, Message, bury, postpone, retry
 from statesvc.inbox.read_message import Read
 from statesvc.inbox.rollouts.code_mapping import Mappings
 from statesvc.inbox.rollouts.trials import Evidence, record_evidence
 from statesvc.log.archive.log_archive import LogArchive
+from statesvc.log.event_store import NEW_STREAMS_MAX, await_streams
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.telemetry.names import Stage
 from statesvc.worker.versions import ComparedTrial, Trial, compare, read_chosen
@@ -31,6 +37,10 @@ log = structlog.get_logger()
 _YIELD_EVERY: Final = 32
 """Messages that are read before everything else of the event loop gets its turn."""
 _ALONE_AFTER_RETRIES: Final = 2
+ALONE_AFTER_POSTPONED: Final = 3
+_LOCK_SECONDS: Final = 0.5
+"""For what a batch must wait: a dedupe key of two shipments, a dead letter. Streams are never waited for."""
+_GLANCE_SECONDS: Final = 0.02
 _ATTEMPTS_COUNTED: Final = 5
 """Attempts beyond it are counted together."""
 
@@ -46,6 +56,8 @@ class BatchContext:
     worker: str
     mappings: Mappings = field(default_factory=Mappings)
     archive: LogArchive = field(default_factory=lambda: LogArchive(None))
+    on_postponed: Callable[[], None] = lambda: None
+    """Called when messages were postponed: they are available again soon."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,21 +68,55 @@ class _Lease:
     ends: float
     retries: Mapping[UUID, int]
 
+    @classmethod
+    def of(cls, messages: Sequence[Message], ends: float) -> "_Lease":
+        return cls(token=messages[0].token, ends=ends, retries={message.message_id: message.retries for message in messages})
+
 
 async def process(context: BatchContext, messages: Sequence[Message], *, lease_ends: float) -> int:
     """Works on `messages` (all of one token) until each has a verdict. `lease_ends` on the monotonic clock. Returns how many changes."""
-    lease = _Lease(token=messages[0].token, ends=lease_ends, retries={message.message_id: message.retries for message in messages})
+    lease = _Lease.of(messages, lease_ends)
+    reads, trials = await _readable(context, lease, messages)
+    changes = 0
+    for group in transaction_groups(reads, lease.retries):
+        changes += await _append(context, lease, group) or 0
+    if trials:
+        await _record_trials(context, trials)
+    return changes
+
+
+async def process_postponed(context: BatchContext, messages: Sequence[Message], *, lease_ends: float, wait_seconds: float) -> int:
+    """Works on messages that were postponed again and again: one at a time, waiting for locks, for `wait_seconds` in all.
+
+    So none is starved by others that are quicker. What is not locked any more goes first, the others share the time.
+    """
+    lease = _Lease.of(messages, lease_ends)
+    reads, trials = await _readable(context, lease, messages)
+    until, changes, locked = time.monotonic() + wait_seconds, 0, []
+    for read in reads:
+        applied = await _append(context, lease, [read], wait_seconds=_GLANCE_SECONDS)
+        changes += applied or 0
+        if applied is None:
+            locked.append(read)
+    for place, read in enumerate(locked):
+        seconds = max(_GLANCE_SECONDS, (until - time.monotonic()) / (len(locked) - place))
+        applied = await _append(context, lease, [read], wait_seconds=seconds)
+        changes += applied or 0
+        if applied is None:
+            await give_back_postponed(context, lease.token, [read.message_id])
+    if trials:
+        await _record_trials(context, trials)
+    return changes
+
+
+async def _readable(context: BatchContext, lease: _Lease, messages: Sequence[Message]) -> tuple[list[Read], list[Trial]]:
+    """What the messages say; what cannot be read is buried."""
     _count_attempts(context.telemetry, messages)
     await run_transaction(context.pool.connection, context.mappings.refresh, deadline=lease.ends)
     reads, burials, trials = await _read(context, messages)
     if burials:
         await _bury(context, lease, burials)
-    changes = 0
-    for group in transaction_groups(reads, lease.retries):
-        changes += await _append(context, lease, group)
-    if trials:
-        await _record_trials(context, trials)
-    return changes
+    return reads, trials
 
 
 async def _read(context: BatchContext, messages: Sequence[Message]) -> tuple[list[Read], list[tuple[str, Burial]], list[Trial]]:
@@ -93,40 +139,106 @@ async def _read(context: BatchContext, messages: Sequence[Message]) -> tuple[lis
 
 
 def transaction_groups(reads: Sequence[Read], retries: Mapping[UUID, int]) -> Iterator[list[Read]]:
-    """Which messages share a transaction: all, but for those that were given back again and again; each of these stands alone."""
-    yield [read for read in reads if retries[read.message_id] < _ALONE_AFTER_RETRIES]
+    """Which messages share a transaction: as many as may make that many streams; one that was given back again and again stands alone."""
+    group: list[Read] = []
+    events = 0
+    for read in reads:
+        if retries[read.message_id] >= _ALONE_AFTER_RETRIES:
+            continue
+        if group and events + len(read.events) > NEW_STREAMS_MAX and _shipments([*group, read]) > NEW_STREAMS_MAX:
+            yield group
+            group, events = [], 0
+        group.append(read)
+        events += len(read.events)
+    yield group
     for read in reads:
         if retries[read.message_id] >= _ALONE_AFTER_RETRIES:
             yield [read]
 
 
-async def _append(context: BatchContext, lease: _Lease, reads: list[Read]) -> int:
-    """Appends and settles; where one message can't be, the group is halved until that message stands alone. Returns how many changes."""
+def _shipments(reads: Sequence[Read]) -> int:
+    return len({(event.carrier_id, event.tracking_number, event.discriminator) for read in reads for event in read.events})
+
+
+async def _apply(
+    context: BatchContext, lease: _Lease, reads: list[Read], connection: AsyncConnection[Any], *, until: float | None
+) -> AppendBatch:
+    """One transaction; with `until` (on the monotonic clock) again whenever the shipments that were locked are free."""
+    while True:
+        batch = AppendBatch(
+            connection,
+            context.keyring,
+            reads,
+            context.worker,
+            measure=context.telemetry.stage,
+            skips_locked=True,
+            sets_aside=until is None,
+        )
+        try:
+            return await append_claimed(batch, token=lease.token, lock_seconds=_LOCK_SECONDS)
+        except OvertakenError as error:
+            if until is None or (seconds := until - time.monotonic()) <= 0:
+                raise
+            # not inside the append: a wait there for one shipment would hold the others of the message
+            await await_streams(connection, context.keyring, error.shipment_ids, seconds=seconds)
+
+
+async def _append(context: BatchContext, lease: _Lease, reads: list[Read], *, wait_seconds: float | None = None) -> int | None:
+    """Appends and settles; where one message can't be, the group is halved until that message stands alone. Returns how many changes.
+
+    `wait_seconds`: how long it waits for locked shipments; where that was not enough nothing is done, and None returned. Without it
+    their messages are postponed.
+    """
     if not reads:
         return 0
 
+    until = None if wait_seconds is None else time.monotonic() + wait_seconds
+
     async def transaction(connection: AsyncConnection[Any]) -> AppendBatch:
-        batch = AppendBatch(connection, context.keyring, reads, context.worker, measure=context.telemetry.stage)
-        return await append_claimed(batch, token=lease.token)
+        return await _apply(context, lease, reads, connection, until=until)
 
     try:
         with context.telemetry.stage(Stage.APPEND, messages=len(reads)):
             # a second is left to give the messages back
-            batch = await run_transaction(context.pool.connection, transaction, archive=context.archive, deadline=lease.ends - 1)
+            batch = await run_transaction(
+                context.pool.connection, transaction, archive=context.archive, deadline=lease.ends - 1, raises_locked=True
+            )
     except Exception as error:
         match classify(error):
             case Fault.TRANSIENT:
                 await _give_back(context, lease, reads, error)
-            case Fault.PERMANENT if len(reads) > 1:
+            case Fault.PERMANENT | Fault.LOCKED if len(reads) > 1:
                 log.warning("batch_halved", messages=len(reads), exc_info=True)
                 half = len(reads) // 2
-                return await _append(context, lease, reads[:half]) + await _append(context, lease, reads[half:])
+                return (await _append(context, lease, reads[:half]) or 0) + (await _append(context, lease, reads[half:]) or 0)
+            case Fault.LOCKED if wait_seconds is not None:
+                return None
+            case Fault.LOCKED:
+                await give_back_postponed(context, lease.token, [reads[0].message_id])
             case Fault.PERMANENT:
                 log.exception("message_failed", message_id=str(reads[0].message_id), carrier=reads[0].carrier_id)
                 await _bury(context, lease, [(reads[0].carrier_id, _burial_of(reads[0], error))])
         return 0
     _count_appended(context.telemetry, batch)
+    if batch.set_aside:
+        _note_postponed(context, len(batch.set_aside))
     return len(batch.changes)
+
+
+async def give_back_postponed(context: BatchContext, token: UUID, message_ids: Sequence[UUID]) -> None:
+    """Best effort: where the database is away, the end of the lease does the same."""
+    try:
+        async with context.pool.connection() as connection:
+            await postpone(connection, token, message_ids)
+    except Exception:
+        log.warning("give_back_failed", messages=len(message_ids), exc_info=True)
+        return
+    _note_postponed(context, len(message_ids))
+
+
+def _note_postponed(context: BatchContext, messages: int) -> None:
+    log.info("messages_postponed", messages=messages)
+    context.on_postponed()
 
 
 async def _bury(context: BatchContext, lease: _Lease, burials: Sequence[tuple[str, Burial]]) -> None:

@@ -10,7 +10,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 from uuid import UUID
@@ -19,18 +19,22 @@ import psycopg
 import structlog
 
 from statesvc.append.retry import again_seconds
-from statesvc.background.waiting import set_within
+from statesvc.background.waiting import cancel_fully, set_within
 from statesvc.database.wakeups.channels import INBOX, LOG, OUTBOX
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
 from statesvc.inbox.claim import Claim, Claimed, Message, claim, extend, outlook, release
 from statesvc.telemetry.names import Stage
-from statesvc.worker.batch import BatchContext, process
+from statesvc.worker.batch import ALONE_AFTER_POSTPONED, BatchContext, give_back_postponed, process, process_postponed
 from statesvc.worker.batch_size import BatchSize, split_by_volume
 from statesvc.worker.lease import LeaseLostError, RescueShare, under_lease
 
 _CANCEL_SECONDS: Final = 2.0
 _RELEASE_SECONDS: Final = 2.0
+_LOCK_SHARE: Final = 1 / 3
+"""Of the lease, for which a message that was postponed again and again waits for the lock of its shipment."""
+_POSTPONED_SECONDS: Final = 0.1
+"""After which the first of what was postponed is available again."""
 _NEXT_DUE_SECONDS: Final = 1.0
 """Between queries for what becomes available later: under a pinned xmin each walks all leases of the last half minute."""
 
@@ -57,7 +61,7 @@ class Worker:
     """Works until `stop`; safe to stop before it runs, and twice. `woken` is the listener's flag for the inbox."""
 
     def __init__(self, context: BatchContext, *, listener: Listener, woken: asyncio.Event, waker: Waker, limits: WorkerLimits) -> None:
-        self._context = context
+        self._context = replace(context, on_postponed=self._on_postponed)
         self._listener = listener
         self._woken = woken
         self._waker = waker
@@ -65,6 +69,9 @@ class Worker:
         self._stopping = asyncio.Event()
         self._running: dict[asyncio.Task[None], UUID] = {}
         """The batches in progress, with their tokens."""
+        self._postponed: asyncio.Task[None] | None = None
+        """The reserved slot: what waits for the lock of a shipment, next to the batches in progress."""
+        self._waiting_for_locks: list[Message] = []
         self._changed = asyncio.Event()
         """A batch ended, or the worker is to stop."""
         self._rescues = RescueShare()
@@ -106,14 +113,14 @@ class Worker:
                 else:
                     self._size.claimed(len(messages))
                     self._rescues.lanes_served()
-                    for part in split_by_volume(messages):
+                    for part in split_by_volume(self._without_postponed(messages)):
                         self._start(part)
         finally:
             await self._drain()
 
     async def _at_most_running(self, batches: int) -> bool:
         """Waits until at most `batches` batches are in progress. False: the worker is to stop."""
-        while len(self._running) > batches and not self._stopping.is_set():
+        while len(self._running.keys() - {self._postponed}) > batches and not self._stopping.is_set():
             self._changed.clear()
             await self._changed.wait()
         return not self._stopping.is_set()
@@ -121,6 +128,7 @@ class Worker:
     async def _work_alone(self, messages: list[Message]) -> None:
         """A message that may kill the process: with nothing else in progress, so that nothing else is charged for it."""
         began = time.monotonic()
+        await self._end_waiting()
         for message in messages:
             if message.rescued_from is not None:
                 self._context.telemetry.messages_rescued.add(1, {"carrier": message.carrier_id})
@@ -128,6 +136,26 @@ class Worker:
         self._start(messages, after=tuple(self._running))
         await self._at_most_running(0)
         self._rescues.rescued(began=began, ended=time.monotonic())
+
+    def _without_postponed(self, messages: list[Message]) -> list[Message]:
+        """Hands those that were postponed again and again to the reserved slot; while it is taken they are tried with the others."""
+        postponed = [message for message in messages if message.postponed >= ALONE_AFTER_POSTPONED]
+        if not postponed or self._postponed is not None:
+            return messages
+        self._waiting_for_locks = postponed
+        self._postponed = self._start(postponed, wait_seconds=self._limits.lease_seconds * _LOCK_SHARE)
+        return [message for message in messages if message.postponed < ALONE_AFTER_POSTPONED]
+
+    async def _end_waiting(self) -> None:
+        """Nothing else may be in progress: what waits for a lock goes back."""
+        if self._postponed is not None:
+            messages = self._waiting_for_locks
+            await cancel_fully(self._postponed)
+            await give_back_postponed(self._context, messages[0].token, [message.message_id for message in messages])
+
+    def _on_postponed(self) -> None:
+        self._due_at = min(self._due_at, time.monotonic() + _POSTPONED_SECONDS)
+        self._woken.set()
 
     async def _claim(self, limit: int) -> list[Message]:
         sweep = time.monotonic() - self._swept_at >= self._limits.sweep_seconds
@@ -179,15 +207,21 @@ class Worker:
         until = self._due_at if ask_due else min(self._due_at, self._ask_due_at)
         return min(jittered, max(0.0, until - now))
 
-    def _start(self, messages: list[Message], *, after: Collection[asyncio.Task[None]] = ()) -> None:
-        """`after`: only when these batches have ended."""
+    def _start(
+        self, messages: list[Message], *, after: Collection[asyncio.Task[None]] = (), wait_seconds: float | None = None
+    ) -> asyncio.Task[None]:
+        """`after`: only when these batches have ended. `wait_seconds`: they wait for locked shipments."""
         token = messages[0].token
-        task = asyncio.create_task(self._work(messages, after), name=f"batch-{token}")
+        task = asyncio.create_task(self._work(messages, after, wait_seconds), name=f"batch-{token}")
         self._running[task] = token
         task.add_done_callback(lambda task: self._done(task, len(messages)))
+        return task
 
     def _done(self, task: asyncio.Task[None], messages: int) -> None:
         self._running.pop(task, None)
+        if task is self._postponed:
+            self._postponed = None
+            return
         before, self._loop_seconds = self._loop_seconds, time.thread_time()
         self._size.worked(messages, loop_seconds=self._loop_seconds - before)
         self._changed.set()
@@ -195,13 +229,15 @@ class Worker:
             # what it held may have been all that its carrier may have in flight
             self._woken.set()
 
-    async def _work(self, messages: list[Message], after: Collection[asyncio.Task[None]]) -> None:
+    async def _work(self, messages: list[Message], after: Collection[asyncio.Task[None]], wait_seconds: float | None) -> None:
         lease_seconds, token = self._limits.lease_seconds, messages[0].token
         lease_ends = time.monotonic() + lease_seconds
 
         async def work() -> int:
             if after:
                 await asyncio.wait(after)
+            if wait_seconds is not None:
+                return await process_postponed(self._context, messages, lease_ends=lease_ends, wait_seconds=wait_seconds)
             return await process(self._context, messages, lease_ends=lease_ends)
 
         async def extended() -> int:

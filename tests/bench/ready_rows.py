@@ -79,7 +79,7 @@ async def record(url: str) -> list[Batch]:
         while messages := (await claim(connection, ASKED)).messages:
             reads = [read for message in messages if isinstance(read := read_message(message, keyring=keyring, carriers=CARRIERS), Read)]
             Recorder.open_batch, Recorder.numbers = Batch([message.message_id for message in messages]), 0
-            await append_claimed(AppendBatch(connection, keyring, reads, "bench"), token=messages[0].token)
+            await append_claimed(AppendBatch(connection, keyring, reads, "bench"), token=messages[0].token, lock_seconds=5)
             batches.append(Recorder.open_batch)
             Recorder.open_batch = None
     return batches

@@ -125,9 +125,9 @@ class Shop:
     async def value(self, query: str, *parameters: Any) -> Any:
         return (await self.rows(query, *parameters))[0][0]
 
-    async def until(self, query: str, wanted: Any) -> None:
+    async def until(self, query: str, wanted: Any, *, seconds: float = 10) -> None:
         """Waits until the query answers what is wanted."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(seconds):
             while True:
                 if await self.value(query) == wanted:
                     return

@@ -23,13 +23,7 @@ ORDER BY m.message_id;
 
 -- name: lock_shipments
 -- Locks the heads of those shipments that exist, in their order; as the append does it, so that neither waits for the other in a ring.
-INSERT INTO statesvc.stream AS s
-    (shipment_id, carrier_id, number, discriminator, version, head_hash, recorded_at, first_recorded_at, sealed_key, erased_at)
-SELECT o.shipment_id, o.carrier_id, o.number, o.discriminator, o.version, o.head_hash, o.recorded_at, o.first_recorded_at, o.sealed_key,
-    o.erased_at
-FROM statesvc.stream o WHERE o.shipment_id = ANY (%(shipment_ids)b::uuid[]) ORDER BY o.shipment_id
-ON CONFLICT (shipment_id) DO UPDATE SET version = s.version
-RETURNING s.shipment_id;
+SELECT shipment_id FROM statesvc.stream WHERE shipment_id = ANY (%(shipment_ids)b::uuid[]) ORDER BY shipment_id FOR NO KEY UPDATE;
 
 -- name: histories
 -- All events of these shipments, oldest first.

@@ -94,10 +94,10 @@ async def test_a_signature_that_waited_while_its_shipment_was_erased_leaves_no_d
 
     reads: list[Any] = []
 
-    async def erase_first(*arguments: Any) -> Any:
+    async def erase_first(*arguments: Any, **options: Any) -> Any:
         if not reads:
             reads.append(await forget_elsewhere(shop, "A1"))
-        return await lock_streams(*arguments)
+        return await lock_streams(*arguments, **options)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("statesvc.append.transaction.lock_streams", erase_first)

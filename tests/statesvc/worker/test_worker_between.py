@@ -18,10 +18,10 @@ async def process_after_the_other(shop: Shop, monkeypatch: pytest.MonkeyPatch, m
     (first,), other = await shop.claim(1), replace(shop, context=replace(shop.context, worker="worker-2"))
     second = await other.claim(1)
 
-    async def locked_late(*arguments: Any) -> Any:
+    async def locked_late(*arguments: Any, **options: Any) -> Any:
         monkeypatch.setattr(LOCK, lock_streams)
         await other.process(second)
-        return await lock_streams(*arguments)
+        return await lock_streams(*arguments, **options)
 
     monkeypatch.setattr(LOCK, locked_late)
     await shop.process([first])

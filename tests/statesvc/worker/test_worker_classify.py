@@ -15,7 +15,7 @@ from statesvc.database.sql_errors import Failure
     [
         (errors.DeadlockDetected(), Fault.TRANSIENT),
         (errors.SerializationFailure(), Fault.TRANSIENT),
-        (errors.LockNotAvailable(), Fault.TRANSIENT),
+        (errors.LockNotAvailable(), Fault.LOCKED),
         (errors.QueryCanceled(), Fault.TRANSIENT),
         (errors.AdminShutdown(), Fault.TRANSIENT),
         (errors.DiskFull(), Fault.TRANSIENT),

@@ -122,7 +122,7 @@ async def test_what_a_worker_appends_that_did_not_know_the_code_yet_is_read_too(
     async with await AsyncConnection.connect(desk.shop.database.service_dsn, autocommit=True) as late:
         async with late.transaction():
             # it has joined the open dead letter, and commits only after that was resolved
-            await append_claimed(AppendBatch(late, desk.shop.keyring, reads, "worker-2"), token=messages[0].token)
+            await append_claimed(AppendBatch(late, desk.shop.keyring, reads, "worker-2"), token=messages[0].token, lock_seconds=5)
             reading = asyncio.create_task(desk.replay(order, FAST, found=found))
             await desk.shop.until("SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NULL", 0)
             await asyncio.sleep(0.1)

@@ -137,7 +137,7 @@ async def test_what_a_worker_appends_that_did_not_know_the_code_yet_is_read_too(
         async with late.transaction():
             reads = [read for read in stale if isinstance(read, Read)]
             # it has joined the open letter, and commits only after that was resolved
-            await append_claimed(AppendBatch(late, shop.keyring, reads, "worker-2"), token=messages[0].token)
+            await append_claimed(AppendBatch(late, shop.keyring, reads, "worker-2"), token=messages[0].token, lock_seconds=5)
             running = asyncio.create_task(again(replace(shop, connection=own)))
             await shop.until("SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NULL", 0)
             await asyncio.sleep(0.1)

@@ -1,0 +1,229 @@
+"""A shipment that another transaction has locked holds up its own messages, and nobody else's."""
+
+import asyncio
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import AsyncConnection
+
+from events.log.assemble import StreamHead
+from statesvc.database.wakeups.channels import INBOX
+from statesvc.database.wakeups.listener import Listener
+from statesvc.database.wakeups.waker import Waker
+from statesvc.log.event_store import move_heads
+from statesvc.worker import batch as worker_batch
+from statesvc.worker.worker_loop import Worker, WorkerLimits
+from tests.statesvc.worker.log_check import check_log
+from tests.world.shop import ACME, Shop, says, shipment
+
+OTHER_CARRIER = "bravo"
+ROOT = Path(__file__).parents[3]
+LEFT = "SELECT count(*) FROM statesvc.inbox"
+
+
+def _scan(number: str, code: str = "AR", **more: Any) -> bytes:
+    return says({"number": number, "status": "in_transit", "code": code, **more})
+
+
+@asynccontextmanager
+async def holding(shop: Shop, *numbers: str) -> AsyncIterator[AsyncConnection[Any]]:
+    """Another transaction that has locked these shipments."""
+    async with await AsyncConnection.connect(shop.database.service_dsn) as connection:
+        for number in numbers:
+            await connection.execute("SELECT FROM statesvc.stream WHERE shipment_id = %s FOR UPDATE", (shipment(number),))
+        yield connection
+
+
+@asynccontextmanager
+async def workers(shop: Shop, count: int = 1, **limits: Any) -> AsyncIterator[list[Worker]]:
+    """Running, woken by nothing but their own sweeps."""
+    listener, waker = Listener(shop.database.service_dsn, [INBOX]), Waker(shop.database.service_dsn)
+    made = [
+        Worker(
+            replace(shop.context, worker=f"worker-{place}"),
+            listener=listener,
+            woken=asyncio.Event(),
+            waker=waker,
+            limits=WorkerLimits(deaf_sweep_seconds=0.05, **limits),
+        )
+        for place in range(count)
+    ]
+    running = [asyncio.create_task(worker.run()) for worker in made]
+    try:
+        yield made
+    finally:
+        for worker in made:
+            worker.stop()
+        await asyncio.gather(*running)
+        await waker.stop()
+
+
+@pytest.fixture
+def two_carriers(shop: Shop) -> Shop:
+    carriers = {**shop.context.carriers, OTHER_CARRIER: replace(ACME, carrier_id=OTHER_CARRIER)}
+    shop.context = replace(shop.context, carriers=carriers)
+    return shop
+
+
+async def test_while_a_shipment_is_locked_everything_else_is_settled(two_carriers: Shop) -> None:
+    shop = two_carriers
+    await shop.say({"number": "LOCKED", "status": "picked_up"})
+    async with holding(shop, "LOCKED"):
+        for n in range(40):
+            await shop.push(_scan(f"N{n}"), _scan("LOCKED", f"C{n}"))
+        await shop.push(*(_scan(f"B{n}") for n in range(19)), carrier_id=OTHER_CARRIER)
+        async with workers(shop):
+            # the lock outlives the test's patience: what waits for it is never settled
+            await shop.until(LEFT, 40)
+            assert await shop.value("SELECT count(*) FROM statesvc.inbox WHERE retries > 0") == 0, "uncharged"
+            await shop.until("SELECT count(*) FROM statesvc.inbox WHERE postponed < 3", 0)
+            await shop.push(*(_scan(f"LATE{n}") for n in range(20)))
+            # the reserved slot waits for the lock now, and the other ones go on
+            await shop.until(LEFT, 40)
+    async with workers(shop):
+        await shop.until(LEFT, 0)
+    assert await shop.value("SELECT count(*) FROM statesvc.event WHERE shipment_id = %s", shipment("LOCKED")) == 41
+    assert await shop.value("SELECT max(attempts) FROM statesvc.message") == 1
+    await check_log(shop.connection, shop.keyring)
+
+
+async def test_a_batch_applies_what_is_not_locked_and_gives_back_whole_messages(shop: Shop) -> None:
+    await shop.say({"number": "A", "status": "picked_up"})
+    async with holding(shop, "A"):
+        for body in (
+            _scan("B"),
+            says({"number": "C", "status": "in_transit"}, {"number": "A", "status": "in_transit", "code": "A2"}),
+            says({"number": "C", "status": "delivered", "minute": 9}),
+            _scan("D"),
+        ):
+            await shop.push(body)
+        async with asyncio.timeout(2):
+            assert await shop.process(await shop.claim()) == 2
+        assert await shop.value(LEFT) == 2
+        assert await shop.rows("SELECT token, attempts, retries, postponed FROM statesvc.inbox") == [(None, 0, 0, 1)] * 2
+        assert await shop.value("SELECT count(*) FROM statesvc.stream") == 3, "of C nothing is written: its first message goes back too"
+    await shop.until("SELECT bool_and(available_at <= statesvc.clock()) FROM statesvc.inbox", True)
+    assert await shop.work() == 3
+    assert [event["status"] for event in await shop.events("C")] == ["in_transit", "delivered"]
+    await check_log(shop.connection, shop.keyring)
+
+
+async def test_a_message_whose_turn_never_came_waits_in_line(shop: Shop) -> None:
+    """A transaction of others holds the shipment whenever somebody tries; after three times one waits until it lets go."""
+    await shop.say({"number": "A", "status": "picked_up"})
+    async with holding(shop, "A") as holder:
+        await shop.push(_scan("A"))
+        async with workers(shop, lease_seconds=15):
+            await shop.until("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query ~ 'statesvc.stream'", 1)
+            assert await shop.value("SELECT postponed FROM statesvc.inbox") >= worker_batch.ALONE_AFTER_POSTPONED
+            await holder.commit()
+            await shop.until(LEFT, 0)
+
+
+async def test_a_new_shipment_that_another_is_making_is_not_waited_for(shop: Shop) -> None:
+    async with await AsyncConnection.connect(shop.database.service_dsn) as other:
+        await other.execute("SELECT pg_advisory_xact_lock(uuid_hash_extended(%s, 0))", (shipment("NEW"),))
+        await other.execute(
+            "INSERT INTO statesvc.stream SELECT %s, 'acme', 'NEW', '', 0, sha256(''), 'epoch', 'epoch', '\\x00'", (shipment("NEW"),)
+        )
+        await shop.push(_scan("NEW"), _scan("B"))
+        async with asyncio.timeout(2):
+            assert await shop.process(await shop.claim()) == 1
+        assert await shop.value(LEFT) == 1
+        await other.rollback()
+    await shop.until("SELECT bool_and(available_at <= statesvc.clock()) FROM statesvc.inbox", True)
+    assert await shop.work() == 1
+
+
+async def test_a_dedupe_key_that_another_holds_is_found_by_halving(shop: Shop) -> None:
+    async with await AsyncConnection.connect(shop.database.service_dsn) as other:
+        await other.execute(
+            "INSERT INTO statesvc.event_key (carrier_id, event_id, shipment_id, facts_digest, carried)"
+            " VALUES ('acme', 'native-1', %s, '', '')",
+            (shipment("ELSEWHERE"),),
+        )
+        await shop.push(*(_scan(f"N{n}") for n in range(7)), _scan("N7", native_id="native-1"))
+        await shop.process(await shop.claim())
+        assert await shop.rows("SELECT attempts, retries, postponed FROM statesvc.inbox") == [(0, 0, 1)]
+        await other.rollback()
+    await shop.until("SELECT bool_and(available_at <= statesvc.clock()) FROM statesvc.inbox", True)
+    assert await shop.work() == 1
+
+
+async def test_a_head_that_moved_all_the_same_ends_the_transaction(shop: Shop) -> None:
+    """The lock is what guards it; that it did is asserted."""
+    await shop.say({"number": "A", "status": "picked_up"})
+    ((head_hash, recorded_at),) = await shop.rows("SELECT head_hash, recorded_at FROM statesvc.stream")
+    head = StreamHead(2, head_hash, recorded_at, recorded_at, None, seen=0)
+    with pytest.raises(psycopg.DatabaseError) as caught:
+        await move_heads(shop.connection, {shipment("A"): head})
+    assert caught.value.sqlstate == "SS005"
+    assert await shop.value("SELECT version FROM statesvc.stream") == 1
+
+
+async def test_more_new_shipments_than_one_transaction_may_make_are_made_by_several(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("statesvc.log.event_store.NEW_STREAMS_MAX", 10)
+    monkeypatch.setattr(worker_batch, "NEW_STREAMS_MAX", 10)
+    for message in range(4):
+        await shop.push(says(*({"number": f"M{message}N{n}", "status": "in_transit"} for n in range(7))))
+    await shop.push(says(*({"number": f"WIDE{n}", "status": "in_transit"} for n in range(25))))
+    async with workers(shop):
+        await shop.until(LEFT, 0)
+    assert await shop.value("SELECT count(*) FROM statesvc.stream") == 4 * 7 + 25
+    await check_log(shop.connection, shop.keyring)
+
+
+async def test_several_writers_around_a_frozen_shipment_never_deadlock(shop: Shop) -> None:
+    chance = random.Random(3)
+    numbers = [f"N{n}" for n in range(24)]
+    for number in numbers:
+        await shop.say({"number": number, "status": "picked_up"})
+    pushes = [chance.sample(numbers, 2) for _ in range(160)]
+    naming = sum("N5" in named for named in pushes)
+    async with holding(shop, "N5") as holder:
+        for n, named in enumerate(pushes):
+            await shop.push(says(*({"number": each, "status": "in_transit", "minute": n % 60, "code": f"S{n}"} for each in named)))
+        async with workers(shop, 4, batch_min=8, batch_max=16):
+            await shop.until(LEFT, naming, seconds=60)
+            await holder.rollback()
+            await shop.until(LEFT, 0, seconds=60)
+    assert await shop.value("SELECT count(*) FROM statesvc.message WHERE attempts > 1") == 0
+    assert await shop.value("SELECT count(*) FROM statesvc.dead_letter") == 0
+    assert await shop.value("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()") == 0
+    await check_log(shop.connection, shop.keyring)
+
+
+async def test_a_worker_that_is_frozen_inside_its_append_holds_up_only_what_it_holds(two_carriers: Shop, tmp_path: Path) -> None:
+    shop = two_carriers
+    await shop.say({"number": "A", "status": "picked_up"})
+    await shop.push(_scan("A", "FROZEN"))
+    ready = tmp_path / "ready"
+    program = Path(__file__).with_name("frozen_worker.py")
+    command, environment = [sys.executable, str(program), shop.database.service_dsn, str(ready)], {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(command, env=environment) as frozen:  # noqa: ASYNC220 - it is to be stopped by a signal
+        try:
+            async with asyncio.timeout(30):
+                while not ready.exists():  # noqa: ASYNC110 - another process decides
+                    await asyncio.sleep(0.02)
+            os.kill(frozen.pid, signal.SIGSTOP)
+            await shop.push(*(_scan("A", f"C{n}") for n in range(10)), *(_scan(f"N{n}") for n in range(30)))
+            await shop.push(*(_scan(f"B{n}") for n in range(10)), carrier_id=OTHER_CARRIER)
+            began = time.monotonic()
+            async with workers(shop):
+                await shop.until("SELECT count(*) FROM statesvc.message", 41)
+                assert time.monotonic() - began < 5, "nobody waited for the end of the frozen transaction"
+                assert await shop.value(LEFT) == 11
+        finally:
+            os.kill(frozen.pid, signal.SIGKILL)
+            os.kill(frozen.pid, signal.SIGCONT)
