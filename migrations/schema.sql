@@ -62,6 +62,7 @@
 --   throttled() RETURNS boolean
 --   under_legal_hold(p_shipments uuid[]) RETURNS boolean
 --   waiting_token(p_attempts smallint, p_retries smallint) RETURNS uuid
+--   webhook_id(p_subscription_id uuid, p_leaf_hash bytea) RETURNS text
 
 CREATE SCHEMA statesvc;
 CREATE SEQUENCE statesvc.batch_id_seq

@@ -19,7 +19,7 @@ from statesvc.database.queries import queries
 _SQL = queries("statesvc.append", "outbox")
 _COLUMNS = (
     *("shipment_ids", "sequences", "types", "carrier_ids", "tracking_numbers", "from_statuses", "to_statuses"),
-    *("occurred_ats", "occurred_offsets"),
+    *("occurred_ats", "occurred_offsets", "leaf_hashes"),
 )
 
 
@@ -36,6 +36,8 @@ class OutboxChange:
     to_status: str
     occurred_at: datetime
     """With the offset in which the carrier stated it."""
+    leaf_hash: bytes
+    """Of the event that it names, the one with the version `sequence`."""
 
     @classmethod
     def of(cls, change: Change) -> Self:
@@ -50,6 +52,7 @@ class OutboxChange:
             from_status=change.from_status,
             to_status=change.to_status,
             occurred_at=event.occurred_at,
+            leaf_hash=change.row.leaf.leaf_hash,
         )
 
 
@@ -61,7 +64,7 @@ async def write_notifications(connection: AsyncConnection[Any], changes: Sequenc
     rows = [
         (
             *(c.shipment_id, c.sequence, c.type, c.carrier_id, c.tracking_number, c.from_status, c.to_status),
-            *(c.occurred_at, _offset_seconds(c.occurred_at)),
+            *(c.occurred_at, _offset_seconds(c.occurred_at), c.leaf_hash),
         )
         for c in changes
     ]

@@ -1,11 +1,11 @@
 -- name: write_notifications
 -- One notification for each live subscription that a change matches, and its row in the outbox. Paused subscriptions collect.
--- webhook-id: 'n1-' and 32 hex digits of SHA-256 over subscription, shipment and sequence, joined by 0x1f.
 WITH change AS (
     SELECT * FROM unnest(%(shipment_ids)b::uuid[], %(sequences)b::int[], %(types)b::text[], %(carrier_ids)b::text[],
         %(tracking_numbers)b::text[], %(from_statuses)b::text[], %(to_statuses)b::text[], %(occurred_ats)b::timestamptz[],
-        %(occurred_offsets)b::int[])
-        AS u(shipment_id, sequence, type, carrier_id, tracking_number, from_status, to_status, occurred_at, occurred_offset_seconds)
+        %(occurred_offsets)b::int[], %(leaf_hashes)b::bytea[])
+        AS u(shipment_id, sequence, type, carrier_id, tracking_number, from_status, to_status, occurred_at, occurred_offset_seconds,
+            leaf_hash)
 ), tick AS MATERIALIZED (
     SELECT statesvc.clock() AS at
 ), written AS (
@@ -13,8 +13,7 @@ WITH change AS (
         (shipment_id, sequence, subscription_id, created_at, occurred_at, webhook_id, type, carrier_id, tracking_number, from_status, to_status,
         occurred_offset_seconds)
     SELECT c.shipment_id, c.sequence, s.subscription_id, t.at, c.occurred_at,
-        'n1-' || left(encode(sha256(convert_to(concat_ws(E'\x1f', s.subscription_id, c.shipment_id, c.sequence), 'UTF8')), 'hex'), 32),
-        c.type, c.carrier_id, c.tracking_number, c.from_status, c.to_status, c.occurred_offset_seconds
+        statesvc.webhook_id(s.subscription_id, c.leaf_hash), c.type, c.carrier_id, c.tracking_number, c.from_status, c.to_status, c.occurred_offset_seconds
     FROM statesvc.subscription s
     JOIN change c ON (s.carriers IS NULL OR c.carrier_id = ANY (s.carriers))
         AND (s.statuses IS NULL OR c.to_status = ANY (s.statuses))

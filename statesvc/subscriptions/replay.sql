@@ -55,9 +55,7 @@ WITH asked AS MATERIALIZED (
         (shipment_id, sequence, subscription_id, created_at, occurred_at, webhook_id, type, carrier_id, tracking_number, from_status, to_status,
         occurred_offset_seconds)
     SELECT a.shipment_id, a.sequence, %(subscription_id)s::uuid, t.recorded_at, e.occurred_at,
-        'n1-' || left(encode(sha256(convert_to(
-            concat_ws(E'\x1f', %(subscription_id)s::uuid, a.shipment_id, a.sequence), 'UTF8')), 'hex'), 32),
-        'shipment.status_changed', e.carrier_id, convert_from(e.canonical, 'UTF8')::jsonb ->> 'tracking_number', t.from_status, t.to_status,
+        statesvc.webhook_id(%(subscription_id)s::uuid, e.leaf_hash), 'shipment.status_changed', e.carrier_id, convert_from(e.canonical, 'UTF8')::jsonb ->> 'tracking_number', t.from_status, t.to_status,
         -- the stated wall clock minus that of UTC
         extract(epoch FROM (convert_from(e.canonical, 'UTF8')::jsonb ->> 'occurred_at')::timestamp - e.occurred_at AT TIME ZONE 'UTC')::int
     FROM asked a
@@ -82,8 +80,9 @@ WITH asked AS MATERIALIZED (
     UPDATE statesvc.dead_letter d
     SET resolved_at = %(now)s::timestamptz, resolution = 'replayed', resolved_by = %(actor)s, why = %(why)s, run_id = %(run_id)s::uuid
     FROM queued q
-    WHERE d.kind = 'notification' AND d.resolved_at IS NULL AND d.webhook_id = 'n1-' || left(encode(sha256(convert_to(
-        concat_ws(E'\x1f', %(subscription_id)s::uuid, q.shipment_id, q.sequence), 'UTF8')), 'hex'), 32)
+    JOIN statesvc.notification n
+        ON n.shipment_id = q.shipment_id AND n.sequence = q.sequence AND n.subscription_id = %(subscription_id)s::uuid
+    WHERE d.kind = 'notification' AND d.resolved_at IS NULL AND d.webhook_id = n.webhook_id
 )
 SELECT (SELECT count(*) FROM queued), (SELECT count(*) FROM made);
 

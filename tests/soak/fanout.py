@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import hashlib
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
@@ -130,6 +131,7 @@ class Changes:
                 from_status="picked_up",
                 to_status="in_transit",
                 occurred_at=datetime.now(UTC),
+                leaf_hash=hashlib.sha256(f"{shipment_id} {sequence}".encode()).digest(),
             )
             for shipment_id, sequence in changes
         ]

@@ -77,8 +77,8 @@ async def test_what_came_while_it_was_disabled_is_written_from_the_log_under_the
     )
     digests = await rows(
         api,
-        "SELECT webhook_id = 'n1-' || left(encode(sha256(convert_to(concat_ws(E'\\x1f', subscription_id, shipment_id, sequence), 'UTF8')),"
-        " 'hex'), 32) FROM statesvc.notification WHERE subscription_id = %s",
+        "SELECT n.webhook_id = statesvc.webhook_id(n.subscription_id, e.leaf_hash) FROM statesvc.notification n"
+        " JOIN statesvc.event e ON e.shipment_id = n.shipment_id AND e.version = n.sequence WHERE n.subscription_id = %s",
         subscription_id,
     )
     assert digests == [(True,)] * 3

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import hashlib
 import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -158,6 +159,7 @@ class World:
                 from_status="unknown",
                 to_status="in_transit",
                 occurred_at=datetime(2026, 3, 1, tzinfo=UTC) + timedelta(hours=sequence),
+                leaf_hash=hashlib.sha256(f"{shipment_id} {sequence}".encode()).digest(),
             )
             for sequence in sequences
         ]

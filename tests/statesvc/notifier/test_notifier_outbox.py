@@ -34,10 +34,11 @@ async def test_each_change_is_written_once_however_often_it_is_notified(world: A
     assert len(await world.outbox()) == 4
 
 
-async def test_the_webhook_id_is_a_hash_of_subscription_shipment_and_sequence(world: Any) -> None:
+async def test_the_webhook_id_is_a_hash_of_the_subscription_and_the_event_s_leaf(world: Any) -> None:
     subscription_id, shipment_id = await world.subscribe(), uuid4()
     await world.notify(shipment_id, 7)
-    digest = hashlib.sha256(f"{subscription_id}\x1f{shipment_id}\x1f7".encode()).hexdigest()
+    (change,) = world.changes(shipment_id, 7)
+    digest = hashlib.sha256(subscription_id.bytes + change.leaf_hash).hexdigest()
     assert await notified(world) == [(subscription_id, shipment_id, 7, f"n1-{digest[:32]}")]
 
 
