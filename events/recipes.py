@@ -24,7 +24,7 @@ _USPS: Final = Recipe(
     time="local",
     precision=_MINUTE,
     codes=("code",),
-    place=("city", "region"),
+    place=_CITY,
     # a barcode prints 420 and the consignee's postcode in front of the number
     ignored_in_number=re.compile(r"\A420(?:\d{9}(?=9[1-5]\d{20}\Z)|\d{5}(?=9[1-5]\d{20}\Z)|\d{5}(?=9[1-5]\d{24}\Z))"),
 )
@@ -38,7 +38,7 @@ _EPCIS: Final = Recipe(
 
 RECIPES: Final[dict[str, Recipe]] = {
     # its 2024 API prints UTC, the ones before it the offset of the place, the oldest none
-    "aftership": replace(_INSTANT, also=(replace(_LOCAL, place=_CITY),)),
+    "aftership": replace(_INSTANT, also=(_LOCAL,)),
     "amazon": _INSTANT,
     # the JSON twin prints an epoch with the offset of the place
     "aramex": replace(_LOCAL, codes=("code", "reason")),
@@ -70,7 +70,7 @@ RECIPES: Final[dict[str, Recipe]] = {
     "easyship": _INSTANT,
     "epcis": _EPCIS,
     # a facility stands in some envelopes only, and which part of FedEx carries the parcel makes no other shipment
-    "fedex": Recipe(time="local", place=_ADDRESS, ignored_in_discriminator=re.compile(r"~[A-Z]+\Z")),
+    "fedex": Recipe(time="local", place=_CITY, ignored_in_discriminator=re.compile(r"~[A-Z]+\Z")),
     "geodis": replace(_LOCAL, place=_FACILITY, translates=True),
     "gls": replace(_INSTANT, translates=True),
     "hermes": replace(_INSTANT, translates=True),
@@ -79,7 +79,7 @@ RECIPES: Final[dict[str, Recipe]] = {
     "laposte": replace(_INSTANT, place=(), translates=True),
     "morneau": replace(_LOCAL, codes=("code", "reason"), translates=True),
     "nationex": replace(_LOCAL, translates=True),
-    "parcelone": replace(_LOCAL, codes=("code",)),
+    "parcelone": _LOCAL,
     "purolator": replace(_LOCAL, translates=True),
     "roadie": replace(_INSTANT, place=()),
     "royalmail": _INSTANT,
@@ -96,10 +96,10 @@ RECIPES: Final[dict[str, Recipe]] = {
     "shippo": replace(_LOCAL, codes=("code", "reason"), also=(replace(_LOCAL, codes=("code", "reason")),)),
     "smartkargo": replace(_LOCAL, place=_FACILITY, piece=True),
     "spring": _LOCAL,
-    "teleship": replace(_INSTANT),
+    "teleship": _INSTANT,
     "tnt": replace(_LOCAL, precision=_MINUTE, place=_FACILITY),
-    # an answer names the facility and, like the push, the address
-    "ups": Recipe(time="local", codes=("type", "code"), place=_ADDRESS),
+    # only the city is printed by all; an answer adds the facility, others leave the state out
+    "ups": Recipe(time="local", codes=("type", "code"), place=_CITY),
     # older answers print a text and no code
     "usps": replace(_USPS, also=(replace(_USPS, codes=()),)),
     "veho": _LOCAL,

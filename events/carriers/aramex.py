@@ -6,13 +6,14 @@ is printed as `City, Country`; the JSON twin prints an epoch.
 
 import re
 from collections.abc import Iterator
-from datetime import datetime
+from dataclasses import replace
+from datetime import datetime, timezone
 from typing import Final, NamedTuple
 
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, Normalized, PrintedTime, Raw, Reading
-from events.parsing.formats import TimeFormats
+from events.parsing.formats import TimeFormats, read_offset
 from events.parsing.json import read_json
 from events.parsing.lists import objects
 from events.parsing.meanings import by_code, meanings
@@ -22,13 +23,14 @@ from events.parsing.scan import Scan, reading_of
 from events.parsing.text import text
 from events.parsing.times import Clock, read_epoch
 from events.parsing.xml import Document, answers, is_xml, read_xml, texts
+from events.vocabulary import TzSource
 
 CODES: Final = meanings("aramex_codes.csv")
 _meaning: Final = by_code(CODES)
 CLOCK: Final = Clock(
     formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%-d/%-m/%Y %H:%M:%S"), default_zone="Asia/Dubai"
 )
-_EPOCH: Final = re.compile(r"/Date\((?P<milliseconds>-?\d{1,15})(?:[+-]\d{4})?\)/", re.ASCII)
+_EPOCH: Final = re.compile(r"/Date\((?P<milliseconds>-?\d{1,15})(?P<offset>[+-]\d{4})?\)/", re.ASCII)
 
 
 class Update(NamedTuple):
@@ -65,8 +67,17 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
 def _time(printed: str | None, at: EventPlace, received_at: datetime) -> PrintedTime | None:
     epoch = _EPOCH.fullmatch(printed or "")
     if epoch is not None:
-        return read_epoch(int(epoch["milliseconds"]), milliseconds=True, received_at=received_at)
+        found = read_epoch(int(epoch["milliseconds"]), milliseconds=True, received_at=received_at)
+        return _at_place(found, epoch["offset"])
     return CLOCK.read(printed, at, received_at=received_at)
+
+
+def _at_place(found: PrintedTime | None, printed: str | None) -> PrintedTime | None:
+    """The offset next to an epoch is that of the place, whose wall clock the SOAP answer prints."""
+    offset = read_offset(printed) if printed else None
+    if found is None or offset is None or found.tz_source is TzSource.RECEIVED:
+        return found
+    return replace(found, instant=found.instant.astimezone(timezone(offset)), zone=printed)
 
 
 def _place(printed: str | None) -> EventPlace:

@@ -1,0 +1,122 @@
+"""One scan in two envelopes is one scan: the ids of a pair meet, whichever comes first, and stay what they are for ever."""
+
+import hmac
+import json
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+from uuid import UUID
+
+import pytest
+
+from events.carriers import CARRIERS
+from events.entry import Provenance, event_document
+from events.event import Event
+from events.identity import facts_digest, identify, shipment_id
+from events.log.proposal import Key, Known, Proposal, decide, keys_of
+from events.recipe import rederived_id
+from events.recipes import RECIPES, number_of, recipe_of
+from events.vocabulary import Verdict
+from tests.events.carriers.carrier_fixtures import fixture_paths, read
+from tests.events.carriers.envelope_pairs import Pair
+from tests.events.carriers.more_envelope_pairs import PAIRS
+
+FILE: Final = Path(__file__).parent / "envelope_pair_ids.json"
+NOW: Final = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+SOURCE: Final = Provenance(message_id=UUID(int=1), body_commitment=bytes(32), received_at=NOW, normalizer="x", normalizer_version="1")
+BY_NAME: Final = {f"{pair.carrier_id}/{pair.name}": pair for pair in PAIRS}
+
+
+def digest(data: bytes) -> bytes:
+    return hmac.digest(b"golden", data, "sha256")
+
+
+def events(carrier_id: str, body: bytes) -> list[Event]:
+    normalized = read(CARRIERS[carrier_id], body)
+    assert normalized.rejections == ()
+    return [identify(reading, carrier_id=carrier_id, digest=digest) for reading in normalized.readings]
+
+
+def proposals(found: list[Event]) -> list[Proposal]:
+    return [
+        Proposal(
+            event=event,
+            shipment_id=shipment_id(event.carrier_id, number_of(event.carrier_id, event.tracking_number), event.discriminator),
+            number=number_of(event.carrier_id, event.tracking_number),
+            facts_digest=facts_digest(event, digest),
+            signer_digest=None,
+            source=SOURCE,
+            message=0,
+        )
+        for event in found
+    ]
+
+
+def ids(pair: Pair) -> list[list[str]]:
+    return [[event.event_id, *event.aliases] for body in (pair.one, pair.other) for event in events(pair.carrier_id, body)]
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_the_same_scan_in_another_envelope_is_a_duplicate(name: str) -> None:
+    pair = BY_NAME[name]
+    one, other = (proposals(events(pair.carrier_id, body)) for body in (pair.one, pair.other))
+    assert one
+    for first, second in ((one, other), (other, one)):
+        decision = decide(first, {})
+        assert decision.verdicts == [Verdict.APPENDED] * len(first)
+        known: dict[Key, Known] = dict([*keys_of(decision.appends), *decision.aliases])
+        assert decide(second, known).verdicts == [Verdict.DUPLICATE] * len(second)
+    assert {proposal.shipment_id for proposal in one} == {proposal.shipment_id for proposal in other}
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_the_ids_of_a_pair_never_change(name: str) -> None:
+    assert json.loads(FILE.read_text("utf-8")).get(name) == ids(BY_NAME[name])
+
+
+def test_every_carrier_has_a_recipe() -> None:
+    assert RECIPES.keys() == CARRIERS.keys()
+
+
+@pytest.mark.parametrize("carrier_id", CARRIERS)
+def test_a_derived_id_is_computed_again_from_its_leaf_alone(carrier_id: str) -> None:
+    bodies = [path.read_bytes() for path in fixture_paths(carrier_id)]
+    bodies += [body for pair in PAIRS if pair.carrier_id == carrier_id for body in (pair.one, pair.other)]
+    for body in bodies:
+        try:
+            found = [reading for reading in read(CARRIERS[carrier_id], body).readings if reading.tracking_number]
+        except ValueError:
+            continue
+        for event in (identify(reading, carrier_id=carrier_id, digest=digest) for reading in found):
+            if event.event_id.startswith("d1-"):
+                assert rederived_id(recipe_of(carrier_id), json.loads(json.dumps(_document(event)))) == event.event_id
+
+
+def _document(event: Event) -> dict[str, Any]:
+    document = event_document(
+        event,
+        source=SOURCE,
+        shipment_id=UUID(int=1),
+        version=1,
+        recorded_at=NOW,
+        previous_hash=bytes(32),
+        part_commitment=None,
+        signer_digest=None,
+    )
+    return {name: value for name, value in document.items() if value is not None}
+
+
+def write() -> int:
+    """Adds the ids of new pairs; those that are there stay."""
+    before = json.loads(FILE.read_text("utf-8")) if FILE.is_file() else {}
+    now = {name: ids(pair) for name, pair in BY_NAME.items()}
+    if any(now.get(name) != found for name, found in before.items()):
+        sys.stderr.write("event ids never change once they have landed\n")
+        return 1
+    FILE.write_text(json.dumps(now, indent=1) + "\n", "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(write())
