@@ -53,6 +53,6 @@ class ClockCheck:
         ahead = 0.0 if written is None else (written - database).total_seconds()
         if written is not None and ahead > self.seconds_max:
             raise ClockError(
-                f"{what} at {written.isoformat()}, {ahead:,.0f} s in the future: the database's clock was ahead then, or is behind now. "
+                f"{what} at {written.isoformat()}, which has not come yet: the database's clock was ahead then, or is behind now. "
                 "Sealing goes on by itself when that time has come; where it is too far, raise STATESVC_SEALER_CLOCK_SECONDS_MAX above it"
             )

@@ -128,9 +128,10 @@ class Sealer:
         return False
 
     async def _lead(self, connection: AsyncConnection[Any]) -> None:
-        await self.clock.check(connection)
+        # a fork is found whatever the time is
         sealed, head = await take_stock(connection, self._master, self._publication)
         await connection.execute(SQL["accept"])
+        await self.clock.check(connection)
         self.leads, self.refusal = True, None
         _log.info("sealer_leads", count=sealed.tree.size)
         if sealed.tree.size > (head.tree_size if head else 0):
