@@ -29,6 +29,7 @@ from statesvc.log.verify.fault import FAULTS_MAX, LogFault
 from statesvc.log.verify.log_state import LogSnapshot, ids_beyond, read_snapshot
 from statesvc.log.verify.tree_builder import TreeBuilder
 from statesvc.log.verify.tree_range import RANGE_LEAVES, RetainedHead, stray_subtree
+from statesvc.log.verify.version_order import inverted_versions
 from statesvc.log.verify.worker_pool import LogAccess, WorkerPool, check_batch_range, check_leaf_range, connect, worker_pool
 
 Progress = Callable[[int, int], None]
@@ -196,6 +197,9 @@ class Verification:
     def _conclude(self, connection: Connection[Any], snapshot: LogSnapshot, archived: ArchivedMonths, *, whole: bool) -> None:
         self.report.heads = self._builder.heads
         self._found(stray_subtree(connection))
+        with connection.transaction():
+            connection.execute(ENTRIES["snapshot"])
+            self._found(inverted_versions(connection))
         self.report.stamps, faults = check_stamps(connection, self._order.trust)
         self._found(faults)
         beyond = ids_beyond(connection)
