@@ -126,7 +126,8 @@ def _in_xml(root: etree._Element, fields: tuple[_Field, ...]) -> Iterator[str]:
                 if number := text(element.text):
                     yield number
             continue
-        for parent in root.iter(field.parent):
+        # a field of the document itself has no parent's name
+        for parent in root.iter(field.parent) if field.parent else (root,):
             for (name,) in field.names:
                 printed = [parent.get(name[1:])] if name.startswith("@") else [element.text for element in parent.iterfind(name)]
                 if numbers := [number for each in printed if (number := text(each))]:
