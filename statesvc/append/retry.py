@@ -60,7 +60,6 @@ FAULTS: Final[Mapping[Failure, Fault]] = MappingProxyType(
     {
         Failure.UNAVAILABLE: Fault.TRANSIENT,  # connection lost, server full, out of disk or memory
         Failure.TRANSIENT: Fault.TRANSIENT,  # serialisation, deadlock, statement timeout
-        Failure.LOCKED: Fault.LOCKED,
         Failure.FORBIDDEN: Fault.TRANSIENT,  # an installation that its operator repairs
         Failure.DEFECT: Fault.TRANSIENT,  # a schema of another release: every message would fail alike
         Failure.DUPLICATE: Fault.TRANSIENT,  # another process was faster; the next try sees it
@@ -79,12 +78,12 @@ def classify(error: BaseException) -> Fault:
     Transient: the state of the database, of a dependency that answers 5xx, or of this process (memory), where any message would fail.
     """
     match error:
+        case psycopg.errors.LockNotAvailable() | OvertakenError():
+            return Fault.LOCKED
         case psycopg.Error() | OSError() | TimeoutError():
             return FAULTS[failure(error)]
         case LogArchiveError() | ArchivedHistoryError():
             return Fault.TRANSIENT  # a file that an operator restores
-        case OvertakenError():
-            return Fault.LOCKED
         case ClientResponseError(status=status):
             return Fault.TRANSIENT if status >= HTTPStatus.INTERNAL_SERVER_ERROR else Fault.PERMANENT
         case ClientError() | MemoryError():

@@ -208,7 +208,7 @@ def forget_erased(batch: AppendBatch) -> bool:
 async def lock(batch: AppendBatch) -> None:
     """Looks at the streams that grow and locks them, reserves the new ones, and reads states and clock under the locks.
 
-    Streams that do not grow are read for their keys. What follows needs no second look: a dedupe key that another takes meanwhile fails
+    Streams that do not grow are read for their keys. What follows asks nothing again: a dedupe key that another takes meanwhile fails
     the write of it, and keys that a locked stream guards are asked for again under its lock.
     """
     connection, growing, skips = batch.connection, batch.decision.shipments(), batch.skips_locked

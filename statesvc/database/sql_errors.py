@@ -16,8 +16,6 @@ class Failure(StrEnum):
     """The server is not reachable, full or going away. A statement under way may or may not have been committed."""
     TRANSIENT = "transient"
     """Rolled back for the sake of others (deadlock, timeout): the same transaction may succeed next time."""
-    LOCKED = "locked"
-    """Another transaction held a lock for longer than this one waits."""
     DUPLICATE = "duplicate"
     """A unique key is taken."""
     IMMUTABLE = "immutable"
@@ -45,7 +43,7 @@ FAILURES: Final[Mapping[str, Failure]] = MappingProxyType(
         "42P05": Failure.MISROUTED,  # it exists already, made by another client
         "25P03": Failure.UNAVAILABLE,  # idle_in_transaction_session_timeout: the server hung up
         "25P04": Failure.TRANSIENT,  # transaction_timeout
-        "55P03": Failure.LOCKED,  # lock_timeout
+        "55P03": Failure.TRANSIENT,  # lock_timeout
         "57014": Failure.TRANSIENT,  # statement_timeout
         "08": Failure.UNAVAILABLE,  # connection lost or not made
         "22": Failure.REFUSED_DATA,

@@ -27,7 +27,7 @@ WHERE shipment_id = ANY (%(shipment_ids)b::uuid[]) ORDER BY shipment_id FOR NO K
 
 -- name: reserve_streams
 -- Those of these shipments that have no stream, for this transaction alone: an insert would wait for one that is not committed.
--- Advisory locks take shared memory, so only so many are taken. Materialised, because the lock is to be taken for these rows, in their
+-- Advisory locks take shared memory, so their number is bounded. Materialised, because the lock is to be taken for these rows, in their
 -- order, and for no other.
 WITH absent AS MATERIALIZED (
     SELECT u.shipment_id, row_number() OVER (ORDER BY u.shipment_id) AS place FROM unnest(%(shipment_ids)b::uuid[]) AS u(shipment_id)
