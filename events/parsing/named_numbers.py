@@ -122,13 +122,15 @@ def _of_object(value: dict[str, Any], field: _Field) -> Iterator[str]:
 def _in_xml(root: etree._Element, fields: tuple[_Field, ...]) -> Iterator[str]:
     for field in fields:
         if field.parent is None:
-            for element in root.iter(*(name for (name,) in field.names if not name.startswith("@"))):
+            names = [alternative[0] for alternative in field.names if len(alternative) == 1 and not alternative[0].startswith("@")]
+            for element in root.iter(*names) if names else ():
                 if number := text(element.text):
                     yield number
             continue
         # a field of the document itself has no parent's name
         for parent in root.iter(field.parent) if field.parent else (root,):
-            for (name,) in field.names:
+            # numbers of several parts are printed in JSON only
+            for name in (alternative[0] for alternative in field.names if len(alternative) == 1):
                 printed = [parent.get(name[1:])] if name.startswith("@") else [element.text for element in parent.iterfind(name)]
                 if numbers := [number for each in printed if (number := text(each))]:
                     yield from numbers
