@@ -83,7 +83,7 @@ CREATE TABLE statesvc.signing_key (
 );
 
 -- Why nothing is sealed: this is not the log that was published (a restored backup, a changed row). While the row stands, no notification
--- is sent, because subscribers may have been told under the same ids of something else, and no role is ready.
+-- is sent, because the same ids may have stood for something else, and no role is ready.
 CREATE TABLE statesvc.sealing_refusal (
     one_row boolean PRIMARY KEY DEFAULT true CHECK (one_row),
     why text NOT NULL,

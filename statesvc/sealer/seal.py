@@ -17,7 +17,7 @@ class RefusalError(RuntimeError):
 
 
 class ForkError(RefusalError):
-    """The log has another history than the one that was published: nobody may be told of it until a human has decided."""
+    """The log has another history than the one that was published: nobody may be notified of it until a human has decided."""
 
 
 SQL = queries("statesvc.sealer", "seal")

@@ -48,7 +48,7 @@ SELECT pg_current_xact_id()::text::bigint;
 INSERT INTO statesvc.checkpoint (tree_size, root, note, created_at) VALUES (%(tree_size)s, %(root)s, %(note)s, %(created_at)s);
 
 -- name: refuse
--- Tells every role why the log cannot go on.
+-- Shows every role why the log cannot go on.
 INSERT INTO statesvc.sealing_refusal (why, since) VALUES (%(why)s, statesvc.clock()) ON CONFLICT (one_row) DO UPDATE SET why = excluded.why;
 
 -- name: accept

@@ -41,7 +41,7 @@ _SAVE_SECONDS: Final = 5.0
 class VerificationRequest:
     """What to verify. `note`: a head that was stored elsewhere. `keys`: those that the caller trusts, and `keys_name` where they are from.
 
-    No key of the database is believed for standing there: whoever can write the log's entries can write its keys. Without keys those are
+    No key is believed because the database has it: anyone who can write the log's entries can write its keys. Without keys those are
     trusted that signed the note, and with neither the log is found consistent with itself at most.
     """
 
