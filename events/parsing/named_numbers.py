@@ -15,7 +15,7 @@ from lxml import etree
 
 from events.errors import UnreadableMessageError
 from events.parsing.json import read_json
-from events.parsing.text import text
+from events.parsing.text import scrub, text
 from events.parsing.xml import is_xml, read_xml
 
 NUMBERS_MAX: Final = 1000
@@ -46,7 +46,7 @@ def named_numbers(body: bytes, declared: tuple[str, ...]) -> dict[str, None]:
     found: dict[str, None] = {}
     for number in _printed(body, _fields(declared)):
         if len(number) <= NUMBER_CHARS_MAX:
-            found[number] = None
+            found[scrub(number)] = None
             if len(found) > NUMBERS_MAX:
                 break
     return found

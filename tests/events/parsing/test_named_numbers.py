@@ -54,3 +54,7 @@ def test_numbers_without_an_event(carrier_id: str, body: bytes, numbers: list[st
 def test_a_message_of_any_number_of_numbers_is_read_in_bounded_memory() -> None:
     listed: dict[str, Any] = named_numbers(b'{"trackingNumber":[' + b",".join(b"%d" % n for n in range(5000)) + b"]}", ("trackingNumber",))
     assert len(listed) == NUMBERS_MAX + 1
+
+
+def test_what_leaves_can_be_stored() -> None:
+    assert list(named_numbers(b'{"trackingNumber": "1Z\\u0000A"}', CARRIERS["ups"].number_fields)) == ["1Z\ufffdA"]
