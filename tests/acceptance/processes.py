@@ -57,11 +57,12 @@ class Service:
     program: ClassVar[tuple[str, ...]] = (sys.executable, "-m", "statesvc")
     """How a role is started; a subclass may plant something first."""
 
-    def __init__(self, *, service_dsn: str, owner_dsn: str, folder: Path, settings: Mapping[str, str]) -> None:
+    def __init__(self, *, service_dsn: str, owner_dsn: str, folder: Path, settings: Mapping[str, str | None]) -> None:
+        """`settings` None: unset, where there would be one."""
         self.service_dsn = service_dsn
         self.owner_dsn = owner_dsn
         self._folder = folder
-        self._environment = {
+        wanted: dict[str, str | None] = {
             **os.environ,
             "DATABASE_URL": service_dsn,
             "STATESVC_OWNER_URL": owner_dsn,
@@ -72,6 +73,7 @@ class Service:
             "STATESVC_SUBSCRIBER_ALLOW": "127.0.0.0/8",
             **settings,
         }
+        self._environment = {name: value for name, value in wanted.items() if value is not None}
         self.roles: list[RoleProcess] = []
         self._session: aiohttp.ClientSession | None = None
 

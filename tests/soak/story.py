@@ -41,7 +41,7 @@ SHORT_LEASE: Final = {
     "STATESVC_NOTIFIER_LEASE_SECONDS": "16",
 }
 CREW: Final = (Post(role="api"), *[Post(role="worker")] * 2, *[Post(role="notifier")] * 2, Post(role="sealer"))
-_SETTINGS: Final = {"STATESVC_WEBHOOK_SECRET_UPS": "", "STATESVC_LOG_LEVEL": "warning", "STATESVC_LOG_FORMAT": "json"}
+_SETTINGS: Final = {"STATESVC_WEBHOOK_SECRET_UPS": None, "STATESVC_LOG_LEVEL": "warning", "STATESVC_LOG_FORMAT": "json"}
 _LEFT: Final = """
 SELECT EXISTS (SELECT FROM statesvc.inbox) OR EXISTS (SELECT FROM statesvc.outbox) OR EXISTS (SELECT FROM statesvc.unsealed)
 """
@@ -142,7 +142,7 @@ async def told(
     """Sets the scene; the block is what goes wrong; then the reckoning, which may fail. `seen_as`: how the service reaches the server."""
     dsns = seen_as or server
     # a checkpoint outside the database: the sealer would notice one that went back in time
-    told_all = {**_SETTINGS, "STATESVC_CHECKPOINT_FILE": str(folder / "checkpoint"), **(settings or {})}
+    told_all = {**_SETTINGS, "STATESVC_SEALER_CHECKPOINT_FILE": str(folder / "checkpoint"), **(settings or {})}
     service = Service(service_dsn=dsns.service_dsn, owner_dsn=dsns.owner_dsn, folder=folder, settings=told_all)
     ledger, subscriber = Ledger(folder / "ledger.ndjson"), Subscriber()
     async with AsyncExitStack() as stack:
