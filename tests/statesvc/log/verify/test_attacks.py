@@ -12,7 +12,7 @@ import pytest
 from psycopg import AsyncConnection, sql
 
 from events.canonical_json import canonical_bytes
-from events.checkpoint import Checkpoint, NoteSigner, read_checkpoint
+from events.checkpoint import Checkpoint, NoteSigner
 from statesvc.log.batch_row import write_batch
 from statesvc.log.signing_keys import read_keys
 from statesvc.log.tree_nodes import tree_root
@@ -20,7 +20,6 @@ from statesvc.log.verify import chain, entries, parts
 from statesvc.log.verify import tree_range as tree
 from statesvc.log.verify import verify_log as run
 from tests.world.attack import attack, attacker, places, sealed_story, verify
-from tests.world.database import Database
 from tests.world.story import Story
 
 TABLES = ("event", "conflict", "transition", "attempt", "action", "batch", "sealed_batch", "subtree", "checkpoint")
@@ -307,38 +306,6 @@ async def test_a_round_that_is_dated_back_whole_is_found_by_its_signature(databa
         )
         (fault,) = verify(database).faults
         assert (fault.table, fault.field) == ("checkpoint", "created_at")
-
-
-async def test_a_log_signed_again_by_a_forged_key_is_never_sound(database: Database) -> None:
-    """A superuser puts a key of theirs into the table and signs every head with it, whatever the entries say by then."""
-    async with sealed_story(database) as log:
-        (genuine,) = [key.verifier for key in await read_keys(log.connection)]
-        heads = await log.rows("SELECT tree_size, note, created_at FROM statesvc.checkpoint ORDER BY tree_size")
-        forger = NoteSigner.fresh(log.origin)
-        key = forger.verifier
-        await attack(
-            database,
-            f"UPDATE statesvc.signing_key SET key_id = '\\x{key.key_id.hex()}', public_key = '\\x{key.public_key.hex()}'",
-            *(
-                f"UPDATE statesvc.checkpoint SET note = '{read_checkpoint(note).signed([forger], at=created_at)}' WHERE tree_size = {size}"
-                for size, note, created_at in heads
-            ),
-        )
-        own = verify(database)
-        assert (own.faults, own.consistent, own.sound, own.trusted_by) == ([], True, False, None)
-        by_key = verify(database, keys=[genuine])
-        assert {fault.table for fault in by_key.faults} == {"checkpoint"}
-        by_head = verify(database, note=heads[-1][1])
-        assert not by_head.consistent
-
-
-async def test_a_head_that_was_kept_vouches_for_what_it_covers_and_its_signer_for_the_rest(database: Database) -> None:
-    async with sealed_story(database) as log:
-        (first,) = await log.rows("SELECT note FROM statesvc.checkpoint ORDER BY tree_size LIMIT 1")
-        (genuine,) = [key.verifier for key in await read_keys(log.connection)]
-        by_head, by_key = verify(database, note=first[0], note_name="head"), verify(database, keys=[genuine])
-        assert (by_head.sound, by_head.trusted_by) == (True, "head")
-        assert (by_key.sound, by_key.trusted_by) == (True, "--key")
 
 
 @pytest.mark.parametrize(
