@@ -1,7 +1,8 @@
 """Entries: the five kinds of leaves of the log, as canonical bytes and leaf hash. Pure.
 
 What was said (event, conflict), what we concluded (transition), what we sent (attempt), what an operator did (action).
-`FORMAT` is bound into each leaf; a changed shape needs a new number, old entries never change theirs.
+`FORMAT` is bound into each leaf; a changed shape needs a new number, old entries never change theirs. So is the epoch of the log in which
+the entry was recorded: it begins with 1, which is not written down, and each fork of the log starts the next.
 """
 
 import hashlib
@@ -16,6 +17,7 @@ from events.event import Event, EventPlace, Personal, Raw, value
 
 FORMAT: Final = 1
 NO_PREVIOUS: Final = bytes(32)
+FIRST_EPOCH: Final = 1
 
 
 @value(frozen=True, slots=True)
@@ -26,9 +28,12 @@ class Leaf:
     leaf_hash: bytes
 
 
-def leaf(document: Mapping[str, Any]) -> Leaf:
-    """`SHA-256(0x00 + canonical bytes)`, the leaf hash of RFC 6962. Fields without a value are left out."""
-    canonical = canonical_bytes({name: value for name, value in document.items() if value is not None})
+def leaf(document: Mapping[str, Any], *, epoch: int) -> Leaf:
+    """`SHA-256(0x00 + canonical bytes)`, the leaf hash of RFC 6962. Fields without a value are left out, and so is the first epoch."""
+    bound = {name: value for name, value in document.items() if value is not None}
+    if epoch != FIRST_EPOCH:
+        bound["epoch"] = epoch
+    canonical = canonical_bytes(bound)
     return Leaf(canonical, hashlib.sha256(b"\x00" + canonical).digest())
 
 

@@ -23,6 +23,16 @@ BEGIN
 END
 $$;
 
+-- The epochs of the log, and the index of the first entry of each. The first is 1; `statesvc log fork` starts another, after a restore that
+-- lost entries which were published. A transaction that writes entries reads its epoch here, and thereby holds the table until it ends;
+-- a fork takes the table for itself. So nobody writes an old epoch after the fork's entry, and nothing need be locked for that.
+CREATE TABLE statesvc.log_epoch (
+    epoch int PRIMARY KEY CHECK (epoch > 0),
+    begins bigint NOT NULL UNIQUE CHECK (begins >= 0),
+    started_at timestamptz NOT NULL
+);
+INSERT INTO statesvc.log_epoch (epoch, begins, started_at) VALUES (1, 0, statesvc.clock());
+
 CREATE TABLE statesvc.batch (
     batch_id bigint NOT NULL DEFAULT statesvc.next_batch_id(),
     recorded_from timestamptz NOT NULL,
@@ -197,3 +207,4 @@ INSERT INTO statesvc.partitioned (table_name, step, steps_ahead, append_only) VA
     ('action', 'month', 3, true);
 SELECT statesvc.make_append_only(format('statesvc.%I', table_name)::regclass) FROM statesvc.partitioned;
 SELECT statesvc.make_append_only('statesvc.event_key');
+SELECT statesvc.make_append_only('statesvc.log_epoch');

@@ -511,6 +511,19 @@ CREATE TABLE statesvc.log_archive (
 ALTER TABLE ONLY statesvc.log_archive
     ADD CONSTRAINT log_archive_pkey PRIMARY KEY (month);
 
+CREATE TABLE statesvc.log_epoch (
+    epoch integer NOT NULL,
+    begins bigint NOT NULL,
+    started_at timestamp with time zone NOT NULL,
+    CONSTRAINT log_epoch_begins_check CHECK ((begins >= 0)),
+    CONSTRAINT log_epoch_epoch_check CHECK ((epoch > 0))
+);
+ALTER TABLE ONLY statesvc.log_epoch
+    ADD CONSTRAINT log_epoch_begins_key UNIQUE (begins);
+ALTER TABLE ONLY statesvc.log_epoch
+    ADD CONSTRAINT log_epoch_pkey PRIMARY KEY (epoch);
+CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON statesvc.log_epoch FOR EACH STATEMENT EXECUTE FUNCTION statesvc.refuse_change();
+
 CREATE TABLE statesvc.log_resident (
     shipment_id uuid NOT NULL,
     month date NOT NULL,

@@ -56,7 +56,7 @@ class ConflictRow:
     sealed_part: bytes | None
 
 
-def assemble_events(appends: Sequence[Proposal], heads: Mapping[UUID, StreamHead], *, clock: datetime) -> list[EventRow]:
+def assemble_events(appends: Sequence[Proposal], heads: Mapping[UUID, StreamHead], *, clock: datetime, epoch: int) -> list[EventRow]:
     """Rows in the order of `appends`; moves `heads` on."""
     rows = []
     for proposal in appends:
@@ -74,7 +74,8 @@ def assemble_events(appends: Sequence[Proposal], heads: Mapping[UUID, StreamHead
                 previous_hash=head.head_hash,
                 part_commitment=part_commitment,
                 signer_digest=proposal.signer_digest if head.key else None,
-            )
+            ),
+            epoch=epoch,
         )
         if head.version == 0:
             head.first_recorded_at = recorded_at
@@ -83,7 +84,9 @@ def assemble_events(appends: Sequence[Proposal], heads: Mapping[UUID, StreamHead
     return rows
 
 
-def assemble_conflicts(conflicts: Sequence[Conflict], keys: Mapping[UUID, SealingKey | None], *, clock: datetime) -> list[ConflictRow]:
+def assemble_conflicts(
+    conflicts: Sequence[Conflict], keys: Mapping[UUID, SealingKey | None], *, clock: datetime, epoch: int
+) -> list[ConflictRow]:
     """Rows in the order of `conflicts`; `keys` are those of the holders and, where they have a stream, of the claimed shipments."""
     rows = []
     for conflict in conflicts:
@@ -98,7 +101,7 @@ def assemble_conflicts(conflicts: Sequence[Conflict], keys: Mapping[UUID, Sealin
             facts_digest=proposal.facts_digest,
             part_commitment=part_commitment,
         )
-        rows.append(ConflictRow(conflict=conflict, recorded_at=clock, leaf=leaf(document), sealed_part=sealed_part))
+        rows.append(ConflictRow(conflict=conflict, recorded_at=clock, leaf=leaf(document, epoch=epoch), sealed_part=sealed_part))
     return rows
 
 

@@ -32,7 +32,7 @@ from statesvc.database.pending import Pending
 from statesvc.inbox.claim import Settlement, hold, postpone, settle
 from statesvc.inbox.read_message import Read
 from statesvc.log.archive.log_archive_errors import ArchivedHistoryError
-from statesvc.log.batch_row import write_batch
+from statesvc.log.batch_row import NO_TICK, Tick, write_batch
 from statesvc.log.event_store import (
     NamedStream,
     StreamState,
@@ -58,7 +58,6 @@ from statesvc.telemetry.names import Stage
 
 Connection = AsyncConnection[Any]
 Measure = Callable[[Stage], AbstractContextManager[None]]
-
 
 _NEVER: Final = datetime.min.replace(tzinfo=UTC)
 
@@ -100,9 +99,8 @@ class AppendBatch:
     keys: dict[UUID, SealingKey | None] = field(default_factory=dict)
     """Of all shipments that the messages name and that have a stream. None: erased."""
     states: Mapping[UUID, Any] = field(default_factory=dict)
-    recorded_at: datetime = _NEVER
-    """The wall clock under the locks."""
-    batch_id: int = 0
+    tick: Tick = NO_TICK
+    """The wall clock under the locks, the id of the batch, the epoch of the log."""
     # set_aside
     set_aside: list[Read] = field(default_factory=list)
     """The messages of locked shipments: given back uncharged."""
@@ -228,7 +226,7 @@ async def lock(batch: AppendBatch) -> None:
             batch.heads[new] = StreamHead(0, NO_PREVIOUS, _NEVER, _NEVER, key)
         taken = await asked_taken.rows() if asked_taken is not None else {}
         batch.known.update(taken)
-        batch.states, (batch.recorded_at, batch.batch_id) = await asked_states.rows(), await asked_tick.rows()
+        batch.states, batch.tick = await asked_states.rows(), await asked_tick.rows()
         batch.keys = {each: head.key for each, head in batch.heads.items()}
     if asked_streams is not None:
         batch.streams = await asked_streams.rows()
@@ -294,13 +292,13 @@ async def open_named(batch: AppendBatch) -> None:
 
 async def assemble(batch: AppendBatch) -> None:
     """Makes the rows of events, and of conflicts that were never seen before; repeated ones are counted."""
-    conflicts = batch.decision.conflicts
+    conflicts, clock, epoch = batch.decision.conflicts, batch.tick.recorded_at, batch.tick.epoch
     if conflicts:
         unseen = await count_conflicts(batch.connection, conflicts)
         asked = await read_streams(batch.connection, batch.keyring, (conflict.holder for conflict in conflicts))
         batch.keys.update({shipment_id: stream.key for shipment_id, stream in (await asked.rows()).items()})
-        batch.conflicts = assemble_conflicts(unseen, batch.keys, clock=batch.recorded_at)
-    batch.events = assemble_events(batch.decision.appends, batch.heads, clock=batch.recorded_at)
+        batch.conflicts = assemble_conflicts(unseen, batch.keys, clock=clock, epoch=epoch)
+    batch.events = assemble_events(batch.decision.appends, batch.heads, clock=clock, epoch=epoch)
 
 
 async def project_events(batch: AppendBatch) -> None:
@@ -327,9 +325,9 @@ def require_whole(
 
 async def write(batch: AppendBatch) -> None:
     """Writes the entries (events, conflicts, transitions), their batch row, and the states."""
-    connection, batch_id = batch.connection, batch.batch_id
+    connection, (recorded_at, batch_id, epoch) = batch.connection, batch.tick
     events, conflicts = batch.events, batch.conflicts
-    transitions = [(change, transition_leaf(change, batch.worker)) for change in batch.changes if change.is_transition]
+    transitions = [(change, transition_leaf(change, batch.worker, epoch=epoch)) for change in batch.changes if change.is_transition]
     if batch.decision.aliases:
         await insert_aliases(connection, batch.decision.aliases)
     if events:
@@ -338,7 +336,7 @@ async def write(batch: AppendBatch) -> None:
         await write_events(connection, events, batch_id=batch_id)
         await save_shipments(connection, batch.projection.shipments, batch.heads)
     if conflicts:
-        await write_conflicts(connection, conflicts, batch_id=batch_id, before=len(events), recorded_at=batch.recorded_at)
+        await write_conflicts(connection, conflicts, batch_id=batch_id, before=len(events), recorded_at=recorded_at)
     if transitions:
         rows = [(change.row, change.from_status, change.to_status, entry) for change, entry in transitions]
         before = len(events) + len(conflicts)
@@ -364,7 +362,7 @@ async def write_heads(batch: AppendBatch) -> None:
         await move_heads(batch.connection, existing)
 
 
-def transition_leaf(change: Change, worker: str) -> Leaf:
+def transition_leaf(change: Change, worker: str, *, epoch: int) -> Leaf:
     """The entry of a change of status."""
     proposal = change.row.proposal
     return leaf(
@@ -377,7 +375,8 @@ def transition_leaf(change: Change, worker: str) -> Leaf:
             worker=worker,
             message_id=proposal.source.message_id,
             recorded_at=change.row.recorded_at,
-        )
+        ),
+        epoch=epoch,
     )
 
 

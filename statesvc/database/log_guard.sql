@@ -21,13 +21,14 @@ $$;
 CREATE SCHEMA IF NOT EXISTS statesvc_guard AUTHORIZATION statesvc_guard;
 GRANT USAGE ON SCHEMA statesvc TO statesvc_guard;
 GRANT INSERT ON statesvc.batch, statesvc.action, statesvc.unsealed TO statesvc_guard;
+GRANT SELECT ON statesvc.log_epoch TO statesvc_guard;
 GRANT USAGE ON SEQUENCE statesvc.batch_id_seq TO statesvc_guard;
 
 -- Whether a table of this name is of the log, or one of its partitions.
 CREATE OR REPLACE FUNCTION statesvc_guard.is_log(p_schema text, p_table text) RETURNS boolean
     LANGUAGE sql IMMUTABLE
     RETURN p_schema = 'statesvc' AND p_table ~
-        '^(batch|event|event_key|conflict|transition|attempt|action|sealed_batch|subtree|checkpoint|checkpoint_stamp|code_mapping)(_[0-9]{6,8})?$';
+        '^(batch|event|event_key|conflict|transition|attempt|action|sealed_batch|subtree|checkpoint|checkpoint_stamp|code_mapping|log_epoch)(_[0-9]{6,8})?$';
 
 -- The same of a table that exists, whatever it is called by now: it bears the trigger.
 CREATE OR REPLACE FUNCTION statesvc_guard.is_log(p_table oid) RETURNS boolean
@@ -88,8 +89,8 @@ BEGIN
     v_batch_id := statesvc.next_batch_id();
     -- RFC 8785: members by name, no white space; to_json escapes text as it asks
     v_canonical := convert_to(format(
-        '{"actor":%s,"details":{"command":%s,"why":%s},"entry":"action","format":1,"recorded_at":"%s","target":%s,"verb":"log_ddl"}',
-        to_json(v_actor), to_json(p_command), to_json(v_why), to_char(v_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"+00:00"'),
+        '{"actor":%s,"details":{"command":%s,"why":%s},"entry":"action",%s"format":1,"recorded_at":"%s","target":%s,"verb":"log_ddl"}',
+        to_json(v_actor), to_json(p_command), to_json(v_why), (SELECT '"epoch":' || nullif(max(e.epoch), 1) || ',' FROM statesvc.log_epoch e), to_char(v_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"+00:00"'),
         to_json(p_touched)), 'UTF8');
     v_leaf_hash := sha256('\x00'::bytea || v_canonical);
     INSERT INTO statesvc.action (recorded_at, batch_id, ordinal, actor, verb, target, leaf_hash, canonical)

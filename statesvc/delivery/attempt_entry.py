@@ -22,7 +22,7 @@ from statesvc.database.pending import columns
 from statesvc.database.queries import queries
 from statesvc.delivery.notification import QueuedNotification, body_of
 from statesvc.delivery.outcome import RESPONSE_BYTES_MAX, Answer
-from statesvc.log.batch_row import write_batch
+from statesvc.log.batch_row import Tick, write_batch
 
 _SQL = queries("statesvc.delivery", "attempt_entry")
 _COLUMNS = (
@@ -100,7 +100,7 @@ def response_of(salted_part: bytes) -> Response:
     return Response(part["response"], [(name, value) for name, value in part.get("headers", ())])
 
 
-def _attempt_row(attempt: DeliveryAttempt, *, key: SealingKey | None, recorded_at: datetime) -> AttemptRow:
+def _attempt_row(attempt: DeliveryAttempt, *, key: SealingKey | None, now: Tick) -> AttemptRow:
     """Commits to the body, seals what opens the commitment (nothing once the shipment is erased)."""
     queued, answer = attempt.queued, attempt.answer
     salted_body = salted(attempt.body)
@@ -116,7 +116,7 @@ def _attempt_row(attempt: DeliveryAttempt, *, key: SealingKey | None, recorded_a
         sequence=queued.sequence,
         number=queued.number,
         started_at=attempt.started_at,
-        recorded_at=recorded_at,
+        recorded_at=now.recorded_at,
         duration_ms=duration_ms,
         outcome=answer.outcome.value,
         status_code=answer.status_code,
@@ -127,7 +127,7 @@ def _attempt_row(attempt: DeliveryAttempt, *, key: SealingKey | None, recorded_a
     return AttemptRow(
         attempt=attempt,
         duration_ms=duration_ms,
-        leaf=leaf(document),
+        leaf=leaf(document, epoch=now.epoch),
         sealed_part=None
         if key is None
         else key.seal(salted_part, context)
@@ -159,16 +159,16 @@ def _values(rows: Sequence[AttemptRow]) -> list[tuple[object, ...]]:
 
 
 async def record_attempts(
-    connection: AsyncConnection[Any], keyring: Keyring, attempts: Sequence[DeliveryAttempt], *, batch_id: int, now: datetime, worker: str
+    connection: AsyncConnection[Any], keyring: Keyring, attempts: Sequence[DeliveryAttempt], *, now: Tick, worker: str
 ) -> None:
     """Appends them in their order, with the batch row of this transaction; writes nothing where there are none."""
-    leaf_hashes = await append_attempts(connection, keyring, attempts, batch_id=batch_id, now=now)
+    leaf_hashes = await append_attempts(connection, keyring, attempts, now=now)
     if leaf_hashes:
-        await write_batch(connection, batch_id=batch_id, recorded_at=now, leaf_hashes=leaf_hashes, writer=worker)
+        await write_batch(connection, batch_id=now.batch_id, recorded_at=now.recorded_at, leaf_hashes=leaf_hashes, writer=worker)
 
 
 async def append_attempts(
-    connection: AsyncConnection[Any], keyring: Keyring, attempts: Sequence[DeliveryAttempt], *, batch_id: int, now: datetime
+    connection: AsyncConnection[Any], keyring: Keyring, attempts: Sequence[DeliveryAttempt], *, now: Tick
 ) -> list[bytes]:
     """Appends them as the first entries of a batch. Returns their leaf hashes: the caller writes the batch row."""
     if not attempts:
@@ -177,8 +177,10 @@ async def append_attempts(
     for attempt in attempts:
         if attempt.queued.shipment_id not in keys:
             keys[attempt.queued.shipment_id] = _open(keyring, attempt.queued.sealed_key, attempt.queued.shipment_id)
-    rows = [_attempt_row(attempt, key=keys[attempt.queued.shipment_id], recorded_at=now) for attempt in attempts]
-    await connection.execute(_SQL["insert_attempts"], {"batch_id": batch_id, "recorded_at": now, **columns(_values(rows), _COLUMNS)})
+    rows = [_attempt_row(attempt, key=keys[attempt.queued.shipment_id], now=now) for attempt in attempts]
+    await connection.execute(
+        _SQL["insert_attempts"], {"batch_id": now.batch_id, "recorded_at": now.recorded_at, **columns(_values(rows), _COLUMNS)}
+    )
     return [row.leaf.leaf_hash for row in rows]
 
 

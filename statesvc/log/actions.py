@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, Final
 
 from psycopg import AsyncConnection
@@ -10,7 +9,7 @@ from psycopg import AsyncConnection
 from events.entry import action_document, leaf
 from statesvc.database.arrays import Columns, byteas, encoded, texts
 from statesvc.database.queries import queries
-from statesvc.log.batch_row import tick, write_batch
+from statesvc.log.batch_row import Tick, tick, write_batch
 
 _SQL = queries("statesvc.log", "event_store")
 _ACTIONS: Final[Columns] = {"actors": texts, "verbs": texts, "targets": texts, "leaf_hashes": byteas, "canonicals": byteas}
@@ -35,23 +34,24 @@ async def record_actions(connection: AsyncConnection[Any], actions: Sequence[Act
     """Appends actions as one batch: a transaction that writes entries writes one batch row, so call it once in each."""
     if not actions:
         return
-    recorded_at, batch_id = await tick(connection)
-    leaf_hashes = await append_actions(connection, actions, batch_id=batch_id, recorded_at=recorded_at)
-    await write_batch(connection, batch_id=batch_id, recorded_at=recorded_at, leaf_hashes=leaf_hashes, writer=actions[0].actor)
+    now = await tick(connection)
+    leaf_hashes = await append_actions(connection, actions, now=now)
+    await write_batch(connection, batch_id=now.batch_id, recorded_at=now.recorded_at, leaf_hashes=leaf_hashes, writer=actions[0].actor)
 
 
-async def append_actions(
-    connection: AsyncConnection[Any], actions: Sequence[Action], *, batch_id: int, recorded_at: datetime, before: int = 0
-) -> list[bytes]:
+async def append_actions(connection: AsyncConnection[Any], actions: Sequence[Action], *, now: Tick, before: int = 0) -> list[bytes]:
     """Appends actions to a batch that has `before` other entries. Answers their leaf hashes: the caller writes the batch row."""
     if not actions:
         return []
     leaves = [
-        leaf(action_document(actor=each.actor, verb=each.verb, target=each.target, details=each.details, recorded_at=recorded_at))
+        leaf(
+            action_document(actor=each.actor, verb=each.verb, target=each.target, details=each.details, recorded_at=now.recorded_at),
+            epoch=now.epoch,
+        )
         for each in actions
     ]
     rows = [(each.actor, each.verb, each.target, entry.leaf_hash, entry.canonical) for each, entry in zip(actions, leaves, strict=True)]
     await connection.execute(
-        _SQL["insert_actions"], {"recorded_at": recorded_at, "batch_id": batch_id, "before": before, **encoded(rows, _ACTIONS)}
+        _SQL["insert_actions"], {"recorded_at": now.recorded_at, "batch_id": now.batch_id, "before": before, **encoded(rows, _ACTIONS)}
     )
     return [entry.leaf_hash for entry in leaves]

@@ -1,11 +1,12 @@
 """The batch row: every transaction that writes entries writes exactly one, with their leaf hashes in the order of the batch."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime, timedelta
-from typing import Any, Final
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, NamedTuple
 
 from psycopg import AsyncConnection
 
+from events.entry import FIRST_EPOCH
 from statesvc.database.queries import queries
 
 _SQL = queries("statesvc.log", "event_store")
@@ -26,11 +27,25 @@ def recorded_too_early(batches: Iterable[tuple[datetime, datetime]]) -> Iterator
         latest = recorded_from if latest is None else max(latest, recorded_from)
 
 
-async def tick(connection: AsyncConnection[Any]) -> tuple[datetime, int]:
-    """The database's clock, and the id for the batch of this transaction."""
+class Tick(NamedTuple):
+    """What every transaction that writes entries asks for, under its locks: the clock, the id of its batch, the epoch of the log.
+
+    The epoch holds until the transaction ends: a fork of the log waits for those that have read the old one.
+    """
+
+    recorded_at: datetime
+    batch_id: int
+    epoch: int
+
+
+NO_TICK: Final = Tick(datetime.min.replace(tzinfo=UTC), 0, FIRST_EPOCH)
+
+
+async def tick(connection: AsyncConnection[Any]) -> Tick:
+    """The tick of this transaction."""
     row = await (await connection.execute(_SQL["tick"])).fetchone()
     assert row is not None  # noqa: S101 - a SELECT without FROM has one row
-    return row[0], row[1]
+    return Tick(*row)
 
 
 async def write_batch(

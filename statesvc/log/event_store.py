@@ -20,6 +20,7 @@ from events.log.proposal import Conflict, Key, Known, Proposal, keys_of
 from statesvc.database.arrays import Columns, bools, byteas, encoded, ints, texts, timestamps, uuids
 from statesvc.database.pending import Pending, columns, send
 from statesvc.database.queries import queries
+from statesvc.log.batch_row import Tick
 
 _SQL = queries("statesvc.log", "event_store")
 _STREAMS: Final[Columns] = {
@@ -358,9 +359,9 @@ async def write_transitions(
     )
 
 
-async def send_tick(connection: AsyncConnection[Any]) -> Pending[tuple[datetime, int]]:
-    """The wall clock under the locks that were taken before, and the id of this transaction's batch."""
-    return await send(connection, _SQL["tick"], {}, lambda rows: (rows[0][0].astimezone(UTC), rows[0][1]))
+async def send_tick(connection: AsyncConnection[Any]) -> Pending[Tick]:
+    """The wall clock under the locks that were taken before, the id of this transaction's batch, and the epoch of the log."""
+    return await send(connection, _SQL["tick"], {}, lambda rows: Tick(rows[0][0].astimezone(UTC), *rows[0][1:]))
 
 
 async def read_events(connection: AsyncConnection[Any], since: Mapping[UUID, datetime]) -> Pending[list[tuple[UUID, bytes]]]:

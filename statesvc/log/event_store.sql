@@ -97,8 +97,9 @@ ORDER BY u.carrier_id, u.event_id
 ON CONFLICT DO NOTHING;
 
 -- name: tick
--- The wall clock under the locks just taken, and the id of the batch.
-SELECT statesvc.clock(), statesvc.next_batch_id();
+-- The wall clock under the locks just taken, the id of the batch, and the epoch of the log. The epoch is read straight from its table: the
+-- lock of that lasts as long as the transaction, and a fork takes the table for itself.
+SELECT statesvc.clock(), statesvc.next_batch_id(), (SELECT max(e.epoch) FROM statesvc.log_epoch e);
 
 -- name: count_conflicts
 -- Counts each contradiction as often as this batch has it; `seen` above that means that it has its entry already.

@@ -133,9 +133,10 @@ class Coalescer:
             if not found:
                 return 0
             skipped = await self._read(connection, subscription_id, [one for collapse in found for one in collapse.skipped])
-            now, batch_id = await tick(connection)
+            ticked = await tick(connection)
+            now = ticked.recorded_at
             attempts = [_left_out(one, now) for one in skipped]
-            await record_attempts(connection, self._keyring, attempts, batch_id=batch_id, now=now, worker=self._worker)
+            await record_attempts(connection, self._keyring, attempts, now=ticked, worker=self._worker)
             await connection.execute(_SQL["take_out"], {**of, **_keys(skipped)})
             gaps = {shipment_id: gap_of(list(group)) for shipment_id, group in groupby(skipped, key=lambda one: one.shipment_id)}
             rows = [_gap_row(collapse.last, gaps[collapse.last.shipment_id]) for collapse in found]

@@ -69,20 +69,21 @@ async def settle(
             lambda rows: {tuple(row) for row in rows},
         )
         asked_tick = await send_tick(connection)
-        held, (now, batch_id) = await asked_held.rows(), await asked_tick.rows()
+        held, tick = await asked_held.rows(), await asked_tick.rows()
+        now = tick.recorded_at
         ours = [f for f in group if _key(f.delivery) in held]
         known = [f for f in group if not again or _key(f.delivery) in held]
         made = [
             DeliveryAttempt(queued=f.delivery, answer=f.answer, started_at=f.started_at, body=f.body) for f in known if f.answer is not None
         ]
-        leaf_hashes = await append_attempts(connection, keyring, made, batch_id=batch_id, now=now)
+        leaf_hashes = await append_attempts(connection, keyring, made, now=tick)
         concluded = _conclusion([(f, _next_step(f)) for f in ours])
         await _put_back(connection, concluded, now=now, worker=worker)
         disabled = await _throttle(connection, ours, concluded.disabled, now=now)
         asked_recovered = await note(connection, _tally(known), now=now)
-        leaf_hashes += await append_actions(connection, disabled.actions, batch_id=batch_id, recorded_at=now, before=len(leaf_hashes))
+        leaf_hashes += await append_actions(connection, disabled.actions, now=tick, before=len(leaf_hashes))
         if leaf_hashes:
-            await write_batch(connection, batch_id=batch_id, recorded_at=now, leaf_hashes=leaf_hashes, writer=worker)
+            await write_batch(connection, batch_id=tick.batch_id, recorded_at=now, leaf_hashes=leaf_hashes, writer=worker)
         asked_unblocked = await send(connection, _SQL["finish"], columns(concluded.finished, _KEY_COLUMNS), lambda rows: int(rows[0][0]))
         recovered, unblocked = await asked_recovered.rows(), await asked_unblocked.rows()
         await write_notices(connection, recovered, now=now)

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta, timezone
 from uuid import UUID
 
-from events.entry import NO_PREVIOUS, Provenance, event_document, leaf, part_bytes, transition_document
+from events.entry import NO_PREVIOUS, Provenance, action_document, event_document, leaf, part_bytes, transition_document
 from events.event import Event, EventPlace, Personal, Raw
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
 
@@ -81,9 +81,13 @@ GOLDEN_TRANSITION = (
     b'3221100","recorded_at":"2026-03-01T19:06:00.123456+00:00","sequence":3,"shipment_id":"00112233-4455-6677-8899-aabbccddee'
     b'ff","to":"in_transit","worker":"worker-1"}'
 )
+GOLDEN_ACTION = (
+    b'{"actor":"cli:ops","details":{"why":"a test"},"entry":"action","format":1,"recorded_at":"2026-03-01T19:06:00.123456+00:00"'
+    b',"target":"carrier ups","verb":"hold"}'
+)
 
 
-def canonical(event: Event, *, previous_hash: bytes, part_commitment: bytes | None, signer_digest: bytes | None) -> bytes:
+def canonical(event: Event, *, previous_hash: bytes, part_commitment: bytes | None, signer_digest: bytes | None, epoch: int = 1) -> bytes:
     entry = leaf(
         event_document(
             event,
@@ -94,7 +98,8 @@ def canonical(event: Event, *, previous_hash: bytes, part_commitment: bytes | No
             previous_hash=previous_hash,
             part_commitment=part_commitment,
             signer_digest=signer_digest,
-        )
+        ),
+        epoch=epoch,
     )
     return entry.canonical
 
@@ -108,6 +113,20 @@ def test_an_event_with_no_optional_field() -> None:
     assert canonical(BARE, previous_hash=NO_PREVIOUS, part_commitment=None, signer_digest=None) == GOLDEN_BARE
 
 
+def test_an_event_of_a_later_epoch_names_it_among_its_fields() -> None:
+    got = canonical(BARE, previous_hash=NO_PREVIOUS, part_commitment=None, signer_digest=None, epoch=2)
+    assert got == GOLDEN_BARE.replace(b'"entry":"event",', b'"entry":"event","epoch":2,')
+
+
+def test_an_entry_of_a_later_epoch_has_another_leaf_hash() -> None:
+    document = action_document(actor="cli:ops", verb="hold", target="carrier ups", details={"why": "a test"}, recorded_at=RECORDED)
+    first, second = leaf(document, epoch=1), leaf(document, epoch=2)
+    assert first.canonical == GOLDEN_ACTION
+    assert first.leaf_hash.hex() == "2cf16b9a2080847520fa601e4a6d60a84ffb1c1b9088e24eb3215c2154f37a44"
+    assert second.canonical == GOLDEN_ACTION.replace(b'"entry":"action",', b'"entry":"action","epoch":2,')
+    assert second.leaf_hash.hex() == "be1b831468dc9899626adab26b766714ca27d565ec023e62567ebce52a0f2e76"
+
+
 def test_a_transition_and_its_leaf_hash() -> None:
     entry = leaf(
         transition_document(
@@ -119,7 +138,8 @@ def test_a_transition_and_its_leaf_hash() -> None:
             worker="worker-1",
             message_id=MESSAGE,
             recorded_at=RECORDED,
-        )
+        ),
+        epoch=1,
     )
     assert entry.canonical == GOLDEN_TRANSITION
     assert entry.leaf_hash.hex() == "b611fa860804aa94b2124742671b9f8444df79eed932d439c6fbc11b6b01fa9f"

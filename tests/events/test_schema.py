@@ -86,7 +86,7 @@ def logged(event: CarrierEvent, digest: bytes | None = b"\x01" * 32) -> Any:
         part_commitment=digest,
         signer_digest=digest,
     )
-    return orjson.loads(leaf(document).canonical)
+    return orjson.loads(leaf(document, epoch=1).canonical)
 
 
 def printed(document: dict[str, Any], *, pii: bool = True) -> dict[str, Any]:

@@ -69,7 +69,8 @@ def test_an_event_reads_the_same_before_and_after_the_log(occurred_at: datetime)
             previous_hash=bytes(32),
             part_commitment=None,
             signer_digest=digest,
-        )
+        ),
+        epoch=1,
     ).canonical
 
     before = fact_of(appended, signer_digest=digest, version=3)

@@ -103,7 +103,7 @@ class Story:
             assert row is not None
             shipment_id, sealed_key = row
             subscription_id, webhook_id = uuid4(), f"n1-{uuid4().hex}"
-            recorded_at, batch_id = await tick(self.connection)
+            recorded_at, batch_id, epoch = await tick(self.connection)
             part = salted(attempt_part(bytes(32), b"thanks"))
             entry = leaf(
                 attempt_document(
@@ -119,7 +119,8 @@ class Story:
                     status_code=204,
                     body_commitment=bytes(32),
                     part_commitment=commitment(part),
-                )
+                ),
+                epoch=epoch,
             )
             key = self.keyring.open_shipment_key(sealed_key, shipment_id)
             sealed_part = key.seal(part, attempt_context(shipment_id, webhook_id, 1))
