@@ -28,7 +28,8 @@ class Command:
 
 COMMANDS: Final[Mapping[str, Command]] = {
     "up": Command("statesvc.cli.up", "all roles, supervised; with its own PostgreSQL unless DATABASE_URL is set"),
-    "api": Command("statesvc.cli.role", "one process that takes webhooks and answers the API"),
+    "ingress": Command("statesvc.cli.role", "one process that takes webhooks, and nothing else"),
+    "api": Command("statesvc.cli.role", "one process that answers the API"),
     "worker": Command("statesvc.cli.role", "one process that turns messages into events and state"),
     "notifier": Command("statesvc.cli.role", "one process that notifies subscribers"),
     "sealer": Command("statesvc.cli.role", "one process that seals and signs the log"),

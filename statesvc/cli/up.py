@@ -2,6 +2,8 @@
 
 import argparse
 import asyncio
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from statesvc.cli.arguments import add_address
 from statesvc.cli.command_error import CommandError
@@ -32,4 +34,8 @@ def run(options: argparse.Namespace) -> int:
         ports = choose_ports(host, port, ROLES)
     except PortTakenError as error:
         raise CommandError(str(error)) from error
-    return asyncio.run(up(ServicePlan(host=host, ports=ports, settings=settings, demo_rate=options.demo_rate if options.demo else None)))
+    demo_rate = options.demo_rate if options.demo else None
+    # not in the data directory: its path may be longer than that of a socket can be
+    with TemporaryDirectory(prefix="statesvc-") as folder:
+        plan = ServicePlan(host=host, ports=ports, socket=Path(folder, "api"), settings=settings, demo_rate=demo_rate)
+        return asyncio.run(up(plan))

@@ -1,7 +1,8 @@
 """Builds the aiohttp application of a role from its routes, and serves it."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+import socket
+from collections.abc import Callable, Iterable, Sequence
 from importlib.resources import files
 from typing import Final
 
@@ -11,6 +12,7 @@ from aiohttp.typedefs import Handler
 
 from statesvc.background.waiting import set_within
 from statesvc.http.api_keys import Keys
+from statesvc.http.client_connection import ClientConnection, Sharing
 from statesvc.http.middleware import guarded, problems
 from statesvc.http.openapi import build_document
 from statesvc.http.operation import Route, operation
@@ -82,21 +84,37 @@ class InFlight:
         await set_within(self._none, seconds)
 
 
-class Server:
-    """Serves an application on one address. `port` 0 takes a free one; `start` answers the one taken."""
+class _Site(web.BaseSite):
+    """One address, whose connections are ours and not aiohttp's."""
 
-    def __init__(self, app: web.Application, *, host: str, port: int, grace_seconds: float) -> None:
+    def __init__(self, runner: web.AppRunner, connect: Callable[[], ClientConnection], *, host: str, port: int) -> None:
+        super().__init__(runner, backlog=1024)
+        self._connect = connect
+        self._address = (host, port)
+
+    @property
+    def name(self) -> str:
+        """As aiohttp wants it."""
+        return f"http://{self._address[0]}:{self._address[1]}"
+
+    async def start(self) -> None:
+        """Listens."""
+        await super().start()
+        host, port = self._address
+        self._server = await asyncio.get_running_loop().create_server(self._connect, host, port, backlog=self._backlog)
+
+
+class Server:
+    """Serves an application on one address. `port` 0 takes a free one; `start` answers the one taken.
+
+    `sharing`: what another process answers of the requests that come here.
+    """
+
+    def __init__(self, app: web.Application, *, host: str, port: int, grace_seconds: float, sharing: Sharing | None = None) -> None:
         self._in_flight = InFlight()
         app.middlewares.insert(0, self._in_flight.counted)
-        self._runner = web.AppRunner(
-            app,
-            access_log=None,
-            # signatures are over the bytes as sent; a compressed body is refused instead of inflated
-            auto_decompress=False,
-            lingering_time=LINGERING_SECONDS,
-            keepalive_timeout=KEEPALIVE_SECONDS,
-            shutdown_timeout=LAST_BYTES_SECONDS,
-        )
+        self._runner = web.AppRunner(app, shutdown_timeout=LAST_BYTES_SECONDS)
+        self._sharing = sharing
         self._grace_seconds = grace_seconds
         self._host = host
         self._port = port
@@ -106,10 +124,34 @@ class Server:
         """Listens; returns the port."""
         await self._runner.setup()
         self._started = True
-        site = web.TCPSite(self._runner, self._host, self._port, backlog=1024)
+        site = _Site(self._runner, lambda: self._connection(self._sharing), host=self._host, port=self._port)
         await site.start()
         port: int = self._runner.addresses[0][1]
         return port
+
+    async def adopt(self, client: socket.socket, head: bytes, *, sharing: Sharing, is_shared: bool) -> None:
+        """Serves a connection that another process accepted and began to read: `head` is what it read."""
+        if not self._started:
+            client.close()
+            return
+        loop = asyncio.get_running_loop()
+        _, connection = await loop.connect_accepted_socket(lambda: self._connection(sharing, is_shared=is_shared), client)
+        connection.data_received(head)
+
+    def _connection(self, sharing: Sharing | None, *, is_shared: bool = False) -> ClientConnection:
+        if self._runner.server is None:
+            raise RuntimeError("the server has stopped")
+        return ClientConnection(
+            self._runner.server,
+            loop=asyncio.get_running_loop(),
+            sharing=sharing,
+            is_shared=is_shared,
+            # signatures are over the bytes as sent; a compressed body is refused instead of inflated
+            auto_decompress=False,
+            lingering_time=LINGERING_SECONDS,
+            keepalive_timeout=KEEPALIVE_SECONDS,
+            access_log=None,
+        )
 
     async def stop(self) -> None:
         """Takes no new connections, lets running requests end within the grace. Safe to call twice, and before `start`."""

@@ -44,6 +44,7 @@ class Code(StrEnum):
     TOO_MANY_REQUESTS = "too_many_requests"
     INTERNAL_ERROR = "internal_error"
     DATABASE_UNAVAILABLE = "database_unavailable"
+    API_UNAVAILABLE = "api_unavailable"
     BODY_UNAVAILABLE = "body_unavailable"
     LOG_UNAVAILABLE = "log_unavailable"
     NOT_DURABLE = "not_durable"
@@ -84,6 +85,7 @@ PROBLEM_KINDS: Final[Mapping[Code, ProblemKind]] = {
     Code.TOO_MANY_REQUESTS: ProblemKind(HTTPStatus.TOO_MANY_REQUESTS, "Too many requests"),
     Code.INTERNAL_ERROR: ProblemKind(HTTPStatus.INTERNAL_SERVER_ERROR, "A defect of this service"),
     Code.DATABASE_UNAVAILABLE: ProblemKind(HTTPStatus.SERVICE_UNAVAILABLE, "The database does not answer"),
+    Code.API_UNAVAILABLE: ProblemKind(HTTPStatus.SERVICE_UNAVAILABLE, "The process that answers the API is not there"),
     Code.BODY_UNAVAILABLE: ProblemKind(HTTPStatus.SERVICE_UNAVAILABLE, "The archived body cannot be read now"),
     Code.LOG_UNAVAILABLE: ProblemKind(HTTPStatus.SERVICE_UNAVAILABLE, "The archived part of the log cannot be read now"),
     Code.NOT_DURABLE: ProblemKind(HTTPStatus.SERVICE_UNAVAILABLE, "The message could not be made durable"),

@@ -1,4 +1,8 @@
-"""The role `api`: takes webhooks and answers every call."""
+"""The role `api`: answers every call.
+
+A webhook that reaches it is taken as well: to several carriers a 404 is final, and a route that leads to the wrong process must not lose
+what they say. With a socket to the `ingress` of its machine it hands such a connection over instead.
+"""
 
 from contextlib import AsyncExitStack
 
@@ -13,7 +17,6 @@ from statesvc.api.submission.routes import routes as submission_routes
 from statesvc.api.subscriptions.routes import routes as subscription_routes
 from statesvc.database.wakeups.channels import SEALED
 from statesvc.delivery.targets import Targets
-from statesvc.http.api_keys import Keys
 from statesvc.http.app import documentation_routes
 from statesvc.http.health import health_routes
 from statesvc.inbox.queue_depths import Depths
@@ -22,8 +25,9 @@ from statesvc.log.archive.folder import archive_folder
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.roles.carrier_names import require_known_carriers
 from statesvc.roles.connection_limits import api_limits, ingress_limits
-from statesvc.roles.http_server import serve, server_part
-from statesvc.roles.runtime import Launch, UnusableSettingError, open_runtime, pool_of
+from statesvc.roles.http_server import api_keys, serve, server_part
+from statesvc.roles.runtime import Launch, open_runtime, pool_of
+from statesvc.roles.shared_port import SharedPort
 from statesvc.roles.shutdown import Part, ShutdownTimes, run_until_stopped
 
 
@@ -32,16 +36,14 @@ async def run(launch: Launch) -> int:
     settings = launch.settings
     require_known_carriers(settings)
     grace_seconds = settings.http.grace_seconds
-    bootstrap = settings.keys.bootstrap_key
     allowed = settings.notifier.subscriber_allow
     async with open_runtime(launch, api_limits(settings), channel=SEALED) as base, AsyncExitStack() as stack:
-        ingress_pool = await stack.enter_async_context(pool_of(launch, base.dsns, name="statesvc ingress", limits=ingress_limits(settings)))
+        ingress_pool = await stack.enter_async_context(
+            pool_of(launch, base.dsns, name="statesvc ingress", limits=ingress_limits(settings, shares=2))
+        )
         base.telemetry.observe_pools({"api": base.pool, "ingress": ingress_pool})
         targets = await stack.enter_async_context(Targets(allowed=allowed, source=settings.notifier.event_source))
-        try:
-            keys = Keys(base.pool, bootstrap_key=bootstrap.get_secret_value() if bootstrap else None)
-        except ValueError as error:
-            raise UnusableSettingError(str(error)) from error
+        keys = api_keys(launch, base)
         ingress = build_ingress(
             settings,
             carriers=CARRIERS.values(),
@@ -105,10 +107,16 @@ async def run(launch: Launch) -> int:
         calls += health_routes(base.readiness, base.telemetry.exposition, sample=depths.sample)
         calls += console_routes()
         documentation = documentation_routes(calls, version=__version__)
-        server = await serve(launch, base, keys=keys, routes=[*calls, *documentation])
+        shared = None if launch.socket is None else SharedPort(launch.socket, is_ingress=False)
+        sharing = None if shared is None else shared.accepted
+        server = await serve(launch, base, keys=keys, routes=[*calls, *documentation], sharing=sharing)
         stack.push_async_callback(server.stop)
         return await run_until_stopped(
-            [server_part(server), Part(name="streams", run=streams.run, stop=streams.stop)],
+            [
+                server_part(server),
+                Part(name="streams", run=streams.run, stop=streams.stop),
+                *([] if shared is None else [shared.part(server)]),
+            ],
             helpers=[*base.helpers, *ingress.group_commit.tasks],
             signals=base.signals,
             drain=drain,

@@ -13,11 +13,11 @@ API_LOCK_SECONDS: Final = 2.0
 API_IDLE_SECONDS: Final = 5.0
 
 
-def ingress_limits(settings: Settings) -> PoolLimits:
-    """Of the connections that store webhooks: half of the process's, and nothing that lasts."""
+def ingress_limits(settings: Settings, *, shares: int = 1) -> PoolLimits:
+    """Of the connections that store webhooks: nothing that lasts. `shares`: how many parts of a process share its connections."""
     ingress = settings.ingress
     return PoolLimits(
-        connections_max=max(1, settings.database.pool_connections // 2),
+        connections_max=max(1, settings.database.pool_connections // shares),
         acquire_seconds=ingress.acquire_seconds,
         statement_seconds=ingress.statement_seconds,
         lock_seconds=ingress.statement_seconds,

@@ -1,4 +1,4 @@
-"""The HTTP server of a role: of `api` it is the work itself, of the others only the health calls."""
+"""The HTTP server of a role: of `ingress` and `api` it is the work itself, of the others only the health calls."""
 
 import asyncio
 from collections.abc import Sequence
@@ -6,14 +6,16 @@ from typing import Final
 
 import structlog
 from aiohttp import hdrs, web
+from aiohttp.typedefs import Middleware
 
 from statesvc.api.personal_reads import was_recorded
 from statesvc.database.wakeups.channels import LOG
 from statesvc.http.api_keys import Keys
 from statesvc.http.app import Server, build_app
+from statesvc.http.client_connection import Sharing
 from statesvc.http.health import health_routes
 from statesvc.http.operation import Route
-from statesvc.roles.runtime import Launch, Runtime
+from statesvc.roles.runtime import Launch, Runtime, UnusableSettingError
 from statesvc.roles.shutdown import Part, ShutdownTimes, run_until_stopped
 
 _READING: Final = frozenset({hdrs.METH_GET, hdrs.METH_HEAD})
@@ -21,10 +23,28 @@ _READING: Final = frozenset({hdrs.METH_GET, hdrs.METH_HEAD})
 log = structlog.get_logger()
 
 
-async def serve(launch: Launch, base: Runtime, *, keys: Keys, routes: Sequence[Route] | None = None) -> Server:
+def api_keys(launch: Launch, base: Runtime) -> Keys:
+    """Those of the database, and the one of the settings. Raises UnusableSettingError."""
+    bootstrap = launch.settings.keys.bootstrap_key
+    try:
+        return Keys(base.pool, bootstrap_key=bootstrap.get_secret_value() if bootstrap else None)
+    except ValueError as error:
+        raise UnusableSettingError(str(error)) from error
+
+
+async def serve(
+    launch: Launch,
+    base: Runtime,
+    *,
+    keys: Keys,
+    routes: Sequence[Route] | None = None,
+    sharing: Sharing | None = None,
+    middlewares: Sequence[Middleware] = (),
+) -> Server:
     """Listens, with livez, readyz and metrics alone unless there are `routes`."""
     calls = health_routes(base.readiness, base.telemetry.exposition) if routes is None else routes
     app = build_app(calls, keys=keys)
+    app.middlewares.extend(middlewares)
 
     async def close_while_draining(_request: web.Request, response: web.StreamResponse) -> None:
         # a client that keeps its connection would lose the request that it sends while this process closes it
@@ -38,7 +58,7 @@ async def serve(launch: Launch, base: Runtime, *, keys: Keys, routes: Sequence[R
             base.waker.wake(LOG)
 
     app.on_response_prepare.extend((close_while_draining, wake_sealer))
-    server = Server(app, host=launch.host, port=launch.port, grace_seconds=launch.settings.http.grace_seconds)
+    server = Server(app, host=launch.host, port=launch.port, grace_seconds=launch.settings.http.grace_seconds, sharing=sharing)
     port = await server.start()
     log.info("listening", role=launch.role, host=launch.host, port=port)
     return server

@@ -24,6 +24,10 @@ def run_role(launch: Launch) -> int:
 def _main_of(role: Role) -> Callable[[Launch], Coroutine[Any, Any, int]]:
     """Each role loads only what it needs."""
     match role:
+        case "ingress":
+            from statesvc.roles import ingress_role as ingress  # noqa: PLC0415
+
+            return ingress.run
         case "api":
             from statesvc.roles import api_role as api  # noqa: PLC0415
 

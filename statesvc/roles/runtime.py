@@ -7,6 +7,7 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final, Literal
 
 import psycopg
@@ -32,7 +33,7 @@ from statesvc.telemetry import names
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.telemetry.tracing import build_provider
 
-Role = Literal["api", "worker", "notifier", "sealer"]
+Role = Literal["ingress", "api", "worker", "notifier", "sealer"]
 
 RETRY_SECONDS: Final = 1.0
 
@@ -41,12 +42,13 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """Which role to run, and where it listens. `port` 0: a free one."""
+    """Which role to run, and where it listens. `port` 0: a free one. `socket`: where `ingress` and `api` hand connections to each other."""
 
     role: Role
     host: str
     port: int
     settings: Settings
+    socket: Path | None = None
     start: str = field(default_factory=lambda: secrets.token_hex(4))
     """Distinguishes this start from any other: hosts and process numbers come again (every container is process 1)."""
 
@@ -96,8 +98,8 @@ class StoppedEarlyError(Exception):
 
 
 @asynccontextmanager
-async def open_runtime(launch: Launch, limits: PoolLimits, *, channel: str) -> AsyncIterator[Runtime]:
-    """Open for the time of the block; the listener hears `channel`."""
+async def open_runtime(launch: Launch, limits: PoolLimits, *, channel: str | None) -> AsyncIterator[Runtime]:
+    """Open for the time of the block; the listener hears `channel`, and does not even connect without one."""
     signals = StopSignals()
     signals.listen()
     settings = launch.settings
@@ -111,9 +113,10 @@ async def open_runtime(launch: Launch, limits: PoolLimits, *, channel: str) -> A
             keyring = await _keyring(pool, sources, signals)
             waker = Waker(dsns.listen)
             await waker.start()
-            listener = Listener(dsns.listen, [channel])
-            await listener.start()
-            telemetry.observe(names.LISTENER_UP, lambda: [(float(listener.is_up), {})])
+            listener = Listener(dsns.listen, [] if channel is None else [channel])
+            if channel is not None:
+                await listener.start()
+                telemetry.observe(names.LISTENER_UP, lambda: [(float(listener.is_up), {})])
             heartbeat = Heartbeat(pool, launch.incarnation, stopping=signals.stopping)
             await heartbeat.start()
             try:

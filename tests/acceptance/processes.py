@@ -115,14 +115,20 @@ class Service:
         return started
 
     async def spawn(
-        self, name: str, settings: Mapping[str, str] | None = None, *, port: int | None = None, program: Sequence[str] | None = None
+        self,
+        name: str,
+        settings: Mapping[str, str] | None = None,
+        *,
+        port: int | None = None,
+        program: Sequence[str] | None = None,
+        arguments: Sequence[str] = (),
     ) -> RoleProcess:
         """Starts one role and does not wait for it; `program` is how it is started instead of as all others."""
         port = free_port() if port is None else port
         log = self._folder / f"{name}-{len(self.roles)}.log"
         with log.open("wb") as output:
             process = await asyncio.create_subprocess_exec(
-                *(*(program or self.program), name, "--port", str(port)),
+                *(*(program or self.program), name, "--port", str(port), *arguments),
                 env={**self._environment, **(settings or {})},
                 cwd=ROOT,
                 stdin=asyncio.subprocess.DEVNULL,

@@ -153,7 +153,7 @@ async def test_sigterm_ends_ingest_first_and_every_request_that_was_taken_is_ans
     finally:
         await end(process)
     told = [line["process"] for line in running.lines("stopping")]
-    assert told[:2] == ["up", "api"]
+    assert told[:2] == ["up", "ingress"]
     assert running.lines("child_killed") == []
 
 
@@ -165,7 +165,7 @@ async def test_a_second_sigterm_aborts_everything(running: Running) -> None:
         roles = [line["pid"] for line in running.lines("child_started")]
         async with slow_request(running.port, "fedex", b"{}  "):
             process.send_signal(signal.SIGTERM)
-            await until(lambda: any(line["process"] == "api" for line in running.lines("stopping")))
+            await until(lambda: any(line["process"] == "ingress" for line in running.lines("stopping")))
             assert process.returncode is None
             process.send_signal(signal.SIGTERM)
             assert await asyncio.wait_for(process.wait(), STOP_SECONDS) == 1

@@ -6,32 +6,35 @@ import socket
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from statesvc.roles.supervisor.child_process import ChildProgram
 from statesvc.settings.service_settings import Settings
 
+INGRESS: Final = "ingress"
 API: Final = "api"
-ROLES: Final = (API, "worker", "notifier", "sealer")
+ROLES: Final = (INGRESS, API, "worker", "notifier", "sealer")
 DEMO: Final = "demo"
 LOOPBACK_NETWORKS: Final = "127.0.0.0/8,::1/128"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServicePlan:
-    """`ports` by role."""
+    """`ports` by role; `socket`: where `ingress`, whose port is that of the service, and `api` hand connections to each other."""
 
     host: str
     ports: Mapping[str, int]
+    socket: Path
     settings: Settings
     demo_rate: float | None = None
     """Pushes a second of the sample carriers; None: no demo."""
 
     @property
     def url(self) -> str:
-        """The API, as it is reached from this machine."""
+        """The service, as it is reached from this machine."""
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104 - compared, not bound
-        return f"http://{f'[{host}]' if ':' in host else host}:{self.ports['api']}"
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.ports[INGRESS]}"
 
 
 def is_loopback(host: str) -> bool:
@@ -59,7 +62,10 @@ def programs(plan: ServicePlan, environment: Mapping[str, str]) -> list[ChildPro
     listed = [
         ChildProgram(
             name=role,
-            command=[sys.executable, "-m", "statesvc", role, "--host", plan.host, "--port", str(plan.ports[role])],
+            command=[
+                *(sys.executable, "-m", "statesvc", role, "--host", plan.host, "--port", str(plan.ports[role])),
+                *(("--socket", str(plan.socket)) if role in {INGRESS, API} else ()),
+            ],
             environment=environment,
         )
         for role in ROLES

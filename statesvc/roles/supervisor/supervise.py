@@ -1,6 +1,6 @@
 """`statesvc up`: the database, the schema, one child per role, and their orderly end.
 
-Children stop in the order of the flow: the demo, then the API, which serves on until load balancers have noticed, then the roles
+Children stop in the order of the flow: the demo, then ingress, which serves on until load balancers have noticed, then the roles
 behind it, all finishing what they have begun; the embedded server last. A second signal is passed on, and a child that is still
 there soon after it is killed.
 """
@@ -27,7 +27,7 @@ from statesvc.database.partitions import require_partitions
 from statesvc.roles.carrier_names import require_known_carriers
 from statesvc.roles.master_key import ensure_master_key, key_sources
 from statesvc.roles.shutdown import StopSignals
-from statesvc.roles.supervisor.child_plan import API, DEMO, ROLES, ServicePlan, environment_of, is_loopback, programs
+from statesvc.roles.supervisor.child_plan import DEMO, INGRESS, ROLES, ServicePlan, environment_of, is_loopback, programs
 from statesvc.roles.supervisor.child_process import ChildProcess
 
 PROBE_SECONDS: Final = 2.0
@@ -113,9 +113,9 @@ async def _stop(running: Running, signals: StopSignals, *, drain_seconds: float,
     aborting = signals.aborting
     _stop_children(running, {DEMO})
     await _ended(running, {DEMO}, DEMO_STOP_SECONDS, unless=aborting)
-    _stop_children(running, {API})
-    await _ended(running, {API}, drain_seconds, unless=aborting)
-    _stop_children(running, set(ROLES) - {API})
+    _stop_children(running, {INGRESS})
+    await _ended(running, {INGRESS}, drain_seconds, unless=aborting)
+    _stop_children(running, set(ROLES) - {INGRESS})
     await _ended(running, ROLES, grace_seconds + OVERTIME_SECONDS, unless=aborting)
     if aborting.is_set():
         _stop_children(running, ROLES)
@@ -149,7 +149,7 @@ async def _ended(running: Running, names: Collection[str], seconds: float, *, un
 
 
 async def _announce(plan: ServicePlan, text: str) -> None:
-    """Prints the banner once the API says that it is ready; until then logs now and then that it is not."""
+    """Prints the banner once the port says that it is ready, which includes the API; until then logs now and then that it is not."""
     loop = asyncio.get_running_loop()
     warn_at = loop.time() + NOT_READY_SECONDS
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=PROBE_SECONDS)) as session:
@@ -159,7 +159,7 @@ async def _announce(plan: ServicePlan, text: str) -> None:
                     if answer.ok:
                         break
             if loop.time() >= warn_at:
-                log.warning("api_not_ready", role="api", host=plan.host, port=plan.ports["api"], seconds=NOT_READY_SECONDS)
+                log.warning("service_not_ready", host=plan.host, port=plan.ports[INGRESS], seconds=NOT_READY_SECONDS)
                 warn_at += NOT_READY_SECONDS
             await asyncio.sleep(0.1)
     sys.stdout.write(text + "\n")
@@ -183,7 +183,7 @@ async def _keep_running(server: EmbeddedServer, data_dir: Path) -> None:
 
 def banner(plan: ServicePlan, *, service_dsn: str, environment: Mapping[str, str], new_key_file: Path | None) -> str:
     """What is printed once everything is ready. A demo on the loopback shows its key, for the printed calls; no other secret is shown."""
-    others = ", ".join(f"{role} on {port}" for role, port in plan.ports.items() if role != "api")
+    others = ", ".join(f"{role} on {port}" for role, port in plan.ports.items() if role != INGRESS)
     rows = [
         ("API", f"{plan.url}   calls: {plan.url}/docs   ({others})"),
         ("key", f"{_command(environment)} keys create --name me --scopes read,audit"),

@@ -24,9 +24,8 @@ LOOPBACK = "127.0.0.1"
 
 
 def plan(host: str = LOOPBACK, demo_rate: float | None = None) -> ServicePlan:
-    return ServicePlan(
-        host=host, ports={"api": 8080, "worker": 8081, "notifier": 8082, "sealer": 8083}, settings=load_settings(), demo_rate=demo_rate
-    )
+    ports = {"ingress": 8080, "api": 8081, "worker": 8082, "notifier": 8083, "sealer": 8084}
+    return ServicePlan(host=host, ports=ports, socket=Path("/run/statesvc/api"), settings=load_settings(), demo_rate=demo_rate)
 
 
 def read_lines(path: Path) -> list[str]:
@@ -77,7 +76,8 @@ def test_the_demo_leaves_settings_that_are_set_alone() -> None:
 def test_each_role_gets_its_port_and_the_demo_the_key() -> None:
     environment = environment_of(plan(demo_rate=20), {})
     listed = {program.name: program for program in programs(plan(demo_rate=20), environment)}
-    assert list(listed["worker"].command[-2:]) == ["--port", "8081"]
+    assert list(listed["worker"].command[-2:]) == ["--port", "8082"]
+    assert listed["ingress"].command[-2:] == listed["api"].command[-2:] == ["--socket", "/run/statesvc/api"]
     assert listed[DEMO].environment["STATESVC_DEMO_KEY"] == environment["STATESVC_BOOTSTRAP_KEY"]
     assert not listed[DEMO].restart
 

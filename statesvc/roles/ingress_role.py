@@ -1,0 +1,62 @@
+"""The role `ingress`: takes webhooks, and nothing else, so that no reader of the API can delay an ACK.
+
+With a socket to the `api` of its machine it owns the port of both, and hands every other connection on.
+"""
+
+from contextlib import AsyncExitStack
+
+from events.carriers import CARRIERS
+from statesvc.http.health import health_routes
+from statesvc.ingress.webhooks import build_ingress
+from statesvc.roles.carrier_names import require_known_carriers
+from statesvc.roles.connection_limits import ingress_limits
+from statesvc.roles.http_server import api_keys, serve, server_part
+from statesvc.roles.runtime import Launch, open_runtime
+from statesvc.roles.shared_port import SharedPort, without_api
+from statesvc.roles.shutdown import ShutdownTimes, run_until_stopped
+
+
+async def run(launch: Launch) -> int:
+    """Runs until it is asked to stop; returns the exit code."""
+    settings = launch.settings
+    require_known_carriers(settings)
+    http = settings.http
+    async with open_runtime(launch, ingress_limits(settings), channel=None) as base, AsyncExitStack() as stack:
+        base.telemetry.observe_pools({"ingress": base.pool})
+        keys = api_keys(launch, base)
+        ingress = build_ingress(
+            settings,
+            carriers=CARRIERS.values(),
+            pool=base.pool,
+            keyring=base.keyring,
+            keys=keys,
+            waker=base.waker,
+            telemetry=base.telemetry,
+            local_data=settings.database.data_dir if settings.database.database_url is None else None,
+        )
+        await ingress.group_commit.start()
+
+        async def stop_storing() -> None:
+            await ingress.group_commit.stop(grace_seconds=0 if base.signals.aborting.is_set() else http.grace_seconds)
+
+        stack.push_async_callback(stop_storing)
+        shared = None if launch.socket is None else SharedPort(launch.socket, is_ingress=True)
+        if shared is not None:
+            base.readiness.watch(shared.unready)
+        routes = [*ingress.routes, *health_routes(base.readiness, base.telemetry.exposition)]
+        server = await serve(
+            launch,
+            base,
+            keys=keys,
+            routes=routes,
+            sharing=None if shared is None else shared.accepted,
+            middlewares=() if shared is None else (without_api,),
+        )
+        stack.push_async_callback(server.stop)
+        return await run_until_stopped(
+            [server_part(server), *([] if shared is None else [shared.part(server)])],
+            helpers=[*base.helpers, *ingress.group_commit.tasks],
+            signals=base.signals,
+            drain=base.readiness.drain,
+            times=ShutdownTimes(grace_seconds=http.grace_seconds, drain_seconds=http.drain_seconds),
+        )

@@ -1,0 +1,267 @@
+"""Two servers behind one port: whose request it is decides, not where the client's connection is. Real sockets."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from statesvc.http.app import Server
+from statesvc.http.client_connection import Sharing
+from statesvc.http.middleware import problems
+from statesvc.http.problem import Code
+from statesvc.roles.shared_port import SharedPort, is_for_api, is_for_ingress, is_webhook, path_begins, without_api
+
+BIG = b"x" * 5_000_000
+
+
+@dataclass
+class Answering:
+    """One process: says who it is."""
+
+    name: str
+    gate: asyncio.Event = field(default_factory=asyncio.Event)
+    begun: asyncio.Event = field(default_factory=asyncio.Event)
+    left: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def app(self, *, alone: bool) -> web.Application:
+        app = web.Application(client_max_size=10_000_000, middlewares=[problems, *([] if alone else [without_api])])
+        app.router.add_route("*", "/v1/slow", self.slow)
+        app.router.add_get("/v1/stream", self.stream)
+        app.router.add_route("*", "/{path:.*}", self.say)
+        return app
+
+    async def say(self, request: web.Request) -> web.Response:
+        body = await request.read()
+        return web.json_response({"by": self.name, "path": request.path, "from": request.remote, "bytes": len(body)})
+
+    async def slow(self, request: web.Request) -> web.Response:
+        self.begun.set()
+        await self.gate.wait()
+        return await self.say(request)
+
+    async def stream(self, request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        try:
+            while True:
+                await response.write(b"data: one\n\n")
+                await asyncio.sleep(0.01)
+        except ConnectionError:
+            self.left.set()
+            raise
+
+
+class Side:
+    """One of the two ends: its server, and its part of the shared port."""
+
+    def __init__(self, path: Path, *, is_ingress: bool) -> None:
+        self.answering = Answering("ingress" if is_ingress else "api")
+        self.port_of_both = SharedPort(path, is_ingress=is_ingress)
+        sharing: Sharing = self.port_of_both.accepted
+        self.server = Server(self.answering.app(alone=not is_ingress), host="127.0.0.1", port=0, grace_seconds=1, sharing=sharing)
+        self.port = 0
+        self._running: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        self.port = await self.server.start()
+        self._running = asyncio.create_task(self.port_of_both.part(self.server).run())
+
+    async def stop(self) -> None:
+        self.port_of_both.part(self.server).stop()
+        assert self._running is not None
+        await self._running
+        await self.server.stop()
+
+
+@dataclass
+class Pair:
+    path: Path
+    ingress: Side
+    api: Side
+
+    async def stop(self) -> None:
+        await self.api.stop()
+        await self.ingress.stop()
+
+    async def whole(self) -> None:
+        async with asyncio.timeout(5):
+            while not (self.ingress.port_of_both.is_up and self.api.port_of_both.is_up):  # noqa: ASYNC110 - a callback makes it so
+                await asyncio.sleep(0.01)
+
+
+@pytest.fixture
+async def pair(tmp_path: Path) -> AsyncIterator[Pair]:
+    path = tmp_path / "api"
+    pair = Pair(path, Side(path, is_ingress=True), Side(path, is_ingress=False))
+    async with AsyncExitStack() as stack:
+        for side in (pair.ingress, pair.api):
+            await side.start()
+        stack.push_async_callback(pair.stop)
+        await pair.whole()
+        yield pair
+
+
+class Client:
+    """One connection, used as the test says."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+
+    async def send(self, data: bytes) -> None:
+        self.writer.write(data)
+        await self.writer.drain()
+
+    async def answer(self) -> tuple[int, bytes]:
+        async with asyncio.timeout(5):
+            head = await self.reader.readuntil(b"\r\n\r\n")
+            length = next(int(line.split(b":")[1]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
+            return int(head.split()[1]), await self.reader.readexactly(length)
+
+    async def ask(self, method: str, path: str, body: bytes = b"") -> tuple[int, bytes]:
+        await self.send(request(method, path, body))
+        return await self.answer()
+
+
+def request(method: str, path: str, body: bytes = b"") -> bytes:
+    return f"{method} {path} HTTP/1.1\r\nHost: here\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+
+
+Connect = Callable[[int], Awaitable[Client]]
+
+
+@pytest.fixture
+async def connect() -> AsyncIterator[Connect]:
+    writers = []
+
+    async def connect(port: int) -> Client:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writers.append(writer)
+        return Client(reader, writer)
+
+    yield connect
+    for writer in writers:
+        writer.close()
+
+
+def by(answer: tuple[int, bytes]) -> str:
+    assert answer[0] == 200, answer
+    return next(name for name in ("ingress", "api") if f'"by": "{name}"'.encode() in answer[1])
+
+
+@pytest.mark.parametrize(
+    ("head", "path"),
+    [
+        (b"POST /v1/webhooks/ups HTTP/1.1\r\n", "/v1/webhooks/"),
+        (b"POST /v1/webhooks", None),
+        (b"POST /v1/webhooks?a=1 HTTP/1.1", "/v1/webhooks"),
+        (b"\r\nGET /readyz HTTP/1.1", "/readyz"),
+        (b"GET /readyz?a HTTP/1.1", "/readyz"),
+        (b"GET /ready", None),
+        (b"GET /v1/shipments/ups/1Z HTTP/1.1", "/v1/shipments"),
+        (b"GET ", None),
+        (b"", None),
+        (b"\x16\x03\x01\x02\x00" * 20, ""),
+        (b"X" * 70, ""),
+    ],
+)
+def test_the_first_bytes_say_whose_request_it_is(head: bytes, path: str | None) -> None:
+    assert path_begins(head) == path
+    answers = {None: (None, None, None), "/v1/webhooks/": (True, True, False), "/readyz": (False, True, False), "": (False, False, False)}
+    assert (is_webhook(head), is_for_ingress(head), is_for_api(head)) == answers.get(path, (False, False, True))
+
+
+async def test_each_request_of_one_connection_is_answered_by_its_own_process(pair: Pair, connect: Connect) -> None:
+    client = await connect(pair.ingress.port)
+    mine = client.writer.get_extra_info("sockname")[0]
+    for _ in range(3):
+        assert by(await client.ask("POST", "/v1/webhooks/ups", b"{}")) == "ingress"
+        status, body = await client.ask("GET", "/v1/shipments")
+        assert by((status, body)) == "api"
+        assert f'"from": "{mine}"'.encode() in body
+        assert by(await client.ask("GET", "/readyz")) == "ingress"
+        assert by(await client.ask("POST", "/v1/events", b"{}")) == "api"
+
+
+async def test_a_head_in_pieces_is_answered_by_its_own_process(pair: Pair, connect: Connect) -> None:
+    for path, name in (("/v1/webhooks/ups", "ingress"), ("/v1/shipments", "api"), ("/livez", "ingress")):
+        client = await connect(pair.ingress.port)
+        for byte in request("POST", path, b"{}"):
+            await client.send(bytes([byte]))
+        assert by(await client.answer()) == name
+
+
+async def test_a_large_body_goes_to_the_api_whole(pair: Pair, connect: Connect) -> None:
+    client = await connect(pair.ingress.port)
+    status, body = await client.ask("POST", "/v1/events", BIG)
+    assert by((status, body)) == "api"
+    assert f'"bytes": {len(BIG)}'.encode() in body
+
+
+async def test_the_api_streams_to_the_client_and_notices_that_it_left(pair: Pair) -> None:
+    async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{pair.ingress.port}/v1/stream") as answer:
+        assert await answer.content.readany()
+        assert await answer.content.readany()
+    await asyncio.wait_for(pair.api.answering.left.wait(), 5)
+
+
+async def test_a_request_sent_before_the_answer_to_the_one_before_waits_for_its_own_process(pair: Pair, connect: Connect) -> None:
+    client = await connect(pair.ingress.port)
+    await client.send(request("GET", "/v1/slow"))
+    await asyncio.wait_for(pair.api.answering.begun.wait(), 5)
+    await client.send(request("POST", "/v1/webhooks/ups", b"{}"))
+    pair.api.answering.gate.set()
+    assert by(await client.answer()) == "api"
+    assert by(await client.answer()) == "ingress"
+
+
+async def test_of_requests_in_one_piece_each_is_answered_and_none_is_lost(pair: Pair, connect: Connect) -> None:
+    client = await connect(pair.ingress.port)
+    await client.send(request("GET", "/v1/shipments") + request("POST", "/v1/webhooks/ups", b"{}"))
+    assert by(await client.answer()) == "api"
+    # the api takes a webhook rather than lose it
+    assert by(await client.answer()) == "api"
+    client = await connect(pair.ingress.port)
+    await client.send(request("POST", "/v1/webhooks/ups", b"{}") + request("GET", "/v1/shipments"))
+    assert by(await client.answer()) == "ingress"
+    status, body = await client.answer()
+    assert (status, Code.API_UNAVAILABLE.encode() in body) == (503, True)
+
+
+async def test_webhooks_are_taken_while_the_api_is_away_and_calls_are_answered_when_it_is_back(pair: Pair, connect: Connect) -> None:
+    client = await connect(pair.ingress.port)
+    assert by(await client.ask("POST", "/v1/webhooks/ups", b"{}")) == "ingress"
+    await pair.api.stop()
+    status, body = await client.ask("GET", "/v1/shipments")
+    assert (status, Code.API_UNAVAILABLE.encode() in body) == (503, True)
+    assert by(await client.ask("POST", "/v1/webhooks/ups", b"{}")) == "ingress"
+    pair.api = Side(pair.path, is_ingress=False)
+    await pair.api.start()
+    await pair.whole()
+    assert by(await client.ask("GET", "/v1/shipments")) == "api"
+
+
+async def test_the_api_s_own_port_answers_for_its_health_and_hands_webhooks_to_ingress(pair: Pair, connect: Connect) -> None:
+    client = await connect(pair.api.port)
+    assert by(await client.ask("GET", "/readyz")) == "api"
+    assert by(await client.ask("POST", "/v1/webhooks/ups", b"{}")) == "ingress"
+
+
+async def test_what_is_no_http_is_refused_where_it_came(pair: Pair, connect: Connect) -> None:
+    client = await connect(pair.ingress.port)
+    await client.send(b"\x16\x03\x01\x02\x00" * 20)
+    assert (await client.answer())[0] == 400
+
+
+async def test_a_client_that_ends_keep_alive_is_let_go(pair: Pair, connect: Connect) -> None:
+    for path in ("/v1/shipments", "/v1/webhooks/ups"):
+        client = await connect(pair.ingress.port)
+        await client.send(f"GET {path} HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n".encode())
+        await client.answer()
+        async with asyncio.timeout(5):
+            assert await client.reader.read() == b""
