@@ -1,7 +1,7 @@
 """Signed tree heads: checkpoints in the format C2SP tlog-checkpoint, as signed notes (C2SP signed-note) with Ed25519. Pure.
 
 ```
-statesvc.example/log          the origin, which names the log
+statesvc.example/log          the origin, which names the log; in a later epoch statesvc.example/log/epoch-2
 4711                          how many entries it has
 mZc3...=                      the root hash, base64
 
@@ -23,6 +23,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
+from events.entry import FIRST_EPOCH
 from events.event import value
 from events.merkle.node import HASH_BYTES
 
@@ -33,6 +34,7 @@ _TIME: Final = struct.Struct(">Q")
 _SIGNATURE: Final = re.compile(r"— (\S+) (\S+)")
 _KEY_NAME: Final = re.compile(r"[^\s+]+")
 _SIZE: Final = re.compile(r"0|[1-9][0-9]{0,18}")
+_EPOCH: Final = re.compile(r"(.+)/epoch-([2-9]|[1-9][0-9]{1,8})")
 
 
 class NoteError(ValueError):
@@ -94,6 +96,8 @@ class NoteSigner:
     def __init__(self, name: str, seed: bytes) -> None:
         if not _KEY_NAME.fullmatch(name):
             raise NoteError("the name of a log has neither blanks nor plus signs, and is not empty")
+        if _EPOCH.fullmatch(name):
+            raise NoteError("the name of a log does not end as the origin of an epoch does")
         self._key = Ed25519PrivateKey.from_private_bytes(seed)
         self.verifier = VerifierKey(name, self._key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw))
 
@@ -129,6 +133,16 @@ class Checkpoint:
     root: bytes
 
     @property
+    def log(self) -> str:
+        """The name of the log, whatever its epoch."""
+        return _of_epoch(self.origin)[0]
+
+    @property
+    def epoch(self) -> int:
+        """Of the log."""
+        return _of_epoch(self.origin)[1]
+
+    @property
     def text(self) -> str:
         """The signed text of the note."""
         return f"{self.origin}\n{self.size}\n{_base64(self.root)}\n"
@@ -156,14 +170,25 @@ class SignedCheckpoint:
     signed_at: int | None = None
 
 
+def origin_of(log: str, epoch: int) -> str:
+    """The origin of the heads of an epoch: in the first the name of the log alone."""
+    return log if epoch == FIRST_EPOCH else f"{log}/epoch-{epoch}"
+
+
+def _of_epoch(origin: str) -> tuple[str, int]:
+    found = _EPOCH.fullmatch(origin)
+    return (origin, FIRST_EPOCH) if found is None else (found[1], int(found[2]))
+
+
 def open_checkpoint(note: str | bytes, keys: Iterable[VerifierKey], *, origin: str | None = None) -> SignedCheckpoint:
     """Reads a note and checks its signatures. Raises NoteError unless a known key has signed it, and for a wrong signature of any of them.
 
-    Signatures by keys that are not known are passed over, as the format asks. `origin` None: that of the note is taken.
+    Signatures by keys that are not known are passed over, as the format asks. `origin`: the name of the log, whatever its epoch; None: that
+    of the note is taken.
     """
     text, signatures = _split(note)
     checkpoint = _parse(text)
-    if origin is not None and checkpoint.origin != origin:
+    if origin is not None and checkpoint.log != origin:
         raise NoteError(f"the checkpoint is of the log {checkpoint.origin!r}, not of {origin!r}")
     trusted = list(keys)
     known = {(key.name, key.key_id): key for key in trusted}

@@ -34,7 +34,12 @@ def leaf(document: Mapping[str, Any], *, epoch: int) -> Leaf:
     if epoch != FIRST_EPOCH:
         bound["epoch"] = epoch
     canonical = canonical_bytes(bound)
-    return Leaf(canonical, hashlib.sha256(b"\x00" + canonical).digest())
+    return Leaf(canonical, leaf_hash_of(canonical))
+
+
+def leaf_hash_of(canonical: bytes) -> bytes:
+    """The hash of a leaf of the tree."""
+    return hashlib.sha256(b"\x00" + canonical).digest()
 
 
 @value(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ from statesvc.http.paging import Page
 from statesvc.http.problem import OK, Code, Problem
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.checkpoints import SignedHead, covering_head, latest_head
+from statesvc.log.cursor import CURSOR_PATTERN, LogCursor, LostCursorError, read_cursor
 from statesvc.log.feed import MissingEntryError, read_entries
 from statesvc.log.proofs import ContradictionError, place_of_event, prove_consistency, prove_inclusion
 from statesvc.log.signing_keys import read_keys
@@ -36,8 +37,8 @@ class FeedParameters(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     after: Annotated[
-        int, Field(ge=-1, le=INDEX_MAX, description="The last index that the reader has. Left out: from the first entry on.")
-    ] = -1
+        str, Field(pattern=CURSOR_PATTERN, description="`cursor` of the answer before, as it was given. Left out: from the first entry on.")
+    ] = "-1"
     limit: Annotated[int, Field(ge=1, le=FEED_MAX, description="Entries per answer.")] = FEED_DEFAULT
 
 
@@ -60,6 +61,7 @@ class Feed(TypedDict):
 
     items: list[FeedEntry]
     next_cursor: Annotated[str | None, Field(description="`after` of the next call; null where this was the end for now.")]
+    cursor: Annotated[str, Field(description="Where this answer ends: `after` of the next call, now or later.")]
     tree_size: Annotated[int, Field(description="How many entries the newest checkpoint covers.")]
 
 
@@ -143,12 +145,15 @@ class LogCalls:
         asked = parameters(request, FeedParameters)
         async with self.pool.connection() as connection:
             try:
-                page = await read_entries(connection, begin=asked.after + 1, limit=asked.limit, archive=self.archive)
+                page = await read_entries(connection, after=read_cursor(asked.after), limit=asked.limit, archive=self.archive)
             except MissingEntryError as error:
                 raise Problem(Code.INTERNAL_ERROR, str(error)) from error
-        if asked.after >= max(page.tree_size, 1):
+            except LostCursorError as error:
+                raise lost_cursor(error) from error
+        if page.after.epoch > page.epoch or page.after.index >= max(page.tree_size, 1):
             raise Problem(Code.INVALID_CURSOR, f"the log has {page.tree_size} entries: `after` was given by another log")
-        last = asked.after + len(page.entries)
+        last = page.after.index + len(page.entries)
+        cursor = str(LogCursor(page.epoch, last))
         return answer(
             {
                 "items": [
@@ -161,7 +166,8 @@ class LogCalls:
                     }
                     for entry in page.entries
                 ],
-                "next_cursor": str(last) if last + 1 < page.tree_size else None,
+                "next_cursor": cursor if last + 1 < page.tree_size else None,
+                "cursor": cursor,
                 "tree_size": page.tree_size,
             }
         )
@@ -237,6 +243,11 @@ class LogCalls:
         return index
 
 
+def lost_cursor(error: LostCursorError) -> Problem:
+    """The answer to a reader of entries that were lost."""
+    return Problem(Code.CURSOR_LOST, str(error), members={"epoch": error.go_on.epoch, "go_on_after": str(error.go_on)})
+
+
 async def _head(connection: AsyncConnection[Any], size: int | None) -> SignedHead:
     head = await (latest_head(connection) if size is None else covering_head(connection, size))
     if head is None:
@@ -255,12 +266,13 @@ def routes(pool: Connections, archive: LogArchive) -> Sequence[Route]:
             operation(
                 summary="The log by index",
                 description="All entries in their one order: never skips one that committed late, never repeats one. Ask again "
-                "with `after` set to the last index. Never holds personal fields.",
+                "with `after` set to `cursor`. A cursor is `epoch.index`; after a restore that lost entries, one beyond the restored end "
+                "gets 410 with `go_on_after`. Never holds personal fields.",
                 scope="audit",
                 tag="log",
                 parameters=FeedParameters,
                 response=Feed,
-                problems=(Code.INVALID_CURSOR, Code.LOG_UNAVAILABLE),
+                problems=(Code.INVALID_CURSOR, Code.CURSOR_LOST, Code.LOG_UNAVAILABLE),
             ),
         ),
         Route(

@@ -58,8 +58,8 @@ class Shipments:
             found, horizon = await _find(connection, asked, _Resumed())
             shipment = await self._shipment(connection, found, horizon, personal=personal)
             headers: dict[str, str] = {hdrs.CACHE_CONTROL: "private, no-cache", hdrs.VARY: hdrs.AUTHORIZATION}
-            # version and erasure state stand in the body; so do the others of the number and what the caller may see
-            reply = answer_unless_known(request, shipment, version=found.shipment.version, headers=headers)
+            # the erasure state stands in the body; so do the others of the number and what the caller may see
+            reply = answer_unless_known(request, shipment, head_hash=found.shipment.head_hash, headers=headers)
             if reply.status == OK and shipment.get("signed_by") is not None:
                 await self.readings.record_shipment(connection, request, found.shipment, call="state")
         return reply

@@ -11,6 +11,7 @@ from uuid import UUID
 import orjson
 
 from events.checkpoint import Checkpoint, NoteError, VerifierKey, open_checkpoint
+from events.entry import FIRST_EPOCH
 from events.identity import shipment_id as id_of
 from events.merkle.proof import verify_consistency, verify_inclusion
 from events.recipe import DERIVED
@@ -59,7 +60,7 @@ def check(document: bytes, keys: Sequence[VerifierKey], *, trust: Trust | None =
 def _flaws(bundle: Bundle, keys: Sequence[VerifierKey], trust: Trust | None) -> Iterator[BundleFlaw]:
     head = _opened("/log/checkpoint", bundle["log"]["checkpoint"], keys)
     seal = _opened(f"/{SEAL}", bundle[SEAL], keys)
-    if seal.root != digest_of(bundle) or seal.size != len(bundle["entries"]) or seal.origin != head.origin + SEALED_ORIGIN:
+    if seal.root != digest_of(bundle) or seal.size != len(bundle["entries"]) or seal.origin != head.log + SEALED_ORIGIN:
         yield BundleFlaw(f"/{SEAL}", "the bundle is not the one that was sealed: something in it was changed")
     yield from _stamp(bundle, head, keys, trust)
     documents = [orjson.loads(entry["canonical"]) for entry in bundle["entries"]]
@@ -109,6 +110,8 @@ def _entry(pointer: str, entry: Mapping[str, Any], document: Mapping[str, Any], 
     path = [base64.b64decode(node, validate=True) for node in entry["proof"]]
     if not verify_inclusion(leaf, index=entry["index"], size=head.size, path=path, root=head.root):
         yield BundleFlaw(f"{pointer}/proof", "does not lead to the signed root: the entry is not at this place in the log")
+    if document.get("epoch", FIRST_EPOCH) > head.epoch:
+        yield BundleFlaw(f"{pointer}/canonical", f"is of epoch {document['epoch']} of the log, the checkpoint of epoch {head.epoch}")
     if document["entry"] != entry["kind"]:
         yield BundleFlaw(f"{pointer}/kind", f"the entry says {document['entry']}")
     part = entry["part"]

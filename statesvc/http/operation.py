@@ -45,10 +45,13 @@ def _model_members(value: object) -> dict[str, Any]:
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
-def answer_unless_known(request: web.Request, value: T, *, version: int, headers: Mapping[str, str]) -> Reply[T]:
-    """The value with an `ETag` of its version and its whole content; 304 without a body where the caller has that already."""
+def answer_unless_known(request: web.Request, value: T, *, head_hash: bytes, headers: Mapping[str, str]) -> Reply[T]:
+    """The value with an `ETag` of its history and its whole content; 304 without a body where the caller has that already.
+
+    `head_hash`: of the last entry that the value is made of. A version may stand for other entries after a restore, a hash does not.
+    """
     body = orjson.dumps(value)
-    tag = f"{version}-{hashlib.blake2b(body, digest_size=9).hexdigest()}"
+    tag = f"{head_hash[:8].hex()}-{hashlib.blake2b(body, digest_size=9).hexdigest()}"
     tagged = {**headers, hdrs.ETAG: f'"{tag}"'}
     if any(known.value in {tag, "*"} for known in request.if_none_match or ()):
         return Reply(status=NOT_MODIFIED, headers=tagged)

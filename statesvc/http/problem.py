@@ -28,6 +28,7 @@ class Code(StrEnum):
 
     BAD_REQUEST = "bad_request"
     INVALID_CURSOR = "invalid_cursor"
+    CURSOR_LOST = "cursor_lost"
     UNAUTHENTICATED = "unauthenticated"
     BAD_SIGNATURE = "bad_signature"
     UNSIGNED_CARRIER = "unsigned_carrier"
@@ -68,6 +69,7 @@ class ProblemKind:
 PROBLEM_KINDS: Final[Mapping[Code, ProblemKind]] = {
     Code.BAD_REQUEST: ProblemKind(HTTPStatus.BAD_REQUEST, "The request is malformed"),
     Code.INVALID_CURSOR: ProblemKind(HTTPStatus.BAD_REQUEST, "The cursor does not belong to this list and filter"),
+    Code.CURSOR_LOST: ProblemKind(HTTPStatus.GONE, "The log was restored to before this cursor"),
     Code.UNAUTHENTICATED: ProblemKind(HTTPStatus.UNAUTHORIZED, "A valid API key is required"),
     Code.BAD_SIGNATURE: ProblemKind(HTTPStatus.UNAUTHORIZED, "The webhook is not authenticated"),
     Code.UNSIGNED_CARRIER: ProblemKind(HTTPStatus.UNAUTHORIZED, "No webhook secret is set for this carrier"),

@@ -7,6 +7,7 @@ from typing import Any
 from psycopg import AsyncConnection
 from psycopg.rows import class_row
 
+from events.checkpoint import read_checkpoint
 from statesvc.database.queries import queries
 
 SQL = queries("statesvc.log", "checkpoints")
@@ -20,6 +21,11 @@ class SignedHead:
     root: bytes
     note: str
     created_at: datetime
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the log whose head it is, as its note says."""
+        return read_checkpoint(self.note).epoch
 
 
 async def latest_head(connection: AsyncConnection[Any]) -> SignedHead | None:

@@ -9,9 +9,11 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
+from events.entry import FIRST_EPOCH
 from statesvc.database.queries import queries
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.checkpoints import latest_head
+from statesvc.log.cursor import LogCursor, resume
 
 _SQL = queries("statesvc.log", "feed")
 
@@ -29,10 +31,13 @@ class SealedEntry:
 
 @dataclass(frozen=True, slots=True)
 class EntryRange:
-    """Entries that stand in a row, and how many the log has."""
+    """Entries that stand in a row, how many the log has, and its epoch."""
 
     entries: list[SealedEntry]
     tree_size: int
+    epoch: int
+    after: LogCursor
+    """Where they begin, as a place in this epoch."""
 
 
 class MissingEntryError(LookupError):
@@ -43,13 +48,18 @@ class MissingEntryError(LookupError):
         self.index = index
 
 
-async def read_entries(connection: AsyncConnection[Any], *, begin: int, limit: int, archive: LogArchive) -> EntryRange:
-    """At most `limit` entries from index `begin` on; none past the newest checkpoint. Raises MissingEntryError, LogArchiveError."""
+async def read_entries(connection: AsyncConnection[Any], *, after: LogCursor, limit: int, archive: LogArchive) -> EntryRange:
+    """At most `limit` entries after this place; none past the newest checkpoint.
+
+    Raises LostCursorError, MissingEntryError, LogArchiveError.
+    """
     head = await latest_head(connection)
-    size = 0 if head is None else head.tree_size
+    size, epoch = (0, FIRST_EPOCH) if head is None else (head.tree_size, head.epoch)
+    after = await resume(connection, after, epoch=epoch)
+    begin = after.index + 1
     end = min(begin + limit, size)
     if begin >= end:
-        return EntryRange([], size)
+        return EntryRange([], size, epoch, after)
     cursor = await connection.execute(_SQL["entries"], {"begin": begin, "end": end}, binary=True)
     entries = [SealedEntry(*row) for row in await cursor.fetchall()]
     if len(entries) < end - begin:
@@ -62,7 +72,7 @@ async def read_entries(connection: AsyncConnection[Any], *, begin: int, limit: i
             raise MissingEntryError(expected)
     if len(entries) != end - begin:
         raise MissingEntryError(begin + len(entries))
-    return EntryRange(entries, size)
+    return EntryRange(entries, size, epoch, after)
 
 
 async def _archived(connection: AsyncConnection[Any], archive: LogArchive, begin: int, end: int) -> list[SealedEntry]:

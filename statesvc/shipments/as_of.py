@@ -10,6 +10,7 @@ from uuid import UUID
 
 from psycopg import AsyncConnection
 
+from events.entry import leaf_hash_of
 from projections.row import ShipmentRow, rebuilt_row
 from statesvc.database.queries import queries
 from statesvc.log.checkpoints import latest_head
@@ -76,4 +77,5 @@ async def find_shipment_at(
 
 def _shipment(shipment_id: UUID, rows: Sequence[tuple[UUID, bytes, bytes | None]]) -> StoredShipment:
     row = rebuilt_row(shipment_id, [canonical for _, canonical, _ in rows])
-    return StoredShipment(**{name: getattr(row, name) for name in _SHOWN}, sealed_key=rows[0][2])
+    head_hash = leaf_hash_of(rows[-1][1])
+    return StoredShipment(**{name: getattr(row, name) for name in _SHOWN}, sealed_key=rows[0][2], head_hash=head_hash)

@@ -57,6 +57,8 @@ class StoredShipment:
     attempts: int
     signed_by_event_id: str | None
     sealed_key: bytes | None = field(repr=False)
+    head_hash: bytes
+    """The leaf hash of its last event."""
 
     def recorded(self) -> dict[str, Any]:
         """What bounds a query for the shipment's events and transitions: its id, and when the first and the last was recorded."""

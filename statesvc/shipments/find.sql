@@ -2,7 +2,7 @@
 -- The shipments that bear a number, the one asked for first, then the latest; one index range of a few rows.
 SELECT s.shipment_id, s.carrier_id, s.tracking_number, s.discriminator, s.status, s.reason, s.status_since, s.terminal, s.flags, s.version,
     s.last_event_at, s.recorded_at, s.first_recorded_at, s.estimated_delivery, s.delivered_at, s.attempts, s.signed_by_event_id,
-    t.sealed_key, s.state
+    t.sealed_key, t.head_hash, s.state
 FROM statesvc.shipment s JOIN statesvc.stream t USING (shipment_id)
 WHERE s.carrier_id = %(carrier_id)s AND s.number = %(number)s
 ORDER BY s.shipment_id IS NOT DISTINCT FROM %(shipment_id)s::uuid DESC, s.discriminator IS NOT DISTINCT FROM %(discriminator)s::text DESC,
@@ -14,7 +14,7 @@ LIMIT %(limit)s;
 -- at `scan_max` shipments at most, so that a filter which fits few of them costs no more than a full page.
 SELECT s.shipment_id, s.carrier_id, s.tracking_number, s.discriminator, s.status, s.reason, s.status_since, s.terminal, s.flags, s.version,
     s.last_event_at, s.recorded_at, s.first_recorded_at, s.estimated_delivery, s.delivered_at, s.attempts, s.signed_by_event_id,
-    t.sealed_key, s.state
+    t.sealed_key, t.head_hash, s.state
 FROM (
     SELECT * FROM statesvc.shipment
     WHERE (recorded_at, shipment_id) > (%(after_recorded_at)s::timestamptz, %(after_shipment_id)s::uuid)

@@ -76,6 +76,7 @@ KEYS: Final[Mapping[str, Callable[[str], str]]] = {
     "logger": _label,
     "process": _word,
     "dropped_keys": _number,
+    "epoch": _number,
     "error": lambda text: text[:2000],
     # who and where
     "role": _word,

@@ -86,6 +86,7 @@ class StreamEnd(StrEnum):
     STOPPING = "stopping"
     REVOKED = "revoked"
     FAILED = "failed"
+    FORKED = "forked"
 
 
 class Follower:
@@ -178,7 +179,7 @@ class Follower:
         """One step on; False where there was nothing."""
         before = self._next_index
         if self.is_behind:
-            page = await self._pages.older(before, end=self._window.begin)
+            page = await self._pages.older(before, end=self._window.begin, epoch=self._window.epoch)
             await self._send([frame for frame in page.frames if self._selection.takes(frame)])
             self._next_index = page.end
         else:

@@ -4,21 +4,18 @@ from collections.abc import Sequence
 from typing import Annotated, Final
 
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from events.vocabulary import Status
-from statesvc.api.log_calls import INDEX_MAX
 from statesvc.api.parameters import Name
 from statesvc.api.stream.streams import EVENT_STREAM, Streams
 from statesvc.api.stream.window import Selection, StreamedTransition
 from statesvc.http.operation import Route, operation, parameters
 from statesvc.http.problem import OK, Code, Problem, Violation
+from statesvc.log.cursor import CURSOR_PATTERN, LogCursor, read_cursor
 
 LAST_EVENT_ID: Final = "Last-Event-ID"
 _CHOICES_MAX: Final = 64
-
-LastIndex = Annotated[int, Field(ge=-1, le=INDEX_MAX)]
-_LAST_INDEX: Final = TypeAdapter[int](LastIndex)
 
 
 class StreamParameters(BaseModel):
@@ -27,10 +24,11 @@ class StreamParameters(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     after: Annotated[
-        LastIndex | None,
+        str | None,
         Field(
-            description="The last index that the client has; -1: from the first entry on. Left out: from now on. The header "
-            f"`{LAST_EVENT_ID}`, which browsers send when they come back, goes before it."
+            pattern=CURSOR_PATTERN,
+            description="The `id` of the last event that the client has; -1: from the first entry on. Left out: from now on. The header "
+            f"`{LAST_EVENT_ID}`, which browsers send when they come back, goes before it.",
         ),
     ] = None
     carrier_id: Annotated[list[Name], Field(max_length=_CHOICES_MAX, description="Only of these carriers; may stand more than once.")] = []
@@ -55,9 +53,10 @@ def routes(streams: Streams) -> Sequence[Route]:
             stream,
             operation(
                 summary="Changes of status as they happen",
-                description=f"Server-Sent Events from the sealed log, each once, in its order. `id` is the log index: come back with it as "
+                description=f"Server-Sent Events from the sealed log, each once, in its order. Come back with the last `id` as "
                 f"`{LAST_EVENT_ID}` (or `after`) and nothing is missed or repeated, even after you were cut off for reading too slowly. "
-                "`event: reset`: the index is not of this log; read what you need anew, what follows is from now on. "
+                "410: the log was restored from a backup and lost what the client has seen; `go_on_after` says where to go on. "
+                "`event: reset`: the id is not of this log; read what you need anew, what follows is from now on. "
                 "A comment comes every 15 s. Ends when the process stops or has no room for streams.",
                 scope="read",
                 tag="log",
@@ -65,19 +64,17 @@ def routes(streams: Streams) -> Sequence[Route]:
                 streamed=StreamedTransition,
                 response_types=(EVENT_STREAM,),
                 statuses={OK: "events `shipment.status_changed` with this as their `data`"},
-                problems=(Code.TOO_MANY_REQUESTS, Code.OVERLOADED, Code.NOT_READY),
+                problems=(Code.CURSOR_LOST, Code.TOO_MANY_REQUESTS, Code.OVERLOADED, Code.NOT_READY),
                 deadline_seconds=None,
             ),
         )
     ]
 
 
-def _last_event_id(request: web.Request, after: int | None) -> int | None:
-    given = request.headers.get(LAST_EVENT_ID)
-    if not given:
-        return after
+def _last_event_id(request: web.Request, after: str | None) -> LogCursor | None:
+    given = request.headers.get(LAST_EVENT_ID) or after
     try:
-        return _LAST_INDEX.validate_python(given)
-    except ValidationError:
+        return None if given is None else read_cursor(given)
+    except ValueError:
         violation = Violation(f"/header/{LAST_EVENT_ID}", "must be the `id` of an event of this stream")
         raise Problem(Code.INVALID_REQUEST, "the headers break the contract", violations=[violation]) from None

@@ -11,6 +11,7 @@ import psycopg
 import structlog
 from aiohttp import hdrs, web
 
+from statesvc.api.log_calls import lost_cursor
 from statesvc.api.stream.admission import CHECK_SECONDS, Admission, LoadShedder
 from statesvc.api.stream.follower import PING_SECONDS, Channel, Follower, StreamEnd
 from statesvc.api.stream.tail import Hearing, Pages, Tail
@@ -20,6 +21,7 @@ from statesvc.http.api_keys import Keys, caller_of
 from statesvc.http.key_store import Scope
 from statesvc.http.problem import Code, Problem
 from statesvc.log.archive.log_archive import LogArchive
+from statesvc.log.cursor import LogCursor, LostCursorError
 from statesvc.settings.service_settings import StreamSettings
 from statesvc.telemetry import names
 from statesvc.telemetry.metrics import Telemetry, Values
@@ -68,7 +70,7 @@ class Streams:
         self._limits = limits
         self._pressure = pressure
         self._pages = Pages(pool, archive)
-        self._tail = Tail(self._pages, hearing=listener, woken=woken)
+        self._tail = Tail(self._pages, hearing=listener, woken=woken, forked=lambda: self._end_all(StreamEnd.FORKED))
         self._admission = Admission(clients_max=limits.clients_max, clients_per_key_max=limits.clients_per_key_max)
         self._shedder = LoadShedder()
         self._followers: set[Follower] = set()
@@ -91,8 +93,8 @@ class Streams:
         self._tail.stop()
         self._end_all(StreamEnd.STOPPING)
 
-    async def serve(self, request: web.Request, *, selection: Selection, after: int | None) -> web.StreamResponse:
-        """Answers with a stream of what comes after index `after` (None: from now on). Raises the problems 429 and 503."""
+    async def serve(self, request: web.Request, *, selection: Selection, after: LogCursor | None) -> web.StreamResponse:
+        """Answers with a stream of what comes after `after` (None: from now on). Raises the problems 410, 429 and 503."""
         self._check_open()
         response = web.StreamResponse(headers=_HEADERS)
         # a client that comes back should find another process, which it can't on the same connection
@@ -101,9 +103,12 @@ class Streams:
             return response
         channel = Channel(request, response, send_seconds=self._limits.send_seconds)
         with self._admission.slot(caller_of(request).key_id, lambda: channel.is_gone):
-            tree_size = await self._pages.tree_size()
-            is_of_another_log = after is not None and after >= max(tree_size, 1)
-            next_index = tree_size if after is None or is_of_another_log else after + 1
+            try:
+                end, seen = await self._pages.end(after)
+            except LostCursorError as error:
+                raise lost_cursor(error) from error
+            is_of_another_log = seen is not None and (seen.epoch > end.epoch or seen.index >= max(end.tree_size, 1))
+            next_index = end.tree_size if seen is None or is_of_another_log else seen.index + 1
             follower = Follower(
                 channel,
                 window=self._tail.window,
@@ -116,19 +121,19 @@ class Streams:
             )
             opening = retry_frame(self._jitter.uniform(*_RETRY_SECONDS))
             if after is not None and is_of_another_log:
-                opening += reset_frame(asked=after, tree_size=tree_size)
+                opening += reset_frame(asked=after, tree_size=end.tree_size)
             # it may have begun to stop while the log was asked
             self._check_open()
-            self._tail.join(follower, tree_size=tree_size)
+            self._tail.join(follower, end)
             self._followers.add(follower)
             self._occupied.set()
             try:
                 await response.prepare(request)
-                end = await follower.run(opening)
+                ended = await follower.run(opening)
             finally:
                 self._tail.leave(follower)
                 self._followers.discard(follower)
-        self._telemetry.stream_ends.add(1, {"cause": end.value})
+        self._telemetry.stream_ends.add(1, {"cause": ended.value})
         return response
 
     def _check_open(self) -> None:

@@ -5,20 +5,22 @@ The tail sleeps until a checkpoint is published, and reads nothing while no one 
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, Protocol, Self
 
 import psycopg
 import structlog
 
+from events.entry import FIRST_EPOCH
 from statesvc.api.stream.window import Frame, Window, frame_of
 from statesvc.background.waiting import set_within
 from statesvc.database.pool import Connections
 from statesvc.database.wakeups.direct import reconnect_delays
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.archive.log_archive_errors import LogArchiveError
-from statesvc.log.checkpoints import latest_head
+from statesvc.log.checkpoints import SignedHead, latest_head
+from statesvc.log.cursor import LogCursor, resume
 from statesvc.log.feed import MissingEntryError
 from statesvc.log.transitions import read_transitions
 
@@ -32,10 +34,24 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class FramePage:
-    """All transitions from the index that was asked for up to `end`."""
+    """All transitions from the index that was asked for up to `end`, in this epoch of the log."""
 
     frames: Sequence[Frame]
     end: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogEnd:
+    """How many entries the newest checkpoint covers, and its epoch."""
+
+    tree_size: int
+    epoch: int
+
+    @classmethod
+    def of(cls, head: SignedHead | None) -> Self:
+        """Of an empty log, where nothing was sealed yet."""
+        return cls(0, FIRST_EPOCH) if head is None else cls(head.tree_size, head.epoch)
 
 
 class Pages:
@@ -46,26 +62,26 @@ class Pages:
         self._archive = archive
         self._one_at_a_time = asyncio.Semaphore(1)
 
-    async def tree_size(self) -> int:
-        """How many entries the newest checkpoint covers."""
+    async def end(self, after: LogCursor | None) -> tuple[LogEnd, LogCursor | None]:
+        """The end of the log, and `after` as a place in its epoch. Raises LostCursorError."""
         async with self._pool.connection() as connection:
-            head = await latest_head(connection)
-        return 0 if head is None else head.tree_size
+            end = LogEnd.of(await latest_head(connection))
+            return end, None if after is None else await resume(connection, after, epoch=end.epoch)
 
     async def newest(self, begin: int) -> FramePage:
         """From `begin` on, no further than the newest checkpoint. Raises MissingEntryError, LogArchiveError."""
         async with self._pool.connection() as connection:
-            head = await latest_head(connection)
-            end = min(begin + ENTRIES_MAX, 0 if head is None else head.tree_size)
+            newest = LogEnd.of(await latest_head(connection))
+            end = min(begin + ENTRIES_MAX, newest.tree_size)
             transitions = await read_transitions(connection, begin=begin, end=end, archive=self._archive)
-        return FramePage([frame_of(transition) for transition in transitions], max(begin, end))
+        return FramePage([frame_of(transition, epoch=newest.epoch) for transition in transitions], max(begin, end), newest.epoch)
 
-    async def older(self, begin: int, *, end: int) -> FramePage:
+    async def older(self, begin: int, *, end: int, epoch: int) -> FramePage:
         """From `begin` on, up to `end` at most, which a checkpoint covers. Raises MissingEntryError, LogArchiveError."""
         end = min(begin + ENTRIES_MAX, end)
         async with self._one_at_a_time, self._pool.connection() as connection:
             transitions = await read_transitions(connection, begin=begin, end=end, archive=self._archive)
-        return FramePage([frame_of(transition) for transition in transitions], end)
+        return FramePage([frame_of(transition, epoch=epoch) for transition in transitions], end, epoch)
 
 
 class Wakeable(Protocol):
@@ -84,21 +100,25 @@ class Hearing(Protocol):
 
 
 class Tail:
-    """Fills the window. `woken` is set on each publication; this is its one consumer."""
+    """Fills the window. `woken` is set on each publication; this is its one consumer.
 
-    def __init__(self, pages: Pages, *, hearing: Hearing, woken: asyncio.Event) -> None:
+    `forked` is called when the log is in another epoch: what followers have seen may not be in it, so they must ask anew.
+    """
+
+    def __init__(self, pages: Pages, *, hearing: Hearing, woken: asyncio.Event, forked: Callable[[], None]) -> None:
         self.window = Window()
         self._pages = pages
         self._hearing = hearing
         self._woken = woken
+        self._forked = forked
         self._stopping = asyncio.Event()
         self._followers: set[Wakeable] = set()
         self._jitter = random.Random()  # noqa: S311 - spreads tries, guards nothing
 
-    def join(self, follower: Wakeable, *, tree_size: int) -> None:
-        """From now on it is woken. `tree_size`: that of a published checkpoint; with no one here before, the window begins there."""
-        if not self._followers and tree_size > self.window.end:
-            self.window.restart(tree_size)
+    def join(self, follower: Wakeable, end: LogEnd) -> None:
+        """From now on it is woken. `end`: that of a published checkpoint; with no one here before, the window begins there."""
+        if not self._followers and (end.epoch, end.tree_size) > (self.window.epoch, self.window.end):
+            self.window.restart(end.tree_size, epoch=end.epoch)
         self._followers.add(follower)
         self._woken.set()
 
@@ -133,6 +153,10 @@ class Tail:
         """Reads a page; False at the end of the log."""
         begin = self.window.end
         page = await self._pages.newest(begin)
+        if page.epoch != self.window.epoch:
+            _log.warning("stream_log_forked", epoch=page.epoch)
+            self._forked()
+            return False
         if page.end == begin:
             return False
         if self.window.end == begin:

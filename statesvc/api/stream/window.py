@@ -12,7 +12,8 @@ from typing import Annotated, Final
 import orjson
 from pydantic import Field
 
-from events.entry import rfc3339
+from events.entry import FIRST_EPOCH, rfc3339
+from statesvc.log.cursor import LogCursor
 from statesvc.log.transitions import SealedTransition
 from statesvc.shipments.models import StatusChange, TimeText
 
@@ -27,7 +28,7 @@ class StreamedTransition(StatusChange):
     tracking_number: str
     occurred_at: Annotated[TimeText, Field(description="When the carrier says it happened.")]
     sequence: Annotated[int, Field(description="The shipment's version that changed it: as in notifications.")]
-    log_index: Annotated[int, Field(description="The event's `id` too.")]
+    log_index: Annotated[int, Field(description="Its place in the log; the event's `id` has the log's epoch before it.")]
     recorded_at: Annotated[TimeText, Field(description="When we knew it.")]
 
 
@@ -53,8 +54,8 @@ class Selection:
         return (not self.carriers or frame.carrier_id in self.carriers) and (not self.statuses or frame.status in self.statuses)
 
 
-def frame_of(transition: SealedTransition) -> Frame:
-    """The transition as an event of the stream."""
+def frame_of(transition: SealedTransition, *, epoch: int) -> Frame:
+    """The transition as an event of the stream. `epoch`: of the log now."""
     data: StreamedTransition = {
         "carrier_id": transition.carrier_id,
         "tracking_number": transition.tracking_number,
@@ -65,7 +66,8 @@ def frame_of(transition: SealedTransition) -> Frame:
         "log_index": transition.index,
         "recorded_at": rfc3339(transition.recorded_at),
     }
-    text = b"id: %d\nevent: shipment.status_changed\ndata: %b\n\n" % (transition.index, orjson.dumps(data))
+    cursor = str(LogCursor(epoch, transition.index)).encode()
+    text = b"id: %b\nevent: shipment.status_changed\ndata: %b\n\n" % (cursor, orjson.dumps(data))
     return Frame(transition.index, transition.carrier_id, transition.to_status, text)
 
 
@@ -74,9 +76,9 @@ def retry_frame(seconds: float) -> bytes:
     return b"retry: %d\n\n" % round(seconds * 1000)
 
 
-def reset_frame(*, asked: int, tree_size: int) -> bytes:
+def reset_frame(*, asked: LogCursor, tree_size: int) -> bytes:
     """The index that the client has seen is not of this log: what it knows is of another one. It gets what happens from now on."""
-    return b"event: reset\ndata: %b\n\n" % orjson.dumps({"after": asked, "tree_size": tree_size})
+    return b"event: reset\ndata: %b\n\n" % orjson.dumps({"after": str(asked), "tree_size": tree_size})
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,18 +92,20 @@ class WindowStep:
 class Window:
     """Covers the log from index `begin` up to `end` without a gap: a client whose next index is inside needs no database.
 
-    Empty at `at`, until it is extended. Holds at most `frames_max` frames: the oldest leave first.
+    Empty at `at`, until it is extended. Holds at most `frames_max` frames: the oldest leave first. All are of one `epoch` of the log.
     """
 
-    def __init__(self, at: int = 0, *, frames_max: int = FRAMES_MAX) -> None:
+    def __init__(self, at: int = 0, *, epoch: int = FIRST_EPOCH, frames_max: int = FRAMES_MAX) -> None:
         self._frames_max = frames_max
         self._frames: list[Frame] = []
+        self.epoch = epoch
         self.begin = at
         self.end = at
 
-    def restart(self, at: int) -> None:
+    def restart(self, at: int, *, epoch: int) -> None:
         """Forgets everything, and goes on from index `at`."""
         self._frames.clear()
+        self.epoch = epoch
         self.begin = self.end = at
 
     def extend(self, frames: Sequence[Frame], *, end: int) -> None:

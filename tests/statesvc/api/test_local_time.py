@@ -52,7 +52,7 @@ async def test_bodies_audit_and_stream_say_the_local_time(api: Any, scan: Any) -
     assert [one["occurred_at"] for one in audit["notifications"]] == ["2026-03-01T13:45:00+05:45"]
     head = await Story(api.connection, api.keyring).seal()
     (changed,) = await read_transitions(api.connection, begin=0, end=head.tree_size, archive=LogArchive(None))
-    assert b'"occurred_at":"2026-03-01T13:45:00+05:45"' in frame_of(changed).text
+    assert b'"occurred_at":"2026-03-01T13:45:00+05:45"' in frame_of(changed, epoch=1).text
 
 
 async def test_a_replay_of_what_was_never_written_says_the_local_time(api: Any, scan: Any, database: Any) -> None:

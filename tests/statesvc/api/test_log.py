@@ -30,7 +30,7 @@ async def verifiers(api: Any) -> list[VerifierKey]:
     return [VerifierKey.parse(each["key"]) for each in reply.body["items"]]
 
 
-async def follow(api: Any, *, after: int = -1, limit: int = 7) -> list[dict[str, Any]]:
+async def follow(api: Any, *, after: int | str = -1, limit: int = 7) -> list[dict[str, Any]]:
     """Reads the feed to its end, as a puller does."""
     found: list[dict[str, Any]] = []
     cursor: str | None = str(after)
@@ -54,7 +54,31 @@ async def test_the_feed_is_the_whole_log_in_order(api: Any, log: Story) -> None:
         assert [item["index"] for item in items] == list(range(head.tree_size))
         assert [bytes.fromhex(item["leaf_hash"]) for item in items] == await log.leaves()
     assert {item["kind"] for item in items} == {"event", "conflict", "transition", "attempt", "action"}
+    assert await follow(api, after=f"1.{head.tree_size - 3}") == items[-2:]
+    # an index alone is one of the first epoch
     assert await follow(api, after=head.tree_size - 3) == items[-2:]
+
+
+async def test_a_reader_of_the_feed_goes_on_where_its_last_answer_ended(api: Any, log: Story) -> None:
+    await log.act()
+    await log.seal()
+    first = (await api.get("/v1/feed", scopes="audit")).body
+    last = first["items"][-1]["index"]
+    assert (first["next_cursor"], first["cursor"]) == (None, f"1.{last}")
+    await log.act()
+    await log.seal()
+    then = (await api.get("/v1/feed", scopes="audit", params={"after": first["cursor"]})).body
+    assert then["items"][0]["index"] == last + 1
+
+
+@pytest.mark.parametrize(
+    ("after", "status", "code"), [("1.x", 422, "invalid_request"), ("0.1", 422, "invalid_request"), ("2.0", 400, "invalid_cursor")]
+)
+async def test_a_cursor_that_no_answer_gave_is_refused(api: Any, log: Story, after: str, status: int, code: str) -> None:
+    await log.act()
+    await log.seal()
+    reply = await api.get("/v1/feed", scopes="audit", params={"after": after})
+    assert (reply.status, reply.body["code"]) == (status, code)
 
 
 async def test_an_entry_is_printed_in_the_bytes_that_were_hashed(api: Any, log: Story) -> None:
@@ -85,7 +109,7 @@ async def test_the_feed_sees_what_commits_late_once_and_skips_nothing(api: Any, 
 
 async def test_nothing_is_shown_before_its_head_is_published(api: Any, log: Story) -> None:
     await log.act()
-    assert (await api.get("/v1/feed", scopes="audit")).body == {"items": [], "next_cursor": None, "tree_size": 0}
+    assert (await api.get("/v1/feed", scopes="audit")).body == {"items": [], "next_cursor": None, "cursor": "1.-1", "tree_size": 0}
     assert (await api.get("/v1/feed", scopes="audit", params={"after": -1})).body["items"] == []
 
 

@@ -38,7 +38,7 @@ async def received(connection: socket.socket) -> list[int]:
     except ConnectionResetError:
         pass
     *blocks, _ = found.replace(b"\r\n", b"\n").split(b"\n\n")
-    return [int(block.id) for block in map(_parsed, blocks) if block.id is not None]
+    return [int(block.id.removeprefix("1.")) for block in map(_parsed, blocks) if block.id is not None]
 
 
 def _parsed(block: bytes) -> Any:
@@ -64,7 +64,7 @@ async def test_a_client_that_does_not_read_is_cut_off_and_others_are_not_held_up
         after = early[-1] if early else -1
         async with stage.source(Last_Event_ID=str(after)) as back:
             rest = await back.next(len(everything) - len(early))
-        assert [*early, *(int(block.id) for block in rest)] == everything
+        assert [*early, *(int(block.id.removeprefix("1.")) for block in rest)] == everything
 
 
 async def test_a_client_that_does_not_read_does_not_hold_up_the_stop(staged: Callable[..., Any]) -> None:

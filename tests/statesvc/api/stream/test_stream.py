@@ -26,7 +26,7 @@ KILL = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = c
 
 
 def indexes(received: list[Any]) -> list[int]:
-    return [int(block.id) for block in received]
+    return [int(block.id.removeprefix("1.")) for block in received]
 
 
 async def until_let_in(stage: Stage) -> None:
@@ -118,7 +118,7 @@ async def test_the_data_keeps_its_contract_and_says_where_the_log_has_it(stage: 
         "occurred_at": "2026-03-01T08:01:00+00:00",
         "sequence": 2,
     }
-    assert str(block.data["log_index"]) == block.id
+    assert block.id == f"1.{block.data['log_index']}"
 
 
 async def test_nothing_is_told_before_its_checkpoint_and_old_news_only_to_those_who_ask(stage: Stage) -> None:
@@ -152,15 +152,15 @@ async def test_an_index_of_another_log_is_reset_to_now_and_a_control_frame_has_n
         await stage.move(["1Z1"])
         await stage.publish()
         size = (await stage.log.opened()).size
-        async with stage.source(Last_Event_ID=str(size)) as source:
+        async with stage.source(Last_Event_ID=f"1.{size}") as source:
             blocks = [await anext(aiter(source)) for _ in range(3)]
-            assert (blocks[0].name, blocks[0].data) == ("reset", {"after": size, "tree_size": size})
+            assert (blocks[0].name, blocks[0].data) == ("reset", {"after": f"1.{size}", "tree_size": size})
             assert [block.comment for block in blocks[1:]] == ["ping", "ping"]
             assert [block.id for block in blocks] == [None] * 3
             await stage.move(["1Z2"])
             await stage.publish()
             assert (await source.next())[0].data["tracking_number"] == "1Z2"
-        async with stage.source(Last_Event_ID=str(size - 1)) as source:
+        async with stage.source(Last_Event_ID=f"1.{size - 1}") as source:
             assert (await source.next())[0].data["tracking_number"] == "1Z2"
 
 
@@ -168,7 +168,7 @@ async def test_the_header_goes_before_the_query_as_a_browser_comes_back(stage: S
     await stage.move(["1Z1"])
     await stage.publish()
     truth = await stage.truth()
-    async with stage.source("/v1/stream?after=-1", Last_Event_ID=str(truth[2]["log_index"])) as source:
+    async with stage.source("/v1/stream?after=-1", Last_Event_ID=f"1.{truth[2]['log_index']}") as source:
         assert [block.data for block in await source.next(2)] == truth[3:]
 
 

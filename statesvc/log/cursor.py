@@ -1,0 +1,67 @@
+"""Places in the log as its readers hold them: `epoch.index`, the last entry that they have seen.
+
+After a fork the log has other entries at the indexes that were lost. A place below that is still good; one beyond it is refused, with where
+to go on: it would pass over the new entries in silence.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+
+from psycopg import AsyncConnection
+
+from events.entry import FIRST_EPOCH
+from statesvc.database.queries import queries
+
+_SQL = queries("statesvc.log", "cursor")
+CURSOR_PATTERN: Final = r"^([1-9][0-9]{0,8}\.)?(-1|0|[1-9][0-9]{0,17})$"
+_CURSOR: Final = re.compile(CURSOR_PATTERN)
+
+
+@dataclass(frozen=True, slots=True)
+class LogCursor:
+    """After the entry `index` of the log as it was in `epoch`; -1: before the first."""
+
+    epoch: int
+    index: int
+
+    def __str__(self) -> str:
+        return f"{self.epoch}.{self.index}"
+
+
+def read_cursor(text: str) -> LogCursor:
+    """What `str` wrote; an index alone is one of the first epoch. Raises ValueError."""
+    found = _CURSOR.fullmatch(text)
+    if found is None:
+        raise ValueError("not a place in a log")
+    epoch, index = found.groups()
+    return LogCursor(FIRST_EPOCH if epoch is None else int(epoch[:-1]), int(index))
+
+
+class LostCursorError(LookupError):
+    """Entries that the reader has seen are no longer in the log. `go_on`: after the last of them that still is."""
+
+    def __init__(self, asked: LogCursor, go_on: LogCursor) -> None:
+        left = "none" if go_on.index < 0 else f"those up to index {go_on.index}"
+        super().__init__(
+            f"the log was restored from a backup and is in epoch {go_on.epoch}: of the entries that you have read ({asked}) it has {left}. "
+            f"Drop what you know of the later ones and go on after {go_on}; the first entry there says what was lost"
+        )
+        self.asked = asked
+        self.go_on = go_on
+
+
+async def resume(connection: AsyncConnection[Any], asked: LogCursor, *, epoch: int) -> LogCursor:
+    """The same place in the present epoch. Raises LostCursorError.
+
+    Answers with `asked` where that is of the present epoch, or of one that this log never had.
+    """
+    if asked.epoch >= epoch or asked.index < 0:
+        return asked if asked.index >= 0 else LogCursor(epoch, asked.index)
+    rows = await (await connection.execute(_SQL["forks_since"], {"epoch": asked.epoch})).fetchall()
+    begins = dict(rows)
+    # an epoch that was lost as a whole has no row: nobody knows what it shared with this one
+    common = min(begin for each, begin in begins.items() if each > asked.epoch) if asked.epoch in begins else 0
+    if asked.index >= common:
+        raise LostCursorError(asked, LogCursor(epoch, common - 1))
+    return LogCursor(epoch, asked.index)
