@@ -16,6 +16,7 @@ from events.event import NOT_PERSONAL, Event, Personal, Raw, Reading
 from events.parsing.times import SHIFTED
 from events.recipe import (
     CODE_PARTS,
+    DERIVED,
     PLACE_PARTS,
     Recipe,
     Stated,
@@ -33,6 +34,7 @@ from events.recipe import (
 from events.recipes import discriminator_of, recipe_of
 
 __all__ = [
+    "ENRICHMENT",
     "NAMES_BYTES_MAX",
     "Digest",
     "carrier_code",
@@ -43,6 +45,7 @@ __all__ = [
     "identify",
     "normalize_number",
     "shipment_id",
+    "stated_facts",
     "value_digest",
 ]
 
@@ -55,7 +58,8 @@ PARTS_BYTES: Final = (8, 8, *(4 for _ in PLACE_PARTS))
 """Of core, time and each part of the place."""
 
 _SEPARATOR: Final = "\x1f"
-_OURS: Final = ("c1-", "d1-", "e1-")
+ENRICHMENT: Final = "e1-"
+_OURS: Final = ("c1-", DERIVED, ENRICHMENT)
 
 
 @lru_cache(maxsize=4096)
@@ -153,7 +157,12 @@ def facts_digest(event: Event, digest: Digest) -> bytes:
         tz_source=event.tz_source,
         wall=event.raw_wall,
     )
-    core = _joined("f1", "core", stated.number, stated.discriminator, stated.piece or "", *codes_of(recipe, event.raw, CODE_PARTS))
+    return stated_facts(recipe, stated, digest)
+
+
+def stated_facts(recipe: Recipe, stated: Stated, digest: Digest) -> bytes:
+    """The facts behind an id of the carrier's own."""
+    core = _joined("f1", "core", stated.number, stated.discriminator, stated.piece or "", *codes_of(recipe, stated.raw, CODE_PARTS))
     counted = recipe.place or PLACE_PARTS
     named = zip(PLACE_PARTS, place_of(stated.place, PLACE_PARTS), strict=True)
     place = ((name, value if name in counted else "") for name, value in named)
@@ -183,7 +192,7 @@ def value_digest(*, shipment_id: UUID, field: str, value: str, stamp: str, diges
 
 def enrichment_id(*, anchor: str, value: bytes) -> str:
     """The id of an `info` event that states one value (its `value_digest`) of the event `anchor` on its own."""
-    return "e1-" + short(hashlib.sha256(_joined("e1", anchor) + value).digest())
+    return ENRICHMENT + short(hashlib.sha256(_joined("e1", anchor) + value).digest())
 
 
 def correction_id(*, corrected: str, replaces: str, reading: str) -> str:

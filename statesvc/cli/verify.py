@@ -189,6 +189,8 @@ def _write(report: VerificationReport, *, against: Path | None, stamps_trusted: 
         else:
             write_line(f"The log is consistent with itself: {looked}{waiting}.")
             write_line("Whether it is the one that was signed shows only with a key from outside this database: --key KEY.")
+        for what, count in sorted(report.unchecked.items()):
+            write_line(f"Not checked: {count:,} {what}.")
         if report.stamps:
             checked = "signed by the authority" if stamps_trusted else "signatures unchecked: --tsa-cert FILE"
             write_line(f"{report.stamps:,} checkpoints bear a time stamp ({checked}).")

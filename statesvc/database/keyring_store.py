@@ -10,7 +10,7 @@ from events.crypto.keyring import Keyring
 from events.crypto.sealing import MasterKeys, SealingKey
 from statesvc.database.queries import queries
 
-_SQL = queries("statesvc.database", "keyring_store")
+SQL = queries("statesvc.database", "keyring_store")
 _NAMES: Final = ("digest", "inbox")
 
 
@@ -42,14 +42,14 @@ async def load_keyring(connection: AsyncConnection[Any], master: MasterKeys) -> 
     for name in _NAMES:
         if name not in found:
             sealed = master.wrap(SealingKey.fresh(), service_context(name))
-            await connection.execute(_SQL["insert_key"], {"name": name, "sealed_key": sealed})
+            await connection.execute(SQL["insert_key"], {"name": name, "sealed_key": sealed})
     if len(found) < len(_NAMES):
         found = await _read(connection, master)
     return Keyring(master=master, digest_key=found["digest"].key, inbox=found["inbox"])
 
 
 async def _read(connection: AsyncConnection[Any], master: MasterKeys) -> dict[str, SealingKey]:
-    cursor = await connection.execute(_SQL["read_keys"], binary=True)
+    cursor = await connection.execute(SQL["read_keys"], binary=True)
     return {name: master.unwrap(sealed, service_context(name)) async for name, sealed in cursor}
 
 

@@ -17,13 +17,15 @@ _SQL: Final = queries("statesvc.log.verify", "entries")
 class BatchRange:
     """Batch ids from `low` up to but not including `high`.
 
-    Chains are summed over what was there in one snapshot: batches sealed below `sealed_below`, and those in `waiting`.
+    Chains are summed over what was there in one snapshot: batches sealed below `sealed_below`, and those in `waiting`. So are dedupe keys,
+    hashed under `secret`.
     """
 
     low: int
     high: int
     sealed_below: int
     waiting: frozenset[int]
+    secret: bytes
 
 
 @dataclass(slots=True)

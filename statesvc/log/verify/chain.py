@@ -20,11 +20,11 @@ from statesvc.log.verify.archived_months import ArchivedMonths
 from statesvc.log.verify.fault import LogFault
 
 _SQL = queries("statesvc.log.verify", "chain")
-_PREFIX: Final = 3
+PREFIX: Final = 3
 """Hexadecimal digits of a shipment's id that name its part: 4096 parts."""
 
 Sums = Counter[str]
-"""By part; only what is not zero counts."""
+"""By part; only what is not zero counts. Those of the dedupe keys have names of their own in it (`dedupe_keys`)."""
 
 
 Link: TypeAlias = tuple[str, int, bytes, str]
@@ -52,7 +52,7 @@ def add_head(sums: Sums, shipment_id: str, version: int, head_hash: bytes) -> No
 
 def suspicious(sums: Sums) -> list[str]:
     """The parts in which some chain is broken."""
-    return sorted(part for part, rest in sums.items() if rest)
+    return sorted(part for part, rest in sums.items() if rest and len(part) == PREFIX)
 
 
 def read_heads(connection: Connection[Any], sums: Sums) -> None:
@@ -65,7 +65,7 @@ def read_heads(connection: Connection[Any], sums: Sums) -> None:
 
 def follow(connection: Connection[Any], part: str, archived: ArchivedMonths) -> Iterator[LogFault]:
     """The broken links of a part, found event by event. Inside a transaction that sees one snapshot."""
-    bounds = {"low": _bound(part, "0"), "high": _bound(part, "f")}
+    bounds = bounds_of(part)
     heads = {row[0]: row[1:] for row in connection.execute(_SQL["heads"], bounds, binary=True)}
     shipment_id, version, leaf_hash = "", 0, NO_PREVIOUS
     ends: dict[str, tuple[int, bytes]] = {}
@@ -94,7 +94,7 @@ def follow(connection: Connection[Any], part: str, archived: ArchivedMonths) -> 
 
 def _add(sums: Sums, shipment_id: str, version: int, link: int) -> None:
     if link:
-        sums[shipment_id[:_PREFIX]] += link * (int(shipment_id.replace("-", ""), 16) + version)
+        sums[shipment_id[:PREFIX]] += link * (int(shipment_id.replace("-", ""), 16) + version)
 
 
 def _gap(before: int, found: int) -> str:
@@ -107,6 +107,11 @@ def _previous(canonical: bytes) -> str | None:
     except orjson.JSONDecodeError:
         return None
     return document.get("previous_hash") if isinstance(document, dict) else None
+
+
+def bounds_of(part: str) -> dict[str, str]:
+    """The lowest and the highest id of a part."""
+    return {"low": _bound(part, "0"), "high": _bound(part, "f")}
 
 
 def _bound(part: str, digit: str) -> str:

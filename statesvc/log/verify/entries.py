@@ -4,6 +4,7 @@ A batch's entries of one kind are held against it all at once, which is quick an
 `check_entries` reads them one by one and names the place.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -15,6 +16,7 @@ from psycopg import Connection, Cursor
 from psycopg.types.numeric import Int8BinaryLoader
 
 from events.crypto.sealing import MasterKeys
+from events.log.proposal import Key
 from events.merkle.node import HASH_BYTES
 from statesvc.database.queries import queries
 from statesvc.log.archive.entry_row import LogEntry
@@ -22,7 +24,9 @@ from statesvc.log.entry_columns import ENTRY_KINDS, EntryKind
 from statesvc.log.verify.archived_months import ArchivedMonths, FileEntries, UnreadBatches
 from statesvc.log.verify.batches import BatchPlaces, BatchRange, read_batches, untaken
 from statesvc.log.verify.chain import Sums, add_events
+from statesvc.log.verify.dedupe_keys import missing_aliases, take_event
 from statesvc.log.verify.erasures import erase_entries
+from statesvc.log.verify.event_ids import Digests, EventIds, conflict_fault, event_ids
 from statesvc.log.verify.fault import FAULTS_MAX, LogFault
 from statesvc.log.verify.parts import Parts
 
@@ -41,14 +45,46 @@ class CheckedBatches:
     faults: list[LogFault] = field(default_factory=list)
     erased: set[str] = field(default_factory=set)
     """The shipments that `erase` entries name."""
+    unchecked: Counter[str] = field(default_factory=Counter)
+    """How many of what could not be checked."""
+
+
+@dataclass(slots=True, kw_only=True)
+class RangeChecks:
+    """What the checks of a range work with, and what they gather. `digests` None: what takes the digest key is not checked."""
+
+    parts: Parts
+    digests: Digests | None
+    secret: bytes
+    sums: Sums
+    unchecked: Counter[str] = field(default_factory=Counter)
+    aliases: set[Key] = field(default_factory=set)
+
+    def without_sums(self) -> "RangeChecks":
+        """For entries that were counted already."""
+        return replace(self, sums=Sums(), unchecked=Counter(), aliases=set())
+
+    def take(self, ids: EventIds | None, *, summed: bool) -> None:
+        """Counts what an event gives."""
+        if ids is None:
+            return
+        self.aliases.update((ids.carrier_id, alias) for alias in ids.aliases)
+        self.unchecked.update(ids.unchecked)
+        if summed:
+            take_event(self.sums, self.secret, ids)
 
 
 def check_batches(
-    connection: Connection[Any], batch_range: BatchRange, master: MasterKeys | None, archived: ArchivedMonths
+    connection: Connection[Any],
+    batch_range: BatchRange,
+    master: MasterKeys | None,
+    archived: ArchivedMonths,
+    digests: Digests | None = None,
 ) -> CheckedBatches:
     """Reads and checks a range as of one snapshot, and what the archive has of it."""
     checked = CheckedBatches()
     parts = Parts(master)
+    checks = RangeChecks(parts=parts, digests=digests, secret=batch_range.secret, sums=checked.sums, unchecked=checked.unchecked)
     found: list[LogFault] = []
     with connection.transaction(), _cursor(connection) as cursor:
         cursor.execute(SQL["snapshot"])
@@ -59,14 +95,15 @@ def check_batches(
             checked.events += len(rows) if kind.name == "event" else 0
             if parts.opens and kind.sealed:
                 parts.read(connection, {value for row in rows for value in (row[5], row[6]) if isinstance(value, str)})
-            found += islice(_check(kind, rows, batches, parts, checked.sums), FAULTS_MAX)
+            found += islice(_check(kind, rows, batches, checks), FAULTS_MAX)
             if kind.name == "action":
                 checked.erased.update(erase_entries(_verbs_and_targets(rows)))
         unread: list[UnreadBatches] = []
         for file in archived.of_batches(batch_range.low, batch_range.high):
             found += file.faults
             unread += file.unread
-            found += islice(_check_archived(connection, file, batches, parts, checked), FAULTS_MAX)
+            found += islice(_check_archived(connection, file, batches, checks, checked), FAULTS_MAX)
+        found += islice(missing_aliases(cursor, checks.aliases), FAULTS_MAX)
     checked.batches = len(batches)
     # what could not be read was said already
     found += islice(untaken({id_: batch for id_, batch in batches.items() if not any(id_ in each for each in unread)}), FAULTS_MAX)
@@ -81,33 +118,33 @@ def _cursor(connection: Connection[Any]) -> Cursor[Any]:
     return cursor
 
 
-def _check(kind: EntryKind, rows: list[Any], batches: dict[int, BatchPlaces], parts: Parts, sums: Sums) -> Iterator[LogFault]:
+def _check(kind: EntryKind, rows: list[Any], batches: dict[int, BatchPlaces], checks: RangeChecks) -> Iterator[LogFault]:
     for batch_id, entries in groupby(rows, key=_BATCH):
         together = list(entries)
         batch = batches.get(batch_id)
-        added = _sound(kind, together, batch, parts) if batch is not None else None
+        added = _sound(kind, together, batch, checks) if batch is not None else None
         if added is None:
-            yield from check_entries(kind, together, batch, parts, sums)
+            yield from check_entries(kind, together, batch, checks)
         else:
-            sums.update(added)
+            checks.sums.update(added)
 
 
 def _check_archived(
-    connection: Connection[Any], file: FileEntries, batches: dict[int, BatchPlaces], parts: Parts, checked: CheckedBatches
+    connection: Connection[Any], file: FileEntries, batches: dict[int, BatchPlaces], checks: RangeChecks, checked: CheckedBatches
 ) -> Iterator[LogFault]:
     """The entries of a file like those of the tables. What the tables have too is checked in both, and counts once."""
     places = {batch_id: replace(batch, seen=bytearray(len(batch.seen))) for batch_id, batch in batches.items()}
     for kind in ENTRY_KINDS:
         entries = [entry for entry in file.entries if entry.kind is kind]
-        if parts.opens and kind.sealed and entries:
-            parts.read(connection, {shipment_id for entry in entries for shipment_id in entry.shipments()})
+        if checks.parts.opens and kind.sealed and entries:
+            checks.parts.read(connection, {shipment_id for entry in entries for shipment_id in entry.shipments()})
         fresh = [entry.counted for entry in entries if not _is_seen(batches, entry)]
         known = [entry.counted for entry in entries if _is_seen(batches, entry)]
         if kind.name == "action":
             checked.erased.update(erase_entries(_verbs_and_targets(fresh)))
         checked.entries += len(fresh)
         checked.events += len(fresh) if kind.name == "event" else 0
-        for fault in (*_check(kind, fresh, places, parts, checked.sums), *_check(kind, known, places, parts, Sums())):
+        for fault in (*_check(kind, fresh, places, checks), *_check(kind, known, places, checks.without_sums())):
             yield replace(fault, table=f"{file.name}, {fault.table}")
     for batch_id, batch in places.items():
         seen = batches[batch_id].seen
@@ -124,7 +161,7 @@ def _is_seen(batches: dict[int, BatchPlaces], entry: LogEntry) -> bool:
     return batch is not None and entry.ordinal < len(batch.seen) and bool(batch.seen[entry.ordinal])
 
 
-def _sound(kind: EntryKind, rows: Sequence[Any], batch: BatchPlaces, parts: Parts) -> Sums | None:
+def _sound(kind: EntryKind, rows: Sequence[Any], batch: BatchPlaces, checks: RangeChecks) -> Sums | None:
     """What the rows, all of one batch, add to the sums of chains.
 
     None: something is wrong, or they do not stand in their order, and no place was taken.
@@ -142,21 +179,27 @@ def _sound(kind: EntryKind, rows: Sequence[Any], batch: BatchPlaces, parts: Part
         if kind.name == "event" and batch.summed:
             links = zip(documents, digests, strict=True)
             add_events(sums, [(document.shipment_id, document.version, digest, document.previous_hash) for document, digest in links])
+        given = [_given(kind, canonical, checks) for canonical in canonicals]
     except ValueError:
         return None
     recorded = [row[FIRST_VALUE + kind.recorded] for row in rows]
-    if not (same and fits(kind, min(recorded), batch) and fits(kind, max(recorded), batch)):
+    if not (same and fits(kind, min(recorded), batch) and fits(kind, max(recorded), batch)) or any(fault for _, fault in given):
         return None
+    parts = checks.parts
     if kind.sealed and parts.opens and any(parts.fault(document, row[4]) for row, document in zip(rows, documents, strict=True)):
         return None
-    return sums if batch.take(first, len(rows), kind.rank) else None
+    if not batch.take(first, len(rows), kind.rank):
+        return None
+    for ids, _ in given:
+        checks.take(ids, summed=batch.summed)
+    return sums
 
 
 FIRST_VALUE: Final = 5
 """Before it a row has batch_id, ordinal, leaf_hash, canonical and sealed_part."""
 
 
-def check_entries(kind: EntryKind, rows: Iterable[Any], batch: BatchPlaces | None, parts: Parts, sums: Sums) -> Iterator[LogFault]:
+def check_entries(kind: EntryKind, rows: Iterable[Any], batch: BatchPlaces | None, checks: RangeChecks) -> Iterator[LogFault]:
     """The faults of the rows of one kind that name one batch. What passes takes its place and is added to its chain."""
     for row in rows:
         batch_id, ordinal, leaf_hash, canonical, sealed_part = row[:FIRST_VALUE]
@@ -173,18 +216,28 @@ def check_entries(kind: EntryKind, rows: Iterable[Any], batch: BatchPlaces | Non
             document = kind.decode(canonical)
             expected = kind.expected(document)
             if kind.name == "event" and batch.summed:
-                add_events(sums, [(values[0], values[1], computed, document.previous_hash)])
+                add_events(checks.sums, [(values[0], values[1], computed, document.previous_hash)])
+            ids, amiss = _given(kind, canonical, checks)
         except ValueError:
             yield LogFault(kind.name, named, "canonical", f"is no {kind.name} of a format that is known here")
             continue
-        if values != expected:
-            yield from _wrong_columns(kind, row, expected)
+        checks.take(ids, summed=batch.summed)
+        yield from _wrong_columns(kind, row, expected)
+        if amiss is not None:
+            yield LogFault(kind.name, named, *amiss)
         if not fits(kind, values[kind.recorded], batch):
-            yield LogFault(
-                "batch", f"batch_id={batch_id}", "recorded_from, recorded_to", f"does not fit that of its {kind.name} at ordinal {ordinal}"
-            )
-        if kind.sealed and parts.opens and (why := parts.fault(document, sealed_part)) is not None:
+            misfit = f"does not fit that of its {kind.name} at ordinal {ordinal}"
+            yield LogFault("batch", f"batch_id={batch_id}", "recorded_from, recorded_to", misfit)
+        if kind.sealed and checks.parts.opens and (why := checks.parts.fault(document, sealed_part)) is not None:
             yield LogFault(kind.name, named, "sealed_part", why)
+
+
+def _given(kind: EntryKind, canonical: bytes, checks: RangeChecks) -> tuple[EventIds | None, tuple[str, str] | None]:
+    """The ids of an event, and what in an entry does not follow from what else stands in clear in it. Raises ValueError."""
+    if kind.name == "event":
+        ids = event_ids(canonical, checks.digests)
+        return ids, ids.fault
+    return None, conflict_fault(canonical, checks.digests) if kind.name == "conflict" else None
 
 
 def fits(kind: EntryKind, recorded_at: int, batch: BatchPlaces) -> bool:

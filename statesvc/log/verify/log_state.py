@@ -1,5 +1,6 @@
 """The log at one point in time: how far it was signed, what still waited, the heads of all chains, and how to cut the work."""
 
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
@@ -11,6 +12,7 @@ from events.checkpoint import NoteError, VerifierKey
 from statesvc.database.queries import queries
 from statesvc.log.signing_keys import ROTATE
 from statesvc.log.verify.chain import Sums, read_heads
+from statesvc.log.verify.dedupe_keys import SECRET_BYTES, add_rows
 from statesvc.log.verify.entries import SQL as ENTRIES
 from statesvc.log.verify.erasures import read_erased
 
@@ -22,7 +24,10 @@ _LOWEST: Final = -(2**63)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSnapshot:
-    """`cuts`: batch ids at which the ranges begin and the last one ends. `sums`: all chains' heads taken away."""
+    """`cuts`: batch ids at which the ranges begin and the last one ends.
+
+    `sums`: all chains' heads taken away, and all dedupe keys added, hashed under `secret`.
+    """
 
     size: int
     origin: str
@@ -32,6 +37,7 @@ class LogSnapshot:
     cuts: Sequence[int]
     entries: int
     sums: Sums = field(repr=False)
+    secret: bytes = field(repr=False)
     erased: frozenset[str] = frozenset()
     """The shipments without a key."""
 
@@ -46,6 +52,7 @@ class LogSnapshot:
             "cuts": list(self.cuts),
             "entries": self.entries,
             "sums": {part: str(rest) for part, rest in self.sums.items() if rest},
+            "secret": self.secret.hex(),
             "erased": sorted(self.erased),
         }
 
@@ -61,12 +68,14 @@ class LogSnapshot:
             cuts=state["cuts"],
             entries=state["entries"],
             sums=Sums({part: int(rest) for part, rest in state["sums"].items()}),
+            secret=bytes.fromhex(state["secret"]),
             erased=frozenset(state["erased"]),
         )
 
 
 def read_snapshot(connection: Connection[Any], *, range_entries: int = RANGE_ENTRIES) -> LogSnapshot:
     """Reads it all in one snapshot."""
+    secret = secrets.token_bytes(SECRET_BYTES)
     with connection.transaction():
         connection.execute(ENTRIES["snapshot"])
         named = [(origin, public_key) for origin, public_key in connection.execute(_SQL["origin"], binary=True)]
@@ -76,6 +85,7 @@ def read_snapshot(connection: Connection[Any], *, range_entries: int = RANGE_ENT
         cuts, entries = _cuts(connection, range_entries)
         sums = Sums()
         read_heads(connection, sums)
+        add_rows(connection, sums, secret)
         erased = read_erased(connection)
     return LogSnapshot(
         size=size,
@@ -86,6 +96,7 @@ def read_snapshot(connection: Connection[Any], *, range_entries: int = RANGE_ENT
         cuts=cuts,
         entries=entries,
         sums=sums,
+        secret=secret,
         erased=erased,
     )
 

@@ -6,6 +6,7 @@ runs the verification: keep it as safe as the checkpoint.
 
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import astuple, dataclass, field
 from datetime import timedelta
@@ -17,14 +18,17 @@ import orjson
 from psycopg import Connection
 
 from events.checkpoint import NoteError, VerifierKey, open_checkpoint
+from events.crypto.sealing import MasterKeys
 from statesvc.log.archive.month_ledger import SHARE_MONTHS
 from statesvc.log.timestamp import StampError, Trust, check_stamp, read_stamp
 from statesvc.log.timestamp_store import SQL
 from statesvc.log.verify.archived_months import ArchivedMonths
 from statesvc.log.verify.batches import BatchRange
 from statesvc.log.verify.chain import follow, suspicious
+from statesvc.log.verify.dedupe_keys import compare_keys, stray_aliases, suspicious_keys
 from statesvc.log.verify.entries import SQL as ENTRIES
 from statesvc.log.verify.erasures import compare_erasures
+from statesvc.log.verify.event_ids import read_digests
 from statesvc.log.verify.fault import FAULTS_MAX, LogFault
 from statesvc.log.verify.log_state import LogSnapshot, ids_beyond, read_snapshot
 from statesvc.log.verify.tree_builder import TreeBuilder
@@ -72,6 +76,8 @@ class VerificationReport:
     faults: list[LogFault] = field(default_factory=list)
     remarks: list[LogFault] = field(default_factory=list)
     """What a human should look at: sealed as it stands, and strange."""
+    unchecked: Counter[str] = field(default_factory=Counter)
+    """What could not be checked: how many of what."""
     shipments_drifted: int | None = None
     """How many live states are not what their events add up to; None: not compared."""
     trusted_by: str | None = None
@@ -178,6 +184,7 @@ class Verification:
                     low=low,
                     high=high,
                     sealed_below=snapshot.size,
+                    secret=snapshot.secret,
                     waiting=frozenset(batch_id for batch_id in snapshot.waiting if low <= batch_id < high),
                 ),
             )
@@ -189,6 +196,7 @@ class Verification:
             self.report.batches += checked.batches
             snapshot.sums.update(checked.sums)
             self._erased |= checked.erased
+            self.report.unchecked.update(checked.unchecked)
             self._found(checked.faults)
             self._batch_ranges += 1
             self._progress(self.report.entries, max(snapshot.entries, self.report.entries))
@@ -200,6 +208,7 @@ class Verification:
         with connection.transaction():
             connection.execute(ENTRIES["snapshot"])
             self._found(inverted_versions(connection))
+            self._found(stray_aliases(connection))
         self.report.stamps, faults = check_stamps(connection, self._order.trust)
         self._found(faults)
         beyond = ids_beyond(connection)
@@ -208,12 +217,24 @@ class Verification:
         # where a file is not as it was written, chains break and entries are missing for that alone
         if whole:
             self._found(compare_erasures(connection, snapshot.erased, frozenset(self._erased)))
+        if whole:
+            self._compare_keys(connection, snapshot, archived)
         for part in suspicious(snapshot.sums) if whole else ():
             if len(self.report.faults) >= FAULTS_MAX:
                 return
             with connection.transaction():
                 connection.execute(ENTRIES["snapshot"])
                 self._found(follow(connection, part, archived))
+
+    def _compare_keys(self, connection: Connection[Any], snapshot: LogSnapshot, archived: ArchivedMonths) -> None:
+        master = self._order.access.master_keys
+        digests = read_digests(connection, None if master is None else MasterKeys(master))
+        for part in suspicious_keys(snapshot.sums, with_facts=digests is not None):
+            if len(self.report.faults) >= FAULTS_MAX:
+                return
+            with connection.transaction():
+                connection.execute(ENTRIES["snapshot"])
+                self._found(compare_keys(connection, part, archived, digests))
 
     def _found(self, faults: Iterable[LogFault]) -> None:
         for fault in faults:
@@ -234,6 +255,7 @@ class Verification:
             "counts": [report.size, report.entries, report.events, report.batches, report.waiting],
             "trusted_by": report.trusted_by,
             "erased": sorted(self._erased),
+            "unchecked": self.report.unchecked,
             "faults": [astuple(fault) for fault in report.faults],
             "remarks": [astuple(remark) for remark in report.remarks],
         }
@@ -249,6 +271,7 @@ class Verification:
         report.size, report.entries, report.events, report.batches, report.waiting = state["counts"]
         report.trusted_by = state["trusted_by"]
         self._erased = set(state["erased"])
+        report.unchecked = Counter(state["unchecked"])
         report.faults = [LogFault(*fault) for fault in state["faults"]]
         report.remarks = [LogFault(*remark) for remark in state["remarks"]]
         return snapshot

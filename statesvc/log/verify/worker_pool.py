@@ -18,6 +18,7 @@ from events.crypto.sealing import MasterKeys
 from statesvc.log.verify.archived_months import ArchivedMonths
 from statesvc.log.verify.batches import BatchRange
 from statesvc.log.verify.entries import SQL, CheckedBatches, check_batches
+from statesvc.log.verify.event_ids import Digests, read_digests
 from statesvc.log.verify.tree_range import RetainedHead, TreeRange, check_tree
 
 T = TypeVar("T")
@@ -40,6 +41,7 @@ class _ProcessState:
     connection: Connection[Any]
     master: MasterKeys | None
     archived: ArchivedMonths
+    digests: Digests | None
 
 
 _state: _ProcessState | None = None
@@ -100,7 +102,7 @@ def check_leaf_range(begin: int, end: int, keys: Sequence[VerifierKey], origin: 
 def check_batch_range(batch_range: BatchRange) -> CheckedBatches:
     """`check_batches` on this process's connection."""
     bench = _this_process()
-    return check_batches(bench.connection, batch_range, bench.master, bench.archived)
+    return check_batches(bench.connection, batch_range, bench.master, bench.archived, bench.digests)
 
 
 def _this_process() -> _ProcessState:
@@ -113,7 +115,7 @@ def _begin(access: LogAccess) -> None:
     global _state  # noqa: PLW0603 - what a process of the pool has lives as long as it
     master = MasterKeys(access.master_keys) if access.master_keys is not None else None
     connection = connect(access.dsn)
-    _state = _ProcessState(connection, master, ArchivedMonths.read(connection, access.archive))
+    _state = _ProcessState(connection, master, ArchivedMonths.read(connection, access.archive), read_digests(connection, master))
 
 
 def _begin_child(access: LogAccess) -> None:

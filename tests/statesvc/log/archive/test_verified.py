@@ -134,3 +134,17 @@ async def test_an_event_taken_out_of_both_is_missed(archivist: Archivist) -> Non
     assert found
     assert all(fault.startswith("event (") for fault in found)
     assert str(month.file_name) not in str(found)
+
+
+async def test_events_of_archived_months_have_their_rows_too(archivist: Archivist) -> None:
+    await archivist.two_months()
+    month = await archivist.archived()
+    assert month.events
+    await attack(
+        archivist.database,
+        "DELETE FROM statesvc.event_key k WHERE NOT EXISTS (SELECT FROM statesvc.event e WHERE e.event_id = k.event_id)"
+        " AND k.event_id = (SELECT min(event_id) FROM statesvc.event_key o"
+        " WHERE NOT EXISTS (SELECT FROM statesvc.event e WHERE e.event_id = o.event_id))",
+    )
+    (fault,) = archivist.verify().faults
+    assert (fault.table, fault.field) == ("event_key", "event_id")

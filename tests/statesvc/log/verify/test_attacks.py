@@ -238,6 +238,7 @@ CUT = (
     "DELETE FROM statesvc.action WHERE batch_id IN (SELECT * FROM statesvc.gone)",
     "DELETE FROM statesvc.batch WHERE batch_id IN (SELECT * FROM statesvc.gone)",
     "DELETE FROM statesvc.sealed_batch WHERE batch_id IN (SELECT * FROM statesvc.gone)",
+    "DELETE FROM statesvc.event_key k WHERE NOT EXISTS (SELECT FROM statesvc.event e WHERE e.event_id = k.event_id)",
     "DELETE FROM statesvc.stream s WHERE NOT EXISTS (SELECT FROM statesvc.event e WHERE e.shipment_id = s.shipment_id)",
     "DELETE FROM statesvc.checkpoint WHERE tree_size > (SELECT min(tree_size) FROM statesvc.checkpoint)",
 )

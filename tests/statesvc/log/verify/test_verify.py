@@ -62,7 +62,7 @@ async def test_looking_at_entries_one_by_one_finds_the_same_as_all_at_once(datab
         await log.parcel("1Z0009")
         with connect(database.service_dsn) as connection:
             seen = log_state.read_snapshot(connection)
-            batch_range = BatchRange(low=0, high=10_000, sealed_below=seen.size, waiting=seen.waiting)
+            batch_range = BatchRange(low=0, high=10_000, sealed_below=seen.size, waiting=seen.waiting, secret=seen.secret)
             at_once = entries.check_batches(connection, batch_range, MASTER, ArchivedMonths(None, []))
             monkeypatch.setattr(entries, "_sound", lambda *_: None)
             one_by_one = entries.check_batches(connection, batch_range, MASTER, ArchivedMonths(None, []))

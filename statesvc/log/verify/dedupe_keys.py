@@ -1,0 +1,120 @@
+"""The dedupe keys against the log: every event has the row of its id, no row is of an event that the log lacks, aliases stand for an event.
+
+Rows and events are as many as the log is long, so they are summed like the chains: each row adds a keyed hash of itself, each event takes
+away that of the row it should have, and what is left must be nothing. The key is made for each run, so nobody can choose rows whose hashes
+cancel each other out. A part whose sum is off is then compared row by row.
+A duplicate may have brought an alias that its event's entry does not show, so an alias too many is not found as long as it stands for an
+event; one that follows from the entry and is missing is. What a scan carried (`carried`) is not compared.
+"""
+
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+from typing import Any, Final
+
+from psycopg import Connection, Cursor
+
+from events.log.proposal import Key
+from statesvc.database.queries import queries
+from statesvc.log.verify.archived_months import ArchivedMonths
+from statesvc.log.verify.chain import PREFIX, Sums, bounds_of
+from statesvc.log.verify.event_ids import Digests, EventIds, event_ids
+from statesvc.log.verify.fault import FAULTS_MAX, LogFault
+
+SQL: Final = queries("statesvc.log.verify", "dedupe_keys")
+SECRET_BYTES: Final = 16
+_ROWS: Final = "key "
+_FACTS: Final = "facts "
+"""Before the part of a sum: facts have their own, because not every verifier can compute them."""
+
+
+def add_rows(connection: Connection[Any], sums: Sums, secret: bytes) -> None:
+    """Adds all rows that are no aliases, as the transaction sees them."""
+    with connection.cursor("dedupe_keys", binary=True) as cursor:
+        cursor.itersize = 20_000
+        for carrier_id, event_id, shipment_id, facts in cursor.execute(SQL["all_keys"]):
+            _add(sums, secret, 1, (carrier_id, event_id, shipment_id), is_native=bool(facts), facts=facts)
+
+
+def take_event(sums: Sums, secret: bytes, ids: EventIds) -> None:
+    """Takes away the row that an event should have."""
+    _add(sums, secret, -1, ids[:3], is_native=ids.facts != b"", facts=ids.facts or b"")
+
+
+def suspicious_keys(sums: Sums, *, with_facts: bool) -> list[str]:
+    """The parts in which a row is not what the log says."""
+    found = {part.removeprefix(_ROWS) for part, rest in sums.items() if rest and part.startswith(_ROWS)}
+    if with_facts:
+        found |= {part.removeprefix(_FACTS) for part, rest in sums.items() if rest and part.startswith(_FACTS)}
+    return sorted(found)
+
+
+def compare_keys(connection: Connection[Any], part: str, archived: ArchivedMonths, digests: Digests | None) -> Iterator[LogFault]:
+    """The differences of a part, found row by row. Inside a transaction that sees one snapshot."""
+    bounds = bounds_of(part)
+    rows = {row[:2]: row[2:] for row in connection.execute(SQL["keys"], bounds, binary=True)}
+    events = {(row[0], row[1]): row[2] for row in connection.execute(SQL["events"], bounds, binary=True)}
+    if archived.months:
+        events |= {event[:2]: event[3] for event in archived.events_of(part)}
+    wanted: set[Key] = set()
+    for shipment_version, content in events.items():
+        try:
+            ids = event_ids(content, digests)
+        except ValueError:
+            # the entry's own check says what is wrong with it
+            continue
+        key = (ids.carrier_id, ids.event_id)
+        if key in wanted:
+            row_name = "shipment_id={} version={}".format(*shipment_version)
+            yield LogFault("event", row_name, "event_id", "another event of the log has it too")
+        wanted.add(key)
+        row = rows.get(key)
+        if row is None:
+            yield _absent(connection, ids)
+        elif row[0] != ids.shipment_id:
+            yield _fault(key, "shipment_id", f"the event of this id is of {ids.shipment_id}")
+        elif ids.facts is not None and row[1] != ids.facts:
+            yield _fault(key, "facts_digest", "is not that of what the event states")
+    for key in rows.keys() - wanted:
+        yield _fault(key, "event_id", f"shipment {rows[key][0]} has no such event: the row was inserted, or points at another shipment")
+
+
+def stray_aliases(connection: Connection[Any]) -> Iterator[LogFault]:
+    """Aliases that stand for no event, or not for what the event's own row says."""
+    for carrier_id, event_id, stands_for, exists in connection.execute(SQL["stray_aliases"], {"most": FAULTS_MAX}):
+        if exists:
+            yield _fault((carrier_id, event_id), "shipment_id, facts_digest, carried", f"is not what the row of {stands_for} says")
+        else:
+            yield _fault((carrier_id, event_id), "stands_for", f"there is no row of {stands_for}, or it is an alias itself")
+
+
+def missing_aliases(cursor: Cursor[Any], aliases: Iterable[Key]) -> Iterator[LogFault]:
+    """Those without a row, in the transaction that read their events."""
+    wanted = list(aliases)
+    if not wanted:
+        return
+    carrier_ids, event_ids_ = map(list, zip(*wanted, strict=True))
+    for key in cursor.execute(SQL["missing_aliases"], {"carrier_ids": carrier_ids, "event_ids": event_ids_}):
+        yield _fault(key, "event_id", "the row is missing, though an event of the log has this alias: it was deleted")
+
+
+def _absent(connection: Connection[Any], ids: EventIds) -> LogFault:
+    key = (ids.carrier_id, ids.event_id)
+    found = connection.execute(SQL["key"], {"carrier_id": key[0], "event_id": key[1]}).fetchone()
+    if found is None:
+        return _fault(key, "event_id", f"the row is missing, though the log has the event in shipment {ids.shipment_id}: it was deleted")
+    shipment_id, stands_for = found
+    if stands_for is not None:
+        return _fault(key, "stands_for", f"says that it is an alias of {stands_for}, but the log has the event itself")
+    return _fault(key, "shipment_id", f"says {shipment_id}, but the event is in shipment {ids.shipment_id}")
+
+
+def _fault(key: Key, field: str, why: str) -> LogFault:
+    return LogFault("event_key", f"carrier_id={key[0]} event_id={key[1]}", field, why)
+
+
+def _add(sums: Sums, secret: bytes, sign: int, row: tuple[str, str, str], *, is_native: bool, facts: bytes) -> None:
+    name = "\x1f".join((*row, "n" if is_native else "d")).encode()
+    part = row[2][:PREFIX]
+    sums[_ROWS + part] += sign * int.from_bytes(blake2b(name, key=secret, digest_size=SECRET_BYTES).digest())
+    if facts:
+        sums[_FACTS + part] += sign * int.from_bytes(blake2b(name + facts, key=secret, digest_size=SECRET_BYTES).digest())
