@@ -37,6 +37,8 @@ class BatchPlaces:
     leaf_hashes: bytes
     seen: bytearray
     summed: bool
+    first_index: int | None
+    """None: not sealed as of the snapshot."""
 
     def leaf_hash(self, ordinal: int) -> bytes:
         """Of the entry at a place that exists."""
@@ -63,8 +65,9 @@ def read_batches(cursor: Cursor[Any], batch_range: BatchRange, faults: list[LogF
             faults.append(LogFault("batch", row, "batch_id", "is neither sealed nor waiting to be sealed"))
         elif first_index is not None and waits:
             faults.append(LogFault("unsealed", row, "batch_id", "waits to be sealed, though it is"))
-        summed = batch_id in batch_range.waiting or (first_index is not None and first_index < batch_range.sealed_below)
-        batches[batch_id] = BatchPlaces(recorded_from, recorded_to, leaf_hashes, bytearray(len(leaf_hashes) // HASH_BYTES), summed)
+        index = first_index if first_index is not None and first_index < batch_range.sealed_below else None
+        summed = batch_id in batch_range.waiting or index is not None
+        batches[batch_id] = BatchPlaces(recorded_from, recorded_to, leaf_hashes, bytearray(len(leaf_hashes) // HASH_BYTES), summed, index)
     return batches
 
 

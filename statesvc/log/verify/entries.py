@@ -29,6 +29,7 @@ from statesvc.log.verify.erasures import erase_entries
 from statesvc.log.verify.event_ids import Digests, EventIds, conflict_fault, event_ids
 from statesvc.log.verify.fault import FAULTS_MAX, LogFault
 from statesvc.log.verify.parts import Parts
+from statesvc.log.verify.version_order import place_of
 
 SQL = queries("statesvc.log.verify", "entries")
 _BATCH: Final = itemgetter(0)
@@ -47,6 +48,8 @@ class CheckedBatches:
     """The shipments that `erase` entries name."""
     unchecked: Counter[str] = field(default_factory=Counter)
     """How many of what could not be checked."""
+    places: bytearray = field(default_factory=bytearray)
+    """Of the sealed events, for `VersionOrder`."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -59,19 +62,22 @@ class RangeChecks:
     sums: Sums
     unchecked: Counter[str] = field(default_factory=Counter)
     aliases: set[Key] = field(default_factory=set)
+    places: bytearray = field(default_factory=bytearray)
 
     def without_sums(self) -> "RangeChecks":
         """For entries that were counted already."""
-        return replace(self, sums=Sums(), unchecked=Counter(), aliases=set())
+        return replace(self, sums=Sums(), unchecked=Counter(), aliases=set(), places=bytearray())
 
-    def take(self, ids: EventIds | None, *, summed: bool) -> None:
+    def take(self, ids: EventIds | None, batch: BatchPlaces, ordinal: int) -> None:
         """Counts what an event gives."""
         if ids is None:
             return
         self.aliases.update((ids.carrier_id, alias) for alias in ids.aliases)
         self.unchecked.update(ids.unchecked)
-        if summed:
+        if batch.summed:
             take_event(self.sums, self.secret, ids)
+        if batch.first_index is not None and ids.fault is None:
+            self.places += place_of(ids.shipment_id, ids.version, batch.first_index + ordinal)
 
 
 def check_batches(
@@ -84,7 +90,9 @@ def check_batches(
     """Reads and checks a range as of one snapshot, and what the archive has of it."""
     checked = CheckedBatches()
     parts = Parts(master)
-    checks = RangeChecks(parts=parts, digests=digests, secret=batch_range.secret, sums=checked.sums, unchecked=checked.unchecked)
+    checks = RangeChecks(
+        parts=parts, digests=digests, secret=batch_range.secret, sums=checked.sums, unchecked=checked.unchecked, places=checked.places
+    )
     found: list[LogFault] = []
     with connection.transaction(), _cursor(connection) as cursor:
         cursor.execute(SQL["snapshot"])
@@ -190,8 +198,8 @@ def _sound(kind: EntryKind, rows: Sequence[Any], batch: BatchPlaces, checks: Ran
         return None
     if not batch.take(first, len(rows), kind.rank):
         return None
-    for ids, _ in given:
-        checks.take(ids, summed=batch.summed)
+    for ordinal, (ids, _) in enumerate(given, first):
+        checks.take(ids, batch, ordinal)
     return sums
 
 
@@ -221,7 +229,7 @@ def check_entries(kind: EntryKind, rows: Iterable[Any], batch: BatchPlaces | Non
         except ValueError:
             yield LogFault(kind.name, named, "canonical", f"is no {kind.name} of a format that is known here")
             continue
-        checks.take(ids, summed=batch.summed)
+        checks.take(ids, batch, ordinal)
         yield from _wrong_columns(kind, row, expected)
         if amiss is not None:
             yield LogFault(kind.name, named, *amiss)

@@ -25,6 +25,7 @@ Digests: TypeAlias = Callable[[str], Digest]
 Document: TypeAlias = Mapping[str, Any]
 
 _CORRECTION: Final = "c1-"
+_VERSIONS: Final = 2**31
 FACTS: Final = "facts behind ids of the carriers' own: they take the digest key"
 ESTIMATES: Final = "ids of estimates that scans carry: they take the digest key"
 SIGNERS: Final = "ids of signers that scans carry, who are sealed"
@@ -56,13 +57,13 @@ class EventIds(NamedTuple):
     aliases: tuple[str, ...]
     fault: tuple[str, str] | None
     unchecked: tuple[str, ...]
+    version: int
 
 
 def event_ids(content: bytes, digests: Digests | None) -> EventIds:
     """Of an event's canonical bytes. Raises ValueError for what is no event."""
     try:
-        document = orjson.loads(content)
-        return _event_ids(document, digests)
+        return _event_ids(orjson.loads(content), digests)
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError("no event of a known format") from error
 
@@ -82,6 +83,8 @@ def conflict_fault(content: bytes, digests: Digests | None) -> tuple[str, str] |
 
 def _event_ids(document: Document, digests: Digests | None) -> EventIds:
     event_id: str = document["event_id"]
+    if not 0 < document["version"] < _VERSIONS:
+        raise ValueError("no version of an event")
     unchecked = []
     fault: tuple[str, str] | None = None
     facts: bytes | None = b""
@@ -103,7 +106,7 @@ def _event_ids(document: Document, digests: Digests | None) -> EventIds:
         facts = _facts(document, digests)
     aliases, unread = _aliases(document)
     unchecked += [TEXTS] * unread
-    return EventIds(document["carrier_id"], event_id, document["shipment_id"], facts, aliases, fault, tuple(unchecked))
+    return EventIds(document["carrier_id"], event_id, document["shipment_id"], facts, aliases, fault, tuple(unchecked), document["version"])
 
 
 def _is_whose(document: Document, wanted: str) -> bool:

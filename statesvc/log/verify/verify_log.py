@@ -8,6 +8,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
 from dataclasses import astuple, dataclass, field
 from datetime import timedelta
 from itertools import pairwise
@@ -33,7 +34,7 @@ from statesvc.log.verify.fault import FAULTS_MAX, LogFault
 from statesvc.log.verify.log_state import LogSnapshot, ids_beyond, read_snapshot
 from statesvc.log.verify.tree_builder import TreeBuilder
 from statesvc.log.verify.tree_range import RANGE_LEAVES, RetainedHead, stray_subtree
-from statesvc.log.verify.version_order import inverted_versions
+from statesvc.log.verify.version_order import VersionOrder
 from statesvc.log.verify.worker_pool import LogAccess, WorkerPool, check_batch_range, check_leaf_range, connect, worker_pool
 
 Progress = Callable[[int, int], None]
@@ -106,12 +107,14 @@ class Verification:
         self._trees = 0
         self._batch_ranges = 0
         self._erased: set[str] = set()
+        file = order.state_file
+        self._places = VersionOrder(None if file is None else file.with_name(f"{file.name}.order"))
         self._saved = time.monotonic()
 
     def run(self) -> VerificationReport:
         """Runs to the end."""
         began = time.monotonic()
-        with connect(self._order.access.dsn) as connection:
+        with connect(self._order.access.dsn) as connection, closing(self._places):
             # no month leaves the tables meanwhile
             connection.execute(SHARE_MONTHS)
             archived = ArchivedMonths.read(connection, self._order.access.archive)
@@ -125,12 +128,13 @@ class Verification:
         self.report.seconds += time.monotonic() - began
         if self._order.state_file is not None:
             self._order.state_file.unlink(missing_ok=True)
+        self._places.discard()
         return self.report
 
     def _begin(self, connection: Connection[Any]) -> LogSnapshot:
         file = self._order.state_file
-        if file is not None and file.exists():
-            snapshot = self._resume(orjson.loads(file.read_bytes()))
+        if file is not None and file.exists() and self._places.resume((state := orjson.loads(file.read_bytes()))["places"]):
+            snapshot = self._resume(state)
             self._retained = self._retained_head(snapshot)
             return snapshot
         snapshot = read_snapshot(connection)
@@ -197,6 +201,7 @@ class Verification:
             snapshot.sums.update(checked.sums)
             self._erased |= checked.erased
             self.report.unchecked.update(checked.unchecked)
+            self._places.add(checked.places)
             self._found(checked.faults)
             self._batch_ranges += 1
             self._progress(self.report.entries, max(snapshot.entries, self.report.entries))
@@ -205,9 +210,9 @@ class Verification:
     def _conclude(self, connection: Connection[Any], snapshot: LogSnapshot, archived: ArchivedMonths, *, whole: bool) -> None:
         self.report.heads = self._builder.heads
         self._found(stray_subtree(connection))
+        self._found(self._places.inverted())
         with connection.transaction():
             connection.execute(ENTRIES["snapshot"])
-            self._found(inverted_versions(connection))
             self._found(stray_aliases(connection))
         self.report.stamps, faults = check_stamps(connection, self._order.trust)
         self._found(faults)
@@ -255,6 +260,7 @@ class Verification:
             "counts": [report.size, report.entries, report.events, report.batches, report.waiting],
             "trusted_by": report.trusted_by,
             "erased": sorted(self._erased),
+            "places": self._places.flushed(),
             "unchecked": self.report.unchecked,
             "faults": [astuple(fault) for fault in report.faults],
             "remarks": [astuple(remark) for remark in report.remarks],

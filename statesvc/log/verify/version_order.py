@@ -1,36 +1,106 @@
-"""Whether a shipment's versions ascend with the index.
+"""Whether each shipment's versions ascend with the index.
 
-A later version is written by a transaction that saw the earlier one committed, and has the higher batch id. So versions can only stand
-in the wrong order where a batch was sealed after one with a higher id, and only the events of such batches are looked at. Batch ids
-themselves are given under the lock of the head; that they ascend with the versions is not checked here.
+An event does not say where the one before it stands, and there may be months between the two. So while the log is read, the place of every
+sealed event is written to a file, 28 bytes each, and sorted in the end in portions of a bounded size. The file stands next to that of the
+progress, so that a run that was stopped goes on with it.
 """
 
+import tempfile
 from collections.abc import Iterator
-from typing import Any, Final
+from io import SEEK_END
+from itertools import pairwise
+from pathlib import Path
+from struct import Struct
+from typing import BinaryIO, Final
+from uuid import UUID
 
-from psycopg import Connection
-
-from statesvc.database.queries import queries
 from statesvc.log.verify.fault import LogFault
 
-_SQL = queries("statesvc.log.verify", "version_order")
-_AT_ONCE: Final = 500
+_PLACE: Final = Struct(">16sIQ")
+"""Shipment, version, index: in this order they sort as bytes."""
+PORTION_BYTES: Final = 32 * 1024 * 1024
+_READ_BYTES: Final = _PLACE.size * 65_536
+_PARTS_MAX: Final = 256
+"""By the first byte of the shipment's id."""
 
 
-def inverted_versions(connection: Connection[Any]) -> Iterator[LogFault]:
-    """The versions that stand after the one that follows them. Inside a transaction that sees one snapshot."""
-    late: list[Any] = []
-    highest = 0
-    with connection.cursor("sealed_order", binary=True) as cursor:
-        cursor.itersize = 20_000
-        for row in cursor.execute(_SQL["sealed_order"]):
-            if row[0] < highest:
-                late.append(row)
-            highest = max(highest, row[0])
-    for begin in range(0, len(late), _AT_ONCE):
-        names = ("batch_ids", "first_indexes", "recorded_froms", "recorded_tos")
-        parameters = dict(zip(names, map(list, zip(*late[begin : begin + _AT_ONCE], strict=True)), strict=True))
-        for shipment_id, version, index, next_index in connection.execute(_SQL["late_events"], parameters):
-            if next_index < index:
-                row_name = f"shipment_id={shipment_id} version={version}"
-                yield LogFault("event", row_name, "version", f"is sealed at index {index}, after version {version + 1} at {next_index}")
+def place_of(shipment_id: str, version: int, index: int) -> bytes:
+    """The record of one event."""
+    return _PLACE.pack(bytes.fromhex(shipment_id.replace("-", "")), version, index)
+
+
+class VersionOrder:
+    """The places that were read so far. `path` None: in a file that goes with the process."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._file: BinaryIO | None = None
+
+    def resume(self, size: int) -> bool:
+        """Goes on after the first `size` bytes; False: they are not there."""
+        if size == 0:
+            return True
+        if self._path is None or not self._path.exists() or self._path.stat().st_size < size:
+            return False
+        self._file = self._path.open("r+b")
+        self._file.truncate(size)
+        self._file.seek(size)
+        return True
+
+    def add(self, places: bytes | bytearray) -> None:
+        """Keeps these records."""
+        if self._file is None:
+            # open for as long as the run: `close` ends it
+            self._file = tempfile.TemporaryFile() if self._path is None else self._path.open("w+b")  # noqa: SIM115
+        self._file.write(places)
+
+    def flushed(self) -> int:
+        """How many bytes are in the file."""
+        if self._file is None:
+            return 0
+        self._file.flush()
+        return self._file.seek(0, SEEK_END)
+
+    def inverted(self) -> Iterator[LogFault]:
+        """The versions that stand before the one that precedes them."""
+        for places in self._portions():
+            for before, after in pairwise(sorted(places)):
+                shipment_id, version, index = _PLACE.unpack(before)
+                next_id, next_version, next_index = _PLACE.unpack(after)
+                if next_id == shipment_id and next_version > version and next_index < index:
+                    row = f"shipment_id={UUID(bytes=shipment_id)} version={version}"
+                    yield LogFault("event", row, "version", f"is sealed at index {index}, after version {next_version} at {next_index}")
+
+    def close(self) -> None:
+        """The file stays for a run that goes on."""
+        if self._file is not None:
+            self._file.close()
+
+    def discard(self) -> None:
+        """The file goes."""
+        if self._path is not None:
+            self._path.unlink(missing_ok=True)
+
+    def _portions(self) -> Iterator[list[bytes]]:
+        """The records, all of a shipment together."""
+        size = self.flushed()
+        if self._file is None:
+            return
+        count = min(_PARTS_MAX, -(-size // PORTION_BYTES))
+        if count <= 1:
+            yield [place for chunk in _chunks(self._file) for place in chunk]
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            parts = [(Path(folder) / str(part)).open("w+b") for part in range(count)]
+            for chunk in _chunks(self._file):
+                for place in chunk:
+                    parts[place[0] * count // _PARTS_MAX].write(place)
+            for part in parts:
+                yield [place for chunk in _chunks(part) for place in chunk]
+                part.close()
+
+
+def _chunks(file: BinaryIO) -> Iterator[list[bytes]]:
+    file.seek(0)
+    while content := file.read(_READ_BYTES):
+        yield [content[at : at + _PLACE.size] for at in range(0, len(content), _PLACE.size)]

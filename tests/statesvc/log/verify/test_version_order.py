@@ -1,8 +1,13 @@
 """A shipment's versions ascend with the index, and `verify` says so where they do not."""
 
+from pathlib import Path
 from typing import Any
 
-from tests.world.attack import attack, verify
+import pytest
+
+from statesvc.log.verify import verify_log as run
+from statesvc.log.verify import version_order
+from tests.world.attack import attack, places, sealed_story, verify
 from tests.world.story import scan, story
 
 LATE = "SELECT * FROM statesvc.unsealed WHERE batch_id = (SELECT min(batch_id) + 1 FROM statesvc.unsealed)"
@@ -23,3 +28,34 @@ async def test_versions_that_were_sealed_in_the_wrong_order_are_named(database: 
         await log.seal()
         (fault,) = verify(database).faults
         assert (fault.table, fault.field, fault.why) == ("event", "version", "is sealed at index 2, after version 3 at 1")
+
+
+async def test_a_later_version_under_a_lower_batch_id_is_named(database: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As somebody writes who appends past the head's lock: the batch ids then descend with the versions, and are sealed in their order."""
+    async with story(database) as log:
+        await log.say(scan("1ZTURNED", 0, None))
+        for next_id, place in ((3, 1), (2, 2)):
+            await attack(database, f"SELECT setval('statesvc.batch_id_seq', {next_id}, false)")
+            await log.say(scan("1ZTURNED", place, None))
+        await attack(database, "SELECT setval('statesvc.batch_id_seq', 3, true)")
+        await log.seal()
+        monkeypatch.setattr(version_order, "PORTION_BYTES", 28)
+        (fault,) = verify(database).faults
+        assert (fault.table, fault.field, fault.why) == ("event", "version", "is sealed at index 2, after version 3 at 1")
+
+
+async def test_the_order_is_checked_after_a_stop_too(database: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = tmp_path / "state.json"
+    monkeypatch.setattr(run, "_SAVE_SECONDS", 0.0)
+    async with sealed_story(database):
+        with monkeypatch.context() as stopping:
+            stopping.setattr(run, "stray_subtree", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+            with pytest.raises(KeyboardInterrupt):
+                verify(database, state_file=state)
+        spool = tmp_path / "state.json.order"
+        written = spool.read_bytes()
+        assert written
+        # what was written after the progress was kept does not count twice
+        spool.write_bytes(written + written)
+        assert places(verify(database, state_file=state)) == []
+        assert not spool.exists()
