@@ -1,6 +1,6 @@
 # `make help` lists what there is. Needs Python >= 3.11 and make, nothing else: .venv is made on first use and holds the runtime alone
 # until a target for contributors (test, check, bench, ...) adds its tools.
-# PYTHON=/path/to/python chooses another interpreter, ARGS="--port 9000" passes arguments on.
+# An optimised build of Python is preferred; PYTHON=/path/to/python chooses another interpreter, ARGS="--port 9000" passes arguments on.
 
 .DEFAULT_GOAL := help
 SHELL := /bin/sh
@@ -54,10 +54,14 @@ clean: ## removes the environment and caches, never data
 $(READY): pyproject.toml constraints.txt
 	@set -e; \
 	usable() { "$$1" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; }; \
+	optimised() { "$$1" -c 'import sys, sysconfig; sys.exit(sys.base_prefix != "/usr" and "--enable-optimizations" not in (sysconfig.get_config_var("CONFIG_ARGS") or ""))'; }; \
 	if ! usable $(BIN)/python; then \
 		found=; \
-		for candidate in "$(PYTHON)" python3.13 python3.12 python3.11 python3 python3.14; do \
-			if [ -n "$$candidate" ] && usable "$$candidate"; then found=$$candidate; break; fi; \
+		for candidate in "$(PYTHON)" python3.13 python3.12 python3.11 python3 /usr/bin/python3 python3.14; do \
+			if [ -n "$$candidate" ] && usable "$$candidate"; then \
+				found=$${found:-$$candidate}; \
+				if [ -n "$(PYTHON)" ] || optimised "$$candidate"; then found=$$candidate; break; fi; \
+			fi; \
 		done; \
 		if [ -z "$$found" ]; then \
 			echo 'statesvc needs Python 3.11 or later with venv (Debian: python3-venv); say where it is with PYTHON=...' >&2; exit 2; \

@@ -9,6 +9,7 @@ from typing import Final
 
 from psycopg import AsyncConnection
 
+from statesvc.cli.doctor.interpreter import interpreter
 from tests.bench.report import percentile
 
 SETTINGS: Final = (
@@ -35,7 +36,7 @@ def machine(folder: Path) -> list[str]:
     packages = ", ".join(f"{name} {version(name)}" for name in ("psycopg", "aiohttp", "uvloop", "cryptography", "orjson"))
     return [
         f"CPU: {_cpu()}, {os.cpu_count()} cores; load average at the start {load()}",
-        f"Python {platform.python_version()}, {packages}; {platform.system()} {platform.release()}",
+        f"{interpreter().text}, {packages}; {platform.system()} {platform.release()}",
         f"Disk: fdatasync of 8 kB p50 {percentile(flushes, 0.5) * 1e3:.2f} ms, p99 {percentile(flushes, 0.99) * 1e3:.2f} ms",
     ]
 

@@ -10,6 +10,7 @@ from psycopg import AsyncConnection
 from events.carriers import CARRIERS
 from statesvc.cli.doctor.archive_checks import check_body_archive, check_log_archive
 from statesvc.cli.doctor.finding import Finding, fail, ok, warn
+from statesvc.cli.doctor.interpreter import check_interpreter
 from statesvc.cli.doctor.log_checks import check_database_roles, check_log_privileges, check_sealed_log
 from statesvc.cli.doctor.pooler_checks import check_pooler
 from statesvc.cli.doctor.server_checks import check_server
@@ -40,7 +41,7 @@ _SQL = queries("statesvc.cli.doctor", "checks")
 
 async def run_checks(settings: Settings, environment: Mapping[str, str]) -> AsyncIterator[Finding]:
     """Every check; where the database is away, those that need none."""
-    for finding in (*_settings(settings, environment), *_carriers(settings), *_disk(settings)):
+    for finding in (check_interpreter(), *_settings(settings, environment), *_carriers(settings), *_disk(settings)):
         yield finding
     dsns = Dsns.from_settings(settings.database) or attach(settings.database.data_dir)
     if dsns is None:

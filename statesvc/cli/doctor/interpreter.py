@@ -1,0 +1,32 @@
+"""How the Python that runs was built. One without profile-guided optimisation, as pyenv compiles it, needs a sixth more processor."""
+
+import platform
+import sys
+import sysconfig
+from typing import NamedTuple
+
+from statesvc.cli.doctor.finding import Finding, ok, warn
+
+
+class Interpreter(NamedTuple):
+    """A build of Python."""
+
+    optimised: bool
+    text: str
+
+
+def interpreter() -> Interpreter:
+    """The one that runs, known by what it was configured with (the Makefile chooses one by the same rule).
+
+    What a distribution installs below /usr is optimised; its configuration does not say so.
+    """
+    is_distributed = sys.base_prefix == "/usr"
+    optimised = is_distributed or "--enable-optimizations" in (sysconfig.get_config_var("CONFIG_ARGS") or "")
+    build = f"{'' if optimised else 'not '}optimised, {'of the distribution' if is_distributed else sys.base_prefix}"
+    return Interpreter(optimised, f"{platform.python_implementation()} {platform.python_version()} ({build})")
+
+
+def check_interpreter(found: Interpreter | None = None) -> Finding:
+    """Whether it is an optimised build."""
+    build = found or interpreter()
+    return ok("python", build.text) if build.optimised else warn("python", f"{build.text}: an optimised build needs a sixth less processor")
