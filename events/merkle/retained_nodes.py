@@ -28,12 +28,16 @@ def retained_ranges(ranges: Iterable[LeafRange]) -> list[RetainedRange]:
     return list(dict.fromkeys(_retained_range(node) for each in ranges for node in each.nodes()))
 
 
-def range_root(asked: LeafRange, retained: Mapping[Node, bytes]) -> bytes:
-    """The root over the leaves of a range. Raises MissingHashError."""
-    roots = [_hash(node, retained) for node in asked.nodes()]
-    if not roots:
+def range_roots(ranges: Iterable[LeafRange], retained: Mapping[Node, bytes]) -> list[bytes]:
+    """The root over the leaves of each range; a node that several need is made once. Raises MissingHashError."""
+    known = dict(retained)
+    return [_root([_hash(node, known) for node in each.nodes()]) for each in ranges]
+
+
+def _root(nodes: Sequence[bytes]) -> bytes:
+    if not nodes:
         return EMPTY_ROOT
-    *rest, root = roots
+    *rest, root = nodes
     for left in reversed(rest):
         root = node_hash(left, root)
     return root
@@ -41,7 +45,8 @@ def range_root(asked: LeafRange, retained: Mapping[Node, bytes]) -> bytes:
 
 def compact_range_of(size: int, retained: Mapping[Node, bytes]) -> CompactRange:
     """The right edge of a tree of `size` leaves, from what `retained_ranges([LeafRange(0, size)])` names. Raises MissingHashError."""
-    return CompactRange(size, [_hash(node, retained) for node in LeafRange(0, size).nodes()])
+    known = dict(retained)
+    return CompactRange(size, [_hash(node, known) for node in LeafRange(0, size).nodes()])
 
 
 def leaves_from(begin: int, leaf_hashes: Sequence[bytes]) -> Iterator[tuple[Node, bytes]]:
@@ -55,12 +60,13 @@ def _retained_range(node: Node) -> RetainedRange:
     return RetainedRange(node.level - above, begin, begin + (1 << above))
 
 
-def _hash(node: Node, retained: Mapping[Node, bytes]) -> bytes:
-    level, begin, end = _retained_range(node)
-    try:
-        row = [retained[Node(level, position)] for position in range(begin, end)]
-    except KeyError as error:
-        raise MissingHashError(error.args[0]) from None
-    while len(row) > 1:
-        row = [node_hash(left, right) for left, right in zip(row[::2], row[1::2], strict=True)]
-    return row[0]
+def _hash(node: Node, known: dict[Node, bytes]) -> bytes:
+    """The hash of a node, and of those below it that had to be made: at most as deep as levels are left out."""
+    found = known.get(node)
+    if found is None:
+        level, position = node
+        if level % STRIDE == 0:
+            raise MissingHashError(node)
+        found = node_hash(_hash(Node(level - 1, 2 * position), known), _hash(Node(level - 1, 2 * position + 1), known))
+        known[node] = found
+    return found

@@ -55,11 +55,13 @@ async def prove_inclusion(connection: AsyncConnection[Any], index: int, head: Si
 
 async def inclusion_paths(connection: AsyncConnection[Any], indexes: Sequence[int], head: SignedHead) -> list[list[bytes]]:
     """The paths of several entries at once, in two queries however many they are. Raises ContradictionError."""
-    each = [inclusion_ranges(index, head.tree_size) for index in indexes]
-    root, *roots = await _roots(connection, [LeafRange(0, head.tree_size), *(one for ranges in each for one in ranges)], head)
-    _hold(root, head)
-    left = iter(roots)
-    return [[next(left) for _ in ranges] for ranges in each]
+    paths = [inclusion_ranges(index, head.tree_size) for index in indexes]
+    whole = LeafRange(0, head.tree_size)
+    # the further up, the more entries have a subtree in common
+    asked = list(dict.fromkeys([whole, *(each for path in paths for each in path)]))
+    roots = dict(zip(asked, await _roots(connection, asked, head), strict=True))
+    _hold(roots[whole], head)
+    return [[roots[each] for each in path] for path in paths]
 
 
 async def prove_consistency(connection: AsyncConnection[Any], first: int, second: int, head: SignedHead) -> ConsistencyProof:

@@ -7,7 +7,8 @@ from psycopg import AsyncConnection
 
 from events.merkle.compact_range import CompactRange
 from events.merkle.node import HASH_BYTES, LeafRange, Node
-from events.merkle.retained_nodes import RetainedRange, compact_range_of, leaves_from, range_root, retained_ranges
+from events.merkle.retained_nodes import RetainedRange, compact_range_of, leaves_from, retained_ranges
+from events.merkle.retained_nodes import range_roots as roots_from
 from statesvc.database.queries import queries
 
 _SQL = queries("statesvc.log", "tree_nodes")
@@ -20,8 +21,7 @@ def split_hashes(joined: bytes) -> list[bytes]:
 
 async def range_roots(connection: AsyncConnection[Any], ranges: Sequence[LeafRange]) -> list[bytes]:
     """The root over the leaves of each range. Raises MissingHashError."""
-    retained = await read_retained(connection, retained_ranges(ranges))
-    return [range_root(each, retained) for each in ranges]
+    return roots_from(ranges, await read_retained(connection, retained_ranges(ranges)))
 
 
 async def tree_root(connection: AsyncConnection[Any], size: int) -> bytes:
@@ -36,8 +36,8 @@ async def read_compact_range(connection: AsyncConnection[Any], size: int) -> Com
 
 
 async def read_retained(connection: AsyncConnection[Any], ranges: Iterable[RetainedRange]) -> dict[Node, bytes]:
-    """What the database keeps in these ranges, and perhaps a little around them."""
-    listed = list(ranges)
+    """What the database keeps in these ranges; each hash is read once, however many ranges it is in."""
+    listed = _joined(ranges)
     leaves = [each for each in listed if each.level == 0]
     inner = [each for each in listed if each.level > 0]
     retained: dict[Node, bytes] = {}
@@ -55,3 +55,15 @@ async def read_retained(connection: AsyncConnection[Any], ranges: Iterable[Retai
         cursor = await connection.execute(_SQL["subtrees"], parameters, binary=True)
         retained.update({Node(level, position): node for level, position, node in await cursor.fetchall()})
     return retained
+
+
+def _joined(ranges: Iterable[RetainedRange]) -> list[RetainedRange]:
+    """The same positions in ranges that neither overlap nor touch."""
+    joined: list[RetainedRange] = []
+    for each in sorted(ranges):
+        last = joined[-1] if joined else None
+        if last is not None and last.level == each.level and each.begin <= last.end:
+            joined[-1] = RetainedRange(last.level, last.begin, max(last.end, each.end))
+        else:
+            joined.append(each)
+    return joined

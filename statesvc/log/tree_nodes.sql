@@ -1,11 +1,16 @@
 -- name: leaf_hashes
--- The leaf hashes of all batches that reach into these ranges of indexes, with the index of their first.
-SELECT s.first_index, b.leaf_hashes
+-- The leaf hashes in these ranges of indexes, a row for each batch that reaches into one, with the index of its first hash.
+SELECT greatest(s.first_index, r."begin"),
+    substring(
+        b.leaf_hashes
+        FROM (32 * greatest(r."begin" - s.first_index, 0))::int + 1
+        FOR (32 * (least(s.first_index + s.entries, r."end") - greatest(s.first_index, r."begin")))::int
+    )
 FROM unnest(%(begins)s::bigint[], %(ends)s::bigint[]) AS r("begin", "end")
 CROSS JOIN LATERAL (
     SELECT * FROM statesvc.sealed_batch
     WHERE first_index >= coalesce((SELECT max(p.first_index) FROM statesvc.sealed_batch p WHERE p.first_index <= r."begin"), 0)
-        AND first_index < r."end"
+        AND first_index < r."end" AND first_index + entries > r."begin"
 ) s
 JOIN statesvc.batch b ON b.batch_id = s.batch_id AND b.recorded_from = s.recorded_from;
 

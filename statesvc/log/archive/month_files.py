@@ -13,7 +13,7 @@ from uuid import UUID
 from psycopg import AsyncConnection
 
 from events.merkle.node import LeafRange
-from events.merkle.retained_nodes import range_root, retained_ranges
+from events.merkle.retained_nodes import range_roots, retained_ranges
 from statesvc.log.archive.archive_pass import NotVerifiedError
 from statesvc.log.archive.entry_file import EntryFile, EntryFileWriter
 from statesvc.log.archive.entry_row import LogEntry
@@ -69,7 +69,7 @@ async def _tree_cover(connection: AsyncConnection[Any], runs: IndexRanges, size:
     nodes = [node for outside in runs.outside(size) for node in outside.nodes()]
     ranges = [LeafRange(node.position << node.level, (node.position + 1) << node.level) for node in nodes]
     retained = await read_retained(connection, retained_ranges(ranges))
-    return TreeCover(size, {node: range_root(each, retained) for node, each in zip(nodes, ranges, strict=True)})
+    return TreeCover(size, dict(zip(nodes, range_roots(ranges, retained), strict=True)))
 
 
 async def compare_month(connection: AsyncConnection[Any], path: Path, extent: MonthExtent) -> int:

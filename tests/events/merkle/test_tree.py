@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from events.merkle.compact_range import CompactRange
 from events.merkle.node import EMPTY_ROOT, LeafRange, Node
 from events.merkle.proof import consistency_ranges, inclusion_ranges, verify_consistency, verify_inclusion
-from events.merkle.retained_nodes import MissingHashError, compact_range_of, leaves_from, range_root, retained_ranges
+from events.merkle.retained_nodes import MissingHashError, compact_range_of, leaves_from, range_roots, retained_ranges
 from tests.events.merkle import naive
 
 ENTRIES = [
@@ -78,14 +78,14 @@ def test_known_roots() -> None:
 
 @pytest.mark.parametrize(("index", "size"), INCLUSION)
 def test_known_inclusion_proofs(index: int, size: int) -> None:
-    path = [range_root(each, retained(LEAVES)) for each in inclusion_ranges(index, size)]
+    path = range_roots(inclusion_ranges(index, size), retained(LEAVES))
     assert [each.hex() for each in path] == INCLUSION[index, size]
     assert verify_inclusion(LEAVES[index], index=index, size=size, path=path, root=bytes.fromhex(ROOTS[size]))
 
 
 @pytest.mark.parametrize(("first", "second"), CONSISTENCY)
 def test_known_consistency_proofs(first: int, second: int) -> None:
-    path = [range_root(each, retained(LEAVES)) for each in consistency_ranges(first, second)]
+    path = range_roots(consistency_ranges(first, second), retained(LEAVES))
     assert [each.hex() for each in path] == CONSISTENCY[first, second]
     roots = {"first_root": bytes.fromhex(ROOTS[first]), "second_root": bytes.fromhex(ROOTS[second])}
     assert verify_consistency(first=first, second=second, path=path, **roots)
@@ -109,13 +109,13 @@ def test_proofs_are_those_of_the_definition_and_verify(size: int, data: st.DataO
     root = naive.mth(leaves)
     index = data.draw(st.integers(0, size - 1))
     asked = inclusion_ranges(index, size)
-    path = [range_root(each, only_named(asked, retained(leaves))) for each in asked]
+    path = range_roots(asked, only_named(asked, retained(leaves)))
     assert path == naive.path(index, leaves)
     assert verify_inclusion(leaves[index], index=index, size=size, path=path, root=root)
 
     first = data.draw(st.integers(1, size))
     asked = consistency_ranges(first, size)
-    path = [range_root(each, only_named(asked, retained(leaves))) for each in asked]
+    path = range_roots(asked, only_named(asked, retained(leaves)))
     assert path == naive.proof(first, leaves)
     assert verify_consistency(first=first, second=size, path=path, first_root=naive.mth(leaves[:first]), second_root=root)
 
@@ -191,4 +191,4 @@ def test_a_hash_that_is_gone_is_named() -> None:
     everything = retained(hashes(600))
     del everything[Node(8, 1)]
     with pytest.raises(MissingHashError, match="level 8, position 1"):
-        range_root(LeafRange(0, 600), everything)
+        range_roots([LeafRange(0, 600)], everything)
