@@ -1,7 +1,8 @@
 -- name: transitions
 -- The transitions among the entries from index `begin` up to but not including `end`, each with its event. OFFSET 0 as in the feed.
 WITH page AS (
-    SELECT s.first_index, s.batch_id, s.recorded_from, greatest(%(begin)s - s.first_index, 0) AS low, %(end)s - s.first_index AS high
+    SELECT s.first_index, s.batch_id, s.recorded_from, s.recorded_to, greatest(%(begin)s - s.first_index, 0) AS low,
+        %(end)s - s.first_index AS high
     FROM statesvc.sealed_batch s
     WHERE s.first_index >= coalesce((SELECT max(p.first_index) FROM statesvc.sealed_batch p WHERE p.first_index <= %(begin)s), 0)
         AND s.first_index < %(end)s
@@ -13,7 +14,8 @@ FROM (
     FROM page
     CROSS JOIN LATERAL (
         SELECT i.* FROM statesvc.transition i
-        WHERE i.batch_id = page.batch_id AND i.ordinal >= page.low AND i.ordinal < page.high AND i.recorded_at >= page.recorded_from
+        WHERE i.batch_id = page.batch_id AND i.ordinal >= page.low AND i.ordinal < page.high
+            AND i.recorded_at BETWEEN page.recorded_from AND page.recorded_to
         OFFSET 0
     ) m
 ) t

@@ -45,8 +45,26 @@ async def test_a_proof_reads_a_few_hundred_hashes(database: Any) -> None:
         assert sum(each.end - each.begin for each in retained_ranges(inclusion_ranges(17_777, 40_000))) < 1_000
 
 
-async def explained(connection: Any, module: str, name: str, parameters: dict[str, Any]) -> list[str]:
-    query = f"EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, SUMMARY OFF) {queries('statesvc.log', module)[name]}"
+async def test_the_stream_and_an_instant_read_the_months_of_their_entries_alone(database: Any) -> None:
+    async with story(database) as log:
+        await log.parcel("1Z0001")
+        head = await log.seal()
+        transitions = await explained(log.connection, "transitions", "transitions", {"begin": 0, "end": head.tree_size})
+        assert searched(transitions, "transition") == searched(transitions, "event") == 1
+        instant = {"carrier_id": "ups", "number": "1Z0001", "size": head.tree_size}
+        assert (
+            searched(await explained(log.connection, "as_of", "sealed_events_of_number", instant, package="statesvc.shipments"), "event")
+            == 1
+        )
+
+
+def searched(rows: list[str], table: str) -> int:
+    """How many partitions of a table were looked into."""
+    return sum(bool(re.search(rf" on (?:statesvc\.)?{table}_\w+ ", row)) and "never executed" not in row for row in rows)
+
+
+async def explained(connection: Any, module: str, name: str, parameters: dict[str, Any], *, package: str = "statesvc.log") -> list[str]:
+    query = f"EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, SUMMARY OFF) {queries(package, module)[name]}"
     return [row[0] for row in await (await connection.execute(query.encode(), parameters)).fetchall()]
 
 
