@@ -18,7 +18,7 @@ from statesvc.cli.session import actor, connect, running_database
 from statesvc.database.dsns import Dsns
 from statesvc.database.keyring_store import MasterKeyError
 from statesvc.database.queries import queries
-from statesvc.evidence.check_bundle import check
+from statesvc.evidence.check_bundle import check, remarks
 from statesvc.log.archive.folder import archive_folder
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.timestamp import StampError, Trust
@@ -78,13 +78,16 @@ def _bundle(options: argparse.Namespace) -> int:
     except OSError as error:
         raise CommandError(f"{options.bundle} cannot be read: {type(error).__name__}", exit_code=2) from error
     flaws = check(document, options.key, trust=options.tsa_cert)
+    strange = [] if flaws else remarks(document)
     if options.json:
-        write_json({"sound": not flaws, "flaws": [asdict(flaw) for flaw in flaws]})
+        write_json({"sound": not flaws, "flaws": [asdict(flaw) for flaw in flaws], "remarks": [asdict(remark) for remark in strange]})
     elif flaws:
         for flaw in flaws:
             write_line(f"{flaw.pointer or '/'}: {flaw.why}")
         write_line(f"THIS EVIDENCE DOES NOT HOLD: {len(flaws)} places, above.")
     else:
+        for remark in strange:
+            write_line(f"Look at this: {remark.pointer}: {remark.why}")
         write_line("The evidence holds: it is as it was sealed, and each of its entries stands in the signed log.")
     return 1 if flaws else 0
 

@@ -17,6 +17,7 @@ from events.merkle.proof import verify_consistency, verify_inclusion
 from events.recipe import DERIVED
 from events.recipes import derives
 from projections.row import ShipmentRow, rebuilt_row
+from statesvc.evidence.back_dated import BACK_DATED, back_dated_entries, is_plausible
 from statesvc.evidence.bundle import FORMAT, SEAL, SEALED_ORIGIN, Bundle, attempts_of, digest_of
 from statesvc.log.timestamp import StampError, Trust, check_stamp, read_stamp
 
@@ -55,6 +56,18 @@ def check(document: bytes, keys: Sequence[VerifierKey], *, trust: Trust | None =
         return [ended.flaw]
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         return [BundleFlaw("", f"not the shape of {FORMAT} ({type(error).__name__})")]
+
+
+def remarks(document: bytes) -> list[BundleFlaw]:
+    """What a human should look at in a bundle that `check` finds nothing wrong with: sealed as it stands, and strange."""
+    bundle = orjson.loads(document)
+    documents = [orjson.loads(entry["canonical"]) for entry in bundle["entries"]]
+    return [
+        BundleFlaw(
+            f"/entries/{place}", f"recorded {documents[place]['recorded_at']}, but what was recorded {latest} stands before it in the log"
+        )
+        for place, latest in back_dated_entries(bundle["entries"], documents)
+    ]
 
 
 def _flaws(bundle: Bundle, keys: Sequence[VerifierKey], trust: Trust | None) -> Iterator[BundleFlaw]:
@@ -114,6 +127,8 @@ def _entry(pointer: str, entry: Mapping[str, Any], document: Mapping[str, Any], 
         yield BundleFlaw(f"{pointer}/canonical", f"is of epoch {document['epoch']} of the log, the checkpoint of epoch {head.epoch}")
     if document["entry"] != entry["kind"]:
         yield BundleFlaw(f"{pointer}/kind", f"the entry says {document['entry']}")
+    if BACK_DATED in entry and not is_plausible(entry, document):
+        yield BundleFlaw(f"{pointer}/{BACK_DATED}", "is no later than the entry itself")
     part = entry["part"]
     if part is not None and _digest(part) != document.get("part_commitment"):
         yield BundleFlaw(f"{pointer}/part", "is not the part that the entry is committed to")

@@ -13,6 +13,7 @@ from events.checkpoint import read_checkpoint
 from events.entry import read_raw
 from events.identity import carrier_code
 from statesvc.evidence import wording as words
+from statesvc.evidence.back_dated import back_dated_entries
 from statesvc.evidence.bundle import ERASED, UNAVAILABLE, WITHHELD, Bundle, attempts_of
 
 _FIRST_MOVES: Final = frozenset({"picked_up", "in_transit", "available_for_pickup", "out_for_delivery", "delivered"})
@@ -92,7 +93,7 @@ def report_of(bundle: Bundle) -> EvidenceReport:
     return EvidenceReport(
         title=f"{carrier} {shipment['tracking_number']}",
         verdict=_verdict(shipment),
-        facts=list(_facts(bundle, carrier, events)),
+        facts=[*_facts(bundle, carrier, events), *_back_dated(bundle, entries)],
         statements=[_statement(entry) for entry in sorted(events, key=lambda entry: (_at(entry), entry.index))],
         conclusions=[_conclusion(entry, events) for entry in entries if entry.kind == "transition"],
         contradictions=[_statement(entry) for entry in entries if entry.kind == "conflict"],
@@ -166,6 +167,14 @@ def _facts(bundle: Bundle, carrier: str, events: Sequence[_Entry]) -> Iterator[t
         yield "Remarks", "; ".join(words.REMARKS.get(flag, _words(flag)) for flag in shipment["flags"])
     if shipment["erased"]:
         yield "Personal data", _ERASED
+
+
+def _back_dated(bundle: Bundle, entries: Sequence[_Entry]) -> Iterator[tuple[str, str]]:
+    """Entries that say an earlier time than what stands before them in the log."""
+    for place, latest in back_dated_entries(bundle["entries"], [entry.document for entry in entries]):
+        entry = entries[place]
+        why = f"what was recorded {_utc(latest)} stands before it in the log: it was inserted with an old time, or a clock was wrong"
+        yield "Back-dated", f"entry {entry.index} says {_utc(entry.document['recorded_at'])}, but {why}"
 
 
 def _delivery(bundle: Bundle, events: Sequence[_Entry]) -> _Entry | None:

@@ -17,6 +17,7 @@ from statesvc.bodies.body_key import open_committed, unwrap_body_key
 from statesvc.bodies.find_bodies import ArchiveUnavailableError, find_bodies
 from statesvc.database.arrays import timestamps, uuids
 from statesvc.database.queries import queries
+from statesvc.evidence.back_dated import BACK_DATED, read_back_dated
 from statesvc.evidence.bundle import ERASED, FORMAT, NONE, OPENED, SHARED, UNAVAILABLE, WITHHELD, sealed
 from statesvc.evidence.notifications import Reader, read_sent
 from statesvc.log.checkpoints import SignedHead, latest_head
@@ -69,6 +70,7 @@ async def gather(connection: Connection, wanted: Wanted) -> dict[str, Any]:
     keys = await _keys(connection, wanted.keyring, shipment, documents)
     paths = await inclusion_paths(connection, [row[0] for row in rows], head)
     parts = [_part(document, sealed_part, keys) for document, (*_, sealed_part) in zip(documents, rows, strict=True)]
+    back_dated = await read_back_dated(connection, [row[0] for row in rows])
     entries = [
         {
             "index": index,
@@ -78,6 +80,7 @@ async def gather(connection: Connection, wanted: Wanted) -> dict[str, Any]:
             "proof": [_base64(node) for node in path],
             "part": _base64(part) if wanted.personal and part is not None else None,
             "part_state": state if state != OPENED or wanted.personal else WITHHELD,
+            **({BACK_DATED: back_dated[index]} if index in back_dated else {}),
         }
         for (index, kind, leaf_hash, canonical, _), path, (part, state) in zip(rows, paths, parts, strict=True)
     ]
