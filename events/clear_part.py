@@ -10,12 +10,12 @@ import csv
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Final, NamedTuple
 
 from events.event import NOWHERE, EventPlace, Raw
+from events.spelling import short, spelled
 
 Digest = Callable[[bytes], bytes]
 """A keyed digest (HMAC-SHA256 under the installation's digest key)."""
@@ -25,7 +25,6 @@ TEXT: Final = "text"
 
 _STAND_IN: Final = re.compile(r"text-[a-z2-7]{26}", re.ASCII)
 _CODE: Final = re.compile(r"(?!\+?[0-9]{9,}\Z)[A-Za-z0-9_.:/+=#*?~-]{0,80}", re.ASCII)
-_ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz234567"
 
 
 class Split(NamedTuple):
@@ -55,9 +54,8 @@ def listed_code(code: str | None) -> str | None:
 
 def stand_in(text: str, carrier_id: str, digest: Digest) -> str:
     """What stands for a text. Case, width, blanks and a full stop at its end do not matter."""
-    spelled = " ".join(unicodedata.normalize("NFKC", text).casefold().split()).rstrip(".")
-    bits = int.from_bytes(digest(f"text\x1f{carrier_id}\x1f{spelled}".encode("utf-8", "replace"))[:17]) >> 6
-    return f"{TEXT}-{''.join(_ALPHABET[bits >> shift & 31] for shift in range(125, -5, -5))}"
+    compared = f"text\x1f{carrier_id}\x1f{spelled(text).rstrip('.')}"
+    return f"{TEXT}-{short(digest(compared.encode('utf-8', 'replace')))}"
 
 
 def split(raw: Raw, place: EventPlace, *, carrier_id: str, digest: Digest) -> Split:
@@ -89,9 +87,11 @@ def clear_place(place: EventPlace, carrier_id: str, digest: Digest) -> EventPlac
     is_code = facility is None or looks_like_code(facility)
     if place.postal_code is None and is_code:
         return place
-    clear = replace(
-        place,
+    clear = EventPlace(
+        city=place.city,
+        region=place.region,
         postal_code=postal_prefix(place.country, place.postal_code),
+        country=place.country,
         facility=facility if facility is None or is_code else stand_in(facility, carrier_id, digest),
     )
     return NOWHERE if clear == NOWHERE else clear

@@ -25,29 +25,12 @@ from events.recipe import (
     derived_id,
     names_of,
     needs_text,
-    normalize_number,
     place_of,
-    short,
-    spelled,
+    stated_by,
     time_of,
 )
 from events.recipes import discriminator_of, recipe_of
-
-__all__ = [
-    "ENRICHMENT",
-    "NAMES_BYTES_MAX",
-    "Digest",
-    "carrier_code",
-    "contradict",
-    "correction_id",
-    "enrichment_id",
-    "facts_digest",
-    "identify",
-    "normalize_number",
-    "shipment_id",
-    "stated_facts",
-    "value_digest",
-]
+from events.spelling import normalize_number, short, spelled
 
 NAMES_BYTES_MAX: Final = 2000
 """Of number, discriminator, native id, codes and place together: they become keys in the database, which bounds its keys."""
@@ -146,18 +129,7 @@ def facts_digest(event: Event, digest: Digest) -> bytes:
     if event.event_id.startswith(_OURS):
         return b""
     recipe = recipe_of(event.carrier_id)
-    stated = Stated(
-        carrier_id=event.carrier_id,
-        number=canonical_number(recipe, event.tracking_number),
-        discriminator=event.discriminator,
-        piece=event.piece,
-        raw=event.raw,
-        place=event.location,
-        occurred_at=event.occurred_at,
-        tz_source=event.tz_source,
-        wall=event.raw_wall,
-    )
-    return stated_facts(recipe, stated, digest)
+    return stated_facts(recipe, stated_by(event, recipe), digest)
 
 
 def stated_facts(recipe: Recipe, stated: Stated, digest: Digest) -> bytes:

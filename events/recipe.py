@@ -7,13 +7,14 @@ who holds the log can compute an id again, and no id gives away what is sealed; 
 
 import hashlib
 import re
-import unicodedata
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple
 
-from events.event import EventPlace, Raw, value
+from events.clear_part import is_stand_in
+from events.event import Event, EventPlace, Raw, value
+from events.spelling import normalize_number, short, spelled
 from events.vocabulary import TimePrecision, TzSource
 
 CodePart = Literal["type", "code", "reason", "further"]
@@ -24,10 +25,7 @@ CODE_PARTS: Final[tuple[CodePart, ...]] = ("type", "code", "reason", "further")
 PLACE_PARTS: Final[tuple[PlacePart, ...]] = ("city", "region", "country", "facility")
 
 _SEPARATOR: Final = "\x1f"
-_ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz234567"
-_PAIRS: Final = tuple(first + second for first in _ALPHABET for second in _ALPHABET)
 _STATED_OFFSETS: Final = frozenset({TzSource.EXPLICIT, TzSource.PAIR})
-_TEXT_INSTEAD: Final = re.compile(r"text-[a-z2-7]{26}", re.ASCII)
 _LENGTHS: Final = {TimePrecision.SECOND: 15, TimePrecision.MINUTE: 13, TimePrecision.DAY: 8}
 
 
@@ -88,6 +86,21 @@ def stated_in(document: Mapping[str, Any], recipe: Recipe) -> Stated:
     )
 
 
+def stated_by(event: Event, recipe: Recipe) -> Stated:
+    """What an event says; the text of one with an id of the carrier's own is not asked for."""
+    return Stated(
+        carrier_id=event.carrier_id,
+        number=canonical_number(recipe, event.tracking_number),
+        discriminator=event.discriminator,
+        piece=event.piece,
+        raw=event.raw,
+        place=event.location,
+        occurred_at=event.occurred_at,
+        tz_source=event.tz_source,
+        wall=event.raw_wall,
+    )
+
+
 def canonical_number(recipe: Recipe, printed: str) -> str:
     """The number as it is compared: normalized, without what only some envelopes print."""
     number = normalize_number(printed)
@@ -145,7 +158,7 @@ def codes_of(recipe: Recipe, raw: Raw, parts: tuple[CodePart, ...]) -> tuple[str
 
 
 def _code(recipe: Recipe, printed: str | None) -> str:
-    if printed is None or (recipe.translates and _TEXT_INSTEAD.fullmatch(printed)):
+    if printed is None or (recipe.translates and is_stand_in(printed)):
         return ""
     return spelled(printed if recipe.ignored_in_code is None else recipe.ignored_in_code.sub("", printed, count=1))
 
@@ -174,29 +187,3 @@ def time_of(recipe: Recipe, stated: Stated) -> str:
 def place_of(place: EventPlace, parts: tuple[PlacePart, ...]) -> tuple[str, ...]:
     """The parts of a place that count, spelled so that case, width and blanks do not matter."""
     return tuple(spelled(getattr(place, part) or "") for part in parts)
-
-
-@lru_cache(maxsize=8192)
-def spelled(printed: str) -> str:
-    """A text as it is compared."""
-    if not printed.isascii():
-        printed = unicodedata.normalize("NFKC", printed)
-    return " ".join(printed.casefold().split())
-
-
-def short(digest: bytes) -> str:
-    """The first 26 characters of lower-case base32, two characters (ten bits) at a time."""
-    bits = int.from_bytes(digest[:17]) >> 6
-    return "".join([_PAIRS[bits >> shift & 1023] for shift in range(120, -10, -10)])
-
-
-_IGNORED: Final = re.compile("[\\s\\-\u00ad\u180e\u200b-\u200f\u2010-\u2015\u202a-\u202e\u2060-\u2064\u2212\ufeff]")
-
-
-@lru_cache(maxsize=4096)
-def normalize_number(printed: str) -> str:
-    """A tracking number as every carrier's is compared: NFKC, upper case, without white space, zero-width characters and hyphens."""
-    if printed.isascii() and printed.isalnum():
-        return printed.upper()
-    number = _IGNORED.sub("", unicodedata.normalize("NFKC", printed).upper())
-    return number if number == printed else normalize_number(number)

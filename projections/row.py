@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from events.identity import normalize_number
+from events.spelling import normalize_number
 from projections.fact import decode_event, fact_from_log
 from projections.fold import fold
 from projections.state import ShipmentState

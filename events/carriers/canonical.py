@@ -17,11 +17,12 @@ from events.carriers.carrier import Carrier, Hmac
 from events.clear_part import Digest
 from events.errors import Cause, UnreadableMessageError
 from events.event import Event, Normalized, PrintedTime, Raw, Reading
-from events.identity import identify, normalize_number
+from events.identity import identify
 from events.parsing.json import read_json
 from events.parsing.meanings import Meaning
 from events.parsing.places import place
 from events.parsing.rejections import Rejections
+from events.spelling import normalize_number
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
 
 CARRIER_ID: Final = "canonical"

@@ -13,7 +13,6 @@ from typing import Final, NamedTuple
 from events.carriers.carrier import Carrier, SharedHeader, UrlToken
 from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, Normalized, Raw, Reading
-from events.identity import normalize_number
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, as_list, child, objects
@@ -23,6 +22,7 @@ from events.parsing.rejections import Rejections
 from events.parsing.scan import Scan, reading_of
 from events.parsing.text import text, text_unless
 from events.parsing.times import Clock
+from events.spelling import normalize_number
 from events.vocabulary import Kind
 
 CODES: Final = meanings("dcsa_codes.csv")

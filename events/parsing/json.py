@@ -51,7 +51,7 @@ def _read(body: bytes) -> Any:  # noqa: ANN401 - as read_json
     except orjson.JSONEncodeError as error:
         raise UnreadableMessageError(Cause.TOO_COMPLEX, f"nested deeper than {DEPTH_MAX} levels") from error
     # A key that stood twice is missing from what orjson prints again, so its quotes are. Only an escaped quote could hide that.
-    if printed.count(b'"') != body.count(b'"') or b"\\u0022" in body or b"\\u0000" in body or _has_long_number(body):
+    if printed.count(b'"') != body.count(b'"') or b"\\u0022" in body or b"\\u0000" in body or has_long_number(body):
         return _read_slowly(body)
     return value
 
@@ -75,7 +75,7 @@ def _refuse_depth(body: bytes) -> None:
             depth -= 1
 
 
-def _has_long_number(body: bytes) -> bool:
+def has_long_number(body: bytes) -> bool:
     """Whether a bare number of 20 digits or more stands in the body: orjson would read it as a float."""
     masked = body.translate(_AS_ZERO)
     at = masked.find(_LONG_NUMBER)

@@ -5,7 +5,6 @@ is `name`, or `parent.name` where the name alone means other things too; `parent
 them that an object prints; `a+b`: both, joined by a hyphen. `@name` is an attribute in XML.
 """
 
-import re
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -14,15 +13,14 @@ import orjson
 from lxml import etree
 
 from events.errors import UnreadableMessageError
-from events.parsing.json import read_json
+from events.parsing.json import has_long_number, read_json
 from events.parsing.text import scrub, text
 from events.parsing.xml import is_xml, read_xml
 
 NUMBERS_MAX: Final = 1000
 """Of one message."""
 NUMBER_CHARS_MAX: Final = 200
-_LONG: Final = re.compile(rb"[0-9]{19}")
-_NESTED: Final = (dict, list, str)
+_CONTAINERS: Final = frozenset({dict, list})
 _OPENING: Final = ("{", "[", " ", "\n", "\t", "\r")
 
 
@@ -32,13 +30,19 @@ class _Field(NamedTuple):
     """Alternatives, each of parts that are joined."""
 
 
+class _Fields(NamedTuple):
+    fields: tuple[_Field, ...]
+    names: frozenset[str]
+    """All that any of them is printed under."""
+
+
 @lru_cache(maxsize=256)
-def _fields(declared: tuple[str, ...]) -> tuple[_Field, ...]:
+def _fields(declared: tuple[str, ...]) -> _Fields:
     found = []
     for each in declared:
         parent, dot, names = each.rpartition(".")
         found.append(_Field(parent if dot else None, tuple(tuple(name.split("+")) for name in names.split("|"))))
-    return tuple(found)
+    return _Fields(tuple(found), frozenset(name for field in found for parts in field.names for name in parts))
 
 
 def named_numbers(body: bytes, declared: tuple[str, ...]) -> dict[str, None]:
@@ -52,13 +56,15 @@ def named_numbers(body: bytes, declared: tuple[str, ...]) -> dict[str, None]:
     return found
 
 
-def _printed(body: bytes, fields: tuple[_Field, ...]) -> Iterator[str]:
+def _printed(body: bytes, declared: _Fields) -> Iterator[str]:
     try:
         if is_xml(body):
-            yield from _in_xml(read_xml(body).root, fields)
+            yield from _in_xml(read_xml(body).root, declared.fields)
         else:
+            # an object within a string has quotes, which are escaped there
+            wraps = b"\\" in body
             for value in _json_values(body):
-                yield from _in_json(value, fields)
+                yield from _in_json(value, declared, wraps=wraps)
     except UnreadableMessageError:
         return
 
@@ -66,8 +72,7 @@ def _printed(body: bytes, fields: tuple[_Field, ...]) -> Iterator[str]:
 def _json_values(body: bytes) -> Iterator[Any]:
     """One, or those of the lines of a body that is no JSON as a whole."""
     try:
-        # orjson keeps no more digits of an integer
-        found = [orjson.loads(body) if _LONG.search(body) is None else read_json(body)]
+        found = [read_json(body) if has_long_number(body) else orjson.loads(body)]
     except (orjson.JSONDecodeError, UnreadableMessageError):
         try:
             found = [read_json(body)]
@@ -87,23 +92,24 @@ def _json_lines(body: bytes | str) -> Iterator[Any]:
             return
 
 
-def _in_json(root: object, fields: tuple[_Field, ...]) -> Iterator[str]:
-    names = {name for field in fields for parts in field.names for name in parts}
+def _in_json(root: object, declared: _Fields, *, wraps: bool) -> Iterator[str]:
+    """`wraps`: strings may hold JSON of their own."""
     waiting: list[tuple[str, object]] = [("", root)]
     for parent, value in waiting:
         if type(value) is dict:
-            if not names.isdisjoint(value):
-                for field in fields:
+            if not declared.names.isdisjoint(value):
+                for field in declared.fields:
                     if field.parent is None or field.parent == parent:
                         yield from _of_object(value, field)
-            for name, member in value.items():
-                kind = type(member)
-                if kind is dict or kind is list or (kind is str and member.startswith(_OPENING)):
-                    waiting.append((name, member))
+            waiting += [each for each in value.items() if type(each[1]) in _CONTAINERS or (wraps and _may_wrap(each[1]))]
         elif type(value) is list:
-            waiting += [(parent, member) for member in value if type(member) in _NESTED]
-        elif type(value) is str and value.lstrip().startswith(_OPENING):
+            waiting += [(parent, member) for member in value if type(member) in _CONTAINERS or (wraps and _may_wrap(member))]
+        elif type(value) is str:
             waiting += [(parent, wrapped) for wrapped in _json_lines(value) if type(wrapped) is not str]
+
+
+def _may_wrap(member: object) -> bool:
+    return type(member) is str and member.startswith(_OPENING) and member.lstrip().startswith(_OPENING[:2])
 
 
 def _of_object(value: dict[str, Any], field: _Field) -> Iterator[str]:

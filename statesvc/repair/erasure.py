@@ -14,8 +14,9 @@ from psycopg import AsyncConnection
 
 from events.crypto.keyring import Keyring, body_context
 from events.crypto.sealing import SealError, unsalted
-from events.identity import normalize_number, shipment_id
+from events.identity import shipment_id
 from events.recipes import discriminator_of, number_of
+from events.spelling import normalize_number
 from statesvc.bodies.find_bodies import find_bodies
 from statesvc.database.queries import queries
 from statesvc.log.actions import Action, record_actions

@@ -9,7 +9,8 @@ from uuid import UUID
 from psycopg import AsyncConnection
 
 from events.crypto.keyring import Keyring
-from events.identity import normalize_number, shipment_id
+from events.identity import shipment_id
+from events.spelling import normalize_number
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.archive.month_ledger import LOG_LEDGER, LogMonth, months
 from statesvc.log.archive.month_pass import LogArchiving, MonthPassResult, archive_months

@@ -7,8 +7,8 @@ import pytest
 
 from events.carriers import CARRIERS
 from events.errors import UnreadableMessageError
-from events.identity import normalize_number
 from events.parsing.named_numbers import NUMBERS_MAX, named_numbers
+from events.spelling import normalize_number
 from tests.events.carriers.carrier_fixtures import fixture_paths, read
 from tests.events.carriers.test_corpus import CORPUS
 

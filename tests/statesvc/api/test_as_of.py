@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from events.identity import identify, normalize_number
+from events.identity import identify
+from events.spelling import normalize_number
 from events.vocabulary import Kind, Status
 from projections.fact import Fact
 from projections.fold import fold

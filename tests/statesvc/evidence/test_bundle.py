@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from events.checkpoint import NoteSigner, VerifierKey
-from events.identity import normalize_number
+from events.spelling import normalize_number
 from events.vocabulary import Status
 from statesvc.evidence.check_bundle import check
 from statesvc.evidence.gather import NothingSealedError, UnknownShipmentError, Wanted, gather

@@ -1,0 +1,33 @@
+"""How texts and numbers are compared, and digests written. Pure; final from the first release, for ids are made of it."""
+
+import re
+import unicodedata
+from functools import lru_cache
+from typing import Final
+
+_ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz234567"
+_PAIRS: Final = tuple(first + second for first in _ALPHABET for second in _ALPHABET)
+_IGNORED: Final = re.compile("[\\s\\-\u00ad\u180e\u200b-\u200f\u2010-\u2015\u202a-\u202e\u2060-\u2064\u2212\ufeff]")
+
+
+@lru_cache(maxsize=8192)
+def spelled(printed: str) -> str:
+    """A text as it is compared: case, width and blanks do not matter."""
+    if not printed.isascii():
+        printed = unicodedata.normalize("NFKC", printed)
+    return " ".join(printed.casefold().split())
+
+
+@lru_cache(maxsize=4096)
+def normalize_number(printed: str) -> str:
+    """A tracking number as every carrier's is compared: NFKC, upper case, without white space, zero-width characters and hyphens."""
+    if printed.isascii() and printed.isalnum():
+        return printed.upper()
+    number = _IGNORED.sub("", unicodedata.normalize("NFKC", printed).upper())
+    return number if number == printed else normalize_number(number)
+
+
+def short(digest: bytes) -> str:
+    """The first 26 characters of lower-case base32, two characters (ten bits) at a time."""
+    bits = int.from_bytes(digest[:17]) >> 6
+    return "".join([_PAIRS[bits >> shift & 1023] for shift in range(120, -10, -10)])
