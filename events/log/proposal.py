@@ -121,6 +121,10 @@ class Decision:
         """The shipments whose streams grow."""
         return {proposal.shipment_id for proposal in self.appends}
 
+    def guarded_keys(self) -> list[Key]:
+        """Dedupe keys that are free as long as their stream is locked, because they embed the shipment."""
+        return [key for proposal in self.appends if proposal.is_named_by_shipment for key in proposal.scan_keys()]
+
 
 def decide(proposals: Sequence[Proposal], known: Mapping[Key, Known]) -> Decision:
     """Gives every proposal its verdict, as if they arrived one after the other on a log that holds `known`."""

@@ -7,7 +7,7 @@ Lock order: messages, streams (by shipment id), dedupe keys (by carrier and even
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -27,7 +27,7 @@ from statesvc.append.outbox import OutboxChange, write_notifications
 from statesvc.append.proposals import propose
 from statesvc.append.raise_dead_letters import raise_codes, raise_rejections
 from statesvc.append.retry import OvertakenError
-from statesvc.append.settlements import only_named, settlements_of
+from statesvc.append.settlements import only_named, settlements_of, split_locked, stream_of
 from statesvc.database.pending import Pending
 from statesvc.inbox.claim import Settlement, hold, postpone, settle
 from statesvc.inbox.read_message import Read
@@ -104,6 +104,9 @@ class AppendBatch:
     # set_aside
     set_aside: list[Read] = field(default_factory=list)
     """The messages of locked shipments: given back uncharged."""
+    # open_named
+    opened: set[UUID] = field(default_factory=set)
+    """Streams that were made, or named again, with nothing but a key."""
     # assemble, project
     events: list[EventRow] = field(default_factory=list)
     conflicts: list[ConflictRow] = field(default_factory=list)
@@ -216,7 +219,7 @@ async def lock(batch: AppendBatch) -> None:
     if batch.wrote:
         asked_heads = await lock_streams(connection, batch.keyring, growing, skips_locked=skips)
         asked_new = await reserve_streams(connection, growing, skips_locked=skips, bounded=batch.sets_aside)
-        asked_taken = await known_keys(connection, guarded) if (guarded := guarded_keys(batch.decision)) else None
+        asked_taken = await known_keys(connection, guarded) if (guarded := batch.decision.guarded_keys()) else None
         asked_states = await read_states(connection, growing)
         asked_tick = await send_tick(connection)
         batch.heads = await asked_heads.rows()
@@ -241,53 +244,51 @@ def named_by(batch: AppendBatch) -> Iterator[tuple[int, UUID]]:
     yield from batch.only_named
 
 
-def guarded_keys(decision: Decision) -> list[Key]:
-    """Dedupe keys that are free as long as their stream is locked, because they embed the shipment."""
-    return [key for proposal in decision.appends if proposal.is_named_by_shipment for key in proposal.scan_keys()]
-
-
 def set_aside_locked(batch: AppendBatch) -> None:
-    """Sets aside the messages that name a shipment which another transaction has locked, and later ones that name any of theirs.
-
-    Raises OvertakenError where they are not to be set aside.
-    """
+    """Sets aside the messages that name a shipment which another transaction has locked. Raises OvertakenError."""
     while missing := batch.decision.shipments() - batch.heads.keys():
-        if not batch.sets_aside:
-            raise OvertakenError(missing)
-        named: list[set[UUID]] = [set() for _ in batch.reads]
-        for place, each in named_by(batch):
-            named[place].add(each)
-        going_on, before = [], set[UUID]()
-        for read, shipments in zip(batch.reads, named, strict=True):
-            if not missing.isdisjoint(shipments):
-                before |= shipments
-                batch.set_aside.append(read)
-            elif not before.isdisjoint(shipments):
-                batch.set_aside.append(read)
-            else:
-                going_on.append(read)
-        restrict(batch, going_on)
-        batch.decision = decide(batch.proposals, batch.known)
+        set_aside(batch, missing)
     # a stream that was reserved and does not grow after all is not made
     for each in batch.new_keys.keys() - batch.decision.shipments():
         del batch.new_keys[each], batch.heads[each], batch.keys[each]
 
 
+def set_aside(batch: AppendBatch, locked: Collection[UUID]) -> None:
+    """Sets aside the messages that name one of these shipments, and later ones that name any of theirs.
+
+    Raises OvertakenError where they are not to be set aside.
+    """
+    if not batch.sets_aside:
+        raise OvertakenError(locked)
+    going_on, aside = split_locked(batch.reads, named_by(batch), locked)
+    batch.set_aside += aside
+    restrict(batch, going_on)
+    batch.decision = decide(batch.proposals, batch.known)
+
+
 async def open_named(batch: AppendBatch) -> None:
     """Makes streams with nothing but a key for what the messages name and nothing is appended to: their bodies are under it as well.
 
-    One that is there already may be about to be forgotten, so it is named again.
+    One that is there already may be about to be forgotten, so it is named again. Like a shipment that grows, one that another transaction
+    has locked or is making holds up the messages that name it, and no others. Raises OvertakenError.
     """
+    connection, keyring, skips = batch.connection, batch.keyring, batch.skips_locked
+    while missing := streams_to_open(batch):
+        opened = await (await open_streams(connection, keyring, missing, skips_locked=skips, bounded=batch.sets_aside)).rows()
+        batch.keys.update(opened)
+        batch.opened |= opened.keys()
+        if locked := missing.keys() - opened.keys():
+            set_aside(batch, locked)
+            set_aside_locked(batch)
+
+
+def streams_to_open(batch: AppendBatch) -> dict[UUID, NamedStream]:
+    """The streams that the messages name, that do not grow, and that may be about to be forgotten or are not there."""
     wanted = {shipment: stream for (_, shipment), stream in batch.only_named.items()}
-    for proposal in batch.proposals:
-        if proposal.shipment_id not in batch.keys:
-            wanted[proposal.shipment_id] = NamedStream(
-                proposal.event.carrier_id, proposal.number, proposal.event.discriminator, proposal.source.received_at
-            )
-    lasting = {shipment for shipment, stream in batch.streams.items() if stream.version > 0 or stream.key is None} | batch.heads.keys()
-    if missing := {shipment: stream for shipment, stream in wanted.items() if shipment not in lasting}:
-        opened = await open_streams(batch.connection, batch.keyring, missing)
-        batch.keys.update(await opened.rows())
+    wanted |= {each.shipment_id: stream_of(each) for each in batch.proposals if each.shipment_id not in batch.keys}
+    lasting = {shipment for shipment, stream in batch.streams.items() if stream.version > 0 or stream.key is None}
+    lasting |= batch.heads.keys() | batch.opened
+    return {shipment: stream for shipment, stream in wanted.items() if shipment not in lasting}
 
 
 async def assemble(batch: AppendBatch) -> None:

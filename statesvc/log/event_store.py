@@ -204,15 +204,21 @@ async def make_streams(connection: AsyncConnection[Any], streams: Sequence[tuple
 
 
 async def open_streams(
-    connection: AsyncConnection[Any], keyring: Keyring, streams: Mapping[UUID, NamedStream]
+    connection: AsyncConnection[Any], keyring: Keyring, streams: Mapping[UUID, NamedStream], *, skips_locked: bool, bounded: bool
 ) -> Pending[dict[UUID, SealingKey | None]]:
-    """Makes streams with nothing but a key where there are none; answers the keys. None: erased."""
+    """Makes streams with nothing but a key where there are none; answers the keys. None: erased.
+
+    `skips_locked`: without those that another transaction has locked or is making; else waits for them. `bounded` as above.
+    """
+    if not skips_locked:
+        # under their locks first: a worker that makes one of them is to see that it is taken, not to wait in its insert
+        await reserve_streams(connection, streams, skips_locked=False, bounded=False)
     fresh = {shipment_id: SealingKey.fresh() for shipment_id in streams}
     rows = [(shipment_id, *stream, keyring.seal_shipment_key(fresh[shipment_id], shipment_id)) for shipment_id, stream in streams.items()]
     return await send(
         connection,
-        _SQL["open_streams"],
-        encoded(rows, _NAMED),
+        _SQL["try_open_streams" if skips_locked else "open_streams"],
+        encoded(rows, _NAMED) | ({"most": NEW_STREAMS_MAX, "bounded": bounded} if skips_locked else {}),
         lambda answer: {
             shipment_id: None if sealed is None else keyring.open_shipment_key(sealed, shipment_id) for shipment_id, sealed in answer
         },

@@ -74,6 +74,34 @@ ORDER BY u.shipment_id
 ON CONFLICT (shipment_id) DO UPDATE SET named_at = greatest(s.named_at, excluded.named_at)
 RETURNING s.shipment_id, s.sealed_key;
 
+-- name: try_open_streams
+-- The same, without those that another transaction has locked or is making.
+WITH wanted AS (
+    SELECT * FROM unnest(%(shipment_ids)b::uuid[], %(carrier_ids)b::text[], %(numbers)b::text[], %(discriminators)b::text[],
+        %(named_ats)b::timestamptz[], %(sealed_keys)b::bytea[]) AS u(shipment_id, carrier_id, number, discriminator, named_at, sealed_key)
+), free AS MATERIALIZED (
+    SELECT l.shipment_id FROM statesvc.stream l WHERE l.shipment_id = ANY (%(shipment_ids)b::uuid[])
+    ORDER BY l.shipment_id FOR NO KEY UPDATE SKIP LOCKED
+), again AS (
+    UPDATE statesvc.stream s SET named_at = greatest(s.named_at, u.named_at)
+    FROM wanted u JOIN free f USING (shipment_id) WHERE s.shipment_id = u.shipment_id
+    RETURNING s.shipment_id, s.sealed_key
+), absent AS MATERIALIZED (
+    SELECT u.*, row_number() OVER (ORDER BY u.shipment_id) AS place FROM wanted u
+    WHERE NOT EXISTS (SELECT FROM statesvc.stream s WHERE s.shipment_id = u.shipment_id)
+    ORDER BY u.shipment_id
+), made AS (
+    INSERT INTO statesvc.stream
+        (shipment_id, carrier_id, number, discriminator, version, head_hash, recorded_at, first_recorded_at, sealed_key, named_at)
+    SELECT a.shipment_id, a.carrier_id, a.number, a.discriminator, 0, decode(repeat('00', 32), 'hex'), 'epoch', 'epoch', a.sealed_key,
+        a.named_at
+    FROM absent a
+    WHERE CASE WHEN a.place <= %(most)s THEN pg_try_advisory_xact_lock(uuid_hash_extended(a.shipment_id, 0)) ELSE NOT %(bounded)s END
+    ON CONFLICT DO NOTHING
+    RETURNING shipment_id, sealed_key
+)
+SELECT shipment_id, sealed_key FROM again UNION ALL SELECT shipment_id, sealed_key FROM made;
+
 -- name: insert_keys
 -- Takes dedupe keys, all of them: one that another transaction took since it was asked for ends this one.
 WITH taken AS (

@@ -18,11 +18,14 @@ import pytest
 from psycopg import AsyncConnection
 
 from events.log.assemble import StreamHead
+from statesvc.append.transaction import AppendBatch, append
 from statesvc.database.wakeups.channels import INBOX
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
+from statesvc.inbox.read_message import Read
 from statesvc.log.event_store import move_heads
 from statesvc.worker import batch as worker_batch
+from statesvc.worker.versions import read_chosen
 from statesvc.worker.worker_loop import Worker, WorkerLimits
 from tests.statesvc.worker.log_check import check_log
 from tests.world.shop import ACME, Shop, says, shipment
@@ -144,6 +147,47 @@ async def test_a_new_shipment_that_another_is_making_is_not_waited_for(shop: Sho
         await other.rollback()
     await shop.until("SELECT bool_and(available_at <= statesvc.clock()) FROM statesvc.inbox", True)
     assert await shop.work() == 1
+
+
+async def test_a_number_that_another_names_is_not_waited_for(shop: Shop) -> None:
+    """Its stream with nothing but a key is there and locked, or being made by a transaction that is not committed."""
+    await shop.push(says(named=["THERE"]))
+    await shop.work()
+    async with holding(shop, "THERE") as other:
+        await other.execute("SELECT pg_advisory_xact_lock(uuid_hash_extended(%s, 0))", (shipment("NEW"),))
+        await other.execute(
+            "INSERT INTO statesvc.stream SELECT %s, 'acme', 'NEW', '', 0, sha256(''), 'epoch', 'epoch', '\\x00'", (shipment("NEW"),)
+        )
+        await shop.push(says(named=["THERE"], envelope=1), says(named=["NEW", "FREE"]), _scan("B"), _scan("FREE"))
+        async with asyncio.timeout(2):
+            assert await shop.process(await shop.claim()) == 1
+        # the scan of a number that an earlier message names waits with it
+        assert await shop.value(LEFT) == 3
+        assert await shop.rows("SELECT attempts, retries, postponed FROM statesvc.inbox") == [(0, 0, 1)] * 3
+        await other.rollback()
+    await shop.until("SELECT bool_and(available_at <= statesvc.clock()) FROM statesvc.inbox", True)
+    assert await shop.work() == 1
+    assert await shop.value(LEFT) == 0
+    await check_log(shop.connection, shop.keyring)
+
+
+async def test_two_that_make_what_the_other_names_do_not_wait_for_each_other(shop: Shop) -> None:
+    """Each makes one shipment and names the one that the other makes: with a wait on both sides the server had to end one of them."""
+
+    def batch(connection: AsyncConnection[Any], message: Any) -> AppendBatch:
+        read, _ = read_chosen(message, keyring=shop.keyring, carriers=shop.context.carriers, mappings=shop.context.mappings)
+        assert isinstance(read, Read)
+        return AppendBatch(connection, shop.keyring, [read], "x", skips_locked=True, sets_aside=True)
+
+    await shop.push(says({"number": "X", "status": "picked_up"}, named=["Z"]), says({"number": "Z", "status": "picked_up"}, named=["X"]))
+    one, other = await shop.claim()
+    dsn = shop.database.service_dsn
+    async with await AsyncConnection.connect(dsn) as mine, await AsyncConnection.connect(dsn) as theirs:
+        async with asyncio.timeout(2):
+            applied = await append(batch(mine, one))
+            postponed = await append(batch(theirs, other))
+        assert (len(applied.events), applied.set_aside) == (1, [])
+        assert (len(postponed.events), len(postponed.set_aside)) == (0, 1)
 
 
 async def test_a_dedupe_key_that_another_holds_is_found_by_halving(shop: Shop) -> None:
