@@ -47,6 +47,7 @@ CREATE TABLE statesvc.subscription_failing (
 ) WITH (fillfactor = 50);
 
 -- `occurred_offset_seconds`: of the offset from UTC in which the carrier stated `occurred_at`, so that a body says the local time.
+-- `epoch`: that of the log, where it is not the first: after a restore sequences begin anew. A fork of the log changes it for what waits.
 CREATE TABLE statesvc.notification (
     shipment_id uuid NOT NULL,
     sequence int NOT NULL,
@@ -60,6 +61,7 @@ CREATE TABLE statesvc.notification (
     from_status text NOT NULL,
     to_status text NOT NULL,
     occurred_offset_seconds int NOT NULL DEFAULT 0,
+    epoch int CHECK (epoch > 1),
     PRIMARY KEY (shipment_id, sequence, subscription_id)
 );
 CREATE INDEX notification_subscription ON statesvc.notification (subscription_id, created_at);

@@ -631,6 +631,8 @@ CREATE TABLE statesvc.notification (
     from_status text NOT NULL,
     to_status text NOT NULL,
     occurred_offset_seconds integer DEFAULT 0 NOT NULL,
+    epoch integer,
+    CONSTRAINT notification_epoch_check CHECK ((epoch > 1)),
     CONSTRAINT notification_type_check CHECK ((type = ANY (ARRAY['shipment.status_changed'::text, 'shipment.updated'::text])))
 );
 ALTER TABLE ONLY statesvc.notification

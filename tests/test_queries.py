@@ -18,6 +18,7 @@ PLANNED = re.compile(r"(SELECT|INSERT|UPDATE|DELETE|MERGE|WITH|VALUES|TABLE)\b",
 OWNERS = {
     "statesvc/database/migrator.sql",
     "statesvc/repair/key_rotation.sql",
+    "statesvc/sealer/fork.sql",
     "statesvc/shipments/rebuild/rebuild.sql",
 }
 """Run by the role that owns the schema; all others by the service's role, whose privileges must suffice."""

@@ -7,13 +7,13 @@ WITH change AS (
         AS u(shipment_id, sequence, type, carrier_id, tracking_number, from_status, to_status, occurred_at, occurred_offset_seconds,
             leaf_hash)
 ), tick AS MATERIALIZED (
-    SELECT statesvc.clock() AS at
+    SELECT statesvc.clock() AS at, (SELECT nullif(max(e.epoch), 1) FROM statesvc.log_epoch e) AS epoch
 ), written AS (
     INSERT INTO statesvc.notification
         (shipment_id, sequence, subscription_id, created_at, occurred_at, webhook_id, type, carrier_id, tracking_number, from_status, to_status,
-        occurred_offset_seconds)
+        occurred_offset_seconds, epoch)
     SELECT c.shipment_id, c.sequence, s.subscription_id, t.at, c.occurred_at,
-        statesvc.webhook_id(s.subscription_id, c.leaf_hash), c.type, c.carrier_id, c.tracking_number, c.from_status, c.to_status, c.occurred_offset_seconds
+        statesvc.webhook_id(s.subscription_id, c.leaf_hash), c.type, c.carrier_id, c.tracking_number, c.from_status, c.to_status, c.occurred_offset_seconds, t.epoch
     FROM statesvc.subscription s
     JOIN change c ON (s.carriers IS NULL OR c.carrier_id = ANY (s.carriers))
         AND (s.statuses IS NULL OR c.to_status = ANY (s.statuses))

@@ -194,6 +194,8 @@ def _write(report: VerificationReport, *, against: Path | None, stamps_trusted: 
             write_line("Whether it is the one that was signed shows only with a key from outside this database: --key KEY.")
         for what, count in sorted(report.unchecked.items()):
             write_line(f"Not checked: {count:,} {what}.")
+        for fork in report.forks:
+            write_line(f"It was forked after a restore: {fork}.")
         if report.stamps:
             checked = "signed by the authority" if stamps_trusted else "signatures unchecked: --tsa-cert FILE"
             write_line(f"{report.stamps:,} checkpoints bear a time stamp ({checked}).")

@@ -38,6 +38,8 @@ class Notification:
     from_status: str
     to_status: str
     sequence: int
+    epoch: int | None = None
+    """Of the log; None: the first."""
     gap: Gap | None = None
     full: Full | None = None
     """For subscriptions with a full payload: the event and the shipment's state."""
@@ -46,7 +48,8 @@ class Notification:
 def body_of(notification: Notification) -> bytes:
     """Standard Webhooks 1.0.0: type, timestamp, data.
 
-    `sequence` lets a receiver drop what it has already passed; `gap` says what was left out before it.
+    `sequence` lets a receiver drop what it has already passed, within one `epoch` of the log (absent: 1); in the next sequences begin anew.
+    `gap` says what was left out before it.
     """
     data: dict[str, Any] = {
         "carrier_id": notification.carrier_id,
@@ -56,6 +59,8 @@ def body_of(notification: Notification) -> bytes:
         "occurred_at": notification.occurred_at.isoformat(),
         "sequence": notification.sequence,
     }
+    if notification.epoch is not None:
+        data["epoch"] = notification.epoch
     if notification.gap is not None:
         data["gap"] = asdict(notification.gap)
     if notification.full is not None:
@@ -86,7 +91,7 @@ class QueuedNotification:
 
 def notification_of(sequence: int, row: Sequence[Any]) -> Notification:
     """A notification from its columns in the order of the queries, with the gap before it."""
-    webhook_id, kind, created_at, occurred_at, offset_seconds, carrier_id, number, from_status, to_status, *gap = row
+    webhook_id, kind, created_at, occurred_at, offset_seconds, epoch, carrier_id, number, from_status, to_status, *gap = row
     skipped, first_skipped, last_skipped = gap
     return Notification(
         webhook_id=webhook_id,
@@ -98,5 +103,6 @@ def notification_of(sequence: int, row: Sequence[Any]) -> Notification:
         from_status=from_status,
         to_status=to_status,
         sequence=sequence,
+        epoch=epoch,
         gap=None if skipped is None else Gap(skipped=skipped, from_sequence=first_skipped, to_sequence=last_skipped),
     )

@@ -37,7 +37,7 @@ ORDER BY m.received_at, m.message_id;
 
 -- name: notifications
 -- The notifications of a shipment, and to whom they went.
-SELECT n.sequence, n.webhook_id, n.type, n.created_at, n.occurred_at, n.occurred_offset_seconds, n.carrier_id, n.tracking_number, n.from_status, n.to_status,
+SELECT n.sequence, n.webhook_id, n.type, n.created_at, n.occurred_at, n.occurred_offset_seconds, n.epoch, n.carrier_id, n.tracking_number, n.from_status, n.to_status,
     g.skipped, g.from_sequence, g.to_sequence, n.subscription_id, s.url
 FROM statesvc.notification n
 JOIN statesvc.subscription s USING (subscription_id)

@@ -11,9 +11,8 @@ from typing import Any, Final
 from psycopg import AsyncConnection
 
 from events.entry import FIRST_EPOCH
-from statesvc.database.queries import queries
+from statesvc.log.epochs import read_epochs
 
-_SQL = queries("statesvc.log", "cursor")
 CURSOR_PATTERN: Final = r"^([1-9][0-9]{0,8}\.)?(-1|0|[1-9][0-9]{0,17})$"
 _CURSOR: Final = re.compile(CURSOR_PATTERN)
 
@@ -58,10 +57,7 @@ async def resume(connection: AsyncConnection[Any], asked: LogCursor, *, epoch: i
     """
     if asked.epoch >= epoch or asked.index < 0:
         return asked if asked.index >= 0 else LogCursor(epoch, asked.index)
-    rows = await (await connection.execute(_SQL["forks_since"], {"epoch": asked.epoch})).fetchall()
-    begins = dict(rows)
-    # an epoch that was lost as a whole has no row: nobody knows what it shared with this one
-    common = min(begin for each, begin in begins.items() if each > asked.epoch) if asked.epoch in begins else 0
+    common = (await read_epochs(connection)).common(asked.epoch)
     if asked.index >= common:
         raise LostCursorError(asked, LogCursor(epoch, common - 1))
     return LogCursor(epoch, asked.index)

@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 from msgspec import Meta, Struct, field
 from msgspec.json import Decoder
 
-from events.entry import FORMAT
+from events.entry import FIRST_EPOCH, FORMAT
 
 Format: TypeAlias = Annotated[int, Meta(ge=1, le=FORMAT)]
 
@@ -35,6 +35,7 @@ class EventDocument(Struct, frozen=True, gc=False):
     carrier_code: str | None = None
     by_category: bool = False
     part_commitment: str | None = None
+    epoch: int = FIRST_EPOCH
 
 
 class ConflictDocument(Struct, frozen=True, gc=False):
@@ -50,6 +51,7 @@ class ConflictDocument(Struct, frozen=True, gc=False):
     event_id: str
     facts_digest: str
     part_commitment: str | None = None
+    epoch: int = FIRST_EPOCH
 
 
 class TransitionDocument(Struct, frozen=True, gc=False):
@@ -65,6 +67,7 @@ class TransitionDocument(Struct, frozen=True, gc=False):
     to_status: str = field(name="to")
     event_id: str
     worker: str
+    epoch: int = FIRST_EPOCH
 
 
 class AttemptDocument(Struct, frozen=True, gc=False):
@@ -83,6 +86,7 @@ class AttemptDocument(Struct, frozen=True, gc=False):
     duration_ms: int
     status_code: int | None = None
     part_commitment: str | None = None
+    epoch: int = FIRST_EPOCH
 
 
 class ActionDocument(Struct, frozen=True, gc=False):
@@ -94,6 +98,7 @@ class ActionDocument(Struct, frozen=True, gc=False):
     verb: str
     target: str
     recorded_at: str
+    epoch: int = FIRST_EPOCH
 
 
 SealedDocument: TypeAlias = EventDocument | ConflictDocument | AttemptDocument

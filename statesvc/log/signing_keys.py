@@ -70,14 +70,25 @@ async def ensure_key(connection: AsyncConnection[Any], master: MasterKeys, *, or
 
 async def rotate(connection: AsyncConnection[Any], master: MasterKeys, *, actor: str, why: str) -> VerifierKey:
     """Adds a key, which signs alongside those there are. One transaction, the caller's."""
+    signer = await make_key(connection, master)
+    details = {"key": str(signer.verifier), "why": why}
+    await record_action(connection, actor=actor, verb=ROTATE, target=f"log key {signer.verifier.key_id.hex()}", details=details)
+    return signer.verifier
+
+
+async def make_key(connection: AsyncConnection[Any], master: MasterKeys) -> NoteSigner:
+    """Another key, for the caller to announce. Raises SigningKeyError."""
     keys = await read_keys(connection)
     if not keys:
         raise SigningKeyError("the log has no key yet: the sealer makes the first one when it starts")
     signer = NoteSigner.fresh(keys[-1].verifier.name)
     await _insert(connection, signer, master)
-    details = {"key": str(signer.verifier), "why": why}
-    await record_action(connection, actor=actor, verb=ROTATE, target=f"log key {signer.verifier.key_id.hex()}", details=details)
-    return signer.verifier
+    return signer
+
+
+async def retire_at_once(connection: AsyncConnection[Any], key_id: bytes) -> None:
+    """Destroys the secret half of a key, of which the caller knows that another signs."""
+    await connection.execute(_WRITE["retire"], {"key_id": key_id})
 
 
 async def retire(connection: AsyncConnection[Any], key_id: bytes, *, actor: str, why: str) -> None:
@@ -94,7 +105,7 @@ async def retire(connection: AsyncConnection[Any], key_id: bytes, *, actor: str,
     ).fetchone()
     if announced is not None:
         raise SigningKeyError("no checkpoint covers the announcement of the newer key yet: the sealer must run once more")
-    await connection.execute(_WRITE["retire"], {"key_id": key_id})
+    await retire_at_once(connection, key_id)
     await record_action(connection, actor=actor, verb=RETIRE, target=_target(found), details={"why": why})
 
 

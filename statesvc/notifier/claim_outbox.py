@@ -93,6 +93,7 @@ class _Claimed(NamedTuple):
     created_at: datetime
     occurred_at: datetime
     occurred_offset_seconds: int
+    epoch: int | None
     carrier_id: str
     tracking_number: str
     from_status: str
@@ -129,7 +130,7 @@ def _delivery(row: _Claimed, lease: _Lease, past: Past | None, *, token: UUID, k
     except SealError as error:
         _log.error("subscription_secret_unreadable", subscription_id=row.subscription_id, error=error)
         secrets, login = (), None
-    notification = notification_of(row.sequence, row[3:15])
+    notification = notification_of(row.sequence, row[3:16])
     if row.is_full:
         full = full_of(past, keyring, row.shipment_id, row.sealed_key, pii=row.pii)
         notification = replace(notification, full=full)

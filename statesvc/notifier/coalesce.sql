@@ -35,7 +35,7 @@ ORDER BY o.shipment_id, o.sequence FOR UPDATE OF o SKIP LOCKED;
 
 -- name: read_skipped
 -- The notifications that are left out, in the order that was asked for.
-SELECT n.webhook_id, n.type, n.created_at, n.occurred_at, n.occurred_offset_seconds, n.carrier_id, n.tracking_number, n.from_status, n.to_status,
+SELECT n.webhook_id, n.type, n.created_at, n.occurred_at, n.occurred_offset_seconds, n.epoch, n.carrier_id, n.tracking_number, n.from_status, n.to_status,
     g.skipped, g.from_sequence, g.to_sequence, k.sealed_key
 FROM unnest(%(shipment_ids)b::uuid[], %(sequences)b::int[]) WITH ORDINALITY AS u(shipment_id, sequence, place)
 JOIN statesvc.notification n

@@ -1,12 +1,12 @@
 """The role `sealer`: seals and signs the log. Of several one leads, the others stand by."""
 
 from statesvc.database.wakeups.channels import LOG
+from statesvc.log.checkpoint_store import CheckpointStore, CheckpointStoreError, checkpoint_store_at
 from statesvc.log.timestamp import StampError, Trust
 from statesvc.roles.connection_limits import sealer_limits
 from statesvc.roles.http_server import run_with_health
 from statesvc.roles.runtime import Launch, UnusableSettingError, open_runtime
 from statesvc.roles.shutdown import Part
-from statesvc.sealer.checkpoint_store import CheckpointStore, CheckpointStoreError, checkpoint_store_at
 from statesvc.sealer.clock_check import ClockCheck
 from statesvc.sealer.leadership import Publication
 from statesvc.sealer.publisher import Publisher

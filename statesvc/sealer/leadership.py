@@ -13,14 +13,15 @@ from typing import Any, Final
 import structlog
 from psycopg import AsyncConnection
 
-from events.checkpoint import Checkpoint, NoteError, NoteSigner, VerifierKey, open_checkpoint
+from events.checkpoint import Checkpoint, NoteError, NoteSigner, VerifierKey, open_checkpoint, origin_of
 from events.crypto.sealing import MasterKeys, SealError
 from events.merkle.compact_range import CompactRange
 from events.merkle.retained_nodes import MissingHashError
+from statesvc.log.checkpoint_store import CheckpointStore, CheckpointStoreError, read_published, write_published
 from statesvc.log.checkpoints import SignedHead, latest_head
+from statesvc.log.epochs import Epochs, read_epochs
 from statesvc.log.signing_keys import SigningKey, SigningKeyError, ensure_key, open_signers
 from statesvc.log.tree_nodes import read_compact_range, tree_root
-from statesvc.sealer.checkpoint_store import CheckpointStore, CheckpointStoreError, read_published, write_published
 from statesvc.sealer.pinned_keys import pin_keys, read_pinned_keys
 from statesvc.sealer.seal import SQL, ForkError, RefusalError, SealedLog
 
@@ -52,22 +53,39 @@ async def take_stock(connection: AsyncConnection[Any], master: MasterKeys, publi
     row = await (await connection.execute(SQL["horizon"], binary=True)).fetchone()
     size, sealed_at, recorded_until = row if row is not None else (0, None, None)
     head = await latest_head(connection)
+    epochs = await read_epochs(connection)
     try:
         tree = await read_compact_range(connection, size) if size else CompactRange()
         if head is not None:
-            signed = _open(head.note, keys, "the newest checkpoint in the database")
-            if (signed.size, signed.root) != (head.tree_size, head.root):
+            where = "the newest checkpoint in the database"
+            own = PublishedHead(where, head.note, _open(head.note, keys, where))
+            if (own.checkpoint.size, own.checkpoint.root) != (head.tree_size, head.root):
                 raise ForkError("the newest checkpoint's row says something else than its note: the database was changed")
-            await _compare(connection, signed, size, "the newest checkpoint in the database")
-        if publication.file is not None and (note := read_published(publication.file)) is not None:
-            where = f"the published checkpoint in {publication.file}"
-            await _compare(connection, _open(note, keys, where), size, where)
-        if publication.store is not None and (note := await _stored_latest(publication.store)) is not None:
-            where = f"the latest checkpoint in {publication.store.name}"
-            await _compare(connection, _open(note, keys, where), size, where)
+            await _compare(connection, own, size, epochs)
+        for published in await published_heads(publication, keys):
+            await _compare(connection, published, size, epochs)
     except MissingHashError as error:
         raise ForkError(f"the log is incomplete: {error}; run `statesvc verify`") from error
-    return SealedLog(tree=tree, sealed_at=sealed_at, recorded_until=recorded_until), head
+    return SealedLog(tree=tree, sealed_at=sealed_at, recorded_until=recorded_until, epoch=epochs.current), head
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedHead:
+    """A head that a known key has signed, and where it was found."""
+
+    where: str
+    note: str
+    checkpoint: Checkpoint
+
+
+async def published_heads(publication: Publication, keys: Sequence[VerifierKey]) -> list[PublishedHead]:
+    """The newest that lie outside the database. Raises RefusalError."""
+    notes = {}
+    if publication.file is not None:
+        notes[f"the published checkpoint in {publication.file}"] = read_published(publication.file)
+    if publication.store is not None:
+        notes[f"the latest checkpoint in {publication.store.name}"] = await _stored_latest(publication.store)
+    return [PublishedHead(where, note, _open(note, keys, where)) for where, note in notes.items() if note is not None]
 
 
 def _check_pinned(file: Path, found: Sequence[SigningKey]) -> None:
@@ -108,10 +126,19 @@ def _open(note: str, keys: Sequence[VerifierKey], where: str) -> Checkpoint:
         raise RefusalError(f"{where}: {error}") from error
 
 
-async def _compare(connection: AsyncConnection[Any], signed: Checkpoint, size: int, where: str) -> None:
+async def _compare(connection: AsyncConnection[Any], published: PublishedHead, size: int, epochs: Epochs) -> None:
+    where, signed = published.where, published.checkpoint
+    if signed.epoch > epochs.current:
+        raise ForkError(
+            f"{where} is of epoch {signed.epoch}, the database of epoch {epochs.current}: it was restored from a backup older than the fork"
+        )
+    if signed.epoch < epochs.current and signed.size > epochs.common(signed.epoch):
+        # of a history that was given up: the fork's entry says so
+        return
     if signed.size > size:
         raise ForkError(
-            f"{where} has {signed.size} entries, the database {size}: it was restored from an older backup, or entries were deleted"
+            f"{where} has {signed.size} entries, the database {size}: it was restored from an older backup, or entries were deleted. "
+            "Restore up to the newest transaction, or accept the loss with `statesvc log fork --why`"
         )
     if await tree_root(connection, signed.size) != signed.root:
         raise ForkError(f"the first {signed.size} entries are not those of {where}: run `statesvc verify`")
@@ -119,7 +146,7 @@ async def _compare(connection: AsyncConnection[Any], signed: Checkpoint, size: i
 
 async def publish(connection: AsyncConnection[Any], sealed: SealedLog, signers: Sequence[NoteSigner], publication: Publication) -> None:
     """Signs the head and makes it known: the files first. Raises RefusalError where these cannot be written; nothing is published then."""
-    checkpoint = Checkpoint(signers[-1].verifier.name, sealed.tree.size, sealed.tree.root())
+    checkpoint = Checkpoint(origin_of(signers[-1].verifier.name, sealed.epoch), sealed.tree.size, sealed.tree.root())
     note = checkpoint.signed(signers, at=sealed.sealed_at)
     try:
         if publication.keys_file is not None:

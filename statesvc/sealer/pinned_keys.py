@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from events.checkpoint import VerifierKey
-from statesvc.sealer.checkpoint_store import write_published
+from statesvc.log.checkpoint_store import write_published
 
 
 def read_pinned_keys(file: Path) -> list[VerifierKey]:

@@ -6,8 +6,8 @@ from typing import Final
 
 from statesvc.background.periodic import Periodic
 from statesvc.database.pool import Connections
+from statesvc.log.checkpoint_store import CheckpointStore, ContradictedError
 from statesvc.log.checkpoints import latest_head
-from statesvc.sealer.checkpoint_store import CheckpointStore, ContradictedError
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.telemetry.names import Attribute
 
@@ -41,7 +41,7 @@ class Publisher(Periodic):
         self._leads = leads
         self._sealed = sealed
         self._telemetry = telemetry
-        self._published = -1
+        self._published: str | None = None
         self.refusal: str | None = None
 
     def stop(self) -> None:
@@ -70,10 +70,10 @@ class Publisher(Periodic):
         """Stores the newest head. Raises ContradictedError, CheckpointStoreError, TimeoutError."""
         async with self._pool.connection() as connection:
             head = await latest_head(connection)
-        if head is not None and head.tree_size > self._published:
+        if head is not None and head.note != self._published:
             async with asyncio.timeout(_ANSWER_SECONDS):
-                await self._store.keep(head.tree_size, head.note)
-            self._published = head.tree_size
+                await self._store.keep(head.note)
+            self._published = head.note
             self._count("published")
 
     def _count(self, outcome: str) -> None:

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from psycopg import AsyncConnection
 
+from events.entry import FIRST_EPOCH
 from events.merkle.compact_range import CompactRange
 from statesvc.database.queries import queries
 from statesvc.log.batch_row import recorded_too_early
@@ -33,6 +34,7 @@ class SealedLog:
     tree: CompactRange
     sealed_at: datetime | None
     recorded_until: datetime | None = None
+    epoch: int = FIRST_EPOCH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +134,7 @@ async def seal(connection: AsyncConnection[Any], before: SealedLog, *, from_id: 
     early = recorded_too_early([*before_these, *zip(recorded_froms, recorded_tos, strict=True)])
     recorded_until = max(recorded_froms if before.recorded_until is None else [before.recorded_until, *recorded_froms])
     return replace(
-        SealPass(sealed=SealedLog(tree=tree, sealed_at=sealed_at, recorded_until=recorded_until)),
+        SealPass(sealed=replace(before, tree=tree, sealed_at=sealed_at, recorded_until=recorded_until)),
         back_dated=tuple(batch_ids[place - len(before_these)] for place in early),
         batches=len(rows),
         entries=tree.size - before.tree.size,

@@ -8,8 +8,13 @@ SELECT set_config('statement_timeout', '20s', false), set_config('lock_timeout',
 SELECT pg_try_advisory_lock(hashtextextended('statesvc.sealer', 0));
 
 -- name: horizon
--- How far the log is sealed, when that was, and when the last of it was recorded.
-SELECT first_index + entries, sealed_at, recorded_from FROM statesvc.sealed_batch ORDER BY first_index DESC LIMIT 1;
+-- How far the log is sealed, when that was, and when the last of it was recorded. A fork's batch is sealed before those that waited for it,
+-- so its time says nothing about theirs.
+SELECT s.first_index + s.entries, s.sealed_at, (
+    SELECT b.recorded_from FROM statesvc.sealed_batch b
+    WHERE NOT EXISTS (SELECT FROM statesvc.log_epoch e WHERE e.epoch > 1 AND e.begins = b.first_index)
+    ORDER BY b.first_index DESC LIMIT 1)
+FROM statesvc.sealed_batch s ORDER BY s.first_index DESC LIMIT 1;
 
 -- name: writers
 -- The highest batch id that was given out, and the oldest transaction that still writes.

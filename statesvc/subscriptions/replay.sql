@@ -53,11 +53,12 @@ WITH asked AS MATERIALIZED (
 ), made AS (
     INSERT INTO statesvc.notification
         (shipment_id, sequence, subscription_id, created_at, occurred_at, webhook_id, type, carrier_id, tracking_number, from_status, to_status,
-        occurred_offset_seconds)
+        occurred_offset_seconds, epoch)
     SELECT a.shipment_id, a.sequence, %(subscription_id)s::uuid, t.recorded_at, e.occurred_at,
         statesvc.webhook_id(%(subscription_id)s::uuid, e.leaf_hash), 'shipment.status_changed', e.carrier_id, convert_from(e.canonical, 'UTF8')::jsonb ->> 'tracking_number', t.from_status, t.to_status,
         -- the stated wall clock minus that of UTC
-        extract(epoch FROM (convert_from(e.canonical, 'UTF8')::jsonb ->> 'occurred_at')::timestamp - e.occurred_at AT TIME ZONE 'UTC')::int
+        extract(epoch FROM (convert_from(e.canonical, 'UTF8')::jsonb ->> 'occurred_at')::timestamp - e.occurred_at AT TIME ZONE 'UTC')::int,
+        (SELECT nullif(max(l.epoch), 1) FROM statesvc.log_epoch l)
     FROM asked a
     JOIN statesvc.transition t ON t.shipment_id = a.shipment_id AND t.sequence = a.sequence AND t.recorded_at = a.at
     JOIN statesvc.event e ON e.shipment_id = a.shipment_id AND e.version = a.sequence

@@ -1,6 +1,6 @@
 """The batches of a range: which leaf hashes each promises, where it stands, and whether every place in it was taken."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -9,6 +9,7 @@ from psycopg import Cursor
 from events.merkle.node import HASH_BYTES
 from statesvc.database.queries import queries
 from statesvc.log.verify.fault import LogFault
+from statesvc.log.verify.forks import LogFork, epoch_of_batch
 
 _SQL: Final = queries("statesvc.log.verify", "entries")
 
@@ -26,6 +27,7 @@ class BatchRange:
     sealed_below: int
     waiting: frozenset[int]
     secret: bytes
+    forks: Sequence[LogFork] = ()
 
 
 @dataclass(slots=True)
@@ -39,6 +41,8 @@ class BatchPlaces:
     summed: bool
     first_index: int | None
     """None: not sealed as of the snapshot."""
+    epoch: int
+    """In which its entries were recorded."""
 
     def leaf_hash(self, ordinal: int) -> bytes:
         """Of the entry at a place that exists."""
@@ -67,7 +71,8 @@ def read_batches(cursor: Cursor[Any], batch_range: BatchRange, faults: list[LogF
             faults.append(LogFault("unsealed", row, "batch_id", "waits to be sealed, though it is"))
         index = first_index if first_index is not None and first_index < batch_range.sealed_below else None
         summed = batch_id in batch_range.waiting or index is not None
-        batches[batch_id] = BatchPlaces(recorded_from, recorded_to, leaf_hashes, bytearray(len(leaf_hashes) // HASH_BYTES), summed, index)
+        seen, epoch = bytearray(len(leaf_hashes) // HASH_BYTES), epoch_of_batch(batch_range.forks, batch_id)
+        batches[batch_id] = BatchPlaces(recorded_from, recorded_to, leaf_hashes, seen, summed, index, epoch)
     return batches
 
 

@@ -184,6 +184,7 @@ def _sound(kind: EntryKind, rows: Sequence[Any], batch: BatchPlaces, checks: Ran
     try:
         documents = [kind.decode(canonical) for canonical in canonicals]
         same = [row[FIRST_VALUE:] for row in rows] == [kind.expected(document) for document in documents]
+        same = same and all(document.epoch == batch.epoch for document in documents)
         if kind.name == "event" and batch.summed:
             links = zip(documents, digests, strict=True)
             add_events(sums, [(document.shipment_id, document.version, digest, document.previous_hash) for document, digest in links])
@@ -230,6 +231,8 @@ def check_entries(kind: EntryKind, rows: Iterable[Any], batch: BatchPlaces | Non
             yield LogFault(kind.name, named, "canonical", f"is no {kind.name} of a format that is known here")
             continue
         checks.take(ids, batch, ordinal)
+        if document.epoch != batch.epoch:
+            yield LogFault(kind.name, named, "canonical", f"is of epoch {document.epoch}, its batch of epoch {batch.epoch}")
         yield from _wrong_columns(kind, row, expected)
         if amiss is not None:
             yield LogFault(kind.name, named, *amiss)

@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Any, Final, Self
 
 import orjson
@@ -15,6 +15,8 @@ from statesvc.log.verify.chain import Sums, read_heads
 from statesvc.log.verify.dedupe_keys import SECRET_BYTES, add_rows
 from statesvc.log.verify.entries import SQL as ENTRIES
 from statesvc.log.verify.erasures import read_erased
+from statesvc.log.verify.fault import LogFault
+from statesvc.log.verify.forks import LogFork, read_forks
 
 _SQL = queries("statesvc.log.verify", "log_state")
 RANGE_ENTRIES: Final = 8_000
@@ -40,6 +42,8 @@ class LogSnapshot:
     secret: bytes = field(repr=False)
     erased: frozenset[str] = frozenset()
     """The shipments without a key."""
+    forks: Sequence[LogFork] = ()
+    fork_faults: Sequence[LogFault] = ()
 
     def state(self) -> dict[str, Any]:
         """As JSON values."""
@@ -54,6 +58,8 @@ class LogSnapshot:
             "sums": {part: str(rest) for part, rest in self.sums.items() if rest},
             "secret": self.secret.hex(),
             "erased": sorted(self.erased),
+            "forks": [astuple(fork) for fork in self.forks],
+            "fork_faults": [astuple(fault) for fault in self.fork_faults],
         }
 
     @classmethod
@@ -70,6 +76,8 @@ class LogSnapshot:
             sums=Sums({part: int(rest) for part, rest in state["sums"].items()}),
             secret=bytes.fromhex(state["secret"]),
             erased=frozenset(state["erased"]),
+            forks=tuple(LogFork(*fork) for fork in state["forks"]),
+            fork_faults=tuple(LogFault(*fault) for fault in state["fork_faults"]),
         )
 
 
@@ -87,6 +95,7 @@ def read_snapshot(connection: Connection[Any], *, range_entries: int = RANGE_ENT
         read_heads(connection, sums)
         add_rows(connection, sums, secret)
         erased = read_erased(connection)
+        forks, fork_faults = read_forks(connection)
     return LogSnapshot(
         size=size,
         origin=named[0][0] if named else "",
@@ -98,6 +107,8 @@ def read_snapshot(connection: Connection[Any], *, range_entries: int = RANGE_ENT
         sums=sums,
         secret=secret,
         erased=erased,
+        forks=forks,
+        fork_faults=fork_faults,
     )
 
 

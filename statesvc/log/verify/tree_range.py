@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import islice
+from operator import itemgetter
 from typing import Any, Final
 
 from psycopg import Connection
@@ -17,6 +18,7 @@ from events.merkle.node import HASH_BYTES
 from statesvc.database.queries import queries
 from statesvc.log.batch_row import recorded_too_early
 from statesvc.log.verify.fault import FAULTS_MAX, LogFault
+from statesvc.log.verify.forks import LogFork, epoch_at
 
 SQL: Final = queries("statesvc.log.verify", "tree_range")
 BLOCK: Final = 1 << STRIDE
@@ -52,9 +54,19 @@ class TreeRange:
     """What a human should look at, though nothing was changed since it was sealed."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadRules:
+    """What heads are held against: the keys that there are, the name of the log, its forks, and roots that are known from elsewhere."""
+
+    keys: Sequence[VerifierKey]
+    origin: str
+    forks: Sequence[LogFork]
+    roots: Sequence["RetainedHead"]
+
+
 @dataclass(frozen=True, slots=True)
 class RetainedHead:
-    """A head that was stored elsewhere, opened already."""
+    """A head that was stored elsewhere, opened already; or the root that a fork says, signed by nobody but the heads above it."""
 
     size: int
     root: bytes
@@ -62,20 +74,18 @@ class RetainedHead:
     name: str
 
 
-def check_tree(
-    connection: Connection[Any], *, begin: int, end: int, keys: Sequence[VerifierKey], origin: str, retained: RetainedHead | None
-) -> TreeRange:
+def check_tree(connection: Connection[Any], *, begin: int, end: int, rules: HeadRules) -> TreeRange:
     """Checks the leaves from `begin` (a multiple of `RANGE_LEAVES`) up to but not including `end`."""
     grown = TreeRange(begin)
     bounds = {"begin": begin, "end": end}
     heads = connection.execute(SQL["heads"], bounds, binary=True).fetchall()
     rows = connection.execute(SQL["sealed"], bounds, binary=True).fetchall()
     grown.faults += _seal_times(rows, heads, end)
-    grown.remarks += islice(_recorded_too_early(rows), FAULTS_MAX)
+    grown.remarks += islice(_recorded_too_early(rows, rules.forks), FAULTS_MAX)
     leaves = _leaves(connection, rows, begin, end, grown.faults)
-    wanted = [(head[0], head) for head in heads if head[0] <= end]
-    if retained is not None and begin < retained.size <= end:
-        wanted = sorted([*wanted, (retained.size, None)], key=lambda each: each[0])
+    wanted: list[tuple[int, Any]] = [(head[0], head) for head in heads if head[0] <= end]
+    wanted += [(known.size, known) for known in rules.roots if begin < known.size <= end]
+    wanted.sort(key=itemgetter(0))
     for first in range(0, len(leaves), BLOCK):
         block = leaves[first : first + BLOCK]
         low, high = begin + first, begin + first + len(block)
@@ -84,7 +94,7 @@ def check_tree(
             tree.extend(block[tree.size : size - low])
             # a whole block is not a rest: it is below its own node
             rest = () if size - low == BLOCK else tree.roots
-            grown.roots.append(_sized(head, keys, origin, rest, grown.faults) if head is not None else _retained(retained, rest))
+            grown.roots.append(_retained(head, rest) if isinstance(head, RetainedHead) else _sized(head, rules, rest, grown.faults))
         if len(block) == BLOCK:
             grown.blocks.append(tree.roots[0] if tree.size == BLOCK else _whole(block))
     grown.faults += _subtrees(connection, STRIDE, begin // BLOCK, grown.blocks)
@@ -146,7 +156,10 @@ def _seal_times(rows: Sequence[Any], heads: Sequence[Any], end: int) -> Iterator
             yield LogFault("sealed_batch", row, "sealed_at", why)
 
 
-def _recorded_too_early(rows: Sequence[Any]) -> Iterator[LogFault]:
+def _recorded_too_early(rows: Sequence[Any], forks: Sequence[LogFork]) -> Iterator[LogFault]:
+    # a fork's batch is sealed before those that waited for it
+    first = {fork.batch_id for fork in forks}
+    rows = [row for row in rows if row[1] not in first]
     for place in recorded_too_early((recorded_from, recorded_to) for _, _, recorded_from, recorded_to, *_ in rows):
         first_index, batch_id, _, recorded_to, _, sealed_at, *_ = rows[place]
         row = f"first_index={first_index} batch_id={batch_id}"
@@ -154,18 +167,20 @@ def _recorded_too_early(rows: Sequence[Any]) -> Iterator[LogFault]:
         yield LogFault("sealed_batch", row, "recorded_to", why)
 
 
-def _sized(head: Any, keys: Sequence[VerifierKey], origin: str, rest: tuple[bytes, ...], faults: list[LogFault]) -> SizedRoot:  # noqa: ANN401 - a row
+def _sized(head: Any, rules: HeadRules, rest: tuple[bytes, ...], faults: list[LogFault]) -> SizedRoot:  # noqa: ANN401 - a row
     tree_size, root, note, created_at = head
     row = f"tree_size={tree_size}"
     signed_by: tuple[str, ...] = ()
     try:
-        opened = open_checkpoint(note, keys, origin=origin)
+        opened = open_checkpoint(note, rules.keys, origin=rules.origin)
     except NoteError as error:
         faults.append(LogFault("checkpoint", row, "note", str(error)))
     else:
         signed_by = tuple(sorted(map(str, opened.signed_by)))
         if opened.checkpoint.size != tree_size:
             faults.append(LogFault("checkpoint", row, "tree_size", f"the note says {opened.checkpoint.size}"))
+        if opened.checkpoint.epoch != (epoch := epoch_at(rules.forks, tree_size)):
+            faults.append(LogFault("checkpoint", row, "note", f"is of epoch {opened.checkpoint.epoch}, the log there of epoch {epoch}"))
         if opened.checkpoint.root != root:
             faults.append(LogFault("checkpoint", row, "root", "the note says another one"))
         if opened.signed_at != int(created_at.timestamp()):
@@ -173,8 +188,7 @@ def _sized(head: Any, keys: Sequence[VerifierKey], origin: str, rest: tuple[byte
     return SizedRoot(size=tree_size, root=root, rest=rest, signed_by=signed_by, source=("checkpoint", row))
 
 
-def _retained(retained: RetainedHead | None, rest: tuple[bytes, ...]) -> SizedRoot:
-    assert retained is not None  # noqa: S101 - the caller wanted its size
+def _retained(retained: RetainedHead, rest: tuple[bytes, ...]) -> SizedRoot:
     return SizedRoot(
         size=retained.size, root=retained.root, rest=rest, signed_by=retained.signed_by, source=(retained.name, f"size={retained.size}")
     )

@@ -31,9 +31,10 @@ from statesvc.log.verify.entries import SQL as ENTRIES
 from statesvc.log.verify.erasures import compare_erasures
 from statesvc.log.verify.event_ids import read_digests
 from statesvc.log.verify.fault import FAULTS_MAX, LogFault
+from statesvc.log.verify.forks import given_up
 from statesvc.log.verify.log_state import LogSnapshot, ids_beyond, read_snapshot
 from statesvc.log.verify.tree_builder import TreeBuilder
-from statesvc.log.verify.tree_range import RANGE_LEAVES, RetainedHead, stray_subtree
+from statesvc.log.verify.tree_range import RANGE_LEAVES, HeadRules, RetainedHead, stray_subtree
 from statesvc.log.verify.version_order import VersionOrder
 from statesvc.log.verify.worker_pool import LogAccess, WorkerPool, check_batch_range, check_leaf_range, connect, worker_pool
 
@@ -79,6 +80,8 @@ class VerificationReport:
     """What a human should look at: sealed as it stands, and strange."""
     unchecked: Counter[str] = field(default_factory=Counter)
     """What could not be checked: how many of what."""
+    forks: list[str] = field(default_factory=list)
+    """Where the log went on after a restore, and what was given up."""
     shipments_drifted: int | None = None
     """How many live states are not what their events add up to; None: not compared."""
     trusted_by: str | None = None
@@ -141,6 +144,7 @@ class Verification:
         self._retained = self._retained_head(snapshot)
         self._builder = self._trusting(snapshot)
         self.report.size, self.report.waiting = snapshot.size, len(snapshot.waiting)
+        self._found(snapshot.fork_faults)
         return snapshot
 
     def _trusting(self, snapshot: LogSnapshot) -> TreeBuilder:
@@ -164,6 +168,9 @@ class Verification:
             self._found([LogFault(order.note_name, "note", "signature", str(error))])
             return None
         head = opened.checkpoint
+        if (why := given_up(snapshot.forks, head)) is not None:
+            self._found([LogFault(order.note_name, f"epoch={head.epoch} size={head.size}", "size", why)])
+            return None
         if head.size > snapshot.size:
             why = f"has {head.size} entries, the log's own heads reach to {snapshot.size}: the log was cut off, or restored from a backup"
             self._found([LogFault(order.note_name, f"size={head.size}", "size", why)])
@@ -171,9 +178,15 @@ class Verification:
         return RetainedHead(head.size, head.root, tuple(map(str, opened.signed_by)), order.note_name)
 
     def _tree(self, snapshot: LogSnapshot, workers: WorkerPool) -> None:
-        keys = tuple(dict.fromkeys([*self._order.keys, *snapshot.keys]))
+        rules = HeadRules(
+            keys=tuple(dict.fromkeys([*self._order.keys, *snapshot.keys])),
+            origin=snapshot.origin,
+            forks=snapshot.forks,
+            roots=[RetainedHead(fork.size, bytes.fromhex(fork.root), (), f"fork of epoch {fork.epoch}") for fork in snapshot.forks]
+            + ([] if self._retained is None else [self._retained]),
+        )
         begins = range(self._trees * RANGE_LEAVES, snapshot.size, RANGE_LEAVES)
-        calls = ((begin, min(begin + RANGE_LEAVES, snapshot.size), keys, snapshot.origin, self._retained) for begin in begins)
+        calls = ((begin, min(begin + RANGE_LEAVES, snapshot.size), rules) for begin in begins)
         for grown in workers.each(check_leaf_range, calls):
             self._found(self._builder.join(grown))
             self.report.remarks += grown.remarks[: FAULTS_MAX - len(self.report.remarks)]
@@ -190,6 +203,7 @@ class Verification:
                     sealed_below=snapshot.size,
                     secret=snapshot.secret,
                     waiting=frozenset(batch_id for batch_id in snapshot.waiting if low <= batch_id < high),
+                    forks=snapshot.forks,
                 ),
             )
             for low, high in bounds
@@ -209,6 +223,7 @@ class Verification:
 
     def _conclude(self, connection: Connection[Any], snapshot: LogSnapshot, archived: ArchivedMonths, *, whole: bool) -> None:
         self.report.heads = self._builder.heads
+        self.report.forks = [str(fork) for fork in snapshot.forks]
         self._found(stray_subtree(connection))
         self._found(self._places.inverted())
         with connection.transaction():

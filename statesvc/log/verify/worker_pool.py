@@ -3,7 +3,7 @@
 import gc
 import multiprocessing
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,13 +13,12 @@ from typing import Any, Final, TypeVar
 import psycopg
 from psycopg import Connection
 
-from events.checkpoint import VerifierKey
 from events.crypto.sealing import MasterKeys
 from statesvc.log.verify.archived_months import ArchivedMonths
 from statesvc.log.verify.batches import BatchRange
 from statesvc.log.verify.entries import SQL, CheckedBatches, check_batches
 from statesvc.log.verify.event_ids import Digests, read_digests
-from statesvc.log.verify.tree_range import RetainedHead, TreeRange, check_tree
+from statesvc.log.verify.tree_range import HeadRules, TreeRange, check_tree
 
 T = TypeVar("T")
 _AHEAD: Final = 3
@@ -94,9 +93,9 @@ def worker_pool(access: LogAccess, processes: int) -> Iterator[WorkerPool]:
         executor.shutdown(cancel_futures=True)
 
 
-def check_leaf_range(begin: int, end: int, keys: Sequence[VerifierKey], origin: str, retained: RetainedHead | None) -> TreeRange:
+def check_leaf_range(begin: int, end: int, rules: HeadRules) -> TreeRange:
     """`check_tree` on this process's connection."""
-    return check_tree(_this_process().connection, begin=begin, end=end, keys=keys, origin=origin, retained=retained)
+    return check_tree(_this_process().connection, begin=begin, end=end, rules=rules)
 
 
 def check_batch_range(batch_range: BatchRange) -> CheckedBatches:

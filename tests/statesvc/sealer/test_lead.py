@@ -11,8 +11,8 @@ from psycopg import AsyncConnection
 
 from events.checkpoint import NoteSigner, open_checkpoint
 from events.crypto.sealing import MasterKeys
+from statesvc.log.checkpoint_store import read_published, write_published
 from statesvc.log.signing_keys import SigningKeyError, read_keys, retire, rewrap_seeds, rotate
-from statesvc.sealer.checkpoint_store import read_published, write_published
 from statesvc.sealer.leadership import Publication, publish, signers_of, take_stock
 from statesvc.sealer.pinned_keys import read_pinned_keys
 from statesvc.sealer.seal import RefusalError, seal

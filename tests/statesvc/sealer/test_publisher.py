@@ -11,8 +11,8 @@ import pytest
 
 from events.checkpoint import Checkpoint, NoteSigner
 from statesvc.database.pool import PoolLimits, make_pool
+from statesvc.log.checkpoint_store import LATEST, CheckpointStore, CheckpointStoreError, ContradictedError, checkpoint_store_at
 from statesvc.sealer import publisher
-from statesvc.sealer.checkpoint_store import LATEST, CheckpointStore, CheckpointStoreError, ContradictedError, checkpoint_store_at
 from statesvc.sealer.leadership import take_stock
 from statesvc.sealer.publisher import Publisher
 from statesvc.sealer.seal import RefusalError
@@ -48,19 +48,19 @@ async def test_each_is_kept_and_the_newest_is_the_latest(place: tuple[Checkpoint
     store, read = place
     assert await store.latest() is None
     for size in (3, 7, 5):
-        await store.keep(size, note(size))
-    assert [read(str(size)) for size in (3, 5, 7)] == [note(3), note(5), note(7)]
+        await store.keep(note(size))
+    assert [read(f"1.{size}") for size in (3, 5, 7)] == [note(3), note(5), note(7)]
     assert await store.latest() == note(7) == read(LATEST)
     # the same again changes nothing
-    await store.keep(7, note(7))
+    await store.keep(note(7))
 
 
 async def test_what_was_published_is_never_overwritten(place: tuple[CheckpointStore, Any]) -> None:
     store, read = place
-    await store.keep(3, note(3))
+    await store.keep(note(3))
     with pytest.raises(ContradictedError, match="two histories"):
-        await store.keep(3, note(3, root=2))
-    assert read("3") == read(LATEST) == note(3)
+        await store.keep(note(3, root=2))
+    assert read("1.3") == read(LATEST) == note(3)
 
 
 @pytest.mark.parametrize("text", ["ftp://host/x", "s3://", "s3://user:secret@bucket/x", "s3://bucket/x?secret=y"])
@@ -101,7 +101,7 @@ async def test_a_restored_backup_is_noticed_by_what_lies_on_the_shelf(database: 
         await _until(lambda: read(LATEST) == first.note)
         publication = replace(NOWHERE, store=store)
         await take_stock(log.connection, MASTER, publication)
-        await store.keep(first.tree_size + 5, note(first.tree_size + 5).replace("example.org/log", log.origin))
+        await store.keep(note(first.tree_size + 5).replace("example.org/log", log.origin))
         with pytest.raises(RefusalError):
             await take_stock(log.connection, MASTER, publication)
 
@@ -130,7 +130,7 @@ async def test_another_history_on_the_shelf_is_said(database: Any, tmp_path: Pat
     async with story(database) as log:
         await log.parcel("1Z0001")
         head = await log.seal()
-        await store.keep(head.tree_size, note(head.tree_size))
+        await store.keep(note(head.tree_size))
         async with publishing(database, store) as (working, _):
             await _until(lambda: working.refusal)
             assert "two histories" in (working.refusal or "")

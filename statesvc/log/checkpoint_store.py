@@ -1,4 +1,4 @@
-"""Where checkpoints are stored outside the database: each under its size, never overwritten, and the newest as `latest`."""
+"""Where checkpoints are stored outside the database: each under epoch and size, never overwritten, and the newest as `latest`."""
 
 import asyncio
 import os
@@ -32,7 +32,7 @@ class CheckpointStore(Protocol):
     async def latest(self) -> str | None:
         """The newest note there; None while there is none. Raises CheckpointStoreError."""
 
-    async def keep(self, size: int, note: str) -> None:
+    async def keep(self, note: str) -> None:
         """Keeps a note for ever, and as the newest. Raises CheckpointStoreError and ContradictedError."""
 
 
@@ -63,17 +63,17 @@ class FolderCheckpointStore:
         except (OSError, UnicodeDecodeError) as error:
             raise CheckpointStoreError(f"{self.name} cannot be read: {type(error).__name__}") from error
 
-    async def keep(self, size: int, note: str) -> None:
+    async def keep(self, note: str) -> None:
         """Keeps a note."""
         try:
-            await asyncio.to_thread(self._keep, size, note)
+            await asyncio.to_thread(self._keep, note)
         except OSError as error:
             raise CheckpointStoreError(f"{self.name} cannot be written: {error.strerror or type(error).__name__}") from error
 
-    def _keep(self, size: int, note: str) -> None:
+    def _keep(self, note: str) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
-        path = self._folder / str(size)
-        unfinished = self._folder / f".{size}.new.{os.getpid()}"
+        path = self._folder / stored_name(note)
+        unfinished = self._folder / f".{path.name}.new.{os.getpid()}"
         write_published(unfinished, note)
         try:
             # a link, not a rename: what is there is never replaced
@@ -82,7 +82,7 @@ class FolderCheckpointStore:
             _compare(path.read_text("utf-8"), note, self.name)
         finally:
             unfinished.unlink()
-        if _is_newer(size, read_published(self._folder / LATEST)):
+        if _is_newer(note, read_published(self._folder / LATEST)):
             write_published(self._folder / LATEST, note)
 
 
@@ -114,14 +114,15 @@ class ObjectCheckpointStore:
         found = await self._get(LATEST)
         return None if found is None else found[0]
 
-    async def keep(self, size: int, note: str) -> None:
+    async def keep(self, note: str) -> None:
         """Keeps a note."""
-        if not await self._put(str(size), note, "create"):
-            there = await self._get(str(size))
+        name = stored_name(note)
+        if not await self._put(name, note, "create"):
+            there = await self._get(name)
             if there is not None:
                 _compare(there[0], note, self.name)
         found = await self._get(LATEST)
-        if _is_newer(size, None if found is None else found[0]):
+        if _is_newer(note, None if found is None else found[0]):
             # another writer in between has put a newer one, or will find ours; the next pass checks again
             await self._put(LATEST, note, "create" if found is None else {"e_tag": found[1]})
 
@@ -158,11 +159,21 @@ def _compare(there: str, note: str, where: str) -> None:
     )
 
 
-def _is_newer(size: int, latest: str | None) -> bool:
+def stored_name(note: str) -> str:
+    """What a checkpoint is stored under: its epoch and its size, as a place in the log is named."""
+    return ".".join(map(str, _place(note)))
+
+
+def _place(note: str) -> tuple[int, int]:
+    checkpoint = read_checkpoint(note)
+    return checkpoint.epoch, checkpoint.size
+
+
+def _is_newer(note: str, latest: str | None) -> bool:
     if latest is None:
         return True
     try:
-        return size > read_checkpoint(latest).size
+        return _place(note) > _place(latest)
     except NoteError:
         return True
 

@@ -1,0 +1,34 @@
+"""The epochs of the log: the first, and one more for each fork after a restore that lost published entries."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from psycopg import AsyncConnection
+
+from statesvc.database.queries import queries
+
+_SQL: Final = queries("statesvc.log", "epochs")
+FORK: Final = "log.fork"
+"""The verb of the entry that an epoch begins with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Epochs:
+    """`begins`: the index of the first entry of each epoch. An epoch that was lost as a whole is not among them."""
+
+    begins: Mapping[int, int]
+
+    @property
+    def current(self) -> int:
+        """The present one."""
+        return max(self.begins)
+
+    def common(self, epoch: int) -> int:
+        """How many entries an earlier epoch certainly shares with the present one. Nobody knows it of one that was lost as a whole: 0."""
+        return min(begin for each, begin in self.begins.items() if each > epoch) if epoch in self.begins else 0
+
+
+async def read_epochs(connection: AsyncConnection[Any]) -> Epochs:
+    """All there are."""
+    return Epochs(dict(await (await connection.execute(_SQL["epochs"])).fetchall()))
