@@ -3,6 +3,7 @@
 import asyncio
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,8 +12,9 @@ from pathlib import Path
 from psycopg import AsyncConnection
 from psycopg.conninfo import make_conninfo
 
-from statesvc.database.embedded import EmbeddedServer
+from statesvc.database.embedded import MAJOR, EmbeddedServer, programs
 from statesvc.database.migrator import migrate
+from statesvc.database.postmaster import running_pid
 from tests.acceptance.processes import free_port
 from tests.world import postgres
 
@@ -45,6 +47,18 @@ class SoakServer:
     async def crash(self) -> None:
         """Ends it as a power cut does, and starts it again: it recovers from its log."""
         await asyncio.to_thread(self._embedded.restart, immediate=True)
+
+    async def kill(self) -> None:
+        """SIGKILL of the postmaster; its processes notice by themselves. Starts it again."""
+        pid = running_pid(self.data_dir / "postgres")
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        await asyncio.to_thread(self._embedded.start)
+
+    @property
+    def programs(self) -> Path:
+        """The folder of `pg_dump` and its like."""
+        return programs(MAJOR)
 
     async def stop(self) -> None:
         await asyncio.to_thread(self._embedded.stop)
