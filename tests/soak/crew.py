@@ -106,7 +106,11 @@ class Crew:
 
     @property
     def api_url(self) -> str:
-        return next(member.process.url for member in self.members if member.post.role == "api")
+        return self.url_of("api")
+
+    def url_of(self, role: str) -> str:
+        """Of the first one with this role."""
+        return next(member.process.url for member in self.members if member.post.role == role)
 
     @property
     def deaths(self) -> list[str]:

@@ -21,7 +21,7 @@ import pytest
 
 from tests.acceptance.processes import Service
 from tests.bench.report import percentile
-from tests.soak.crew import Crew
+from tests.soak.crew import Crew, Post
 from tests.soak.outside.aftermath import DAYS, months_later
 from tests.soak.outside.client import Client, CommandLine
 from tests.soak.outside.log import check_heads, check_log, read_feed
@@ -35,7 +35,11 @@ from tests.soak.story import CREW, SECONDS, SEED, SHORT_LEASE
 
 RATE = float(os.environ.get("STATESVC_SOAK_RATE", "40"))
 OUTSIDE = Path(__file__).parent / "outside"
-VICTIMS = ("worker", "api", "notifier", "sealer", "worker", "PostgreSQL: immediate", "notifier", "api", "sealer", "PostgreSQL: SIGKILL")
+POSTS = (Post(role="ingress"), *CREW)
+VICTIMS = (
+    *("worker", "api", "notifier", "sealer", "ingress", "PostgreSQL: immediate"),
+    *("worker", "notifier", "sealer", "ingress", "worker", "PostgreSQL: SIGKILL"),
+)
 STRANGE = (("ups", ("X", "ZQ7")), ("fedex", ("Q9",)), ("usps", ("ZQ",)), ("dhl_express", ("Z9",)))
 REPAIRS = (
     ("rebuild", "shipment"),
@@ -78,7 +82,7 @@ async def test_a_ledger_of_its_own_finds_every_promise_fulfilled(own_server: Soa
     receiver = Receiver(record, random.Random(SEED))
     await receiver.start()
     async with service:
-        crew = Crew(service, list(CREW))
+        crew = Crew(service, list(POSTS))
         await crew.start()
         shell = CommandLine(service.environment, Path(__file__).parents[2], rng, impatience=0.3)
         scene = Scene(service=service, crew=crew, shell=shell, record=record, receiver=receiver, server=own_server, rng=rng)
@@ -176,7 +180,7 @@ class Scene:
     async def _client(self) -> Client:
         scopes = "ingest,read,audit,pii,subscriptions,ops"
         key = (await self.shell.until_done("keys", "create", "--name", "ledger", "--scopes", scopes)).strip()
-        client = Client(self.service.session, lambda: self.crew.api_url, key)
+        client = Client(self.service.session, lambda: self.crew.api_url, lambda: self.crew.url_of("ingress"), key)
         body = b'{"url": "%s", "coalesce": false}' % self.receiver.url.encode()
         status, _, text = await client.once("POST", "/v1/subscriptions", body)
         assert status == 201, text
@@ -199,7 +203,7 @@ class Scene:
     async def _disturb(self, operating: asyncio.Task[None]) -> None:
         """Until the time is over and the operators are done."""
         for victim in cycle(VICTIMS):
-            await asyncio.sleep(self.rng.uniform(2, 8))
+            await asyncio.sleep(self.rng.uniform(2, 7))
             if operating.done() and all(self.kills[each] for each in VICTIMS):
                 return
             self.kills[victim] += 1

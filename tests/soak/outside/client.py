@@ -22,19 +22,21 @@ AWAY: Final = {0, 503}
 
 @dataclass(slots=True)
 class Client:
-    """`url` is asked for at each try. `answers` counts statuses of reads, 0: none."""
+    """The addresses of the API and of those who take webhooks are asked for at each try. `answers`: statuses of reads; 0: none came."""
 
     session: aiohttp.ClientSession
     url: Callable[[], str]
+    ingress_url: Callable[[], str]
     key: str
     answers: Counter[int] = field(default_factory=Counter)
 
     async def once(self, method: str, path: str, body: bytes | None = None, *, accept: str = "*/*") -> tuple[int, Mapping[str, str], bytes]:
         """Status 0: no answer."""
+        url = self.ingress_url() if path.startswith("/v1/webhooks/") else self.url()
         try:
             async with self.session.request(
                 method,
-                f"{self.url()}{path}",
+                f"{url}{path}",
                 data=body,
                 headers={"Authorization": f"Bearer {self.key}", "Accept": accept, "Content-Type": "application/json"},
                 timeout=aiohttp.ClientTimeout(total=ANSWER_SECONDS),

@@ -13,7 +13,7 @@ from tests.soak.outside.client import Client
 from tests.soak.outside.parcels import Parcel, Push
 from tests.soak.outside.record import Record
 
-LANES: Final = 60
+LANES: Final = 120
 IMPATIENT_SHARE: Final = 0.05
 SETTLED: Final = {"settled", "dead_letter", "discarded"}
 _PAUSES_SECONDS: Final = (0.1, 0.3, 0.6, 1.2)
