@@ -1,18 +1,17 @@
 """`GET /v1/shipments/{carrier_id}/{tracking_number}/evidence`: one document that is complete in itself, as JSON, HTML or PDF."""
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
+from uuid import UUID
 
 import orjson
 from aiohttp import hdrs, web
 from pydantic import BaseModel, ConfigDict
 
 from events.carriers import CARRIERS
-from events.crypto.keyring import Keyring
 from events.recipes import discriminator_of, number_of
+from statesvc.api.computing import COMPUTING_SECONDS, Computing, EvidenceWanted, PrintedEvidence, Sources
 from statesvc.api.parameters import Discriminator, Name
 from statesvc.api.personal_reads import Include, PersonalReadings, reads_personal
 from statesvc.database.pool import Connections
@@ -21,7 +20,6 @@ from statesvc.http.api_keys import caller_of
 from statesvc.http.key_store import Scope
 from statesvc.http.operation import Route, operation, parameters
 from statesvc.http.problem import Code, Problem
-from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.proofs import ContradictionError
 from statesvc.log.snapshot import take_snapshot
 
@@ -56,14 +54,40 @@ def _pdf(bundle: Mapping[str, Any]) -> bytes:
 PRINTERS: Final[Mapping[str, Callable[[Mapping[str, Any]], bytes]]] = {_JSON: orjson.dumps, "text/html": _html, "application/pdf": _pdf}
 
 
+async def print_evidence(sources: Sources, wanted: EvidenceWanted) -> PrintedEvidence:
+    """Gathers, proves, seals and prints. Raises Problem."""
+    asked = Wanted(
+        carrier_id=wanted.carrier_id,
+        number=wanted.number,
+        discriminator=wanted.discriminator,
+        keyring=sources.keyring,
+        personal=wanted.personal,
+        archive=sources.folder,
+    )
+    async with sources.pool.connection() as connection:
+        await sources.archive.bring_back_number(connection, asked.carrier_id, asked.number)
+        try:
+            async with connection.transaction():
+                await take_snapshot(connection)
+                bundle = await gather(connection, asked)
+        except UnknownShipmentError as error:
+            raise Problem(Code.NOT_FOUND, str(error)) from error
+        except NothingSealedError as error:
+            raise Problem(Code.CONFLICT, str(error)) from error
+        except ContradictionError as error:
+            raise Problem(Code.INTERNAL_ERROR, str(error)) from error
+    shipment = bundle["shipment"]
+    return PrintedEvidence(
+        content=PRINTERS[wanted.media_type](bundle), shipment_id=UUID(shipment["shipment_id"]), is_erased=shipment["erased"]
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class EvidenceCalls:
     """The handler. Personal parts and bodies are in it for callers with scope `pii` only."""
 
     pool: Connections
-    keyring: Keyring
-    folder: Path | None
-    archive: LogArchive
+    computing: Computing
     readings: PersonalReadings
 
     async def show(self, request: web.Request) -> web.StreamResponse:
@@ -73,33 +97,22 @@ class EvidenceCalls:
             raise Problem(Code.UNKNOWN_CARRIER, "no such carrier_id; `statesvc carriers` lists them")
         # evidence is complete for a key with the scope; asked for without it, personal evidence is refused rather than shortened
         personal = reads_personal(request, asked.include) or caller_of(request).has(Scope.PII)
-        wanted = Wanted(
-            carrier_id=asked.carrier_id,
-            number=number_of(asked.carrier_id, asked.tracking_number),
-            discriminator=discriminator_of(asked.carrier_id, asked.discriminator),
-            keyring=self.keyring,
-            personal=personal,
-            archive=self.folder,
-        )
-        async with self.pool.connection() as connection:
-            await self.archive.bring_back_number(connection, wanted.carrier_id, wanted.number)
-            try:
-                async with connection.transaction():
-                    await take_snapshot(connection)
-                    bundle = await gather(connection, wanted)
-            except UnknownShipmentError as error:
-                raise Problem(Code.NOT_FOUND, str(error)) from error
-            except NothingSealedError as error:
-                raise Problem(Code.CONFLICT, str(error)) from error
-            except ContradictionError as error:
-                raise Problem(Code.INTERNAL_ERROR, str(error)) from error
-            if wanted.personal and not bundle["shipment"]["erased"]:
-                target = f"shipment {bundle['shipment']['shipment_id']}"
-                await self.readings.record(connection, request, call="evidence", target=target, carrier_id=asked.carrier_id)
         kind = _preferred(request.headers.get(hdrs.ACCEPT, ""))
-        printed = await asyncio.to_thread(PRINTERS[kind], bundle)
+        printed = await self.computing.evidence(
+            EvidenceWanted(
+                carrier_id=asked.carrier_id,
+                number=number_of(asked.carrier_id, asked.tracking_number),
+                discriminator=discriminator_of(asked.carrier_id, asked.discriminator),
+                personal=personal,
+                media_type=kind,
+            )
+        )
+        if personal and not printed.is_erased:
+            target = f"shipment {printed.shipment_id}"
+            async with self.pool.connection() as connection:
+                await self.readings.record(connection, request, call="evidence", target=target, carrier_id=asked.carrier_id)
         headers = {hdrs.CACHE_CONTROL: "private, no-store", hdrs.VARY: f"{hdrs.ACCEPT}, {hdrs.AUTHORIZATION}"}
-        return web.Response(body=printed, content_type=kind, charset="utf-8" if kind == "text/html" else None, headers=headers)
+        return web.Response(body=printed.content, content_type=kind, charset="utf-8" if kind == "text/html" else None, headers=headers)
 
 
 def _preferred(accept: str) -> str:
@@ -116,13 +129,13 @@ def _preferred(accept: str) -> str:
     return min(weighed)[2] if weighed else _JSON
 
 
-def routes(pool: Connections, keyring: Keyring, folder: Path | None, archive: LogArchive, readings: PersonalReadings) -> Sequence[Route]:
+def routes(pool: Connections, computing: Computing, readings: PersonalReadings) -> Sequence[Route]:
     """The call for evidence."""
     return [
         Route(
             "GET",
             "/v1/shipments/{carrier_id}/{tracking_number}/evidence",
-            EvidenceCalls(pool, keyring, folder, archive, readings).show,
+            EvidenceCalls(pool, computing, readings).show,
             operation(
                 summary="Evidence about a shipment",
                 description="What the carrier said, when we knew it, what we concluded, what we sent, with proofs against the newest "
@@ -131,7 +144,9 @@ def routes(pool: Connections, keyring: Keyring, folder: Path | None, archive: Lo
                 tag="shipments",
                 parameters=EvidenceParameters,
                 response_types=tuple(PRINTERS),
-                problems=(Code.NOT_FOUND, Code.UNKNOWN_CARRIER, Code.CONFLICT, Code.LOG_UNAVAILABLE),
+                problems=(Code.NOT_FOUND, Code.UNKNOWN_CARRIER, Code.CONFLICT, Code.LOG_UNAVAILABLE, Code.OVERLOADED),
+                is_computed=True,
+                deadline_seconds=COMPUTING_SECONDS,
             ),
         )
     ]

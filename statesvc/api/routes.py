@@ -15,6 +15,8 @@ from statesvc.api import message_calls as messages
 from statesvc.api import operator_calls as operators
 from statesvc.api import rollout_calls as rollouts
 from statesvc.api import shipment_calls as shipments
+from statesvc.api.computations import ComputingHere
+from statesvc.api.computing import Computing, Sources
 from statesvc.api.personal_reads import PersonalReadings
 from statesvc.database.pool import Connections
 from statesvc.database.wakeups.waker import Wakes
@@ -23,18 +25,27 @@ from statesvc.log.archive.log_archive import LogArchive
 
 
 def routes(
-    *, pool: Connections, keyring: Keyring, waker: Wakes, archive: Path | None, backup_days: int, readings: PersonalReadings
+    *,
+    pool: Connections,
+    keyring: Keyring,
+    waker: Wakes,
+    archive: Path | None,
+    backup_days: int,
+    readings: PersonalReadings,
+    computing: Computing | None = None,
 ) -> Sequence[Route]:
     """For the application that the role `api` serves. `archive`: the folder of older bodies and of archived months of the log.
 
-    `backup_days`: for how many days backups of the database are stored.
+    `backup_days`: for how many days backups of the database are stored. `computing`: what takes long; here, unless it is given.
     """
     log_archive = LogArchive(archive)
+    sources = Sources(pool=pool, keyring=keyring, folder=archive, archive=log_archive)
+    computing = computing or ComputingHere(sources)
     return [
-        *shipments.routes(pool, keyring, log_archive, readings),
+        *shipments.routes(pool, sources, computing, readings),
         *erasure.routes(pool, keyring, folder=archive, backup_days=backup_days),
         *messages.routes(pool, keyring, archive, readings),
-        *evidence.routes(pool, keyring, archive, log_archive, readings),
+        *evidence.routes(pool, computing, readings),
         *log.routes(pool, log_archive),
         *dead_letters.routes(pool),
         *dead_letter_replay.routes(pool, keyring, waker, carriers=CARRIERS, archive=archive),

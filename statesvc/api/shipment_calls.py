@@ -12,10 +12,11 @@ from psycopg import AsyncConnection
 from events.carriers import CARRIERS
 from events.crypto.keyring import Keyring
 from events.recipes import discriminator_of, number_of
+from statesvc.api.computing import COMPUTING_SECONDS, AuditWanted, Computing, PrintedAudit, Sources
 from statesvc.api.parameters import AuditParameters, HistoryParameters, ListParameters, ShipmentParameters
 from statesvc.api.personal_reads import PersonalReadings, reads_personal
 from statesvc.database.pool import Connections
-from statesvc.http.operation import Reply, Route, answer, answer_unless_known, operation, parameters
+from statesvc.http.operation import Reply, Route, answer, answer_unless_known, operation, parameters, printed
 from statesvc.http.paging import Page, decode_cursor, encode_cursor
 from statesvc.http.problem import NOT_MODIFIED, OK, Code, Problem
 from statesvc.log.archive.log_archive import LogArchive
@@ -37,6 +38,8 @@ from statesvc.shipments.timeline import timeline
 
 _AFTER_ALL: Final = UUID(int=2**128 - 1)
 _BEGINNING: Final = ListPosition(datetime(1, 1, 1, tzinfo=UTC), _AFTER_ALL)
+LONG_AUDIT_EVENTS: Final = 200
+"""A shipment with more events is audited in a process of its own."""
 _ONE: Final = "/v1/shipments/{carrier_id}/{tracking_number}"
 
 
@@ -45,18 +48,23 @@ class Shipments:
     """The handlers. Personal fields are opened on request, for callers with scope `pii` only."""
 
     pool: Connections
-    keyring: Keyring
-    archive: LogArchive
+    sources: Sources
+    computing: Computing
     readings: PersonalReadings
+
+    @property
+    def keyring(self) -> Keyring:
+        """Opens personal fields."""
+        return self.sources.keyring
 
     async def state(self, request: web.Request) -> Reply[Shipment]:
         """The current state; 304 where the caller has it already."""
         asked = parameters(request, ShipmentParameters)
         personal = reads_personal(request, asked.include)
         async with self.pool.connection() as connection:
-            await self._bring_back(connection, asked)
+            await _bring_back(connection, self.sources.archive, asked)
             found, horizon = await _find(connection, asked, _Resumed())
-            shipment = await self._shipment(connection, found, horizon, personal=personal)
+            shipment = await _shipment(connection, found, horizon, keyring=self.keyring if personal else None)
             headers: dict[str, str] = {hdrs.CACHE_CONTROL: "private, no-cache", hdrs.VARY: hdrs.AUTHORIZATION}
             # the erasure state stands in the body; so do the others of the number and what the caller may see
             reply = answer_unless_known(request, shipment, head_hash=found.shipment.head_hash, headers=headers)
@@ -70,7 +78,7 @@ class Shipments:
         resumed = _resume(asked, "history")
         personal = reads_personal(request, asked.include)
         async with self.pool.connection() as connection:
-            await self._bring_back(connection, asked)
+            await _bring_back(connection, self.sources.archive, asked)
             found, horizon = await _find(connection, asked, resumed)
             opener = found.shipment.opener(self.keyring) if personal else None
             page = await timeline(connection, found.shipment, after=resumed.after, limit=asked.limit, opener=opener)
@@ -83,31 +91,18 @@ class Shipments:
 
     async def audit(self, request: web.Request) -> Reply[Audit]:
         """Everything on record, as one consistent snapshot."""
-        asked = parameters(request, AuditParameters)
-        resumed = _resume(asked, "audit")
-        keyring = self.keyring if reads_personal(request, asked.include) else None
+        wanted = AuditWanted(asked=(asked := parameters(request, AuditParameters)), personal=reads_personal(request, asked.include))
         async with self.pool.connection() as connection:
-            await self._bring_back(connection, asked)
-            async with connection.transaction():
-                await take_snapshot(connection)
-                found, horizon = await _find(connection, asked, resumed)
-                state = await self._shipment(connection, found, horizon, personal=keyring is not None)
-                trail = await read_audit_trail(
-                    connection, found.shipment, after=resumed.after or 0, limit=EVENTS_MAX, keyring=keyring, horizon=horizon
-                )
-            if keyring is not None:
-                await self.readings.record_shipment(connection, request, found.shipment, call="audit")
-        return answer(
-            {
-                "shipment": state,
-                "events": trail.events,
-                "transitions": trail.transitions,
-                "conflicts": trail.conflicts,
-                "notifications": trail.notifications,
-                "readings": trail.readings,
-                "next_cursor": _cursor(asked, "audit", found, trail.next_after, horizon),
-            }
-        )
+            await _bring_back(connection, self.sources.archive, asked)
+            is_long = await _is_long(connection, asked)
+            if not is_long:
+                printed = await print_audit(connection, self.sources, wanted)
+        if is_long:
+            printed = await self.computing.audit(wanted)
+        if wanted.personal:
+            async with self.pool.connection() as connection:
+                await self.readings.record_shipment(connection, request, printed.shipment, call="audit")
+        return Reply(body=printed.content, content_type="application/json")
 
     async def list(self, request: web.Request) -> Reply[Page[ListedShipment]]:
         """A page of shipments in the order of their last change."""
@@ -128,17 +123,53 @@ class Shipments:
         cursor = None if end is None else encode_cursor([end.recorded_at.isoformat(), str(end.shipment_id)], bound_to)
         return answer(Page([listed(shipment) for shipment in shipments], cursor))
 
-    async def _bring_back(self, connection: AsyncConnection[Any], asked: ShipmentParameters | HistoryParameters | AuditParameters) -> None:
-        await self.archive.bring_back_number(connection, asked.carrier_id, number_of(asked.carrier_id, asked.tracking_number))
 
-    async def _shipment(
-        self, connection: AsyncConnection[Any], found: FoundShipment, horizon: Horizon | None, *, personal: bool
-    ) -> Shipment:
-        signer: Signer = {}
-        if personal:
-            signer = {"signed_by": await signed_by(connection, found.shipment, self.keyring)}
-        others = [other_of_number(other) for other in found.others]
-        return {**listed(found.shipment), **_as_of(horizon), **signer, "others": others}
+async def print_audit(connection: AsyncConnection[Any], sources: Sources, wanted: AuditWanted) -> PrintedAudit:
+    """Everything on record, as one consistent snapshot, printed. Raises Problem."""
+    asked, keyring = wanted.asked, sources.keyring if wanted.personal else None
+    resumed = _resume(asked, "audit")
+    async with connection.transaction():
+        await take_snapshot(connection)
+        found, horizon = await _find(connection, asked, resumed)
+        state = await _shipment(connection, found, horizon, keyring=keyring)
+        trail = await read_audit_trail(
+            connection, found.shipment, after=resumed.after or 0, limit=EVENTS_MAX, keyring=keyring, horizon=horizon
+        )
+    audit: Audit = {
+        "shipment": state,
+        "events": trail.events,
+        "transitions": trail.transitions,
+        "conflicts": trail.conflicts,
+        "notifications": trail.notifications,
+        "readings": trail.readings,
+        "next_cursor": _cursor(asked, "audit", found, trail.next_after, horizon),
+    }
+    return PrintedAudit(content=printed(audit), shipment=found.shipment)
+
+
+async def _is_long(connection: AsyncConnection[Any], asked: AuditParameters) -> bool:
+    """Whether it is better computed elsewhere."""
+    number = number_of(asked.carrier_id, asked.tracking_number)
+    discriminator = discriminator_of(asked.carrier_id, asked.discriminator)
+    found = await find_shipment(connection, carrier_id=asked.carrier_id, number=number, discriminator=discriminator)
+    return isinstance(found, FoundShipment) and found.shipment.version > LONG_AUDIT_EVENTS
+
+
+async def _bring_back(
+    connection: AsyncConnection[Any], archive: LogArchive, asked: ShipmentParameters | HistoryParameters | AuditParameters
+) -> None:
+    await archive.bring_back_number(connection, asked.carrier_id, number_of(asked.carrier_id, asked.tracking_number))
+
+
+async def _shipment(
+    connection: AsyncConnection[Any], found: FoundShipment, horizon: Horizon | None, *, keyring: Keyring | None
+) -> Shipment:
+    """The state; with a keyring, with personal fields."""
+    signer: Signer = {}
+    if keyring is not None:
+        signer = {"signed_by": await signed_by(connection, found.shipment, keyring)}
+    others = [other_of_number(other) for other in found.others]
+    return {**listed(found.shipment), **_as_of(horizon), **signer, "others": others}
 
 
 def _as_of(horizon: Horizon | None) -> AsOf:
@@ -223,9 +254,9 @@ def _foreign_cursor() -> Problem:
     return Problem(Code.INVALID_CURSOR, "the cursor names nothing that is here; start again without one")
 
 
-def routes(pool: Connections, keyring: Keyring, archive: LogArchive, readings: PersonalReadings) -> Sequence[Route]:
-    """The calls about shipments."""
-    shipments = Shipments(pool, keyring, archive, readings)
+def routes(pool: Connections, sources: Sources, computing: Computing, readings: PersonalReadings) -> Sequence[Route]:
+    """The calls about shipments. `computing`: where a long audit is made."""
+    shipments = Shipments(pool, sources, computing, readings)
     unknown = (Code.NOT_FOUND, Code.UNKNOWN_CARRIER, Code.LOG_UNAVAILABLE)
     return [
         Route(
@@ -284,7 +315,9 @@ def routes(pool: Connections, keyring: Keyring, archive: LogArchive, readings: P
                 tag="shipments",
                 parameters=AuditParameters,
                 response=Audit,
-                problems=(*unknown, Code.INVALID_CURSOR),
+                problems=(*unknown, Code.INVALID_CURSOR, Code.OVERLOADED),
+                is_computed=True,
+                deadline_seconds=COMPUTING_SECONDS,
             ),
         ),
     ]

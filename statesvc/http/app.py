@@ -13,6 +13,7 @@ from aiohttp.typedefs import Handler
 from statesvc.background.waiting import set_within
 from statesvc.http.api_keys import Keys
 from statesvc.http.client_connection import ClientConnection, Sharing
+from statesvc.http.key_limits import KeyLimits
 from statesvc.http.middleware import guarded, problems
 from statesvc.http.openapi import build_document
 from statesvc.http.operation import Route, operation
@@ -25,11 +26,13 @@ LAST_BYTES_SECONDS: Final = 2.0
 _PAGE_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'"
 
 
-def build_app(routes: Iterable[Route], *, keys: Keys, body_bytes_max: int = BODY_BYTES_MAX) -> web.Application:
+def build_app(
+    routes: Iterable[Route], *, keys: Keys, limits: KeyLimits | None = None, body_bytes_max: int = BODY_BYTES_MAX
+) -> web.Application:
     """The application. Handlers that read their body themselves bound it themselves."""
     app = web.Application(middlewares=[problems], client_max_size=body_bytes_max)
     for route in routes:
-        handler = guarded(route, keys)
+        handler = guarded(route, keys, limits)
         if route.method == "GET":
             app.router.add_get(route.path, handler)
         else:

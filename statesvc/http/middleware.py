@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from statesvc.database.sql_errors import Failure, failure
 from statesvc.http.api_keys import CALLER, Keys
+from statesvc.http.key_limits import KeyLimits
 from statesvc.http.key_store import Scope
 from statesvc.http.operation import BODY, PARAMETERS, Handler, Route
 from statesvc.http.problem import Code, Problem, Violation, from_aiohttp
@@ -81,25 +82,14 @@ def _invalid(error: ValidationError, part: str) -> Problem:
     return Problem(Code.INVALID_REQUEST, f"{what} the contract", violations=violations)
 
 
-def guarded(route: Route, keys: Keys) -> Handler:
-    """The route's handler behind the checks that its operation declares."""
+def guarded(route: Route, keys: Keys, limits: KeyLimits | None = None) -> Handler:
+    """The route's handler behind the checks that its operation declares, and the limits of the caller's key."""
     contract = route.operation
-    scope = None if contract.scope is None else Scope(contract.scope)
-    if scope is None and not contract.checked and contract.deadline_seconds is None:
+    if contract.scope is None and not contract.checked and contract.deadline_seconds is None:
         return route.handler
-    expected = Parameters(contract.parameters)
-
-    async def call(request: web.Request) -> web.StreamResponse:
-        if scope is not None:
-            request[CALLER] = await keys.require(request, scope)
-        if contract.checked:
-            given = expected.checked(request)
-            if given is not None:
-                request[PARAMETERS] = given
-            if contract.request is not None:
-                request[BODY] = await checked_body(request, contract.request)
-        return await route.handler(request)
-
+    call = _checked(route)
+    if contract.scope is not None:
+        call = _allowed(call, Scope(contract.scope), keys, limits if contract.is_limited else None, is_computed=contract.is_computed)
     if contract.deadline_seconds is None:
         return call
     deadline_seconds = contract.deadline_seconds
@@ -112,6 +102,36 @@ def guarded(route: Route, keys: Keys) -> Handler:
             raise Problem(Code.TIMED_OUT, f"no answer within {deadline_seconds:g} s; try again, or ask for less") from None
 
     return call_in_time
+
+
+def _checked(route: Route) -> Handler:
+    """Behind the checks of parameters and body."""
+    contract = route.operation
+    expected = Parameters(contract.parameters)
+
+    async def call(request: web.Request) -> web.StreamResponse:
+        if contract.checked:
+            given = expected.checked(request)
+            if given is not None:
+                request[PARAMETERS] = given
+            if contract.request is not None:
+                request[BODY] = await checked_body(request, contract.request)
+        return await route.handler(request)
+
+    return call
+
+
+def _allowed(handler: Handler, scope: Scope, keys: Keys, limits: KeyLimits | None, *, is_computed: bool) -> Handler:
+    """For callers with the scope, within the limits of their key."""
+
+    async def call(request: web.Request) -> web.StreamResponse:
+        request[CALLER] = caller = await keys.require(request, scope)
+        if limits is None:
+            return await handler(request)
+        with limits.call(caller.key_id, is_computed=is_computed):
+            return await handler(request)
+
+    return call
 
 
 @web.middleware

@@ -132,6 +132,8 @@ def _responses(contract: Operation[Any], schemas: Schemas) -> dict[str, Any]:
     codes = [*contract.problems]
     if contract.scope is not None:
         codes += [Code.UNAUTHENTICATED, Code.MISSING_SCOPE]
+    if contract.is_limited:
+        codes.append(Code.TOO_MANY_REQUESTS)
     if contract.request is not None or contract.parameters is not None:
         codes.append(Code.INVALID_REQUEST)
     for code in codes:

@@ -36,7 +36,12 @@ class Reply(web.Response, Generic[T]):
 
 def answer(value: T, *, status: int = OK, headers: Mapping[str, str] | None = None) -> Reply[T]:
     """The value as `application/json`. Times come out as RFC 3339 with offset."""
-    return Reply(body=orjson.dumps(value, default=_model_members), status=status, content_type="application/json", headers=headers)
+    return Reply(body=printed(value), status=status, content_type="application/json", headers=headers)
+
+
+def printed(value: object) -> bytes:
+    """The value as JSON."""
+    return orjson.dumps(value, default=_model_members)
 
 
 def _model_members(value: object) -> dict[str, Any]:
@@ -64,6 +69,7 @@ class Operation(Generic[T]):
 
     `parameters` is a model of the path's and the query's parameters (a field named as in the path is the path's). `statuses`
     describes the answers in words. `checked` False: the handler takes any query and checks the rest itself (webhooks).
+    `is_computed`: it takes long to compute, so that a key may have but a few such calls under way.
     `streamed` is the model of each event of an answer that is a stream; `deadline_seconds` None: it may take as long as it likes.
     """
 
@@ -79,7 +85,13 @@ class Operation(Generic[T]):
     statuses: Mapping[int, str] = field(default_factory=lambda: {OK: "done"})
     problems: tuple[Code, ...] = ()
     checked: bool = True
+    is_computed: bool = False
     deadline_seconds: float | None = DEADLINE_SECONDS
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether a key's limits hold: not for ingest, which is admitted by itself, and not for streams."""
+        return self.scope is not None and self.scope != Scope.INGEST and self.deadline_seconds is not None
 
 
 operation = Operation

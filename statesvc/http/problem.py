@@ -146,12 +146,20 @@ class Problem(Exception):  # noqa: N818 - the RFC's word
             document["errors"] = [{"pointer": violation.pointer, "detail": violation.detail} for violation in self.violations]
         return document
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Survives the way from a process that computes."""
+        return _problem, (self.code, self.detail, self.violations, self.headers, self.members)
+
     def response(self) -> web.Response:
         """The answer."""
         headers = dict(self.headers)
         if self.status == HTTPStatus.SERVICE_UNAVAILABLE:
             headers.setdefault(hdrs.RETRY_AFTER, str(RETRY_AFTER_SECONDS))
         return web.Response(body=orjson.dumps(self.document()), status=self.status, content_type=CONTENT_TYPE, headers=headers)
+
+
+def _problem(code: Code, detail: str, violations: Sequence[Violation], headers: Mapping[str, str], members: Mapping[str, Any]) -> Problem:
+    return Problem(code, detail, violations=violations, headers=headers, members=members)
 
 
 _AIOHTTP: Final[Mapping[int, tuple[Code, str]]] = {

@@ -4,10 +4,12 @@ A webhook that reaches it is taken as well: to several carriers a 404 is final, 
 what they say. With a socket to the `ingress` of its machine it hands such a connection over instead.
 """
 
+import sys
 from contextlib import AsyncExitStack
 
 from events.carriers import CARRIERS
 from statesvc import __version__
+from statesvc.api.computing import ComputingProcesses
 from statesvc.api.console_page import routes as console_routes
 from statesvc.api.personal_reads import PersonalReadings
 from statesvc.api.routes import routes as api_routes
@@ -15,10 +17,12 @@ from statesvc.api.stream.routes import routes as stream_routes
 from statesvc.api.stream.streams import Streams, limits_of
 from statesvc.api.submission.routes import routes as submission_routes
 from statesvc.api.subscriptions.routes import routes as subscription_routes
+from statesvc.background.process_pool import ProcessPool
 from statesvc.database.wakeups.channels import SEALED
 from statesvc.delivery.targets import Targets
 from statesvc.http.app import documentation_routes
 from statesvc.http.health import health_routes
+from statesvc.http.key_limits import KeyLimits
 from statesvc.inbox.queue_depths import Depths
 from statesvc.ingress.webhooks import build_ingress
 from statesvc.log.archive.folder import archive_folder
@@ -75,6 +79,18 @@ async def run(launch: Launch) -> int:
             pressure=lambda: ingress.memory.is_under_pressure,
         )
 
+        processes = ProcessPool(
+            [sys.executable, "-m", "statesvc.roles.computing_process"],
+            processes_max=settings.api.computing_processes,
+            waiting_max=settings.api.computing_waiting_max,
+        )
+        stack.push_async_callback(processes.close)
+        limits = KeyLimits(
+            calls_max=settings.api.calls_per_key_max,
+            computed_max=settings.api.computed_per_key_max,
+            calls_per_second=settings.api.calls_per_key_per_second,
+        )
+
         def drain() -> None:
             # streams end now, not when the server stops: their clients come back elsewhere
             base.readiness.drain()
@@ -90,6 +106,7 @@ async def run(launch: Launch) -> int:
                 archive=archive_folder(settings),
                 backup_days=settings.keys.backup_days,
                 readings=readings,
+                computing=ComputingProcesses(processes),
             ),
             *stream_routes(streams),
             *subscription_routes(
@@ -109,7 +126,7 @@ async def run(launch: Launch) -> int:
         documentation = documentation_routes(calls, version=__version__)
         shared = None if launch.socket is None else SharedPort(launch.socket, is_ingress=False)
         sharing = None if shared is None else shared.accepted
-        server = await serve(launch, base, keys=keys, routes=[*calls, *documentation], sharing=sharing)
+        server = await serve(launch, base, keys=keys, routes=[*calls, *documentation], limits=limits, sharing=sharing)
         stack.push_async_callback(server.stop)
         return await run_until_stopped(
             [

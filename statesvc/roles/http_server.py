@@ -14,6 +14,7 @@ from statesvc.http.api_keys import Keys
 from statesvc.http.app import Server, build_app
 from statesvc.http.client_connection import Sharing
 from statesvc.http.health import health_routes
+from statesvc.http.key_limits import KeyLimits
 from statesvc.http.operation import Route
 from statesvc.roles.runtime import Launch, Runtime, UnusableSettingError
 from statesvc.roles.shutdown import Part, ShutdownTimes, run_until_stopped
@@ -38,12 +39,13 @@ async def serve(
     *,
     keys: Keys,
     routes: Sequence[Route] | None = None,
+    limits: KeyLimits | None = None,
     sharing: Sharing | None = None,
     middlewares: Sequence[Middleware] = (),
 ) -> Server:
     """Listens, with livez, readyz and metrics alone unless there are `routes`."""
     calls = health_routes(base.readiness, base.telemetry.exposition) if routes is None else routes
-    app = build_app(calls, keys=keys)
+    app = build_app(calls, keys=keys, limits=limits)
     app.middlewares.extend(middlewares)
 
     async def close_while_draining(_request: web.Request, response: web.StreamResponse) -> None:

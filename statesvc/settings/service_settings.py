@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import AliasChoices, BeforeValidator, Field, SecretStr, model_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic import AliasChoices, Field, SecretStr, model_validator
+from pydantic_settings import BaseSettings
 
 from statesvc.settings.carrier_settings import (
     Network,
@@ -22,37 +22,15 @@ from statesvc.settings.carrier_settings import (
     refuse_empty_proofs,
     split,
 )
-from statesvc.settings.variable_names import PREFIX, refuse_unknown_variables
-
-PositiveInt = Annotated[int, Field(gt=0)]
-Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Port = Annotated[int, Field(ge=0, le=65535)]
-
-
-def _split_text(value: object) -> object:
-    return split(value) if isinstance(value, str) else value
-
-
-Words = Annotated[frozenset[str], NoDecode, BeforeValidator(_split_text)]
-Networks = Annotated[tuple[Network, ...], NoDecode, BeforeValidator(_split_text)]
-
-
-def _config(section: str = "") -> SettingsConfigDict:
-    return SettingsConfigDict(
-        env_prefix=PREFIX + section,
-        env_ignore_empty=True,
-        extra="ignore",
-        frozen=True,
-        hide_input_in_errors=True,
-        populate_by_name=True,
-        use_attribute_docstrings=True,
-    )
+from statesvc.settings.http_settings import ApiSettings, HttpSettings, IngressSettings
+from statesvc.settings.section import Networks, Port, PositiveInt, Seconds, config
+from statesvc.settings.variable_names import refuse_unknown_variables
 
 
 class DatabaseSettings(BaseSettings):
     """Where the events are stored."""
 
-    model_config = _config()
+    model_config = config()
 
     database_url: SecretStr | None = Field(default=None, validation_alias=AliasChoices("DATABASE_URL"))
     """PostgreSQL 16 or later, as the service's own role. Without it the service starts an embedded server under STATESVC_DATA_DIR."""
@@ -77,7 +55,7 @@ class DatabaseSettings(BaseSettings):
 class KeySettings(BaseSettings):
     """What opens sealed data and the API."""
 
-    model_config = _config()
+    model_config = config()
 
     master_key: SecretStr | None = None
     """Base64 of 32 bytes; comma-separated during rotation, the first is current; the word `kms` stands for the key of STATESVC_KMS_URL.
@@ -94,49 +72,10 @@ class KeySettings(BaseSettings):
     """How long the oldest backup of the database is retained: an erasure is complete when the last copy of the key has expired with it."""
 
 
-class HttpSettings(BaseSettings):
-    """Listening, and shutting down."""
-
-    model_config = _config()
-
-    host: str = "127.0.0.1"
-    """Address that the HTTP server binds."""
-    port: Port = 8080
-    """TCP port of the HTTP server. 0: any free one."""
-    drain_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1
-    """How long a stopping API serves on while /readyz says no: above the interval of your load balancer's probe."""
-    grace_seconds: Seconds = 30
-    """How long a stopping process may finish what it has begun, after that."""
-
-
-class IngressSettings(BaseSettings):
-    """Taking webhooks in."""
-
-    model_config = _config("INGRESS_")
-
-    acquire_seconds: Seconds = 0.5
-    """Longest wait for a connection before the carrier is asked to retry."""
-    statement_seconds: Seconds = 1
-    """Statement timeout; the tightest carrier gives up at 3 s."""
-    memory_bytes_max: PositiveInt = 64 * 1024 * 1024
-    """Bytes of bodies that one process holds before it sheds."""
-    disk_free_bytes_min: Annotated[int, Field(ge=0)] = 1024 * 1024 * 1024
-    """Free bytes on the disk of the embedded server below which webhooks are refused."""
-    allow_unsigned_webhooks: Words = Field(default=frozenset(), validation_alias=AliasChoices("STATESVC_ALLOW_UNSIGNED_WEBHOOKS"))
-    """Carriers, comma-separated, whose webhooks are taken without a secret; `1`: all."""
-
-    trusted_proxies: Networks = Field(default=(), validation_alias=AliasChoices("STATESVC_TRUSTED_PROXIES"))
-    """Networks (CIDR, comma-separated) of our own proxies: only their X-Forwarded-For says where a webhook comes from."""
-
-    def allows_unsigned(self, carrier_id: str) -> bool:
-        """Whether this carrier may push without a secret."""
-        return "1" in self.allow_unsigned_webhooks or carrier_id in self.allow_unsigned_webhooks
-
-
 class WorkerSettings(BaseSettings):
     """Turning messages into events."""
 
-    model_config = _config("WORKER_")
+    model_config = config("WORKER_")
 
     lease_seconds: Seconds = 30
     """How long a worker may hold messages before another takes them over."""
@@ -171,7 +110,7 @@ class WorkerSettings(BaseSettings):
 class NotifierSettings(BaseSettings):
     """Notifying subscribers."""
 
-    model_config = _config("NOTIFIER_")
+    model_config = config("NOTIFIER_")
 
     in_flight_max: PositiveInt = 256
     """Requests to subscribers under way at a time, per process."""
@@ -198,7 +137,7 @@ class NotifierSettings(BaseSettings):
 class OperatorSettings(BaseSettings):
     """Notifying the operator of the service."""
 
-    model_config = _config("OPERATOR_")
+    model_config = config("OPERATOR_")
 
     url: Annotated[str | None, Field(pattern=r"^https?://\S+$", max_length=2000)] = None
     """URL to which each notice of `GET /v1/notices` is posted, signed like a notification. It may lie in any network. Default: none."""
@@ -231,7 +170,7 @@ def _webhook_key(text: str) -> bytes:
 class ArchiveSettings(BaseSettings):
     """Keeping bodies beyond their hot days, and the log beyond its hot months."""
 
-    model_config = _config("ARCHIVE_")
+    model_config = config("ARCHIVE_")
 
     dir: Path | None = None
     """Folder of the archived bodies, the same for every process. Default: `archive` in STATESVC_DATA_DIR; with DATABASE_URL none: then no
@@ -248,7 +187,7 @@ class ArchiveSettings(BaseSettings):
 class SealerSettings(BaseSettings):
     """Sealing and signing the log."""
 
-    model_config = _config("SEALER_")
+    model_config = config("SEALER_")
 
     interval_seconds: Seconds = 0.5
     """From one checkpoint to the next, at least. The first one after a pause comes at once."""
@@ -265,7 +204,7 @@ class SealerSettings(BaseSettings):
 class CheckpointSettings(BaseSettings):
     """Third parties that attest the log: time stamps, and copies of its checkpoints outside."""
 
-    model_config = _config("CHECKPOINT_")
+    model_config = config("CHECKPOINT_")
 
     stamp_url: Annotated[str | None, Field(pattern=r"^https?://\S+$", max_length=2000)] = None
     """URL of a time stamping authority (RFC 3161) that stamps checkpoints. Default: none."""
@@ -289,7 +228,7 @@ class CheckpointSettings(BaseSettings):
 class StreamSettings(BaseSettings):
     """`GET /v1/stream`."""
 
-    model_config = _config("STREAM_")
+    model_config = config("STREAM_")
 
     clients_max: PositiveInt = 200
     """Streams per process."""
@@ -302,7 +241,7 @@ class StreamSettings(BaseSettings):
 class TelemetrySettings(BaseSettings):
     """Logs and traces."""
 
-    model_config = _config()
+    model_config = config()
 
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Least severe log line that is written."""
@@ -321,6 +260,7 @@ class Settings:
     database: DatabaseSettings
     keys: KeySettings
     http: HttpSettings
+    api: ApiSettings
     ingress: IngressSettings
     worker: WorkerSettings
     notifier: NotifierSettings
@@ -374,6 +314,7 @@ def read_settings() -> Settings:
         database=DatabaseSettings(),
         keys=KeySettings(),
         http=HttpSettings(),
+        api=ApiSettings(),
         ingress=IngressSettings(),
         worker=WorkerSettings(),
         notifier=NotifierSettings(),

@@ -81,7 +81,7 @@ def test_the_document_says_what_is_checked() -> None:
         ("from", "query", False),
     }
     assert (listing["security"], buying["security"]) == ([{"key": ["read"]}], [{"key": ["ops"]}])
-    assert set(buying["responses"]) == {"201", "401", "403", "409", "422", "503", "default"}
+    assert set(buying["responses"]) == {"201", "401", "403", "409", "422", "429", "503", "default"}
     assert buying["requestBody"]["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/Paint"}
     schemas = document["components"]["schemas"]
     assert buying["responses"]["201"]["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/Sold"}

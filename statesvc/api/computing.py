@@ -1,0 +1,103 @@
+"""What is computed for more than a few milliseconds: in processes of its own, so that the event loop answers everyone else meanwhile.
+
+A process has its own connection to the database, reads, opens, proves and prints; what comes back are the bytes of the answer.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Protocol
+from uuid import UUID
+
+from events.crypto.keyring import Keyring
+from statesvc.api.parameters import AuditParameters
+from statesvc.background.process_pool import PoolFullError, ProcessDiedError, ProcessPool
+from statesvc.database.pool import Connections
+from statesvc.http.problem import Code, Problem
+from statesvc.log.archive.log_archive import LogArchive
+from statesvc.shipments.find import StoredShipment
+
+EVIDENCE: Final = "evidence"
+AUDIT: Final = "audit"
+COMPUTING_SECONDS: Final = 60.0
+"""How long an answer may take, waiting for a process that computes included."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """What it is read from."""
+
+    pool: Connections
+    keyring: Keyring = field(repr=False)
+    folder: Path | None
+    archive: LogArchive
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvidenceWanted:
+    """Whose evidence, in which media type. `personal`: with personal parts and bodies."""
+
+    carrier_id: str
+    number: str
+    discriminator: str | None
+    personal: bool
+    media_type: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrintedEvidence:
+    """The document, and whose it is."""
+
+    content: bytes
+    shipment_id: UUID
+    is_erased: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditWanted:
+    """Whose audit. `personal`: with personal parts."""
+
+    asked: AuditParameters
+    personal: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrintedAudit:
+    """The document, and whose it is."""
+
+    content: bytes
+    shipment: StoredShipment
+
+
+class Computing(Protocol):
+    """Computes, wherever that is. Each raises Problem and what its sources raise."""
+
+    async def evidence(self, wanted: EvidenceWanted) -> PrintedEvidence:
+        """The bundle."""
+
+    async def audit(self, wanted: AuditWanted) -> PrintedAudit:
+        """The audit."""
+
+
+class ComputingProcesses:
+    """In the processes of a pool."""
+
+    def __init__(self, processes: ProcessPool) -> None:
+        self._processes = processes
+
+    async def evidence(self, wanted: EvidenceWanted) -> PrintedEvidence:
+        """The bundle."""
+        printed: PrintedEvidence = await self._call(EVIDENCE, wanted)
+        return printed
+
+    async def audit(self, wanted: AuditWanted) -> PrintedAudit:
+        """The audit."""
+        printed: PrintedAudit = await self._call(AUDIT, wanted)
+        return printed
+
+    async def _call(self, task: str, wanted: object) -> Any:  # noqa: ANN401 - what the task answers
+        try:
+            return await self._processes.call(task, wanted)
+        except PoolFullError:
+            raise Problem(Code.OVERLOADED, "all processes that compute are busy, and more calls wait for them; try again") from None
+        except ProcessDiedError:
+            raise Problem(Code.INTERNAL_ERROR, "the process that computed the answer died; the log has the reason") from None

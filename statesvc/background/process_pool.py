@@ -1,0 +1,193 @@
+"""Computing that would occupy an event loop, in processes of its own: a bounded number, started when needed, ended when idle.
+
+```
+call --> waits for a free process (bounded) --> one frame there, one frame back --> the process is free again
+            +-- it dies, or the caller stops waiting: the process is killed, the next call gets another
+```
+A process works on one call at a time, so that whatever it dies of is the failure of that call alone. Frames are pickles between a process
+and its own child: nothing else can write to these pipes. A child whose parent is gone ends itself.
+"""
+
+import asyncio
+import os
+import pickle
+import signal
+import struct
+import sys
+import threading
+from asyncio.subprocess import PIPE, Process
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+import structlog
+
+IDLE_SECONDS: Final = 300.0
+_SIZE: Final = struct.Struct(">Q")
+
+Task = Callable[[Any], Awaitable[object]]
+
+log = structlog.get_logger()
+
+
+class ProcessDiedError(RuntimeError):
+    """The process ended in the middle of the call."""
+
+
+class PoolFullError(RuntimeError):
+    """Too many calls wait already."""
+
+
+class ProcessPool:
+    """`command` starts a process that calls `serve_tasks`. Safe to close twice, and before the first call."""
+
+    def __init__(self, command: Sequence[str], *, processes_max: int, waiting_max: int, idle_seconds: float = IDLE_SECONDS) -> None:
+        self._command = command
+        self._waiting_max = waiting_max
+        self._idle_seconds = idle_seconds
+        self._free = asyncio.Semaphore(processes_max)
+        self._idle: deque[tuple[float, _ChildTask]] = deque()
+        self._busy: set[_ChildTask] = set()
+        self._retiring: asyncio.TimerHandle | None = None
+        self.waiting = 0
+
+    @property
+    def busy(self) -> int:
+        """Processes that work on a call."""
+        return len(self._busy)
+
+    async def call(self, task: str, argument: object) -> Any:  # noqa: ANN401 - what the task answers
+        """The task's answer, or what it raised. Raises PoolFullError, ProcessDiedError."""
+        if self.waiting >= self._waiting_max:
+            raise PoolFullError(f"{self.waiting} calls wait already")
+        self.waiting += 1
+        try:
+            await self._free.acquire()
+        finally:
+            self.waiting -= 1
+        try:
+            return await self._call(task, argument)
+        finally:
+            self._free.release()
+
+    async def _call(self, task: str, argument: object) -> object:
+        child = self._idle.pop()[1] if self._idle else await _ChildTask.start(self._command)
+        self._busy.add(child)
+        try:
+            raised, answer = await child.ask(task, argument)
+        except BaseException as error:
+            # also where the caller has stopped waiting: nobody wants the rest
+            child.kill()
+            if isinstance(error, ProcessDiedError):
+                log.exception("computing_process_died", task=task, pid=child.pid)
+            raise
+        finally:
+            self._busy.discard(child)
+        loop = asyncio.get_running_loop()
+        self._idle.append((loop.time() + self._idle_seconds, child))
+        if self._retiring is None:
+            self._retiring = loop.call_later(self._idle_seconds, self._retire)
+        if raised:
+            raise answer
+        return answer
+
+    async def close(self) -> None:
+        """Kills the processes."""
+        if self._retiring is not None:
+            self._retiring.cancel()
+        children = [*self._busy, *(child for _, child in self._idle)]
+        self._idle.clear()
+        for child in children:
+            child.kill()
+        for child in children:
+            await child.ended()
+
+    def _retire(self) -> None:
+        """Ends those that have been idle for long; the one that worked last is taken first, so that the others get idle."""
+        loop = asyncio.get_running_loop()
+        while self._idle and self._idle[0][0] <= loop.time():
+            self._idle.popleft()[1].kill()
+        self._retiring = loop.call_at(self._idle[0][0], self._retire) if self._idle else None
+
+
+class _ChildTask:
+    """One process and its two pipes."""
+
+    def __init__(self, process: Process, requests: asyncio.StreamWriter, answers: asyncio.StreamReader) -> None:
+        self._process = process
+        self._requests = requests
+        self._answers = answers
+        self.pid = process.pid
+
+    @classmethod
+    async def start(cls, command: Sequence[str]) -> "_ChildTask":
+        process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE)
+        if process.stdin is None or process.stdout is None:
+            raise RuntimeError("the process has no pipes")
+        return cls(process, process.stdin, process.stdout)
+
+    async def ask(self, task: str, argument: object) -> tuple[bool, Any]:
+        """Whether it raised, and what it answered or raised."""
+        frame = pickle.dumps((task, argument))
+        try:
+            self._requests.write(_SIZE.pack(len(frame)) + frame)
+            await self._requests.drain()
+            (size,) = _SIZE.unpack(await self._answers.readexactly(_SIZE.size))
+            answer: tuple[bool, Any] = pickle.loads(await self._answers.readexactly(size))  # noqa: S301 - our own child
+        except (asyncio.IncompleteReadError, ConnectionError):
+            raise ProcessDiedError("the process that computed this ended") from None
+        return answer
+
+    def kill(self) -> None:
+        with suppress(ProcessLookupError):
+            self._process.kill()
+
+    async def ended(self) -> None:
+        await self._process.wait()
+
+
+def serve_tasks(tasks: Mapping[str, Task]) -> Callable[[], Awaitable[None]]:
+    """What the child runs in its event loop: answers calls until its parent is gone. To be called before anything is printed."""
+    answers = os.dup(sys.stdout.fileno())
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    # a Ctrl-C in the terminal is for the parent
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    async def serve() -> None:
+        loop = asyncio.get_running_loop()
+        calls: asyncio.Queue[bytes] = asyncio.Queue()
+        threading.Thread(target=_listen, args=(loop, calls), daemon=True, name="parent").start()
+        while True:
+            task, argument = pickle.loads(await calls.get())  # noqa: S301 - from our own parent
+            frame = await _answer(tasks[task], argument)
+            _write(answers, _SIZE.pack(len(frame)) + frame)
+
+    return serve
+
+
+def _listen(loop: asyncio.AbstractEventLoop, calls: asyncio.Queue[bytes]) -> None:
+    """Reads calls; a thread, so that the end of the parent is noticed in the middle of one."""
+    requests = sys.stdin.buffer
+    while len(head := requests.read(_SIZE.size)) == _SIZE.size:
+        (size,) = _SIZE.unpack(head)
+        loop.call_soon_threadsafe(calls.put_nowait, requests.read(size))
+    os._exit(1)
+
+
+async def _answer(task: Task, argument: object) -> bytes:
+    try:
+        return pickle.dumps((False, await task(argument)))
+    except Exception as error:
+        frame = pickle.dumps((True, error))
+        with suppress(Exception):
+            pickle.loads(frame)  # noqa: S301 - does it survive?
+            return frame
+        log.exception("computing_failed")
+        return pickle.dumps((True, RuntimeError(f"{type(error).__name__} in a computing process")))
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]

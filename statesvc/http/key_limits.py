@@ -1,0 +1,78 @@
+"""How much one API key may ask of a process: calls at a time, calls that compute at a time, calls a second.
+
+Ingest is not limited here: what a poller pushes is admitted as webhooks are. Streams have limits of their own.
+"""
+
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from aiohttp import hdrs
+
+from statesvc.http.problem import Code, Problem
+
+BURST_SECONDS: Final = 2.0
+"""What a key may ask at once after a pause, in seconds of its rate."""
+_BUSY_SECONDS: Final = 1
+_KEYS_MAX: Final = 4096
+
+
+class KeyLimits:
+    """The limits and what each key has taken of them."""
+
+    def __init__(
+        self,
+        *,
+        calls_max: int,
+        computed_max: int,
+        calls_per_second: float,
+        now: Callable[[], float] = time.monotonic,
+        refused: Callable[[str], None] = lambda _kind: None,
+    ) -> None:
+        self._calls_max = calls_max
+        self._computed_max = computed_max
+        self._per_second = calls_per_second
+        self._now = now
+        self._refused = refused
+        self._calls: Counter[str] = Counter()
+        self._computed: Counter[str] = Counter()
+        self._left: dict[str, tuple[float, float]] = {}
+
+    @contextmanager
+    def call(self, key_id: str, *, is_computed: bool) -> Iterator[None]:
+        """Counts one call while it lasts. Raises the problem `too_many_requests`."""
+        self._take(key_id)
+        if self._calls[key_id] >= self._calls_max:
+            raise self._refusal("concurrency", f"key {key_id} has {self._calls_max} calls under way", _BUSY_SECONDS)
+        if is_computed and self._computed[key_id] >= self._computed_max:
+            raise self._refusal("computing", f"key {key_id} has {self._computed_max} calls under way that compute", _BUSY_SECONDS)
+        counters = (self._calls, self._computed) if is_computed else (self._calls,)
+        for counter in counters:
+            counter[key_id] += 1
+        try:
+            yield
+        finally:
+            for counter in counters:
+                counter[key_id] -= 1
+                if not counter[key_id]:
+                    del counter[key_id]
+
+    def _take(self, key_id: str) -> None:
+        now = self._now()
+        most = max(1.0, self._per_second * BURST_SECONDS)
+        left, at = self._left.get(key_id, (most, now))
+        left = min(most, left + (now - at) * self._per_second)
+        if left < 1:
+            seconds = (1 - left) / self._per_second
+            raise self._refusal("rate", f"key {key_id} asks more than {self._per_second:g} times a second", math.ceil(seconds))
+        if len(self._left) >= _KEYS_MAX:
+            # a key that asked nothing for the time of a burst has all of it again
+            self._left = {key: (each, then) for key, (each, then) in self._left.items() if now - then < BURST_SECONDS}
+        self._left[key_id] = (left - 1, now)
+
+    def _refusal(self, kind: str, detail: str, retry_seconds: int) -> Problem:
+        self._refused(kind)
+        return Problem(Code.TOO_MANY_REQUESTS, f"{detail}; wait a little", headers={hdrs.RETRY_AFTER: str(retry_seconds)})

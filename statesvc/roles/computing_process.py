@@ -1,0 +1,53 @@
+"""`python -m statesvc.roles.computing_process`: started by the role `api`, computes one answer at a time until that role is gone."""
+
+import asyncio
+from typing import Final
+
+import uvloop
+
+from statesvc.api.computations import ComputingHere
+from statesvc.api.computing import Sources
+from statesvc.background.process_pool import Task, serve_tasks
+from statesvc.database.dsns import Dsns
+from statesvc.database.embedded import attach
+from statesvc.database.keyring_store import load_keyring
+from statesvc.database.pool import PoolLimits, make_pool
+from statesvc.log.archive.folder import archive_folder
+from statesvc.log.archive.log_archive import LogArchive
+from statesvc.roles.master_key import open_master_keys
+from statesvc.roles.runtime import NoDatabaseError
+from statesvc.settings.service_settings import Settings, load_settings
+from statesvc.telemetry.logs import configure_logging, log_format
+
+LIMITS: Final = PoolLimits(
+    connections_min=1, connections_max=1, acquire_seconds=5.0, statement_seconds=30.0, lock_seconds=5.0, idle_in_transaction_seconds=60.0
+)
+
+
+async def compute(settings: Settings) -> None:
+    """Opens what computing needs, then serves."""
+    tasks: dict[str, Task] = {}
+    serve = serve_tasks(tasks)
+    dsns = Dsns.from_settings(settings.database) or attach(settings.database.data_dir)
+    if dsns is None:
+        raise NoDatabaseError(str(settings.database.data_dir.absolute()))
+    prepared = settings.database.prepared_statements
+    pool = make_pool(dsns.service, name="statesvc computing", limits=LIMITS, prepared_statements=prepared, direct=not dsns.is_pooled)
+    async with pool:
+        async with pool.connection() as connection:
+            keyring = await load_keyring(connection, await open_master_keys(settings, connection))
+        folder = archive_folder(settings)
+        tasks |= ComputingHere(Sources(pool=pool, keyring=keyring, folder=folder, archive=LogArchive(folder))).tasks()
+        await serve()
+
+
+def main() -> None:
+    """Runs until the parent ends."""
+    settings = load_settings()
+    configure_logging(process="computing", output_format=log_format(settings.telemetry), level=settings.telemetry.log_level)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(compute(settings))
+
+
+if __name__ == "__main__":
+    main()

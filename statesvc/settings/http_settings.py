@@ -1,0 +1,64 @@
+"""The settings of what is called from outside: listening, answering calls, taking webhooks in."""
+
+from typing import Annotated
+
+from pydantic import AliasChoices, Field
+from pydantic_settings import BaseSettings
+
+from statesvc.settings.section import Networks, Port, PositiveInt, Seconds, Words, config
+
+
+class HttpSettings(BaseSettings):
+    """Listening, and shutting down."""
+
+    model_config = config()
+
+    host: str = "127.0.0.1"
+    """Address that the HTTP server binds."""
+    port: Port = 8080
+    """TCP port of the HTTP server. 0: any free one."""
+    drain_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1
+    """How long a stopping API serves on while /readyz says no: above the interval of your load balancer's probe."""
+    grace_seconds: Seconds = 30
+    """How long a stopping process may finish what it has begun, after that."""
+
+
+class ApiSettings(BaseSettings):
+    """Answering calls. Limits of a key hold for each process by itself."""
+
+    model_config = config("API_")
+
+    computing_processes: PositiveInt = 2
+    """Processes that compute what takes long (evidence, long audits); started when needed, ended after five idle minutes."""
+    computing_waiting_max: PositiveInt = 64
+    """Calls that may wait for one of them before the next is refused."""
+    computed_per_key_max: PositiveInt = 4
+    """Such calls of one API key at a time."""
+    calls_per_key_max: PositiveInt = 100
+    """Calls of one API key at a time, without streams."""
+    calls_per_key_per_second: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1000
+    """Calls of one API key a second, without streams; twice as many after a quiet second or two."""
+
+
+class IngressSettings(BaseSettings):
+    """Taking webhooks in."""
+
+    model_config = config("INGRESS_")
+
+    acquire_seconds: Seconds = 0.5
+    """Longest wait for a connection before the carrier is asked to retry."""
+    statement_seconds: Seconds = 1
+    """Statement timeout; the tightest carrier gives up at 3 s."""
+    memory_bytes_max: PositiveInt = 64 * 1024 * 1024
+    """Bytes of bodies that one process holds before it sheds."""
+    disk_free_bytes_min: Annotated[int, Field(ge=0)] = 1024 * 1024 * 1024
+    """Free bytes on the disk of the embedded server below which webhooks are refused."""
+    allow_unsigned_webhooks: Words = Field(default=frozenset(), validation_alias=AliasChoices("STATESVC_ALLOW_UNSIGNED_WEBHOOKS"))
+    """Carriers, comma-separated, whose webhooks are taken without a secret; `1`: all."""
+
+    trusted_proxies: Networks = Field(default=(), validation_alias=AliasChoices("STATESVC_TRUSTED_PROXIES"))
+    """Networks (CIDR, comma-separated) of our own proxies: only their X-Forwarded-For says where a webhook comes from."""
+
+    def allows_unsigned(self, carrier_id: str) -> bool:
+        """Whether this carrier may push without a secret."""
+        return "1" in self.allow_unsigned_webhooks or carrier_id in self.allow_unsigned_webhooks

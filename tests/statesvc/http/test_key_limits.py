@@ -1,0 +1,96 @@
+"""What one key may ask of a process, at a time and in a second."""
+
+from contextlib import ExitStack
+
+import pytest
+
+from statesvc.http.key_limits import KeyLimits
+from statesvc.http.operation import operation
+from statesvc.http.problem import Code, Problem
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def refused() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def limits(clock: Clock, refused: list[str]) -> KeyLimits:
+    return KeyLimits(calls_max=3, computed_max=1, calls_per_second=5, now=clock, refused=refused.append)
+
+
+def ask(limits: KeyLimits, key: str = "a", *, is_computed: bool = False) -> None:
+    with limits.call(key, is_computed=is_computed):
+        pass
+
+
+def assert_refused(limits: KeyLimits, key: str = "a", *, is_computed: bool = False, retry_after: str = "1") -> None:
+    with pytest.raises(Problem) as refusal:
+        ask(limits, key, is_computed=is_computed)
+    assert (refusal.value.code, refusal.value.status, refusal.value.headers["Retry-After"]) == (Code.TOO_MANY_REQUESTS, 429, retry_after)
+
+
+def test_a_key_has_so_many_calls_at_a_time_and_another_key_its_own(limits: KeyLimits, refused: list[str]) -> None:
+    with ExitStack() as stack:
+        for _ in range(3):
+            stack.enter_context(limits.call("a", is_computed=False))
+        assert_refused(limits)
+        ask(limits, "b")
+    ask(limits)
+    assert refused == ["concurrency"]
+
+
+def test_fewer_of_those_that_compute(limits: KeyLimits, refused: list[str]) -> None:
+    with limits.call("a", is_computed=True):
+        assert_refused(limits, is_computed=True)
+        ask(limits)
+        ask(limits, "b", is_computed=True)
+    ask(limits, is_computed=True)
+    assert refused == ["computing"]
+
+
+def test_a_call_that_fails_is_over_too(limits: KeyLimits) -> None:
+    for _ in range(4):
+        with pytest.raises(ValueError, match="wrong"), limits.call("a", is_computed=True):
+            raise ValueError("wrong")
+
+
+def test_a_key_asks_at_its_rate_after_a_burst(limits: KeyLimits, clock: Clock, refused: list[str]) -> None:
+    for _ in range(10):
+        ask(limits)
+    assert_refused(limits)
+    ask(limits, "b")
+    clock.now += 0.2
+    ask(limits)
+    assert_refused(limits)
+    clock.now += 100
+    for _ in range(10):
+        ask(limits)
+    assert_refused(limits)
+    assert set(refused) == {"rate"}
+
+
+def test_a_slow_rate_says_how_long_to_wait(clock: Clock) -> None:
+    limits = KeyLimits(calls_max=1, computed_max=1, calls_per_second=0.1, now=clock)
+    ask(limits)
+    assert_refused(limits, retry_after="10")
+
+
+@pytest.mark.parametrize(
+    ("scope", "deadline_seconds", "is_limited"),
+    [("read", 10.0, True), ("ingest", 10.0, False), ("read", None, False), (None, 10.0, False)],
+)
+def test_ingest_and_streams_are_not_limited_here(scope: str | None, deadline_seconds: float | None, is_limited: bool) -> None:  # noqa: FBT001
+    assert operation(summary="x", scope=scope, deadline_seconds=deadline_seconds).is_limited is is_limited  # type: ignore[arg-type]
