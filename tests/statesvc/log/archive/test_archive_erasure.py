@@ -15,7 +15,7 @@ WORD = "Zebedee Quux"
 OTHER = "Mortimer Other"
 
 
-def _cells(folder: Path) -> Iterator[bytes]:
+def cells(folder: Path) -> Iterator[bytes]:
     """Every value of every file, and the files as they are."""
     for path in folder.iterdir():
         yield path.read_bytes()
@@ -31,12 +31,12 @@ async def test_after_an_erasure_neither_tables_nor_files_tell_of_the_person(arch
     month = await archivist.archived()
     files = {path.name: path.read_bytes() for path in archivist.folder.iterdir()}
     assert await archivist.log.rows(f"SELECT FROM statesvc.event WHERE shipment_id = '{shipment('1Z0050')}'") == []
-    legibly = await legible(archivist.connection, _cells(archivist.folder))
+    legibly = await legible(archivist.connection, cells(archivist.folder))
     assert WORD.encode() in legibly, "the hunt finds what is there"
     assert WORD.encode() not in await legible(archivist.connection), "it was in the file alone"
     erasure = Erasure(carrier_id="ups", tracking_number="1Z0050", why="asked to", actor="tester", backup_days=7)
     assert (await erase(archivist.connection, erasure)).shipments == [shipment("1Z0050")]
-    legibly = await legible(archivist.connection, _cells(archivist.folder))
+    legibly = await legible(archivist.connection, cells(archivist.folder))
     assert WORD.encode() not in legibly
     assert OTHER.encode() in legibly
     await archivist.archive.bring_back(archivist.connection, [shipment("1Z0050")])
