@@ -1,6 +1,7 @@
 """What two versions of a normalizer read differently in one message, event by event and field by field. Pure.
 
-Events are matched by their id. A field that may name a person is compared and stored as a keyed digest only.
+Events are matched by their id. A field that may name a person is compared and stored as a keyed digest only, under the
+carrier's own key.
 """
 
 from collections import defaultdict
@@ -8,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from events.clear_part import Digest
 from events.crypto.keyring import DIGEST_BYTES, Keyring
 from events.event import Event
 
@@ -101,6 +103,7 @@ def _times(count: int) -> str | None:
 
 
 def _fields(stable: Event, candidate: Event, keyring: Keyring) -> Iterable[Difference]:
+    digest = keyring.carrier_digest(stable.carrier_id)
     for name, value in _PLAIN.items():
         mine, other = value(stable), value(candidate)
         if mine != other:
@@ -108,14 +111,14 @@ def _fields(stable: Event, candidate: Event, keyring: Keyring) -> Iterable[Diffe
     for name, text in _PERSONAL.items():
         mine, other = text(stable), text(candidate)
         if mine != other:
-            yield Difference(stable.event_id, name, _digest(name, mine, keyring), _digest(name, other, keyring))
+            yield Difference(stable.event_id, name, _digest(name, mine, digest), _digest(name, other, digest))
 
 
 def _shown(value: object) -> str | None:
     return None if value is None else str(value).replace("\x00", "")[:VALUE_CHARS_MAX]
 
 
-def _digest(name: str, value: str | None, keyring: Keyring) -> str | None:
+def _digest(name: str, value: str | None, digest: Digest) -> str | None:
     if value is None:
         return None
-    return "digest:" + keyring.digest(f"difference\x1f{name}\x1f{value}".encode("utf-8", "replace"))[:DIGEST_BYTES].hex()
+    return "digest:" + digest(f"difference\x1f{name}\x1f{value}".encode("utf-8", "replace"))[:DIGEST_BYTES].hex()
