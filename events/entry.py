@@ -1,12 +1,13 @@
-"""Entries: the five kinds of leaves of the log, as canonical bytes and leaf hash. Pure.
+"""Entries: the seven kinds of leaves of the log, as canonical bytes and leaf hash. Pure.
 
-What was said (event, conflict), what we concluded (transition), what we sent (attempt), what an operator did (action).
+What was said (event, conflict), what we concluded (transition), whom we notify of it (fanout), how that ended (attempt), what the service
+noticed by itself (observation), what an operator did (action).
 `FORMAT` is bound into each leaf; a changed shape needs a new number, old entries never change theirs. So is the epoch of the log in which
 the entry was recorded: it begins with 1, which is not written down, and each fork of the log starts the next.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -216,22 +217,68 @@ def transition_document(
     }
 
 
+def fanout_document(
+    *,
+    shipment_id: UUID,
+    sequence: int,
+    event: bytes,
+    from_status: str,
+    to_status: str,
+    subscriptions: Iterable[UUID],
+    recorded_at: datetime,
+    replayed: bool = False,
+) -> dict[str, Any]:
+    """Whom one change is sent to. `event`: the leaf hash of the event with the version `sequence`; `replayed`: they were notified before.
+
+    The webhook-ids follow from the event and the subscriptions. Equal statuses: the change is an update.
+    """
+    return {
+        "format": FORMAT,
+        "entry": "fanout",
+        "shipment_id": str(shipment_id),
+        "sequence": sequence,
+        "event": event.hex(),
+        "from": from_status,
+        "to": to_status,
+        "subscriptions": sorted(map(str, subscriptions)),
+        "replayed": replayed or None,
+        "recorded_at": rfc3339(recorded_at),
+    }
+
+
+def try_document(
+    *, number: int, started_at: datetime, duration_ms: int, outcome: str, status_code: int | None, body_commitment: bytes
+) -> dict[str, Any]:
+    """One try at one notification, within its entry: what was sent (by commitment), when, and what came back."""
+    stated = {
+        "number": number,
+        "started_at": rfc3339(started_at),
+        "duration_ms": duration_ms,
+        "outcome": outcome,
+        "status_code": status_code,
+        "body_commitment": body_commitment.hex(),
+    }
+    return {name: value for name, value in stated.items() if value is not None}
+
+
 def attempt_document(
     *,
     webhook_id: str,
     subscription_id: UUID,
     shipment_id: UUID,
     sequence: int,
-    number: int,
-    started_at: datetime,
-    recorded_at: datetime,
-    duration_ms: int,
     outcome: str,
-    status_code: int | None,
-    body_commitment: bytes,
+    tries: Sequence[Mapping[str, Any]],
+    gap: Mapping[str, int] | None,
+    covers: Sequence[Mapping[str, Any]],
+    recorded_at: datetime,
     part_commitment: bytes | None,
 ) -> dict[str, Any]:
-    """One try at one notification: what was sent (by commitment), when, and what came back."""
+    """How one notification ended, with all tries at it (`try_document`).
+
+    `gap`: what its body says was left out before it. `covers`: the notifications of the same shipment that end with it, each with its
+    `sequence`, its own `gap` if any and, where it was tried, its `tries`.
+    """
     return {
         "format": FORMAT,
         "entry": "attempt",
@@ -239,14 +286,31 @@ def attempt_document(
         "subscription_id": str(subscription_id),
         "shipment_id": str(shipment_id),
         "sequence": sequence,
-        "number": number,
-        "started_at": rfc3339(started_at),
-        "recorded_at": rfc3339(recorded_at),
-        "duration_ms": duration_ms,
         "outcome": outcome,
-        "status_code": status_code,
-        "body_commitment": body_commitment.hex(),
+        "tries": list(tries),
+        "gap": None if gap is None else dict(gap),
+        "covers": list(covers) or None,
+        "recorded_at": rfc3339(recorded_at),
         "part_commitment": part_commitment.hex() if part_commitment else None,
+    }
+
+
+def observation_document(
+    *, shipment_id: UUID, version: int, kind: str, since: datetime, details: Mapping[str, Any], recorded_at: datetime
+) -> dict[str, Any]:
+    """What the service noticed of a shipment that had `version` events: that it is overdue, or stalled, and since when.
+
+    `details`: by which rule; text, integers, booleans.
+    """
+    return {
+        "format": FORMAT,
+        "entry": "observation",
+        "shipment_id": str(shipment_id),
+        "version": version,
+        "kind": kind,
+        "since": rfc3339(since),
+        "details": dict(details),
+        "recorded_at": rfc3339(recorded_at),
     }
 
 

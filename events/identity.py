@@ -219,3 +219,8 @@ def _refuse_long(names: str) -> None:
 
 def _joined(*fields: str) -> bytes:
     return _SEPARATOR.join(fields).encode("utf-8", "replace")
+
+
+def webhook_id(subscription_id: UUID, leaf_hash: bytes) -> str:
+    """Of a notification: of its subscription and the leaf hash of the event that it names (migrations/functions/webhook_id.sql)."""
+    return "n1-" + hashlib.sha256(subscription_id.bytes + leaf_hash).hexdigest()[:32]

@@ -1,9 +1,9 @@
 -- The event log. Its rows are never changed, so neither is its shape.
 --
--- Five kinds of entries, each a leaf of one Merkle tree: event, conflict, transition, attempt, action. In each table, `canonical`
--- holds the RFC 8785 bytes of all bound fields, and `leaf_hash` is SHA-256(0x00 || canonical); the other columns repeat bound fields
+-- Seven kinds of entries, each a leaf of one Merkle tree: event, conflict, transition, fanout, attempt, observation, action. In each
+-- table, `canonical` holds the RFC 8785 bytes of all bound fields, and `leaf_hash` is SHA-256(0x00 || canonical); the other columns repeat bound fields
 -- for indexes and filters, and the verifier compares them. Every transaction that writes entries writes one row in `batch` with the
--- leaf hashes in order: events, conflicts, transitions, attempts, actions. An entry stands at `ordinal` in it, counted from 0, and was
+-- leaf hashes in order: events, conflicts, transitions, fanouts, attempts, observations, actions. An entry stands at `ordinal` in it, counted from 0, and was
 -- recorded between `recorded_from` and `recorded_to`, both included: a reader need not search other partitions. The sealer gives batches
 -- their place in the tree later (0006_sealing), so appends never wait for each other.
 --
@@ -159,28 +159,61 @@ CREATE INDEX transition_batch ON statesvc.transition (batch_id, ordinal);
 -- A replay for a subscription finds the changes of status of a period.
 CREATE INDEX transition_recorded ON statesvc.transition (recorded_at, shipment_id, sequence);
 
--- The outcome of one attempt at one notification: what was sent, when, and what came back.
+-- Whom one change is sent to: the subscriptions that matched it. `sequence` is the version of the event that names it. Written with the
+-- change; and again, `replayed`, where they are notified again. What was not written then (a subscription was disabled) is written when it
+-- is replayed.
+CREATE TABLE statesvc.fanout (
+    shipment_id uuid NOT NULL,
+    sequence int NOT NULL CHECK (sequence > 0),
+    recorded_at timestamptz NOT NULL,
+    batch_id bigint NOT NULL,
+    ordinal int NOT NULL CHECK (ordinal >= 0),
+    subscriptions uuid[] NOT NULL CHECK (cardinality(subscriptions) > 0),
+    replayed boolean NOT NULL,
+    leaf_hash bytea NOT NULL,
+    canonical bytea NOT NULL,
+    PRIMARY KEY (shipment_id, sequence, batch_id, recorded_at),
+    CHECK (leaf_hash = sha256('\x00'::bytea || canonical))
+) PARTITION BY RANGE (recorded_at);
+CREATE INDEX fanout_batch ON statesvc.fanout (batch_id, ordinal);
+
+-- How one notification ended, with all tries at it: what was sent, when, and what came back. `number` is that of the last try; 0: there
+-- was none. `cancelled`: its subscription was deleted after tries. `late`: no end, but tries that were recorded after it.
 CREATE TABLE statesvc.attempt (
     shipment_id uuid NOT NULL,
     sequence int NOT NULL,
     subscription_id uuid NOT NULL,
-    number int NOT NULL CHECK (number > 0),
     recorded_at timestamptz NOT NULL,
-    started_at timestamptz NOT NULL,
     batch_id bigint NOT NULL,
     ordinal int NOT NULL CHECK (ordinal >= 0),
     webhook_id text NOT NULL,
-    outcome text NOT NULL,
-    status_code int,
-    duration_ms int NOT NULL CHECK (duration_ms >= 0),
+    outcome text NOT NULL CHECK (outcome IN ('delivered', 'given_up', 'cancelled', 'late')),
+    number int NOT NULL CHECK (number >= 0),
     leaf_hash bytea NOT NULL,
     canonical bytea NOT NULL,
     sealed_part bytea,
-    PRIMARY KEY (shipment_id, sequence, subscription_id, number, recorded_at),
+    PRIMARY KEY (shipment_id, sequence, subscription_id, batch_id, recorded_at),
     CHECK (leaf_hash = sha256('\x00'::bytea || canonical))
 ) PARTITION BY RANGE (recorded_at);
 CREATE INDEX attempt_subscription ON statesvc.attempt (subscription_id, recorded_at);
 CREATE INDEX attempt_batch ON statesvc.attempt (batch_id, ordinal);
+
+-- What the service noticed by itself at a time, so that a later reading of the log says the same: `version` is that of the shipment's last
+-- event then, `since` the time from which it was so. Nothing writes it yet.
+CREATE TABLE statesvc.observation (
+    shipment_id uuid NOT NULL,
+    version int NOT NULL CHECK (version > 0),
+    kind text NOT NULL CHECK (kind IN ('overdue', 'stalled')),
+    recorded_at timestamptz NOT NULL,
+    since timestamptz NOT NULL CHECK (since <= recorded_at),
+    batch_id bigint NOT NULL,
+    ordinal int NOT NULL CHECK (ordinal >= 0),
+    leaf_hash bytea NOT NULL,
+    canonical bytea NOT NULL,
+    PRIMARY KEY (shipment_id, version, kind, recorded_at),
+    CHECK (leaf_hash = sha256('\x00'::bytea || canonical))
+) PARTITION BY RANGE (recorded_at);
+CREATE INDEX observation_batch ON statesvc.observation (batch_id, ordinal);
 
 -- What an operator did: hold, replay, discard, erase, changes of keys and subscriptions.
 CREATE TABLE statesvc.action (
@@ -203,7 +236,9 @@ INSERT INTO statesvc.partitioned (table_name, step, steps_ahead, append_only) VA
     ('event', 'month', 3, true),
     ('conflict', 'month', 3, true),
     ('transition', 'month', 3, true),
+    ('fanout', 'month', 3, true),
     ('attempt', 'month', 3, true),
+    ('observation', 'month', 3, true),
     ('action', 'month', 3, true);
 SELECT statesvc.make_append_only(format('statesvc.%I', table_name)::regclass) FROM statesvc.partitioned;
 SELECT statesvc.make_append_only('statesvc.event_key');

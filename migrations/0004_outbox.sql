@@ -66,7 +66,8 @@ CREATE TABLE statesvc.notification (
 );
 CREATE INDEX notification_subscription ON statesvc.notification (subscription_id, created_at);
 
--- A notification that stands for earlier ones too, which were left out because too much waited for the subscription.
+-- A notification that stands for earlier ones too, which were left out because too much waited for the subscription. `skipped`, from which
+-- to which: what its body says. `covers`: the sequences of those that had not ended; they end with it.
 CREATE TABLE statesvc.notification_gap (
     shipment_id uuid NOT NULL,
     sequence int NOT NULL,
@@ -75,6 +76,7 @@ CREATE TABLE statesvc.notification_gap (
     skipped int NOT NULL CHECK (skipped > 0),
     from_sequence int NOT NULL,
     to_sequence int NOT NULL,
+    covers int[] NOT NULL CHECK (cardinality(covers) > 0),
     PRIMARY KEY (shipment_id, sequence, subscription_id),
     CHECK (from_sequence <= to_sequence AND to_sequence < sequence)
 );
@@ -98,6 +100,25 @@ CREATE TABLE statesvc.outbox (
 CREATE INDEX outbox_first ON statesvc.outbox (subscription_id, available_at, shipment_id, sequence) WHERE attempts = 0;
 CREATE INDEX outbox_retry ON statesvc.outbox (subscription_id, available_at, shipment_id, sequence) WHERE attempts > 0;
 CREATE INDEX outbox_token ON statesvc.outbox (token) WHERE token IS NOT NULL;
+
+-- The tries at notifications that have not ended. When one ends, they go into its entry of the log (`attempt`) in the same transaction;
+-- until then nothing binds them.
+CREATE TABLE statesvc.open_attempt (
+    subscription_id uuid NOT NULL,
+    shipment_id uuid NOT NULL,
+    sequence int NOT NULL,
+    number int NOT NULL CHECK (number > 0),
+    started_at timestamptz NOT NULL,
+    recorded_at timestamptz NOT NULL,
+    duration_ms int NOT NULL CHECK (duration_ms >= 0),
+    outcome text NOT NULL,
+    status_code int,
+    body_commitment bytea NOT NULL CHECK (octet_length(body_commitment) = 32),
+    worker text NOT NULL,
+    sealed_part bytea,
+    PRIMARY KEY (subscription_id, shipment_id, sequence, number)
+);
+CREATE INDEX open_attempt_recorded ON statesvc.open_attempt (subscription_id, recorded_at);
 
 -- What rules every notifier alike. The contracted rate is a bucket: what it brings is spent until `spent_until`, and of the time since
 -- then at most a second's worth is left, but at least one notification. `not_before`: the receiver asked not to be called earlier.

@@ -4,10 +4,12 @@ GRANT SELECT ON ALL TABLES IN SCHEMA statesvc TO {service_role};
 GRANT USAGE ON ALL SEQUENCES IN SCHEMA statesvc TO {service_role};
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA statesvc TO {service_role};
 GRANT INSERT ON
-    statesvc.batch, statesvc.event, statesvc.event_key, statesvc.conflict, statesvc.transition, statesvc.attempt, statesvc.action
+    statesvc.batch, statesvc.event, statesvc.event_key, statesvc.conflict, statesvc.transition, statesvc.fanout, statesvc.attempt,
+    statesvc.observation, statesvc.action
     TO {service_role};
 REVOKE UPDATE, DELETE, TRUNCATE ON
-    statesvc.batch, statesvc.event, statesvc.event_key, statesvc.conflict, statesvc.transition, statesvc.attempt, statesvc.action
+    statesvc.batch, statesvc.event, statesvc.event_key, statesvc.conflict, statesvc.transition, statesvc.fanout, statesvc.attempt,
+    statesvc.observation, statesvc.action
     FROM {service_role};
 GRANT INSERT, UPDATE, DELETE ON
     statesvc.inbox, statesvc.normalized, statesvc.receipt, statesvc.lane, statesvc.outbox, statesvc.worker
@@ -31,6 +33,7 @@ REVOKE UPDATE, DELETE, TRUNCATE ON statesvc.sealed_batch, statesvc.subtree, stat
 GRANT INSERT, UPDATE (sealed_seed, retired_at) ON statesvc.signing_key TO {service_role};
 GRANT INSERT, UPDATE, DELETE ON statesvc.throttle, statesvc.limiter_state TO {service_role};
 GRANT INSERT ON statesvc.notification_gap TO {service_role};
+GRANT INSERT, DELETE ON statesvc.open_attempt TO {service_role};
 GRANT INSERT, UPDATE, DELETE ON statesvc.subscription_failing TO {service_role};
 GRANT INSERT, UPDATE ON statesvc.notice TO {service_role};
 GRANT INSERT, UPDATE, DELETE ON statesvc.sealing_refusal TO {service_role};

@@ -31,6 +31,7 @@
 --   extend(p_token uuid, p_lease interval) RETURNS integer
 --   forget_named_streams(p_limit integer) RETURNS bigint
 --   held(p_carrier_id text) RETURNS boolean
+--   last_attempt(p_subscription_id uuid, p_shipment_id uuid, p_sequence integer) RETURNS integer
 --   lock_lanes(p_carrier_ids text[]) RETURNS text[]
 --   make_append_only(target regclass) RETURNS void
 --   mark_margin() RETURNS interval
@@ -42,6 +43,8 @@
 --   note_attempt(p_message_id uuid, p_outcome text, p_ended_at timestamp with time zone, p_error text DEFAULT NULL::text, p_normalizer text
 --       DEFAULT NULL::text) RETURNS void
 --   note_touched() RETURNS trigger
+--   open_notifications(p_subscription_id uuid, OUT open bigint, OUT open_since timestamp with time zone, OUT open_until timestamp with time
+--       zone) RETURNS record
 --   postpone(p_token uuid, p_message_ids uuid[]) RETURNS integer
 --   put(p_message_ids uuid[], p_carrier_ids text[], p_digests bytea[], p_sealed bytea[], p_sealed_keys bytea[], p_commitments bytea[],
 --       p_headers jsonb[], p_body_bytes integer[]) RETURNS TABLE(ordinal integer, message_id uuid, duplicate boolean)
@@ -123,26 +126,23 @@ CREATE TABLE statesvc.attempt (
     shipment_id uuid NOT NULL,
     sequence integer NOT NULL,
     subscription_id uuid NOT NULL,
-    number integer NOT NULL,
     recorded_at timestamp with time zone NOT NULL,
-    started_at timestamp with time zone NOT NULL,
     batch_id bigint NOT NULL,
     ordinal integer NOT NULL,
     webhook_id text NOT NULL,
     outcome text NOT NULL,
-    status_code integer,
-    duration_ms integer NOT NULL,
+    number integer NOT NULL,
     leaf_hash bytea NOT NULL,
     canonical bytea NOT NULL,
     sealed_part bytea,
     CONSTRAINT attempt_check CHECK ((leaf_hash = sha256(('\x00'::bytea || canonical)))),
-    CONSTRAINT attempt_duration_ms_check CHECK ((duration_ms >= 0)),
-    CONSTRAINT attempt_number_check CHECK ((number > 0)),
-    CONSTRAINT attempt_ordinal_check CHECK ((ordinal >= 0))
+    CONSTRAINT attempt_number_check CHECK ((number >= 0)),
+    CONSTRAINT attempt_ordinal_check CHECK ((ordinal >= 0)),
+    CONSTRAINT attempt_outcome_check CHECK ((outcome = ANY (ARRAY['delivered'::text, 'given_up'::text, 'cancelled'::text, 'late'::text])))
 )
 PARTITION BY RANGE (recorded_at);
 ALTER TABLE ONLY statesvc.attempt
-    ADD CONSTRAINT attempt_pkey PRIMARY KEY (shipment_id, sequence, subscription_id, number, recorded_at);
+    ADD CONSTRAINT attempt_pkey PRIMARY KEY (shipment_id, sequence, subscription_id, batch_id, recorded_at);
 CREATE INDEX attempt_batch ON ONLY statesvc.attempt USING btree (batch_id, ordinal);
 CREATE INDEX attempt_subscription ON ONLY statesvc.attempt USING btree (subscription_id, recorded_at);
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON statesvc.attempt FOR EACH STATEMENT EXECUTE FUNCTION statesvc.refuse_change();
@@ -398,6 +398,27 @@ ALTER TABLE ONLY statesvc.event_key
     ADD CONSTRAINT event_key_pkey PRIMARY KEY (carrier_id, event_id);
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON statesvc.event_key FOR EACH STATEMENT EXECUTE FUNCTION statesvc.refuse_change();
 
+CREATE TABLE statesvc.fanout (
+    shipment_id uuid NOT NULL,
+    sequence integer NOT NULL,
+    recorded_at timestamp with time zone NOT NULL,
+    batch_id bigint NOT NULL,
+    ordinal integer NOT NULL,
+    subscriptions uuid[] NOT NULL,
+    replayed boolean NOT NULL,
+    leaf_hash bytea NOT NULL,
+    canonical bytea NOT NULL,
+    CONSTRAINT fanout_check CHECK ((leaf_hash = sha256(('\x00'::bytea || canonical)))),
+    CONSTRAINT fanout_ordinal_check CHECK ((ordinal >= 0)),
+    CONSTRAINT fanout_sequence_check CHECK ((sequence > 0)),
+    CONSTRAINT fanout_subscriptions_check CHECK ((cardinality(subscriptions) > 0))
+)
+PARTITION BY RANGE (recorded_at);
+ALTER TABLE ONLY statesvc.fanout
+    ADD CONSTRAINT fanout_pkey PRIMARY KEY (shipment_id, sequence, batch_id, recorded_at);
+CREATE INDEX fanout_batch ON ONLY statesvc.fanout USING btree (batch_id, ordinal);
+CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON statesvc.fanout FOR EACH STATEMENT EXECUTE FUNCTION statesvc.refuse_change();
+
 CREATE TABLE statesvc.inbox (
     message_id uuid NOT NULL,
     received_at timestamp with time zone NOT NULL,
@@ -489,7 +510,9 @@ CREATE TABLE statesvc.log_archive (
     events bigint,
     conflicts bigint,
     transitions bigint,
+    fanouts bigint,
     attempts bigint,
+    observations bigint,
     actions bigint,
     written_at timestamp with time zone,
     verified_at timestamp with time zone,
@@ -499,7 +522,7 @@ CREATE TABLE statesvc.log_archive (
     failed_at timestamp with time zone,
     failure text,
     CONSTRAINT log_archive_check CHECK ((ends > begins)),
-    CONSTRAINT log_archive_check1 CHECK ((num_nulls(written_at, file_name, sha256, index_sha256, size_bytes, tree_size, first_index, last_index, first_batch, last_batch, events, conflicts, transitions, attempts, actions) = ANY (ARRAY[0, 15]))),
+    CONSTRAINT log_archive_check1 CHECK ((num_nulls(written_at, file_name, sha256, index_sha256, size_bytes, tree_size, first_index, last_index, first_batch, last_batch, events, conflicts, transitions, fanouts, attempts, observations, actions) = ANY (ARRAY[0, 17]))),
     CONSTRAINT log_archive_check2 CHECK (((tree_size > last_index) AND (last_index >= first_index))),
     CONSTRAINT log_archive_check3 CHECK (((verified_at IS NULL) OR (written_at IS NOT NULL))),
     CONSTRAINT log_archive_check4 CHECK (((leaving_at IS NULL) OR (verified_at IS NOT NULL))),
@@ -647,11 +670,56 @@ CREATE TABLE statesvc.notification_gap (
     skipped integer NOT NULL,
     from_sequence integer NOT NULL,
     to_sequence integer NOT NULL,
+    covers integer[] NOT NULL,
     CONSTRAINT notification_gap_check CHECK (((from_sequence <= to_sequence) AND (to_sequence < sequence))),
+    CONSTRAINT notification_gap_covers_check CHECK ((cardinality(covers) > 0)),
     CONSTRAINT notification_gap_skipped_check CHECK ((skipped > 0))
 );
 ALTER TABLE ONLY statesvc.notification_gap
     ADD CONSTRAINT notification_gap_pkey PRIMARY KEY (shipment_id, sequence, subscription_id);
+
+CREATE TABLE statesvc.observation (
+    shipment_id uuid NOT NULL,
+    version integer NOT NULL,
+    kind text NOT NULL,
+    recorded_at timestamp with time zone NOT NULL,
+    since timestamp with time zone NOT NULL,
+    batch_id bigint NOT NULL,
+    ordinal integer NOT NULL,
+    leaf_hash bytea NOT NULL,
+    canonical bytea NOT NULL,
+    CONSTRAINT observation_check CHECK ((since <= recorded_at)),
+    CONSTRAINT observation_check1 CHECK ((leaf_hash = sha256(('\x00'::bytea || canonical)))),
+    CONSTRAINT observation_kind_check CHECK ((kind = ANY (ARRAY['overdue'::text, 'stalled'::text]))),
+    CONSTRAINT observation_ordinal_check CHECK ((ordinal >= 0)),
+    CONSTRAINT observation_version_check CHECK ((version > 0))
+)
+PARTITION BY RANGE (recorded_at);
+ALTER TABLE ONLY statesvc.observation
+    ADD CONSTRAINT observation_pkey PRIMARY KEY (shipment_id, version, kind, recorded_at);
+CREATE INDEX observation_batch ON ONLY statesvc.observation USING btree (batch_id, ordinal);
+CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON statesvc.observation FOR EACH STATEMENT EXECUTE FUNCTION statesvc.refuse_change();
+
+CREATE TABLE statesvc.open_attempt (
+    subscription_id uuid NOT NULL,
+    shipment_id uuid NOT NULL,
+    sequence integer NOT NULL,
+    number integer NOT NULL,
+    started_at timestamp with time zone NOT NULL,
+    recorded_at timestamp with time zone NOT NULL,
+    duration_ms integer NOT NULL,
+    outcome text NOT NULL,
+    status_code integer,
+    body_commitment bytea NOT NULL,
+    worker text NOT NULL,
+    sealed_part bytea,
+    CONSTRAINT open_attempt_body_commitment_check CHECK ((octet_length(body_commitment) = 32)),
+    CONSTRAINT open_attempt_duration_ms_check CHECK ((duration_ms >= 0)),
+    CONSTRAINT open_attempt_number_check CHECK ((number > 0))
+);
+ALTER TABLE ONLY statesvc.open_attempt
+    ADD CONSTRAINT open_attempt_pkey PRIMARY KEY (subscription_id, shipment_id, sequence, number);
+CREATE INDEX open_attempt_recorded ON statesvc.open_attempt USING btree (subscription_id, recorded_at);
 
 CREATE TABLE statesvc.outbox (
     subscription_id uuid NOT NULL,

@@ -75,8 +75,13 @@ def part_context(shipment_id: UUID, event_id: str) -> bytes:
 
 
 def attempt_context(shipment_id: UUID, webhook_id: str, number: int) -> bytes:
-    """What the sealed part of an attempt is bound to."""
+    """What the sealed part of an attempt is bound to, as long as its notification has not ended."""
     return b"attempt\x1f" + shipment_id.bytes + f"{webhook_id}\x1f{number}".encode()
+
+
+def ended_context(shipment_id: UUID, webhook_id: str, number: int) -> bytes:
+    """What the sealed part of a notification's entry is bound to; `number`: of the last attempt, 0 if there was none."""
+    return b"attempts\x1f" + shipment_id.bytes + f"{webhook_id}\x1f{number}".encode()
 
 
 def _hmac(key: bytes, data: bytes) -> bytes:

@@ -99,7 +99,7 @@ BEGIN
             OR s.shipment_id IN (SELECT d.shipment_id FROM statesvc.dead_letter d WHERE d.kind = ''notification'' AND d.resolved_at IS NULL)
             OR s.shipment_id IN (SELECT o.shipment_id FROM statesvc.outbox o))
         ON CONFLICT DO NOTHING', v_suffix) USING p_month, v_ledger.ends, p_active_since;
-    FOREACH v_kind IN ARRAY ARRAY['event', 'conflict', 'transition', 'attempt', 'action'] LOOP
+    FOREACH v_kind IN ARRAY ARRAY['event', 'conflict', 'transition', 'fanout', 'attempt', 'observation', 'action'] LOOP
         EXECUTE format('SELECT count(*) FROM statesvc.%I', v_kind || '_' || v_suffix) INTO v_count;
         v_counted := v_counted || v_count;
         v_retain_if := CASE v_kind
@@ -113,11 +113,13 @@ BEGIN
             v_kind || '_' || v_suffix || '_retained', v_kind || '_' || v_suffix) USING p_month;
         PERFORM statesvc.make_append_only(format('statesvc.%I', v_kind || '_' || v_suffix || '_retained')::regclass);
     END LOOP;
-    IF v_counted <> ARRAY[v_ledger.events, v_ledger.conflicts, v_ledger.transitions, v_ledger.attempts, v_ledger.actions] THEN
+    IF v_counted <> ARRAY[v_ledger.events, v_ledger.conflicts, v_ledger.transitions, v_ledger.fanouts, v_ledger.attempts,
+            v_ledger.observations, v_ledger.actions] THEN
         RAISE EXCEPTION 'the log of % stays: it has % entries by kind, others were archived', p_month, v_counted USING ERRCODE = 'SS003';
     END IF;
-    LOCK TABLE statesvc.event, statesvc.conflict, statesvc.transition, statesvc.attempt, statesvc.action IN ACCESS EXCLUSIVE MODE;
-    FOREACH v_kind IN ARRAY ARRAY['event', 'conflict', 'transition', 'attempt', 'action'] LOOP
+    LOCK TABLE statesvc.event, statesvc.conflict, statesvc.transition, statesvc.fanout, statesvc.attempt, statesvc.observation,
+        statesvc.action IN ACCESS EXCLUSIVE MODE;
+    FOREACH v_kind IN ARRAY ARRAY['event', 'conflict', 'transition', 'fanout', 'attempt', 'observation', 'action'] LOOP
         EXECUTE format('ALTER TABLE statesvc.%I DETACH PARTITION statesvc.%I', v_kind, v_kind || '_' || v_suffix);
         EXECUTE format('DROP TABLE statesvc.%I', v_kind || '_' || v_suffix);
         EXECUTE format('ALTER TABLE statesvc.%I RENAME TO %I', v_kind || '_' || v_suffix || '_retained', v_kind || '_' || v_suffix);

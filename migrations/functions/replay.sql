@@ -29,9 +29,26 @@ CREATE FUNCTION statesvc.replay_obstacle(d statesvc.dead_letter) RETURNS text
     END
 $$;
 
+-- The number of the last recorded attempt at a notification; 0: none was made. Replays number theirs on from it.
+CREATE FUNCTION statesvc.last_attempt(p_subscription_id uuid, p_shipment_id uuid, p_sequence int) RETURNS int
+    LANGUAGE sql STABLE AS $$
+    SELECT coalesce(max(x.number), 0) FROM (
+        SELECT a.number FROM statesvc.attempt a
+        WHERE a.shipment_id = p_shipment_id AND a.sequence = p_sequence AND a.subscription_id = p_subscription_id
+        UNION ALL
+        SELECT (t ->> 'number')::int FROM statesvc.attempt a
+        CROSS JOIN LATERAL jsonb_array_elements(convert_from(a.canonical, 'UTF8')::jsonb -> 'covers') c
+        CROSS JOIN LATERAL jsonb_array_elements(c -> 'tries') t
+        WHERE a.shipment_id = p_shipment_id AND a.sequence > p_sequence AND a.subscription_id = p_subscription_id
+            AND (c ->> 'sequence')::int = p_sequence
+        UNION ALL
+        SELECT o.number FROM statesvc.open_attempt o
+        WHERE o.shipment_id = p_shipment_id AND o.sequence = p_sequence AND o.subscription_id = p_subscription_id
+    ) x
+$$;
+
 -- Puts messages back into the inbox, under their old ids, with their keys and as if never tried, and notifications back into the
--- outbox, under their old webhook ids; resolves their dead letters. A notification's attempts are numbered on from the highest number
--- in the log. Answers for each dead letter what stood in the way (`read_again`: it is of a kind that is read again instead); NULL: it
+-- outbox, under their old webhook ids; resolves their dead letters. A notification's attempts are numbered on. Answers for each dead letter what stood in the way (`read_again`: it is of a kind that is read again instead); NULL: it
 -- was put back.
 CREATE FUNCTION statesvc.replay_dead_letters(p_ids bigint[], p_actor text, p_why text, p_run_id uuid)
     RETURNS TABLE (dead_letter_id bigint, obstacle text)
@@ -65,8 +82,7 @@ BEGIN
     ), notification AS (
         INSERT INTO statesvc.outbox (subscription_id, shipment_id, sequence, available_at, created_at, earlier_attempts)
         SELECT l.subscription_id, l.shipment_id, l.sequence, v_now, v_now,
-            least(30000, coalesce((SELECT max(p.number) FROM statesvc.attempt p
-                WHERE p.shipment_id = l.shipment_id AND p.sequence = l.sequence AND p.subscription_id = l.subscription_id), 0))
+            least(30000, statesvc.last_attempt(l.subscription_id, l.shipment_id, l.sequence))
         FROM chosen l WHERE l.kind = 'notification' AND l.obstacle IS NULL
         ORDER BY l.subscription_id, l.shipment_id, l.sequence
         ON CONFLICT DO NOTHING

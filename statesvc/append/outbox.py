@@ -1,39 +1,57 @@
-"""Notifications of what changed, written in the transaction that changed it.
+"""Notifications of what changed, written in the transaction that changed it, with the fan-out entries that say whom they go to.
 
-The database keeps a notification unique per (subscription, shipment, sequence) for ever, so writing the same change twice
-notifies nobody twice.
+The database keeps a notification unique per (subscription, shipment, sequence) for ever. What is written asserts that none was there:
+an entry of the log never names a notification that was not made.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Self
+from typing import Any, Final, NamedTuple, Self
 from uuid import UUID
 
 from psycopg import AsyncConnection
 
+from events.log.proposal import Proposal
 from projections.project import Change
-from statesvc.database.pending import Pending, columns, send
+from statesvc.database.arrays import Columns, byteas, encoded, ints, texts, timestamps, uuids
+from statesvc.database.pending import Pending, send
 from statesvc.database.queries import queries
+from statesvc.log.fanouts import Fanout
 
 _SQL = queries("statesvc.append", "outbox")
-_COLUMNS = (
-    *("shipment_ids", "sequences", "types", "carrier_ids", "tracking_numbers", "from_statuses", "to_statuses"),
-    *("occurred_ats", "occurred_offsets", "leaf_hashes"),
-)
+_COLUMNS: Final[Columns] = {
+    "subscription_ids": uuids,
+    "shipment_ids": uuids,
+    "sequences": ints,
+    "types": texts,
+    "carrier_ids": texts,
+    "tracking_numbers": texts,
+    "from_statuses": texts,
+    "to_statuses": texts,
+    "created_ats": timestamps,
+    "occurred_ats": timestamps,
+    "occurred_offsets": ints,
+    "leaf_hashes": byteas,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutboxChange:
-    """One thing to notify of. `type`: `shipment.status_changed`, or `shipment.updated` where the status stayed."""
+    """One thing to notify of. `type`: `shipment.status_changed`, or `shipment.updated` where the status stayed.
+
+    `number`: as it is compared; `tracking_number`: as the carrier prints it.
+    """
 
     shipment_id: UUID
     sequence: int
     type: str
     carrier_id: str
+    number: str = field(repr=False)
     tracking_number: str = field(repr=False)
     from_status: str
     to_status: str
+    recorded_at: datetime
     occurred_at: datetime
     """With the offset in which the carrier stated it."""
     leaf_hash: bytes
@@ -42,33 +60,100 @@ class OutboxChange:
     @classmethod
     def of(cls, change: Change) -> Self:
         """As the projection found it."""
-        event = change.row.proposal.event
+        proposal = change.row.proposal
+        event = proposal.event
         return cls(
             shipment_id=change.shipment_id,
             sequence=change.row.version,
             type="shipment.status_changed" if change.is_transition else "shipment.updated",
             carrier_id=event.carrier_id,
+            number=proposal.number,
             tracking_number=event.tracking_number,
             from_status=change.from_status,
             to_status=change.to_status,
+            recorded_at=change.row.recorded_at,
             occurred_at=event.occurred_at,
             leaf_hash=change.row.leaf.leaf_hash,
         )
 
 
-async def write_notifications(connection: AsyncConnection[Any], changes: Sequence[OutboxChange]) -> Pending[int]:
-    """Puts one notification into the outbox for each live subscription that matches. Answers how many.
+class SubscribedTo(NamedTuple):
+    """What a live subscription wants; None: everything. `shipments` are `carrier_id/NUMBER`."""
+
+    subscription_id: UUID
+    carriers: frozenset[str] | None
+    statuses: frozenset[str] | None
+    types: frozenset[str] | None
+    shipments: frozenset[str] | None
+
+    def matches(self, change: OutboxChange) -> bool:
+        """Whether it is notified of the change."""
+        return (
+            (self.statuses is None or change.to_status in self.statuses)
+            and (self.types is None or change.type in self.types)
+            and (self.carriers is None or change.carrier_id in self.carriers)
+            and (self.shipments is None or f"{change.carrier_id}/{change.number}" in self.shipments)
+        )
+
+
+async def read_subscribed(connection: AsyncConnection[Any], proposals: Iterable[Proposal]) -> Pending[list[SubscribedTo]]:
+    """The live subscriptions that may want to know of changes of these shipments. Paused ones collect, so they are among them."""
+    numbers = {(proposal.event.carrier_id, proposal.number) for proposal in proposals}
+    return await read_subscribed_to(connection, numbers)
+
+
+async def read_subscribed_to(connection: AsyncConnection[Any], numbers: Iterable[tuple[str, str]]) -> Pending[list[SubscribedTo]]:
+    """The same for carriers and numbers."""
+    asked = list(numbers)
+    parameters = {
+        "carrier_ids": texts(list({carrier_id for carrier_id, _ in asked})),
+        "shipments": texts([f"{carrier_id}/{number}" for carrier_id, number in asked]),
+    }
+    return await send(
+        connection,
+        _SQL["subscribed"],
+        parameters,
+        lambda rows: [SubscribedTo(row[0], *(None if words is None else frozenset(words) for words in row[1:])) for row in rows],
+    )
+
+
+def fan_out(changes: Iterable[OutboxChange], subscribed: Sequence[SubscribedTo]) -> list[tuple[OutboxChange, list[UUID]]]:
+    """Each change that any subscription matches, with the subscriptions, sorted."""
+    found = ((change, sorted(each.subscription_id for each in subscribed if each.matches(change))) for change in changes)
+    return [(change, subscriptions) for change, subscriptions in found if subscriptions]
+
+
+def fanout_of(change: OutboxChange, subscriptions: Sequence[UUID]) -> Fanout:
+    """Its entry."""
+    return Fanout(
+        shipment_id=change.shipment_id,
+        sequence=change.sequence,
+        event=change.leaf_hash,
+        from_status=change.from_status,
+        to_status=change.to_status,
+        subscriptions=subscriptions,
+        recorded_at=change.recorded_at,
+    )
+
+
+async def write_notifications(
+    connection: AsyncConnection[Any], fanned_out: Sequence[tuple[OutboxChange, Sequence[UUID]]], *, epoch: int
+) -> int:
+    """Puts one notification into the outbox for each change and subscription. Returns how many.
 
     One statement, inside the caller's transaction; in a pipeline it does not wait. The caller wakes `OUTBOX` after its commit.
     """
     rows = [
         (
-            *(c.shipment_id, c.sequence, c.type, c.carrier_id, c.tracking_number, c.from_status, c.to_status),
-            *(c.occurred_at, _offset_seconds(c.occurred_at), c.leaf_hash),
+            *(subscription_id, c.shipment_id, c.sequence, c.type, c.carrier_id, c.tracking_number, c.from_status, c.to_status),
+            *(c.recorded_at, c.occurred_at, _offset_seconds(c.occurred_at), c.leaf_hash),
         )
-        for c in changes
+        for c, subscriptions in fanned_out
+        for subscription_id in subscriptions
     ]
-    return await send(connection, _SQL["write_notifications"], columns(rows, _COLUMNS), lambda found: int(found[0][0]))
+    if rows:
+        await connection.execute(_SQL["write_notifications"], {"epoch": epoch, **encoded(rows, _COLUMNS)})
+    return len(rows)
 
 
 def _offset_seconds(instant: datetime) -> int:

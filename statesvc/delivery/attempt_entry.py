@@ -1,187 +1,277 @@
-"""Attempts as entries of the log: what we sent to a subscriber, when, and what came back, provable later.
+"""How notifications end, as entries of the log, each with all tries at it; and the tries at those that have not ended.
 
-The leaf binds commitments. What opens them (the salt of the body, the body itself where it can't be made again, and the beginning of the
-response) is sealed under the shipment's key: after `erase` the log no longer shows which body it was.
+A try that was not the last waits in `open_attempt`, where nothing binds it, until the entry of its notification takes it in. The leaf binds
+commitments; what opens them is sealed under the shipment's key.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from typing import Any
+from enum import StrEnum
+from typing import Any, NamedTuple, Self
 from uuid import UUID
 
-import orjson
 import structlog
 from psycopg import AsyncConnection
 
 from events.canonical_json import canonical_bytes
-from events.crypto.keyring import Keyring, attempt_context
-from events.crypto.sealing import SALT_BYTES, SealError, SealingKey, commitment, salted, unsalted
+from events.crypto.keyring import Keyring, attempt_context, ended_context
+from events.crypto.sealing import SealError, SealingKey, commitment, salted
 from events.entry import Leaf, attempt_document, leaf
-from statesvc.database.pending import columns
+from statesvc.database.pending import columns, send
 from statesvc.database.queries import queries
-from statesvc.delivery.notification import QueuedNotification, body_of
-from statesvc.delivery.outcome import RESPONSE_BYTES_MAX, Answer
-from statesvc.log.batch_row import Tick, write_batch
+from statesvc.delivery.attempt_part import DeliveryAttempt, MadeTry, ended_part, opened_part, stores_bodies
+from statesvc.delivery.notification import Gap, QueuedNotification
+from statesvc.log.batch_row import Tick
 
 _SQL = queries("statesvc.delivery", "attempt_entry")
-_COLUMNS = (
-    *("shipment_ids", "sequences", "subscription_ids", "numbers", "started_ats", "webhook_ids", "outcomes", "status_codes"),
-    *("durations_ms", "leaf_hashes", "canonicals", "sealed_parts"),
+_KEY_COLUMNS = ("subscription_ids", "shipment_ids", "sequences")
+_OPEN_COLUMNS = (
+    *(*_KEY_COLUMNS, "numbers", "started_ats", "durations_ms", "outcomes", "status_codes"),
+    *("body_commitments", "sealed_parts"),
 )
+_ENDED_COLUMNS = (*_KEY_COLUMNS, "webhook_ids", "outcomes", "numbers", "leaf_hashes", "canonicals", "sealed_parts")
 _log = structlog.get_logger()
 
+Connection = AsyncConnection[Any]
+Keys = Mapping[UUID, SealingKey | None]
+
+
+class EndOutcome(StrEnum):
+    """How a notification ended. The words of the log: they only ever grow."""
+
+    DELIVERED = "delivered"
+    GIVEN_UP = "given_up"
+    """It is a dead letter, which a human may replay."""
+    CANCELLED = "cancelled"
+    """Its subscription was deleted after tries; what was never tried is covered by the entry of the deletion."""
+    LATE = "late"
+    """No end, but tries that were recorded after it, because their notifier had lost its lease."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeliveryAttempt:
-    """What was sent, or left out, and how that ended. The number of the attempt is that of `queued`."""
+class EndedNotification:
+    """A notification that ends now. `made`: the tries that are not recorded yet. `sealed_key`: of its shipment, None once erased."""
 
-    queued: QueuedNotification
-    answer: Answer
-    started_at: datetime
-    body: bytes = field(repr=False)
+    subscription_id: UUID
+    shipment_id: UUID
+    sequence: int
+    webhook_id: str
+    outcome: EndOutcome
+    gap: Gap | None = None
+    made: Sequence[DeliveryAttempt] = ()
+    sealed_key: bytes | None = field(repr=False)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptRow:
-    """One attempt as the table holds it."""
-
-    attempt: DeliveryAttempt
-    duration_ms: int
-    leaf: Leaf
-    sealed_part: bytes | None = field(repr=False)
-
-
-def attempt_part(body_salt: bytes, response: bytes, headers: Sequence[tuple[str, str]] = (), *, stored_body: bytes | None = None) -> bytes:
-    """The part that is sealed: the salt of the body's commitment, the beginning of the response as text, and the body if `stores_body`."""
-    part = {
-        "body_salt": body_salt.hex(),
-        "response": response[:RESPONSE_BYTES_MAX].decode("utf-8", "replace"),
-        "headers": [[name, _text(value)] for name, value in headers],
-    }
-    return canonical_bytes(part if stored_body is None else part | {"body": stored_body.decode()})
-
-
-def stores_body(attempt: DeliveryAttempt) -> bool:
-    """A thin body is made again from its notification at any time; one that says more than that is stored as it was sent."""
-    return attempt.body != body_of(replace(attempt.queued.notification, full=None))
-
-
-def _text(value: str) -> str:
-    """What a peer sent as a header need not be UTF-8: aiohttp keeps such bytes as lone surrogates."""
-    return value.encode("utf-8", "replace").decode()
-
-
-@dataclass(frozen=True, slots=True)
-class Response:
-    """What is stored of a subscriber's answer."""
-
-    text: str = field(repr=False)
-    headers: Sequence[tuple[str, str]] = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class SentBody:
-    """What opens the commitment of an attempt to its body. `stored`: the body, where it was not thin."""
-
-    salt: bytes = field(repr=False)
-    stored: str | None = field(repr=False)
-
-
-def sent_body_of(salted_part: bytes) -> SentBody:
-    """From an opened part, also one from before bodies were stored."""
-    part = orjson.loads(unsalted(salted_part))
-    return SentBody(bytes.fromhex(part["body_salt"]), part.get("body"))
-
-
-def response_of(salted_part: bytes) -> Response:
-    """From an opened part, also one from before headers were stored."""
-    part = orjson.loads(unsalted(salted_part))
-    return Response(part["response"], [(name, value) for name, value in part.get("headers", ())])
-
-
-def _attempt_row(attempt: DeliveryAttempt, *, key: SealingKey | None, now: Tick) -> AttemptRow:
-    """Commits to the body, seals what opens the commitment (nothing once the shipment is erased)."""
-    queued, answer = attempt.queued, attempt.answer
-    salted_body = salted(attempt.body)
-    salt = salted_body[:SALT_BYTES]
-    stored_body = attempt.body if stores_body(attempt) else None
-    salted_part = salted(attempt_part(salt, answer.response, answer.headers, stored_body=stored_body))
-    webhook_id = queued.notification.webhook_id
-    duration_ms = round(answer.duration_seconds * 1000)
-    document = attempt_document(
-        webhook_id=webhook_id,
-        subscription_id=queued.subscription_id,
-        shipment_id=queued.shipment_id,
-        sequence=queued.sequence,
-        number=queued.number,
-        started_at=attempt.started_at,
-        recorded_at=now.recorded_at,
-        duration_ms=duration_ms,
-        outcome=answer.outcome.value,
-        status_code=answer.status_code,
-        body_commitment=commitment(salted_body),
-        part_commitment=commitment(salted_part) if key else None,
-    )
-    context = attempt_context(queued.shipment_id, webhook_id, queued.number)
-    return AttemptRow(
-        attempt=attempt,
-        duration_ms=duration_ms,
-        leaf=leaf(document, epoch=now.epoch),
-        sealed_part=None
-        if key is None
-        else key.seal(salted_part, context)
-        if stored_body is None
-        else key.seal_compressed(salted_part, context),
-    )
-
-
-def _values(rows: Sequence[AttemptRow]) -> list[tuple[object, ...]]:
-    """The rows in the order of `_COLUMNS`."""
-    return [
-        (
-            queued.shipment_id,
-            queued.sequence,
-            queued.subscription_id,
-            queued.number,
-            row.attempt.started_at,
-            queued.notification.webhook_id,
-            row.attempt.answer.outcome.value,
-            row.attempt.answer.status_code,
-            row.duration_ms,
-            row.leaf.leaf_hash,
-            row.leaf.canonical,
-            row.sealed_part,
+    @classmethod
+    def of(cls, queued: QueuedNotification, outcome: EndOutcome, made: Sequence[DeliveryAttempt]) -> Self:
+        """As it stood in the outbox."""
+        return cls(
+            subscription_id=queued.subscription_id,
+            shipment_id=queued.shipment_id,
+            sequence=queued.sequence,
+            webhook_id=queued.notification.webhook_id,
+            outcome=outcome,
+            gap=queued.notification.gap,
+            made=made,
+            sealed_key=queued.sealed_key,
         )
+
+    @property
+    def key(self) -> tuple[UUID, UUID, int]:
+        """As the outbox names it."""
+        return self.subscription_id, self.shipment_id, self.sequence
+
+    @property
+    def may_have_more(self) -> bool:
+        """Whether other tries, or notifications that it covers, may end with it."""
+        is_first = bool(self.made) and self.made[0].queued.number == 1
+        return self.outcome is not EndOutcome.LATE and (self.gap is not None or not is_first)
+
+
+@dataclass(slots=True)
+class _Covered:
+    """A notification that ends with another one. `gap`: what its own body said."""
+
+    gap: Gap | None
+    tries: list[MadeTry] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Taken:
+    """What an end takes in: the recorded tries, and by sequence the notifications that end with it."""
+
+    tries: list[MadeTry] = field(default_factory=list)
+    covered: dict[int, _Covered] = field(default_factory=dict)
+
+
+class _EndRow(NamedTuple):
+    ended: EndedNotification
+    number: int
+    leaf: Leaf
+    sealed_part: bytes | None
+
+
+async def record_open_attempts(
+    connection: Connection, keyring: Keyring, attempts: Sequence[DeliveryAttempt], *, now: datetime, worker: str
+) -> None:
+    """Stores tries at notifications that have not ended."""
+    if not attempts:
+        return
+    keys = _keys(keyring, {one.queued.shipment_id: one.queued.sealed_key for one in attempts})
+    rows = []
+    for one in attempts:
+        queued, made = one.queued, MadeTry.of(one)
+        rows.append(
+            (
+                *(queued.subscription_id, queued.shipment_id, queued.sequence, made.number, made.started_at, made.duration_ms),
+                *(made.outcome, made.status_code, made.body_commitment, _sealed_try(queued, made, keys[queued.shipment_id])),
+            )
+        )
+    await connection.execute(_SQL["insert_open_attempts"], {"now": now, "worker": worker, **columns(rows, _OPEN_COLUMNS)})
+
+
+async def append_ends(connection: Connection, keyring: Keyring, ends: Sequence[EndedNotification], *, now: Tick) -> list[bytes]:
+    """Appends them as the first entries of a batch. Returns their leaf hashes: the caller writes the batch row."""
+    if not ends:
+        return []
+    keys = _keys(keyring, {one.shipment_id: one.sealed_key for one in ends})
+    taken = await _take(connection, [one for one in ends if one.may_have_more], keys)
+    rows = [_end_row(one, taken.get(one.key) or _Taken(), key=keys[one.shipment_id], now=now) for one in ends]
+    values = [
+        (*row.ended.key, row.ended.webhook_id, row.ended.outcome.value, row.number, row.leaf.leaf_hash, row.leaf.canonical, row.sealed_part)
         for row in rows
-        for queued in (row.attempt.queued,)
+    ]
+    await connection.execute(
+        _SQL["insert_attempts"], {"batch_id": now.batch_id, "recorded_at": now.recorded_at, **columns(values, _ENDED_COLUMNS)}
+    )
+    return [row.leaf.leaf_hash for row in rows]
+
+
+async def tried(connection: Connection, keys: Sequence[tuple[UUID, UUID, int]]) -> list[EndedNotification]:
+    """Those of these notifications with recorded tries, at them or at what they cover, as cancelled."""
+    cursor = await connection.execute(_SQL["tried"], columns(keys, _KEY_COLUMNS), binary=True)
+    return [
+        EndedNotification(
+            subscription_id=row[0],
+            shipment_id=row[1],
+            sequence=row[2],
+            webhook_id=row[3],
+            sealed_key=row[4],
+            outcome=EndOutcome.CANCELLED,
+            gap=_gap(row[5], row[6], row[7]),
+        )
+        for row in await cursor.fetchall()
     ]
 
 
-async def record_attempts(
-    connection: AsyncConnection[Any], keyring: Keyring, attempts: Sequence[DeliveryAttempt], *, now: Tick, worker: str
-) -> None:
-    """Appends them in their order, with the batch row of this transaction; writes nothing where there are none."""
-    leaf_hashes = await append_attempts(connection, keyring, attempts, now=now)
-    if leaf_hashes:
-        await write_batch(connection, batch_id=now.batch_id, recorded_at=now.recorded_at, leaf_hashes=leaf_hashes, writer=worker)
-
-
-async def append_attempts(
-    connection: AsyncConnection[Any], keyring: Keyring, attempts: Sequence[DeliveryAttempt], *, now: Tick
-) -> list[bytes]:
-    """Appends them as the first entries of a batch. Returns their leaf hashes: the caller writes the batch row."""
-    if not attempts:
-        return []
-    keys: dict[UUID, SealingKey | None] = {}
-    for attempt in attempts:
-        if attempt.queued.shipment_id not in keys:
-            keys[attempt.queued.shipment_id] = _open(keyring, attempt.queued.sealed_key, attempt.queued.shipment_id)
-    rows = [_attempt_row(attempt, key=keys[attempt.queued.shipment_id], now=now) for attempt in attempts]
-    await connection.execute(
-        _SQL["insert_attempts"], {"batch_id": now.batch_id, "recorded_at": now.recorded_at, **columns(_values(rows), _COLUMNS)}
+async def _take(connection: Connection, ends: Sequence[EndedNotification], keys: Keys) -> dict[tuple[UUID, UUID, int], _Taken]:
+    """Takes the recorded tries out of the table."""
+    taken = {one.key: _Taken() for one in ends}
+    if not ends:
+        return taken
+    asked = await send(
+        connection, _SQL["take_open_attempts"], columns(list(taken), _KEY_COLUMNS), lambda rows: [_Found(*row) for row in rows]
     )
-    return [row.leaf.leaf_hash for row in rows]
+    for row in await asked.rows():
+        end = taken[row.subscription_id, row.shipment_id, row.sequence]
+        tries = end.tries
+        if row.of_sequence != row.sequence:
+            tries = end.covered.setdefault(row.of_sequence, _Covered(_gap(row.skipped, row.from_sequence, row.to_sequence))).tries
+        if row.number is not None:
+            tries.append(row.made(keys[row.shipment_id]))
+    return taken
+
+
+class _Found(NamedTuple):
+    subscription_id: UUID
+    shipment_id: UUID
+    sequence: int
+    of_sequence: int
+    webhook_id: str
+    number: int | None
+    started_at: datetime
+    duration_ms: int
+    outcome: str
+    status_code: int | None
+    body_commitment: bytes
+    sealed_part: bytes | None
+    skipped: int | None
+    from_sequence: int
+    to_sequence: int
+
+    def made(self, key: SealingKey | None) -> MadeTry:
+        """The recorded try; its part only where it opens."""
+        number = self.number or 0
+        context = attempt_context(self.shipment_id, self.webhook_id, number)
+        return MadeTry(
+            number=number,
+            started_at=self.started_at,
+            duration_ms=self.duration_ms,
+            outcome=self.outcome,
+            status_code=self.status_code,
+            body_commitment=self.body_commitment,
+            part=_opened_try(self.sealed_part, key, context, self.shipment_id),
+        )
+
+
+def _gap(skipped: int | None, from_sequence: int, to_sequence: int) -> Gap | None:
+    return None if skipped is None else Gap(skipped=skipped, from_sequence=from_sequence, to_sequence=to_sequence)
+
+
+def _end_row(ended: EndedNotification, taken: _Taken, *, key: SealingKey | None, now: Tick) -> _EndRow:
+    tries = sorted([*taken.tries, *map(MadeTry.of, ended.made)], key=lambda one: one.number)
+    part = None if key is None else ended_part(tries, {sequence: each.tries for sequence, each in taken.covered.items()})
+    salted_part = None if part is None else salted(part)
+    number = tries[-1].number if tries else 0
+    document = attempt_document(
+        webhook_id=ended.webhook_id,
+        subscription_id=ended.subscription_id,
+        shipment_id=ended.shipment_id,
+        sequence=ended.sequence,
+        outcome=ended.outcome.value,
+        tries=[one.document() for one in tries],
+        gap=None if ended.gap is None else asdict(ended.gap),
+        covers=[_covered_document(sequence, each) for sequence, each in sorted(taken.covered.items())],
+        recorded_at=now.recorded_at,
+        part_commitment=None if salted_part is None else commitment(salted_part),
+    )
+    sealed_part = None
+    if key is not None and salted_part is not None:
+        context = ended_context(ended.shipment_id, ended.webhook_id, number)
+        bodies = stores_bodies([*tries, *(one for each in taken.covered.values() for one in each.tries)])
+        sealed_part = key.seal_compressed(salted_part, context) if bodies else key.seal(salted_part, context)
+    return _EndRow(ended, number, leaf(document, epoch=now.epoch), sealed_part)
+
+
+def _covered_document(sequence: int, covered: _Covered) -> dict[str, Any]:
+    stated = {
+        "sequence": sequence,
+        "gap": None if covered.gap is None else asdict(covered.gap),
+        "tries": [one.document() for one in covered.tries] or None,
+    }
+    return {name: value for name, value in stated.items() if value is not None}
+
+
+def _sealed_try(queued: QueuedNotification, made: MadeTry, key: SealingKey | None) -> bytes | None:
+    if key is None or made.part is None:
+        return None
+    part = salted(canonical_bytes(made.part))
+    context = attempt_context(queued.shipment_id, queued.notification.webhook_id, made.number)
+    return key.seal_compressed(part, context) if stores_bodies([made]) else key.seal(part, context)
+
+
+def _opened_try(sealed: bytes | None, key: SealingKey | None, context: bytes, shipment_id: UUID) -> Mapping[str, Any] | None:
+    if sealed is None or key is None:
+        return None
+    try:
+        return opened_part(key.open(sealed, context))
+    except SealError as error:
+        _log.error("attempt_part_unreadable", shipment_id=shipment_id, error=error)
+        return None
+
+
+def _keys(keyring: Keyring, sealed: Mapping[UUID, bytes | None]) -> dict[UUID, SealingKey | None]:
+    return {shipment_id: _open(keyring, key, shipment_id) for shipment_id, key in sealed.items()}
 
 
 def _open(keyring: Keyring, sealed_key: bytes | None, shipment_id: UUID) -> SealingKey | None:

@@ -38,8 +38,6 @@ class AttemptOutcome(StrEnum):
     """A broker refused the login, or this login the right to publish there."""
     CLIENT_MISSING = "client_missing"
     """The notifier that tried lacks the client library of this kind of broker; nothing was sent."""
-    COALESCED = "coalesced"
-    """Too much waited: a later notification of the same shipment stands for this one and says so; nothing was sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +64,7 @@ def outcome_of(status_code: int) -> AttemptOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """The subscriber has it, or another notification stands for it."""
+    """The subscriber has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +86,7 @@ NextStep = Finish | RetryLater | GiveUp
 def next_step(outcome: AttemptOutcome, *, attempts: int, retry_after_seconds: float | None, jitter: float) -> NextStep:
     """What follows after `attempts` attempts, of which the last ended in `outcome`. `jitter` in 0..1."""
     match outcome:
-        case AttemptOutcome.DELIVERED | AttemptOutcome.COALESCED:
+        case AttemptOutcome.DELIVERED:
             return Finish()
         case AttemptOutcome.GONE:
             delay = next_delay_seconds(attempts, retry_after_seconds=None, jitter=jitter)

@@ -17,9 +17,11 @@ from events.merkle.proof import verify_consistency, verify_inclusion
 from events.recipe import DERIVED
 from events.recipes import derives
 from projections.row import ShipmentRow, rebuilt_row
+from statesvc.delivery.attempt_part import SentBody, opened_part, parts_by_number
 from statesvc.evidence.back_dated import BACK_DATED, back_dated_entries, is_plausible
 from statesvc.evidence.bundle import FORMAT, SEAL, SEALED_ORIGIN, Bundle, attempts_of, digest_of
 from statesvc.log.timestamp import StampError, Trust, check_stamp, read_stamp
+from statesvc.shipments.notification_trail import LoggedTry, NotificationKey, notifications_of
 
 _STATED = tuple(
     name for name in ShipmentRow._fields if name not in {"shipment_id", "state", "number", "first_recorded_at", "signed_by_event_id"}
@@ -178,16 +180,36 @@ def _bodies(bundle: Bundle, documents: Sequence[Mapping[str, Any]]) -> Iterator[
 
 
 def _sent(bundle: Bundle, documents: Sequence[Mapping[str, Any]]) -> Iterator[BundleFlaw]:
-    """What subscribers were sent: the body of each attempt, opened by the salt in the attempt's own part."""
+    """What subscribers were sent: to whom, by the fan-outs; the body of each try, opened by the salt in the part of its entry."""
+    paired = [(document, (f"/entries/{place}", bundle["entries"][place])) for place, document in enumerate(documents)]
+    leaves = {document["version"]: entry["leaf_hash"] for document, (_, entry) in paired if document["entry"] == "event"}
+    fanouts, ends = ([pair for pair in paired if pair[0]["entry"] == kind] for kind in ("fanout", "attempt"))
+    for document, (pointer, _) in fanouts:
+        if leaves.get(document["sequence"]) != document["event"]:
+            yield BundleFlaw(pointer, "names an event that the bundle does not have")
+    notified = notifications_of(fanouts, ends)
+    for document, (pointer, _) in ends:
+        one = notified.get(NotificationKey(document["sequence"], document["subscription_id"]))
+        if one is None or one.webhook_id != document["webhook_id"]:
+            yield BundleFlaw(pointer, "no fan-out names this notification")
     bodies = {key: sent["body"] for sent in bundle["sent"] for key in attempts_of(sent)}
-    for place, (entry, document) in enumerate(zip(bundle["entries"], documents, strict=True)):
-        if document["entry"] != "attempt":
-            continue
-        body = bodies.get((document["webhook_id"], document["number"]), bodies.get((document["webhook_id"], None)))
-        if body is not None and entry["part"] is not None:
-            salt = bytes.fromhex(orjson.loads(base64.b64decode(entry["part"])[32:])["body_salt"])
-            if hashlib.sha256(salt + body.encode()).hexdigest() != document["body_commitment"]:
-                yield BundleFlaw(f"/entries/{place}", "another body was sent than the bundle says")
+    for key, one in notified.items():
+        for each in one.tries:
+            body = bodies.get((one.webhook_id, each.document["number"]))
+            if body is not None and not _fits(key, each, body):
+                yield BundleFlaw(each.entry[0], "another body was sent than the bundle says")
+
+
+def _fits(key: NotificationKey, one: LoggedTry, body: str) -> bool:
+    """Whether a try was committed to this body, as far as its part is shown."""
+    encoded = one.entry[1]["part"]
+    if encoded is None:
+        return True
+    part = parts_by_number(opened_part(base64.b64decode(encoded)), key.sequence if one.covered else None).get(one.document["number"])
+    if part is None:
+        return True
+    committed: bool = hashlib.sha256(SentBody.of(part).salt + body.encode()).hexdigest() == one.document["body_commitment"]
+    return committed
 
 
 def _digest(encoded: str) -> str | None:

@@ -14,6 +14,12 @@ FROM (
     SELECT 'transition', t.batch_id, t.ordinal, t.leaf_hash, t.canonical, NULL
     FROM statesvc.transition t WHERE t.shipment_id = %(shipment_id)s AND t.recorded_at >= %(since)s
     UNION ALL
+    SELECT 'fanout', f.batch_id, f.ordinal, f.leaf_hash, f.canonical, NULL
+    FROM statesvc.fanout f WHERE f.shipment_id = %(shipment_id)s AND f.recorded_at >= %(since)s
+    UNION ALL
+    SELECT 'observation', v.batch_id, v.ordinal, v.leaf_hash, v.canonical, NULL
+    FROM statesvc.observation v WHERE v.shipment_id = %(shipment_id)s AND v.recorded_at >= %(since)s
+    UNION ALL
     SELECT 'attempt', a.batch_id, a.ordinal, a.leaf_hash, a.canonical, a.sealed_part
     FROM statesvc.attempt a WHERE a.shipment_id = %(shipment_id)s AND a.recorded_at >= %(since)s
     UNION ALL
@@ -35,12 +41,6 @@ CROSS JOIN LATERAL (
 ) m
 ORDER BY m.received_at, m.message_id;
 
--- name: notifications
--- The notifications of a shipment, and to whom they went.
-SELECT n.sequence, n.webhook_id, n.type, n.created_at, n.occurred_at, n.occurred_offset_seconds, n.epoch, n.carrier_id, n.tracking_number, n.from_status, n.to_status,
-    g.skipped, g.from_sequence, g.to_sequence, n.subscription_id, s.url
-FROM statesvc.notification n
-JOIN statesvc.subscription s USING (subscription_id)
-LEFT JOIN statesvc.notification_gap g
-    ON g.shipment_id = n.shipment_id AND g.sequence = n.sequence AND g.subscription_id = n.subscription_id
-WHERE n.shipment_id = %(shipment_id)s ORDER BY n.sequence, n.subscription_id;
+-- name: receivers
+-- Where these subscriptions' notifications go.
+SELECT s.subscription_id::text, s.url FROM statesvc.subscription s WHERE s.subscription_id = ANY (%(subscription_ids)s::uuid[]);

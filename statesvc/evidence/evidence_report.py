@@ -15,6 +15,7 @@ from events.identity import carrier_code
 from statesvc.evidence import wording as words
 from statesvc.evidence.back_dated import back_dated_entries
 from statesvc.evidence.bundle import ERASED, UNAVAILABLE, WITHHELD, Bundle, attempts_of
+from statesvc.shipments.notification_trail import LoggedNotification, notifications_of
 
 _FIRST_MOVES: Final = frozenset({"picked_up", "in_transit", "available_for_pickup", "out_for_delivery", "delivered"})
 _ERASED: Final = "erased at the person's request"
@@ -37,7 +38,7 @@ class StatementLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptLine:
-    """One attempt at notifying a subscriber."""
+    """One attempt at notifying a subscriber, or why there is none."""
 
     index: int
     at: str
@@ -97,7 +98,7 @@ def report_of(bundle: Bundle) -> EvidenceReport:
         statements=[_statement(entry) for entry in sorted(events, key=lambda entry: (_at(entry), entry.index))],
         conclusions=[_conclusion(entry, events) for entry in entries if entry.kind == "transition"],
         contradictions=[_statement(entry) for entry in entries if entry.kind == "conflict"],
-        attempts=[_attempt(entry, sent) for entry in entries if entry.kind == "attempt"],
+        attempts=sorted(_attempts(entries, sent), key=lambda line: line.index),
         bodies=[_body(each) for each in bundle["sent"]],
         actions=[_action(entry) for entry in entries if entry.kind == "action"],
         proof=[
@@ -234,26 +235,32 @@ def _cause(transition: Mapping[str, Any], events: Sequence[_Entry]) -> str:
     return f"entry {places[0]}" if places else str(transition["event_id"])
 
 
-def _attempt(entry: _Entry, sent: Mapping[tuple[str, int | None], Mapping[str, Any]]) -> AttemptLine:
-    document = entry.document
-    message = sent.get((document["webhook_id"], document["number"]), sent.get((document["webhook_id"], None)))
-    change = {} if message is None else _change(message)
-    status = document.get("status_code")
-    return AttemptLine(
-        index=entry.index,
-        at=_utc(document["started_at"]),
-        receiver=message["receiver"] if message is not None else document["subscription_id"],
-        what=f"{_words(change['from'])} → {_words(change['to'])}" if change else document["webhook_id"],
-        answer=f"{_words(document['outcome'])}{f' (HTTP {status})' if status else ''}, attempt {document['number']}",
-    )
+def _attempts(entries: Sequence[_Entry], sent: Mapping[tuple[str, int | None], Mapping[str, Any]]) -> Iterator[AttemptLine]:
+    """Each try, and each notification that was not tried or has not ended."""
+    receivers = {each["subscription_id"]: each["receiver"] for each in sent.values()}
+    fanouts, ends = ([(entry.document, entry) for entry in entries if entry.kind == kind] for kind in ("fanout", "attempt"))
+    for key, one in notifications_of(fanouts, ends).items():
+        receiver = receivers.get(key.subscription_id) or key.subscription_id
+        what = f"{_words(one.from_status)} → {_words(one.to_status)}"
+        for each in one.tries:
+            at = _utc(each.document["started_at"])
+            yield AttemptLine(index=each.entry.index, at=at, receiver=receiver, what=what, answer=_answer(each.document))
+        if why := _why_unsent(one):
+            document, entry = one.fanouts[-1]
+            yield AttemptLine(index=entry.index, at=_utc(document["recorded_at"]), receiver=receiver, what=what, answer=why)
 
 
-def _change(message: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The change that it reports; older bundles have it in the body alone."""
-    if "change" in message:
-        change: Mapping[str, Any] = message["change"]
-        return change
-    return {} if message["body"] is None else {name: orjson.loads(message["body"])["data"][name] for name in ("from", "to")}
+def _why_unsent(one: LoggedNotification) -> str:
+    if one.covered_by is not None:
+        return f"left out: the one of change {one.covered_by} stood for it"
+    if one.outcome is None:
+        return "not ended yet"
+    return "" if one.tries else f"{_words(one.outcome)}, never attempted"
+
+
+def _answer(one: Mapping[str, Any]) -> str:
+    status = one.get("status_code")
+    return f"{_words(one['outcome'])}{f' (HTTP {status})' if status else ''}, attempt {one['number']}"
 
 
 def _body(message: Mapping[str, Any]) -> SentBodyLine:

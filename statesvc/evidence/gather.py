@@ -11,7 +11,7 @@ from uuid import UUID
 import orjson
 from psycopg import AsyncConnection
 
-from events.crypto.keyring import Keyring, attempt_context, part_context
+from events.crypto.keyring import Keyring, ended_context, part_context
 from events.crypto.sealing import SealError, SealingKey
 from statesvc.bodies.body_key import open_committed, unwrap_body_key
 from statesvc.bodies.find_bodies import ArchiveUnavailableError, find_bodies
@@ -85,7 +85,6 @@ async def gather(connection: Connection, wanted: Wanted) -> dict[str, Any]:
         for (index, kind, leaf_hash, canonical, _), path, (part, state) in zip(rows, paths, parts, strict=True)
     ]
     reader = Reader(opener=Opener(shipment_id=shipment.shipment_id, key=keys.get(shipment.shipment_id)), personal=wanted.personal)
-    attempts = [(document, part) for document, part in zip(documents, parts, strict=True) if document["entry"] == "attempt"]
     signing = await read_keys(connection)
     signers = open_signers(signing, wanted.keyring.master)
     stamp = await _stamp(connection, head, last=rows[-1][0])
@@ -101,7 +100,7 @@ async def gather(connection: Connection, wanted: Wanted) -> dict[str, Any]:
         "shipment": _plain({**listed(shipment)} | {"signed_by": _signer(shipment, documents, parts) if wanted.personal else None}),
         "entries": entries,
         "messages": await _messages(connection, wanted, shipment, documents, keys),
-        "sent": await read_sent(connection, reader, attempts),
+        "sent": await read_sent(connection, reader, list(zip(documents, parts, strict=True))),
     }
     return sealed(bundle, signers, origin=signers[0].verifier.name)
 
@@ -148,7 +147,8 @@ def _part(document: Mapping[str, Any], sealed_part: bytes | None, keys: Keys) ->
         return None, NONE
     shipment_id = UUID(document["shipment_id"])
     if document["entry"] == "attempt":
-        context = attempt_context(shipment_id, document["webhook_id"], document["number"])
+        last = document["tries"][-1]["number"] if document["tries"] else 0
+        context = ended_context(shipment_id, document["webhook_id"], last)
     else:
         context = part_context(shipment_id, document["event_id"])
     content: bytes = sealed_part

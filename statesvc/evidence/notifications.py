@@ -1,18 +1,28 @@
 """What subscribers were sent: for each attempt the body that its own commitment fits, or why it is not shown."""
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
 
 from psycopg import AsyncConnection
 
+from events.entry import FIRST_EPOCH
 from statesvc.database.queries import queries
-from statesvc.delivery.attempt_entry import SentBody, sent_body_of
+from statesvc.delivery.attempt_part import SentBody, opened_part, parts_by_number
 from statesvc.delivery.full_payload import Past, read_past
-from statesvc.delivery.notification import Notification, body_of, notification_of
+from statesvc.delivery.notification import Gap, Notification, body_of
 from statesvc.evidence.bundle import ERASED, OPENED, UNAVAILABLE, WITHHELD
+from statesvc.shipments.notification_trail import (
+    Document,
+    LoggedNotification,
+    LoggedTry,
+    NotificationKey,
+    notifications_of,
+    type_of,
+)
 from statesvc.shipments.personal import Opener
 
 _SQL = queries("statesvc.evidence", "evidence")
@@ -36,14 +46,18 @@ class LoggedAttempt:
     state: str
 
     @classmethod
-    def of(cls, document: Mapping[str, Any], part: bytes | None, state: str) -> "LoggedAttempt":
-        """From its entry; one without a part was made after the shipment was erased."""
-        sent = None if part is None else sent_body_of(part)
+    def of(cls, key: NotificationKey, one: LoggedTry) -> "LoggedAttempt":
+        """From the entry that lists it; one without a part was made after the shipment was erased."""
+        salted_part, state = one.entry
+        number = one.document["number"]
+        found = None
+        if salted_part is not None:
+            found = parts_by_number(opened_part(salted_part), key.sequence if one.covered else None).get(number)
         return cls(
-            number=document["number"],
-            committed=document["body_commitment"],
-            sent=sent,
-            state=UNAVAILABLE if state == UNAVAILABLE else ERASED if sent is None else OPENED,
+            number=number,
+            committed=one.document["body_commitment"],
+            sent=None if found is None else SentBody.of(found),
+            state=UNAVAILABLE if state == UNAVAILABLE else ERASED if found is None else OPENED,
         )
 
     def fits(self, body: str) -> bool:
@@ -52,23 +66,27 @@ class LoggedAttempt:
 
 
 async def read_sent(
-    connection: AsyncConnection[Any], reader: Reader, attempts: Sequence[tuple[Mapping[str, Any], tuple[bytes | None, str]]]
+    connection: AsyncConnection[Any], reader: Reader, entries: Sequence[tuple[Document, tuple[bytes | None, str]]]
 ) -> list[dict[str, Any]]:
-    """By notification, and once for each body where its attempts were sent several. `attempts`: documents, with their salted parts."""
-    tried: dict[str, list[LoggedAttempt]] = {}
-    for document, (part, state) in attempts:
-        tried.setdefault(document["webhook_id"], []).append(LoggedAttempt.of(document, part, state))
+    """By notification, and once for each body where its attempts were sent several. `entries`: documents, with their salted parts.
+
+    All of it is from the entries; only the receivers' names are not.
+    """
+    events = {document["version"]: document for document, _ in entries if document["entry"] == "event"}
+    of_kind = {kind: [each for each in entries if each[0]["entry"] == kind] for kind in ("fanout", "attempt")}
+    found = notifications_of(of_kind["fanout"], of_kind["attempt"])
+    tried = {key: [LoggedAttempt.of(key, each) for each in one.tries] for key, one in found.items() if one.tries}
+    notified = {key: _notifications(found[key], key.sequence, events[key.sequence]) for key in tried}
     shipment_id = reader.opener.shipment_id
-    cursor = await connection.execute(_SQL["notifications"], {"shipment_id": shipment_id}, binary=True)
-    rows = [(notification_of(sequence, row), subscription_id, url) for sequence, *row, subscription_id, url in await cursor.fetchall()]
-    notified = [one for one in rows if one[0].webhook_id in tried]
-    unstored = [notification for notification, *_ in notified if _needs_history(notification, tried[notification.webhook_id])]
-    past = await read_past(connection, [(shipment_id, notification.sequence) for notification in unstored], thin=frozenset())
+    unstored = [key.sequence for key, notifications in notified.items() if _needs_history(notifications, tried[key])]
+    past = await read_past(connection, [(shipment_id, sequence) for sequence in unstored], thin=frozenset())
+    cursor = await connection.execute(_SQL["receivers"], {"subscription_ids": list({key.subscription_id for key in notified})})
+    urls = dict(await cursor.fetchall())
     return [
         {
             "webhook_id": notification.webhook_id,
-            "subscription_id": str(subscription_id),
-            "receiver": urlsplit(url).hostname or "",
+            "subscription_id": key.subscription_id,
+            "receiver": urlsplit(urls.get(key.subscription_id, "")).hostname or "",
             "type": notification.type,
             "change": {
                 "from": notification.from_status,
@@ -80,26 +98,42 @@ async def read_sent(
             "body": body,
             "body_state": state,
         }
-        for notification, subscription_id, url in notified
-        for (body, state), numbers in _bodies(
-            reader, notification, tried[notification.webhook_id], past.get((shipment_id, notification.sequence))
-        ).items()
+        for key, (notification, *others) in notified.items()
+        for (body, state), numbers in _bodies(reader, [notification, *others], tried[key], past.get((shipment_id, key.sequence))).items()
     ]
 
 
-def _needs_history(notification: Notification, tried: Sequence[LoggedAttempt]) -> bool:
-    """Whether its body is neither thin nor stored (as older attempts' bodies are not), so that it has to be made again."""
-    thin = body_of(notification).decode()
-    return any(one.sent is not None and one.sent.stored is None and not one.fits(thin) for one in tried)
+def _notifications(one: LoggedNotification, sequence: int, event: Document) -> list[Notification]:
+    """As it may have been sent: what its body says follows from its entries and its event, but for the epoch of the log at that time."""
+    notification = Notification(
+        webhook_id=one.webhook_id,
+        type=type_of(one),
+        created_at=datetime.fromisoformat(event["recorded_at"]),
+        occurred_at=datetime.fromisoformat(event["occurred_at"]),
+        carrier_id=event["carrier_id"],
+        tracking_number=event["tracking_number"],
+        from_status=one.from_status,
+        to_status=one.to_status,
+        sequence=sequence,
+        gap=None if one.gap is None else Gap(**one.gap),
+    )
+    epochs = range(min(one.epochs), max(one.epochs) + 1)
+    return [replace(notification, epoch=None if epoch == FIRST_EPOCH else epoch) for epoch in epochs]
+
+
+def _needs_history(notifications: Sequence[Notification], tried: Sequence[LoggedAttempt]) -> bool:
+    """Whether its body is neither thin nor stored, so that it has to be made again."""
+    thin = [body_of(each).decode() for each in notifications]
+    return any(one.sent is not None and one.sent.stored is None and not any(map(one.fits, thin)) for one in tried)
 
 
 def _bodies(
-    reader: Reader, notification: Notification, tried: Sequence[LoggedAttempt], past: Past | None
+    reader: Reader, notifications: Sequence[Notification], tried: Sequence[LoggedAttempt], past: Past | None
 ) -> dict[tuple[str | None, str], list[int]]:
     """Which attempts were sent which body, and whether it is shown."""
     found: dict[tuple[str | None, str], list[int]] = {}
     for one in tried:
-        found.setdefault(_shown(reader, one, _candidates(reader, notification, one, past)), []).append(one.number)
+        found.setdefault(_shown(reader, one, _candidates(reader, notifications, one, past)), []).append(one.number)
     return found
 
 
@@ -112,12 +146,14 @@ def _shown(reader: Reader, tried: LoggedAttempt, candidates: Iterator[tuple[str,
     return None, UNAVAILABLE
 
 
-def _candidates(reader: Reader, notification: Notification, tried: LoggedAttempt, past: Past | None) -> Iterator[tuple[str, bool]]:
+def _candidates(
+    reader: Reader, notifications: Sequence[Notification], tried: LoggedAttempt, past: Past | None
+) -> Iterator[tuple[str, bool]]:
     """What may have been sent, and whether that is the change alone."""
-    yield body_of(notification).decode(), True
+    yield from ((body_of(each).decode(), True) for each in notifications)
     if tried.sent is not None and tried.sent.stored is not None:
         yield tried.sent.stored, False
     elif past is not None:
         for opener in (reader.opener, None):
             full = past.full(reader.opener.shipment_id, erased=False, opener=opener)
-            yield body_of(replace(notification, full=full)).decode(), False
+            yield from ((body_of(replace(each, full=full)).decode(), False) for each in notifications)

@@ -10,11 +10,19 @@ from functools import lru_cache
 from typing import Any, Final
 
 from statesvc.log import entry_documents
-from statesvc.log.entry_documents import ActionDocument, AttemptDocument, ConflictDocument, EventDocument, TransitionDocument
+from statesvc.log.entry_documents import (
+    ActionDocument,
+    AttemptDocument,
+    ConflictDocument,
+    EventDocument,
+    FanoutDocument,
+    ObservationDocument,
+    TransitionDocument,
+)
 
 _EPOCH: Final = datetime(2000, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
-_EXACT: Final = frozenset({"conflict", "attempt", "action"})
+_EXACT: Final = frozenset({"conflict", "attempt", "observation", "action"})
 """Events and what they caused may be microseconds later than their batch."""
 
 
@@ -103,19 +111,30 @@ def _transition(document: TransitionDocument) -> tuple[Any, ...]:
     )
 
 
+def _fanout(document: FanoutDocument) -> tuple[Any, ...]:
+    return (
+        document.shipment_id,
+        document.sequence,
+        _time(document.recorded_at),
+        " ".join(document.subscriptions),
+        document.replayed,
+    )
+
+
 def _attempt(document: AttemptDocument) -> tuple[Any, ...]:
     return (
         document.shipment_id,
         document.sequence,
         document.subscription_id,
-        document.number,
         _time(document.recorded_at),
-        _time(document.started_at),
         document.webhook_id,
         document.outcome,
-        document.status_code,
-        document.duration_ms,
+        document.number,
     )
+
+
+def _observation(document: ObservationDocument) -> tuple[Any, ...]:
+    return document.shipment_id, document.version, document.kind, _time(document.recorded_at), _time(document.since)
 
 
 def _action(document: ActionDocument) -> tuple[Any, ...]:
@@ -154,17 +173,32 @@ ENTRY_KINDS: Final = (
         _transition,
     ),
     EntryKind(
+        "fanout",
+        4,
+        2,
+        False,
+        ("shipment_id", "sequence", "recorded_at", "subscriptions", "replayed"),
+        entry_documents.fanout,
+        _fanout,
+    ),
+    EntryKind(
         "attempt",
-        4,
-        4,
+        5,
+        3,
         True,
-        (
-            *("shipment_id", "sequence", "subscription_id", "number", "recorded_at", "started_at", "webhook_id", "outcome"),
-            *("status_code", "duration_ms"),
-        ),
+        ("shipment_id", "sequence", "subscription_id", "recorded_at", "webhook_id", "outcome", "number"),
         entry_documents.attempt,
         _attempt,
     ),
-    EntryKind("action", 5, 0, False, ("actor", "verb", "target", "recorded_at"), entry_documents.action, _action),
+    EntryKind(
+        "observation",
+        6,
+        3,
+        False,
+        ("shipment_id", "version", "kind", "recorded_at", "since"),
+        entry_documents.observation,
+        _observation,
+    ),
+    EntryKind("action", 7, 0, False, ("actor", "verb", "target", "recorded_at"), entry_documents.action, _action),
 )
 """In the order in which a batch has them."""

@@ -70,23 +70,65 @@ class TransitionDocument(Struct, frozen=True, gc=False):
     epoch: int = FIRST_EPOCH
 
 
+class FanoutDocument(Struct, frozen=True, gc=False):
+    """Whom a change is sent to."""
+
+    entry: Literal["fanout"]
+    format: Format
+    shipment_id: str
+    sequence: int
+    event: str
+    from_status: str = field(name="from")
+    to_status: str = field(name="to")
+    subscriptions: list[str]
+    recorded_at: str
+    replayed: bool = False
+
+
+class TryDocument(Struct, frozen=True, gc=False):
+    """One of the tries of an attempt entry."""
+
+    number: int
+
+
+class CoveredDocument(Struct, frozen=True, gc=False):
+    """A notification that ended with another one."""
+
+    sequence: int
+
+
 class AttemptDocument(Struct, frozen=True, gc=False):
-    """An attempt."""
+    """How a notification ended."""
 
     entry: Literal["attempt"]
     format: Format
     shipment_id: str
     sequence: int
     subscription_id: str
-    number: int
     recorded_at: str
-    started_at: str
     webhook_id: str
     outcome: str
-    duration_ms: int
-    status_code: int | None = None
+    tries: list[TryDocument]
+    covers: list[CoveredDocument] = []
     part_commitment: str | None = None
     epoch: int = FIRST_EPOCH
+
+    @property
+    def number(self) -> int:
+        """Of the last try, 0 if there was none."""
+        return self.tries[-1].number if self.tries else 0
+
+
+class ObservationDocument(Struct, frozen=True, gc=False):
+    """What the service noticed by itself."""
+
+    entry: Literal["observation"]
+    format: Format
+    shipment_id: str
+    version: int
+    kind: str
+    since: str
+    recorded_at: str
 
 
 class ActionDocument(Struct, frozen=True, gc=False):
@@ -107,5 +149,7 @@ SealedDocument: TypeAlias = EventDocument | ConflictDocument | AttemptDocument
 event: Final = Decoder(EventDocument).decode
 conflict: Final = Decoder(ConflictDocument).decode
 transition: Final = Decoder(TransitionDocument).decode
+fanout: Final = Decoder(FanoutDocument).decode
 attempt: Final = Decoder(AttemptDocument).decode
+observation: Final = Decoder(ObservationDocument).decode
 action: Final = Decoder(ActionDocument).decode

@@ -18,8 +18,14 @@ CROSS JOIN LATERAL (
     SELECT 'transition', t.ordinal, t.leaf_hash, t.canonical FROM statesvc.transition t
     WHERE t.batch_id = page.batch_id AND t.ordinal >= page.low AND t.ordinal < page.high AND t.recorded_at BETWEEN page.recorded_from AND page.recorded_to
     UNION ALL
+    SELECT 'fanout', f.ordinal, f.leaf_hash, f.canonical FROM statesvc.fanout f
+    WHERE f.batch_id = page.batch_id AND f.ordinal >= page.low AND f.ordinal < page.high AND f.recorded_at BETWEEN page.recorded_from AND page.recorded_to
+    UNION ALL
     SELECT 'attempt', a.ordinal, a.leaf_hash, a.canonical FROM statesvc.attempt a
     WHERE a.batch_id = page.batch_id AND a.ordinal >= page.low AND a.ordinal < page.high AND a.recorded_at BETWEEN page.recorded_from AND page.recorded_to
+    UNION ALL
+    SELECT 'observation', b.ordinal, b.leaf_hash, b.canonical FROM statesvc.observation b
+    WHERE b.batch_id = page.batch_id AND b.ordinal >= page.low AND b.ordinal < page.high AND b.recorded_at BETWEEN page.recorded_from AND page.recorded_to
     UNION ALL
     SELECT 'action', o.ordinal, o.leaf_hash, o.canonical FROM statesvc.action o
     WHERE o.batch_id = page.batch_id AND o.ordinal >= page.low AND o.ordinal < page.high AND o.recorded_at BETWEEN page.recorded_from AND page.recorded_to

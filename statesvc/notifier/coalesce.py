@@ -1,6 +1,6 @@
 """When too much waits for a subscriber, the latest notification of each shipment stands for those before it.
 
-It says so (`data.gap`), and each that is left out becomes an entry of the log with the outcome `coalesced`: nothing is dropped
+It says so (`data.gap`), and its entry in the log lists those that end with it (`covers`), with the tries at them: nothing is dropped
 silently, and all of it can be replayed. What is under way, or was sent before without success, is never changed: a notification has the
 same bytes at every attempt. Lock order: outbox rows by key.
 """
@@ -15,19 +15,15 @@ from uuid import UUID
 import structlog
 from psycopg import AsyncConnection
 
-from events.crypto.keyring import Keyring
 from statesvc.database.pending import columns
 from statesvc.database.queries import queries
-from statesvc.delivery.attempt_entry import DeliveryAttempt, record_attempts
-from statesvc.delivery.notification import Gap, QueuedNotification, body_of, notification_of
-from statesvc.delivery.outcome import Answer, AttemptOutcome
-from statesvc.log.batch_row import tick
+from statesvc.delivery.notification import Gap
 
 WINDOW_ROWS: Final = 10_000
 WINDOWS_MAX: Final = 10
 SHIPMENTS_AT_ONCE: Final = 200
 _NIL: Final = UUID(int=0)
-_GAP_COLUMNS: Final = ("shipment_ids", "sequences", "skipped", "from_sequences", "to_sequences")
+_GAP_COLUMNS: Final = ("shipment_ids", "sequences", "skipped", "from_sequences", "to_sequences", "covers")
 
 _SQL = queries("statesvc.notifier", "coalesce")
 _log = structlog.get_logger()
@@ -70,14 +66,29 @@ def collapses(waiting: Sequence[Waiting]) -> list[Collapse]:
     return found
 
 
-def gap_of(skipped: Sequence[QueuedNotification]) -> Gap:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skipped:
+    """A notification that is left out. `gap`: what its own body would have said; `covers`: the sequences of those that end with it."""
+
+    shipment_id: UUID
+    sequence: int
+    gap: Gap | None = None
+    covers: Sequence[int] = ()
+
+
+def gap_of(skipped: Sequence[Skipped]) -> Gap:
     """What a notification says of these: of what they stood for themselves, too."""
-    inner = [one.notification.gap for one in skipped]
+    inner = [one.gap for one in skipped]
     return Gap(
         skipped=len(skipped) + sum(gap.skipped for gap in inner if gap is not None),
         from_sequence=min(one.sequence if gap is None else gap.from_sequence for one, gap in zip(skipped, inner, strict=True)),
         to_sequence=max(one.sequence for one in skipped),
     )
+
+
+def covers_of(skipped: Sequence[Skipped]) -> list[int]:
+    """The sequences of all that end with the notification that stands for these."""
+    return sorted({sequence for one in skipped for sequence in (one.sequence, *one.covers)})
 
 
 async def overfull(connection: AsyncConnection[Any], *, count_max: int, age_seconds: float) -> list[Backlog]:
@@ -89,9 +100,7 @@ async def overfull(connection: AsyncConnection[Any], *, count_max: int, age_seco
 class Coalescer:
     """Collapses what waits, a bounded part each time; it goes on where it stopped."""
 
-    def __init__(self, keyring: Keyring, *, worker: str) -> None:
-        self._keyring = keyring
-        self._worker = worker
+    def __init__(self) -> None:
         self._after: dict[UUID, UUID] = {}
 
     async def coalesce(self, connection: AsyncConnection[Any], backlog: Backlog) -> int:
@@ -132,41 +141,33 @@ class Coalescer:
             found = collapses(waiting)
             if not found:
                 return 0
-            skipped = await self._read(connection, subscription_id, [one for collapse in found for one in collapse.skipped])
-            ticked = await tick(connection)
-            now = ticked.recorded_at
-            attempts = [_left_out(one, now) for one in skipped]
-            await record_attempts(connection, self._keyring, attempts, now=ticked, worker=self._worker)
+            skipped = await _read(connection, subscription_id, [one for collapse in found for one in collapse.skipped])
             await connection.execute(_SQL["take_out"], {**of, **_keys(skipped)})
-            gaps = {shipment_id: gap_of(list(group)) for shipment_id, group in groupby(skipped, key=lambda one: one.shipment_id)}
-            rows = [_gap_row(collapse.last, gaps[collapse.last.shipment_id]) for collapse in found]
-            await connection.execute(_SQL["write_gaps"], {**of, "now": now, **columns(rows, _GAP_COLUMNS)})
-            await connection.execute(_SQL["bring_forward"], {**of, "now": now, **_keys([collapse.last for collapse in found])})
+            left_out = {shipment_id: list(group) for shipment_id, group in groupby(skipped, key=lambda one: one.shipment_id)}
+            rows = [_gap_row(collapse.last, left_out[collapse.last.shipment_id]) for collapse in found]
+            await connection.execute(_SQL["write_gaps"], {**of, **columns(rows, _GAP_COLUMNS)})
+            await connection.execute(_SQL["bring_forward"], {**of, **_keys([collapse.last for collapse in found])})
         return len(skipped)
 
-    async def _read(self, connection: AsyncConnection[Any], subscription_id: UUID, rows: Sequence[Waiting]) -> list[QueuedNotification]:
-        cursor = await connection.execute(_SQL["read_skipped"], {"subscription_id": subscription_id, **_keys(rows)}, binary=True)
-        return [
-            QueuedNotification(
-                subscription_id=subscription_id,
-                shipment_id=row.shipment_id,
-                sequence=row.sequence,
-                attempts=row.attempts + 1,
-                notification=notification_of(row.sequence, queued),
-                sealed_key=key,
-            )
-            for row, (*queued, key) in zip(rows, await cursor.fetchall(), strict=True)
-        ]
+
+async def _read(connection: AsyncConnection[Any], subscription_id: UUID, rows: Sequence[Waiting]) -> list[Skipped]:
+    cursor = await connection.execute(_SQL["read_skipped"], {"subscription_id": subscription_id, **_keys(rows)}, binary=True)
+    return [
+        Skipped(
+            shipment_id=row.shipment_id,
+            sequence=row.sequence,
+            gap=None if skipped is None else Gap(skipped=skipped, from_sequence=from_sequence, to_sequence=to_sequence),
+            covers=covers or (),
+        )
+        for row, (skipped, from_sequence, to_sequence, covers) in zip(rows, await cursor.fetchall(), strict=True)
+    ]
 
 
-def _left_out(queued: QueuedNotification, now: datetime) -> DeliveryAttempt:
-    answer = Answer(outcome=AttemptOutcome.COALESCED, duration_seconds=0)
-    return DeliveryAttempt(queued=queued, answer=answer, started_at=now, body=body_of(queued.notification))
+def _gap_row(last: Waiting, skipped: Sequence[Skipped]) -> tuple[UUID, int, int, int, int, str]:
+    gap = gap_of(skipped)
+    covers = " ".join(map(str, covers_of(skipped)))
+    return last.shipment_id, last.sequence, gap.skipped, gap.from_sequence, gap.to_sequence, covers
 
 
-def _gap_row(last: Waiting, gap: Gap) -> tuple[UUID, int, int, int, int]:
-    return last.shipment_id, last.sequence, gap.skipped, gap.from_sequence, gap.to_sequence
-
-
-def _keys(rows: Sequence[Waiting] | Sequence[QueuedNotification]) -> dict[str, list[Any]]:
+def _keys(rows: Sequence[Waiting] | Sequence[Skipped]) -> dict[str, list[Any]]:
     return columns([(one.shipment_id, one.sequence) for one in rows], ("shipment_ids", "sequences"))

@@ -34,23 +34,24 @@ WHERE o.subscription_id = %(subscription_id)s AND o.shipment_id = ANY (%(shipmen
 ORDER BY o.shipment_id, o.sequence FOR UPDATE OF o SKIP LOCKED;
 
 -- name: read_skipped
--- The notifications that are left out, in the order that was asked for.
-SELECT n.webhook_id, n.type, n.created_at, n.occurred_at, n.occurred_offset_seconds, n.epoch, n.carrier_id, n.tracking_number, n.from_status, n.to_status,
-    g.skipped, g.from_sequence, g.to_sequence, k.sealed_key
+-- What the notifications that are left out stand for themselves, in the order that was asked for; and of that, what has not ended yet.
+SELECT g.skipped, g.from_sequence, g.to_sequence, CASE WHEN NOT EXISTS (
+    SELECT FROM statesvc.attempt a
+    WHERE a.shipment_id = u.shipment_id AND a.sequence = u.sequence AND a.subscription_id = %(subscription_id)s
+        AND a.recorded_at > g.recorded_at AND a.outcome <> 'late') THEN g.covers END
 FROM unnest(%(shipment_ids)b::uuid[], %(sequences)b::int[]) WITH ORDINALITY AS u(shipment_id, sequence, place)
-JOIN statesvc.notification n
-    ON n.shipment_id = u.shipment_id AND n.sequence = u.sequence AND n.subscription_id = %(subscription_id)s
 LEFT JOIN statesvc.notification_gap g
-    ON g.shipment_id = n.shipment_id AND g.sequence = n.sequence AND g.subscription_id = n.subscription_id
-LEFT JOIN statesvc.stream k ON k.shipment_id = n.shipment_id
+    ON g.shipment_id = u.shipment_id AND g.sequence = u.sequence AND g.subscription_id = %(subscription_id)s
 ORDER BY u.place;
 
 -- name: write_gaps
 -- Has notifications say what they stand for.
-INSERT INTO statesvc.notification_gap (shipment_id, sequence, subscription_id, recorded_at, skipped, from_sequence, to_sequence)
-SELECT u.shipment_id, u.sequence, %(subscription_id)s, %(now)s, u.skipped, u.from_sequence, u.to_sequence
-FROM unnest(%(shipment_ids)b::uuid[], %(sequences)b::int[], %(skipped)b::int[], %(from_sequences)b::int[], %(to_sequences)b::int[])
-    AS u(shipment_id, sequence, skipped, from_sequence, to_sequence);
+INSERT INTO statesvc.notification_gap (shipment_id, sequence, subscription_id, recorded_at, skipped, from_sequence, to_sequence, covers)
+SELECT u.shipment_id, u.sequence, %(subscription_id)s, statesvc.clock(), u.skipped, u.from_sequence, u.to_sequence,
+    string_to_array(u.covers, ' ')::int[]
+FROM unnest(%(shipment_ids)b::uuid[], %(sequences)b::int[], %(skipped)b::int[], %(from_sequences)b::int[], %(to_sequences)b::int[],
+    %(covers)b::text[])
+    AS u(shipment_id, sequence, skipped, from_sequence, to_sequence, covers);
 
 -- name: take_out
 -- Takes what is left out from the outbox; it was locked.
@@ -60,7 +61,6 @@ WHERE o.subscription_id = %(subscription_id)s AND o.shipment_id = u.shipment_id 
 
 -- name: bring_forward
 -- What stands for others need not wait for the retry of one of them.
-UPDATE statesvc.outbox o SET available_at = %(now)s
-FROM unnest(%(shipment_ids)b::uuid[], %(sequences)b::int[]) AS u(shipment_id, sequence)
-WHERE o.subscription_id = %(subscription_id)s AND o.shipment_id = u.shipment_id AND o.sequence = u.sequence
-    AND o.available_at > %(now)s;
+UPDATE statesvc.outbox o SET available_at = t.at
+FROM unnest(%(shipment_ids)b::uuid[], %(sequences)b::int[]) AS u(shipment_id, sequence) CROSS JOIN (SELECT statesvc.clock() AS at) t
+WHERE o.subscription_id = %(subscription_id)s AND o.shipment_id = u.shipment_id AND o.sequence = u.sequence AND o.available_at > t.at;

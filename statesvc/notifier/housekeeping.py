@@ -12,7 +12,9 @@ from psycopg import AsyncConnection
 from statesvc.background.periodic import Periodic
 from statesvc.database.queries import queries
 from statesvc.database.wakeups.channels import LOG, OUTBOX
+from statesvc.delivery.attempt_entry import append_ends, tried
 from statesvc.delivery.retry_schedule import DELAYS_SECONDS, JITTER_SHARE_MAX, RETRY_AFTER_SECONDS_MAX
+from statesvc.log.batch_row import tick, write_batch
 from statesvc.notifier.coalesce import Coalescer, overfull
 from statesvc.notifier.context import NotifierContext
 from statesvc.notifier.policy import log_notices, review
@@ -48,8 +50,9 @@ class NotifierUpkeep(Periodic):
         super().__init__("notifier upkeep", self._sweep, every_seconds=every_seconds, retry_seconds=every_seconds, jitter=0.2)
         self._context = context
         self._bound = bound
-        self._coalescer = Coalescer(context.keyring, worker=worker)
+        self._coalescer = Coalescer()
         self._operator = context.operator
+        self._worker = worker
 
     async def _sweep(self) -> None:
         async with self._context.pool.connection() as connection:
@@ -59,7 +62,7 @@ class NotifierUpkeep(Periodic):
 
     async def once(self, connection: AsyncConnection[Any]) -> None:
         """One pass."""
-        await connection.execute(_SQL["purge"], {"limit": _PURGED_AT_ONCE})
+        await self._purge(connection)
         await connection.execute(_BOARD["prune"])
         if repaired := await repair_outbox(connection, RETRY_RULES):
             report(self._context.telemetry, "outbox", repaired)
@@ -73,3 +76,17 @@ class NotifierUpkeep(Periodic):
             if left_out:
                 self._context.telemetry.notifications_coalesced.add(left_out)
                 await connection.execute(_WAKE["notify"], {"channels": [OUTBOX, LOG]})
+
+    async def _purge(self, connection: AsyncConnection[Any]) -> None:
+        """Removes what waits for deleted subscriptions. The entry of the deletion covers it; tries at it get an entry all the same."""
+        async with connection.transaction():
+            purged = await (await connection.execute(_SQL["purge"], {"limit": _PURGED_AT_ONCE}, binary=True)).fetchall()
+            cancelled = await tried(connection, purged) if purged else []
+            if cancelled:
+                now = await tick(connection)
+                leaf_hashes = await append_ends(connection, self._context.keyring, cancelled, now=now)
+                await write_batch(
+                    connection, batch_id=now.batch_id, recorded_at=now.recorded_at, leaf_hashes=leaf_hashes, writer=self._worker
+                )
+        if cancelled:
+            await connection.execute(_WAKE["notify"], {"channels": [LOG]})

@@ -20,6 +20,7 @@ from statesvc.database.pending import Pending, columns, send
 from statesvc.database.queries import queries
 from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.log.actions import Action, record_actions
+from statesvc.log.fanouts import open_details
 from statesvc.operations.notices import Notice, NoticeKind, write_notices
 from statesvc.telemetry.metrics import Telemetry
 
@@ -151,9 +152,10 @@ async def disable(connection: AsyncConnection[Any], subscription_ids: Sequence[U
     parameters: dict[str, Any] = {"subscription_ids": sorted(subscription_ids), "why": why, "now": now}
     asked = await send(connection, _SQL["disable"], parameters, list)
     actions, notices = [], []
-    for subscription_id, missed_since in await asked.rows():
+    for subscription_id, missed_since, *waiting in await asked.rows():
         details = {"why": why, "missed_since": rfc3339(missed_since)}
-        actions.append(Action(actor=ACTOR, verb="subscription.disable", target=_target(subscription_id), details=details))
+        stated = {**details, **open_details(*waiting)}
+        actions.append(Action(actor=ACTOR, verb="subscription.disable", target=_target(subscription_id), details=stated))
         notices.append(Notice(kind=NoticeKind.DISABLED, target=_target(subscription_id), details={**details, "what_to_do": WHAT_TO_DO}))
     await write_notices(connection, notices, now=now)
     return Disabled(actions, notices)

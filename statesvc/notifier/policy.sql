@@ -56,5 +56,5 @@ WITH locked AS MATERIALIZED (
 )
 UPDATE statesvc.subscription s SET disabled_at = %(now)s, disabled_why = %(why)s, missed_since = least(s.missed_since, %(now)s,
     (SELECT f.since FROM statesvc.subscription_failing f WHERE f.subscription_id = s.subscription_id))
-FROM locked l WHERE s.subscription_id = l.subscription_id
-RETURNING s.subscription_id, s.missed_since;
+FROM locked l CROSS JOIN LATERAL statesvc.open_notifications(l.subscription_id) w WHERE s.subscription_id = l.subscription_id
+RETURNING s.subscription_id, s.missed_since, w.open, w.open_since, w.open_until;

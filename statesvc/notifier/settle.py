@@ -1,7 +1,8 @@
 """Settling finished deliveries: a group of them in one transaction, with the entries that prove them.
 
-Every attempt is recorded, also one whose lease ran out meanwhile, because it was made; only what the token still holds is
-taken out of the outbox or given back. Lock order: outbox rows by key, dead letters, subscriptions, throttles, failing, each by id.
+A notification that ends gets one entry with all its tries; a try that is not the last waits for it outside the log. Every try is recorded,
+also one whose lease ran out meanwhile, because it was made; only what the token still holds is taken out of the outbox or given back.
+Lock order: outbox rows by key, dead letters, subscriptions, throttles, failing, each by id.
 """
 
 import random
@@ -17,7 +18,8 @@ from events.crypto.keyring import Keyring
 from events.errors import Cause
 from statesvc.database.pending import columns, send
 from statesvc.database.queries import queries
-from statesvc.delivery.attempt_entry import DeliveryAttempt, append_attempts
+from statesvc.delivery.attempt_entry import EndedNotification, EndOutcome, append_ends, record_open_attempts
+from statesvc.delivery.attempt_part import DeliveryAttempt
 from statesvc.delivery.limiter.signal import pause_asked_for
 from statesvc.delivery.outcome import Finish, GiveUp, NextStep, RetryLater, next_step
 from statesvc.log.actions import append_actions
@@ -55,6 +57,9 @@ class _Conclusion:
     later: list[tuple[UUID, UUID, int, float]] = field(default_factory=list)
     buried: list[AttemptResult] = field(default_factory=list)
     disabled: set[UUID] = field(default_factory=set)
+    open: list[DeliveryAttempt] = field(default_factory=list)
+    """Tries at notifications that have not ended."""
+    ends: list[EndedNotification] = field(default_factory=list)
 
 
 async def settle(
@@ -66,18 +71,17 @@ async def settle(
             connection,
             _SQL["hold"],
             columns([(*_key(f.delivery), f.delivery.token) for f in group], (*_KEY_COLUMNS, "tokens")),
-            lambda rows: {tuple(row) for row in rows},
+            lambda rows: ({row[:3] for row in rows if row[3]}, {row[:3] for row in rows}),
         )
         asked_tick = await send_tick(connection)
-        held, tick = await asked_held.rows(), await asked_tick.rows()
+        (held, waiting), tick = await asked_held.rows(), await asked_tick.rows()
         now = tick.recorded_at
         ours = [f for f in group if _key(f.delivery) in held]
         known = [f for f in group if not again or _key(f.delivery) in held]
-        made = [
-            DeliveryAttempt(queued=f.delivery, answer=f.answer, started_at=f.started_at, body=f.body) for f in known if f.answer is not None
-        ]
-        leaf_hashes = await append_attempts(connection, keyring, made, now=tick)
         concluded = _conclusion([(f, _next_step(f)) for f in ours])
+        _add_lost(concluded, [f for f in known if _key(f.delivery) not in held], waiting)
+        await record_open_attempts(connection, keyring, concluded.open, now=now, worker=worker)
+        leaf_hashes = await append_ends(connection, keyring, concluded.ends, now=tick)
         await _put_back(connection, concluded, now=now, worker=worker)
         disabled = await _throttle(connection, ours, concluded.disabled, now=now)
         asked_recovered = await note(connection, _tally(known), now=now)
@@ -111,16 +115,39 @@ def _conclusion(steps: Sequence[tuple[AttemptResult, NextStep]]) -> _Conclusion:
         match step:
             case Finish():
                 concluded.finished.append(_key(one.delivery))
+                concluded.ends.append(EndedNotification.of(one.delivery, EndOutcome.DELIVERED, _made(one)))
             case RetryLater(delay_seconds, disable):
                 concluded.later.append((*_key(one.delivery), delay_seconds))
+                concluded.open += _made(one)
                 if disable:
                     concluded.disabled.add(one.delivery.subscription_id)
             case GiveUp():
                 concluded.finished.append(_key(one.delivery))
                 concluded.buried.append(one)
+                concluded.ends.append(EndedNotification.of(one.delivery, EndOutcome.GIVEN_UP, _made(one)))
             case _:
                 assert_never(step)
     return concluded
+
+
+def _add_lost(concluded: _Conclusion, lost: Sequence[AttemptResult], waiting: set[Key]) -> None:
+    """Tries under a lease that another notifier has now: they wait with those of that one, or come late."""
+    late: dict[Key, list[AttemptResult]] = {}
+    for one in lost:
+        if _key(one.delivery) in waiting:
+            concluded.open += _made(one)
+        elif one.answer is not None:
+            late.setdefault(_key(one.delivery), []).append(one)
+    for results in late.values():
+        made = [each for one in results for each in _made(one)]
+        concluded.ends.append(EndedNotification.of(results[0].delivery, EndOutcome.LATE, made))
+
+
+def _made(one: AttemptResult) -> list[DeliveryAttempt]:
+    """The try, if there was one."""
+    if one.answer is None:
+        return []
+    return [DeliveryAttempt(queued=one.delivery, answer=one.answer, started_at=one.started_at, body=one.body)]
 
 
 async def _put_back(connection: AsyncConnection[Any], concluded: _Conclusion, *, now: datetime, worker: str) -> None:

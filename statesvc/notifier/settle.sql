@@ -1,10 +1,10 @@
 -- name: hold
--- Locks what these tokens still hold, in key order; the rest belongs to another notifier now.
-SELECT o.subscription_id, o.shipment_id, o.sequence
+-- Locks what still waits of these notifications, in key order. With whether its token holds it: else it belongs to another notifier now.
+SELECT o.subscription_id, o.shipment_id, o.sequence, coalesce(o.token = u.token, false)
 FROM unnest(%(subscription_ids)b::uuid[], %(shipment_ids)b::uuid[], %(sequences)b::int[], %(tokens)b::uuid[])
     AS u(subscription_id, shipment_id, sequence, token)
 JOIN statesvc.outbox o
-    ON o.subscription_id = u.subscription_id AND o.shipment_id = u.shipment_id AND o.sequence = u.sequence AND o.token = u.token
+    ON o.subscription_id = u.subscription_id AND o.shipment_id = u.shipment_id AND o.sequence = u.sequence
 ORDER BY o.subscription_id, o.shipment_id, o.sequence FOR UPDATE OF o;
 
 -- name: reschedule

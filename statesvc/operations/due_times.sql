@@ -46,7 +46,7 @@ WITH tick AS MATERIALIZED (
         WHERE o.subscription_id = s.subscription_id AND o.attempts > 0 AND o.token IS NULL
             AND o.available_at > t.at + make_interval(secs => 5 + (%(delays)s::float8[])[least(o.attempts, cardinality(%(delays)s::float8[]))])
             AND (o.available_at > t.at + make_interval(secs => 5 + %(delay_max)s::float8) OR EXISTS (
-                SELECT FROM statesvc.attempt a
+                SELECT FROM statesvc.open_attempt a
                 WHERE a.shipment_id = o.shipment_id AND a.sequence = o.sequence AND a.subscription_id = o.subscription_id
                     AND a.recorded_at > t.at + interval '5 seconds'))
         LIMIT %(limit)s FOR UPDATE OF o SKIP LOCKED

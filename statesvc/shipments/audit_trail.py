@@ -1,10 +1,9 @@
 """A shipment's audit trail: what the carrier said, what we concluded, what contradicted it, what we sent, each with when we knew it.
 
 One window of versions is one consistent snapshot: events of the window, the transitions and notifications that they caused, and the
-conflicts recorded since the window before.
+conflicts recorded since the window before. All of it comes from entries of the log; only what waits, and counts, are of tables.
 """
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,7 +19,6 @@ from statesvc.bodies.find_bodies import BodyLocation, body_locations
 from statesvc.database.queries import queries
 from statesvc.shipments.as_of import Horizon
 from statesvc.shipments.find import StoredShipment
-from statesvc.shipments.local_time import in_offset
 from statesvc.shipments.models import (
     AuditAttempt,
     AuditConflict,
@@ -31,6 +29,7 @@ from statesvc.shipments.models import (
     EntryPlace,
     MessageSource,
 )
+from statesvc.shipments.notification_trail import LoggedNotification, LoggedTry, NotificationKey, notifications_of, type_of
 from statesvc.shipments.personal import HIDDEN, OpenedPart, Opener
 from statesvc.shipments.timeline import Seal, shipment_event, stated_event
 
@@ -45,7 +44,6 @@ READINGS_MAX: Final = 1_000
 
 _ALWAYS: Final = {"recorded_after": datetime(1, 1, 1, tzinfo=UTC), "recorded_upto": datetime(9999, 1, 1, tzinfo=UTC)}
 _NO_COUNTERS: Final = {"count": None, "last_seen_at": None}
-_NO_QUEUE: Final = {"waiting": None, "next_attempt_at": None}
 """Counters and queues are of today; only entries of the log show what was."""
 
 
@@ -93,9 +91,6 @@ async def read_audit_trail(
     def was_sealed(row: DictRow) -> bool:
         return horizon is None or horizon.holds(row["log_index"])
 
-    attempts: dict[str, list[DictRow]] = defaultdict(list)
-    for attempt in filter(was_sealed, await read("attempts")):
-        attempts[attempt.pop("webhook_id")].append(attempt)
     contradictions = [*filter(was_sealed, await read("conflicts"))]
     for row in [*shown, *contradictions]:
         row["document"] = orjson.loads(row["canonical"])
@@ -104,25 +99,63 @@ async def read_audit_trail(
     targets = [f"shipment {shipment.shipment_id}", *(f"message {message_id}" for message_id in sorted(messages))]
     readings = [*filter(was_sealed, await read("readings", targets=targets, limit=READINGS_MAX))][::-1]
     opener = None if keyring is None else shipment.opener(keyring)
+    notified = notifications_of(
+        [(orjson.loads(row["canonical"]), row) for row in filter(was_sealed, await read("fanouts"))],
+        [(orjson.loads(row["canonical"]), row) for row in filter(was_sealed, await read("ends"))],
+    )
+    keys = {"subscription_ids": [key.subscription_id for key in notified], "sequences": [key.sequence for key in notified]}
+    waiting = None
+    if horizon is None:
+        waiting = {NotificationKey(row["sequence"], row["subscription_id"]): row["available_at"] for row in await read("waiting", **keys)}
+    events = {row["version"]: row["document"] for row in shown}
     return AuditTrail(
         events=[_event(row, bodies, opener) for row in shown],
         transitions=_checked(AuditTransition, await read("transitions")),
         conflicts=[_conflict(row if horizon is None else row | _NO_COUNTERS, bodies, keyring) for row in contradictions],
-        notifications=_checked(
-            AuditNotification,
-            [
-                _local(row) | {"attempts": _checked(AuditAttempt, attempts[row["webhook_id"]])} | ({} if horizon is None else _NO_QUEUE)
-                for row in await read("notifications")
-            ],
-        ),
+        notifications=[
+            _notification(key, one, events[key.sequence], waiting if horizon is None else None) for key, one in notified.items()
+        ],
         readings=_checked(AuditPersonalReading, readings),
         next_after=None if is_last else window["upto"],
     )
 
 
-def _local(notification: DictRow) -> DictRow:
-    offset_seconds = notification.pop("occurred_offset_seconds")
-    return notification | {"occurred_at": in_offset(notification["occurred_at"], offset_seconds)}
+def _notification(
+    key: NotificationKey, one: LoggedNotification, event: Mapping[str, Any], waiting: Mapping[NotificationKey, datetime] | None
+) -> AuditNotification:
+    """`waiting`: until when notifications wait today; None: that is not asked."""
+    return {
+        "webhook_id": one.webhook_id,
+        "subscription_id": UUID(key.subscription_id),
+        "type": type_of(one),
+        "from": one.from_status,
+        "to": one.to_status,
+        "sequence": key.sequence,
+        "occurred_at": event["occurred_at"],
+        "created_at": event["recorded_at"],
+        "fanouts": [
+            {**_place(row), "recorded_at": row["recorded_at"], "replayed": document.get("replayed", False)} for document, row in one.fanouts
+        ],
+        "outcome": one.outcome,
+        "covered_by": one.covered_by,
+        "waiting": None if waiting is None else key in waiting,
+        "next_attempt_at": None if waiting is None else waiting.get(key),
+        "attempts": [_attempt(each) for each in one.tries],
+    }
+
+
+def _attempt(each: LoggedTry) -> AuditAttempt:
+    row, document = each.entry, each.document
+    return {
+        **_place(row),
+        "number": document["number"],
+        "started_at": document["started_at"],
+        "recorded_at": row["recorded_at"],
+        "duration_ms": document["duration_ms"],
+        "outcome": document["outcome"],
+        "status_code": document.get("status_code"),
+        "body_commitment": document["body_commitment"],
+    }
 
 
 def _checked(model: type[T], rows: list[DictRow]) -> list[T]:

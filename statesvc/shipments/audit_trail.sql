@@ -35,25 +35,29 @@ LEFT JOIN statesvc.conflict_key k ON k.carrier_id = c.carrier_id AND k.event_id 
 WHERE c.recorded_at > %(recorded_after)s AND c.recorded_at <= %(recorded_upto)s
 ORDER BY c.recorded_at, c.batch_id, c.ordinal;
 
--- name: notifications
--- The notifications of the window's events, and whether they still wait in the outbox.
-SELECT n.webhook_id, n.subscription_id, n.type, n.from_status AS "from", n.to_status AS "to", n.sequence, n.occurred_at,
-    n.occurred_offset_seconds, n.created_at,
-    o.subscription_id IS NOT NULL AS waiting, o.available_at AS next_attempt_at
-FROM statesvc.notification n
-LEFT JOIN statesvc.outbox o ON o.subscription_id = n.subscription_id AND o.shipment_id = n.shipment_id AND o.sequence = n.sequence
-WHERE n.shipment_id = %(shipment_id)s AND n.sequence > %(after)s AND n.sequence <= %(upto)s
-ORDER BY n.sequence, n.subscription_id;
+-- name: fanouts
+-- Whom the changes of the window were sent to, in order.
+SELECT f.recorded_at, f.canonical, f.batch_id, f.ordinal, encode(f.leaf_hash, 'hex') AS leaf_hash, s.sealed_at,
+    s.first_index + f.ordinal AS log_index
+FROM statesvc.fanout f
+LEFT JOIN statesvc.sealed_batch s ON s.batch_id = f.batch_id
+WHERE f.shipment_id = %(shipment_id)s AND f.recorded_at >= %(since)s AND f.sequence > %(after)s AND f.sequence <= %(upto)s
+ORDER BY f.batch_id, f.ordinal;
 
--- name: attempts
--- Every try at these notifications, in order.
-SELECT a.webhook_id, a.number, a.started_at, a.recorded_at, a.duration_ms, a.outcome, a.status_code,
-    convert_from(a.canonical, 'UTF8')::jsonb ->> 'body_commitment' AS body_commitment, a.batch_id, a.ordinal,
-    encode(a.leaf_hash, 'hex') AS leaf_hash, s.sealed_at, s.first_index + a.ordinal AS log_index
+-- name: ends
+-- How notifications of the window ended, and later ones, which may stand for them; in order.
+SELECT a.recorded_at, a.canonical, a.batch_id, a.ordinal, encode(a.leaf_hash, 'hex') AS leaf_hash, s.sealed_at,
+    s.first_index + a.ordinal AS log_index
 FROM statesvc.attempt a
 LEFT JOIN statesvc.sealed_batch s ON s.batch_id = a.batch_id
-WHERE a.shipment_id = %(shipment_id)s AND a.recorded_at >= %(since)s AND a.sequence > %(after)s AND a.sequence <= %(upto)s
-ORDER BY a.sequence, a.subscription_id, a.recorded_at, a.number;
+WHERE a.shipment_id = %(shipment_id)s AND a.recorded_at >= %(since)s AND a.sequence > %(after)s
+ORDER BY a.batch_id, a.ordinal;
+
+-- name: waiting
+-- Which of these notifications wait in the outbox, and until when.
+SELECT o.sequence, o.subscription_id::text, o.available_at
+FROM unnest(%(subscription_ids)s::uuid[], %(sequences)s::int[]) AS u(subscription_id, sequence)
+JOIN statesvc.outbox o ON o.subscription_id = u.subscription_id AND o.shipment_id = %(shipment_id)s AND o.sequence = u.sequence;
 
 -- name: readings
 -- Who read the personal fields of the shipment, or the bodies of the window's messages; the newest first.

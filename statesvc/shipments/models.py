@@ -137,7 +137,7 @@ class AuditConflict(StatedEvent, MessageSource, EntryPlace):
 
 
 class AuditAttempt(EntryPlace):
-    """One try at one notification. `body_commitment` binds what was sent."""
+    """One try at one notification. `body_commitment` binds what was sent. Its place is that of the entry of the end, which lists all."""
 
     number: int
     started_at: AwareDatetime
@@ -146,6 +146,13 @@ class AuditAttempt(EntryPlace):
     outcome: str
     status_code: int | None
     body_commitment: Hash
+
+
+class AuditFanout(EntryPlace):
+    """The entry by which a subscriber is notified of a change: with the change, or later by a replay."""
+
+    recorded_at: AwareDatetime
+    replayed: Annotated[bool, Field(description="It had been notified before.")]
 
 
 class AuditNotification(StatusChange):
@@ -157,9 +164,15 @@ class AuditNotification(StatusChange):
     sequence: int
     occurred_at: AwareDatetime
     created_at: AwareDatetime
+    fanouts: list[AuditFanout]
+    outcome: Annotated[
+        str | None,
+        Field(description="How it ended: delivered, given_up, cancelled, coalesced; null: it has not, or its subscription was deleted."),
+    ]
+    covered_by: Annotated[int | None, Field(description="Of a coalesced one: the sequence of the notification that stood for it.")]
     waiting: Annotated[bool | None, Field(description="Not delivered yet, nor given up; null with `as_of`.")]
     next_attempt_at: AwareDatetime | None
-    attempts: list[AuditAttempt]
+    attempts: Annotated[list[AuditAttempt], Field(description="Recorded with the end: those at what still waits are not listed yet.")]
 
 
 class AuditPersonalReading(EntryPlace):

@@ -18,6 +18,7 @@ from statesvc.database.queries import queries
 from statesvc.http.api_keys import BOOTSTRAP
 from statesvc.http.key_store import Scope, granted
 from statesvc.log.actions import Action, record_actions
+from statesvc.log.fanouts import open_details
 from statesvc.operations.notices import Notice, NoticeKind, write_notices
 
 _SQL = queries("statesvc.subscriptions", "key_revocation")
@@ -80,8 +81,8 @@ async def revoke_key(connection: AsyncConnection[Any], *, key_id: str, revoked_b
     return [subscription_id for subscription_id, *_ in disabled]
 
 
-def _disabled(subscription_id: UUID, needs: list[str], missed_since: datetime, *, actor: str) -> tuple[UUID, Action, Notice]:
+def _disabled(subscription_id: UUID, needs: list[str], missed_since: datetime, *waiting: Any, actor: str) -> tuple[UUID, Action, Notice]:  # noqa: ANN401 - columns of a row
     target = f"subscription {subscription_id}"
     details = {"why": WHY, "needs": " ".join(needs), "missed_since": rfc3339(missed_since)}
-    action = Action(actor=actor, verb="subscription.disable", target=target, details=details)
+    action = Action(actor=actor, verb="subscription.disable", target=target, details={**details, **open_details(*waiting)})
     return subscription_id, action, Notice(kind=NoticeKind.DISABLED, target=target, details={**details, "what_to_do": _WHAT_TO_DO})

@@ -27,5 +27,5 @@ WITH left_over AS (
     ORDER BY s.subscription_id FOR NO KEY UPDATE OF s
 )
 UPDATE statesvc.subscription s SET disabled_at = %(now)s, missed_since = least(s.missed_since, %(now)s), disabled_why = %(why)s
-FROM uncovered u WHERE s.subscription_id = u.subscription_id
-RETURNING s.subscription_id, u.needs, s.missed_since;
+FROM uncovered u CROSS JOIN LATERAL statesvc.open_notifications(u.subscription_id) w WHERE s.subscription_id = u.subscription_id
+RETURNING s.subscription_id, u.needs, s.missed_since, w.open, w.open_since, w.open_until;

@@ -46,7 +46,8 @@ FROM next x ORDER BY x.at, x.shipment_id, x.sequence;
 
 -- name: put
 -- Writes what was never written, from the log, under the webhook-id that it would have had, and puts all into the outbox; settles
--- their dead letters. Attempts are numbered on. Answers how many are in the outbox now, and how many of them were never written.
+-- their dead letters. Attempts are numbered on. Answers what is in the outbox now: which change, the leaf hash of its event (NULL: its
+-- entries are archived), and whether it was never written.
 WITH asked AS MATERIALIZED (
     SELECT * FROM unnest(%(shipment_ids)b::uuid[], %(sequences)b::int[], %(ats)b::timestamptz[], %(writtens)b::boolean[])
         AS u(shipment_id, sequence, at, written)
@@ -66,12 +67,11 @@ WITH asked AS MATERIALIZED (
     WHERE NOT a.written
     ORDER BY a.shipment_id, a.sequence
     ON CONFLICT DO NOTHING
-    RETURNING shipment_id, sequence
+    RETURNING shipment_id, sequence, from_status, to_status
 ), queued AS (
     INSERT INTO statesvc.outbox (subscription_id, shipment_id, sequence, available_at, created_at, earlier_attempts)
-    SELECT %(subscription_id)s::uuid, a.shipment_id, a.sequence, %(now)s::timestamptz, %(now)s::timestamptz, least(30000, coalesce((
-            SELECT max(p.number) FROM statesvc.attempt p
-            WHERE p.shipment_id = a.shipment_id AND p.sequence = a.sequence AND p.subscription_id = %(subscription_id)s::uuid), 0))
+    SELECT %(subscription_id)s::uuid, a.shipment_id, a.sequence, %(now)s::timestamptz, %(now)s::timestamptz, least(30000,
+        statesvc.last_attempt(%(subscription_id)s::uuid, a.shipment_id, a.sequence))
     FROM asked a
     WHERE a.written OR EXISTS (SELECT FROM made m WHERE m.shipment_id = a.shipment_id AND m.sequence = a.sequence)
     ORDER BY a.shipment_id, a.sequence
@@ -85,7 +85,18 @@ WITH asked AS MATERIALIZED (
         ON n.shipment_id = q.shipment_id AND n.sequence = q.sequence AND n.subscription_id = %(subscription_id)s::uuid
     WHERE d.kind = 'notification' AND d.resolved_at IS NULL AND d.webhook_id = n.webhook_id
 )
-SELECT (SELECT count(*) FROM queued), (SELECT count(*) FROM made);
+SELECT q.shipment_id, q.sequence, coalesce(m.from_status, n.from_status), coalesce(m.to_status, n.to_status), coalesce(e.leaf_hash, f.event),
+    m.shipment_id IS NOT NULL
+FROM queued q
+LEFT JOIN made m ON m.shipment_id = q.shipment_id AND m.sequence = q.sequence
+LEFT JOIN statesvc.notification n
+    ON n.shipment_id = q.shipment_id AND n.sequence = q.sequence AND n.subscription_id = %(subscription_id)s::uuid
+LEFT JOIN statesvc.event e ON e.shipment_id = q.shipment_id AND e.version = q.sequence
+LEFT JOIN LATERAL (
+    SELECT decode(convert_from(w.canonical, 'UTF8')::jsonb ->> 'event', 'hex') AS event FROM statesvc.fanout w
+    WHERE w.shipment_id = q.shipment_id AND w.sequence = q.sequence LIMIT 1
+) f ON true
+ORDER BY q.shipment_id, q.sequence;
 
 -- name: made_up_for
 -- What was missed before `until` (NULL: at all) was sent again.

@@ -11,14 +11,15 @@ from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 from pydantic import Field
 
-from events.crypto.keyring import Keyring, attempt_context
+from events.crypto.keyring import Keyring, attempt_context, ended_context
 from events.crypto.sealing import SealError
 from statesvc.database.queries import queries
-from statesvc.delivery.attempt_entry import Response, response_of
+from statesvc.delivery.attempt_part import Response, opened_part, parts_by_number
 from statesvc.delivery.outgoing import Destination, Login
 from statesvc.delivery.signing import SigningKey
 from statesvc.http.key_store import Scope
 from statesvc.log.actions import record_action
+from statesvc.log.fanouts import open_details
 from statesvc.subscriptions.key_revocation import needed, require, require_of_owner
 from statesvc.subscriptions.subscription_secrets import (
     Secret,
@@ -107,7 +108,7 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedAttempt:
-    """One try at one notification, as the log has it. `batch_id` and `ordinal` are its place there."""
+    """One try at one notification. Once that has ended, the log has it: in the entry with the try `last_number`; `recorded_at` is of it."""
 
     webhook_id: str
     shipment_id: UUID
@@ -121,8 +122,9 @@ class RecordedAttempt:
     type: str
     carrier_id: str
     tracking_number: str = field(repr=False)
-    batch_id: int
-    ordinal: int
+    last_number: int | None
+    covering_id: str
+    """The `webhook_id` of that entry: another notification may have stood for this one."""
     sealed_part: bytes | None = field(repr=False)
     sealed_key: bytes | None = field(repr=False)
     """Of its shipment; None once erased."""
@@ -132,7 +134,12 @@ class RecordedAttempt:
         if self.sealed_part is None or self.sealed_key is None:
             return None
         key = keyring.open_shipment_key(self.sealed_key, self.shipment_id)
-        return response_of(key.open(self.sealed_part, attempt_context(self.shipment_id, self.webhook_id, self.number)))
+        if self.last_number is None:
+            return Response.of(opened_part(key.open(self.sealed_part, attempt_context(self.shipment_id, self.webhook_id, self.number))))
+        part = opened_part(key.open(self.sealed_part, ended_context(self.shipment_id, self.covering_id, self.last_number)))
+        covered = None if self.covering_id == self.webhook_id else self.sequence
+        of_try = parts_by_number(part, covered).get(self.number)
+        return None if of_try is None else Response.of(of_try)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,7 +272,9 @@ async def turn(connection: AsyncConnection[Any], subscription_id: UUID, switch: 
                 await connection.execute(_SQL["call_again"], {"subscription_id": subscription_id})
             if switch != "pause":
                 await connection.execute(_SQL["begin_anew"], {"subscription_id": subscription_id})
-            await _record(connection, f"subscription.{switch}", subscription_id, actor=actor, details={})
+            # what waits ends with the subscription: its entry covers that
+            details = open_details(*(await cursor.fetchall())[0]) if switch == "delete" else {}
+            await _record(connection, f"subscription.{switch}", subscription_id, actor=actor, details=details)
     return cursor.rowcount > 0
 
 
@@ -331,18 +340,18 @@ async def signing_means(
 
 
 async def attempts(
-    connection: AsyncConnection[Any], subscription_id: UUID, *, before: tuple[datetime, int, int] | None, limit: int
+    connection: AsyncConnection[Any], subscription_id: UUID, *, before: tuple[datetime, str, int] | None, limit: int
 ) -> list[RecordedAttempt]:
-    """What was tried, the newest first. `before`: recorded_at, batch_id and ordinal of the last one seen."""
-    recorded_at, batch_id, ordinal = before or (None, None, None)
+    """What was tried, the newest first. `before`: recorded_at, webhook-id and number of the last one seen."""
+    recorded_at, webhook_id, number = before or (None, None, None)
     cursor = connection.cursor(row_factory=class_row(RecordedAttempt))
     await cursor.execute(
         _SQL["attempts"],
         {
             "subscription_id": subscription_id,
             "before_recorded_at": recorded_at,
-            "before_batch_id": batch_id,
-            "before_ordinal": ordinal,
+            "before_webhook_id": webhook_id,
+            "before_number": number,
             "limit": limit,
         },
     )

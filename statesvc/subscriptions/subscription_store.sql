@@ -92,23 +92,44 @@ UPDATE statesvc.throttle SET not_before = '-infinity' WHERE subscription_id = %(
 DELETE FROM statesvc.subscription_failing WHERE subscription_id = %(subscription_id)s;
 
 -- name: delete
--- Nothing is sent or collected any more; what was sent stays in the log. Its secrets and login are forgotten.
-UPDATE statesvc.subscription SET deleted_at = statesvc.clock(), sealed_secrets = '{}', sealed_login = NULL
-WHERE subscription_id = %(subscription_id)s AND deleted_at IS NULL;
+-- Nothing is sent or collected any more; what was sent stays in the log. Its secrets and login are forgotten. Answers what still waited.
+UPDATE statesvc.subscription s SET deleted_at = statesvc.clock(), sealed_secrets = '{}', sealed_login = NULL
+FROM statesvc.open_notifications(%(subscription_id)s) w
+WHERE s.subscription_id = %(subscription_id)s AND s.deleted_at IS NULL
+RETURNING w.open, w.open_since, w.open_until;
 
 -- name: attempts
--- What was tried for a subscription, the newest first, before a position.
-SELECT a.webhook_id, a.shipment_id, a.sequence, a.number, a.outcome, a.status_code, a.duration_ms, a.started_at, a.recorded_at,
-    n.type, n.carrier_id, n.tracking_number, a.batch_id, a.ordinal, a.sealed_part, k.sealed_key
-FROM statesvc.attempt a
-LEFT JOIN statesvc.stream k ON k.shipment_id = a.shipment_id
-JOIN statesvc.notification n
-    ON n.shipment_id = a.shipment_id AND n.sequence = a.sequence AND n.subscription_id = a.subscription_id
-WHERE a.subscription_id = %(subscription_id)s
-    AND (%(before_recorded_at)s::timestamptz IS NULL OR a.recorded_at <= %(before_recorded_at)s::timestamptz)
-    AND (%(before_recorded_at)s::timestamptz IS NULL OR (a.recorded_at, a.batch_id, a.ordinal)
-        < (%(before_recorded_at)s::timestamptz, %(before_batch_id)s::bigint, %(before_ordinal)s::int))
-ORDER BY a.recorded_at DESC, a.batch_id DESC, a.ordinal DESC LIMIT %(limit)s;
+-- What was tried for a subscription, the newest first, before a position: the tries at what has not ended, and those of the entries of what
+-- has, which count as of then.
+SELECT n.webhook_id, x.shipment_id, x.sequence, x.number, x.outcome, x.status_code, x.duration_ms, x.started_at, x.recorded_at,
+    n.type, n.carrier_id, n.tracking_number, x.last_number, coalesce(x.covering_id, n.webhook_id) AS covering_id, x.sealed_part, k.sealed_key
+FROM (
+    (SELECT o.shipment_id, o.sequence, o.number, o.outcome, o.status_code, o.duration_ms, o.started_at, o.recorded_at, o.sealed_part,
+        NULL::int AS last_number, NULL AS covering_id
+    FROM statesvc.open_attempt o
+    WHERE o.subscription_id = %(subscription_id)s
+        AND (%(before_recorded_at)s::timestamptz IS NULL OR o.recorded_at <= %(before_recorded_at)s::timestamptz))
+    UNION ALL
+    (SELECT a.shipment_id, t.sequence, t.number, t.outcome, t.status_code, t.duration_ms, t.started_at, a.recorded_at, a.sealed_part,
+        a.number, a.webhook_id
+    FROM statesvc.attempt a
+    CROSS JOIN LATERAL (SELECT convert_from(a.canonical, 'UTF8')::jsonb AS document OFFSET 0) d
+    CROSS JOIN LATERAL (
+        SELECT a.sequence, r.* FROM jsonb_to_recordset(d.document -> 'tries')
+            AS r(number int, outcome text, status_code int, duration_ms int, started_at timestamptz)
+        UNION ALL
+        SELECT (c ->> 'sequence')::int, r.* FROM jsonb_array_elements(d.document -> 'covers') c
+        CROSS JOIN LATERAL jsonb_to_recordset(c -> 'tries')
+            AS r(number int, outcome text, status_code int, duration_ms int, started_at timestamptz)
+    ) t
+    WHERE a.subscription_id = %(subscription_id)s
+        AND (%(before_recorded_at)s::timestamptz IS NULL OR a.recorded_at <= %(before_recorded_at)s::timestamptz))
+) x
+LEFT JOIN statesvc.stream k ON k.shipment_id = x.shipment_id
+JOIN statesvc.notification n ON n.shipment_id = x.shipment_id AND n.sequence = x.sequence AND n.subscription_id = %(subscription_id)s
+WHERE %(before_recorded_at)s::timestamptz IS NULL OR (x.recorded_at, n.webhook_id, x.number)
+    < (%(before_recorded_at)s::timestamptz, %(before_webhook_id)s::text, %(before_number)s::int)
+ORDER BY x.recorded_at DESC, n.webhook_id DESC, x.number DESC LIMIT %(limit)s;
 
 -- name: limiter
 -- What the notifiers know of a subscription's receiver, summed up; of those that said so lately, because a dead one takes nothing back.

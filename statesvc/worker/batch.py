@@ -19,8 +19,9 @@ from psycopg import AsyncConnection
 from events.carriers.carrier import Carrier
 from events.crypto.keyring import Keyring
 from events.errors import Cause
+from statesvc.append.append_batch import AppendBatch
 from statesvc.append.retry import RETRIES_MAX, Fault, OvertakenError, classify, retry_seconds, run_transaction
-from statesvc.append.transaction import AppendBatch, append_claimed
+from statesvc.append.transaction import append_claimed
 from statesvc.database.pool import Pool
 from statesvc.inbox.claim import Burial, Deferral, Message, bury, postpone, retry
 from statesvc.inbox.read_message import Read

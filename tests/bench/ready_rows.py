@@ -19,7 +19,8 @@ from psycopg import AsyncConnection, AsyncCursor
 from psycopg.rows import tuple_row
 
 from events.carriers import CARRIERS
-from statesvc.append.transaction import AppendBatch, append_claimed
+from statesvc.append.append_batch import AppendBatch
+from statesvc.append.transaction import append_claimed
 from statesvc.inbox.claim import Claim, Message, claim
 from statesvc.inbox.read_message import Read, read_message
 from tests.bench.inbox import keyring_of

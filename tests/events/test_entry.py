@@ -1,9 +1,23 @@
 """The bytes of entries never change: a changed one could not be verified against the hashes that stand in the log."""
 
+import json
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 from uuid import UUID
 
-from events.entry import NO_PREVIOUS, Provenance, action_document, event_document, leaf, part_bytes, transition_document
+from events.entry import (
+    NO_PREVIOUS,
+    Provenance,
+    action_document,
+    attempt_document,
+    event_document,
+    fanout_document,
+    leaf,
+    observation_document,
+    part_bytes,
+    transition_document,
+    try_document,
+)
 from events.event import Event, EventPlace, Personal, Raw
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
 
@@ -86,6 +100,25 @@ GOLDEN_ACTION = (
     b',"target":"carrier ups","verb":"hold"}'
 )
 
+GOLDEN_FANOUT = (
+    b'{"entry":"fanout","event":"0404040404040404040404040404040404040404040404040404040404040404","format":1,"from":"unknown","reco'
+    b'rded_at":"2026-03-01T19:06:00.123456+00:00","sequence":3,"shipment_id":"00112233-4455-6677-8899-aabbccddeeff","subscriptions":['
+    b'"00000000-0000-0000-0000-000000000001","00000000-0000-0000-0000-000000000002"],"to":"in_transit"}'
+)
+GOLDEN_ATTEMPT = (
+    b'{"covers":[{"sequence":1},{"sequence":2,"tries":[{"body_commitment":"0606060606060606060606060606060606060606060606060606060606'
+    b'060606","duration_ms":9,"number":1,"outcome":"timed_out","started_at":"2026-03-01T19:06:00.123456+00:00"}]}],"entry":"attempt",'
+    b'"format":1,"gap":{"from_sequence":1,"skipped":2,"to_sequence":2},"outcome":"delivered","part_commitment":"020202020202020202020'
+    b'2020202020202020202020202020202020202020202","recorded_at":"2026-03-01T19:06:00.123456+00:00","sequence":3,"shipment_id":"00112'
+    b'233-4455-6677-8899-aabbccddeeff","subscription_id":"00000000-0000-0000-0000-000000000001","tries":[{"body_commitment":"05050505'
+    b'05050505050505050505050505050505050505050505050505050505","duration_ms":12,"number":1,"outcome":"delivered","started_at":"2026-'
+    b'03-01T19:06:00.123456+00:00","status_code":204}],"webhook_id":"n1-abc"}'
+)
+GOLDEN_OBSERVATION = (
+    b'{"details":{"rule":"stalled_for","seconds":259200},"entry":"observation","format":1,"kind":"stalled","recorded_at":"2026-03-01T1'
+    b'9:06:00.123456+00:00","shipment_id":"00112233-4455-6677-8899-aabbccddeeff","since":"2026-03-01T19:05:00+00:00","version":3}'
+)
+
 
 def canonical(event: Event, *, previous_hash: bytes, part_commitment: bytes | None, signer_digest: bytes | None, epoch: int = 1) -> bytes:
     entry = leaf(
@@ -143,6 +176,55 @@ def test_a_transition_and_its_leaf_hash() -> None:
     )
     assert entry.canonical == GOLDEN_TRANSITION
     assert entry.leaf_hash.hex() == "b611fa860804aa94b2124742671b9f8444df79eed932d439c6fbc11b6b01fa9f"
+
+
+def test_a_fan_out_lists_its_subscriptions_in_order_and_says_when_it_is_a_replay() -> None:
+    stated: dict[str, Any] = {
+        "shipment_id": SHIPMENT,
+        "sequence": 3,
+        "event": b"\x04" * 32,
+        "from_status": "unknown",
+        "to_status": "in_transit",
+        "subscriptions": [UUID(int=2), UUID(int=1)],
+        "recorded_at": RECORDED,
+    }
+    assert leaf(fanout_document(**stated), epoch=1).canonical == GOLDEN_FANOUT
+    again = leaf(fanout_document(**stated, replayed=True), epoch=1).canonical
+    assert again == GOLDEN_FANOUT.replace(b'"sequence"', b'"replayed":true,"sequence"')
+
+
+def test_the_end_of_a_notification_with_all_tries_and_what_it_covers() -> None:
+    first = try_document(number=1, started_at=RECORDED, duration_ms=9, outcome="timed_out", status_code=None, body_commitment=b"\x06" * 32)
+    last = try_document(number=1, started_at=RECORDED, duration_ms=12, outcome="delivered", status_code=204, body_commitment=b"\x05" * 32)
+    document = attempt_document(
+        webhook_id="n1-abc",
+        subscription_id=UUID(int=1),
+        shipment_id=SHIPMENT,
+        sequence=3,
+        outcome="delivered",
+        tries=[last],
+        gap={"skipped": 2, "from_sequence": 1, "to_sequence": 2},
+        covers=[{"sequence": 1}, {"sequence": 2, "tries": [first]}],
+        recorded_at=RECORDED,
+        part_commitment=b"\x02" * 32,
+    )
+    assert leaf(document, epoch=1).canonical == GOLDEN_ATTEMPT
+    bare = leaf(document | {"gap": None, "covers": None, "part_commitment": None, "tries": []}, epoch=1).canonical
+    assert set(json.loads(bare)) == {
+        *("entry", "format", "webhook_id", "subscription_id", "shipment_id", "sequence", "outcome", "tries", "recorded_at")
+    }
+
+
+def test_an_observation() -> None:
+    document = observation_document(
+        shipment_id=SHIPMENT,
+        version=3,
+        kind="stalled",
+        since=RECORDED.replace(minute=5, second=0, microsecond=0),
+        details={"rule": "stalled_for", "seconds": 259200},
+        recorded_at=RECORDED,
+    )
+    assert leaf(document, epoch=1).canonical == GOLDEN_OBSERVATION
 
 
 def test_the_personal_part() -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from tests.world.database import Database
 
-LOG = ("batch", "event", "event_key", "conflict", "transition", "attempt", "action")
+LOG = ("batch", "event", "event_key", "conflict", "transition", "fanout", "attempt", "observation", "action")
 CHANGES = ("UPDATE statesvc.{} SET {} = {}", "DELETE FROM statesvc.{}", "TRUNCATE statesvc.{}")
 
 

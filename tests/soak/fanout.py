@@ -17,12 +17,13 @@ from psycopg import AsyncConnection
 
 from events.crypto.keyring import Keyring
 from events.crypto.sealing import MasterKeys, SealingKey
-from statesvc.append.outbox import OutboxChange, write_notifications
+from statesvc.append.outbox import OutboxChange
 from statesvc.database.keyring_store import load_keyring
 from statesvc.database.wakeups.channels import OUTBOX
 from statesvc.subscriptions import subscription_store as store
 from tests.acceptance.processes import MASTER_KEY
 from tests.simulation.receivers import Behaviour
+from tests.world.fan_out import notify_of
 
 TELL_SECONDS: Final = 0.1
 """Changes are written in groups, as a worker's batches do."""
@@ -127,16 +128,17 @@ class Changes:
                 sequence=sequence,
                 type="shipment.status_changed",
                 carrier_id="ups",
+                number=shipment_id.hex,
                 tracking_number=shipment_id.hex,
                 from_status="picked_up",
                 to_status="in_transit",
+                recorded_at=datetime.now(UTC),
                 occurred_at=datetime.now(UTC),
                 leaf_hash=hashlib.sha256(f"{shipment_id} {sequence}".encode()).digest(),
             )
             for shipment_id, sequence in changes
         ]
-        async with self._connection.transaction():
-            written = await (await write_notifications(self._connection, told)).rows()
+        written = await notify_of(self._connection, told)
         await self._connection.execute("SELECT pg_notify(%s, '')", (OUTBOX,))
         return written
 

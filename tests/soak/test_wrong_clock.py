@@ -25,7 +25,7 @@ _POSTS = (
 _TIMES = """
 SELECT min(t.at), max(t.at) FROM (
     SELECT recorded_at FROM statesvc.event UNION ALL SELECT recorded_at FROM statesvc.attempt UNION ALL
-    SELECT started_at FROM statesvc.attempt UNION ALL SELECT settled_at FROM statesvc.message UNION ALL
+    SELECT started_at FROM statesvc.open_attempt UNION ALL SELECT settled_at FROM statesvc.message UNION ALL
     SELECT sealed_at FROM statesvc.sealed_batch
 ) AS t(at)
 """

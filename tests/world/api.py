@@ -23,7 +23,8 @@ from events.vocabulary import Kind, Status, TimePrecision, TzSource
 from statesvc.api.personal_reads import PersonalReadings
 from statesvc.api.routes import routes
 from statesvc.api.subscriptions.routes import routes as subscription_routes
-from statesvc.append.transaction import AppendBatch, append
+from statesvc.append.append_batch import AppendBatch
+from statesvc.append.transaction import append
 from statesvc.database.keyring_store import load_keyring
 from statesvc.database.pool import PoolLimits, make_pool
 from statesvc.delivery.targets import Targets

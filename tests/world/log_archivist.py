@@ -20,7 +20,7 @@ from tests.world.database import Database
 from tests.world.story import Story, scan
 
 DAY = 86_400
-KINDS = ("event", "conflict", "transition", "attempt", "action")
+KINDS = ("event", "conflict", "transition", "fanout", "attempt", "observation", "action")
 OLD = ("1Z0001", "1Z0002", "1Z0003")
 """Said of in the first month alone, but for 1Z0003."""
 

@@ -1,4 +1,4 @@
-"""Entries of all five kinds on a real database, written through the service's own transactions."""
+"""Entries of all seven kinds on a real database, written through the service's own transactions."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -10,20 +10,25 @@ from uuid import uuid4
 from psycopg import AsyncConnection
 
 from events.checkpoint import Checkpoint, open_checkpoint
-from events.crypto.keyring import Keyring, attempt_context
-from events.crypto.sealing import MasterKeys, SealingKey, commitment, salted
-from events.entry import Provenance, attempt_document, leaf
+from events.crypto.keyring import Keyring
+from events.crypto.sealing import MasterKeys, SealingKey
+from events.entry import Provenance, leaf, observation_document
 from events.event import EventPlace, PrintedTime, Raw, Reading
 from events.identity import identify
 from events.merkle.compact_range import CompactRange
 from events.vocabulary import Kind, Status, TimePrecision, TzSource
-from statesvc.append.transaction import AppendBatch, append
+from statesvc.append.append_batch import AppendBatch
+from statesvc.append.transaction import append
 from statesvc.database.keyring_store import load_keyring
-from statesvc.delivery.attempt_entry import attempt_part
+from statesvc.delivery.attempt_entry import EndedNotification, EndOutcome, append_ends
+from statesvc.delivery.attempt_part import DeliveryAttempt
+from statesvc.delivery.notification import Notification, QueuedNotification, body_of
+from statesvc.delivery.outcome import Answer, AttemptOutcome
 from statesvc.inbox.read_message import Read
 from statesvc.log.actions import record_action
 from statesvc.log.batch_row import tick, write_batch
 from statesvc.log.checkpoints import SignedHead, latest_head
+from statesvc.log.fanouts import Fanout, append_fanouts
 from statesvc.log.signing_keys import read_keys
 from statesvc.sealer.leadership import Publication, publish, signers_of, take_stock
 from statesvc.sealer.seal import seal
@@ -33,10 +38,15 @@ MASTER = MasterKeys([bytes(range(32))])
 MORNING = datetime(2026, 3, 1, 8, 0, tzinfo=UTC)
 NOWHERE = Publication(file=None, origin="log.example/tests")
 WAY = (Status.INFO_RECEIVED, Status.PICKED_UP, Status.IN_TRANSIT, Status.OUT_FOR_DELIVERY, Status.DELIVERED)
-_ATTEMPT = """INSERT INTO statesvc.attempt
-    (shipment_id, sequence, subscription_id, number, recorded_at, started_at, batch_id, ordinal, webhook_id, outcome, status_code,
-     duration_ms, leaf_hash, canonical, sealed_part)
-VALUES (%s, 1, %s, 1, %s, %s, %s, 0, %s, 'accepted', 204, 7, %s, %s, %s)"""
+_NOTIFICATION = """INSERT INTO statesvc.notification
+    (shipment_id, sequence, subscription_id, created_at, occurred_at, webhook_id, type, carrier_id, tracking_number, from_status, to_status)
+SELECT e.shipment_id, 1, %s, e.recorded_at, e.occurred_at, statesvc.webhook_id(%s, e.leaf_hash), 'shipment.status_changed', e.carrier_id,
+    k.number, 'unknown', 'info_received'
+FROM statesvc.event e JOIN statesvc.stream k USING (shipment_id) WHERE e.shipment_id = %s AND e.version = 1
+RETURNING webhook_id"""
+_OBSERVATION = """INSERT INTO statesvc.observation
+    (shipment_id, version, kind, recorded_at, since, batch_id, ordinal, leaf_hash, canonical)
+VALUES (%s, %s, 'stalled', %s, %s, %s, 0, %s, %s)"""
 
 
 def scan(number: str, minute: int, status: Status | None, *, code: str = "X1", native_id: str | None = None, **fields: Any) -> Reading:
@@ -97,50 +107,87 @@ class Story:
             await record_action(self.connection, actor="cli:ops", verb=verb, target=target, details={"why": "a test"})
 
     async def attempt(self) -> None:
-        """One try at telling somebody about the oldest shipment."""
+        """One subscriber is notified of the oldest shipment: a fan-out, and its end after one try."""
         async with self.connection.transaction():
-            row = await (await self.connection.execute("SELECT shipment_id, sealed_key FROM statesvc.stream LIMIT 1")).fetchone()
+            row = await (
+                await self.connection.execute(
+                    "SELECT k.shipment_id, k.sealed_key, e.leaf_hash FROM statesvc.stream k"
+                    " JOIN statesvc.event e ON e.shipment_id = k.shipment_id AND e.version = 1 LIMIT 1"
+                )
+            ).fetchone()
             assert row is not None
-            shipment_id, sealed_key = row
-            subscription_id, webhook_id = uuid4(), f"n1-{uuid4().hex}"
-            recorded_at, batch_id, epoch = await tick(self.connection)
-            part = salted(attempt_part(bytes(32), b"thanks"))
+            shipment_id, sealed_key, event = row
+            subscription_id = uuid4()
+            made = await (await self.connection.execute(_NOTIFICATION, (subscription_id, subscription_id, shipment_id))).fetchone()
+            assert made is not None
+            ticked = await tick(self.connection)
+            recorded_at = ticked.recorded_at
+            fanout = Fanout(
+                shipment_id=shipment_id,
+                sequence=1,
+                event=event,
+                from_status="unknown",
+                to_status="info_received",
+                subscriptions=[subscription_id],
+                recorded_at=recorded_at,
+            )
+            leaf_hashes = await append_fanouts(self.connection, [fanout], now=ticked)
+            await write_batch(
+                self.connection, batch_id=ticked.batch_id, recorded_at=recorded_at, leaf_hashes=leaf_hashes, writer="worker-1"
+            )
+        notification = Notification(
+            webhook_id=made[0],
+            type="shipment.status_changed",
+            created_at=recorded_at,
+            occurred_at=MORNING,
+            carrier_id="ups",
+            tracking_number="1Z0001",
+            from_status="unknown",
+            to_status="info_received",
+            sequence=1,
+        )
+        queued = QueuedNotification(
+            subscription_id=subscription_id,
+            shipment_id=shipment_id,
+            sequence=1,
+            attempts=1,
+            notification=notification,
+            sealed_key=sealed_key,
+        )
+        answer = Answer(outcome=AttemptOutcome.DELIVERED, duration_seconds=0.007, status_code=204, response=b"thanks")
+        tried = DeliveryAttempt(queued=queued, answer=answer, started_at=recorded_at, body=body_of(notification))
+        async with self.connection.transaction():
+            ticked = await tick(self.connection)
+            end = EndedNotification.of(queued, EndOutcome.DELIVERED, [tried])
+            leaf_hashes = await append_ends(self.connection, self.keyring, [end], now=ticked)
+            await write_batch(
+                self.connection, batch_id=ticked.batch_id, recorded_at=ticked.recorded_at, leaf_hashes=leaf_hashes, writer="notifier-1"
+            )
+
+    async def observe(self) -> None:
+        """The service notices that the oldest shipment stalled."""
+        async with self.connection.transaction():
+            row = await (await self.connection.execute("SELECT shipment_id, version, recorded_at FROM statesvc.stream LIMIT 1")).fetchone()
+            assert row is not None
+            shipment_id, version, since = row
+            now, batch_id, epoch = await tick(self.connection)
             entry = leaf(
-                attempt_document(
-                    webhook_id=webhook_id,
-                    subscription_id=subscription_id,
-                    shipment_id=shipment_id,
-                    sequence=1,
-                    number=1,
-                    started_at=recorded_at,
-                    recorded_at=recorded_at,
-                    duration_ms=7,
-                    outcome="accepted",
-                    status_code=204,
-                    body_commitment=bytes(32),
-                    part_commitment=commitment(part),
+                observation_document(
+                    shipment_id=shipment_id, version=version, kind="stalled", since=since, details={"rule": "3 days"}, recorded_at=now
                 ),
                 epoch=epoch,
             )
-            key = self.keyring.open_shipment_key(sealed_key, shipment_id)
-            sealed_part = key.seal(part, attempt_context(shipment_id, webhook_id, 1))
-            await self.connection.execute(
-                _ATTEMPT,
-                (
-                    *(shipment_id, subscription_id, recorded_at, recorded_at, batch_id, webhook_id),
-                    *(entry.leaf_hash, entry.canonical, sealed_part),
-                ),
-            )
-            await write_batch(
-                self.connection, batch_id=batch_id, recorded_at=recorded_at, leaf_hashes=[entry.leaf_hash], writer="notifier-1"
-            )
+            row = (shipment_id, version, now, since, batch_id, entry.leaf_hash, entry.canonical)
+            await self.connection.execute(_OBSERVATION, row)
+            await write_batch(self.connection, batch_id=batch_id, recorded_at=now, leaf_hashes=[entry.leaf_hash], writer="worker-1")
 
     async def everything(self) -> None:
-        """Entries of all five kinds, several shipments, several versions."""
+        """Entries of all seven kinds, several shipments, several versions."""
         for number in ("1Z0001", "1Z0002", "1Z0003"):
             await self.parcel(number)
         await self.conflict("1Z0002")
         await self.attempt()
+        await self.observe()
         await self.act()
 
     async def seal(self) -> SignedHead:
@@ -165,7 +212,7 @@ class Story:
             "SELECT s.first_index + e.ordinal, e.leaf_hash FROM statesvc.sealed_batch s JOIN ("
             + " UNION ALL ".join(
                 f"SELECT batch_id, ordinal, leaf_hash FROM statesvc.{kind}"
-                for kind in ("event", "conflict", "transition", "attempt", "action")
+                for kind in ("event", "conflict", "transition", "fanout", "attempt", "observation", "action")
             )
             + ") e USING (batch_id) ORDER BY 1"
         )

@@ -18,8 +18,9 @@ from events.crypto.keyring import Keyring, body_context
 from events.entry import Provenance
 from events.event import Event
 from events.vocabulary import Verdict
+from statesvc.append.append_batch import AppendBatch
 from statesvc.append.retry import run_transaction
-from statesvc.append.transaction import AppendBatch, append
+from statesvc.append.transaction import append
 from statesvc.bodies.sealed_message import SealedMessage, seal_message
 from statesvc.database.pending import send
 from statesvc.database.queries import queries

@@ -208,7 +208,7 @@ class SubscriptionCalls:
         asked = parameters(request, AttemptsParameters)
         bound_to = {"list": "attempts", "of": str(asked.subscription_id)}
         before = _position(
-            asked.cursor, bound_to, 3, lambda at, batch_id, ordinal: (datetime.fromisoformat(at), int(batch_id), int(ordinal))
+            asked.cursor, bound_to, 3, lambda at, webhook_id, number: (datetime.fromisoformat(at), str(webhook_id), int(number))
         )
         if asked.responses:
             require_scopes(request, [Scope.PII])
@@ -219,7 +219,7 @@ class SubscriptionCalls:
                 target = f"subscription {asked.subscription_id}"
                 await self.readings.record(connection, request, call="attempts", target=target)
         shown, more = found[: asked.limit], len(found) > asked.limit
-        cursor = encode_cursor([shown[-1].recorded_at.isoformat(), shown[-1].batch_id, shown[-1].ordinal], bound_to) if more else None
+        cursor = encode_cursor([shown[-1].recorded_at.isoformat(), shown[-1].webhook_id, shown[-1].number], bound_to) if more else None
         return answer(Page([attempt_shown(one, one.response(self.keyring) if asked.responses else None) for one in shown], cursor))
 
     async def _checked_url(self, text: str) -> tuple[str, Login | None]:

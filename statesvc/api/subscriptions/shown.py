@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from uuid import UUID
 
 from statesvc.api.subscriptions.models import AttemptShown, FailingShown, SubscriptionShown, WatchedNumber
-from statesvc.delivery.attempt_entry import Response
+from statesvc.delivery.attempt_part import Response
 from statesvc.subscriptions.subscription_store import RecordedAttempt, Subscription
 
 

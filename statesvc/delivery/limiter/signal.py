@@ -38,7 +38,6 @@ def signal_of(outcome: AttemptOutcome, status_code: int | None) -> Signal:
             | AttemptOutcome.UNROUTABLE
             | AttemptOutcome.DENIED
             | AttemptOutcome.CLIENT_MISSING
-            | AttemptOutcome.COALESCED
         ):
             return Signal.REFUSED
         case _:

@@ -24,8 +24,9 @@ from statesvc.log.entry_columns import ENTRY_KINDS
 FORMAT: Final = b"1"
 COMPRESSION_LEVEL: Final = 9
 _BROKEN: Final = (pa.ArrowException, OSError, AttributeError, LookupError, TypeError, ValueError, OverflowError)
-_TIMES: Final = frozenset({"recorded_at", "received_at", "occurred_at", "started_at"})
-_INTEGERS: Final = frozenset({"version", "sequence", "number", "status_code", "duration_ms"})
+_TIMES: Final = frozenset({"recorded_at", "received_at", "occurred_at", "since"})
+_INTEGERS: Final = frozenset({"version", "sequence", "number"})
+_FLAGS: Final = frozenset({"by_category", "replayed"})
 _OWN: Final = (
     ("log_index", pa.int64()),
     ("entry", pa.string()),
@@ -47,7 +48,7 @@ def _type(name: str) -> pa.DataType:
         return pa.timestamp("us", tz="UTC")
     if name in _INTEGERS:
         return pa.int32()
-    return pa.bool_() if name == "by_category" else pa.string()
+    return pa.bool_() if name in _FLAGS else pa.string()
 
 
 SCHEMA: Final = pa.schema([*_OWN, *((name, _type(name)) for name in _BOUND)])

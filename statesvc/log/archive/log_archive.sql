@@ -71,14 +71,28 @@ VALUES (%(batch_id)s, %(ordinal)s, %(leaf_hash)s, %(canonical)s, %(shipment_id)s
     %(from_status)s, %(to_status)s, %(event_id)s, %(worker)s)
 ON CONFLICT DO NOTHING;
 
+-- name: restore_fanout
+-- Brings a fan-out back.
+INSERT INTO statesvc.fanout
+    (batch_id, ordinal, leaf_hash, canonical, shipment_id, sequence, recorded_at, subscriptions, replayed)
+VALUES (%(batch_id)s, %(ordinal)s, %(leaf_hash)s, %(canonical)s, %(shipment_id)s::uuid, %(sequence)s, %(recorded_at)s,
+    string_to_array(%(subscriptions)s, ' ')::uuid[], %(replayed)s)
+ON CONFLICT DO NOTHING;
+
 -- name: restore_attempt
--- Brings an attempt back.
+-- Brings the end of a notification back.
 INSERT INTO statesvc.attempt
-    (batch_id, ordinal, leaf_hash, canonical, sealed_part, shipment_id, sequence, subscription_id, number, recorded_at, started_at,
-     webhook_id, outcome, status_code, duration_ms)
+    (batch_id, ordinal, leaf_hash, canonical, sealed_part, shipment_id, sequence, subscription_id, recorded_at, webhook_id, outcome,
+     number)
 VALUES (%(batch_id)s, %(ordinal)s, %(leaf_hash)s, %(canonical)s, %(sealed_part)s, %(shipment_id)s::uuid, %(sequence)s,
-    %(subscription_id)s::uuid, %(number)s, %(recorded_at)s, %(started_at)s, %(webhook_id)s, %(outcome)s, %(status_code)s,
-    %(duration_ms)s)
+    %(subscription_id)s::uuid, %(recorded_at)s, %(webhook_id)s, %(outcome)s, %(number)s)
+ON CONFLICT DO NOTHING;
+
+-- name: restore_observation
+-- Brings an observation back.
+INSERT INTO statesvc.observation
+    (batch_id, ordinal, leaf_hash, canonical, shipment_id, version, kind, recorded_at, since)
+VALUES (%(batch_id)s, %(ordinal)s, %(leaf_hash)s, %(canonical)s, %(shipment_id)s::uuid, %(version)s, %(kind)s, %(recorded_at)s, %(since)s)
 ON CONFLICT DO NOTHING;
 
 -- name: restore_action

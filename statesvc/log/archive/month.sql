@@ -1,7 +1,8 @@
 -- name: batch_bounds
 -- The lowest and the highest batch of the entries that were recorded in a month, and how many entries each kind has.
 SELECT min(x.low), max(x.high), max(x.entries) FILTER (WHERE x.kind = 'event') AS event, max(x.entries) FILTER (WHERE x.kind = 'conflict') AS conflict,
-    max(x.entries) FILTER (WHERE x.kind = 'transition') AS transition, max(x.entries) FILTER (WHERE x.kind = 'attempt') AS attempt,
+    max(x.entries) FILTER (WHERE x.kind = 'transition') AS transition, max(x.entries) FILTER (WHERE x.kind = 'fanout') AS fanout,
+    max(x.entries) FILTER (WHERE x.kind = 'attempt') AS attempt, max(x.entries) FILTER (WHERE x.kind = 'observation') AS observation,
     max(x.entries) FILTER (WHERE x.kind = 'action') AS action
 FROM (
     SELECT 'event' AS kind, min(batch_id) AS low, max(batch_id) AS high, count(*) AS entries
@@ -12,7 +13,12 @@ FROM (
     SELECT 'transition', min(batch_id), max(batch_id), count(*)
     FROM statesvc.transition WHERE recorded_at >= %(begins)s AND recorded_at < %(ends)s
     UNION ALL
+    SELECT 'fanout', min(batch_id), max(batch_id), count(*) FROM statesvc.fanout WHERE recorded_at >= %(begins)s AND recorded_at < %(ends)s
+    UNION ALL
     SELECT 'attempt', min(batch_id), max(batch_id), count(*) FROM statesvc.attempt WHERE recorded_at >= %(begins)s AND recorded_at < %(ends)s
+    UNION ALL
+    SELECT 'observation', min(batch_id), max(batch_id), count(*)
+    FROM statesvc.observation WHERE recorded_at >= %(begins)s AND recorded_at < %(ends)s
     UNION ALL
     SELECT 'action', min(batch_id), max(batch_id), count(*) FROM statesvc.action WHERE recorded_at >= %(begins)s AND recorded_at < %(ends)s
 ) x;
@@ -45,12 +51,26 @@ SELECT s.first_index + t.ordinal, t.batch_id, t.ordinal, t.leaf_hash, t.canonica
 FROM statesvc.sealed_batch s JOIN statesvc.transition t ON t.batch_id = s.batch_id
 WHERE s.first_index >= %(low)s AND s.first_index < %(high)s AND t.recorded_at >= %(begins)s AND t.recorded_at < %(ends)s;
 
+-- name: fanout
+-- A month's fan-outs in a range of the log.
+SELECT s.first_index + f.ordinal, f.batch_id, f.ordinal, f.leaf_hash, f.canonical, NULL::bytea, f.shipment_id::text, f.sequence,
+    f.recorded_at, array_to_string(f.subscriptions, ' '), f.replayed
+FROM statesvc.sealed_batch s JOIN statesvc.fanout f ON f.batch_id = s.batch_id
+WHERE s.first_index >= %(low)s AND s.first_index < %(high)s AND f.recorded_at >= %(begins)s AND f.recorded_at < %(ends)s;
+
 -- name: attempt
--- A month's attempts in a range of the log.
+-- A month's ends of notifications in a range of the log.
 SELECT s.first_index + a.ordinal, a.batch_id, a.ordinal, a.leaf_hash, a.canonical, a.sealed_part, a.shipment_id::text, a.sequence,
-    a.subscription_id::text, a.number, a.recorded_at, a.started_at, a.webhook_id, a.outcome, a.status_code, a.duration_ms
+    a.subscription_id::text, a.recorded_at, a.webhook_id, a.outcome, a.number
 FROM statesvc.sealed_batch s JOIN statesvc.attempt a ON a.batch_id = s.batch_id
 WHERE s.first_index >= %(low)s AND s.first_index < %(high)s AND a.recorded_at >= %(begins)s AND a.recorded_at < %(ends)s;
+
+-- name: observation
+-- A month's observations in a range of the log.
+SELECT s.first_index + v.ordinal, v.batch_id, v.ordinal, v.leaf_hash, v.canonical, NULL::bytea, v.shipment_id::text, v.version, v.kind,
+    v.recorded_at, v.since
+FROM statesvc.sealed_batch s JOIN statesvc.observation v ON v.batch_id = s.batch_id
+WHERE s.first_index >= %(low)s AND s.first_index < %(high)s AND v.recorded_at >= %(begins)s AND v.recorded_at < %(ends)s;
 
 -- name: action
 -- A month's actions in a range of the log.

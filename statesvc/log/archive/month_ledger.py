@@ -70,7 +70,9 @@ class LogMonth:
     events: int | None
     conflicts: int | None
     transitions: int | None
+    fanouts: int | None
     attempts: int | None
+    observations: int | None
     actions: int | None
     written_at: datetime | None
     verified_at: datetime | None
@@ -83,7 +85,8 @@ class LogMonth:
     @property
     def entries(self) -> int:
         """Of all kinds."""
-        return sum(count or 0 for count in (self.events, self.conflicts, self.transitions, self.attempts, self.actions))
+        counts = (self.events, self.conflicts, self.transitions, self.fanouts, self.attempts, self.observations, self.actions)
+        return sum(count or 0 for count in counts)
 
 
 async def due_months(connection: AsyncConnection[Any], *, hot_months: int) -> list[Month]:

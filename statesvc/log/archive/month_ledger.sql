@@ -19,6 +19,8 @@ WHERE (p.ends AT TIME ZONE 'UTC') + make_interval(months => %(hot_months)s::int)
     AND NOT EXISTS (SELECT FROM statesvc.log_archive a WHERE a.month = p.month AND a.dropped_at IS NOT NULL)
     AND (EXISTS (SELECT FROM statesvc.event e WHERE e.recorded_at >= p.begins AND e.recorded_at < p.ends)
         OR EXISTS (SELECT FROM statesvc.action o WHERE o.recorded_at >= p.begins AND o.recorded_at < p.ends)
+        OR EXISTS (SELECT FROM statesvc.fanout f WHERE f.recorded_at >= p.begins AND f.recorded_at < p.ends)
+        OR EXISTS (SELECT FROM statesvc.observation v WHERE v.recorded_at >= p.begins AND v.recorded_at < p.ends)
         OR EXISTS (SELECT FROM statesvc.attempt t WHERE t.recorded_at >= p.begins AND t.recorded_at < p.ends)
         OR EXISTS (SELECT FROM statesvc.conflict c WHERE c.recorded_at >= p.begins AND c.recorded_at < p.ends)
         OR EXISTS (SELECT FROM statesvc.transition n WHERE n.recorded_at >= p.begins AND n.recorded_at < p.ends))
@@ -34,8 +36,8 @@ RETURNING a.file_name, a.sha256, a.index_sha256, a.verified_at IS NOT NULL;
 -- Both files are complete and on the disk.
 UPDATE statesvc.log_archive SET file_name = %(file_name)s, sha256 = %(sha256)s, index_sha256 = %(index_sha256)s, size_bytes = %(size_bytes)s,
     tree_size = %(tree_size)s, first_index = %(first_index)s, last_index = %(last_index)s, first_batch = %(first_batch)s,
-    last_batch = %(last_batch)s, events = %(event)s, conflicts = %(conflict)s, transitions = %(transition)s, attempts = %(attempt)s,
-    actions = %(action)s, written_at = statesvc.clock()
+    last_batch = %(last_batch)s, events = %(event)s, conflicts = %(conflict)s, transitions = %(transition)s, fanouts = %(fanout)s,
+    attempts = %(attempt)s, observations = %(observation)s, actions = %(action)s, written_at = statesvc.clock()
 WHERE month = %(month)s AND verified_at IS NULL;
 
 -- name: note_verified
@@ -51,8 +53,8 @@ RETURNING a.leaving_at + interval '1 minute';
 -- name: forget_written
 -- The files are not what the partitions are: they are written anew. Never once the partitions are gone.
 UPDATE statesvc.log_archive SET file_name = NULL, sha256 = NULL, index_sha256 = NULL, size_bytes = NULL, tree_size = NULL, first_index = NULL,
-    last_index = NULL, first_batch = NULL, last_batch = NULL, events = NULL, conflicts = NULL, transitions = NULL, attempts = NULL,
-    actions = NULL, written_at = NULL, verified_at = NULL, leaving_at = NULL
+    last_index = NULL, first_batch = NULL, last_batch = NULL, events = NULL, conflicts = NULL, transitions = NULL, fanouts = NULL,
+    attempts = NULL, observations = NULL, actions = NULL, written_at = NULL, verified_at = NULL, leaving_at = NULL
 WHERE month = %(period)s AND dropped_at IS NULL;
 
 -- name: note_failure
@@ -70,7 +72,7 @@ SELECT statesvc.clock(), statesvc.clock() - make_interval(months => %(hot_months
 -- name: months
 -- The whole ledger, the oldest month first.
 SELECT a.month, a.begins, a.ends, a.begun_at, a.file_name, a.sha256, a.index_sha256, a.size_bytes, a.tree_size, a.first_index, a.last_index,
-    a.first_batch, a.last_batch, a.events, a.conflicts, a.transitions, a.attempts, a.actions, a.written_at, a.verified_at, a.leaving_at,
+    a.first_batch, a.last_batch, a.events, a.conflicts, a.transitions, a.fanouts, a.attempts, a.observations, a.actions, a.written_at, a.verified_at, a.leaving_at,
     a.dropped_at, a.failures, a.failed_at, a.failure
 FROM statesvc.log_archive a ORDER BY a.month;
 

@@ -32,11 +32,22 @@ SELECT t.batch_id, t.ordinal, t.leaf_hash, t.canonical, NULL, t.shipment_id::tex
     t.from_status, t.to_status, t.event_id, t.worker
 FROM statesvc.transition t WHERE t.batch_id >= %(low)s AND t.batch_id < %(high)s;
 
+-- name: fanout
+-- The fan-outs of a range of batches.
+SELECT f.batch_id, f.ordinal, f.leaf_hash, f.canonical, NULL, f.shipment_id::text, f.sequence, f.recorded_at,
+    array_to_string(f.subscriptions, ' '), f.replayed
+FROM statesvc.fanout f WHERE f.batch_id >= %(low)s AND f.batch_id < %(high)s;
+
 -- name: attempt
--- The attempts of a range of batches.
-SELECT a.batch_id, a.ordinal, a.leaf_hash, a.canonical, CASE WHEN %(opens)s THEN a.sealed_part END, a.shipment_id::text, a.sequence, a.subscription_id::text, a.number,
-    a.recorded_at, a.started_at, a.webhook_id, a.outcome, a.status_code, a.duration_ms
+-- The ends of notifications of a range of batches.
+SELECT a.batch_id, a.ordinal, a.leaf_hash, a.canonical, CASE WHEN %(opens)s THEN a.sealed_part END, a.shipment_id::text, a.sequence, a.subscription_id::text,
+    a.recorded_at, a.webhook_id, a.outcome, a.number
 FROM statesvc.attempt a WHERE a.batch_id >= %(low)s AND a.batch_id < %(high)s;
+
+-- name: observation
+-- The observations of a range of batches.
+SELECT v.batch_id, v.ordinal, v.leaf_hash, v.canonical, NULL, v.shipment_id::text, v.version, v.kind, v.recorded_at, v.since
+FROM statesvc.observation v WHERE v.batch_id >= %(low)s AND v.batch_id < %(high)s;
 
 -- name: action
 -- The actions of a range of batches.

@@ -25,4 +25,5 @@ SELECT batch_id, entries FROM statesvc.batch ORDER BY batch_id;
 -- The highest batch id that was ever given, and the highest that stands anywhere.
 SELECT coalesce(pg_sequence_last_value('statesvc.batch_id_seq'), 0), greatest(
     (SELECT max(batch_id) FROM statesvc.batch), (SELECT max(batch_id) FROM statesvc.event), (SELECT max(batch_id) FROM statesvc.conflict),
-    (SELECT max(batch_id) FROM statesvc.transition), (SELECT max(batch_id) FROM statesvc.attempt), (SELECT max(batch_id) FROM statesvc.action));
+    (SELECT max(batch_id) FROM statesvc.transition), (SELECT max(batch_id) FROM statesvc.fanout), (SELECT max(batch_id) FROM statesvc.attempt),
+    (SELECT max(batch_id) FROM statesvc.observation), (SELECT max(batch_id) FROM statesvc.action));

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from psycopg import Connection
 
-from events.crypto.keyring import attempt_context, part_context, shipment_context
+from events.crypto.keyring import ended_context, part_context, shipment_context
 from events.crypto.sealing import MasterKeys, SealError, SealingKey, commitment
 from statesvc.database.queries import queries
 from statesvc.log.entry_documents import AttemptDocument, ConflictDocument, SealedDocument
@@ -66,7 +66,7 @@ class Parts:
         if key is None:
             return None
         if isinstance(document, AttemptDocument):
-            return key.open(sealed, attempt_context(self._ids[shipment_id], document.webhook_id, document.number))
+            return key.open(sealed, ended_context(self._ids[shipment_id], document.webhook_id, document.number))
         return key.open(sealed, part_context(self._ids[shipment_id], document.event_id))
 
     def _key(self, shipment_id: str) -> SealingKey | None:

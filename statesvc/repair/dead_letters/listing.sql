@@ -76,16 +76,22 @@ SELECT a.attempt AS number, a.worker, a.started_at, a.ended_at, a.outcome, a.err
 ) a ORDER BY a.attempt_id;
 
 -- name: attempts_at_notification
--- The latest attempts at a notification as the log holds them, oldest first.
-SELECT a.number, b.writer AS worker, a.started_at, a.recorded_at AS ended_at, a.outcome,
-    CASE WHEN a.status_code IS NOT NULL THEN 'status ' || a.status_code END AS error, NULL::text AS normalizer
+-- The latest attempts at a notification, oldest first: those of its entries in the log, and those since.
+SELECT x.number, x.worker, x.started_at, x.ended_at, x.outcome, CASE WHEN x.status_code IS NOT NULL THEN 'status ' || x.status_code END AS error,
+    NULL::text AS normalizer
 FROM (
-    SELECT * FROM statesvc.attempt t
-    WHERE t.shipment_id = %(shipment_id)s AND t.sequence = %(sequence)s AND t.subscription_id = %(subscription_id)s
-    ORDER BY t.number DESC, t.recorded_at DESC LIMIT %(limit)s
-) a
-LEFT JOIN statesvc.batch b ON b.batch_id = a.batch_id AND b.recorded_from = a.recorded_at
-ORDER BY a.number, a.recorded_at;
+    (SELECT t.number, b.writer AS worker, t.started_at, a.recorded_at AS ended_at, t.outcome, t.status_code
+    FROM statesvc.attempt a
+    CROSS JOIN LATERAL jsonb_to_recordset(convert_from(a.canonical, 'UTF8')::jsonb -> 'tries')
+        AS t(number int, outcome text, status_code int, started_at timestamptz)
+    LEFT JOIN statesvc.batch b ON b.batch_id = a.batch_id AND b.recorded_from = a.recorded_at
+    WHERE a.shipment_id = %(shipment_id)s AND a.sequence = %(sequence)s AND a.subscription_id = %(subscription_id)s)
+    UNION ALL
+    (SELECT o.number, o.worker, o.started_at, o.recorded_at, o.outcome, o.status_code FROM statesvc.open_attempt o
+    WHERE o.shipment_id = %(shipment_id)s AND o.sequence = %(sequence)s AND o.subscription_id = %(subscription_id)s)
+    ORDER BY 1 DESC, 4 DESC LIMIT %(limit)s
+) x
+ORDER BY x.number, x.ended_at;
 
 -- name: notification_of
 -- Which notification a dead letter is about.

@@ -8,6 +8,9 @@ from psycopg import AsyncConnection
 
 from statesvc.database.queries import queries
 from statesvc.log.actions import record_action
+from statesvc.log.archive.log_archive_errors import ArchivedHistoryError
+from statesvc.log.batch_row import tick, write_batch
+from statesvc.log.fanouts import Fanout, append_fanouts
 from statesvc.repair.dead_letters.dead_letter import Obstacle
 from statesvc.repair.dead_letters.replay_plan import RepairRequest
 
@@ -26,9 +29,40 @@ class ReplayVerdict(StrEnum):
 
 
 async def put_back(connection: Connection, request: RepairRequest, ids: Sequence[int]) -> dict[int, Obstacle | None]:
-    """Puts messages and notifications back, each once however many do it. For each: what stood in the way; None: it is back."""
-    cursor = await connection.execute(_SQL["put_back"], {**request.resolution, "ids": list(ids)})
-    return {dead_letter_id: Obstacle(obstacle) if obstacle else None for dead_letter_id, obstacle in await cursor.fetchall()}
+    """Puts messages and notifications back, each once however many do it. For each: what stood in the way; None: it is back.
+
+    That notifications go out again is an entry of the log in the same transaction. Raises ArchivedHistoryError.
+    """
+    async with connection.transaction():
+        cursor = await connection.execute(_SQL["put_back"], {**request.resolution, "ids": list(ids)})
+        answers = {dead_letter_id: Obstacle(obstacle) if obstacle else None for dead_letter_id, obstacle in await cursor.fetchall()}
+        back = [dead_letter_id for dead_letter_id, obstacle in answers.items() if obstacle is None]
+        rows = await (await connection.execute(_SQL["put_back_fanouts"], {"ids": back}, binary=True)).fetchall()
+        await _record_fanouts(connection, rows, actor=request.actor)
+    return answers
+
+
+async def _record_fanouts(connection: Connection, rows: Sequence[Any], *, actor: str) -> None:
+    if not rows:
+        return
+    if archived := {row[0] for row in rows if row[5] is None}:
+        raise ArchivedHistoryError(archived)
+    now = await tick(connection)
+    fanouts = [
+        Fanout(
+            shipment_id=shipment_id,
+            sequence=sequence,
+            event=event,
+            from_status=from_status,
+            to_status=to_status,
+            subscriptions=subscriptions,
+            recorded_at=now.recorded_at,
+            replayed=True,
+        )
+        for shipment_id, sequence, from_status, to_status, subscriptions, event in rows
+    ]
+    leaf_hashes = await append_fanouts(connection, fanouts, now=now)
+    await write_batch(connection, batch_id=now.batch_id, recorded_at=now.recorded_at, leaf_hashes=leaf_hashes, writer=actor)
 
 
 async def verdicts(connection: Connection, ids: Collection[int]) -> dict[int, ReplayVerdict]:

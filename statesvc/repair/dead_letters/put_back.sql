@@ -2,6 +2,19 @@
 -- Puts messages and notifications back where they came from and resolves their dead letters, each once.
 SELECT r.dead_letter_id, r.obstacle FROM statesvc.replay_dead_letters(%(ids)s::bigint[], %(actor)s, %(why)s, %(run_id)s) r;
 
+-- name: put_back_fanouts
+-- The changes that the notifications of these dead letters are about, by the leaf hash of the event; NULL: its entries are archived.
+SELECT d.shipment_id, d.sequence, n.from_status, n.to_status, array_agg(d.subscription_id ORDER BY d.subscription_id), f.event
+FROM statesvc.dead_letter d
+JOIN statesvc.notification n
+    ON n.shipment_id = d.shipment_id AND n.sequence = d.sequence AND n.subscription_id = d.subscription_id
+LEFT JOIN LATERAL (
+    SELECT decode(convert_from(w.canonical, 'UTF8')::jsonb ->> 'event', 'hex') AS event FROM statesvc.fanout w
+    WHERE w.shipment_id = d.shipment_id AND w.sequence = d.sequence LIMIT 1
+) f ON true
+WHERE d.dead_letter_id = ANY (%(ids)s::bigint[]) AND d.kind = 'notification'
+GROUP BY d.shipment_id, d.sequence, n.from_status, n.to_status, f.event ORDER BY d.shipment_id, d.sequence;
+
 -- name: obstacle
 -- What stands in the way of replaying one dead letter.
 SELECT statesvc.replay_obstacle(d) FROM statesvc.dead_letter d WHERE d.dead_letter_id = %(dead_letter_id)s;

@@ -26,9 +26,10 @@ from events.crypto.sealing import SealError, SealingKey
 from events.entry import Provenance
 from events.event import Event
 from events.log.proposal import Key, Known, Proposal
+from statesvc.append.append_batch import AppendBatch
 from statesvc.append.proposals import propose
 from statesvc.append.retry import run_transaction
-from statesvc.append.transaction import AppendBatch, append
+from statesvc.append.transaction import append
 from statesvc.bodies.archive_file import BodyRecord
 from statesvc.bodies.body_key import unwrap_body_key, wrap_body_key
 from statesvc.bodies.find_bodies import find_bodies

@@ -11,7 +11,8 @@ from psycopg_pool import AsyncConnectionPool
 
 from events.carriers import CARRIERS
 from events.crypto.keyring import Keyring
-from statesvc.append.transaction import AppendBatch, append
+from statesvc.append.append_batch import AppendBatch
+from statesvc.append.transaction import append
 from statesvc.inbox.claim import Burial, Message
 from statesvc.inbox.read_message import read_message
 from tests.bench.inbox import keyring_of

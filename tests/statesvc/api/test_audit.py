@@ -1,10 +1,12 @@
 from typing import Any
 
 import pytest
+from psycopg import AsyncConnection
 
 from events.vocabulary import Status
-
-SUBSCRIPTION = "0190b1de-0000-7000-8000-000000000001"
+from statesvc.delivery.outcome import AttemptOutcome
+from statesvc.subscriptions import subscription_store as store
+from tests.world.deliver import deliver
 
 
 async def audit(api: Any, number: str, *, scopes: str = "audit", **query: str) -> Any:
@@ -51,28 +53,36 @@ async def test_a_contradiction_is_shown_once_with_its_count_on_both_shipments(ap
     assert opened["signed_by"] == "A. Person"
 
 
-async def test_notifications_come_with_their_attempts(api: Any, scan: Any) -> None:
-    await api.carriers.execute(
-        "INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, owner, url, sealed_secrets)"
-        " VALUES (%s, statesvc.clock(), 'test', 'bootstrap', 'https://example.test/hook', '{}')",
-        [SUBSCRIPTION],
-    )
+async def subscribed(api: Any) -> None:
+    request = store.SubscriptionRequest(url="https://example.test/hook")
+    await store.create(api.carriers.connection, api.carriers.keyring, request, actor="test", owner="bootstrap")
+
+
+async def test_notifications_come_with_their_fan_outs_their_end_and_all_tries(api: Any, scan: Any, database: Any) -> None:
+    await subscribed(api)
     await api.carriers.say(scan("5", Status.DELIVERED))
     (waiting,) = (await audit(api, "5"))["notifications"]
-    assert (waiting["waiting"], waiting["attempts"], waiting["to"]) == (True, [], "delivered")
-    await api.carriers.execute(
-        """WITH bound AS (SELECT convert_to('{"body_commitment":"' || repeat('ab', 32) || '"}', 'UTF8') AS canonical)
-        INSERT INTO statesvc.attempt (shipment_id, sequence, subscription_id, number, recorded_at, started_at, batch_id, ordinal,
-            webhook_id, outcome, status_code, duration_ms, leaf_hash, canonical)
-        SELECT n.shipment_id, n.sequence, n.subscription_id, u.number, statesvc.clock(), statesvc.clock(), 900 + u.number, 0,
-            n.webhook_id, u.outcome, u.status_code, 12, sha256('\\x00'::bytea || b.canonical), b.canonical
-        FROM statesvc.notification n, bound b,
-            (VALUES (1, 'refused', 503), (2, 'delivered', 200)) AS u(number, outcome, status_code)"""
-    )
-    await api.carriers.execute("DELETE FROM statesvc.outbox")
-    (told,) = (await audit(api, "5"))["notifications"]
-    assert (told["waiting"], told["subscription_id"], told["webhook_id"]) == (False, SUBSCRIPTION, waiting["webhook_id"])
-    assert [(attempt["number"], attempt["status_code"]) for attempt in told["attempts"]] == [(1, 503), (2, 200)]
+    assert (waiting["waiting"], waiting["outcome"], waiting["attempts"], waiting["to"]) == (True, None, [], "delivered")
+    assert [one["replayed"] for one in waiting["fanouts"]] == [False]
+    await deliver(api.carriers.connection, api.carriers.keyring, AttemptOutcome.REFUSED, 503)
+    (refused,) = (await audit(api, "5"))["notifications"]
+    assert refused | {"next_attempt_at": None} == waiting | {"next_attempt_at": None}, "bound, and listed, with its end"
+    await database.clock.advance(60)
+    await deliver(api.carriers.connection, api.carriers.keyring)
+    (notified,) = (await audit(api, "5"))["notifications"]
+    assert (notified["waiting"], notified["outcome"], notified["webhook_id"]) == (False, "delivered", waiting["webhook_id"])
+    assert [(attempt["number"], attempt["status_code"]) for attempt in notified["attempts"]] == [(1, 503), (2, 204)]
+
+
+async def test_the_audit_says_the_same_when_the_tables_of_notifications_are_emptied(api: Any, scan: Any, database: Any) -> None:
+    await subscribed(api)
+    await api.carriers.say(scan("5", Status.DELIVERED))
+    await deliver(api.carriers.connection, api.carriers.keyring)
+    before = (await audit(api, "5"))["notifications"]
+    assert len(before) == 1
+    async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
+        await owner.execute("TRUNCATE statesvc.notification, statesvc.notification_gap, statesvc.open_attempt, statesvc.outbox")
+    assert (await audit(api, "5"))["notifications"] == before
 
 
 async def test_a_very_long_audit_is_read_in_windows_that_lose_nothing(api: Any, scan: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,7 +53,7 @@ async def test_the_feed_is_the_whole_log_in_order(api: Any, log: Story) -> None:
         items = await follow(api, limit=limit)
         assert [item["index"] for item in items] == list(range(head.tree_size))
         assert [bytes.fromhex(item["leaf_hash"]) for item in items] == await log.leaves()
-    assert {item["kind"] for item in items} == {"event", "conflict", "transition", "attempt", "action"}
+    assert {item["kind"] for item in items} == {"event", "conflict", "transition", "fanout", "attempt", "observation", "action"}
     assert await follow(api, after=f"1.{head.tree_size - 3}") == items[-2:]
     # an index alone is one of the first epoch
     assert await follow(api, after=head.tree_size - 3) == items[-2:]

@@ -7,7 +7,9 @@ from uuid import UUID
 import pytest
 
 from events.vocabulary import Status
+from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.subscriptions import replay as replaying
+from tests.world.deliver import deliver
 
 PATH = "/v1/subscriptions"
 LONG_AGO = "2026-01-01T00:00:00Z"
@@ -44,16 +46,10 @@ async def turn(api: Any, subscription_id: str, *, disabled: bool) -> None:
 
 
 async def deliver_all(api: Any) -> None:
-    """As if each notification in the outbox had been taken at its second attempt."""
-    for number, outcome in ((1, "refused"), (2, "delivered")):
-        await api.carriers.execute(
-            "INSERT INTO statesvc.attempt (shipment_id, sequence, subscription_id, number, recorded_at, started_at, batch_id, ordinal,"
-            " webhook_id, outcome, duration_ms, leaf_hash, canonical)"
-            " SELECT shipment_id, sequence, subscription_id, %s, statesvc.clock(), statesvc.clock(), 1, 0, 'n1-', %s, 1,"
-            " sha256('\\x00'::bytea || '{}'::bytea), '{}' FROM statesvc.outbox",
-            [number, outcome],
-        )
-    await api.carriers.execute("DELETE FROM statesvc.outbox")
+    """Each notification in the outbox is taken at its second attempt."""
+    await deliver(api.carriers.connection, api.carriers.keyring, AttemptOutcome.REFUSED, 503)
+    await api.carriers.execute("UPDATE statesvc.outbox SET available_at = statesvc.clock()")
+    await deliver(api.carriers.connection, api.carriers.keyring)
 
 
 async def test_what_came_while_it_was_disabled_is_written_from_the_log_under_the_id_that_it_would_have_had(api: Any, scan: Any) -> None:
@@ -96,6 +92,7 @@ async def test_what_was_taken_is_left_out_unless_asked_for_and_attempts_are_numb
     assert counts(await replay(api, subscription_id)) == (1, 0, 0, 0, 1)
     (before,) = await rows(api, "SELECT webhook_id FROM statesvc.notification")
     assert counts(await replay(api, subscription_id, delivered_too=True)) == (1, 1, 0, 0, 0)
+    assert await rows(api, "SELECT replayed FROM statesvc.fanout ORDER BY batch_id") == [(False,), (True,)], "what is sent again is bound"
     assert await rows(api, "SELECT attempts, earlier_attempts FROM statesvc.outbox") == [(0, 2)]
     assert await rows(api, "SELECT webhook_id FROM statesvc.notification") == [before]
 

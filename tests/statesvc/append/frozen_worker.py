@@ -9,7 +9,7 @@ from typing import Any
 from psycopg import AsyncConnection
 
 from events.crypto.sealing import MasterKeys
-from statesvc.append import transaction
+from statesvc.append import transaction, write_entries
 from statesvc.database.keyring_store import load_keyring
 from statesvc.database.pool import make_pool
 from statesvc.inbox.claim import Claim, claim
@@ -26,16 +26,15 @@ async def main(dsn: str, ready: Path) -> None:
         asked = Claim(worker="frozen", limit=1, lease_seconds=60, bytes_max=1 << 20, sweep=True)
         messages = (await claim(connection, asked)).messages
     context = BatchContext(pool=pool, keyring=keyring, carriers={CARRIER_ID: ACME}, telemetry=Telemetry(), worker="frozen")
-    notify = transaction.notify
 
     async def paused(batch: Any) -> None:
-        await notify(batch)
+        await write_entries.write(batch)
         # everything that was sent has been done
         await (await batch.connection.execute("SELECT 1")).fetchone()
         await asyncio.to_thread(ready.touch)
         await asyncio.sleep(60)
 
-    transaction.notify = paused
+    transaction.write = paused  # type: ignore[attr-defined]
     await process(context, messages, lease_ends=time.monotonic() + 60)
 
 

@@ -18,7 +18,8 @@ import pytest
 from psycopg import AsyncConnection
 
 from events.log.assemble import StreamHead
-from statesvc.append.transaction import AppendBatch, append
+from statesvc.append.append_batch import AppendBatch
+from statesvc.append.transaction import append
 from statesvc.database.wakeups.channels import INBOX
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker

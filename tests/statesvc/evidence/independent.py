@@ -99,10 +99,12 @@ def sent(bundle: dict[str, Any]) -> str | None:
     bodies = {(row["webhook_id"], number): row["body"] for row in bundle["sent"] for number in row["attempts"]}
     for entry in bundle["entries"]:
         said = json.loads(entry["canonical"])
-        body = bodies.get((said.get("webhook_id"), said.get("number")))
-        if entry["part"] is not None and body is not None:
-            salt = bytes.fromhex(json.loads(decode(entry["part"])[32:])["body_salt"])
-            if sha256(salt + body.encode()).hex() != said["body_commitment"]:
+        if said["entry"] != "attempt" or entry["part"] is None:
+            continue
+        salts = {part["number"]: bytes.fromhex(part["body_salt"]) for part in json.loads(decode(entry["part"])[32:])["tries"]}
+        for each in said["tries"]:
+            body = bodies.get((said["webhook_id"], each["number"]))
+            if body is not None and sha256(salts[each["number"]] + body.encode()).hex() != each["body_commitment"]:
                 return "another body was sent"
     return None
 

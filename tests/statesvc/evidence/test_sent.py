@@ -2,8 +2,6 @@
 
 import copy
 import json
-import time
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,20 +10,16 @@ import pytest
 
 from events.checkpoint import NoteSigner
 from events.vocabulary import Status
-from statesvc.delivery import attempt_entry as evidence
-from statesvc.delivery.limiter.permits import Permits
-from statesvc.delivery.notification import Notification, body_of
-from statesvc.delivery.outcome import Answer, AttemptOutcome
+from statesvc.delivery import attempt_part as evidence
+from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.evidence import bundle as module
 from statesvc.evidence.evidence_report import report_of
 from statesvc.evidence.html_page import html_of
 from statesvc.evidence.pdf import pdf_of
-from statesvc.notifier.attempts import AttemptResult
-from statesvc.notifier.claim_outbox import OutboxClaim, claim
 from statesvc.notifier.coalesce import Backlog, Coalescer
-from statesvc.notifier.settle import settle
 from statesvc.subscriptions import subscription_store as store
 from tests.statesvc.evidence.test_bundle import NUMBER, both, bundle_of, keys_of
+from tests.world.deliver import deliver as deliver_as
 from tests.world.story import Story, scan, story
 
 
@@ -34,19 +28,8 @@ async def subscribe(log: Story, **wish: Any) -> None:
     await store.create(log.connection, log.keyring, request, actor="key:test", owner="bootstrap")
 
 
-async def deliver(
-    log: Story, outcome: AttemptOutcome = AttemptOutcome.DELIVERED, status_code: int = 204, body: Callable[[Notification], bytes] = body_of
-) -> list[str]:
-    """Sends whatever may be sent now. Returns the bodies."""
-    asked = OutboxClaim(worker="notifier-1", lease_seconds=60, offer=Permits(256).offer(time.time(), limit=64))
-    deliveries = await claim(log.connection, log.keyring, asked)
-    answer = Answer(outcome=outcome, duration_seconds=0.01, status_code=status_code)
-    finished = [
-        AttemptResult(delivery=one, answer=answer, started_at=datetime.now(UTC), body=body(one.notification))
-        for one in sorted(deliveries, key=lambda one: one.sequence)
-    ]
-    await settle(log.connection, log.keyring, finished, worker="notifier-1")
-    return [one.body.decode() for one in finished]
+async def deliver(log: Story, *answer: Any, **options: Any) -> list[str]:
+    return await deliver_as(log.connection, log.keyring, *answer, **options)
 
 
 async def delivered_parcel(log: Story) -> None:
@@ -131,16 +114,15 @@ async def test_one_that_stands_for_others_is_shown_with_its_gap_and_the_others_a
         await log.parcel(NUMBER, steps=3)
         ((subscription_id,),) = await (await log.connection.execute("SELECT subscription_id FROM statesvc.subscription")).fetchall()
         backlog = Backlog(subscription_id=subscription_id, too_many=True, too_old=datetime.now(UTC))
-        assert await Coalescer(log.keyring, worker="notifier-1").coalesce(log.connection, backlog) == 2
+        assert await Coalescer().coalesce(log.connection, backlog) == 2
         (body,) = await deliver(log)
         assert orjson.loads(body)["data"]["gap"]["skipped"] == 2
         await log.seal()
         shown = await bundle_of(log)
-    assert [row["body_state"] for row in shown["sent"]] == ["opened"] * 3
-    assert shown["sent"][-1]["body"] == body
+    assert [(row["body"], row["body_state"]) for row in shown["sent"]] == [(body, "opened")]
     assert [one.answer for one in report_of(shown).attempts] == [
-        "coalesced, attempt 1",
-        "coalesced, attempt 1",
+        "left out: the one of change 3 stood for it",
+        "left out: the one of change 3 stood for it",
         "delivered (HTTP 204), attempt 1",
     ]
     assert both(shown, keys_of(shown)) == (True, True)

@@ -21,7 +21,7 @@ from standardwebhooks.webhooks import Webhook
 
 from events.crypto.keyring import Keyring
 from events.crypto.sealing import MasterKeys, SealingKey
-from statesvc.append.outbox import OutboxChange, write_notifications
+from statesvc.append.outbox import OutboxChange
 from statesvc.database.keyring_store import load_keyring
 from statesvc.database.pool import Pool, PoolLimits, make_pool
 from statesvc.database.wakeups.channels import OUTBOX
@@ -33,7 +33,16 @@ from statesvc.notifier.notifier_loop import Notifier, NotifierLimits
 from statesvc.subscriptions import subscription_store as store
 from statesvc.subscriptions.subscription_secrets import Secret
 from statesvc.telemetry.metrics import Telemetry
+from tests.world.fan_out import notify_of
 
+TRIES = """
+    SELECT t.outcome, t.status_code, t.number, t.started_at, a.batch_id, a.ordinal FROM statesvc.attempt a
+    CROSS JOIN LATERAL jsonb_to_recordset(convert_from(a.canonical, 'UTF8')::jsonb -> 'tries')
+        AS t(outcome text, status_code int, number int, started_at timestamptz)
+    UNION ALL
+    SELECT o.outcome, o.status_code, o.number, o.started_at, NULL, NULL FROM statesvc.open_attempt o
+    ORDER BY 4, 3
+"""
 LOOPBACK = parse_networks(["127.0.0.0/8"])
 
 
@@ -155,9 +164,11 @@ class World:
                 sequence=sequence,
                 type="shipment.status_changed",
                 carrier_id="ups",
+                number=shipment_id.hex,
                 tracking_number="1ZINVENTED",
                 from_status="unknown",
                 to_status="in_transit",
+                recorded_at=datetime.now(UTC),
                 occurred_at=datetime(2026, 3, 1, tzinfo=UTC) + timedelta(hours=sequence),
                 leaf_hash=hashlib.sha256(f"{shipment_id} {sequence}".encode()).digest(),
             )
@@ -165,8 +176,7 @@ class World:
         ]
 
     async def notify(self, shipment_id: UUID, *sequences: int) -> int:
-        async with self.connection.transaction():
-            return await (await write_notifications(self.connection, self.changes(shipment_id, *sequences))).rows()
+        return await notify_of(self.connection, self.changes(shipment_id, *sequences))
 
     async def rows(self, query: str, *parameters: Any) -> list[Any]:
         return await (await self.connection.execute(query, parameters)).fetchall()
@@ -175,7 +185,11 @@ class World:
         return await self.rows("SELECT shipment_id, sequence, attempts, token IS NOT NULL FROM statesvc.outbox ORDER BY 1, 2")
 
     async def attempts(self) -> list[Any]:
-        return await self.rows("SELECT outcome, status_code, number FROM statesvc.attempt ORDER BY recorded_at, batch_id, ordinal")
+        """All tries, those in entries and those at what has not ended, in the order in which they were recorded."""
+        return [tuple(row[:3]) for row in await self.rows(TRIES)]
+
+    async def ends(self) -> list[Any]:
+        return await self.rows("SELECT outcome, number FROM statesvc.attempt ORDER BY batch_id, ordinal")
 
     async def wake(self) -> None:
         await self.connection.execute("SELECT pg_notify(%s, '')", (OUTBOX,))

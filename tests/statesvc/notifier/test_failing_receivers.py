@@ -36,5 +36,5 @@ def test_warns_after_a_day_and_disables_after_five_with_failures_enough_and_apar
 
 def test_what_we_could_not_sign_or_left_out_is_no_fault_of_the_receiver() -> None:
     assert {outcome for outcome in AttemptOutcome if not blames_receiver(outcome)} == {
-        *(AttemptOutcome.DELIVERED, AttemptOutcome.UNSIGNED, AttemptOutcome.CLIENT_MISSING, AttemptOutcome.COALESCED),
+        *(AttemptOutcome.DELIVERED, AttemptOutcome.UNSIGNED, AttemptOutcome.CLIENT_MISSING),
     }

@@ -13,7 +13,7 @@ from typing import Any, Final
 import orjson
 
 from statesvc.delivery.outgoing import Login
-from tests.statesvc.notifier.conftest import World
+from tests.statesvc.notifier.conftest import TRIES, World
 from tests.world.brokers import Server, running_nats, running_rabbitmq
 
 Until = Callable[..., Awaitable[None]]
@@ -49,7 +49,7 @@ async def test_what_no_stream_takes_waits_blames_the_target_and_is_sent_once_the
         shipment_id, _ = await world.shipment()
         await world.notify(shipment_id, 1)
         async with world.notifier():
-            await until(lambda: _has(world, "SELECT FROM statesvc.attempt WHERE outcome = 'unroutable'"))
+            await until(lambda: _has(world, "SELECT FROM statesvc.open_attempt WHERE outcome = 'unroutable'"))
             assert await _has(world, "SELECT FROM statesvc.subscription_failing WHERE last_outcome = 'unroutable'")
             await server.add_stream("S", ["S.>"])
             await world.advance(10)
@@ -130,7 +130,7 @@ async def _has(world: World, query: str) -> bool:
 
 
 async def _count(world: World, condition: str) -> int:
-    count: Any = (await world.rows(f"SELECT count(*) FROM statesvc.attempt WHERE {condition}"))[0][0]
+    count: Any = (await world.rows(f"SELECT count(*) FROM ({TRIES}) t WHERE {condition}"))[0][0]
     return int(count)
 
 

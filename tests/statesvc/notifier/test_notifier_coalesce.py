@@ -13,8 +13,8 @@ from aiohttp import web
 from hypothesis import given
 from psycopg import AsyncConnection
 
-from events.crypto.keyring import attempt_context
-from events.crypto.sealing import unsalted
+from events.crypto.keyring import ended_context
+from statesvc.delivery.attempt_part import opened_part, parts_by_number
 from statesvc.delivery.notification import Gap, Notification, body_of
 from statesvc.notifier.coalesce import Coalescer, Waiting, collapses, overfull
 from statesvc.notifier.housekeeping import BacklogBound
@@ -42,7 +42,7 @@ def notification(**changed: Any) -> Notification:
 
 async def coalesce(world: Any, **bound: Any) -> int:
     left_out = 0
-    coalescer = Coalescer(world.keyring, worker="notifier-1")
+    coalescer = Coalescer()
     for backlog in await overfull(world.connection, **{"count_max": 5, "age_seconds": DAY, **bound}):
         left_out += await coalescer.coalesce(world.connection, backlog)
     return left_out
@@ -153,22 +153,34 @@ async def test_a_gap_counts_the_gaps_that_it_swallows(world: Any, receiver: Any,
     assert receiver.received[0].data["gap"] == {"skipped": 11, "from_sequence": 1, "to_sequence": 11}
 
 
-async def test_each_one_left_out_is_an_entry_of_the_log_with_the_body_that_was_not_sent(world: Any) -> None:
+async def test_the_entry_of_the_one_that_stood_for_others_covers_them_and_lists_the_tries_at_them(
+    world: Any, receiver: Any, until: Any
+) -> None:
     await world.subscribe()
     shipment_id, key = await world.shipment()
-    await world.notify(shipment_id, *range(1, 7))
-    await coalesce(world)
-    rows = await world.rows("SELECT sequence, outcome, number, duration_ms, canonical, sealed_part FROM statesvc.attempt ORDER BY sequence")
-    assert [row[:4] for row in rows] == [(sequence, "coalesced", 1, 0) for sequence in range(1, 6)]
-    ((entries,),) = await world.rows("SELECT sum(entries) FROM statesvc.batch WHERE writer = 'notifier-1'")
-    assert entries == 5
-    document = orjson.loads(rows[0][4])
-    part = orjson.loads(unsalted(key.open(rows[0][5], attempt_context(shipment_id, document["webhook_id"], 1))))
-    salt = bytes.fromhex(part["body_salt"])
-    (change,) = world.changes(shipment_id, 1)
-    ((created_at,),) = await world.rows("SELECT created_at FROM statesvc.notification WHERE sequence = 1")
-    body = body_of(notification(sequence=1, created_at=created_at, occurred_at=change.occurred_at, tracking_number=change.tracking_number))
-    assert hashlib.sha256(salt + body).hexdigest() == document["body_commitment"]
+    receiver.statuses(500, 200)
+    await world.notify(shipment_id, 1)
+    async with world.notifier() as notifier:
+        await until(lambda: receiver.received)
+        await until(lambda: notifier.in_flight == 0)
+        assert await world.ends() == [], "it has not ended"
+        await world.notify(shipment_id, *range(2, 7))
+        assert await coalesce(world) == 5
+        await world.wake()
+        await until(lambda: len(receiver.received) == 2)
+        await until(lambda: notifier.in_flight == 0)
+    ((canonical, sealed),) = await world.rows("SELECT canonical, sealed_part FROM statesvc.attempt")
+    document = orjson.loads(canonical)
+    assert (document["sequence"], document["outcome"], [one["number"] for one in document["tries"]]) == (6, "delivered", [1])
+    assert document["gap"] == receiver.received[1].data["gap"]
+    assert [one["sequence"] for one in document["covers"]] == [1, 2, 3, 4, 5]
+    assert [("tries" in one) for one in document["covers"]] == [True, False, False, False, False]
+    part = opened_part(key.open(sealed, ended_context(shipment_id, document["webhook_id"], 1)))
+    (before,) = document["covers"][0]["tries"]
+    for one, received, covered in ((document["tries"][0], receiver.received[1], None), (before, receiver.received[0], 1)):
+        salt = bytes.fromhex(parts_by_number(part, covered)[1]["body_salt"])
+        assert hashlib.sha256(salt + received.body).hexdigest() == one["body_commitment"]
+    assert await world.rows("SELECT FROM statesvc.open_attempt") == []
 
 
 async def test_one_that_was_left_out_is_replayed_under_its_own_id(world: Any, receiver: Any, until: Any) -> None:
@@ -193,12 +205,10 @@ async def test_two_at_once_leave_out_each_one_once(world: Any) -> None:
         await world.notify((await world.shipment())[0], 1, 2, 3)
     (backlog,) = await overfull(world.connection, count_max=5, age_seconds=DAY)
     async with await AsyncConnection.connect(world.database.service_dsn, autocommit=True) as other:
-        counts = await asyncio.gather(
-            *(Coalescer(world.keyring, worker="w").coalesce(connection, backlog) for connection in (world.connection, other))
-        )
+        counts = await asyncio.gather(*(Coalescer().coalesce(connection, backlog) for connection in (world.connection, other)))
     assert sum(counts) == 60
     assert len(await waiting(world)) == 30
-    assert len(await world.attempts()) == 60
+    assert await world.rows("SELECT sum(cardinality(covers)) FROM statesvc.notification_gap") == [(60,)]
 
 
 async def test_a_running_notifier_keeps_the_backlog_of_a_paused_subscription_within_its_bound(world: Any, until: Any) -> None:

@@ -13,7 +13,7 @@ import pytest
 from aiohttp import web
 from standardwebhooks.webhooks import WebhookVerificationError
 
-from events.crypto.keyring import attempt_context
+from events.crypto.keyring import ended_context
 from events.crypto.sealing import commitment, unsalted
 from statesvc.delivery.retry_schedule import ATTEMPTS_MAX, DELAYS_SECONDS
 from statesvc.subscriptions import subscription_store as store
@@ -245,12 +245,14 @@ async def test_an_attempt_is_an_entry_of_the_log_that_proves_what_was_sent(world
     assert (entries, leaf_hashes, writer, batch_recorded_at, ordinal) == (1, leaf_hash, "notifier-1", recorded_at, 0)
     document = orjson.loads(canonical)
     webhook_id = receiver.received[0].webhook_id
-    assert (document["webhook_id"], document["outcome"], document["status_code"], document["number"]) == (webhook_id, "delivered", 200, 1)
-    salted_part = key.open(sealed, attempt_context(shipment_id, webhook_id, 1))
+    assert (document["webhook_id"], document["outcome"]) == (webhook_id, "delivered")
+    (made,) = document["tries"]
+    assert (made["number"], made["outcome"], made["status_code"]) == (1, "delivered", 200)
+    salted_part = key.open(sealed, ended_context(shipment_id, webhook_id, 1))
     assert commitment(salted_part).hex() == document["part_commitment"]
-    part = orjson.loads(unsalted(salted_part))
+    (part,) = orjson.loads(unsalted(salted_part))["tries"]
     assert part["response"] == "said the subscriber"
-    assert hashlib.sha256(bytes.fromhex(part["body_salt"]) + receiver.received[0].body).hexdigest() == document["body_commitment"]
+    assert hashlib.sha256(bytes.fromhex(part["body_salt"]) + receiver.received[0].body).hexdigest() == made["body_commitment"]
 
 
 async def test_of_an_erased_shipment_the_attempt_keeps_no_salt(world: Any, receiver: Any, until: Any) -> None:

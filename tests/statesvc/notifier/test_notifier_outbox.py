@@ -4,9 +4,11 @@ import hashlib
 from typing import Any
 from uuid import UUID, uuid4
 
+import orjson
 import pytest
+from psycopg.errors import UniqueViolation
 
-from statesvc.append.outbox import write_notifications
+from events.identity import webhook_id
 from statesvc.subscriptions import subscription_store as store
 
 
@@ -25,13 +27,37 @@ async def test_no_changes_are_no_notifications(world: Any) -> None:
     assert await world.notify(uuid4()) == 0
 
 
-async def test_each_change_is_written_once_however_often_it_is_notified(world: Any) -> None:
+async def test_a_change_is_written_once_and_never_again(world: Any) -> None:
     await world.subscribe()
     await world.subscribe()
     shipment_id = uuid4()
     assert await world.notify(shipment_id, 1, 2) == 4
-    assert await world.notify(shipment_id, 1, 2) == 0
+    with pytest.raises(UniqueViolation):
+        await world.notify(shipment_id, 1, 2)
     assert len(await world.outbox()) == 4
+    assert len(await world.rows("SELECT FROM statesvc.fanout")) == 2
+
+
+async def test_one_entry_a_change_says_to_whom_it_goes_and_none_is_written_where_nobody_asked(world: Any) -> None:
+    await world.notify(uuid4(), 1)
+    assert await world.rows("SELECT FROM statesvc.fanout") == []
+    ids = sorted([await world.subscribe(), await world.subscribe(), await world.subscribe()])
+    await world.subscribe(statuses=["delivered"])
+    shipment_id = uuid4()
+    await world.notify(shipment_id, 7)
+    (change,) = world.changes(shipment_id, 7)
+    ((subscriptions, canonical, leaf_hash),) = await world.rows("SELECT subscriptions, canonical, leaf_hash FROM statesvc.fanout")
+    document = orjson.loads(canonical)
+    assert (subscriptions, document["subscriptions"]) == (ids, [str(one) for one in ids])
+    assert (document["event"], document["from"], document["to"], document["sequence"]) == (
+        change.leaf_hash.hex(),
+        "unknown",
+        "in_transit",
+        7,
+    )
+    assert await world.rows("SELECT entries, leaf_hashes FROM statesvc.batch WHERE writer = 'worker-1'") == [(1, leaf_hash)]
+    derived = {webhook_id(one, bytes.fromhex(document["event"])) for one in ids}
+    assert {row[3] for row in await notified(world)} == derived, "the ids follow from the entry"
 
 
 async def test_the_webhook_id_is_a_hash_of_the_subscription_and_the_event_s_leaf(world: Any) -> None:
@@ -69,13 +95,6 @@ async def test_paused_subscriptions_collect_disabled_and_deleted_ones_do_not(wor
     )
     assert await world.notify(uuid4(), 1) == 1
     assert [row[0] for row in await notified(world)] == [ids["paused"]]
-
-
-async def test_in_a_pipeline_the_answer_comes_later(world: Any) -> None:
-    await world.subscribe()
-    async with world.connection.pipeline(), world.connection.transaction():
-        pending = await write_notifications(world.connection, world.changes(uuid4(), 1))
-    assert await pending.rows() == 1
 
 
 async def test_a_watched_shipment_is_notified_whatever_its_discriminator_and_no_other(world: Any) -> None:

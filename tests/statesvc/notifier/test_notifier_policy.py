@@ -38,7 +38,7 @@ async def succeed(world: Any, subscription_id: UUID) -> list[Any]:
     return recovered
 
 
-async def test_gone_disables_with_an_action_in_the_batch_of_the_attempt_and_a_notice(world: Any, receiver: Any, until: Any) -> None:
+async def test_gone_disables_with_an_action_that_covers_what_is_open_and_a_notice(world: Any, receiver: Any, until: Any) -> None:
     subscription_id = await world.subscribe()
     shipment_id, _ = await world.shipment()
     await world.notify(shipment_id, 1)
@@ -53,11 +53,13 @@ async def test_gone_disables_with_an_action_in_the_batch_of_the_attempt_and_a_no
     ((batch_id, ordinal, actor, target, canonical),) = await world.rows(
         "SELECT batch_id, ordinal, actor, target, canonical FROM statesvc.action WHERE verb = 'subscription.disable'"
     )
-    assert (ordinal, actor, target) == (1, "policy", f"subscription {subscription_id}")
-    assert orjson.loads(canonical)["details"]["why"] == shown.disabled_why
+    assert (ordinal, actor, target) == (0, "policy", f"subscription {subscription_id}")
+    details = orjson.loads(canonical)["details"]
+    assert (details["why"], details["open"]) == (shown.disabled_why, 1)
+    assert details["open_since"] == details["open_until"]
     ((entries, leaf_hashes),) = await world.rows("SELECT entries, leaf_hashes FROM statesvc.batch WHERE batch_id = %s", batch_id)
-    ((attempt,),) = await world.rows("SELECT leaf_hash FROM statesvc.attempt WHERE batch_id = %s AND ordinal = 0", batch_id)
-    assert (entries, leaf_hashes) == (2, attempt + hashlib.sha256(b"\0" + canonical).digest())
+    assert (entries, leaf_hashes) == (1, hashlib.sha256(b"\0" + canonical).digest())
+    assert await world.attempts() == [("gone", 410, 1)], "the try waits with the notification"
     assert await notices(world) == [("subscription.disabled", f"subscription {subscription_id}")]
     assert await world.outbox() == [(shipment_id, 1, 1, False)], "it still waits, for a resume"
 

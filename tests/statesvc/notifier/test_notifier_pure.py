@@ -136,8 +136,7 @@ def test_what_follows_from_each_outcome() -> None:
     assert verdict(AttemptOutcome.DELIVERED) == Finish()
     assert verdict(AttemptOutcome.GONE) == RetryLater(5, disable=True)
     assert verdict(AttemptOutcome.GONE, ATTEMPTS_MAX) == RetryLater(86_400, disable=True), "stays for when someone enables it again"
-    assert verdict(AttemptOutcome.COALESCED) == Finish()
-    for outcome in set(AttemptOutcome) - {AttemptOutcome.DELIVERED, AttemptOutcome.COALESCED, AttemptOutcome.GONE}:
+    for outcome in set(AttemptOutcome) - {AttemptOutcome.DELIVERED, AttemptOutcome.GONE}:
         assert verdict(outcome) == RetryLater(5)
         assert verdict(outcome, ATTEMPTS_MAX) == GiveUp()
 

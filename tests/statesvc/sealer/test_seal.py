@@ -214,7 +214,8 @@ async def test_a_batch_has_the_times_of_its_first_and_its_last_entry(database: A
         await log.say(scan("1ZTWO", 1, None), scan("1ZTWO", 2, None))
         times = "SELECT recorded_from, recorded_to FROM statesvc.batch ORDER BY batch_id"
         kinds = " UNION ALL ".join(
-            f"SELECT batch_id, recorded_at FROM statesvc.{kind}" for kind in ("event", "conflict", "transition", "attempt", "action")
+            f"SELECT batch_id, recorded_at FROM statesvc.{kind}"
+            for kind in ("event", "conflict", "transition", "fanout", "attempt", "observation", "action")
         )
         entries = await log.rows(f"SELECT min(recorded_at), max(recorded_at) FROM ({kinds}) e GROUP BY batch_id ORDER BY batch_id")
         assert await log.rows(times) == entries

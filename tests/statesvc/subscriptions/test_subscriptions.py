@@ -203,8 +203,8 @@ async def test_attempts_are_listed_newest_first_and_paged(api: Api) -> None:
         await api.connection.execute(
             "WITH n AS (INSERT INTO statesvc.notification SELECT gen_random_uuid(), 1, %(id)s, now(), now(), %(webhook)s,"
             " 'shipment.updated', 'ups', '1ZINVENTED', 'in_transit', 'in_transit' RETURNING shipment_id)"
-            " INSERT INTO statesvc.attempt SELECT shipment_id, 1, %(id)s, %(number)s, statesvc.clock(), now(), %(number)s / 2, %(number)s,"
-            " %(webhook)s, 'refused', 500, 12, sha256('\\x00'::bytea || '{}'::bytea), '{}' FROM n",
+            " INSERT INTO statesvc.open_attempt SELECT %(id)s, shipment_id, 1, %(number)s, now(), statesvc.clock(), 12, 'refused', 500,"
+            " sha256(''), 'notifier-1' FROM n",
             {"id": made["id"], "number": number, "webhook": f"n1-{number}"},
         )
     _, first = await api("GET", f"/{made['id']}/attempts", limit=3)

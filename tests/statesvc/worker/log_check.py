@@ -12,7 +12,7 @@ from psycopg import AsyncConnection
 from events.crypto.keyring import Keyring, part_context
 from events.crypto.sealing import commitment
 
-ORDER = ("event", "conflict", "transition", "attempt", "action")
+ORDER = ("event", "conflict", "transition", "fanout", "attempt", "observation", "action")
 
 
 async def check_log(connection: AsyncConnection[Any], keyring: Keyring) -> int:
@@ -39,7 +39,7 @@ async def check_log(connection: AsyncConnection[Any], keyring: Keyring) -> int:
         found = [entries[batch_id][ordinal] for ordinal in range(count)]
         assert len(entries[batch_id]) == count
         assert b"".join(leaf_hash for _, leaf_hash in found) == leaf_hashes
-        assert [place for place, _ in found] == sorted(place for place, _ in found), "events, conflicts, transitions, attempts, actions"
+        assert [place for place, _ in found] == sorted(place for place, _ in found), "the kinds stand in their order"
 
     await _check_streams(
         await rows("SELECT * FROM (SELECT shipment_id, version, head_hash, recorded_at, sealed_key FROM statesvc.stream) s"), rows, keyring

@@ -17,7 +17,8 @@ from events.event import Reading
 from events.identity import identify
 from statesvc.api.stream.routes import routes
 from statesvc.api.stream.streams import StreamLimits, Streams
-from statesvc.append.transaction import AppendBatch, append
+from statesvc.append.append_batch import AppendBatch
+from statesvc.append.transaction import append
 from statesvc.database.pool import PoolLimits, make_pool
 from statesvc.database.wakeups.channels import SEALED
 from statesvc.database.wakeups.listener import Listener

@@ -70,5 +70,7 @@ async def test_a_subscriber_may_be_told_again_of_an_archived_month(archivist: Ar
     planned = await replay(archivist.connection, replace(order, dry_run=True), archive=archivist.archive)
     done = await replay(archivist.connection, order, archive=archivist.archive)
     assert (planned.put, done.put, done.never_written) == (len(before),) * 3
-    output = "SELECT sequence FROM statesvc.notification ORDER BY sequence"
+    output = f"SELECT sequence FROM statesvc.notification WHERE subscription_id = '{subscription_id}' ORDER BY sequence"
     assert await archivist.log.rows(output) == [(sequence,) for sequence, _ in before]
+    entries = f"SELECT sequence, replayed FROM statesvc.fanout WHERE '{subscription_id}' = ANY (subscriptions) ORDER BY sequence"
+    assert await archivist.log.rows(entries) == [(sequence, False) for sequence, _ in before], "for the first time"

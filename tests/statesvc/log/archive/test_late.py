@@ -14,7 +14,8 @@ from events.entry import Provenance
 from events.identity import identify
 from events.vocabulary import Status, Verdict
 from statesvc.api.submission.submit import Submitted, submit
-from statesvc.append.transaction import AppendBatch, append
+from statesvc.append.append_batch import AppendBatch
+from statesvc.append.transaction import append
 from statesvc.database.pool import Pool
 from statesvc.inbox.read_message import Read
 from statesvc.log.archive.log_archive_errors import ArchivedHistoryError, EntryFileError

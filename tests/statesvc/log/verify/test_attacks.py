@@ -22,7 +22,7 @@ from statesvc.log.verify import verify_log as run
 from tests.world.attack import attack, attacker, places, sealed_story, verify
 from tests.world.story import Story
 
-TABLES = ("event", "conflict", "transition", "attempt", "action", "batch", "sealed_batch", "subtree", "checkpoint")
+TABLES = ("event", "conflict", "transition", "fanout", "attempt", "observation", "action", "batch", "sealed_batch", "subtree", "checkpoint")
 UNBOUND = {("batch", "writer")}
 """A label for people; nothing rests on it."""
 
@@ -46,6 +46,8 @@ def flips(value: Any, dice: random.Random) -> Iterator[Any]:
         case str():
             place = dice.randrange(len(value))
             yield value[:place] + chr(ord(value[place]) ^ 1) + value[place + 1 :]
+        case list():
+            yield [UUID(int=value[0].int ^ 1 << dice.randrange(128)), *value[1:]]
         case None:
             yield "x"
         case _:

@@ -17,8 +17,9 @@ from events.event import Event
 from events.identity import identify
 from events.log.assemble import StreamHead, assemble_conflicts, assemble_events
 from events.log.proposal import decide
+from statesvc.append.append_batch import AppendBatch
 from statesvc.append.proposals import propose
-from statesvc.append.transaction import AppendBatch, append
+from statesvc.append.transaction import append
 from statesvc.inbox.read_message import Read
 from statesvc.log.verify.event_ids import CORRECTIONS, ESTIMATES, FACTS, OTHER_ANCHORS, SIGNERS, TEXTS, conflict_fault, event_ids
 from tests.events.carriers.carrier_fixtures import fixture_paths, read

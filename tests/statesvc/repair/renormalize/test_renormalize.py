@@ -10,7 +10,8 @@ from psycopg import AsyncConnection
 
 from events.parsing.meanings import UNMAPPED, Meaning
 from events.vocabulary import Kind, Status
-from statesvc.append.transaction import AppendBatch, append_claimed
+from statesvc.append.append_batch import AppendBatch
+from statesvc.append.transaction import append_claimed
 from statesvc.inbox.read_message import Read, read_message
 from statesvc.inbox.rollouts.code_mapping import add_mapping, clear_code
 from statesvc.inbox.rollouts.dial import Dial, set_dial

@@ -1,0 +1,130 @@
+"""The value that the append transaction works on: messages on their way into the log, and what each step found or made."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+from uuid import UUID
+
+from psycopg import AsyncConnection
+
+from events.crypto.keyring import Keyring
+from events.crypto.sealing import SealingKey
+from events.log.assemble import ConflictRow, EventRow, StreamHead
+from events.log.proposal import Decision, Key, Known, Proposal, without_personal
+from events.vocabulary import Verdict
+from projections.project import Change, Projection
+from statesvc.append.outbox import SubscribedTo
+from statesvc.append.proposals import propose
+from statesvc.append.settlements import only_named
+from statesvc.database.pending import Pending
+from statesvc.inbox.claim import Settlement
+from statesvc.inbox.read_message import Read
+from statesvc.log.batch_row import NO_TICK, Tick
+from statesvc.log.event_store import NamedStream, StreamState
+from statesvc.telemetry.names import Stage
+
+Connection = AsyncConnection[Any]
+Measure = Callable[[Stage], AbstractContextManager[None]]
+
+NEVER: Final = datetime.min.replace(tzinfo=UTC)
+
+
+def unmeasured(_: Stage) -> AbstractContextManager[None]:
+    """Measures nothing."""
+    return nullcontext()
+
+
+@dataclass(slots=True)
+class AppendBatch:
+    """Messages on their way into the log, and what each step found or made. `worker` names the process in the log."""
+
+    connection: Connection
+    keyring: Keyring
+    reads: Sequence[Read]
+    worker: str
+    measure: Measure = unmeasured
+    skips_locked: bool = False
+    """Does not wait for shipments that others have locked."""
+    sets_aside: bool = False
+    """Sets aside the messages of such shipments, and applies the rest."""
+
+    asked_held: Pending[set[UUID]] | None = None
+    """Which of the messages the worker still holds; None: they are nobody's lease."""
+    # look_up
+    proposals: list[Proposal] = field(default_factory=list)
+    known: dict[Key, Known] = field(default_factory=dict)
+    only_named: Mapping[tuple[int, UUID], NamedStream] = field(default_factory=dict)
+    """By message (its place) and shipment: the numbers that the messages say nothing about."""
+    # decide
+    decision: Decision = field(default_factory=Decision)
+    # lock
+    heads: dict[UUID, StreamHead] = field(default_factory=dict)
+    new_keys: dict[UUID, bytes] = field(default_factory=dict)
+    """The sealed keys of the shipments that have no stream yet and that this transaction alone may make."""
+    streams: Mapping[UUID, StreamState] = field(default_factory=dict)
+    """Those that the messages name and that do not grow, unlocked."""
+    keys: dict[UUID, SealingKey | None] = field(default_factory=dict)
+    """Of all shipments that the messages name and that have a stream. None: erased."""
+    states: Mapping[UUID, Any] = field(default_factory=dict)
+    subscribed: Sequence[SubscribedTo] = ()
+    """The live subscriptions that may want to know of changes of the shipments that grow."""
+    tick: Tick = NO_TICK
+    """The wall clock under the locks, the id of the batch, the epoch of the log."""
+    # set_aside
+    set_aside: list[Read] = field(default_factory=list)
+    """The messages of locked shipments: given back uncharged."""
+    # open_named
+    opened: set[UUID] = field(default_factory=set)
+    """Streams that were made, or named again, with nothing but a key."""
+    # assemble, project
+    events: list[EventRow] = field(default_factory=list)
+    conflicts: list[ConflictRow] = field(default_factory=list)
+    projection: Projection = field(default_factory=Projection)
+    # write, settle
+    notifications: int = 0
+    """How many were written to the outbox."""
+    settlements: list[Settlement] = field(default_factory=list)
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """In the order of the events of the messages that are held."""
+        return self.decision.verdicts
+
+    @property
+    def changes(self) -> list[Change]:
+        """What subscribers may hear of."""
+        return self.projection.changes
+
+    @property
+    def wrote(self) -> bool:
+        """Whether the log grew, or a contradiction was counted."""
+        return bool(self.decision.appends or self.decision.conflicts or self.decision.aliases)
+
+    def verdicts_by_carrier(self) -> Counter[tuple[str, Verdict]]:
+        """For the metrics."""
+        return Counter((p.event.carrier_id, verdict) for p, verdict in zip(self.proposals, self.verdicts, strict=True))
+
+
+def restrict(batch: AppendBatch, reads: Sequence[Read]) -> None:
+    """Goes on with these messages alone."""
+    if len(reads) < len(batch.reads):
+        batch.reads = reads
+        batch.proposals, batch.only_named = propose(reads, batch.keyring), only_named(reads)
+        forget_erased(batch)
+
+
+def forget_erased(batch: AppendBatch) -> bool:
+    """Takes what is personal out of what is proposed to erased shipments; whether there are any."""
+    erased = {each for each, key in batch.keys.items() if key is None}
+    if erased:
+        batch.proposals = [without_personal(each) if each.shipment_id in erased else each for each in batch.proposals]
+    return bool(erased)
+
+
+def named_by(batch: AppendBatch) -> Iterator[tuple[int, UUID]]:
+    """The shipments that each message (by its place) names, whether or not it says anything about them."""
+    yield from ((proposal.message, proposal.shipment_id) for proposal in batch.proposals)
+    yield from batch.only_named

@@ -1,0 +1,99 @@
+"""The shipments of a batch: locked or reserved where they grow, given a key where they are only named.
+
+What another transaction holds is set aside with its messages.
+"""
+
+from collections.abc import Collection, Mapping
+from uuid import UUID
+
+from events.crypto.sealing import SealingKey
+from events.entry import NO_PREVIOUS
+from events.log.assemble import StreamHead
+from events.log.proposal import Key, Known, decide
+from statesvc.append.append_batch import NEVER, AppendBatch, forget_erased, named_by, restrict
+from statesvc.append.outbox import read_subscribed
+from statesvc.append.retry import OvertakenError
+from statesvc.append.settlements import split_locked, stream_of
+from statesvc.log.event_store import NamedStream, known_keys, lock_streams, open_streams, read_streams, reserve_streams, send_tick
+from statesvc.shipments.projection_store import read_states
+
+
+async def lock(batch: AppendBatch) -> None:
+    """Looks at the streams that grow and locks them, reserves the new ones, and reads states, subscriptions and clock under the locks.
+
+    Streams that do not grow are read for their keys. What follows asks nothing again: a dedupe key that another takes meanwhile fails
+    the write of it, and keys that a locked stream guards are asked for again under its lock.
+    """
+    connection, growing, skips = batch.connection, batch.decision.shipments(), batch.skips_locked
+    others = {each for _, each in named_by(batch)} - growing
+    asked_streams = await read_streams(connection, batch.keyring, others) if others else None
+    taken: Mapping[Key, Known] = {}
+    if batch.wrote:
+        asked_heads = await lock_streams(connection, batch.keyring, growing, skips_locked=skips)
+        asked_new = await reserve_streams(connection, growing, skips_locked=skips, bounded=batch.sets_aside)
+        asked_taken = await known_keys(connection, guarded) if (guarded := batch.decision.guarded_keys()) else None
+        asked_states = await read_states(connection, growing)
+        asked_subscribed = await read_subscribed(connection, batch.decision.appends)
+        asked_tick = await send_tick(connection)
+        batch.heads = await asked_heads.rows()
+        for new in await asked_new.rows() - batch.heads.keys():
+            key = SealingKey.fresh()
+            batch.new_keys[new] = batch.keyring.seal_shipment_key(key, new)
+            batch.heads[new] = StreamHead(0, NO_PREVIOUS, NEVER, NEVER, key)
+        taken = await asked_taken.rows() if asked_taken is not None else {}
+        batch.known.update(taken)
+        batch.states, batch.subscribed = await asked_states.rows(), await asked_subscribed.rows()
+        batch.tick = await asked_tick.rows()
+        batch.keys = {each: head.key for each, head in batch.heads.items()}
+    if asked_streams is not None:
+        batch.streams = await asked_streams.rows()
+        batch.keys.update({each: stream.key for each, stream in batch.streams.items()})
+    if forget_erased(batch) or taken:
+        batch.decision = decide(batch.proposals, batch.known)
+
+
+def set_aside_locked(batch: AppendBatch) -> None:
+    """Sets aside the messages that name a shipment which another transaction has locked. Raises OvertakenError."""
+    while missing := batch.decision.shipments() - batch.heads.keys():
+        set_aside(batch, missing)
+    # a stream that was reserved and does not grow after all is not made
+    for each in batch.new_keys.keys() - batch.decision.shipments():
+        del batch.new_keys[each], batch.heads[each], batch.keys[each]
+
+
+def set_aside(batch: AppendBatch, locked: Collection[UUID]) -> None:
+    """Sets aside the messages that name one of these shipments, and later ones that name any of theirs.
+
+    Raises OvertakenError where they are not to be set aside.
+    """
+    if not batch.sets_aside:
+        raise OvertakenError(locked)
+    going_on, aside = split_locked(batch.reads, named_by(batch), locked)
+    batch.set_aside += aside
+    restrict(batch, going_on)
+    batch.decision = decide(batch.proposals, batch.known)
+
+
+async def open_named(batch: AppendBatch) -> None:
+    """Makes streams with nothing but a key for what the messages name and nothing is appended to: their bodies are under it as well.
+
+    One that is there already may be about to be forgotten, so it is named again. Like a shipment that grows, one that another transaction
+    has locked or is making holds up the messages that name it, and no others. Raises OvertakenError.
+    """
+    connection, keyring, skips = batch.connection, batch.keyring, batch.skips_locked
+    while missing := streams_to_open(batch):
+        opened = await (await open_streams(connection, keyring, missing, skips_locked=skips, bounded=batch.sets_aside)).rows()
+        batch.keys.update(opened)
+        batch.opened |= opened.keys()
+        if locked := missing.keys() - opened.keys():
+            set_aside(batch, locked)
+            set_aside_locked(batch)
+
+
+def streams_to_open(batch: AppendBatch) -> dict[UUID, NamedStream]:
+    """The streams that the messages name, that do not grow, and that may be about to be forgotten or are not there."""
+    wanted = {shipment: stream for (_, shipment), stream in batch.only_named.items()}
+    wanted |= {each.shipment_id: stream_of(each) for each in batch.proposals if each.shipment_id not in batch.keys}
+    lasting = {shipment for shipment, stream in batch.streams.items() if stream.version > 0 or stream.key is None}
+    lasting |= batch.heads.keys() | batch.opened
+    return {shipment: stream for shipment, stream in wanted.items() if shipment not in lasting}

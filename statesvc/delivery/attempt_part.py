@@ -1,0 +1,147 @@
+"""One try at a notification: what was sent (by commitment), when, and what came back; and the sealed part that opens the commitment. Pure.
+
+The part holds the salt of the body, the body itself where it can't be made again, and the beginning of the response. It is sealed under
+the shipment's key: after `erase` nothing shows any more which body it was.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Self
+
+import orjson
+
+from events.canonical_json import canonical_bytes
+from events.crypto.sealing import SALT_BYTES, commitment, salted, unsalted
+from events.entry import try_document
+from statesvc.delivery.notification import QueuedNotification, body_of
+from statesvc.delivery.outcome import RESPONSE_BYTES_MAX, Answer
+
+Part = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryAttempt:
+    """What was sent, and how that ended. The number of the attempt is that of `queued`."""
+
+    queued: QueuedNotification
+    answer: Answer
+    started_at: datetime
+    body: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MadeTry:
+    """One try as it is recorded. `part` None: its shipment was erased meanwhile."""
+
+    number: int
+    started_at: datetime
+    duration_ms: int
+    outcome: str
+    status_code: int | None
+    body_commitment: bytes
+    part: Part | None = field(repr=False)
+
+    @classmethod
+    def of(cls, attempt: DeliveryAttempt) -> Self:
+        """Commits to the body under a fresh salt."""
+        salted_body = salted(attempt.body)
+        answer = attempt.answer
+        return cls(
+            number=attempt.queued.number,
+            started_at=attempt.started_at,
+            duration_ms=round(answer.duration_seconds * 1000),
+            outcome=answer.outcome.value,
+            status_code=answer.status_code,
+            body_commitment=commitment(salted_body),
+            part=part_of(
+                salted_body[:SALT_BYTES], answer.response, answer.headers, stored_body=attempt.body if stores_body(attempt) else None
+            ),
+        )
+
+    def document(self) -> dict[str, Any]:
+        """Within the entry of its notification."""
+        return try_document(
+            number=self.number,
+            started_at=self.started_at,
+            duration_ms=self.duration_ms,
+            outcome=self.outcome,
+            status_code=self.status_code,
+            body_commitment=self.body_commitment,
+        )
+
+
+def part_of(body_salt: bytes, response: bytes, headers: Sequence[tuple[str, str]] = (), *, stored_body: bytes | None = None) -> Part:
+    """The salt of the body's commitment, the beginning of the response as text, and the body if `stores_body`."""
+    part = {
+        "body_salt": body_salt.hex(),
+        "response": response[:RESPONSE_BYTES_MAX].decode("utf-8", "replace"),
+        "headers": [[name, _text(value)] for name, value in headers],
+    }
+    return part if stored_body is None else part | {"body": stored_body.decode()}
+
+
+def stores_body(attempt: DeliveryAttempt) -> bool:
+    """A thin body is made again from its notification at any time; one that says more than that is stored as it was sent."""
+    return attempt.body != body_of(replace(attempt.queued.notification, full=None))
+
+
+def _text(value: str) -> str:
+    """What a peer sent as a header need not be UTF-8: aiohttp keeps such bytes as lone surrogates."""
+    return value.encode("utf-8", "replace").decode()
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What is stored of a subscriber's answer."""
+
+    text: str = field(repr=False)
+    headers: Sequence[tuple[str, str]] = field(repr=False)
+
+    @classmethod
+    def of(cls, part: Part) -> Self:
+        """From the part of one try."""
+        return cls(part["response"], [(name, value) for name, value in part["headers"]])
+
+
+@dataclass(frozen=True, slots=True)
+class SentBody:
+    """What opens the commitment of a try to its body. `stored`: the body, where it was not thin."""
+
+    salt: bytes = field(repr=False)
+    stored: str | None = field(repr=False)
+
+    @classmethod
+    def of(cls, part: Part) -> Self:
+        """From the part of one try."""
+        return cls(bytes.fromhex(part["body_salt"]), part.get("body"))
+
+
+def ended_part(tries: Sequence[MadeTry], covered: Mapping[int, Sequence[MadeTry]]) -> bytes | None:
+    """The part of a notification's entry: those of its tries, and by sequence those of the notifications that end with it. None: none."""
+    part: dict[str, Any] = {"tries": _numbered(tries)}
+    if of_covered := [{"sequence": sequence, "tries": numbered} for sequence, made in covered.items() if (numbered := _numbered(made))]:
+        part["covers"] = of_covered
+    return canonical_bytes(part) if part["tries"] or of_covered else None
+
+
+def _numbered(tries: Sequence[MadeTry]) -> list[dict[str, Any]]:
+    return [{"number": one.number, **one.part} for one in tries if one.part is not None]
+
+
+def stores_bodies(tries: Sequence[MadeTry]) -> bool:
+    """Whether a body is stored with any of them."""
+    return any(one.part is not None and "body" in one.part for one in tries)
+
+
+def opened_part(salted_part: bytes) -> Part:
+    """What a sealed part holds, of one try or of an entry."""
+    part: Part = orjson.loads(unsalted(salted_part))
+    return part
+
+
+def parts_by_number(part: Part, sequence: int | None = None) -> dict[int, Part]:
+    """The parts of an entry's own tries, or of those at the covered notification `sequence`."""
+    if sequence is None:
+        return {one["number"]: one for one in part["tries"]}
+    return {one["number"]: one for covered in part.get("covers", ()) if covered["sequence"] == sequence for one in covered["tries"]}

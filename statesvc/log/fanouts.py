@@ -1,0 +1,86 @@
+"""Fan-outs as entries of the log: whom each change is sent to, written in the transaction that puts the notifications into the outbox.
+
+Each ends with an entry of its own (`attempt`), with that of a later notification that covers it, or with its subscription's deletion.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from psycopg import AsyncConnection
+
+from events.entry import fanout_document, leaf, rfc3339
+from statesvc.database.arrays import Array, Columns, bools, byteas, encoded, ints, texts, timestamps, uuids
+from statesvc.database.queries import queries
+from statesvc.log.batch_row import Tick
+
+_SQL = queries("statesvc.log", "fanouts")
+_FANOUTS: Final[Columns] = {
+    "shipment_ids": uuids,
+    "sequences": ints,
+    "recorded_ats": timestamps,
+    "subscriptions": texts,
+    "replayed": bools,
+    "leaf_hashes": byteas,
+    "canonicals": byteas,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fanout:
+    """One change and the subscriptions that are notified of it, at least one. `event`: the leaf hash of the event that names it."""
+
+    shipment_id: UUID
+    sequence: int
+    event: bytes
+    from_status: str
+    to_status: str
+    subscriptions: Sequence[UUID]
+    recorded_at: datetime
+    replayed: bool = False
+
+
+async def append_fanouts(connection: AsyncConnection[Any], fanouts: Sequence[Fanout], *, now: Tick, before: int = 0) -> list[bytes]:
+    """Appends them to a batch that has `before` other entries. Answers their leaf hashes: the caller writes the batch row."""
+    if not fanouts:
+        return []
+    leaves = [
+        leaf(
+            fanout_document(
+                shipment_id=each.shipment_id,
+                sequence=each.sequence,
+                event=each.event,
+                from_status=each.from_status,
+                to_status=each.to_status,
+                subscriptions=each.subscriptions,
+                recorded_at=each.recorded_at,
+                replayed=each.replayed,
+            ),
+            epoch=now.epoch,
+        )
+        for each in fanouts
+    ]
+    rows = [
+        (
+            each.shipment_id,
+            each.sequence,
+            each.recorded_at,
+            " ".join(sorted(map(str, each.subscriptions))),
+            each.replayed,
+            entry.leaf_hash,
+            entry.canonical,
+        )
+        for each, entry in zip(fanouts, leaves, strict=True)
+    ]
+    parameters: dict[str, Array | int] = {"batch_id": now.batch_id, "before": before, **encoded(rows, _FANOUTS)}
+    await connection.execute(_SQL["insert_fanouts"], parameters)
+    return [entry.leaf_hash for entry in leaves]
+
+
+def open_details(waiting: int, since: datetime | None, until: datetime | None) -> dict[str, Any]:
+    """What the entry of an action says of the notifications that it keeps from being sent: how many, queued from when to when."""
+    if since is None or until is None:
+        return {"open": waiting}
+    return {"open": waiting, "open_since": rfc3339(since), "open_until": rfc3339(until)}

@@ -1,0 +1,93 @@
+"""The notifications of a shipment as entries of the log say them: fan-outs open them, attempt entries end them. Pure.
+
+A notification may be opened and ended several times: it was replayed.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from events.entry import FIRST_EPOCH
+from events.identity import webhook_id
+
+COALESCED: Final = "coalesced"
+LATE: Final = "late"
+
+Document = Mapping[str, Any]
+
+
+class NotificationKey(NamedTuple):
+    """Of one shipment: which change, whom."""
+
+    sequence: int
+    subscription_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedTry:
+    """One try, and the entry that lists it. `covered`: as one at a notification that ended with the entry's own."""
+
+    document: Document
+    entry: Any
+    covered: bool
+
+
+@dataclass(slots=True)
+class LoggedNotification:
+    """What the log says of one notification. `event`: the leaf hash of the event that names the change."""
+
+    event: str
+    from_status: str
+    to_status: str
+    webhook_id: str
+    fanouts: list[Any] = field(default_factory=list)
+    tries: list[LoggedTry] = field(default_factory=list)
+    outcome: str | None = None
+    covered_by: int | None = None
+    gap: Mapping[str, int] | None = None
+    epochs: set[int] = field(default_factory=set)
+    """Of the log, as its entries were recorded: what waits when the log forks is sent with the new one."""
+
+
+def notifications_of(
+    fanouts: Iterable[tuple[Document, Any]], ends: Iterable[tuple[Document, Any]]
+) -> dict[NotificationKey, LoggedNotification]:
+    """By change and subscription. Both are pairs of document and anything that stands for the entry, in the order of the log."""
+    found: dict[NotificationKey, LoggedNotification] = {}
+    for document, entry in fanouts:
+        for subscription_id in document["subscriptions"]:
+            key = NotificationKey(document["sequence"], subscription_id)
+            one = found.get(key)
+            if one is None:
+                leaf_hash = bytes.fromhex(document["event"])
+                one = found[key] = LoggedNotification(
+                    document["event"], document["from"], document["to"], webhook_id(UUID(subscription_id), leaf_hash)
+                )
+            one.fanouts.append((document, entry))
+            one.epochs.add(document.get("epoch", FIRST_EPOCH))
+    for document, entry in ends:
+        _end(found.get(NotificationKey(document["sequence"], document["subscription_id"])), document, entry)
+        for covered in document.get("covers", ()):
+            ended = found.get(NotificationKey(covered["sequence"], document["subscription_id"]))
+            if ended is not None:
+                ended.outcome, ended.covered_by = COALESCED, document["sequence"]
+                ended.gap = covered.get("gap", ended.gap)
+                ended.epochs.add(document.get("epoch", FIRST_EPOCH))
+                ended.tries += (LoggedTry(each, entry, covered=True) for each in covered.get("tries", ()))
+    return dict(sorted(found.items()))
+
+
+def _end(one: LoggedNotification | None, document: Document, entry: Any) -> None:  # noqa: ANN401 - the caller's
+    if one is None:
+        return
+    one.tries += (LoggedTry(each, entry, covered=False) for each in document["tries"])
+    one.gap = document.get("gap", one.gap)
+    one.epochs.add(document.get("epoch", FIRST_EPOCH))
+    if document["outcome"] != LATE:
+        one.outcome, one.covered_by = document["outcome"], None
+
+
+def type_of(one: LoggedNotification) -> str:
+    """As the body says it."""
+    return "shipment.updated" if one.from_status == one.to_status else "shipment.status_changed"
