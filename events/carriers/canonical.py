@@ -76,6 +76,16 @@ def _stated(status: Status | None) -> Status | None:
     return status
 
 
+_TIME: Final = re.compile(r"(?=.*[0-9])[A-Za-z0-9 \t:.,/+()\[\]_-]{1,64}", re.ASCII)
+_WORD: Final = re.compile(r"[A-Za-z]+", re.ASCII)
+_TIME_WORD: Final = re.compile(
+    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?"
+    r"|(?:mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:day)?|[ap]?m?|t|z|st|nd|rd|th|date|time|local|h|hrs|utc|gmt"
+    r"|(?:[ecmp]|ak|h|a|n)[sd]t|[wec]es?t|bst|ist|msk|[jkhp]kt|[jk]st|sgt|a[ecw][sd]t|nz[sd]t|sast)",
+    re.ASCII | re.IGNORECASE,
+)
+"""What times are printed with besides digits; other words may be anybody's."""
+
 Short = Annotated[str, Field(max_length=200)]
 Id = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_printable)]
 
@@ -103,7 +113,10 @@ class CanonicalEvent(BaseModel):
     discriminator: Short = ""
     kind: Kind = Kind.SCAN
     occurred_at: Annotated[datetime, BeforeValidator(_instant)]
-    occurred_at_raw: Annotated[Short | None, Field(description="The time as the carrier printed it; by default `occurred_at`")] = None
+    occurred_at_raw: Annotated[
+        Short | None,
+        Field(description="The time as the carrier printed it; by default, and where it holds other words than a time does, `occurred_at`"),
+    ] = None
     tz_source: TzSource = TzSource.EXPLICIT
     time_precision: TimePrecision = TimePrecision.SECOND
     status: Annotated[Status | None, AfterValidator(_stated)] = None
@@ -154,6 +167,14 @@ class InvalidEventError(ValueError):
     def __init__(self, faults: tuple[FieldFault, ...]) -> None:
         super().__init__("; ".join(f"{fault.pointer or 'the event'}: {fault.why}" for fault in faults))
         self.faults = faults
+
+
+def _printed_time(stated: CanonicalEvent) -> str | None:
+    """The time as printed, which stands in clear in the log: not where it holds a word that no time is printed with."""
+    printed = stated.occurred_at_raw
+    if printed is None or _TIME.fullmatch(printed) is None:
+        return None
+    return printed if all(map(_TIME_WORD.fullmatch, _WORD.findall(printed))) else None
 
 
 def read_line(line: bytes, digests: Callable[[str], Digest]) -> Event:
@@ -242,7 +263,7 @@ def _reading(stated: CanonicalEvent) -> Reading:
         reason=stated.reason,
         raw=Raw(code=stated.carrier_code, further=tuple(map(str, further))),
         time=PrintedTime(
-            printed=stated.occurred_at_raw or instant.isoformat(),
+            printed=_printed_time(stated) or instant.isoformat(),
             instant=instant,
             tz_source=stated.tz_source,
             precision=stated.time_precision,

@@ -96,7 +96,7 @@ class Submission:
             raise Problem(Code.TOO_LARGE, f"a request has at most {LINES_MAX} lines; send the rest in another one")
         read = [(number, _event(line, self.keyring.carrier_digest)) for number, line in numbered]
         events = [event for _, event in read if isinstance(event, Event)]
-        verdicts = iter((await self._submit(events, body)).verdicts if events else ())
+        verdicts = iter((await self._submit(events, _taken(body, numbered, read))).verdicts if events else ())
         results: list[LineVerdict] = []
         for number, event in read:
             if isinstance(event, InvalidEventError):
@@ -114,6 +114,15 @@ class Submission:
         if outcome.changes:
             self.waker.wake(OUTBOX)
         return outcome
+
+
+def _taken(body: bytes, numbered: Sequence[tuple[int, bytes]], read: Sequence[tuple[int, Event | InvalidEventError]]) -> bytes:
+    """What is stored of a body: the lines that hold events.
+
+    An invalid one may name anybody, where nobody can find it: it has no effect, and goes with the answer that says so.
+    """
+    taken = [line for (_, line), (_, event) in zip(numbered, read, strict=True) if isinstance(event, Event)]
+    return body if len(taken) == len(numbered) else b"\n".join(taken)
 
 
 def _event(line: bytes, digests: Callable[[str], Digest]) -> Event | InvalidEventError:

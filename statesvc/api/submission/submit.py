@@ -1,7 +1,7 @@
 """Applying stated events at once: the worker's own append, without the inbox before it.
 
-The request is one message: its body is sealed and stored with the events that it caused, in the same transaction. A request that
-changes nothing (all duplicates) leaves nothing behind.
+The request is one message: its body, without lines that are no events, is sealed and stored with the events that it caused, in the same
+transaction. A request that changes nothing (all duplicates) leaves nothing behind.
 """
 
 from collections.abc import Sequence

@@ -163,3 +163,22 @@ def test_a_webhook_without_any_event_is_invalid_and_an_empty_one_empty() -> None
         read(CARRIER, line())
     assert (caught.value.cause, "/carrier_id" in caught.value.detail) == (Cause.INVALID_EVENT, True)
     assert read(CARRIER, b"[]").readings == ()
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        "20260301 1405",
+        "Sun, 01 Mar 2026 14:05:00 GMT",
+        "01.03.2026 02:05 PM EST",
+        "2026-03-01T14:05:00.123-05:00",
+        "/Date(1772392800000-0500)/",
+    ],
+)
+def test_a_time_is_shown_as_it_was_printed(printed: str) -> None:
+    assert read_line(line(occurred_at_raw=printed), lambda _: bytes).occurred_at_raw == printed
+
+
+@pytest.mark.parametrize("printed", ["14:05, handed to Zebedee Quux", "14:05 QUUX", "in the afternoon", "14:05 für Ä", "1" * 65, ""])
+def test_what_is_no_time_does_not_stand_in_clear_in_place_of_one(printed: str) -> None:
+    assert read_line(line(occurred_at_raw=printed), lambda _: bytes).occurred_at_raw == "2026-03-01T14:05:00-05:00"

@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from psycopg import AsyncConnection
@@ -14,10 +14,14 @@ from events.crypto.keyring import Keyring, body_context, body_key_wrap
 from events.crypto.sealing import MasterKeys, unsalted
 from events.event import Event
 from events.vocabulary import Verdict
+from statesvc.api.submission.routes import Submission
 from statesvc.api.submission.submit import Held, Submitted, submit
 from statesvc.database.keyring_store import load_keyring
 from statesvc.database.pool import Pool, PoolLimits, make_pool
+from statesvc.database.wakeups.waker import Waker
 from statesvc.log.archive.log_archive import LogArchive
+from statesvc.repair.erasure import Erasure, erase
+from tests.statesvc.repair.legible_values import legible
 
 LIMITS = PoolLimits(connections_max=8, acquire_seconds=5, statement_seconds=10, lock_seconds=5, idle_in_transaction_seconds=10)
 
@@ -132,3 +136,30 @@ async def test_a_passing_failure_is_tried_again_and_applied_once(desk: Desk, fai
     )
     assert await desk.verdicts(_line()) == [Verdict.APPENDED]
     assert await desk.counts() == [1, 0, 1, 1, 1]
+
+
+@dataclass
+class Lines:
+    """A request."""
+
+    body: bytes
+    content_type: str = "application/x-ndjson"
+
+    async def read(self) -> bytes:
+        return self.body
+
+
+async def test_a_line_that_is_no_event_is_not_stored_with_the_others(desk: Desk) -> None:
+    """Whom it names could not be found when they are erased."""
+    invalid = _line("CN2", "e-2", "nowhere", signed_by="Zebedee Quux")
+    body = b"\n".join((_line(signed_by="Mortimer Other"), b"Zebedee Quux lives here", invalid))
+    waker = Waker(desk.owner_dsn)
+    submission = Submission(desk.pool, desk.keyring, waker, "api-1", LogArchive(None))
+    reply: Any = await submission.receive(cast("Any", Lines(body)))
+    await waker.stop()
+    assert [each["verdict"] for each in json.loads(reply.body)["results"]] == ["appended", "invalid", "invalid"]
+    erasure = Erasure(carrier_id="canonical", tracking_number="CN2", why="asked to", actor="tester", backup_days=7)
+    await erase(desk.connection, erasure)
+    legibly = await legible(desk.connection)
+    assert b"Mortimer Other" in legibly
+    assert b"Zebedee" not in legibly
