@@ -152,7 +152,12 @@ async def bury(connection: AsyncConnection[Any], token: UUID, burials: Sequence[
     """Moves messages to the dead letters, inside the caller's transaction; what names an erased shipment leaves its body behind."""
     rows = [(b.message_id, b.cause.value, b.detail, b.normalizer) for b in burials]
     await connection.execute(SQL["bury"], {"token": token, **columns(rows, ("message_ids", "causes", "details", "normalizers"))})
-    named = [(burial.message_id, shipment_id) for burial in burials for shipment_id in burial.shipments]
+    await _forget_erased(connection, burials)
+
+
+async def _forget_erased(connection: AsyncConnection[Any], given_up: "Sequence[Burial] | Sequence[Deferral]") -> None:
+    """Takes the bodies of those that are dead letters now and name an erased shipment."""
+    named = [(each.message_id, shipment_id) for each in given_up for shipment_id in each.shipments]
     if named:
         await connection.execute(SQL["forget_erased"], columns(named, ("message_ids", "shipment_ids")))
 
@@ -165,12 +170,15 @@ class Deferral:
     delay: timedelta
     error: str
     normalizer: str
+    shipments: tuple[UUID, ...] = ()
+    """That it names."""
 
 
 async def retry(connection: AsyncConnection[Any], token: UUID, deferrals: Sequence[Deferral]) -> None:
-    """Gives messages back."""
+    """Gives messages back, inside the caller's transaction; one too often is a dead letter, as `bury` makes it."""
     rows = [(d.message_id, d.delay, d.error, d.normalizer) for d in deferrals]
     await connection.execute(SQL["retry"], {"token": token, **columns(rows, ("message_ids", "delays", "errors", "normalizers"))})
+    await _forget_erased(connection, deferrals)
 
 
 async def postpone(connection: AsyncConnection[Any], token: UUID, message_ids: Sequence[UUID]) -> None:

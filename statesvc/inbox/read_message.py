@@ -80,6 +80,13 @@ class Read:
         """Which code in which version read it, `name@version`."""
         return f"{self.source.normalizer}@{self.source.normalizer_version}"
 
+    def shipments(self) -> tuple[UUID, ...]:
+        """All that it names, with an event or without one."""
+        said = {
+            shipment_id(event.carrier_id, number_of(event.carrier_id, event.tracking_number), event.discriminator) for event in self.events
+        }
+        return tuple(sorted(said | {shipment_id(self.carrier_id, number, "") for number in self.numbers}))
+
     @property
     def empty(self) -> bool:
         """A notice or an empty answer."""

@@ -267,6 +267,7 @@ async def _give_back(context: BatchContext, lease: _Lease, reads: Sequence[Read]
             delay=timedelta(seconds=retry_seconds(lease.retries[read.message_id])),
             error=_name_of(error),
             normalizer=read.normalizer,
+            shipments=read.shipments(),
         )
         for read in reads
     ]
@@ -315,7 +316,9 @@ async def _record_trials(context: BatchContext, trials: Sequence[Trial]) -> None
 
 def _burial_of(read: Read, error: BaseException) -> Burial:
     detail = f"{_name_of(error)} while its events were applied"
-    return Burial(message_id=read.message_id, cause=Cause.NORMALIZER_FAILED, detail=detail, normalizer=read.normalizer)
+    return Burial(
+        message_id=read.message_id, cause=Cause.NORMALIZER_FAILED, detail=detail, normalizer=read.normalizer, shipments=read.shipments()
+    )
 
 
 def _name_of(error: BaseException) -> str:

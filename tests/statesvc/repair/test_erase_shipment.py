@@ -267,6 +267,32 @@ async def test_a_later_dead_letter_of_an_erased_number_keeps_no_body(shop: Shop)
     assert dict(await shop.rows("SELECT resolution, count(*) FROM statesvc.dead_letter GROUP BY 1")) == {"discarded": 1, None: 1}
 
 
+FAILS = """CREATE FUNCTION statesvc.test_fails() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN RAISE EXCEPTION USING ERRCODE = '{sqlstate}', MESSAGE = 'x'; END $$;
+    CREATE TRIGGER test_fails BEFORE INSERT ON statesvc.event FOR EACH ROW EXECUTE FUNCTION statesvc.test_fails()"""
+
+
+@pytest.mark.parametrize(
+    ("sqlstate", "cause"), [("22003", "normalizer_failed"), ("57014", "attempts_exhausted")], ids=["refused", "given_back_too_often"]
+)
+async def test_what_fails_as_it_is_appended_and_names_an_erased_number_keeps_no_body(shop: Shop, sqlstate: str, cause: str) -> None:
+    await forget(shop, "A1")
+    await shop.as_owner(FAILS.format(sqlstate=sqlstate))
+    await shop.push(
+        says({"number": "B1", "signed_by": WORDS[0]}, named=["A1"]),
+        says({"number": "B2", "signed_by": WORDS[0]}, {"number": "A1", "minute": 3}),
+        says({"number": "B3", "signed_by": OTHERS}),
+    )
+    await shop.as_owner("UPDATE statesvc.inbox SET retries = 20")
+    assert await seen(shop) == {WORDS[0], OTHERS}
+    with pytest.MonkeyPatch.context() as quick:
+        quick.setattr("statesvc.append.retry.again_seconds", lambda _: 60.0)
+        await shop.process(await shop.claim(), lease_seconds=5)
+    assert await seen(shop) == {OTHERS}
+    letters = await shop.rows("SELECT cause, sealed_key IS NULL, resolution FROM statesvc.dead_letter ORDER BY 2")
+    assert letters == [(cause, False, None), (cause, True, "discarded"), (cause, True, "discarded")]
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-16-be", "latin-1"])
 def test_a_number_is_found_in_any_spelling_and_encoding(encoding: str) -> None:
     assert names("ab 1z-99 \n9 cd".encode(encoding), "1Z999")
