@@ -13,6 +13,7 @@ from aiohttp.typedefs import Handler
 from statesvc.background.waiting import set_within
 from statesvc.http.api_keys import Keys
 from statesvc.http.client_connection import ClientConnection, Sharing
+from statesvc.http.connection_gate import ConnectionGate
 from statesvc.http.key_limits import KeyLimits
 from statesvc.http.middleware import guarded, problems
 from statesvc.http.openapi import build_document
@@ -110,14 +111,24 @@ class _Site(web.BaseSite):
 class Server:
     """Serves an application on one address. `port` 0 takes a free one; `start` answers the one taken.
 
-    `sharing`: what another process answers of the requests that come here.
+    `sharing`: what another process answers of the requests that come here. `gate`: which connections are taken.
     """
 
-    def __init__(self, app: web.Application, *, host: str, port: int, grace_seconds: float, sharing: Sharing | None = None) -> None:
+    def __init__(
+        self,
+        app: web.Application,
+        *,
+        host: str,
+        port: int,
+        grace_seconds: float,
+        sharing: Sharing | None = None,
+        gate: ConnectionGate | None = None,
+    ) -> None:
         self._in_flight = InFlight()
         app.middlewares.insert(0, self._in_flight.counted)
         self._runner = web.AppRunner(app, shutdown_timeout=LAST_BYTES_SECONDS)
         self._sharing = sharing
+        self._gate = gate or ConnectionGate()
         self._grace_seconds = grace_seconds
         self._host = host
         self._port = port
@@ -138,17 +149,20 @@ class Server:
             client.close()
             return
         loop = asyncio.get_running_loop()
-        _, connection = await loop.connect_accepted_socket(lambda: self._connection(sharing, is_shared=is_shared), client)
-        connection.data_received(head)
+        _, connection = await loop.connect_accepted_socket(lambda: self._connection(sharing, is_shared=is_shared, is_adopted=True), client)
+        if head:
+            connection.data_received(head)
 
-    def _connection(self, sharing: Sharing | None, *, is_shared: bool = False) -> ClientConnection:
+    def _connection(self, sharing: Sharing | None, *, is_shared: bool = False, is_adopted: bool = False) -> ClientConnection:
         if self._runner.server is None:
             raise RuntimeError("the server has stopped")
         return ClientConnection(
             self._runner.server,
             loop=asyncio.get_running_loop(),
+            gate=self._gate,
             sharing=sharing,
             is_shared=is_shared,
+            is_adopted=is_adopted,
             # signatures are over the bytes as sent; a compressed body is refused instead of inflated
             auto_decompress=False,
             lingering_time=LINGERING_SECONDS,

@@ -5,18 +5,34 @@ between requests --bytes--> whose request? --ours--> aiohttp reads and answers i
                                  +-- another process's: it gets the socket, with the bytes that were read
 ```
 No request is ever passed on half read: the process that gets the socket reads the request itself, and talks to the client directly.
+Half a head closes the connection after a while, a connection too many is closed at once (`ConnectionGate`): aiohttp has neither bound.
 A client that sends its next request together with the body of the one before (pipelining) has it answered here.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol, cast
 
 from aiohttp import web
 from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
 
+from statesvc.http.connection_gate import ConnectionGate
+from statesvc.http.problem import Code, Problem
+
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+
+
+def _refusal(code: Code, detail: str) -> bytes:
+    """An answer that needs no request."""
+    answer = Problem(code, detail, headers={"Connection": "close"}).response()
+    lines = [f"HTTP/1.1 {answer.status} {answer.reason}", *(f"{name}: {value}" for name, value in answer.headers.items())]
+    body = answer.body if isinstance(answer.body, bytes) else b""
+    return "\r\n".join([*lines, f"Content-Length: {len(body)}", "", ""]).encode() + body
+
+
+_TOO_MANY: Final = _refusal(Code.OVERLOADED, "too many connections; try again shortly")
+_HEAD_TOO_SLOW: Final = _refusal(Code.REQUEST_TIMEOUT, "the head of the request did not come in time")
 
 
 class Recipient(Protocol):
@@ -42,18 +58,28 @@ class Sharing:
 class ClientConnection(web.RequestHandler):
     """One connection. `is_shared`: it has carried requests of both processes."""
 
-    __slots__ = ("_answered", "_body", "_head", "_held", "_is_shared", "_reads_head", "_sharing")
+    __slots__ = (
+        *("_answered", "_body", "_gate", "_head", "_head_timer", "_held", "_is_adopted", "_is_refused", "_is_shared", "_reads_head"),
+        *("_share", "_sharing"),
+    )
 
     def __init__(
         self,
         server: web.Server,
         *,
         loop: asyncio.AbstractEventLoop,
+        gate: ConnectionGate,
         sharing: Sharing | None = None,
         is_shared: bool = False,
+        is_adopted: bool = False,
         **options: Any,  # noqa: ANN401 - aiohttp's own, which it checks
     ) -> None:
         super().__init__(server, loop=loop, **options)
+        self._gate = gate
+        self._share: str | None = None
+        self._is_refused = False
+        self._is_adopted = is_adopted
+        self._head_timer: asyncio.TimerHandle | None = None
         self._sharing = sharing
         self._is_shared = is_shared
         self._answered = 0
@@ -62,8 +88,40 @@ class ClientConnection(web.RequestHandler):
         self._held = b""
         self._reads_head = False
 
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Takes it in, or closes it at once."""
+        self._share = self._gate.enter(transport.get_extra_info("peername"))
+        if self._share is None:
+            self._is_refused = True
+            refused = cast("asyncio.Transport", transport)
+            refused.write(_TOO_MANY)
+            refused.close()
+            return
+        super().connection_made(transport)
+        if not self._is_adopted:
+            self._await_head()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Makes room for another."""
+        self._stop_awaiting_head()
+        if self._share is not None:
+            self._gate.leave(self._share)
+            self._share = None
+        super().connection_lost(exc)
+
+    def hold_body(self) -> None:
+        """Reads no more of the body for now: what the client sends stays in the network."""
+        self._pause_transport_reading()
+
+    def take_body(self) -> None:
+        """Reads on."""
+        if not self._reading_paused and not self._buffer_paused:
+            self._resume_transport_reading()
+
     def data_received(self, data: bytes) -> None:
         """Bytes of a head, of a body, or of the next request's head before this one is answered."""
+        if self._is_refused:
+            return
         if not data or not self._body.is_eof():
             self._feed(data)
         elif self._request_count == self._answered:
@@ -76,6 +134,7 @@ class ClientConnection(web.RequestHandler):
             self._pause_transport_reading()
 
     def _take_head(self, data: bytes) -> None:
+        self._await_head()
         if self._sharing is not None and not self._reads_head:
             self._head += data
             theirs = self._sharing.is_theirs(self._head)
@@ -93,6 +152,24 @@ class ClientConnection(web.RequestHandler):
         if self._request_count > count and self._messages:
             self._body = self._messages[-1][1]
             self._reads_head = False
+            self._stop_awaiting_head()
+
+    def _await_head(self) -> None:
+        if self._head_timer is None:
+            self._head_timer = self._loop.call_later(self._gate.head_seconds, self._end_awaiting_head)
+
+    def _stop_awaiting_head(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _end_awaiting_head(self) -> None:
+        self._head_timer = None
+        self._gate.refused("head_timeout")
+        # a client that said nothing at all expects no answer
+        if self.transport is not None and (self._reads_head or self._head):
+            self.transport.write(_HEAD_TOO_SLOW)
+        self.force_close()
 
     def _give(self, sharing: Sharing, head: bytes) -> bool:
         """Moves the connection; False where it must stay: nobody takes it, or its last answer is not out yet."""

@@ -89,6 +89,7 @@ async def run(launch: Launch) -> int:
             calls_max=settings.api.calls_per_key_max,
             computed_max=settings.api.computed_per_key_max,
             calls_per_second=settings.api.calls_per_key_per_second,
+            refused=base.refusals.count,
         )
 
         def drain() -> None:

@@ -13,6 +13,7 @@ from statesvc.database.wakeups.channels import LOG
 from statesvc.http.api_keys import Keys
 from statesvc.http.app import Server, build_app
 from statesvc.http.client_connection import Sharing
+from statesvc.http.connection_gate import ConnectionGate, connections_allowed, raise_open_files
 from statesvc.http.health import health_routes
 from statesvc.http.key_limits import KeyLimits
 from statesvc.http.operation import Route
@@ -45,6 +46,14 @@ async def serve(
 ) -> Server:
     """Listens, with livez, readyz and metrics alone unless there are `routes`."""
     calls = health_routes(base.readiness, base.telemetry.exposition) if routes is None else routes
+    http = launch.settings.http
+    gate = ConnectionGate(
+        connections_max=connections_allowed(http.connections_max, raise_open_files()),
+        per_address_max=http.connections_per_address_max,
+        proxies=launch.settings.ingress.trusted_proxies,
+        head_seconds=http.head_seconds,
+        refused=base.refusals.count,
+    )
     app = build_app(calls, keys=keys, limits=limits)
     app.middlewares.extend(middlewares)
 
@@ -60,7 +69,7 @@ async def serve(
             base.waker.wake(LOG)
 
     app.on_response_prepare.extend((close_while_draining, wake_sealer))
-    server = Server(app, host=launch.host, port=launch.port, grace_seconds=launch.settings.http.grace_seconds, sharing=sharing)
+    server = Server(app, host=launch.host, port=launch.port, grace_seconds=http.grace_seconds, sharing=sharing, gate=gate)
     port = await server.start()
     log.info("listening", role=launch.role, host=launch.host, port=port)
     return server

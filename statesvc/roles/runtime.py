@@ -31,6 +31,7 @@ from statesvc.roles.shutdown import StopSignals
 from statesvc.settings.service_settings import DatabaseSettings, Settings
 from statesvc.telemetry import names
 from statesvc.telemetry.metrics import Telemetry
+from statesvc.telemetry.refusals import Refusals
 from statesvc.telemetry.tracing import build_provider
 
 Role = Literal["ingress", "api", "worker", "notifier", "sealer"]
@@ -69,6 +70,7 @@ class Runtime:
 
     signals: StopSignals
     telemetry: Telemetry
+    refusals: Refusals
     dsns: Dsns
     pool: Pool
     keyring: Keyring
@@ -123,6 +125,7 @@ async def open_runtime(launch: Launch, limits: PoolLimits, *, channel: str | Non
                 yield Runtime(
                     signals=signals,
                     telemetry=telemetry,
+                    refusals=Refusals(telemetry),
                     dsns=dsns,
                     pool=pool,
                     keyring=keyring,

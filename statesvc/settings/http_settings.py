@@ -19,6 +19,12 @@ class HttpSettings(BaseSettings):
     """TCP port of the HTTP server. 0: any free one."""
     drain_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1
     """How long a stopping API serves on while /readyz says no: above the interval of your load balancer's probe."""
+    head_seconds: Seconds = 10
+    """How long the head of a request may take to come, from the connection or from its first byte; then the connection is closed."""
+    connections_max: PositiveInt | None = None
+    """Connections of clients per process. Default: 10,000, and always fewer than the files that the process may open."""
+    connections_per_address_max: PositiveInt | None = None
+    """Of these from one address (of IPv6: one /64), but for our own proxies (STATESVC_TRUSTED_PROXIES). Default: half of them."""
     grace_seconds: Seconds = 30
     """How long a stopping process may finish what it has begun, after that."""
 
@@ -50,7 +56,9 @@ class IngressSettings(BaseSettings):
     statement_seconds: Seconds = 1
     """Statement timeout; the tightest carrier gives up at 3 s."""
     memory_bytes_max: PositiveInt = 64 * 1024 * 1024
-    """Bytes of bodies that one process holds before it sheds."""
+    """Bytes of bodies that one process holds; those for which there is no room wait unread, the small ones in a lane of their own."""
+    wait_seconds: Seconds = 30
+    """How long a body may wait, unread, for room in that memory before it is shed."""
     disk_free_bytes_min: Annotated[int, Field(ge=0)] = 1024 * 1024 * 1024
     """Free bytes on the disk of the embedded server below which webhooks are refused."""
     allow_unsigned_webhooks: Words = Field(default=frozenset(), validation_alias=AliasChoices("STATESVC_ALLOW_UNSIGNED_WEBHOOKS"))

@@ -68,6 +68,14 @@ INGEST_DUPLICATES: Final = Metric(
     description="Byte-identical retries that made no new work: over the ACKs of a carrier, the rate at which it retries.",
     attributes=(Attribute.CARRIER,),
 )
+REFUSALS: Final = Metric(
+    name="statesvc.refusals",
+    instrument=Instrument.COUNTER,
+    unit="{refusal}",
+    description="What a process refused to take. cause: head_timeout (half a request), connections, connections_of_address (too many), the "
+    "code of a webhook's problem (overloaded, bad_signature, too_large, ...), rate, concurrency, computing (an API key asks too much).",
+    attributes=(Attribute.CAUSE,),
+)
 MESSAGES_CLAIMED: Final = Metric(
     name="statesvc.messages.claimed",
     instrument=Instrument.COUNTER,

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -147,6 +147,9 @@ async def connect() -> AsyncIterator[Connect]:
     yield connect
     for writer in writers:
         writer.close()
+    for writer in writers:
+        with suppress(ConnectionError):
+            await writer.wait_closed()
 
 
 def by(answer: tuple[int, bytes]) -> str:
