@@ -17,6 +17,7 @@ from statesvc.database.pool import Connections
 from statesvc.http.api_keys import caller_of
 from statesvc.http.operation import Reply, Route, answer, body, operation, parameters
 from statesvc.http.problem import Code, Problem
+from statesvc.log.tombstones import TombstoneError, Tombstones
 from statesvc.repair.erasure import DeadLetterSearch, Erasure, UnderLegalHoldError, erase, erase_dead_letters
 
 WHY_LENGTH_MAX = 1000
@@ -49,6 +50,10 @@ class ErasureAnswer(TypedDict):
     complete_at: Annotated[AwareDatetime, Field(description="When the last backup that holds a copy of the key expires.")]
     dead_letters_named: Annotated[int, Field(description="Messages in the dead letters that named the number; they are unreadable now.")]
     dead_letters_left: Annotated[bool, Field(description="There are more to search: `statesvc erase` searches all of them.")]
+    survives_restore: Annotated[
+        bool,
+        Field(description="A tombstone lies outside the database. False: no place is configured, and a restore from a backup undoes it."),
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +64,7 @@ class ErasureCalls:
     keyring: Keyring
     folder: Path | None
     backup_days: int
+    tombstones: Tombstones
 
     async def erase(self, request: web.Request) -> Reply[ErasureAnswer]:
         """Destroys the keys; then searches the first of the carrier's dead letters."""
@@ -84,6 +90,12 @@ class ErasureCalls:
                 carrier_id=erasure.carrier_id, number=erasure.number, actor=erasure.actor, keyring=self.keyring, folder=self.folder
             )
             dead_letters = await erase_dead_letters(connection, search)
+        try:
+            await self.tombstones.publish(erased.tombstones)
+        except TombstoneError as error:
+            raise Problem(
+                Code.TOMBSTONE_UNAVAILABLE, f"erased here, but a restore would undo it: {error}; ask again to complete it"
+            ) from error
         return answer(
             {
                 "erased": erased.shipments,
@@ -91,17 +103,18 @@ class ErasureCalls:
                 "complete_at": erased.complete_at,
                 "dead_letters_named": dead_letters.named,
                 "dead_letters_left": dead_letters.next_after is not None,
+                "survives_restore": bool(self.tombstones.places),
             }
         )
 
 
-def routes(pool: Connections, keyring: Keyring, *, folder: Path | None, backup_days: int) -> Sequence[Route]:
+def routes(pool: Connections, keyring: Keyring, *, folder: Path | None, backup_days: int, tombstones: Tombstones) -> Sequence[Route]:
     """The call that erases."""
     return [
         Route(
             "POST",
             "/v1/shipments/{carrier_id}/{tracking_number}/erase",
-            ErasureCalls(pool, keyring, folder, backup_days).erase,
+            ErasureCalls(pool, keyring, folder, backup_days, tombstones).erase,
             operation(
                 summary="Erase a shipment's personal data",
                 description="Destroys the key that bodies and personal fields are sealed under. Hashes and proofs go on verifying; later "
@@ -111,7 +124,7 @@ def routes(pool: Connections, keyring: Keyring, *, folder: Path | None, backup_d
                 parameters=ErasureParameters,
                 request=ErasureRequest,
                 response=ErasureAnswer,
-                problems=(Code.UNKNOWN_CARRIER, Code.CONFLICT),
+                problems=(Code.UNKNOWN_CARRIER, Code.CONFLICT, Code.TOMBSTONE_UNAVAILABLE),
             ),
         )
     ]

@@ -22,6 +22,7 @@ from statesvc.database.pool import Connections
 from statesvc.database.wakeups.waker import Wakes
 from statesvc.http.operation import Route
 from statesvc.log.archive.log_archive import LogArchive
+from statesvc.log.tombstones import Tombstones
 
 
 def routes(
@@ -31,19 +32,21 @@ def routes(
     waker: Wakes,
     archive: Path | None,
     backup_days: int,
+    tombstones: Tombstones,
     readings: PersonalReadings,
     computing: Computing | None = None,
 ) -> Sequence[Route]:
     """For the application that the role `api` serves. `archive`: the folder of older bodies and of archived months of the log.
 
-    `backup_days`: for how many days backups of the database are stored. `computing`: what takes long; here, unless it is given.
+    `backup_days`: for how many days backups of the database are stored. `tombstones`: where erasures are published outside of it.
+    `computing`: what takes long; here, unless it is given.
     """
     log_archive = LogArchive(archive)
     sources = Sources(pool=pool, keyring=keyring, folder=archive, archive=log_archive)
     computing = computing or ComputingHere(sources)
     return [
         *shipments.routes(pool, sources, computing, readings),
-        *erasure.routes(pool, keyring, folder=archive, backup_days=backup_days),
+        *erasure.routes(pool, keyring, folder=archive, backup_days=backup_days, tombstones=tombstones),
         *messages.routes(pool, keyring, archive, readings),
         *evidence.routes(pool, computing, readings),
         *log.routes(pool, log_archive),

@@ -45,6 +45,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "renormalize": Command("statesvc.cli.renormalize_command", "read history again, append corrections"),
     "archive": Command("statesvc.cli.archive", "the archives of bodies and of the log: list, run, verify, log"),
     "legal-hold": Command("statesvc.cli.legal_hold", "whose bodies outlive every retention"),
+    "log": Command("statesvc.cli.log_fork", "go on with the log after a restore that lost published entries: fork"),
     "verify": Command("statesvc.cli.verify", "the whole log against its signed heads, and against one stored elsewhere"),
     "workers": Command("statesvc.cli.workers", "which processes work here, and when each was last seen"),
     "rollout": Command("statesvc.cli.rollout", "the share of each carrier that a candidate normalizer reads, and the kill switch"),

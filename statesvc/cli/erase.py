@@ -7,6 +7,7 @@ from statesvc.cli.arguments import carrier_named
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.output import write_json, write_line
 from statesvc.cli.session import actor, service_connection
+from statesvc.cli.tombstone_places import NO_PLACE, configured_tombstones, publish_tombstones
 from statesvc.database.keyring_store import load_keyring
 from statesvc.log.archive.folder import archive_folder
 from statesvc.repair.erasure import DeadLetterSearch, Erased, ErasedDeadLetters, Erasure, erase, erase_dead_letters
@@ -29,13 +30,14 @@ def run(options: argparse.Namespace) -> int:
     carrier_named(options.carrier)
     if not options.why.strip():
         raise CommandError("--why must say why", exit_code=2)
-    erased, dead_letters = asyncio.run(_run(options))
+    erased, dead_letters, places = asyncio.run(_run(options))
     if options.json:
         write_json(
             {
                 "erased": list(map(str, erased.shipments)),
                 "already_erased": list(map(str, erased.already)),
                 "complete_at": erased.complete_at.isoformat(),
+                "tombstones": places,
                 "dead_letters": {"searched": dead_letters.searched, "named": dead_letters.named},
             }
         )
@@ -46,11 +48,16 @@ def run(options: argparse.Namespace) -> int:
         write_line(f"was erased before: shipment {shipment_id}")
     write_line(f"{dead_letters.named} of {dead_letters.searched} dead letters of the carrier named it, and are unreadable now")
     write_line(f"complete on {erased.complete_at:%Y-%m-%d}, when the last backup that holds the key expires (STATESVC_BACKUP_DAYS)")
+    if places:
+        write_line(f"a restore does not undo it: tombstones lie in {', '.join(places)}, for `statesvc log fork`")
+    else:
+        write_line(NO_PLACE)
     return 0
 
 
-async def _run(options: argparse.Namespace) -> tuple[Erased, ErasedDeadLetters]:
+async def _run(options: argparse.Namespace) -> tuple[Erased, ErasedDeadLetters, list[str]]:
     settings = load_settings()
+    tombstones = configured_tombstones(settings)
     erasure = Erasure(
         carrier_id=options.carrier,
         tracking_number=options.tracking,
@@ -76,5 +83,6 @@ async def _run(options: argparse.Namespace) -> tuple[Erased, ErasedDeadLetters]:
             total.searched += some.searched
             total.named += some.named
             if some.next_after is None:
-                return erased, total
+                await publish_tombstones(tombstones, erased.tombstones)
+                return erased, total, tombstones.names
             after = some.next_after

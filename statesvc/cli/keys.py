@@ -10,12 +10,14 @@ from psycopg import AsyncConnection
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.output import show_progress, write_json, write_line, write_table
 from statesvc.cli.session import actor, connect, running_database, service_connection
+from statesvc.cli.tombstone_places import NO_PLACE, configured_tombstones, publish_tombstones
 from statesvc.database.keyring_store import load_keyring
 from statesvc.http.key_store import OWNER, Scope, create_key, list_keys
 from statesvc.log import signing_keys
+from statesvc.log.tombstones import Tombstone, TombstoneKind
 from statesvc.repair.key_rotation import rewrap_root_key, rotate
 from statesvc.roles.master_key import key_sources, open_master_keys, open_sources
-from statesvc.settings.service_settings import load_settings
+from statesvc.settings.service_settings import Settings, load_settings
 from statesvc.subscriptions.key_revocation import revoke_key
 
 _LOG_ACTIONS = ("log", "rotate-log", "retire-log")
@@ -77,7 +79,8 @@ async def _rotate(options: argparse.Namespace) -> int:
 async def _run(options: argparse.Namespace) -> int:
     if options.action == "create" and not options.name.strip():
         raise CommandError("--name must say who uses the key", exit_code=2)
-    async with service_connection(load_settings()) as connection:
+    settings = load_settings()
+    async with service_connection(settings) as connection:
         match options.action:
             case "create":
                 key_id, key = await create_key(
@@ -121,16 +124,37 @@ async def _run(options: argparse.Namespace) -> int:
                         ],
                     )
             case _:
-                disabled = await revoke_key(connection, key_id=options.id, revoked_by=actor())
-                if disabled is None:
-                    raise CommandError("no live key has this id: `statesvc keys list` shows them")
-                if options.json:
-                    write_json({"id": options.id, "disabled_subscriptions": [str(one) for one in disabled]})
-                else:
-                    write_line("revoked; in effect within 5 s")
-                    for one in disabled:
-                        write_line(f"subscription {one} is disabled: no live key of its owner covers it; `statesvc keys create --owner`")
+                await _revoke(connection, settings, options)
     return 0
+
+
+async def _is_retired(connection: AsyncConnection[Any], key_id: bytes) -> bool:
+    """Whether an earlier try has done it, and perhaps not published that."""
+    return any(key.verifier.key_id == key_id and key.retired_at is not None for key in await signing_keys.read_keys(connection))
+
+
+async def _revoke(connection: AsyncConnection[Any], settings: Settings, options: argparse.Namespace) -> None:
+    disabled = await revoke_key(connection, key_id=options.id, revoked_by=actor())
+    if disabled is None and options.id not in {key.key_id for key in await list_keys(connection) if key.revoked_at}:
+        raise CommandError("no key has this id: `statesvc keys list` shows them")
+    places = await _publish_tombstone(settings, TombstoneKind.API_KEY, options.id)
+    if disabled is None:
+        raise CommandError("it was revoked before: `statesvc keys list` shows the live ones")
+    if options.json:
+        write_json({"id": options.id, "disabled_subscriptions": [str(one) for one in disabled], "tombstones": places})
+    else:
+        write_line("revoked; in effect within 5 s")
+        if not places:
+            write_line(NO_PLACE)
+        for one in disabled:
+            write_line(f"subscription {one} is disabled: no live key of its owner covers it; `statesvc keys create --owner`")
+
+
+async def _publish_tombstone(settings: Settings, kind: TombstoneKind, subject: str) -> list[str]:
+    """Where it lies now."""
+    tombstones = configured_tombstones(settings)
+    await publish_tombstones(tombstones, [Tombstone(kind=kind, subject=subject, details={})])
+    return tombstones.names
 
 
 def _scopes(text: str) -> list[Scope]:
@@ -173,9 +197,11 @@ async def _run_log_keys(options: argparse.Namespace) -> int:
                     )
                 write_line(str(key))
             case _:
-                async with connection.transaction():
-                    await signing_keys.retire(connection, options.id, actor=actor(), why=options.why)
-                write_line("retired; it signs no more")
+                if not await _is_retired(connection, options.id):
+                    async with connection.transaction():
+                        await signing_keys.retire(connection, options.id, actor=actor(), why=options.why)
+                places = await _publish_tombstone(settings, TombstoneKind.LOG_KEY, options.id.hex())
+                write_line("retired; it signs no more" if places else f"retired; it signs no more. {NO_PLACE}")
     return 0
 
 

@@ -49,6 +49,7 @@ class Code(StrEnum):
     BODY_UNAVAILABLE = "body_unavailable"
     LOG_UNAVAILABLE = "log_unavailable"
     NOT_DURABLE = "not_durable"
+    TOMBSTONE_UNAVAILABLE = "tombstone_unavailable"
     OVERLOADED = "overloaded"
     STORAGE_LOW = "storage_low"
     SIGNING_KEYS_UNAVAILABLE = "signing_keys_unavailable"
@@ -91,6 +92,9 @@ PROBLEM_KINDS: Final[Mapping[Code, ProblemKind]] = {
     Code.BODY_UNAVAILABLE: ProblemKind(HTTPStatus.SERVICE_UNAVAILABLE, "The archived body cannot be read now"),
     Code.LOG_UNAVAILABLE: ProblemKind(HTTPStatus.SERVICE_UNAVAILABLE, "The archived part of the log cannot be read now"),
     Code.NOT_DURABLE: ProblemKind(HTTPStatus.SERVICE_UNAVAILABLE, "The message could not be made durable"),
+    Code.TOMBSTONE_UNAVAILABLE: ProblemKind(
+        HTTPStatus.SERVICE_UNAVAILABLE, "What must survive a restore cannot be stored outside the database now"
+    ),
     Code.OVERLOADED: ProblemKind(HTTPStatus.SERVICE_UNAVAILABLE, "Too much is in flight"),
     Code.STORAGE_LOW: ProblemKind(HTTPStatus.SERVICE_UNAVAILABLE, "The disk is nearly full"),
     Code.SIGNING_KEYS_UNAVAILABLE: ProblemKind(HTTPStatus.SERVICE_UNAVAILABLE, "The carrier's public keys can't be fetched"),

@@ -35,6 +35,12 @@ class CheckpointStore(Protocol):
     async def keep(self, note: str) -> None:
         """Keeps a note for ever, and as the newest. Raises CheckpointStoreError and ContradictedError."""
 
+    async def add(self, name: str, text: str) -> None:
+        """Keeps an object for ever, in a folder of its own; what is there already stays. Raises CheckpointStoreError."""
+
+    async def read_all(self, folder: str) -> list[str]:
+        """All objects in a folder. Raises CheckpointStoreError."""
+
 
 def checkpoint_store_at(place: str) -> CheckpointStore:
     """A folder, or `s3://bucket/prefix?endpoint=URL&region=NAME`. Raises CheckpointStoreError for what is neither."""
@@ -69,6 +75,29 @@ class FolderCheckpointStore:
             await asyncio.to_thread(self._keep, note)
         except OSError as error:
             raise CheckpointStoreError(f"{self.name} cannot be written: {error.strerror or type(error).__name__}") from error
+
+    async def add(self, name: str, text: str) -> None:
+        """Keeps an object."""
+        try:
+            await asyncio.to_thread(self._add, self._folder / name, text)
+        except OSError as error:
+            raise CheckpointStoreError(f"{self.name} cannot be written: {error.strerror or type(error).__name__}") from error
+
+    async def read_all(self, folder: str) -> list[str]:
+        """All objects in a folder."""
+        try:
+            return await asyncio.to_thread(self._read_all, self._folder / folder)
+        except (OSError, UnicodeDecodeError) as error:
+            raise CheckpointStoreError(f"{self.name} cannot be read: {type(error).__name__}") from error
+
+    def _add(self, path: Path, text: str) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            write_published(path, text)
+
+    def _read_all(self, folder: Path) -> list[str]:
+        paths = sorted(folder.iterdir()) if folder.exists() else []
+        return [path.read_text("utf-8") for path in paths if not path.name.startswith(".")]
 
     def _keep(self, note: str) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -125,6 +154,19 @@ class ObjectCheckpointStore:
         if _is_newer(note, None if found is None else found[0]):
             # another writer in between has put a newer one, or will find ours; the next pass checks again
             await self._put(LATEST, note, "create" if found is None else {"e_tag": found[1]})
+
+    async def add(self, name: str, text: str) -> None:
+        """Keeps an object."""
+        await self._put(name, text, "create")
+
+    async def read_all(self, folder: str) -> list[str]:
+        """All objects in a folder."""
+        try:
+            names = [each["path"] async for some in self._obstore.list(self._store, f"{folder}/") for each in some]
+        except (self._obstore.exceptions.BaseError, OSError) as error:
+            raise CheckpointStoreError(f"{self.name} cannot be listed: {type(error).__name__}") from error
+        found = [await self._get(name) for name in sorted(names)]
+        return [each[0] for each in found if each is not None]
 
     async def _get(self, key: str) -> tuple[str, str | None] | None:
         try:

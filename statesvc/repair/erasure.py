@@ -20,6 +20,7 @@ from events.spelling import normalize_number
 from statesvc.bodies.find_bodies import find_bodies
 from statesvc.database.queries import queries
 from statesvc.log.actions import Action, record_actions
+from statesvc.log.tombstones import Tombstone, TombstoneKind
 
 _SQL = queries("statesvc.repair", "erasure")
 Connection = AsyncConnection[Any]
@@ -61,15 +62,19 @@ class Erasure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erased:
-    """`shipments` lost their key now; `already` had none before. `complete_at`: when the last backup that holds a key expires."""
+    """`shipments` lost their key now; `already` had none before. `complete_at`: when the last backup that holds a key expires.
+
+    `tombstones`: of all of them. It is not complete before they are published.
+    """
 
     shipments: list[UUID]
     already: list[UUID]
     complete_at: datetime
+    tombstones: list[Tombstone]
 
 
 async def erase(connection: Connection, erasure: Erasure) -> Erased:
-    """Destroys the keys. Idempotent. Raises UnderLegalHoldError."""
+    """Destroys the keys. Idempotent. The caller publishes the tombstones before it says that it is done. Raises UnderLegalHoldError."""
     async with connection.transaction():
         discriminator = discriminator_of(erasure.carrier_id, erasure.discriminator)
         cursor = await connection.execute(
@@ -88,7 +93,8 @@ async def erase(connection: Connection, erasure: Erasure) -> Erased:
             raise UnderLegalHoldError
         complete_at = await (await connection.execute(_SQL["backups_expire"], {"days": erasure.backup_days})).fetchone()
         assert complete_at is not None  # noqa: S101 - one row, always
-        erased = Erased(shipments=[], already=[], complete_at=complete_at[0])
+        tombstones = [_tombstone(erasure, each, of_stream) for each, of_stream in sorted(streams.items())]
+        erased = Erased(shipments=[], already=[], complete_at=complete_at[0], tombstones=tombstones)
         # one at a time, in their order: as every append locks them
         for each, of_stream in sorted(streams.items()):
             stream = {
@@ -110,6 +116,11 @@ async def erase(connection: Connection, erasure: Erasure) -> Erased:
             [Action(actor=erasure.actor, verb=VERB, target=f"shipment {each}", details=details) for each in erased.shipments],
         )
     return erased
+
+
+def _tombstone(erasure: Erasure, shipment: UUID, discriminator: str) -> Tombstone:
+    details = {"carrier_id": erasure.carrier_id, "number": erasure.number, "discriminator": discriminator, "why": erasure.why}
+    return Tombstone(kind=TombstoneKind.SHIPMENT, subject=str(shipment), details=details)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,10 +27,12 @@ from statesvc.inbox.queue_depths import Depths
 from statesvc.ingress.webhooks import build_ingress
 from statesvc.log.archive.folder import archive_folder
 from statesvc.log.archive.log_archive import LogArchive
+from statesvc.log.checkpoint_store import CheckpointStoreError
+from statesvc.log.tombstones import tombstones_of
 from statesvc.roles.carrier_names import require_known_carriers
 from statesvc.roles.connection_limits import api_limits, ingress_limits
 from statesvc.roles.http_server import api_keys, serve, server_part
-from statesvc.roles.runtime import Launch, open_runtime, pool_of
+from statesvc.roles.runtime import Launch, UnusableSettingError, open_runtime, pool_of
 from statesvc.roles.shared_port import SharedPort
 from statesvc.roles.shutdown import Part, ShutdownTimes, run_until_stopped
 
@@ -41,6 +43,10 @@ async def run(launch: Launch) -> int:
     require_known_carriers(settings)
     grace_seconds = settings.http.grace_seconds
     allowed = settings.notifier.subscriber_allow
+    try:
+        tombstones = tombstones_of(settings)
+    except CheckpointStoreError as error:
+        raise UnusableSettingError(f"STATESVC_CHECKPOINT_PUBLISH: {error}") from error
     async with open_runtime(launch, api_limits(settings), channel=SEALED) as base, AsyncExitStack() as stack:
         ingress_pool = await stack.enter_async_context(
             pool_of(launch, base.dsns, name="statesvc ingress", limits=ingress_limits(settings, shares=2))
@@ -106,6 +112,7 @@ async def run(launch: Launch) -> int:
                 waker=base.waker,
                 archive=archive_folder(settings),
                 backup_days=settings.keys.backup_days,
+                tombstones=tombstones,
                 readings=readings,
                 computing=ComputingProcesses(processes),
             ),

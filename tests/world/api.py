@@ -33,6 +33,8 @@ from statesvc.http.app import build_app
 from statesvc.http.key_store import Scope, create_key
 from statesvc.inbox.read_message import Read
 from statesvc.log.archive.log_archive import LogArchive
+from statesvc.log.checkpoint_store import FolderCheckpointStore
+from statesvc.log.tombstones import Tombstones
 from tests.contract import Contract
 from tests.world.database import Database
 
@@ -162,7 +164,15 @@ async def api(database: Database, tmp_path: Path) -> AsyncIterator[Api]:
         await connection.execute("SET timezone = 'UTC'")
         keyring = await load_keyring(connection, MasterKeys([bytes(range(32))]))
         readings = PersonalReadings(pool)
-        calls = routes(pool=pool, keyring=keyring, waker=waker, archive=tmp_path / "archive", backup_days=7, readings=readings)
+        calls = routes(
+            pool=pool,
+            keyring=keyring,
+            waker=waker,
+            archive=tmp_path / "archive",
+            backup_days=7,
+            tombstones=Tombstones([(FolderCheckpointStore(tmp_path), "tombstones")]),
+            readings=readings,
+        )
         targets = Targets(total_seconds=2)
         archive = LogArchive(tmp_path / "archive")
         subscriptions = subscription_routes(

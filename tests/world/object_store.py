@@ -9,6 +9,11 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 _ERROR = '<?xml version="1.0" encoding="UTF-8"?><Error><Code>{}</Code><Message>no</Message></Error>'
+_LISTING = (
+    '<?xml version="1.0" encoding="UTF-8"?><ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Name>{bucket}</Name>'
+    "<KeyCount>{count}</KeyCount><IsTruncated>false</IsTruncated>{contents}</ListBucketResult>"
+)
+_LISTED = '<Contents><Key>{name}</Key><LastModified>2026-11-22T00:00:00.000Z</LastModified><ETag>"x"</ETag><Size>{size}</Size></Contents>'
 
 
 @dataclass
@@ -23,12 +28,19 @@ class ObjectStore:
         path = request.match_info["path"]
         if self.down or not request.headers.get("Authorization", "").startswith("AWS4-HMAC-SHA256 Credential="):
             return _refusal(403, "AccessDenied")
+        if "list-type" in request.query:
+            return self._list(path, request.query.get("prefix", ""))
         there = self.objects.get(path)
         if request.method == "PUT":
             return await self._put(request, path, None if there is None else _tag(there))
         if there is None:
             return _refusal(404, "NoSuchKey")
         return web.Response(body=there, headers={"ETag": _tag(there), "Last-Modified": "Sun, 22 Nov 2026 00:00:00 GMT"})
+
+    def _list(self, bucket: str, prefix: str) -> web.Response:
+        names = [path.removeprefix(f"{bucket}/") for path in self.objects if path.startswith(f"{bucket}/{prefix}")]
+        text = "".join(_LISTED.format(name=name, size=len(self.objects[f"{bucket}/{name}"])) for name in sorted(names))
+        return web.Response(text=_LISTING.format(bucket=bucket, count=len(names), contents=text), content_type="application/xml")
 
     async def _put(self, request: web.Request, path: str, tag: str | None) -> web.Response:
         is_there = request.headers.get("If-None-Match") == "*" and tag is not None

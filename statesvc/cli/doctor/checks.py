@@ -11,7 +11,7 @@ from events.carriers import CARRIERS
 from statesvc.cli.doctor.archive_checks import check_body_archive, check_log_archive
 from statesvc.cli.doctor.finding import Finding, fail, ok, warn
 from statesvc.cli.doctor.interpreter import check_interpreter
-from statesvc.cli.doctor.log_checks import check_database_roles, check_log_privileges, check_sealed_log
+from statesvc.cli.doctor.log_checks import check_database_roles, check_log_privileges, check_sealed_log, check_tombstones
 from statesvc.cli.doctor.pooler_checks import check_pooler
 from statesvc.cli.doctor.server_checks import check_server
 from statesvc.cli.session import connect
@@ -43,6 +43,7 @@ async def run_checks(settings: Settings, environment: Mapping[str, str]) -> Asyn
     """Every check; where the database is away, those that need none."""
     for finding in (check_interpreter(), *_settings(settings, environment), *_carriers(settings), *_disk(settings)):
         yield finding
+    yield await check_tombstones(settings)
     dsns = Dsns.from_settings(settings.database) or attach(settings.database.data_dir)
     if dsns is None:
         yield warn("database", f"not running: DATABASE_URL is not set and no `statesvc up` serves {settings.database.data_dir.absolute()}")

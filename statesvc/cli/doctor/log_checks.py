@@ -11,8 +11,10 @@ from statesvc.database.keyring_store import MasterKeyError
 from statesvc.database.kms.kms import KmsError
 from statesvc.database.log_guard import TRIGGERS
 from statesvc.database.queries import queries
+from statesvc.log.checkpoint_store import CheckpointStoreError
 from statesvc.log.signing_keys import SigningKeyError, open_signers, read_keys
 from statesvc.log.timestamp_store import stamp_status
+from statesvc.log.tombstones import TombstoneError, tombstones_of
 from statesvc.roles.master_key import open_master_keys
 from statesvc.settings.service_settings import Settings
 
@@ -91,6 +93,28 @@ async def check_sealed_log(connection: AsyncConnection[Any], settings: Settings)
     except (MasterKeyError, KmsError):
         # reported already
         return
+
+
+async def check_tombstones(settings: Settings) -> Finding:
+    """Whether what is erased and revoked stays so after a restore."""
+    try:
+        tombstones = tombstones_of(settings)
+        count = len(await tombstones.read())
+    except (CheckpointStoreError, TombstoneError) as error:
+        return fail("tombstones", f"what was erased and revoked cannot be read outside the database: {error}")
+    if not tombstones.places:
+        return warn(
+            "tombstones",
+            "no place outside the database is configured (STATESVC_CHECKPOINT_PUBLISH, STATESVC_SEALER_CHECKPOINT_FILE): a restore from a "
+            "backup brings back the shipments that were erased and the keys that were revoked since",
+        )
+    if settings.checkpoint.publish is None and settings.database.database_url is not None:
+        return warn(
+            "tombstones",
+            "erasures and revoked keys are published on this machine alone, next to its checkpoint file: after a restore "
+            "`statesvc log fork` repeats only those made where it runs; set STATESVC_CHECKPOINT_PUBLISH on every machine",
+        )
+    return ok("tombstones", f"{count:,} erasures and revoked keys lie in {', '.join(tombstones.names)}, where a restore does not undo them")
 
 
 async def _stamps(connection: AsyncConnection[Any], interval_seconds: float) -> Finding:

@@ -13,7 +13,13 @@ from statesvc.http.openapi import build_document
 def test_the_calls_are_described_as_valid_openapi() -> None:
     nothing = cast("Any", None)
     read = routes(
-        pool=cast("Connections", nothing), keyring=cast("Keyring", nothing), waker=nothing, archive=None, backup_days=7, readings=nothing
+        pool=cast("Connections", nothing),
+        keyring=cast("Keyring", nothing),
+        waker=nothing,
+        archive=None,
+        backup_days=7,
+        tombstones=nothing,
+        readings=nothing,
     )
     calls = [*read, *stream_routes(cast("Streams", nothing))]
     described = build_document(calls, version="1")

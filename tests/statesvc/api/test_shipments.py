@@ -168,6 +168,7 @@ async def test_an_erasure_changes_the_etag_needs_admin_and_takes_a_number_that_w
         "already_erased": [],
         "dead_letters_named": 0,
         "dead_letters_left": False,
+        "survives_restore": True,
     }
     after = await api.get("/v1/shipments/ups/9", scopes="read pii", params={"include": "personal"})
     assert (after.body["erased"], after.body["signed_by"]) == (True, None)

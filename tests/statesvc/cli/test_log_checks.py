@@ -2,12 +2,13 @@
 
 import base64
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from statesvc.cli.doctor.finding import Finding, Severity
-from statesvc.cli.doctor.log_checks import check_sealed_log
+from statesvc.cli.doctor.log_checks import check_sealed_log, check_tombstones
 from statesvc.log.timestamp import Stamp
 from statesvc.log.timestamp_store import store_stamp
 from statesvc.settings.service_settings import load_settings
@@ -63,6 +64,19 @@ async def test_a_shelf_elsewhere_will_do(database: Any, monkeypatch: pytest.Monk
     monkeypatch.setenv("STATESVC_CHECKPOINT_PUBLISH", "/mnt/elsewhere")
     async with story(database) as log:
         assert [finding.severity for finding in await told(log)] == [Severity.OK]
+
+
+async def test_it_says_whether_erasures_survive_a_restore(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = await check_tombstones(load_settings())
+    assert (alone.severity, "on this machine alone" in alone.text) == (Severity.WARN, True)
+    monkeypatch.setenv("STATESVC_CHECKPOINT_PUBLISH", str(tmp_path))
+    assert (await check_tombstones(load_settings())).severity is Severity.OK
+    (tmp_path / "tombstones").write_text("no folder")
+    assert (await check_tombstones(load_settings())).severity is Severity.FAIL
+    monkeypatch.delenv("STATESVC_CHECKPOINT_PUBLISH")
+    monkeypatch.delenv("STATESVC_SEALER_CHECKPOINT_FILE")
+    nowhere = await check_tombstones(load_settings())
+    assert (nowhere.severity, "no place outside" in nowhere.text) == (Severity.WARN, True)
 
 
 async def test_stamps_that_do_not_come_are_told(database: Any, monkeypatch: pytest.MonkeyPatch) -> None:

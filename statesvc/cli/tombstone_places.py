@@ -1,0 +1,30 @@
+"""What commands say of tombstones: where they lie, or that a restore undoes what was done."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from statesvc.cli.command_error import CommandError
+from statesvc.log.checkpoint_store import CheckpointStoreError
+from statesvc.log.tombstones import Tombstone, TombstoneError, Tombstones, tombstones_of
+from statesvc.settings.service_settings import Settings
+
+NO_PLACE: Final = (
+    "A RESTORE FROM A BACKUP WOULD UNDO IT: no place outside the database is configured (STATESVC_CHECKPOINT_PUBLISH, or "
+    "STATESVC_SEALER_CHECKPOINT_FILE); note it elsewhere, and repeat it after a restore"
+)
+
+
+def configured_tombstones(settings: Settings) -> Tombstones:
+    """The places of this installation. Raises CommandError."""
+    try:
+        return tombstones_of(settings)
+    except CheckpointStoreError as error:
+        raise CommandError(f"STATESVC_CHECKPOINT_PUBLISH: {error}") from error
+
+
+async def publish_tombstones(tombstones: Tombstones, published: Sequence[Tombstone]) -> None:
+    """Raises CommandError: it is done in the database, and not complete."""
+    try:
+        await tombstones.publish(published)
+    except TombstoneError as error:
+        raise CommandError(f"done in this database, but a restore would undo it: {error}. Run the command again to complete it") from error
