@@ -139,7 +139,7 @@ async def _revoke(connection: AsyncConnection[Any], settings: Settings, options:
         raise CommandError("no key has this id: `statesvc keys list` shows them")
     places = await _publish_tombstone(settings, TombstoneKind.API_KEY, options.id)
     if disabled is None:
-        raise CommandError("it was revoked before: `statesvc keys list` shows the live ones")
+        raise CommandError("no live key has this id, it was revoked before: `statesvc keys list` shows the live ones")
     if options.json:
         write_json({"id": options.id, "disabled_subscriptions": [str(one) for one in disabled], "tombstones": places})
     else:
