@@ -17,6 +17,7 @@ from statesvc.delivery.retry_schedule import DELAYS_SECONDS, JITTER_SHARE_MAX, R
 from statesvc.log.batch_row import tick, write_batch
 from statesvc.notifier.coalesce import Coalescer, overfull
 from statesvc.notifier.context import NotifierContext
+from statesvc.notifier.operator_webhook import LEASE_SECONDS
 from statesvc.notifier.policy import log_notices, review
 from statesvc.operations.due_times import RetryRules, repair_outbox, report
 from statesvc.operations.notices import NoticeKind
@@ -27,6 +28,7 @@ RETRY_RULES: Final = RetryRules(
     delays_seconds=[seconds * (1 + JITTER_SHARE_MAX) for seconds in DELAYS_SECONDS],
     delay_seconds_max=RETRY_AFTER_SECONDS_MAX * (1 + JITTER_SHARE_MAX),
     lease_seconds_max=600.0,
+    notice_lease_seconds=LEASE_SECONDS,
 )
 """A lease of more than ten minutes is none that a notifier takes: an attempt may last 15 s."""
 

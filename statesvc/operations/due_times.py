@@ -27,11 +27,15 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryRules:
-    """What explains a notification's due time: the longest delay after each attempt, the longest of all, and the longest lease."""
+    """What explains a notification's due time: the longest delay after each attempt, the longest of all, and the longest lease.
+
+    `notice_lease_seconds`: how long a notice of the operator's is under way at most.
+    """
 
     delays_seconds: Sequence[float]
     delay_seconds_max: float
     lease_seconds_max: float
+    notice_lease_seconds: float
 
 
 def inbox_due_times(pool: Pool, telemetry: Telemetry, waker: Wakes) -> Periodic:
@@ -54,12 +58,13 @@ async def repair_inbox(connection: AsyncConnection[Any]) -> int:
 
 
 async def repair_outbox(connection: AsyncConnection[Any], rules: RetryRules) -> int:
-    """How many due times were repaired, of notifications and of receivers."""
+    """How many due times were repaired, of notifications, of receivers, and of what operators see."""
     parameters = {
         "limit": _ROWS_AT_ONCE,
         "delays": list(rules.delays_seconds),
         "delay_max": rules.delay_seconds_max,
         "lease_max": rules.lease_seconds_max,
+        "notice_lease": rules.notice_lease_seconds,
     }
     row = await (await connection.execute(_SQL["repair_outbox"], parameters)).fetchone()
     return sum(row or ())

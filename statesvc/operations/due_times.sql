@@ -29,7 +29,8 @@ SELECT (SELECT count(*) FROM repaired), (SELECT count(*) FROM begun_anew);
 -- name: repair_outbox
 -- Takes as due: first attempts that wait for time though nothing of their shipment is before them; retries that wait longer than their
 -- delay, though the attempt before is recorded in the future or no receiver may ask for so much; leases of an age that none has (these
--- after a minute: who holds one may be sending). A contracted rate is never spent in advance.
+-- after a minute: who holds one may be sending). A contracted rate is never spent in advance. A receiver that asked not to be called for
+-- a while, at a time that has not come yet, asked for something else; what a notifier shows, and what the operator is to have, are of now.
 WITH tick AS MATERIALIZED (
     SELECT statesvc.clock() AS at
 ), first AS MATERIALIZED (
@@ -58,19 +59,34 @@ WITH tick AS MATERIALIZED (
             AND o.available_at > t.at + make_interval(secs => %(lease_max)s::float8)
         LIMIT %(limit)s FOR UPDATE OF o SKIP LOCKED
     ) q WHERE s.deleted_at IS NULL
+), throttled AS MATERIALIZED (
+    SELECT h.subscription_id, h.spent_until > t.at + interval '5 seconds' AS spent_ahead,
+        h.not_before > t.at + make_interval(secs => 5 + %(delay_max)s::float8) OR (h.not_before > t.at + interval '5 seconds' AND EXISTS (
+            SELECT FROM statesvc.open_attempt a
+            WHERE a.subscription_id = h.subscription_id AND a.recorded_at > t.at + interval '5 seconds')) AS asked_ahead
+    FROM statesvc.throttle h CROSS JOIN tick t
+    WHERE greatest(h.spent_until, h.not_before) > t.at + interval '5 seconds'
 ), unspent AS (
     UPDATE statesvc.throttle h SET spent_until = least(h.spent_until, t.at),
-        not_before = CASE WHEN h.not_before > t.at + make_interval(secs => 5 + %(delay_max)s::float8) THEN t.at ELSE h.not_before END
-    FROM tick t
-    WHERE h.spent_until > t.at + interval '5 seconds' OR h.not_before > t.at + make_interval(secs => 5 + %(delay_max)s::float8)
+        not_before = CASE WHEN r.asked_ahead THEN t.at ELSE h.not_before END
+    FROM throttled r CROSS JOIN tick t
+    WHERE h.subscription_id = r.subscription_id AND (r.spent_ahead OR r.asked_ahead)
     RETURNING h.subscription_id
+), shown AS (
+    UPDATE statesvc.limiter_state l SET updated_at = t.at, open_until = t.at + (l.open_until - l.updated_at) FROM tick t
+    WHERE l.updated_at > t.at + interval '5 seconds' RETURNING l.worker
+), reported AS (
+    UPDATE statesvc.notice n SET send_at = t.at FROM tick t
+    WHERE n.send_at > t.at + make_interval(secs => 5 + CASE WHEN n.sends = 0 THEN 0
+        ELSE greatest(%(notice_lease)s::float8, (%(delays)s::float8[])[least(n.sends::int, cardinality(%(delays)s::float8[]))]) END)
+    RETURNING n.notice_id
 ), repaired AS (
     UPDATE statesvc.outbox o SET available_at = (SELECT t.at FROM tick t) + CASE WHEN o.token IS NULL THEN interval '0' ELSE interval '1 minute' END
     WHERE o.ctid = ANY (ARRAY(
         SELECT f.row_id FROM first f UNION ALL SELECT a.row_id FROM again a UNION ALL SELECT d.row_id FROM leased d))
     RETURNING o.shipment_id
 )
-SELECT (SELECT count(*) FROM repaired), (SELECT count(*) FROM unspent);
+SELECT (SELECT count(*) FROM repaired), (SELECT count(*) FROM unspent), (SELECT count(*) FROM shown), (SELECT count(*) FROM reported);
 
 -- name: future
 -- For doctor: how far the latest time lies in the future that a queue wrote as the present, in seconds. One row of each index a lane.
@@ -83,4 +99,5 @@ SELECT extract(epoch FROM greatest(
         ORDER BY o.available_at DESC LIMIT 1) q),
     (SELECT max(greatest(l.low_water, l.raw_low_water)) FROM statesvc.lane l),
     (SELECT max(h.spent_until) FROM statesvc.throttle h),
+    (SELECT max(n.created_at) FROM statesvc.notice n WHERE n.send_at IS NOT NULL),
     statesvc.clock()) - statesvc.clock())::float8;

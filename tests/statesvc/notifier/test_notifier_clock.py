@@ -4,6 +4,7 @@ from typing import Any
 
 from statesvc.notifier.housekeeping import RETRY_RULES
 from statesvc.operations.due_times import repair_outbox
+from tests.statesvc.notifier.test_notifier_limits import answering
 
 HOUR = 3600.0
 
@@ -60,3 +61,50 @@ async def test_a_contracted_rate_that_was_spent_ahead_is_not_waited_for(world: A
     await world.rows("UPDATE statesvc.throttle SET spent_until = statesvc.clock() + interval '1 hour' RETURNING 1")
     assert await repair_outbox(world.connection, RETRY_RULES) == 1
     assert await world.rows("SELECT spent_until <= statesvc.clock() FROM statesvc.throttle") == [(True,)]
+
+
+async def test_a_receiver_that_asked_for_a_while_ahead_is_called_again(world: Any, receiver: Any, until: Any) -> None:
+    await world.subscribe()
+    shipment_id, _ = await world.shipment()
+    answering(receiver, 429, **{"Retry-After": "60"})
+    await world.advance(HOUR)
+    await world.notify(shipment_id, 1)
+    async with world.notifier():
+        await world.wake()
+        await until(lambda: receiver.received)
+    assert await world.rows("SELECT FROM statesvc.throttle WHERE not_before > statesvc.clock()"), "what is under way ends with the notifier"
+    await world.advance(-HOUR)
+    assert await repair_outbox(world.connection, RETRY_RULES) >= 2
+    assert await world.rows("SELECT not_before <= statesvc.clock() FROM statesvc.throttle") == [(True,)]
+    await world.advance(HOUR + 60)
+    await world.rows("UPDATE statesvc.throttle SET not_before = statesvc.clock() + interval '3 hours' RETURNING 1")
+    assert await repair_outbox(world.connection, RETRY_RULES) == 0, "an attempt of the past explains it"
+
+
+async def test_what_operators_see_and_are_sent_is_of_now(world: Any) -> None:
+    await world.subscribe()
+    ahead = "statesvc.clock() + interval '1 hour'"
+    await world.rows(
+        "INSERT INTO statesvc.limiter_state SELECT subscription_id, 'w', "
+        + ahead
+        + ", 1, 0, NULL, 'open', "
+        + ahead
+        + " + interval '30 seconds'"
+        " FROM statesvc.subscription RETURNING 1"
+    )
+    for kind, sends, due_in in (
+        ("new", 0, "1 hour"),
+        ("again", 2, "1 hour"),
+        ("by the schedule", 2, "30 seconds"),
+        ("under way", 1, "50 seconds"),
+    ):
+        await world.rows(
+            "INSERT INTO statesvc.notice (kind, target, created_at, details, sends, send_at) VALUES"
+            f" ('{kind}', 'x', statesvc.clock(), '{{}}', {sends}, statesvc.clock() + interval '{due_in}') RETURNING 1"
+        )
+    assert await repair_outbox(world.connection, RETRY_RULES) == 3
+    assert await world.rows("SELECT kind FROM statesvc.notice WHERE send_at <= statesvc.clock() ORDER BY 1") == [("again",), ("new",)]
+    ((updated, open_for),) = await world.rows(
+        "SELECT updated_at <= statesvc.clock(), extract(epoch FROM open_until - updated_at)::int FROM statesvc.limiter_state"
+    )
+    assert (updated, open_for) == (True, 30)
