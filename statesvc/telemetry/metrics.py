@@ -59,6 +59,7 @@ class Telemetry:
         self.messages_settled = self._counter(names.MESSAGES_SETTLED)
         self.messages_rescued = self._counter(names.MESSAGES_RESCUED)
         self.messages_retried = self._counter(names.MESSAGES_RETRIED)
+        self.messages_postponed = self._counter(names.MESSAGES_POSTPONED)
         self.messages_buried = self._counter(names.MESSAGES_BURIED)
         self.events = self._counter(names.EVENTS)
         self.normalize_failures = self._counter(names.NORMALIZE_FAILURES)

@@ -111,6 +111,13 @@ MESSAGES_RETRIED: Final = Metric(
     description="Messages given back after a transient failure.",
     attributes=(Attribute.CARRIER,),
 )
+MESSAGES_POSTPONED: Final = Metric(
+    name="statesvc.messages.postponed",
+    instrument=Instrument.COUNTER,
+    unit="{message}",
+    description="Messages given back uncharged because another transaction had locked a shipment that they name.",
+    attributes=(Attribute.CARRIER,),
+)
 MESSAGES_BURIED: Final = Metric(
     name="statesvc.messages.buried",
     instrument=Instrument.COUNTER,

@@ -104,7 +104,7 @@ async def process_postponed(context: BatchContext, messages: Sequence[Message], 
         applied = await _append(context, lease, [read], wait_seconds=seconds)
         changes += applied or 0
         if applied is None:
-            await give_back_postponed(context, lease.token, [read.message_id])
+            await give_back_postponed(context, lease.token, [read])
     if trials:
         await _record_trials(context, trials)
     return changes
@@ -215,30 +215,32 @@ async def _append(context: BatchContext, lease: _Lease, reads: list[Read], *, wa
             case Fault.LOCKED if wait_seconds is not None:
                 return None
             case Fault.LOCKED:
-                await give_back_postponed(context, lease.token, [reads[0].message_id])
+                await give_back_postponed(context, lease.token, reads)
             case Fault.PERMANENT:
                 log.exception("message_failed", message_id=str(reads[0].message_id), carrier=reads[0].carrier_id)
                 await _bury(context, lease, [(reads[0].carrier_id, _burial_of(reads[0], error))])
         return 0
     _count_appended(context.telemetry, batch)
     if batch.set_aside:
-        _note_postponed(context, len(batch.set_aside))
+        _note_postponed(context, batch.set_aside)
     return len(batch.changes)
 
 
-async def give_back_postponed(context: BatchContext, token: UUID, message_ids: Sequence[UUID]) -> None:
+async def give_back_postponed(context: BatchContext, token: UUID, messages: "Sequence[Message] | Sequence[Read]") -> None:
     """Best effort: where the database is away, the end of the lease does the same."""
     try:
         async with context.pool.connection() as connection:
-            await postpone(connection, token, message_ids)
+            await postpone(connection, token, [message.message_id for message in messages])
     except Exception:
-        log.warning("give_back_failed", messages=len(message_ids), exc_info=True)
+        log.warning("give_back_failed", messages=len(messages), exc_info=True)
         return
-    _note_postponed(context, len(message_ids))
+    _note_postponed(context, messages)
 
 
-def _note_postponed(context: BatchContext, messages: int) -> None:
-    log.info("messages_postponed", messages=messages)
+def _note_postponed(context: BatchContext, messages: "Sequence[Message] | Sequence[Read]") -> None:
+    log.info("messages_postponed", messages=len(messages))
+    for carrier_id, count in Counter(message.carrier_id for message in messages).items():
+        context.telemetry.messages_postponed.add(count, {"carrier": carrier_id})
     context.on_postponed()
 
 

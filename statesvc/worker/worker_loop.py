@@ -151,7 +151,7 @@ class Worker:
         if self._postponed is not None:
             messages = self._waiting_for_locks
             await cancel_fully(self._postponed)
-            await give_back_postponed(self._context, messages[0].token, [message.message_id for message in messages])
+            await give_back_postponed(self._context, messages[0].token, messages)
 
     def _on_postponed(self) -> None:
         self._due_at = min(self._due_at, time.monotonic() + _POSTPONED_SECONDS)

@@ -121,7 +121,7 @@ async def _database(connection: AsyncConnection[Any], settings: Settings) -> Asy
         _clock(connection),
         _partitions(connection),
         _keys(connection, settings),
-        _waiting(connection),
+        check_waiting(connection),
         check_body_archive(connection, settings),
         check_log_archive(connection, settings),
         check_sealed_log(connection, settings),
@@ -182,7 +182,8 @@ async def _keys(connection: AsyncConnection[Any], settings: Settings) -> AsyncIt
         yield ok("master key", "opens the keys of this database")
 
 
-async def _waiting(connection: AsyncConnection[Any]) -> AsyncIterator[Finding]:
+async def check_waiting(connection: AsyncConnection[Any]) -> AsyncIterator[Finding]:
+    """What waits for a human, for the end of a kill switch, or for another transaction."""
     dead_letters, held = await _one(connection, "waiting")
     if held:
         yield warn("kill switch", f"on for {', '.join('all' if each == '*' else each for each in held)}: `statesvc rollout release`")
@@ -190,6 +191,14 @@ async def _waiting(connection: AsyncConnection[Any]) -> AsyncIterator[Finding]:
         yield warn("dead letters", f"{dead_letters} wait for a human: `statesvc dead-letters list`")
     else:
         yield ok("dead letters", "none")
+    postponed = await (await connection.execute(_SQL["postponed"])).fetchone()
+    if postponed is not None:
+        messages, carriers, seconds, pid, holder, held_seconds = postponed
+        text = (
+            f"{messages} of {', '.join(carriers)} wait for a shipment that another transaction has locked, the oldest for {seconds:,.0f} s"
+        )
+        hint = f"; perhaps by {holder or 'a session'} (pid {pid}, for {held_seconds:,.0f} s)" if pid is not None and held_seconds else ""
+        yield warn("locked shipments", text + hint)
 
 
 async def _one(connection: AsyncConnection[Any], query: str) -> tuple[Any, ...]:

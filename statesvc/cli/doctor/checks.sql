@@ -19,6 +19,23 @@ GROUP BY p.table_name ORDER BY days LIMIT 1;
 -- How many of the service's own keys exist; none before its first start.
 SELECT count(*) FROM statesvc.service_key;
 
+-- name: postponed
+-- Messages that were given back again and again because a shipment of theirs is locked, since when, and the oldest transaction of ours that
+-- may hold it: its process and what it is.
+SELECT p.messages, p.carriers, p.seconds, h.pid, h.application_name, h.seconds
+FROM (
+    SELECT count(*) AS messages, array_agg(DISTINCT q.carrier_id ORDER BY q.carrier_id) AS carriers,
+        extract(epoch FROM statesvc.clock() - min(q.received_at))::float8 AS seconds
+    FROM statesvc.inbox q WHERE q.postponed >= 3
+) p
+LEFT JOIN LATERAL (
+    SELECT a.pid, a.application_name, extract(epoch FROM clock_timestamp() - a.xact_start)::float8 AS seconds
+    FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
+    WHERE l.relation = 'statesvc.stream'::regclass AND l.mode IN ('RowShareLock', 'RowExclusiveLock') AND a.pid <> pg_backend_pid()
+    ORDER BY a.xact_start LIMIT 1
+) h ON true
+WHERE p.messages > 0;
+
 -- name: waiting
 -- What waits for a human, and which kill switches are on.
 SELECT (SELECT count(*) FROM statesvc.dead_letter d WHERE d.resolved_at IS NULL) AS dead_letters,

@@ -20,6 +20,7 @@ from psycopg import AsyncConnection
 from events.log.assemble import StreamHead
 from statesvc.append.append_batch import AppendBatch
 from statesvc.append.transaction import append
+from statesvc.cli.doctor.checks import check_waiting
 from statesvc.database.wakeups.channels import INBOX
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
@@ -83,7 +84,7 @@ def two_carriers(shop: Shop) -> Shop:
 async def test_while_a_shipment_is_locked_everything_else_is_settled(two_carriers: Shop) -> None:
     shop = two_carriers
     await shop.say({"number": "LOCKED", "status": "picked_up"})
-    async with holding(shop, "LOCKED"):
+    async with holding(shop, "LOCKED") as holder:
         for n in range(40):
             await shop.push(_scan(f"N{n}"), _scan("LOCKED", f"C{n}"))
         await shop.push(*(_scan(f"B{n}") for n in range(19)), carrier_id=OTHER_CARRIER)
@@ -92,6 +93,10 @@ async def test_while_a_shipment_is_locked_everything_else_is_settled(two_carrier
             await shop.until(LEFT, 40)
             assert await shop.value("SELECT count(*) FROM statesvc.inbox WHERE retries > 0") == 0, "uncharged"
             await shop.until("SELECT count(*) FROM statesvc.inbox WHERE postponed < 3", 0)
+            waiting = [each async for each in check_waiting(shop.connection) if each.about == "locked shipments"]
+            assert "40 of acme wait for a shipment that another transaction has locked" in waiting[0].text
+            assert f"pid {holder.info.backend_pid}" in waiting[0].text
+            assert 'statesvc_messages_postponed_total{carrier="acme"}' in shop.context.telemetry.exposition().decode()
             await shop.push(*(_scan(f"LATE{n}") for n in range(20)))
             # the reserved slot waits for the lock now, and the other ones go on
             await shop.until(LEFT, 40)
