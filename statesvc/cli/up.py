@@ -5,6 +5,7 @@ import asyncio
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from statesvc.cli import main
 from statesvc.cli.arguments import add_address
 from statesvc.cli.command_error import CommandError
 from statesvc.roles.supervisor.child_plan import ROLES, PortTakenError, ServicePlan, choose_ports
@@ -37,5 +38,5 @@ def run(options: argparse.Namespace) -> int:
     demo_rate = options.demo_rate if options.demo else None
     # not in the data directory: its path may be longer than that of a socket can be
     with TemporaryDirectory(prefix="statesvc-") as folder:
-        plan = ServicePlan(host=host, ports=ports, socket=Path(folder, "api"), settings=settings, demo_rate=demo_rate)
+        plan = ServicePlan(host=host, ports=ports, socket=Path(folder, "api"), settings=settings, entry=main, demo_rate=demo_rate)
         return asyncio.run(up(plan))

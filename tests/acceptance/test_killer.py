@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from statesvc.roles.supervisor.child_process import ChildProcess, ChildProgram
+from statesvc.roles.supervisor.start_child import spawn
 from tests.acceptance.killer import DEADLY
 from tests.acceptance.processes import Service, until_false
 from tests.acceptance.test_crash import SHORT_LEASE
@@ -30,7 +31,7 @@ class KillerService(Service):
 async def supervised_worker(service: Service) -> AsyncIterator[None]:
     """As `statesvc up` keeps it: started again whenever it dies."""
     command = [*service.program, "worker", "--port", "0"]
-    child = ChildProcess(ChildProgram(name="worker", command=command, environment=service.environment))
+    child = ChildProcess(ChildProgram(name="worker", start=spawn(command, service.environment)))
     running = asyncio.create_task(child.run())
     try:
         yield

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from statesvc.roles.supervisor.child_process import ChildProgram
+from statesvc.roles.supervisor.start_child import Entry, fork, spawn
 from statesvc.settings.service_settings import Settings
 
 INGRESS: Final = "ingress"
@@ -27,6 +28,8 @@ class ServicePlan:
     ports: Mapping[str, int]
     socket: Path
     settings: Settings
+    entry: Entry
+    """Runs a command of `statesvc`."""
     demo_rate: float | None = None
     """Pushes a second of the sample carriers; None: no demo."""
 
@@ -59,22 +62,22 @@ def environment_of(plan: ServicePlan, inherited: Mapping[str, str]) -> dict[str,
 
 def programs(plan: ServicePlan, environment: Mapping[str, str]) -> list[ChildProgram]:
     """One per role, in the order in which they are started, and the demo."""
-    listed = [
-        ChildProgram(
-            name=role,
-            command=[
-                *(sys.executable, "-m", "statesvc", role, "--host", plan.host, "--port", str(plan.ports[role])),
-                *(("--socket", str(plan.socket)) if role in {INGRESS, API} else ()),
-            ],
-            environment=environment,
-        )
-        for role in ROLES
-    ]
+    listed = [ChildProgram(name=role, start=fork(plan.entry, arguments_of(plan, role), environment)) for role in ROLES]
     if plan.demo_rate is not None:
         command = [sys.executable, "-m", "statesvc.demo.run", "--url", plan.url, "--rate", str(plan.demo_rate)]
-        demo_environment = {**environment, "STATESVC_DEMO_KEY": environment["STATESVC_BOOTSTRAP_KEY"]}
-        listed.append(ChildProgram(name=DEMO, command=command, environment=demo_environment, restart=False))
+        listed.append(ChildProgram(name=DEMO, start=spawn(command, demo_environment(environment)), restart=False))
     return listed
+
+
+def demo_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """The sample subscriber calls the API with the first key."""
+    return {**environment, "STATESVC_DEMO_KEY": environment["STATESVC_BOOTSTRAP_KEY"]}
+
+
+def arguments_of(plan: ServicePlan, role: str) -> list[str]:
+    """The command line of a role."""
+    shared = ("--socket", str(plan.socket)) if role in {INGRESS, API} else ()
+    return [role, "--host", plan.host, "--port", str(plan.ports[role]), *shared]
 
 
 class PortTakenError(RuntimeError):

@@ -1,22 +1,15 @@
-"""One child process: started, watched, started again with growing pauses when it dies, stopped with a grace period.
-
-It runs in a session of its own, so that a Ctrl-C in the terminal reaches the supervisor alone; its standard input is a pipe
-that closes when the supervisor dies, which the child takes as a request to stop.
-"""
+"""One child process: started, watched, started again with growing pauses when it dies, stopped with a grace period."""
 
 import asyncio
 import signal
 import time
-from asyncio.subprocess import PIPE, Process
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
 import structlog
 
 from statesvc.background.waiting import set_within
-from statesvc.roles.shutdown import SUPERVISED_VARIABLE
+from statesvc.roles.supervisor.start_child import Child, Start
 
 FIRST_PAUSE_SECONDS: Final = 0.5
 LONGEST_PAUSE_SECONDS: Final = 15.0
@@ -31,8 +24,7 @@ class ChildProgram:
     """What to start. `restart`: start it again when it ends."""
 
     name: str
-    command: Sequence[str]
-    environment: Mapping[str, str]
+    start: Start
     restart: bool = True
 
 
@@ -47,29 +39,32 @@ class ChildProcess:
     def __init__(self, program: ChildProgram) -> None:
         self.program = program
         self._stopping = asyncio.Event()
-        self._process: Process | None = None
+        self._running: Child | None = None
 
     @property
     def pid(self) -> int | None:
         """Of the process that runs now."""
-        return self._process.pid if self._process is not None and self._process.returncode is None else None
+        return None if self._running is None else self._running.pid
 
     async def run(self) -> None:
         """Starts the program again whenever it ends; returns once stopped and ended."""
         deaths = 0
         while not self._stopping.is_set():
             started = time.monotonic()
-            process = await self._start()
-            exit_code = await process.wait()
+            child = await self._start()
+            try:
+                exit_code = await child.wait()
+            finally:
+                self._running = None
             if self._stopping.is_set():
                 return
             deaths = 1 if time.monotonic() - started >= HEALTHY_SECONDS else deaths + 1
             name = self.program.name
             if not self.program.restart:
-                log.warning("child_ended", role=name, pid=process.pid, exit_code=exit_code)
+                log.warning("child_ended", role=name, pid=child.pid, exit_code=exit_code)
                 return
             pause = pause_after(deaths)
-            log.error("child_died", role=name, pid=process.pid, exit_code=exit_code, attempt=deaths, delay_seconds=pause)
+            log.error("child_died", role=name, pid=child.pid, exit_code=exit_code, attempt=deaths, delay_seconds=pause)
             await set_within(self._stopping, pause)
 
     def stop(self) -> None:
@@ -82,21 +77,14 @@ class ChildProcess:
         self._stopping.set()
         self._signal(signal.SIGKILL)
 
-    async def _start(self) -> Process:
-        process = await asyncio.create_subprocess_exec(
-            *self.program.command,
-            stdin=PIPE,
-            env={**self.program.environment, SUPERVISED_VARIABLE: "1"},
-            start_new_session=True,
-        )
-        self._process = process
+    async def _start(self) -> Child:
+        self._running = child = await self.program.start()
         # asked to stop while it was being started
         if self._stopping.is_set():
-            self._signal(signal.SIGTERM)
-        log.info("child_started", role=self.program.name, pid=process.pid)
-        return process
+            child.signal(signal.SIGTERM)
+        log.info("child_started", role=self.program.name, pid=child.pid)
+        return child
 
     def _signal(self, number: signal.Signals) -> None:
-        if self._process is not None and self._process.returncode is None:
-            with suppress(ProcessLookupError):
-                self._process.send_signal(number)
+        if self._running is not None:
+            self._running.signal(number)

@@ -194,7 +194,11 @@ async def test_evidence_is_written_and_verified_without_a_database(
     monkeypatch.setenv("DATABASE_URL", "postgresql://nowhere.invalid/none")
     found = tmp_path / "e.json"
     assert "evidence holds" in await shell("verify", "--bundle", str(found), "--key", str(keys))
-    assert await shell.json("verify", "--bundle", str(found), "--key", keys.read_text().split()[0]) == {"sound": True, "flaws": []}
+    assert await shell.json("verify", "--bundle", str(found), "--key", keys.read_text().split()[0]) == {
+        "sound": True,
+        "flaws": [],
+        "remarks": [],
+    }
     found.write_text(found.read_text().replace("Springfield", "Shelbyville", 1))
     assert "DOES NOT HOLD" in await shell("verify", "--bundle", str(found), "--key", str(keys), exit_code=1)
     assert "needs --key" in await shell("verify", "--bundle", str(found), exit_code=2)

@@ -6,17 +6,22 @@ from pathlib import Path
 
 import pytest
 
+from statesvc.cli import main
 from statesvc.roles.supervisor.child_plan import (
     DEMO,
+    ROLES,
     PortTakenError,
     ServicePlan,
     any_free,
+    arguments_of,
     choose_ports,
+    demo_environment,
     environment_of,
     is_free,
     programs,
 )
 from statesvc.roles.supervisor.child_process import LONGEST_PAUSE_SECONDS, ChildProcess, ChildProgram, pause_after
+from statesvc.roles.supervisor.start_child import spawn
 from statesvc.roles.supervisor.supervise import banner, without_password
 from statesvc.settings.service_settings import load_settings
 
@@ -25,7 +30,8 @@ LOOPBACK = "127.0.0.1"
 
 def plan(host: str = LOOPBACK, demo_rate: float | None = None) -> ServicePlan:
     ports = {"ingress": 8080, "api": 8081, "worker": 8082, "notifier": 8083, "sealer": 8084}
-    return ServicePlan(host=host, ports=ports, socket=Path("/run/statesvc/api"), settings=load_settings(), demo_rate=demo_rate)
+    socket = Path("/run/statesvc/api")
+    return ServicePlan(host=host, ports=ports, socket=socket, settings=load_settings(), entry=main, demo_rate=demo_rate)
 
 
 def read_lines(path: Path) -> list[str]:
@@ -76,9 +82,10 @@ def test_the_demo_leaves_settings_that_are_set_alone() -> None:
 def test_each_role_gets_its_port_and_the_demo_the_key() -> None:
     environment = environment_of(plan(demo_rate=20), {})
     listed = {program.name: program for program in programs(plan(demo_rate=20), environment)}
-    assert list(listed["worker"].command[-2:]) == ["--port", "8082"]
-    assert listed["ingress"].command[-2:] == listed["api"].command[-2:] == ["--socket", "/run/statesvc/api"]
-    assert listed[DEMO].environment["STATESVC_DEMO_KEY"] == environment["STATESVC_BOOTSTRAP_KEY"]
+    assert list(listed) == [*ROLES, DEMO]
+    assert arguments_of(plan(), "worker")[-2:] == ["--port", "8082"]
+    assert arguments_of(plan(), "ingress")[-2:] == arguments_of(plan(), "api")[-2:] == ["--socket", "/run/statesvc/api"]
+    assert demo_environment(environment)["STATESVC_DEMO_KEY"] == environment["STATESVC_BOOTSTRAP_KEY"]
     assert not listed[DEMO].restart
 
 
@@ -97,7 +104,7 @@ async def test_a_child_that_dies_is_started_again_until_it_is_stopped(tmp_path: 
         f"open({str(report)!r}, 'a').write(f'{{os.getpid()}}\\n')\n"
         f"os.kill(os.getpid(), 9) if len(open({str(report)!r}).readlines()) < 2 else input()"
     )
-    child = ChildProcess(ChildProgram(name="worker", command=[sys.executable, "-c", code], environment={}))
+    child = ChildProcess(ChildProgram(name="worker", start=spawn([sys.executable, "-c", code], {})))
     running = asyncio.create_task(child.run())
     pids = await until(report, 2)
     assert len(set(pids)) == 2
@@ -123,8 +130,9 @@ async def test_a_child_notices_that_its_supervisor_died(tmp_path: Path) -> None:
     code = (
         "import asyncio, os, sys\n"
         "from statesvc.roles.supervisor.child_process import ChildProcess, ChildProgram\n"
+        "from statesvc.roles.supervisor.start_child import spawn\n"
         f"asyncio.run(ChildProcess("
-        f"ChildProgram(name='worker', command=[sys.executable, {str(program)!r}], environment=dict(os.environ))).run())\n"
+        f"ChildProgram(name='worker', start=spawn([sys.executable, {str(program)!r}], dict(os.environ)))).run())\n"
     )
     root = str(Path(__file__).parents[3])
     supervisor = await asyncio.create_subprocess_exec(sys.executable, "-c", code, cwd=root, env={"PYTHONPATH": root})
