@@ -125,7 +125,11 @@ class Crew:
         """Tells all to go, those that were just started again as soon as they listen to signals; their exit codes."""
         await asyncio.gather(*(self._service.ready(member.process) for member in self.members))
         codes = await asyncio.gather(*(member.stop() for member in self.members))
+        await self.abandon()
+        return list(codes)
+
+    async def abandon(self) -> None:
+        """From now on nobody is started again. For a story that fails: its processes would outlive it."""
         for task in self._keeping:
             task.cancel()
         await asyncio.gather(*self._keeping, return_exceptions=True)
-        return list(codes)

@@ -89,6 +89,7 @@ async def test_a_ledger_of_its_own_finds_every_promise_fulfilled(own_server: Soa
         try:
             broken = await scene.play(archive)
         finally:
+            await crew.abandon()
             await receiver.stop()
             record.close()
     assert not broken, "\n".join(broken)
@@ -113,6 +114,7 @@ class Scene:
         self.kills: Counter[str] = Counter()
         self.begun = time.monotonic()
         self.broken: list[str] = []
+        self.sound_entries = 0
         self.erasing = asyncio.Lock()
 
     @property
@@ -252,13 +254,11 @@ class Scene:
         head = Path(self.shell.environment["STATESVC_SEALER_CHECKPOINT_FILE"]).with_name("stored-head")
         head.write_text(note)
         _, told = await self.shell.run("verify", "--key", key, "--checkpoint", str(head), "--json")
-        verdict = json.loads(told)
-        if not verdict["sound"]:
-            self.broken.append(f"verify --key: not sound: {told[-2000:]}")
-        self.sound_entries = verdict["entries"]
+        verdict = json.loads(told) if told else {"sound": False}
+        self.sound_entries = verdict.get("entries", 0)
+        self._expect("verify --key: not sound", [] if verdict["sound"] else [told[-3000:] or self.shell.complaints[-1]])
         code, told = await self.shell.run("rebuild", "shipment", "--compare", "--json")
-        if code != 0:
-            self.broken.append(f"rebuild --compare: drift: {told[-2000:]}")
+        self._expect("rebuild --compare: drift", [] if code == 0 else [told[-3000:] or self.shell.complaints[-1]])
 
     async def _stop_all_but_api(self, client: Client) -> None:
         codes = await self.crew.stop()
@@ -275,7 +275,7 @@ class Scene:
             f"ACK: p50 {percentile(acks, 0.5) * 1e3:.0f} ms, p99 {percentile(acks, 0.99) * 1e3:.0f} ms, longest {acks[-1]:.1f} s",
             f"kills {dict(self.kills)}, {sum(self.kills.values())} in all",
             f"commands tried {dict(self.shell.tries)}, killed halfway {dict(+self.shell.killed)}",
-            f"log entries {entries:,}, sound by verify --key: {getattr(self, 'sound_entries', 0):,}",
+            f"log entries {entries:,}, sound by verify --key: {self.sound_entries:,}",
             *(f"{name} {count:,}" for name, count in sorted(figures.items())),
             *(f"BROKEN {broken}" for broken in self.broken),
         ]

@@ -90,7 +90,7 @@ class CommandLine:
                 raise
             return -9, ""
         if process.returncode != 0:
-            self.complaints.append(f"{' '.join(arguments)} -> {process.returncode}: {(errors + output)[-300:].decode(errors='replace')}")
+            self.complaints.append(f"{' '.join(arguments)} -> {process.returncode}: {(errors + output)[-1500:].decode(errors='replace')}")
         return process.returncode or 0, output.decode()
 
     async def until_done(self, *arguments: str) -> str:
