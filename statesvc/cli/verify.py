@@ -64,7 +64,8 @@ def run(options: argparse.Namespace) -> int:
         return _bundle(options)
     report = asyncio.run(_run(options))
     if options.json:
-        write_json({**asdict(report), "sound": report.sound, "consistent": report.consistent})
+        # not asdict: it rebuilds a Counter from pairs
+        write_json({**asdict(report), "unchecked": dict(report.unchecked), "sound": report.sound, "consistent": report.consistent})
     else:
         _write(report, against=options.checkpoint, stamps_trusted=options.tsa_cert is not None)
     return 0 if report.consistent else 1

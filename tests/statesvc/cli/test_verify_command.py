@@ -10,6 +10,7 @@ import pytest
 
 from events.checkpoint import NoteSigner
 from statesvc.cli import main
+from statesvc.log.verify.event_ids import FACTS
 from tests.world.attack import attack, sealed_story
 
 MASTER_KEY = base64.b64encode(bytes(range(32))).decode()
@@ -60,9 +61,16 @@ async def test_json_for_scripts(database: Any, shell: Any) -> None:
     async with sealed_story(database):
         report = json.loads(await shell("verify", "--json", "--processes", "1"))
         assert (report["consistent"], report["sound"], report["trusted_by"], report["faults"]) == (True, False, None, [])
+        assert report["unchecked"] == {}
         await attack(database, "UPDATE statesvc.stream SET version = 9 WHERE number = '1Z0001'")
         report = json.loads(await shell("verify", "--json", "--processes", "1", exit_code=1))
         assert report["faults"][0]["table"] == "stream"
+
+
+async def test_json_counts_what_could_not_be_checked(database: Any, shell: Any) -> None:
+    async with sealed_story(database):
+        report = json.loads(await shell("verify", "--json", "--skip-parts", "--processes", "1"))
+        assert report["unchecked"][FACTS] > 0
 
 
 async def test_the_key_that_one_trusts_decides(database: Any, shell: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
