@@ -83,6 +83,7 @@ class FanoutDocument(Struct, frozen=True, gc=False):
     subscriptions: list[str]
     recorded_at: str
     replayed: bool = False
+    epoch: int = FIRST_EPOCH
 
 
 class TryDocument(Struct, frozen=True, gc=False):
@@ -129,6 +130,7 @@ class ObservationDocument(Struct, frozen=True, gc=False):
     kind: str
     since: str
     recorded_at: str
+    epoch: int = FIRST_EPOCH
 
 
 class ActionDocument(Struct, frozen=True, gc=False):

@@ -124,6 +124,21 @@ async def test_a_forked_log_is_sound_and_names_its_fork(database: Database, publ
         assert (await verified(database, note=head.note)).sound
 
 
+async def test_entries_of_all_kinds_are_of_the_new_epoch_and_sound(database: Database, publication: Publication) -> None:
+    async with restored(database, publication) as log:
+        await log.parcel("1Z0009", steps=2)
+        await forked(database, log)
+        await log.everything()
+        await log.seal()
+        keys = [key.verifier for key in await read_keys(log.connection)]
+        report = await verified(database, keys=keys)
+        assert (report.faults, report.sound) == ([], True)
+        events = await log.rows(
+            "SELECT convert_from(canonical, 'UTF8')::jsonb -> 'epoch', count(*) FROM statesvc.event GROUP BY 1 ORDER BY 1"
+        )
+        assert [epoch for epoch, _ in events] == [2, None]
+
+
 async def test_heads_of_before_the_fork_still_count_and_those_that_were_given_up_are_named(
     database: Database, publication: Publication
 ) -> None:
