@@ -33,6 +33,7 @@ from statesvc.shipments.find import (
     other_of_number,
     signed_by,
 )
+from statesvc.shipments.known_texts import KnownTexts
 from statesvc.shipments.models import AsOf, Audit, HistoryPage, ListedShipment, Shipment, Signer
 from statesvc.shipments.timeline import timeline
 
@@ -87,6 +88,9 @@ class Shipments:
             if opener is not None:
                 await self.readings.record_shipment(connection, request, found.shipment, call="history")
         cursor = _cursor(asked, "history", found, page.next_after, horizon)
+        texts = KnownTexts(self.keyring)
+        for event in page.events:
+            event["carrier_code"] = texts.spelled_out(event["carrier_id"], event["carrier_code"])
         return answer({"items": page.events, "next_cursor": cursor, **_as_of(horizon)})
 
     async def audit(self, request: web.Request) -> Reply[Audit]:
@@ -135,6 +139,9 @@ async def print_audit(connection: AsyncConnection[Any], sources: Sources, wanted
         trail = await read_audit_trail(
             connection, found.shipment, after=resumed.after or 0, limit=EVENTS_MAX, keyring=keyring, horizon=horizon
         )
+    texts = KnownTexts(sources.keyring)
+    for said in (*trail.events, *trail.conflicts):
+        said["carrier_code"] = texts.spelled_out(said["carrier_id"], said["carrier_code"])
     audit: Audit = {
         "shipment": state,
         "events": trail.events,

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from psycopg import AsyncConnection
 
+from events.carriers import CARRIERS
 from events.event import EventPlace, Raw
 from events.vocabulary import Kind, Status
 from tests.world.database import Database
@@ -110,3 +111,24 @@ async def test_texts_in_the_place_of_codes_make_one_dead_letter_whatever_they_sa
     shown = (await api.get(f"/v1/dead-letters/{listed['text']}", scopes="ops")).body
     assert (shown["raw_type"], shown["raw_code"]) == ("T", "text")
     assert shown["occurrences"]["events"] == 20
+
+
+async def test_a_text_that_the_carrier_s_tables_know_is_shown_to_every_reader(api: Any, scan: Any) -> None:
+    """Before an erasure and after it: it is the carrier's word, and nobody's name."""
+    known = min(CARRIERS["usps"].texts)
+    said = (
+        replace(scan("1", Status.IN_TRANSIT, minutes=minute), raw=Raw(code=text))
+        for minute, text in ((1, known.title()), (2, f"{HANDED} 2"))
+    )
+    await api.carriers.say(*said, carrier_id="usps")
+
+    async def codes(call: str, scopes: str, **params: str) -> list[str]:
+        body = (await api.get(f"/v1/shipments/usps/1/{call}", scopes=scopes, params=params)).body
+        return [event["carrier_code"] for event in body["items" if call == "history" else "events"]]
+
+    for call, scopes in (("history", "read"), ("audit", "audit")):
+        shown, other = await codes(call, scopes)
+        assert (shown, other[:5]) == (known, "text-")
+        assert await codes(call, f"{scopes} pii", include="personal") == [known.title(), f"{HANDED} 2"]
+    assert (await api.call("POST", "/v1/shipments/usps/1/erase", scopes="admin", json={"why": "asked to"})).status == 200
+    assert (await codes("history", "read pii", include="personal"))[0] == known

@@ -1,0 +1,32 @@
+"""Texts in the place of codes, for readers who may not open what is sealed: those that the carrier's own tables know are nobody's.
+
+In clear the log has a keyed digest of such a text. A text that the tables do not know stays one. Not in what subscribers are sent: that
+is made again, byte for byte, whatever the tables have learned since.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from events.carriers import CARRIERS
+from events.clear_part import known_texts
+from events.crypto.keyring import Keyring
+
+_STAND_IN: Final = re.compile(r"text-[a-z2-7]{26}", re.ASCII)
+
+
+class KnownTexts:
+    """Those of every carrier, by what stands for them."""
+
+    def __init__(self, keyring: Keyring) -> None:
+        self._keyring = keyring
+        self._texts: dict[str, Mapping[str, str]] = {}
+
+    def spelled_out(self, carrier_id: str, code: str | None) -> str | None:
+        """A `carrier_code` with the texts that are known in it."""
+        if code is None or "text-" not in code or carrier_id not in CARRIERS:
+            return code
+        if carrier_id not in self._texts:
+            self._texts[carrier_id] = known_texts(CARRIERS[carrier_id].texts, carrier_id, self._keyring.carrier_digest(carrier_id))
+        known = self._texts[carrier_id]
+        return _STAND_IN.sub(lambda found: known.get(found[0], found[0]), code)
