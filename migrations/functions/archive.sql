@@ -103,7 +103,7 @@ BEGIN
         EXECUTE format('SELECT count(*) FROM statesvc.%I', v_kind || '_' || v_suffix) INTO v_count;
         v_counted := v_counted || v_count;
         v_retain_if := CASE v_kind
-            WHEN 'action' THEN 'x.verb = ''log.fork'' OR x.verb LIKE ''log\_key.%%'' OR x.target IN
+            WHEN 'action' THEN 'x.verb IN (''log.fork'', ''subscription.delete'') OR x.verb LIKE ''log\_key.%%'' OR x.target IN
                 (SELECT ''shipment '' || r.shipment_id FROM statesvc.log_resident r WHERE r.month = $1)'
             WHEN 'conflict' THEN 'x.claimed_shipment_id <> x.shipment_id
                 OR x.shipment_id IN (SELECT r.shipment_id FROM statesvc.log_resident r WHERE r.month = $1)'

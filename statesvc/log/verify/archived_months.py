@@ -3,7 +3,7 @@
 What cannot be read is a fault with its place, and excuses what is then missing there: one lost file is one finding, not thousands.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -72,6 +72,11 @@ class ArchivedMonths:
 
     def events_of(self, part: str) -> Iterator[tuple[str, int, bytes, bytes]]:
         """Shipment, version, leaf hash and canonical bytes of the events of the shipments whose ids begin so."""
+        for entry in self.entries_of(part, ("event",)):
+            yield entry.values[0], entry.values[1], entry.leaf_hash, entry.canonical
+
+    def entries_of(self, part: str, kinds: Collection[str]) -> Iterator[LogEntry]:
+        """The entries of these kinds about the shipments whose ids begin so."""
         for month in self.months:
             file = self._open(month.file_name or "")
             if isinstance(file, LogFault):
@@ -79,8 +84,8 @@ class ArchivedMonths:
             found = FileEntries(file.name)
             _gather(file, found, month.first_batch or 0, (month.last_batch or 0) + 1)
             for entry in found.entries:
-                if entry.kind.name == "event" and entry.values[0].startswith(part):
-                    yield entry.values[0], entry.values[1], entry.leaf_hash, entry.canonical
+                if entry.kind.name in kinds and entry.values[0].startswith(part):
+                    yield entry
 
     def faults(self) -> Iterator[LogFault]:
         """What is wrong with the files as a whole: the digests of the ledger, and the heads next to them."""

@@ -1,7 +1,7 @@
 """The batches of a range: which leaf hashes each promises, where it stands, and whether every place in it was taken."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from psycopg import Cursor
@@ -28,6 +28,8 @@ class BatchRange:
     waiting: frozenset[int]
     secret: bytes
     forks: Sequence[LogFork] = ()
+    deletions: Mapping[str, int] = field(default_factory=dict)
+    """When subscriptions were deleted."""
 
 
 @dataclass(slots=True)

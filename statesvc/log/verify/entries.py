@@ -5,7 +5,7 @@ A batch's entries of one kind are held against it all at once, which is quick an
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import groupby, islice
@@ -28,6 +28,7 @@ from statesvc.log.verify.dedupe_keys import missing_aliases, take_event
 from statesvc.log.verify.erasures import erase_entries
 from statesvc.log.verify.event_ids import Digests, EventIds, conflict_fault, event_ids
 from statesvc.log.verify.fault import FAULTS_MAX, LogFault
+from statesvc.log.verify.notification_rows import add_entries
 from statesvc.log.verify.parts import Parts
 from statesvc.log.verify.version_order import place_of
 
@@ -60,6 +61,7 @@ class RangeChecks:
     digests: Digests | None
     secret: bytes
     sums: Sums
+    deletions: Mapping[str, int]
     unchecked: Counter[str] = field(default_factory=Counter)
     aliases: set[Key] = field(default_factory=set)
     places: bytearray = field(default_factory=bytearray)
@@ -67,6 +69,12 @@ class RangeChecks:
     def without_sums(self) -> "RangeChecks":
         """For entries that were counted already."""
         return replace(self, sums=Sums(), unchecked=Counter(), aliases=set(), places=bytearray())
+
+    def add_notified(self, kind: EntryKind, rows: Iterable[Any], batches: dict[int, BatchPlaces]) -> None:
+        """Counts what fan-outs open, and what ends."""
+        summed = [row for row in rows if (batch := batches.get(row[0])) is not None and batch.summed]
+        recorded = FIRST_VALUE + kind.recorded
+        add_entries(self.sums, self.secret, kind.name, ((row[3], row[recorded]) for row in summed), self.deletions)
 
     def take(self, ids: EventIds | None, batch: BatchPlaces, ordinal: int) -> None:
         """Counts what an event gives."""
@@ -91,7 +99,13 @@ def check_batches(
     checked = CheckedBatches()
     parts = Parts(master)
     checks = RangeChecks(
-        parts=parts, digests=digests, secret=batch_range.secret, sums=checked.sums, unchecked=checked.unchecked, places=checked.places
+        parts=parts,
+        digests=digests,
+        secret=batch_range.secret,
+        sums=checked.sums,
+        deletions=batch_range.deletions,
+        unchecked=checked.unchecked,
+        places=checked.places,
     )
     found: list[LogFault] = []
     with connection.transaction(), _cursor(connection) as cursor:
@@ -106,6 +120,7 @@ def check_batches(
             found += islice(_check(kind, rows, batches, checks), FAULTS_MAX)
             if kind.name == "action":
                 checked.erased.update(erase_entries(_verbs_and_targets(rows)))
+            checks.add_notified(kind, rows, batches)
         unread: list[UnreadBatches] = []
         for file in archived.of_batches(batch_range.low, batch_range.high):
             found += file.faults
@@ -150,6 +165,7 @@ def _check_archived(
         known = [entry.counted for entry in entries if _is_seen(batches, entry)]
         if kind.name == "action":
             checked.erased.update(erase_entries(_verbs_and_targets(fresh)))
+        checks.add_notified(kind, fresh, batches)
         checked.entries += len(fresh)
         checked.events += len(fresh) if kind.name == "event" else 0
         for fault in (*_check(kind, fresh, places, checks), *_check(kind, known, places, checks.without_sums())):

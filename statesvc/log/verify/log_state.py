@@ -17,6 +17,7 @@ from statesvc.log.verify.entries import SQL as ENTRIES
 from statesvc.log.verify.erasures import read_erased
 from statesvc.log.verify.fault import LogFault
 from statesvc.log.verify.forks import LogFork, read_forks
+from statesvc.log.verify.notification_rows import read_deletions, take_rows
 
 _SQL = queries("statesvc.log.verify", "log_state")
 RANGE_ENTRIES: Final = 8_000
@@ -28,7 +29,7 @@ _LOWEST: Final = -(2**63)
 class LogSnapshot:
     """`cuts`: batch ids at which the ranges begin and the last one ends.
 
-    `sums`: all chains' heads taken away, and all dedupe keys added, hashed under `secret`.
+    `sums`: all chains' heads and notifications taken away, and all dedupe keys added, hashed under `secret`.
     """
 
     size: int
@@ -42,6 +43,8 @@ class LogSnapshot:
     secret: bytes = field(repr=False)
     erased: frozenset[str] = frozenset()
     """The shipments without a key."""
+    deletions: Mapping[str, int] = field(default_factory=dict)
+    """When subscriptions were deleted."""
     forks: Sequence[LogFork] = ()
     fork_faults: Sequence[LogFault] = ()
 
@@ -58,6 +61,7 @@ class LogSnapshot:
             "sums": {part: str(rest) for part, rest in self.sums.items() if rest},
             "secret": self.secret.hex(),
             "erased": sorted(self.erased),
+            "deletions": dict(self.deletions),
             "forks": [astuple(fork) for fork in self.forks],
             "fork_faults": [astuple(fault) for fault in self.fork_faults],
         }
@@ -76,6 +80,7 @@ class LogSnapshot:
             sums=Sums({part: int(rest) for part, rest in state["sums"].items()}),
             secret=bytes.fromhex(state["secret"]),
             erased=frozenset(state["erased"]),
+            deletions=state["deletions"],
             forks=tuple(LogFork(*fork) for fork in state["forks"]),
             fork_faults=tuple(LogFault(*fault) for fault in state["fork_faults"]),
         )
@@ -94,6 +99,8 @@ def read_snapshot(connection: Connection[Any], *, range_entries: int = RANGE_ENT
         sums = Sums()
         read_heads(connection, sums)
         add_rows(connection, sums, secret)
+        deletions = read_deletions(connection)
+        take_rows(connection, sums, secret, deletions)
         erased = read_erased(connection)
         forks, fork_faults = read_forks(connection)
     return LogSnapshot(
@@ -107,6 +114,7 @@ def read_snapshot(connection: Connection[Any], *, range_entries: int = RANGE_ENT
         sums=sums,
         secret=secret,
         erased=erased,
+        deletions=deletions,
         forks=forks,
         fork_faults=fork_faults,
     )

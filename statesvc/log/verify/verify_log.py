@@ -33,6 +33,7 @@ from statesvc.log.verify.event_ids import read_digests
 from statesvc.log.verify.fault import FAULTS_MAX, LogFault
 from statesvc.log.verify.forks import given_up
 from statesvc.log.verify.log_state import LogSnapshot, ids_beyond, read_snapshot
+from statesvc.log.verify.notification_rows import compare_notifications, reworded, suspicious_notifications
 from statesvc.log.verify.tree_builder import TreeBuilder
 from statesvc.log.verify.tree_range import RANGE_LEAVES, HeadRules, RetainedHead, stray_subtree
 from statesvc.log.verify.version_order import VersionOrder
@@ -204,6 +205,7 @@ class Verification:
                     secret=snapshot.secret,
                     waiting=frozenset(batch_id for batch_id in snapshot.waiting if low <= batch_id < high),
                     forks=snapshot.forks,
+                    deletions=snapshot.deletions,
                 ),
             )
             for low, high in bounds
@@ -229,6 +231,7 @@ class Verification:
         with connection.transaction():
             connection.execute(ENTRIES["snapshot"])
             self._found(stray_aliases(connection))
+            self._found(reworded(connection))
         self.report.stamps, faults = check_stamps(connection, self._order.trust)
         self._found(faults)
         beyond = ids_beyond(connection)
@@ -239,6 +242,7 @@ class Verification:
             self._found(compare_erasures(connection, snapshot.erased, frozenset(self._erased)))
         if whole:
             self._compare_keys(connection, snapshot, archived)
+            self._compare_notifications(connection, snapshot, archived)
         for part in suspicious(snapshot.sums) if whole else ():
             if len(self.report.faults) >= FAULTS_MAX:
                 return
@@ -255,6 +259,14 @@ class Verification:
             with connection.transaction():
                 connection.execute(ENTRIES["snapshot"])
                 self._found(compare_keys(connection, part, archived, digests))
+
+    def _compare_notifications(self, connection: Connection[Any], snapshot: LogSnapshot, archived: ArchivedMonths) -> None:
+        for part in suspicious_notifications(snapshot.sums):
+            if len(self.report.faults) >= FAULTS_MAX:
+                return
+            with connection.transaction():
+                connection.execute(ENTRIES["snapshot"])
+                self._found(compare_notifications(connection, part, archived))
 
     def _found(self, faults: Iterable[LogFault]) -> None:
         for fault in faults:

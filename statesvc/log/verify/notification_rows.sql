@@ -1,0 +1,61 @@
+-- name: deletions
+-- When each subscription was deleted.
+SELECT o.target, (extract(epoch FROM o.recorded_at - '2000-01-01+00'::timestamptz) * 1000000)::bigint
+FROM statesvc.action o WHERE o.verb = %(verb)s;
+
+-- name: all_notifications
+-- What each notification says that its fan-out binds.
+SELECT n.shipment_id::text, n.sequence, n.subscription_id::text, n.webhook_id, n.type, n.from_status, n.to_status FROM statesvc.notification n;
+
+-- name: all_open
+-- What waits in the outbox, and what ends with it.
+SELECT o.shipment_id::text, c.sequence, o.subscription_id::text
+FROM statesvc.outbox o
+LEFT JOIN statesvc.notification_gap g
+    ON g.shipment_id = o.shipment_id AND g.sequence = o.sequence AND g.subscription_id = o.subscription_id
+    AND NOT EXISTS (
+        SELECT FROM statesvc.attempt a
+        WHERE a.shipment_id = o.shipment_id AND a.sequence = o.sequence AND a.subscription_id = o.subscription_id
+            AND a.recorded_at > g.recorded_at AND a.outcome <> 'late')
+CROSS JOIN LATERAL (SELECT o.sequence UNION ALL SELECT unnest(g.covers)) AS c(sequence);
+
+-- name: notifications
+-- The same of a part.
+SELECT n.shipment_id::text, n.sequence, n.subscription_id::text, n.webhook_id, n.type, n.from_status, n.to_status
+FROM statesvc.notification n WHERE n.shipment_id BETWEEN %(low)s AND %(high)s;
+
+-- name: open
+-- What is open of a part.
+SELECT o.shipment_id::text, c.sequence, o.subscription_id::text
+FROM statesvc.outbox o
+LEFT JOIN statesvc.notification_gap g
+    ON g.shipment_id = o.shipment_id AND g.sequence = o.sequence AND g.subscription_id = o.subscription_id
+    AND NOT EXISTS (
+        SELECT FROM statesvc.attempt a
+        WHERE a.shipment_id = o.shipment_id AND a.sequence = o.sequence AND a.subscription_id = o.subscription_id
+            AND a.recorded_at > g.recorded_at AND a.outcome <> 'late')
+CROSS JOIN LATERAL (SELECT o.sequence UNION ALL SELECT unnest(g.covers)) AS c(sequence)
+WHERE o.shipment_id BETWEEN %(low)s AND %(high)s;
+
+-- name: entries
+-- The fan-outs and ends of a part, with when they were recorded.
+SELECT 'fanout', f.leaf_hash, f.canonical, (extract(epoch FROM f.recorded_at - '2000-01-01+00'::timestamptz) * 1000000)::bigint
+FROM statesvc.fanout f WHERE f.shipment_id BETWEEN %(low)s AND %(high)s
+UNION ALL
+SELECT 'attempt', a.leaf_hash, a.canonical, (extract(epoch FROM a.recorded_at - '2000-01-01+00'::timestamptz) * 1000000)::bigint
+FROM statesvc.attempt a WHERE a.shipment_id BETWEEN %(low)s AND %(high)s;
+
+-- name: reworded
+-- Notifications that repeat their event otherwise than it is, and what differs.
+SELECT x.* FROM (
+    SELECT n.shipment_id::text, n.sequence, n.subscription_id::text, n.carrier_id <> e.carrier_id,
+        n.tracking_number <> d.document ->> 'tracking_number', n.occurred_at <> e.occurred_at,
+        n.occurred_offset_seconds
+            <> extract(epoch FROM (d.document ->> 'occurred_at')::timestamp - e.occurred_at AT TIME ZONE 'UTC')::int,
+        n.created_at <> e.recorded_at
+    FROM statesvc.notification n
+    JOIN statesvc.event e ON e.shipment_id = n.shipment_id AND e.version = n.sequence
+    CROSS JOIN LATERAL (SELECT convert_from(e.canonical, 'UTF8')::jsonb AS document OFFSET 0) d
+) AS x(shipment_id, sequence, subscription_id, carrier_id, tracking_number, occurred_at, offset_seconds, created_at)
+WHERE x.carrier_id OR x.tracking_number OR x.occurred_at OR x.offset_seconds OR x.created_at
+LIMIT %(most)s;
