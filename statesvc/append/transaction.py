@@ -23,7 +23,7 @@ from statesvc.append.settlements import only_named, settlements_of
 from statesvc.append.write_entries import write
 from statesvc.inbox.claim import hold, postpone, settle
 from statesvc.log.archive.log_archive_errors import ArchivedHistoryError
-from statesvc.log.event_store import count_conflicts, known_keys, limit_lock_waits, read_events, read_streams
+from statesvc.log.event_store import count_conflicts, known_keys, read_events, read_streams
 from statesvc.telemetry.names import Stage
 
 
@@ -34,8 +34,7 @@ async def append_claimed(batch: AppendBatch, *, token: UUID, lock_seconds: float
     """
     with ExitStack() as settling:
         async with batch.connection.pipeline(), batch.connection.transaction():
-            await limit_lock_waits(batch.connection, lock_seconds)
-            batch.asked_held = await hold(batch.connection, token, [read.message_id for read in batch.reads])
+            batch.asked_held = await hold(batch.connection, token, [read.message_id for read in batch.reads], lock_seconds=lock_seconds)
             await append(batch)
             # until after the commit: the statements of the pipeline end with it
             settling.enter_context(batch.measure(Stage.SETTLE))

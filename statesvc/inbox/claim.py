@@ -49,6 +49,8 @@ class Message:
     """How often it was given back because a shipment that it names was locked."""
     rescued_from: str | None = None
     """The worker whose lease on it ended without a verdict."""
+    mappings: int = 0
+    """The newest revision of the code mappings when it was claimed."""
 
     @property
     def is_suspect(self) -> bool:
@@ -100,12 +102,15 @@ def _claimed(rows: Sequence[Any]) -> Claimed:
     )
 
 
-async def hold(connection: AsyncConnection[Any], token: UUID, message_ids: Iterable[UUID]) -> Pending[set[UUID]]:
-    """Locks the messages for this transaction; answers those that the token still holds. The rest belongs to another worker now."""
+async def hold(connection: AsyncConnection[Any], token: UUID, message_ids: Iterable[UUID], *, lock_seconds: float) -> Pending[set[UUID]]:
+    """Locks the messages for this transaction, which from then on waits `lock_seconds` for a lock at most.
+
+    Answers those that the token still holds. The rest belongs to another worker now.
+    """
     return await send(
         connection,
         SQL["hold"],
-        {"token": token, "message_ids": uuids(list(message_ids))},
+        {"token": token, "message_ids": uuids(list(message_ids)), "lock_milliseconds": max(1, round(lock_seconds * 1000))},
         lambda rows: {message_id for (message_id,) in rows},
     )
 

@@ -1,7 +1,7 @@
 -- name: claim
--- Leases the next messages to a worker, fairly over the carriers.
+-- Leases the next messages to a worker, fairly over the carriers; with the newest revision of the code mappings.
 SELECT message_id, carrier_id, token, attempts, retries, received_at, stage, candidate, percent, shadow, sealed_key, commitment, sealed,
-    normalized_by, normalized, postponed, rescued_from, buried_for
+    normalized_by, normalized, postponed, rescued_from, (SELECT coalesce(max(m.revision), 0) FROM statesvc.code_mapping m), buried_for
 FROM statesvc.claim(%(worker)s, %(limit)s, %(lease)s, 'any', %(bytes_max)s, %(sweep)s, %(rescue_first)s, true);
 
 -- name: extend
@@ -9,9 +9,12 @@ FROM statesvc.claim(%(worker)s, %(limit)s, %(lease)s, 'any', %(bytes_max)s, %(sw
 SELECT statesvc.extend(%(token)s, %(lease)s);
 
 -- name: hold
--- Locks those of the messages that the token still holds, for the rest of the transaction.
-SELECT message_id FROM statesvc.inbox
-WHERE token = %(token)s AND message_id = ANY (%(message_ids)b::uuid[]) ORDER BY message_id FOR UPDATE;
+-- Locks those of the messages that the token still holds, for the rest of the transaction, which then waits that long for any lock.
+WITH patience AS MATERIALIZED (
+    SELECT set_config('lock_timeout', %(lock_milliseconds)s::text, true)
+)
+SELECT q.message_id FROM statesvc.inbox q CROSS JOIN patience
+WHERE q.token = %(token)s AND q.message_id = ANY (%(message_ids)b::uuid[]) ORDER BY q.message_id FOR UPDATE OF q;
 
 -- name: settle
 -- Ends messages with their verdict. Their rows are locked by `hold`.

@@ -113,7 +113,8 @@ async def process_postponed(context: BatchContext, messages: Sequence[Message], 
 async def _readable(context: BatchContext, lease: _Lease, messages: Sequence[Message]) -> tuple[list[Read], list[Trial]]:
     """What the messages say; what cannot be read is buried."""
     _count_attempts(context.telemetry, messages)
-    await run_transaction(context.pool.connection, context.mappings.refresh, deadline=lease.ends)
+    if max(message.mappings for message in messages) > context.mappings.revision:
+        await run_transaction(context.pool.connection, context.mappings.refresh, deadline=lease.ends)
     reads, burials, trials = await _read(context, messages)
     if burials:
         await _bury(context, lease, burials)

@@ -1,7 +1,7 @@
 """How a code is read whatever the normalizer says: rows that an operator added, in effect from the next claim on.
 
-A worker asks for the rows above the revision that it knows, once a claim: one probe of a primary key that nearly always finds
-nothing. The revision that read a message stands behind its normalizer's version (`1+m7`), so that every reading can be explained.
+A claim says which revision is the newest, and a worker asks for the rows above the one that it knows. The revision that read a message
+stands behind its normalizer's version (`1+m7`), so that every reading can be explained.
 """
 
 from collections.abc import Iterable
