@@ -12,6 +12,9 @@ from statesvc.database.queries import queries
 from statesvc.log.batch_row import Tick, tick, write_batch
 
 _SQL = queries("statesvc.log", "event_store")
+ERASE: Final = "erase"
+"""The verb of an erasure, whose target is `SHIPMENT` and the shipment's id."""
+SHIPMENT: Final = "shipment "
 _ACTIONS: Final[Columns] = {"actors": texts, "verbs": texts, "targets": texts, "leaf_hashes": byteas, "canonicals": byteas}
 
 

@@ -19,13 +19,12 @@ from events.recipes import discriminator_of, number_of
 from events.spelling import normalize_number
 from statesvc.bodies.find_bodies import find_bodies
 from statesvc.database.queries import queries
-from statesvc.log.actions import Action, record_actions
+from statesvc.log.actions import ERASE, SHIPMENT, Action, record_actions
 from statesvc.log.tombstones import Tombstone, TombstoneKind
 
 _SQL = queries("statesvc.repair", "erasure")
 Connection = AsyncConnection[Any]
 
-VERB: Final = "erase"
 DEAD_LETTERS_AT_ONCE: Final = 200
 _ENCODINGS: Final = ("utf-8", "utf-16-le", "utf-16-be", "latin-1")
 
@@ -113,7 +112,7 @@ async def erase(connection: Connection, erasure: Erasure) -> Erased:
         }
         await record_actions(
             connection,
-            [Action(actor=erasure.actor, verb=VERB, target=f"shipment {each}", details=details) for each in erased.shipments],
+            [Action(actor=erasure.actor, verb=ERASE, target=f"{SHIPMENT}{each}", details=details) for each in erased.shipments],
         )
     return erased
 

@@ -6,12 +6,10 @@ from typing import Any, Final
 from psycopg import Connection
 
 from statesvc.database.queries import queries
+from statesvc.log.actions import ERASE, SHIPMENT
 from statesvc.log.verify.fault import LogFault
 
 _SQL: Final = queries("statesvc.log.verify", "erasures")
-ERASE: Final = "erase"
-TARGET: Final = "shipment "
-"""Before the shipment's id in an `erase` entry."""
 
 
 def read_erased(connection: Connection[Any]) -> frozenset[str]:
@@ -21,7 +19,7 @@ def read_erased(connection: Connection[Any]) -> frozenset[str]:
 
 def erase_entries(actions: Iterable[Any]) -> Iterator[str]:
     """The shipments that these entries erase; `actions` are pairs of verb and target."""
-    return (target.removeprefix(TARGET) for verb, target in actions if verb == ERASE)
+    return (target.removeprefix(SHIPMENT) for verb, target in actions if verb == ERASE)
 
 
 def compare_erasures(connection: Connection[Any], erased: Iterable[str], entries: frozenset[str]) -> Iterator[LogFault]:

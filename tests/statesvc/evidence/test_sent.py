@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 import pytest
+from psycopg import AsyncConnection
 
 from events.checkpoint import NoteSigner
 from events.vocabulary import Status
@@ -139,6 +140,31 @@ async def test_after_an_erasure_nothing_shows_which_body_it_was(database: Any) -
     assert [(row["body"], row["body_state"], row["change"]["to"]) for row in shown["sent"]] == [(None, "erased", "delivered")]
     assert both(shown, keys_of(shown)) == (True, True)
     assert [one.text for one in report_of(shown).bodies] == ["erased at the person's request"]
+
+
+async def test_what_was_sent_is_shown_when_the_tables_of_notifications_are_emptied(database: Any) -> None:
+    async with story(database) as log:
+        await subscribe(log, payload="full", pii=True)
+        await delivered_parcel(log)
+        (body,) = await deliver(log)
+        await log.seal()
+        async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
+            await owner.execute("TRUNCATE statesvc.notification, statesvc.notification_gap, statesvc.open_attempt, statesvc.outbox")
+        shown = await bundle_of(log)
+    assert [(row["body"], row["body_state"], row["change"]["to"]) for row in shown["sent"]] == [(body, "opened", "delivered")]
+    assert both(shown, keys_of(shown)) == (True, True)
+
+
+async def test_entries_about_notifications_hold_nothing_personal(database: Any) -> None:
+    async with story(database) as log:
+        await subscribe(log, payload="full", pii=True)
+        await delivered_parcel(log)
+        (body,) = await deliver(log)
+        assert "J. Doe" in body
+        entries = await log.rows("SELECT canonical FROM statesvc.fanout UNION ALL SELECT canonical FROM statesvc.attempt")
+        stored = await log.rows("SELECT sealed_part FROM statesvc.attempt")
+    assert len(entries) == 2
+    assert all(b"Doe" not in content for (content,) in [*entries, *stored])
 
 
 async def test_another_body_is_found_out_even_where_the_seal_could_be_made(database: Any) -> None:

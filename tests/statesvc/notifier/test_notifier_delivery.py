@@ -297,6 +297,27 @@ async def test_what_waits_for_a_deleted_subscription_is_forgotten(world: Any, re
     assert receiver.received == []
 
 
+async def test_tries_at_what_ends_with_its_subscription_get_an_entry_all_the_same(world: Any, receiver: Any, until: Any) -> None:
+    subscription_id = await world.subscribe()
+    shipment_id, _ = await world.shipment()
+    receiver.statuses(500)
+    await world.notify(shipment_id, 1, 2)
+    async with world.notifier() as notifier:
+        await until(lambda: receiver.received)
+        await until(lambda: notifier.in_flight == 0)
+    assert await world.ends() == []
+    await store.turn(world.connection, subscription_id, "delete", actor="key:test")
+
+    async def empty() -> bool:
+        return not await world.outbox()
+
+    async with world.notifier():
+        await until(empty)
+    assert await world.ends() == [("cancelled", 1)], "the one that was never tried is covered by the entry of the deletion"
+    assert await world.attempts() == [("refused", 500, 1)]
+    assert await world.rows("SELECT FROM statesvc.open_attempt") == []
+
+
 async def test_a_stop_lets_what_is_in_flight_finish(world: Any, receiver: Any, until: Any) -> None:
     await world.subscribe()
     shipment_id, _ = await world.shipment()
