@@ -26,6 +26,7 @@ from statesvc.database.brief_locks import until_let_go
 from statesvc.database.queries import Queries
 from statesvc.database.sql_errors import Failure, failure
 from statesvc.log.archive.folder import ArchiveNames, file_fault, remove
+from statesvc.log.epochs import read_epochs
 
 Connection = AsyncConnection[Any]
 P = TypeVar("P")
@@ -129,7 +130,8 @@ class ArchivePass(ABC, Generic[P]):
 
     async def _archive(self, period: P, first: date, name: str) -> None:
         progress = await self.begin(period)
-        prefix, retained = self.names.prefix(self.keyring, name), next(iter(progress.digests), None)
+        epoch = (await read_epochs(self.connection)).current
+        prefix, retained = self.names.prefix(self.keyring, name, epoch=epoch), next(iter(progress.digests), None)
         for path in await asyncio.to_thread(self.names.leftovers, self.folder, prefix, retained=retained):
             await asyncio.to_thread(remove, path)
         digests = progress.digests or await self.write(period, prefix)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from events.crypto.keyring import Keyring
+from events.entry import FIRST_EPOCH
 from statesvc.settings.service_settings import Settings
 
 
@@ -33,9 +34,13 @@ class ArchiveNames:
     mark: bytes
     suffixes: tuple[str, ...]
 
-    def prefix(self, keyring: Keyring, period: str) -> str:
-        """What the files of a period and this installation begin with. The digest key is made once and never changes."""
-        return f"{self.subject}-{period}-{keyring.digest(self.mark)[:4].hex()}"
+    def prefix(self, keyring: Keyring, period: str, *, epoch: int) -> str:
+        """What the files of a period, this installation and this epoch of the log begin with. The digest key never changes.
+
+        After a restore the files of the epoch before stay: they may hold what the database has lost.
+        """
+        of_epoch = "" if epoch == FIRST_EPOCH else f"e{epoch}-"
+        return f"{self.subject}-{period}-{of_epoch}{keyring.digest(self.mark)[:4].hex()}"
 
     def file_name(self, prefix: str, sha256: bytes) -> str:
         """The name of a complete file."""

@@ -113,10 +113,24 @@ async def test_a_file_that_was_half_written_is_removed(archivist: Archivist) -> 
     await archivist.shop.say({"number": "A1", "status": "in_transit"})
     day = await archivist.today()
     archivist.folder.mkdir()
-    crashed = archivist.folder / f"{BODY_FILES.prefix(archivist.shop.keyring, day.isoformat())}-{'0' * 16}.ssb.0a1b2c3d"
+    crashed = archivist.folder / f"{BODY_FILES.prefix(archivist.shop.keyring, day.isoformat(), epoch=1)}-{'0' * 16}.ssb.0a1b2c3d"
     crashed.write_bytes(b"half")
     assert await archivist.archived() == day
     assert not crashed.exists()
+
+
+async def test_a_file_of_an_epoch_that_was_lost_in_a_restore_stays(archivist: Archivist) -> None:
+    await archivist.shop.say({"number": "A1", "status": "in_transit"})
+    day = await archivist.today()
+    archivist.folder.mkdir()
+    lost = archivist.folder / f"{BODY_FILES.prefix(archivist.shop.keyring, day.isoformat(), epoch=1)}-{'0' * 16}.ssb"
+    lost.write_bytes(b"bodies that the backup does not have")
+    async with await AsyncConnection.connect(archivist.owner_dsn, autocommit=True) as owner:
+        await owner.execute("INSERT INTO statesvc.log_epoch VALUES (2, 7, statesvc.clock())")
+    assert await archivist.archived() == day
+    assert lost.exists()
+    (written,) = [name for name in archivist.files() if name != lost.name]
+    assert f"-{day.isoformat()}-e2-" in written
 
 
 async def test_the_drop_gives_way_to_a_reader_and_ingest_does_not_queue_behind_it(archivist: Archivist) -> None:
