@@ -51,12 +51,14 @@ class Sha256Concat:
 class Sha256InBody:
     """Plain SHA-256 over members of the JSON body as they are sent, then the secret, stated by another member as hex (17TRACK v1).
 
-    Of a text member its value counts, of any other the bytes that stand in the body.
+    Of a text member its value counts, of any other the bytes that stand in the body. A body must be read before anyone is known to have
+    sent it, so it has a bound of its own, and its object but few members.
     """
 
     member: str = "sign"
     signed: tuple[str, ...] = ("event", "data")
     separator: str = "/"
+    body_bytes_max: int = 128 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ FILES_RESERVED: Final = 128
 """For the database, logs, archives and what libraries open."""
 CONNECTIONS_MAX: Final = 10_000
 _IPV6_SHARE: Final = 64
-"""One subscriber of IPv6 has at least so large a network."""
+"""A subscriber of IPv6 has a network of this size at least."""
 
 Networks = Sequence[ipaddress.IPv4Network | ipaddress.IPv6Network]
 
@@ -33,7 +33,7 @@ def raise_open_files() -> int:
 
 
 def connections_allowed(wanted: int | None, files: int) -> int:
-    """How many connections to take where a process may open so many files (-1: any number)."""
+    """How many connections to take where a process may open this number of files (-1: any)."""
     most = CONNECTIONS_MAX if files == resource.RLIM_INFINITY else max(1, files - FILES_RESERVED)
     return min(CONNECTIONS_MAX if wanted is None else wanted, most)
 

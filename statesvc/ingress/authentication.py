@@ -46,6 +46,8 @@ BodyCheck = Callable[[Strings, bytes], bool]
 
 _NOTHING: Final[Strings] = {}
 _DECODER: Final = json.JSONDecoder()
+_MEMBERS_MAX: Final = 16
+"""Each is a step in Python; what is in them is read in C."""
 _BLANK: Final = re.compile(r"[ \t\r\n]*")
 TOKEN_SECONDS: Final = 3600
 
@@ -61,7 +63,7 @@ class Verifier:
         self._without_body: list[HeaderCheck] = []
         self._with_body: list[BodyCheck] = []
         self._signature_headers: list[str] = []
-        self._signed_inside = False
+        self._signed_inside_max = 0
         if live:
             for scheme in schemes:
                 self._prepare(scheme, live)
@@ -71,9 +73,9 @@ class Verifier:
         """True where a scheme that does not sign the body says yes."""
         return any(check(headers, query) for check in self._without_body)
 
-    def may_be_signed(self, headers: Strings) -> bool:
-        """False: no signature was sent, so the body need not be read."""
-        return self._signed_inside or any(name in headers for name in self._signature_headers)
+    def may_be_signed(self, headers: Strings, body_bytes: int | None = None) -> bool:
+        """False: no signature was sent, so the body need not be read. `body_bytes`: its size, where that is known."""
+        return (body_bytes or 0) < self._signed_inside_max or any(name in headers for name in self._signature_headers)
 
     def with_body(self, headers: Strings, body: bytes) -> bool:
         """True where a signature over the body fits."""
@@ -89,7 +91,7 @@ class Verifier:
                 self._signature_headers.append(scheme.header)
             case Sha256InBody():
                 self._with_body.append(_sha256_in_body_check(scheme, secrets))
-                self._signed_inside = True
+                self._signed_inside_max = scheme.body_bytes_max + 1
             case TimestampedHmac():
                 self._with_body.append(_timestamped_hmac_check(scheme, secrets))
                 self._signature_headers.append(scheme.header)
@@ -148,7 +150,7 @@ def _sha256_in_body_check(scheme: Sha256InBody, secrets: tuple[str, ...]) -> Bod
     tails = [(scheme.separator + secret).encode() for secret in secrets]
 
     def check(_headers: Strings, body: bytes) -> bool:
-        members = members_as_sent(body) or {}
+        members = (members_as_sent(body) if len(body) <= scheme.body_bytes_max else None) or {}
         if not {scheme.member, *scheme.signed} <= members.keys():
             return False
         try:
@@ -275,7 +277,7 @@ def _bytes(text: str) -> bytes:
 def members_as_sent(body: bytes) -> dict[str, str] | None:
     """The members of a JSON object as they stand in the body: a signature over one of them is over those bytes, not over a value.
 
-    Member -> its text; None for a body that is no JSON object of UTF-8, is nested too deeply or names a member twice.
+    Member -> its text; None for a body that is no JSON object of UTF-8, is nested too deeply, names a member twice or has more than 16.
     """
     try:
         text = body.decode("utf-8-sig")
@@ -294,7 +296,7 @@ def _members(text: str) -> dict[str, str] | None:
         name, at = _DECODER.raw_decode(text, at)
         at = _skip(text, _expect(text, _skip(text, at), ":"))
         _, end = _DECODER.raw_decode(text, at)
-        if not isinstance(name, str) or name in found:
+        if not isinstance(name, str) or name in found or len(found) == _MEMBERS_MAX:
             return None
         found[name] = text[at:end]
         at = _skip(text, end)

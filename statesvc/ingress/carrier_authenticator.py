@@ -130,7 +130,7 @@ class CarrierAuthenticator:
 
     def may_be_proven_by_body(self, request: web.Request) -> bool:
         """False: nothing was sent that a body could prove."""
-        return self.verifier.may_be_signed(request.headers) or any(
+        return self.verifier.may_be_signed(request.headers, request.content_length) or any(
             scheme.signature_header in request.headers and scheme.key_id_header in request.headers for scheme in self._published()
         )
 

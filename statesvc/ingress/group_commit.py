@@ -24,8 +24,8 @@ from statesvc.database.pool import Pool
 from statesvc.database.sql_errors import Failure, failure
 from statesvc.database.wakeups.channels import INBOX
 from statesvc.database.wakeups.waker import Wakes
+from statesvc.ingress.body_memory import HeldMemory, MemoryBound
 from statesvc.ingress.put import Stored, put
-from statesvc.ingress.request_body import MemoryBound
 
 _log = structlog.get_logger()
 
@@ -111,6 +111,7 @@ class DatabaseBreaker:
 class _Waiting:
     message: SealedMessage
     answer: asyncio.Future[Outcome]
+    held: HeldMemory
 
     def resolve(self, outcome: Outcome) -> None:
         if not self.answer.done():
@@ -163,18 +164,22 @@ class GroupCommit:
                 await asyncio.wait(late)
         self._refuse_waiting(Refusal.STOPPING)
 
-    async def put(self, message: SealedMessage) -> Outcome:
-        """Returns once the message is durable, or with the reason why that is not known."""
+    async def put(self, message: SealedMessage, held: HeldMemory | None = None) -> Outcome:
+        """Returns once the message is durable, or with the reason why that is not known.
+
+        `held`: what the body has taken of the memory, and is released here; without, it is taken now.
+        """
         loop = asyncio.get_running_loop()
-        if self._stopping:
-            return Refusal.STOPPING
-        if not self._memory.take(message.body_bytes + ROW_BYTES):
-            return Refusal.OVERLOADED
-        if not self._breaker.lets_through(loop.time()):
-            self._memory.give_back(message.body_bytes + ROW_BYTES)
-            return Refusal.DATABASE_AWAY
+        refusal = self._refusal(loop.time())
+        if held is None:
+            held = HeldMemory(self._memory)
+            if refusal is None and not held.take(message.body_bytes + ROW_BYTES):
+                refusal = Refusal.OVERLOADED
+        if refusal is not None:
+            held.release()
+            return refusal
         answer: asyncio.Future[Outcome] = loop.create_future()
-        self._waiting.append(_Waiting(message, answer))
+        self._waiting.append(_Waiting(message, answer, held))
         all_lanes_idle = len(self._idle) == len(self._tasks)
         if all_lanes_idle or len(self._waiting) >= self._limits.further_lane_rows_min:
             self._wake_one()
@@ -184,6 +189,11 @@ class GroupCommit:
         except TimeoutError:
             self._breaker.failed(loop.time())
             return Refusal.TOO_SLOW
+
+    def _refusal(self, now: float) -> Refusal | None:
+        if self._stopping:
+            return Refusal.STOPPING
+        return None if self._breaker.lets_through(now) else Refusal.DATABASE_AWAY
 
     def _wake_one(self) -> None:
         while self._idle:
@@ -222,7 +232,7 @@ class GroupCommit:
             for waiting in group:
                 # a lane that was cancelled leaves nobody waiting
                 waiting.resolve(Refusal.STOPPING)
-                self._memory.give_back(waiting.message.body_bytes + ROW_BYTES)
+                waiting.held.release()
 
     async def _store(self, group: Sequence[_Waiting]) -> None:
         try:
@@ -258,7 +268,7 @@ class GroupCommit:
         while self._waiting:
             waiting = self._waiting.popleft()
             waiting.resolve(refusal)
-            self._memory.give_back(waiting.message.body_bytes + ROW_BYTES)
+            waiting.held.release()
 
 
 def _is_about_a_row(kind: Failure, error: psycopg.Error | OSError) -> bool:

@@ -17,8 +17,9 @@ from aiohttp import hdrs, web
 from statesvc.http.operation import Operation, Route, operation
 from statesvc.http.problem import OK, Code, Problem
 from statesvc.ingress.authentication import TOKEN_SECONDS, issue
+from statesvc.ingress.body_memory import MemoryBound
 from statesvc.ingress.carrier_authenticator import Authenticators, CarrierAuthenticator
-from statesvc.ingress.request_body import MemoryBound, check_head, read_body
+from statesvc.ingress.request_body import check_head, read_body
 
 BODY_BYTES_MAX: Final = 4096
 FIELDS_MAX: Final = 16
@@ -58,8 +59,10 @@ class Tokens:
             raise Problem(Code.UNKNOWN_CARRIER, "no carrier of this id fetches tokens")
         if not authenticator.has_secret:
             raise authenticator.refusal()
-        check_head(request, bytes_max=BODY_BYTES_MAX, memory=self._memory)
-        form = _form(await read_body(request, bytes_max=BODY_BYTES_MAX, memory=self._memory))
+        check_head(request, bytes_max=BODY_BYTES_MAX)
+        body, held = await read_body(request, bytes_max=BODY_BYTES_MAX, memory=self._memory)
+        held.release()
+        form = _form(body)
         grant_type = form.get("grant_type", "client_credentials")
         if grant_type != "client_credentials":
             return _error(Code.BAD_REQUEST, "unsupported_grant_type")

@@ -3,47 +3,21 @@
 import asyncio
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Final
 
 import aiohttp
 from aiohttp import hdrs, web
 
+from statesvc.http.client_connection import ClientConnection
 from statesvc.http.problem import Code, Problem
+from statesvc.ingress.body_memory import SMALL_BYTES, HeldMemory, MemoryBound, NoRoomError
 
 _CHECK_SECONDS: Final = 1.0
 BODY_SECONDS: Final = 10.0
-
-
-class MemoryBound:
-    """Bytes of bodies in memory, while they are read and until they are stored."""
-
-    __slots__ = ("_bytes_max", "bytes_taken")
-
-    def __init__(self, bytes_max: int) -> None:
-        self._bytes_max = bytes_max
-        self.bytes_taken = 0
-
-    def has_room(self, count: int) -> bool:
-        """True where `count` more bytes would fit."""
-        return self.bytes_taken + count <= self._bytes_max
-
-    @property
-    def is_under_pressure(self) -> bool:
-        """More than half is taken."""
-        return self.bytes_taken * 2 > self._bytes_max
-
-    def take(self, count: int) -> bool:
-        """Takes bytes; False (and nothing taken) where they do not fit."""
-        if not self.has_room(count):
-            return False
-        self.bytes_taken += count
-        return True
-
-    def give_back(self, count: int) -> None:
-        """Frees what was taken."""
-        self.bytes_taken -= count
+_CLOSE: Final[Mapping[str, str]] = {hdrs.CONNECTION: "close"}
 
 
 class DiskRoom:
@@ -67,7 +41,7 @@ class DiskRoom:
         return self._enough
 
 
-def check_head(request: web.Request, *, bytes_max: int, memory: MemoryBound) -> None:
+def check_head(request: web.Request, *, bytes_max: int) -> None:
     """Refuses by the head alone what the body would be refused for."""
     encoding = request.headers.get(hdrs.CONTENT_ENCODING)
     if encoding is not None and encoding.strip().lower() not in {"", "identity"}:
@@ -76,45 +50,70 @@ def check_head(request: web.Request, *, bytes_max: int, memory: MemoryBound) -> 
             "send the body uncompressed: signatures are checked over the bytes as sent",
             headers={hdrs.ACCEPT_ENCODING: "identity"},
         )
-    length = request.content_length or 0
-    if length > bytes_max:
+    if (request.content_length or 0) > bytes_max:
         raise _too_large(bytes_max)
-    if not memory.has_room(length):
-        raise _no_room()
 
 
-async def read_body(request: web.Request, *, bytes_max: int, memory: MemoryBound) -> bytes:
-    """The body as sent. What is read is charged to `memory` only while the reading lasts."""
-    content = request.content
-    if content.is_eof():
-        # it came with its head: nothing to wait for
-        body = content.read_nowait()
-        if len(body) > bytes_max:
-            raise _too_large(bytes_max)
-        return body
-    taken = 0
-    chunks = []
+async def read_body(request: web.Request, *, bytes_max: int, memory: MemoryBound, overhead_bytes: int = 0) -> tuple[bytes, HeldMemory]:
+    """The body as sent, and the memory that it and `overhead_bytes` take: to be released. Waits for that memory, the body unread."""
+    # of a body in chunks nobody knows the size yet
+    expected = bytes_max if request.content_length is None and request.body_exists else request.content_length or 0
+    is_large = expected > SMALL_BYTES
+    held = HeldMemory(memory, is_large=is_large)
     try:
-        async with asyncio.timeout(BODY_SECONDS):
-            while chunk := await content.readany():
-                if taken + len(chunk) > bytes_max:
-                    raise _too_large(bytes_max)
-                if not memory.take(len(chunk)):
-                    raise _no_room()
-                taken += len(chunk)
-                chunks.append(chunk)
+        if is_large:
+            await _grow(request, held, overhead_bytes + expected)
+        body = await _read(request, bytes_max=bytes_max, held=None if is_large else held, overhead_bytes=overhead_bytes)
+        held.shrink_to(overhead_bytes + len(body))
+    except BaseException:
+        held.release()
+        raise
+    return body, held
+
+
+async def _read(request: web.Request, *, bytes_max: int, held: HeldMemory | None, overhead_bytes: int) -> bytes:
+    """`held`: what takes memory for the bytes as they come, with the first the overhead; None where it is taken already."""
+    content = request.content
+    chunks: list[bytes] = []
+    taken = 0
+    deadline = asyncio.get_running_loop().time() + BODY_SECONDS
+    try:
+        while True:
+            # a body that came with its head is there already
+            async with asyncio.timeout_at(deadline) if not content.is_eof() else nullcontext():
+                chunk = await content.readany()
+            if not chunk:
+                return b"".join(chunks)
+            taken += len(chunk)
+            if taken > bytes_max:
+                raise _too_large(bytes_max)
+            if held is not None:
+                deadline += await _grow(request, held, len(chunk) + (0 if chunks else overhead_bytes))
+            chunks.append(chunk)
     except TimeoutError:
         raise Problem(Code.REQUEST_TIMEOUT, f"the body did not arrive within {BODY_SECONDS:g} s") from None
     except (aiohttp.ClientPayloadError, web.RequestPayloadError, aiohttp.http.HttpProcessingError, ConnectionError):
         raise Problem(Code.BAD_REQUEST, "the body broke off, or its framing is wrong") from None
+
+
+async def _grow(request: web.Request, held: HeldMemory, count: int) -> float:
+    """Waits for its turn, with the rest of the body left in the network; how many seconds that took."""
+    if not count or held.take(count):
+        return 0.0
+    connection = request.protocol
+    if isinstance(connection, ClientConnection):
+        connection.hold_body()
+    loop = asyncio.get_running_loop()
+    started = loop.time()
+    try:
+        await held.grow(count)
+    except NoRoomError:
+        raise Problem(Code.OVERLOADED, "too many bodies are in memory; send it again shortly", headers=_CLOSE) from None
     finally:
-        memory.give_back(taken)
-    return b"".join(chunks)
+        if isinstance(connection, ClientConnection):
+            connection.take_body()
+    return loop.time() - started
 
 
 def _too_large(bytes_max: int) -> Problem:
-    return Problem(Code.TOO_LARGE, f"a webhook of this carrier has at most {bytes_max} bytes", headers={hdrs.CONNECTION: "close"})
-
-
-def _no_room() -> Problem:
-    return Problem(Code.OVERLOADED, "too many bodies are in memory; send it again shortly")
+    return Problem(Code.TOO_LARGE, f"a webhook of this carrier has at most {bytes_max} bytes", headers=_CLOSE)

@@ -5,7 +5,7 @@ carriers any other answer than a yes is final.
 """
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, assert_never
@@ -22,11 +22,12 @@ from statesvc.http.api_keys import Keys
 from statesvc.http.key_store import Scope
 from statesvc.http.operation import Operation, Route, operation
 from statesvc.http.problem import OK, Code, Problem
+from statesvc.ingress.body_memory import MemoryBound
 from statesvc.ingress.carrier_authenticator import Authenticators, CarrierAuthenticator, build_authenticators
-from statesvc.ingress.group_commit import GroupCommit, Refusal
+from statesvc.ingress.group_commit import ROW_BYTES, GroupCommit, Refusal
 from statesvc.ingress.oauth import Tokens
 from statesvc.ingress.put import Stored
-from statesvc.ingress.request_body import DiskRoom, MemoryBound, check_head, read_body
+from statesvc.ingress.request_body import DiskRoom, check_head, read_body
 from statesvc.settings.service_settings import Settings
 from statesvc.telemetry.metrics import Telemetry
 
@@ -47,6 +48,7 @@ class Webhooks:
         memory: MemoryBound,
         disk: DiskRoom,
         telemetry: Telemetry,
+        refused: Callable[[str], None] = lambda _cause: None,
     ) -> None:
         self._authenticators = authenticators
         self._keys = keys
@@ -54,6 +56,7 @@ class Webhooks:
         self._group_commit = group_commit
         self._memory = memory
         self._disk = disk
+        self._refused = refused
         self._duration = telemetry.ingest_ack_duration
         self._duplicates = telemetry.ingest_duplicates
 
@@ -96,6 +99,7 @@ class Webhooks:
         except Problem as problem:
             if problem.status < 500:
                 attributes["outcome"] = "rejected"
+            self._refused(problem.code.value)
             raise
         finally:
             self._duration.record(time.perf_counter() - started, attributes)
@@ -104,21 +108,6 @@ class Webhooks:
         return _acknowledgement(authenticator, stored)
 
     async def _store(self, request: web.Request, authenticator: CarrierAuthenticator) -> Stored:
-        body = await self._authenticated_body(request, authenticator)
-        if not self._disk.is_enough():
-            raise Problem(
-                Code.STORAGE_LOW,
-                "the database's disk is nearly full; nothing is taken until there is room",
-                headers={hdrs.RETRY_AFTER: str(_DISK_RETRY_SECONDS)},
-            )
-        carrier_id = authenticator.carrier.carrier_id
-        headers = authenticator.retained_headers.document(request.headers)
-        outcome = await self._group_commit.put(seal_message(self._keyring, carrier_id, body, headers))
-        if isinstance(outcome, Stored):
-            return outcome
-        raise _problem(outcome)
-
-    async def _authenticated_body(self, request: web.Request, authenticator: CarrierAuthenticator) -> bytes:
         admitted = authenticator.accepts_address(request)
         is_proven = admitted and authenticator.is_proven_by_head(request)
         if not is_proven and not (admitted and authenticator.may_be_proven_by_body(request)):
@@ -127,11 +116,33 @@ class Webhooks:
             if not is_proven:
                 raise authenticator.refusal()
         bytes_max = authenticator.carrier.body_bytes_max
-        check_head(request, bytes_max=bytes_max, memory=self._memory)
-        body = await read_body(request, bytes_max=bytes_max, memory=self._memory)
-        if is_proven or (admitted and await authenticator.is_proven_by_body(request, body)) or await self._has_key(request):
-            return body
-        raise authenticator.refusal()
+        check_head(request, bytes_max=bytes_max)
+        body, held = await read_body(request, bytes_max=bytes_max, memory=self._memory, overhead_bytes=ROW_BYTES)
+        try:
+            if not is_proven:
+                await self._require_proof(request, authenticator, body, admitted=admitted)
+            self._require_disk()
+            carrier_id = authenticator.carrier.carrier_id
+            message = seal_message(self._keyring, carrier_id, body, authenticator.retained_headers.document(request.headers))
+        except BaseException:
+            held.release()
+            raise
+        outcome = await self._group_commit.put(message, held)
+        if isinstance(outcome, Stored):
+            return outcome
+        raise _problem(outcome)
+
+    async def _require_proof(self, request: web.Request, authenticator: CarrierAuthenticator, body: bytes, *, admitted: bool) -> None:
+        if not (admitted and await authenticator.is_proven_by_body(request, body)) and not await self._has_key(request):
+            raise authenticator.refusal()
+
+    def _require_disk(self) -> None:
+        if not self._disk.is_enough():
+            raise Problem(
+                Code.STORAGE_LOW,
+                "the database's disk is nearly full; nothing is taken until there is room",
+                headers={hdrs.RETRY_AFTER: str(_DISK_RETRY_SECONDS)},
+            )
 
     async def _has_key(self, request: web.Request) -> bool:
         caller = await self._keys.caller(request)
@@ -180,9 +191,13 @@ def build_ingress(
     waker: Wakes,
     telemetry: Telemetry,
     local_data: Path | None,
+    refused: Callable[[str], None] = lambda _cause: None,
 ) -> Ingress:
-    """`pool` has the ingress limits (500 ms to acquire, 1 s a statement); `local_data`: the embedded server's folder, None otherwise."""
-    memory = MemoryBound(settings.ingress.memory_bytes_max)
+    """`pool` has the ingress limits (500 ms to acquire, 1 s a statement); `local_data`: the embedded server's folder, None otherwise.
+
+    `refused` hears why a webhook was refused.
+    """
+    memory = MemoryBound(settings.ingress.memory_bytes_max, wait_seconds=settings.ingress.wait_seconds)
     group_commit = GroupCommit(pool, memory=memory, waker=waker)
     authenticators = build_authenticators(carriers, settings)
     webhooks = Webhooks(
@@ -193,5 +208,6 @@ def build_ingress(
         memory=memory,
         disk=DiskRoom(local_data, free_bytes_min=settings.ingress.disk_free_bytes_min),
         telemetry=telemetry,
+        refused=refused,
     )
     return Ingress(group_commit, [*webhooks.routes(), *Tokens(authenticators, memory=memory).routes()], memory)

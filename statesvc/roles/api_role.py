@@ -63,6 +63,7 @@ async def run(launch: Launch) -> int:
             waker=base.waker,
             telemetry=base.telemetry,
             local_data=settings.database.data_dir if settings.database.database_url is None else None,
+            refused=base.refusals.count,
         )
         await ingress.group_commit.start()
 

@@ -4,7 +4,7 @@ import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -82,3 +82,67 @@ async def test_half_open_heads_leave_room_for_others_and_end(service_maker: Serv
 async def _ended(reader: asyncio.StreamReader) -> None:
     with suppress(ConnectionError):
         await reader.read()
+
+
+BODIES = 1_000
+COMPLETED = 40
+MIB = 1024 * 1024
+
+
+def large(place: int) -> bytes:
+    return (b"%08d" % place).ljust(MIB, b"x")
+
+
+def head(carrier_id: str, length: int) -> bytes:
+    return f"POST /v1/webhooks/{carrier_id} HTTP/1.1\r\nHost: statesvc\r\nContent-Length: {length}\r\n\r\n".encode()
+
+
+async def status_of(reader: asyncio.StreamReader) -> int:
+    async with asyncio.timeout(60):
+        return int((await reader.readline()).split()[1])
+
+
+async def test_a_thousand_large_bodies_wait_unread_in_their_order_and_small_webhooks_pass(
+    service_maker: ServiceMaker, tmp_path: Path
+) -> None:
+    service: Service = await service_maker(tmp_path, {"STATESVC_INGRESS_MEMORY_BYTES_MAX": str(4 * MIB)})
+    async with service, AsyncExitStack() as stack:
+        (ingress,) = await service.start("ingress")
+        clients = []
+        for place in range(BODIES):
+            reader, writer = await asyncio.open_connection("127.0.0.1", ingress.port)
+            stack.callback(writer.transport.abort)
+            writer.write(head("fedex", MIB) + large(place)[:8_000])
+            clients.append((reader, writer))
+        for place in range(20):
+            assert await push(ingress, place, address=OTHER) == 200
+
+        async def complete(place: int) -> int:
+            reader, writer = clients[place]
+            writer.write(large(place)[8_000:])
+            await writer.drain()
+            return await status_of(reader)
+
+        assert await asyncio.gather(*(complete(place) for place in range(COMPLETED))) == [200] * COMPLETED
+        assert await push(ingress, 20, address=OTHER) == 200
+        assert await service.value("SELECT count(*) FROM statesvc.inbox") == COMPLETED + 21
+        assert "overloaded" not in ingress.log.read_text()
+
+
+async def test_an_anonymous_body_of_17track_too_large_to_be_signed_inside_is_not_even_read(
+    service_maker: ServiceMaker, tmp_path: Path
+) -> None:
+    service: Service = await service_maker(tmp_path, {"STATESVC_WEBHOOK_SECRET_17TRACK": "s", "STATESVC_ALLOW_UNSIGNED_WEBHOOKS": None})
+    async with service:
+        (ingress,) = await service.start("ingress")
+        reader, writer = await asyncio.open_connection("127.0.0.1", ingress.port)
+        writer.write(head("17track", MIB))
+        assert await status_of(reader) == 401
+        writer.transport.abort()
+        many = b"{" + b",".join(b'"%06d":[{}]' % place for place in range(8_000)) + b"}"
+        for _ in range(50):
+            async with service.session.post(
+                f"{ingress.url}/v1/webhooks/17track", data=many[: 128 * 1024], headers={"Authorization": ""}
+            ) as answer:
+                assert answer.status == 401
+        assert ("bad_signature", 1) in refusals(ingress)

@@ -20,10 +20,11 @@ from events.crypto.sealing import MasterKeys, SealingKey
 from statesvc.bodies.sealed_message import SealedMessage
 from statesvc.http.api_keys import Keys
 from statesvc.http.app import Server, build_app
+from statesvc.ingress.body_memory import HeldMemory, MemoryBound
 from statesvc.ingress.carrier_authenticator import build_authenticators
 from statesvc.ingress.group_commit import GroupCommit, Outcome
 from statesvc.ingress.put import Stored
-from statesvc.ingress.request_body import DiskRoom, MemoryBound
+from statesvc.ingress.request_body import DiskRoom
 from statesvc.ingress.webhooks import Webhooks
 from statesvc.settings.service_settings import load_settings
 from statesvc.telemetry.metrics import Telemetry
@@ -36,7 +37,9 @@ INSERT = "INSERT INTO pushed (id, carrier, body) VALUES (%s, %s, %s)"
 class Nowhere(GroupCommit):
     """Stores nothing, at once."""
 
-    async def put(self, message: SealedMessage) -> Outcome:
+    async def put(self, message: SealedMessage, held: HeldMemory | None = None) -> Outcome:
+        if held is not None:
+            held.release()
         return Stored(message.message_id, duplicate=False)
 
 

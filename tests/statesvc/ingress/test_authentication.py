@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import hmac
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ from events.carriers.carrier import (
     TimestampedHmac,
     UrlToken,
 )
-from statesvc.ingress.authentication import TOKEN_SECONDS, Verifier, issue, verify
+from statesvc.ingress.authentication import TOKEN_SECONDS, Verifier, issue, members_as_sent, verify
 
 CORPUS = Path(os.environ.get("STATESVC_CORPUS", Path(__file__).parents[4] / "shared" / "corpus"))
 BODY = b'{"n": 1}\n'
@@ -226,3 +227,18 @@ def test_a_body_is_wanted_only_where_a_signature_came() -> None:
     assert verifier.may_be_signed(CIMultiDict({"x-sign": ""}))
     assert not verifier.may_be_signed(CIMultiDict({"x-key": "s"}))
     assert not Verifier((Hmac(header="X-Sign"),), ()).may_be_signed(CIMultiDict({"x-sign": ""}))
+
+
+def test_a_body_signed_inside_is_read_in_few_steps_and_within_a_bound() -> None:
+    scheme = Sha256InBody(body_bytes_max=100)
+    verifier = Verifier((scheme,), ("s",))
+    assert verifier.may_be_signed(CIMultiDict(), 100)
+    assert not verifier.may_be_signed(CIMultiDict(), 101)
+    members = ",".join(f'"{place}":1' for place in range(17))
+    assert members_as_sent(f"{{{members}}}".encode()) is None
+    assert len(members_as_sent(f"{{{members.rpartition(',')[0]}}}".encode()) or {}) == 16
+    signed = {"event": "E", "data": "x" * 60}
+    body = json.dumps({**signed, "sign": hashlib.sha256(f"E/{signed['data']}/s".encode()).hexdigest()}).encode()
+    assert len(body) > scheme.body_bytes_max
+    assert not verifier.with_body(CIMultiDict(), body)
+    assert Verifier((Sha256InBody(),), ("s",)).with_body(CIMultiDict(), body)

@@ -14,9 +14,9 @@ from statesvc.database.dsns import Dsns
 from statesvc.database.embedded import EmbeddedServer
 from statesvc.database.migrator import migrate
 from statesvc.database.pool import make_pool
+from statesvc.ingress.body_memory import MemoryBound
 from statesvc.ingress.group_commit import GroupCommit, GroupLimits
 from statesvc.ingress.put import Stored
-from statesvc.ingress.request_body import MemoryBound
 from tests.statesvc.ingress.conftest import LIMITS
 
 

@@ -12,9 +12,9 @@ from events.crypto.keyring import Keyring
 from statesvc.bodies.sealed_message import SealedMessage, seal_message
 from statesvc.database.pool import Pool
 from statesvc.database.wakeups.channels import INBOX
+from statesvc.ingress.body_memory import MemoryBound
 from statesvc.ingress.group_commit import GroupCommit, GroupLimits, Refusal
 from statesvc.ingress.put import Stored
-from statesvc.ingress.request_body import MemoryBound
 from tests.statesvc.ingress.conftest import Wakes
 
 

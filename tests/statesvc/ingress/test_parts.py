@@ -9,9 +9,10 @@ from multidict import CIMultiDict, CIMultiDictProxy
 
 from events.carriers.carrier import Basic, Hmac, SharedHeader
 from statesvc.bodies.sealed_message import message_id, new_message_id
+from statesvc.ingress.body_memory import MemoryBound
 from statesvc.ingress.carrier_authenticator import RetainedHeaders
 from statesvc.ingress.group_commit import DatabaseBreaker
-from statesvc.ingress.request_body import DiskRoom, MemoryBound
+from statesvc.ingress.request_body import DiskRoom
 
 
 @given(st.integers(0, 2**48 - 1), st.binary(min_size=10, max_size=10))
@@ -49,8 +50,9 @@ def test_memory_is_bounded_and_given_back() -> None:
     memory = MemoryBound(10)
     assert memory.take(7)
     assert not memory.take(4)
-    assert memory.take(3)
-    memory.give_back(10)
+    assert memory.take(3, is_large=True)
+    memory.give_back(7)
+    memory.give_back(3, is_large=True)
     assert memory.has_room(10)
     assert not memory.has_room(11)
 
