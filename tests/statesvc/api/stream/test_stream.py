@@ -315,3 +315,27 @@ async def test_losing_every_connection_loses_no_transition(stage: Stage, databas
             async with asyncio.timeout(20):
                 told = await live.next(5)
             assert [block.data for block in told] == (await stage.truth())[place * 5 :]
+
+
+async def test_a_fork_of_the_log_ends_streams_and_clients_that_saw_what_was_lost_are_sent_elsewhere(stage: Stage, database: Any) -> None:
+    await stage.move(["1Z1"])
+    await stage.publish()
+    truth = await stage.truth()
+    async with stage.source("/v1/stream?after=-1") as source:
+        seen = await source.next(len(truth))
+        head = await stage.log.opened()
+        async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
+            # as a fork does it that gives up what came after the first two transitions
+            await owner.execute("INSERT INTO statesvc.log_epoch VALUES (2, %s, statesvc.clock())", [truth[2]["log_index"]])
+        await stage.log.act()
+        await stage.publish()
+        assert (await stage.log.opened()).epoch == 2
+        assert head.epoch == 1
+        with pytest.raises(StopAsyncIteration):
+            await source.next()
+    await stage.until_counted('statesvc_stream_ends_total{cause="forked"}', 1)
+    answer = await stage.client.get("/v1/stream", headers=stage.headers(Last_Event_ID=str(seen[-1].id)))
+    problem = await answer.json()
+    assert (answer.status, problem["code"], problem["go_on_after"]) == (410, "cursor_lost", f"2.{truth[2]['log_index'] - 1}")
+    async with stage.source(Last_Event_ID=str(seen[1].id)) as source:
+        assert [block.id for block in await source.next(1)] == [f"2.{truth[2]['log_index']}"]
