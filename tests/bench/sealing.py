@@ -22,7 +22,7 @@ from tests.bench.server import Place
 from tests.bench.traffic import SCANS, alerts, histories
 
 _NO_QUEUE: Final = "DROP TRIGGER await_sealing ON statesvc.batch"
-_NO_KEYS: Final = tuple(f"DROP INDEX statesvc.{kind}_batch" for kind in ("event", "conflict", "transition", "attempt"))
+_NO_KEYS: Final = tuple(f"DROP INDEX statesvc.{kind}_batch" for kind in ("event", "conflict", "transition", "fanout", "attempt"))
 _WITHOUT: Final = {"sealed": (), "unsealed": (_NO_QUEUE,), "keyless": (_NO_QUEUE, *_NO_KEYS)}
 """As it is; as if there were no sealer, so that batches are not queued; and as if nobody read entries by their batch either."""
 _PAIRS: Final = 3

@@ -39,6 +39,7 @@ async def test_it_is_sent_again_under_its_webhook_id_and_its_attempts_are_number
     assert await put_back(world.connection, order(dead_letter_id), [dead_letter_id]) == {dead_letter_id: None}
     assert await put_back(world.connection, order(dead_letter_id), [dead_letter_id]) == {dead_letter_id: Obstacle.REPLAYED}
     assert await verdicts(world.connection, [dead_letter_id]) == {dead_letter_id: ReplayVerdict.WAITING}
+    assert await world.rows("SELECT replayed FROM statesvc.fanout ORDER BY batch_id") == [(False,), (True,)]
     world.receiver.statuses(503, 204)
     async with world.notifier():
         await until(lambda: len(world.receiver.received) == 2)
@@ -49,6 +50,7 @@ async def test_it_is_sent_again_under_its_webhook_id_and_its_attempts_are_number
         await until(lambda: _any(world, "SELECT WHERE NOT EXISTS (SELECT FROM statesvc.outbox)"))
     assert len({got.webhook_id for got in world.receiver.received}) == 1
     assert [number for _, _, number in await world.attempts()] == [ATTEMPTS_MAX, ATTEMPTS_MAX + 1, ATTEMPTS_MAX + 2]
+    assert await world.ends() == [("given_up", ATTEMPTS_MAX), ("delivered", ATTEMPTS_MAX + 2)], "one end for each time that it was sent"
     assert await verdicts(world.connection, [dead_letter_id]) == {dead_letter_id: ReplayVerdict.SETTLED}
     assert await world.rows("SELECT count(*) FROM statesvc.dead_letter WHERE resolved_at IS NULL") == [(0,)]
 
