@@ -95,7 +95,9 @@ async def test_parts_work_on_while_load_balancers_notice() -> None:
     signals.ask("sigterm")
     steady = Steady("http", order)
     running = asyncio.create_task(run([steady.part], signals, order, drain_seconds=0.2))
-    await asyncio.sleep(0.1)
+    async with asyncio.timeout(5):
+        while not order:  # noqa: ASYNC110 - the task under test makes it so
+            await asyncio.sleep(0)
     assert order == ["drained"]
     assert await running == 0
     assert order == ["drained", "http asked", "http ended"]
