@@ -3,7 +3,7 @@
 Each ends with an entry of its own (`attempt`), with that of a later notification that covers it, or with its subscription's deletion.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -14,6 +14,7 @@ from psycopg import AsyncConnection
 from events.entry import fanout_document, leaf, rfc3339
 from statesvc.database.arrays import Array, Columns, bools, byteas, encoded, ints, texts, timestamps, uuids
 from statesvc.database.queries import queries
+from statesvc.log.archive.log_archive_errors import ArchivedHistoryError
 from statesvc.log.batch_row import Tick
 
 _SQL = queries("statesvc.log", "fanouts")
@@ -40,6 +41,33 @@ class Fanout:
     subscriptions: Sequence[UUID]
     recorded_at: datetime
     replayed: bool = False
+
+
+def fanouts_again(rows: Iterable[Sequence[Any]], *, recorded_at: datetime) -> list[Fanout]:
+    """Fan-outs of changes that were made before; rows are of the fields of a fan-out in their order, without the time.
+
+    Raises ArchivedHistoryError where the entries of an event are archived, so that its leaf hash is None.
+    """
+    again, archived = [], set()
+    for shipment_id, sequence, event, from_status, to_status, subscriptions, replayed in rows:
+        if event is None:
+            archived.add(shipment_id)
+            continue
+        again.append(
+            Fanout(
+                shipment_id=shipment_id,
+                sequence=sequence,
+                event=event,
+                from_status=from_status,
+                to_status=to_status,
+                subscriptions=subscriptions,
+                recorded_at=recorded_at,
+                replayed=replayed,
+            )
+        )
+    if archived:
+        raise ArchivedHistoryError(archived)
+    return again
 
 
 async def append_fanouts(connection: AsyncConnection[Any], fanouts: Sequence[Fanout], *, now: Tick, before: int = 0) -> list[bytes]:

@@ -21,9 +21,8 @@ from statesvc.database.pending import columns
 from statesvc.database.queries import queries
 from statesvc.log.actions import Action, append_actions
 from statesvc.log.archive.log_archive import LogArchive
-from statesvc.log.archive.log_archive_errors import ArchivedHistoryError
 from statesvc.log.batch_row import tick, write_batch
-from statesvc.log.fanouts import Fanout, append_fanouts
+from statesvc.log.fanouts import append_fanouts, fanouts_again
 
 PAGE_ROWS: Final = 500
 WINDOW_ROWS: Final = 20_000
@@ -155,7 +154,7 @@ async def _put(connection: AsyncConnection[Any], request: ReplayRequest, wanted:
             },
         )
         rows = await cursor.fetchall()
-        put, never_written = len(rows), sum(is_new for *_, is_new in rows)
+        put, never_written = len(rows), sum(not again for *_, again in rows)
         if put:
             await _record(connection, request, rows)
     return put, never_written
@@ -163,29 +162,15 @@ async def _put(connection: AsyncConnection[Any], request: ReplayRequest, wanted:
 
 async def _record(connection: AsyncConnection[Any], request: ReplayRequest, rows: Sequence[Any]) -> None:
     """The fan-outs of one page, and the operator action. Raises ArchivedHistoryError."""
-    if archived := {row[0] for row in rows if row[4] is None}:
-        raise ArchivedHistoryError(archived)
     now = await tick(connection)
-    fanouts = [
-        Fanout(
-            shipment_id=shipment_id,
-            sequence=sequence,
-            event=event,
-            from_status=from_status,
-            to_status=to_status,
-            subscriptions=[request.subscription_id],
-            recorded_at=now.recorded_at,
-            replayed=not is_new,
-        )
-        for shipment_id, sequence, from_status, to_status, event, is_new in rows
-    ]
+    fanouts = fanouts_again(rows, recorded_at=now.recorded_at)
     details = {
         "run_id": str(request.run_id),
         "since": rfc3339(request.since),
         "until": rfc3339(request.until),
         "delivered_too": request.delivered_too,
         "put": len(rows),
-        "never_written": sum(is_new for *_, is_new in rows),
+        "never_written": sum(not again for *_, again in rows),
     }
     action = Action(actor=request.actor, verb="subscription.replay", target=f"subscription {request.subscription_id}", details=details)
     leaf_hashes = await append_fanouts(connection, fanouts, now=now)

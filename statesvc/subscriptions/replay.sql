@@ -85,8 +85,8 @@ WITH asked AS MATERIALIZED (
         ON n.shipment_id = q.shipment_id AND n.sequence = q.sequence AND n.subscription_id = %(subscription_id)s::uuid
     WHERE d.kind = 'notification' AND d.resolved_at IS NULL AND d.webhook_id = n.webhook_id
 )
-SELECT q.shipment_id, q.sequence, coalesce(m.from_status, n.from_status), coalesce(m.to_status, n.to_status), coalesce(e.leaf_hash, f.event),
-    m.shipment_id IS NOT NULL
+SELECT q.shipment_id, q.sequence, coalesce(e.leaf_hash, f.event), coalesce(m.from_status, n.from_status), coalesce(m.to_status, n.to_status),
+    ARRAY[%(subscription_id)s::uuid], m.shipment_id IS NULL
 FROM queued q
 LEFT JOIN made m ON m.shipment_id = q.shipment_id AND m.sequence = q.sequence
 LEFT JOIN statesvc.notification n

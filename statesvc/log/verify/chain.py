@@ -109,6 +109,10 @@ def _previous(canonical: bytes) -> str | None:
     return document.get("previous_hash") if isinstance(document, dict) else None
 
 
+WHOLE: Final = ""
+"""The part that all shipments belong to."""
+
+
 def bounds_of(part: str) -> dict[str, str]:
     """The lowest and the highest id of a part."""
     return {"low": _bound(part, "0"), "high": _bound(part, "f")}

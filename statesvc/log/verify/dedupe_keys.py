@@ -16,7 +16,7 @@ from psycopg import Connection, Cursor
 from events.log.proposal import Key
 from statesvc.database.queries import queries
 from statesvc.log.verify.archived_months import ArchivedMonths
-from statesvc.log.verify.chain import PREFIX, Sums, bounds_of
+from statesvc.log.verify.chain import PREFIX, WHOLE, Sums, bounds_of
 from statesvc.log.verify.event_ids import Digests, EventIds, event_ids
 from statesvc.log.verify.fault import FAULTS_MAX, LogFault
 
@@ -31,7 +31,7 @@ def add_rows(connection: Connection[Any], sums: Sums, secret: bytes) -> None:
     """Adds all rows that are no aliases, as the transaction sees them."""
     with connection.cursor("dedupe_keys", binary=True) as cursor:
         cursor.itersize = 20_000
-        for carrier_id, event_id, shipment_id, facts in cursor.execute(SQL["all_keys"]):
+        for carrier_id, event_id, shipment_id, facts in cursor.execute(SQL["keys"], bounds_of(WHOLE)):
             _add(sums, secret, 1, (carrier_id, event_id, shipment_id), is_native=bool(facts), facts=facts)
 
 

@@ -1,9 +1,5 @@
--- name: all_keys
--- The rows of events themselves.
-SELECT carrier_id, event_id, shipment_id::text, facts_digest FROM statesvc.event_key WHERE stands_for IS NULL;
-
 -- name: keys
--- Those of a part.
+-- The rows of events themselves, of a part.
 SELECT carrier_id, event_id, shipment_id::text, facts_digest FROM statesvc.event_key
 WHERE shipment_id BETWEEN %(low)s AND %(high)s AND stands_for IS NULL;
 

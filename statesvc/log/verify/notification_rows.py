@@ -21,7 +21,7 @@ from statesvc.log import entry_documents
 from statesvc.log.batch_row import LONGEST_TRANSACTION
 from statesvc.log.entry_documents import AttemptDocument, FanoutDocument
 from statesvc.log.verify.archived_months import ArchivedMonths
-from statesvc.log.verify.chain import PREFIX, Sums, bounds_of
+from statesvc.log.verify.chain import PREFIX, WHOLE, Sums, bounds_of
 from statesvc.log.verify.fault import FAULTS_MAX, LogFault
 
 SQL: Final = queries("statesvc.log.verify", "notification_rows")
@@ -69,11 +69,11 @@ def take_rows(connection: Connection[Any], sums: Sums, secret: bytes, deletions:
     """Takes away all notifications, and what is open of them, as the transaction sees them."""
     with connection.cursor("notifications", binary=True) as cursor:
         cursor.itersize = 20_000
-        for shipment_id, sequence, subscription_id, *words in cursor.execute(SQL["all_notifications"]):
+        for shipment_id, sequence, subscription_id, *words in cursor.execute(SQL["notifications"], bounds_of(WHOLE)):
             _add(sums, secret, Notified(shipment_id, sequence, subscription_id), -1, words=words)
     with connection.cursor("open_notifications", binary=True) as cursor:
         cursor.itersize = 20_000
-        for row in cursor.execute(SQL["all_open"]):
+        for row in cursor.execute(SQL["open"], bounds_of(WHOLE)):
             if row[2] not in deletions:
                 _add(sums, secret, Notified(*row), -1)
 

@@ -3,29 +3,13 @@
 SELECT o.target, (extract(epoch FROM o.recorded_at - '2000-01-01+00'::timestamptz) * 1000000)::bigint
 FROM statesvc.action o WHERE o.verb = %(verb)s;
 
--- name: all_notifications
--- What each notification says that its fan-out binds.
-SELECT n.shipment_id::text, n.sequence, n.subscription_id::text, n.webhook_id, n.type, n.from_status, n.to_status FROM statesvc.notification n;
-
--- name: all_open
--- What waits in the outbox, and what ends with it.
-SELECT o.shipment_id::text, c.sequence, o.subscription_id::text
-FROM statesvc.outbox o
-LEFT JOIN statesvc.notification_gap g
-    ON g.shipment_id = o.shipment_id AND g.sequence = o.sequence AND g.subscription_id = o.subscription_id
-    AND NOT EXISTS (
-        SELECT FROM statesvc.attempt a
-        WHERE a.shipment_id = o.shipment_id AND a.sequence = o.sequence AND a.subscription_id = o.subscription_id
-            AND a.recorded_at > g.recorded_at AND a.outcome <> 'late')
-CROSS JOIN LATERAL (SELECT o.sequence UNION ALL SELECT unnest(g.covers)) AS c(sequence);
-
 -- name: notifications
--- The same of a part.
+-- What each notification of a part says that its fan-out binds.
 SELECT n.shipment_id::text, n.sequence, n.subscription_id::text, n.webhook_id, n.type, n.from_status, n.to_status
 FROM statesvc.notification n WHERE n.shipment_id BETWEEN %(low)s AND %(high)s;
 
 -- name: open
--- What is open of a part.
+-- What waits of a part in the outbox, and what ends with it.
 SELECT o.shipment_id::text, c.sequence, o.subscription_id::text
 FROM statesvc.outbox o
 LEFT JOIN statesvc.notification_gap g

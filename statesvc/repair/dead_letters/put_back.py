@@ -8,9 +8,8 @@ from psycopg import AsyncConnection
 
 from statesvc.database.queries import queries
 from statesvc.log.actions import record_action
-from statesvc.log.archive.log_archive_errors import ArchivedHistoryError
 from statesvc.log.batch_row import tick, write_batch
-from statesvc.log.fanouts import Fanout, append_fanouts
+from statesvc.log.fanouts import append_fanouts, fanouts_again
 from statesvc.repair.dead_letters.dead_letter import Obstacle
 from statesvc.repair.dead_letters.replay_plan import RepairRequest
 
@@ -45,22 +44,8 @@ async def put_back(connection: Connection, request: RepairRequest, ids: Sequence
 async def _record_fanouts(connection: Connection, rows: Sequence[Any], *, actor: str) -> None:
     if not rows:
         return
-    if archived := {row[0] for row in rows if row[5] is None}:
-        raise ArchivedHistoryError(archived)
     now = await tick(connection)
-    fanouts = [
-        Fanout(
-            shipment_id=shipment_id,
-            sequence=sequence,
-            event=event,
-            from_status=from_status,
-            to_status=to_status,
-            subscriptions=subscriptions,
-            recorded_at=now.recorded_at,
-            replayed=True,
-        )
-        for shipment_id, sequence, from_status, to_status, subscriptions, event in rows
-    ]
+    fanouts = fanouts_again(rows, recorded_at=now.recorded_at)
     leaf_hashes = await append_fanouts(connection, fanouts, now=now)
     await write_batch(connection, batch_id=now.batch_id, recorded_at=now.recorded_at, leaf_hashes=leaf_hashes, writer=actor)
 

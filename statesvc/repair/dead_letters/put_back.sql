@@ -4,7 +4,7 @@ SELECT r.dead_letter_id, r.obstacle FROM statesvc.replay_dead_letters(%(ids)s::b
 
 -- name: put_back_fanouts
 -- The changes that the notifications of these dead letters are about, by the leaf hash of the event; NULL: its entries are archived.
-SELECT d.shipment_id, d.sequence, n.from_status, n.to_status, array_agg(d.subscription_id ORDER BY d.subscription_id), f.event
+SELECT d.shipment_id, d.sequence, f.event, n.from_status, n.to_status, array_agg(d.subscription_id ORDER BY d.subscription_id), true
 FROM statesvc.dead_letter d
 JOIN statesvc.notification n
     ON n.shipment_id = d.shipment_id AND n.sequence = d.sequence AND n.subscription_id = d.subscription_id
