@@ -7,7 +7,6 @@ what they say. With a socket to the `ingress` of its machine it hands such a con
 import sys
 from contextlib import AsyncExitStack
 
-from events.carriers import CARRIERS
 from statesvc import __version__
 from statesvc.api.computing import ComputingProcesses
 from statesvc.api.console_page import routes as console_routes
@@ -24,14 +23,13 @@ from statesvc.http.app import documentation_routes
 from statesvc.http.health import health_routes
 from statesvc.http.key_limits import KeyLimits
 from statesvc.inbox.queue_depths import Depths
-from statesvc.ingress.webhooks import build_ingress
 from statesvc.log.archive.folder import archive_folder
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.checkpoint_store import CheckpointStoreError
 from statesvc.log.tombstones import tombstones_of
 from statesvc.roles.carrier_names import require_known_carriers
 from statesvc.roles.connection_limits import api_limits, ingress_limits
-from statesvc.roles.http_server import api_keys, serve, server_part
+from statesvc.roles.http_server import api_keys, open_ingress, serve, server_part
 from statesvc.roles.runtime import Launch, UnusableSettingError, open_runtime, pool_of
 from statesvc.roles.shared_port import SharedPort
 from statesvc.roles.shutdown import Part, ShutdownTimes, run_until_stopped
@@ -54,23 +52,7 @@ async def run(launch: Launch) -> int:
         base.telemetry.observe_pools({"api": base.pool, "ingress": ingress_pool})
         targets = await stack.enter_async_context(Targets(allowed=allowed, source=settings.notifier.event_source))
         keys = api_keys(launch, base)
-        ingress = build_ingress(
-            settings,
-            carriers=CARRIERS.values(),
-            pool=ingress_pool,
-            keyring=base.keyring,
-            keys=keys,
-            waker=base.waker,
-            telemetry=base.telemetry,
-            local_data=settings.database.data_dir if settings.database.database_url is None else None,
-            refused=base.refusals.count,
-        )
-        await ingress.group_commit.start()
-
-        async def stop_storing() -> None:
-            await ingress.group_commit.stop(grace_seconds=0 if base.signals.aborting.is_set() else grace_seconds)
-
-        stack.push_async_callback(stop_storing)
+        ingress = await stack.enter_async_context(open_ingress(launch, base, ingress_pool, keys=keys))
         log_archive = LogArchive(archive_folder(settings))
         readings = PersonalReadings(base.pool)
         readings.start()

@@ -1,14 +1,17 @@
 """The HTTP server of a role: of `ingress` and `api` it is the work itself, of the others only the health calls."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Final
 
 import structlog
 from aiohttp import hdrs, web
 from aiohttp.typedefs import Middleware
 
+from events.carriers import CARRIERS
 from statesvc.api.personal_reads import was_recorded
+from statesvc.database.pool import Pool
 from statesvc.database.wakeups.channels import LOG
 from statesvc.http.api_keys import Keys
 from statesvc.http.app import Server, build_app
@@ -17,6 +20,7 @@ from statesvc.http.connection_gate import ConnectionGate, connections_allowed, r
 from statesvc.http.health import health_routes
 from statesvc.http.key_limits import KeyLimits
 from statesvc.http.operation import Route
+from statesvc.ingress.webhooks import Ingress, build_ingress
 from statesvc.roles.runtime import Launch, Runtime, UnusableSettingError
 from statesvc.roles.shutdown import Part, ShutdownTimes, run_until_stopped
 
@@ -32,6 +36,28 @@ def api_keys(launch: Launch, base: Runtime) -> Keys:
         return Keys(base.pool, bootstrap_key=bootstrap.get_secret_value() if bootstrap else None)
     except ValueError as error:
         raise UnusableSettingError(str(error)) from error
+
+
+@asynccontextmanager
+async def open_ingress(launch: Launch, base: Runtime, pool: Pool, *, keys: Keys) -> AsyncIterator[Ingress]:
+    """What takes webhooks, until everything that it acknowledged is stored."""
+    settings = launch.settings
+    ingress = build_ingress(
+        settings,
+        carriers=CARRIERS.values(),
+        pool=pool,
+        keyring=base.keyring,
+        keys=keys,
+        waker=base.waker,
+        telemetry=base.telemetry,
+        local_data=settings.database.data_dir if settings.database.database_url is None else None,
+        refused=base.refusals.count,
+    )
+    await ingress.group_commit.start()
+    try:
+        yield ingress
+    finally:
+        await ingress.group_commit.stop(grace_seconds=0 if base.signals.aborting.is_set() else settings.http.grace_seconds)
 
 
 async def serve(

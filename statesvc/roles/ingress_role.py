@@ -5,12 +5,10 @@ With a socket to the `api` of its machine it owns the port of both, and hands ev
 
 from contextlib import AsyncExitStack
 
-from events.carriers import CARRIERS
 from statesvc.http.health import health_routes
-from statesvc.ingress.webhooks import build_ingress
 from statesvc.roles.carrier_names import require_known_carriers
 from statesvc.roles.connection_limits import ingress_limits
-from statesvc.roles.http_server import api_keys, serve, server_part
+from statesvc.roles.http_server import api_keys, open_ingress, serve, server_part
 from statesvc.roles.runtime import Launch, open_runtime
 from statesvc.roles.shared_port import SharedPort, without_api
 from statesvc.roles.shutdown import ShutdownTimes, run_until_stopped
@@ -24,23 +22,7 @@ async def run(launch: Launch) -> int:
     async with open_runtime(launch, ingress_limits(settings), channel=None) as base, AsyncExitStack() as stack:
         base.telemetry.observe_pools({"ingress": base.pool})
         keys = api_keys(launch, base)
-        ingress = build_ingress(
-            settings,
-            carriers=CARRIERS.values(),
-            pool=base.pool,
-            keyring=base.keyring,
-            keys=keys,
-            waker=base.waker,
-            telemetry=base.telemetry,
-            local_data=settings.database.data_dir if settings.database.database_url is None else None,
-            refused=base.refusals.count,
-        )
-        await ingress.group_commit.start()
-
-        async def stop_storing() -> None:
-            await ingress.group_commit.stop(grace_seconds=0 if base.signals.aborting.is_set() else http.grace_seconds)
-
-        stack.push_async_callback(stop_storing)
+        ingress = await stack.enter_async_context(open_ingress(launch, base, base.pool, keys=keys))
         shared = None if launch.socket is None else SharedPort(launch.socket, is_ingress=True)
         if shared is not None:
             base.readiness.watch(shared.unready)

@@ -252,6 +252,7 @@ async def test_a_restored_base_backup_goes_on_in_a_new_epoch(cluster: Cluster, t
         verified = await command(service, "verify", "--processes", "1")
         assert "The log is sound" in verified
         assert "It was forked after a restore: epoch 2 began at entry" in verified
+        assert "FAIL" not in await command(service, "doctor")
 
 
 async def say_when_up(service: Service, number: str, code: str, minute: int) -> None:

@@ -69,8 +69,10 @@ class ChildProcess:
 
     def stop(self) -> None:
         """Asks it to stop, and starts it no more; asked a second time it stops at once."""
+        # another signal the second time: two of a kind that come close together are one
+        number = signal.SIGINT if self._stopping.is_set() else signal.SIGTERM
         self._stopping.set()
-        self._signal(signal.SIGTERM)
+        self._signal(number)
 
     def kill(self) -> None:
         """Ends it at once."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from statesvc.roles.shutdown import SUPERVISED_VARIABLE, StopSignals
+from statesvc.roles.supervisor.child_process import ChildProcess, ChildProgram
 from statesvc.roles.supervisor.start_child import FORK_SERVER_DIED, fork
 
 ROOT = Path(__file__).parents[3]
@@ -94,6 +95,35 @@ async def test_it_stops_when_it_is_asked_and_ends_when_it_is_killed(tmp_path: Pa
     assert asked.read_text() == "stopped"
     # it has ended: nobody is hit
     second.signal(signal.SIGKILL)
+
+
+def stop_when_aborted(arguments: Sequence[str]) -> int:
+    """Says `up` when it listens, and how it was asked to stop once it was asked twice."""
+    path = Path(arguments[0])
+
+    async def main() -> None:
+        signals = StopSignals()
+        signals.listen()
+        write(path, f"up {os.getpid()}")
+        await signals.aborting.wait()
+        write(path, "aborted")
+
+    asyncio.run(main())
+    return 0
+
+
+async def test_asked_twice_in_a_moment_it_stops_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "child"
+    child = ChildProcess(ChildProgram(name="worker", start=fork(stop_when_aborted, [str(path)], dict(os.environ))))
+    running = asyncio.create_task(child.run())
+    pid = int((await until_says(path, "up")).split()[1])
+    # it runs again only when both are there
+    os.kill(pid, signal.SIGSTOP)
+    child.stop()
+    child.stop()
+    os.kill(pid, signal.SIGCONT)
+    await asyncio.wait_for(running, 30)
+    assert read(path) == "aborted"
 
 
 SUPERVISOR = """
