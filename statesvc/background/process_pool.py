@@ -49,6 +49,7 @@ class ProcessPool:
         self._free = asyncio.Semaphore(processes_max)
         self._idle: deque[tuple[float, _ChildTask]] = deque()
         self._busy: set[_ChildTask] = set()
+        self._ending: set[asyncio.Task[None]] = set()
         self._retiring: asyncio.TimerHandle | None = None
         self.waiting = 0
 
@@ -78,7 +79,7 @@ class ProcessPool:
             raised, answer = await child.ask(task, argument)
         except BaseException as error:
             # also where the caller has stopped waiting: nobody wants the rest
-            child.kill()
+            self._end(child)
             if isinstance(error, ProcessDiedError):
                 log.exception("computing_process_died", task=task, pid=child.pid)
             raise
@@ -99,15 +100,21 @@ class ProcessPool:
         children = [*self._busy, *(child for _, child in self._idle)]
         self._idle.clear()
         for child in children:
-            child.kill()
-        for child in children:
-            await child.ended()
+            self._end(child)
+        await asyncio.gather(*self._ending)
+
+    def _end(self, child: "_ChildTask") -> None:
+        """Kills it, and waits in the background until it and its pipes are gone."""
+        child.kill()
+        task = asyncio.create_task(child.ended(), name=f"computing-{child.pid}-ends")
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
 
     def _retire(self) -> None:
         """Ends those that have been idle for long; the one that worked last is taken first, so that the others get idle."""
         loop = asyncio.get_running_loop()
         while self._idle and self._idle[0][0] <= loop.time():
-            self._idle.popleft()[1].kill()
+            self._end(self._idle.popleft()[1])
         self._retiring = loop.call_at(self._idle[0][0], self._retire) if self._idle else None
 
 
@@ -145,6 +152,9 @@ class _ChildTask:
 
     async def ended(self) -> None:
         await self._process.wait()
+        self._requests.close()
+        with suppress(ConnectionError):
+            await self._requests.wait_closed()
 
 
 def serve_tasks(tasks: Mapping[str, Task]) -> Callable[[], Awaitable[None]]:

@@ -48,7 +48,7 @@ async def test_a_month_that_ends_under_traffic_is_archived_and_its_people_can_be
     shop: Shop, archivist: Archivist, api: Any, erased_while: str
 ) -> None:
     clock = archivist.database.clock
-    await until_month_turns(archivist, before_seconds=20)
+    await until_month_turns(archivist, before_seconds=50)
     await archivist.log.act()
     async with workers(shop, 2):
         await shop.push(says({"number": PARTLY, "status": "picked_up", "description": PERSON[2], "signed_by": PERSON[0]}))
@@ -57,7 +57,7 @@ async def test_a_month_that_ends_under_traffic_is_archived_and_its_people_can_be
         for minute, status in enumerate(("picked_up", "in_transit", "in_transit", "out_for_delivery")):
             await shop.push(*scans(minute, status))
             # neither waits for the other: the month turns between two of these, or inside a transaction
-            await clock.advance(10)
+            await clock.advance(20)
             await archivist.log.seal()
         await shop.until(LEFT, 0)
         await shop.push(*scans(5, "in_transit"))
