@@ -11,7 +11,7 @@ from typing import Final
 
 from statesvc.inbox.claim import Message
 
-BATCH_SECONDS: Final = 0.05
+BATCH_SECONDS: Final = 0.04
 """Of the loop's own time. Messages of many events reach it first; those of one event do where processors are scarce."""
 QUIET_MESSAGES_MAX: Final = 16
 """More than this of one carrier in a claim is no longer quiet."""
