@@ -16,8 +16,8 @@ import aiohttp
 ANSWER_SECONDS: Final = 10.0
 PATIENCE_SECONDS: Final = 240.0
 _PAUSE_SECONDS: Final = 0.3
-AWAY: Final = {0, 503}
-"""No answer, or none yet: tried again."""
+AWAY: Final = {0, 429, 503}
+"""No answer, none yet, or too many calls of this key at a time: tried again."""
 
 
 @dataclass(slots=True)
