@@ -23,7 +23,7 @@ Digest = Callable[[bytes], bytes]
 TEXT: Final = "text"
 """What stands for any text in the place of a code where codes are listed, such as dead letters: or every name would make one."""
 
-_STAND_IN: Final = re.compile(r"text-[a-z2-7]{26}", re.ASCII)
+STAND_IN: Final = re.compile(r"text-[a-z2-7]{26}", re.ASCII)
 _CODE: Final = re.compile(r"(?!\+?[0-9]{9,}\Z)[A-Za-z0-9_.:/+=#*?~-]{0,80}", re.ASCII)
 
 
@@ -44,7 +44,7 @@ def looks_like_code(printed: str) -> bool:
 
 def is_stand_in(code: str | None) -> bool:
     """Whether a clear code is the digest of a text."""
-    return code is not None and _STAND_IN.fullmatch(code) is not None
+    return code is not None and STAND_IN.fullmatch(code) is not None
 
 
 def listed_code(code: str | None) -> str | None:

@@ -4,15 +4,11 @@ In clear the log has a keyed digest of such a text. A text that the tables do no
 is made again, byte for byte, whatever the tables have learned since.
 """
 
-import re
 from collections.abc import Mapping
-from typing import Final
 
 from events.carriers import CARRIERS
-from events.clear_part import known_texts
+from events.clear_part import STAND_IN, known_texts
 from events.crypto.keyring import Keyring
-
-_STAND_IN: Final = re.compile(r"text-[a-z2-7]{26}", re.ASCII)
 
 
 class KnownTexts:
@@ -29,4 +25,4 @@ class KnownTexts:
         if carrier_id not in self._texts:
             self._texts[carrier_id] = known_texts(CARRIERS[carrier_id].texts, carrier_id, self._keyring.carrier_digest(carrier_id))
         known = self._texts[carrier_id]
-        return _STAND_IN.sub(lambda found: known.get(found[0], found[0]), code)
+        return STAND_IN.sub(lambda found: known.get(found[0], found[0]), code)

@@ -17,6 +17,7 @@ from events.event import Event
 from events.identity import carrier_code, identify
 from events.spelling import normalize_number
 from statesvc.database.keyring_store import load_keyring, parse_master_keys
+from statesvc.shipments.known_texts import KnownTexts
 from tests.acceptance.corpus_folder import CORPUS, needs_corpus
 from tests.acceptance.posting import post_webhook
 from tests.acceptance.processes import MASTER_KEY, Service, running
@@ -83,6 +84,7 @@ async def test_every_payload_of_the_corpus_shows_its_events_in_the_history(servi
             await asyncio.gather(*map(post, documents[start : start + 8]))
         await service.drained()
 
+        texts = KnownTexts(keyring)
         expected: dict[Shipment, dict[str, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
         for document in documents:
             events = _ids(document["carrier"], (CORPUS / document["path"]).read_bytes(), keyring)
@@ -90,7 +92,9 @@ async def test_every_payload_of_the_corpus_shows_its_events_in_the_history(servi
             numbered = [pair for pair in zip(events, document["events"], strict=True) if pair[0].tracking_number]
             for event, stated in numbered:
                 shipment = (document["carrier"], normalize_number(event.tracking_number), event.discriminator)
-                expected[shipment][event.event_id].append({**stated, "code": carrier_code(event.raw)})
+                expected[shipment][event.event_id].append(
+                    {**stated, "code": texts.spelled_out(document["carrier"], carrier_code(event.raw))}
+                )
 
         found = await service.rows("SELECT carrier_id, number, discriminator FROM statesvc.shipment")
         assert set(found) == set(expected)

@@ -155,7 +155,8 @@ class Scene:
         for what, wrong in [*log.broken.items(), *reckoning.broken.items()]:
             self._expect(what, wrong)
         self._expect("answers that no carrier should get", traffic.wrong)
-        self._expect("answers that no reader should get", {s: n for s, n in client.answers.items() if s not in {0, 200, 404, 409, 429, 503}})
+        proper = {0, 200, 404, 409, 429, 503}
+        self._expect("answers that no reader should get", {s: n for s, n in client.answers.items() if s not in proper})
         self._expect("processes that ended by themselves", self.crew.deaths)
         self._report(traffic, reckoning.figures, len(log.entries))
         await self._stop_all_but_api(client)
