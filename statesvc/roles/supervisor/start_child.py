@@ -108,8 +108,10 @@ class _Spawned:
 
 class _Forked:
     def __init__(self, process: multiprocessing.process.BaseProcess) -> None:
+        if process.pid is None:
+            raise RuntimeError("the process was not started")
         self._process = process
-        self.pid = process.pid or 0
+        self.pid = process.pid
 
     async def wait(self) -> int:
         loop = asyncio.get_running_loop()
@@ -120,7 +122,9 @@ class _Forked:
         finally:
             loop.remove_reader(self._process.sentinel)
         await asyncio.to_thread(self._process.join)
-        exit_code = self._process.exitcode or 0
+        exit_code = self._process.exitcode
+        if exit_code is None:
+            raise RuntimeError("a process that was joined has not ended")
         if exit_code == FORK_SERVER_DIED:
             # the child may live, and nobody would see how it ends: it must not run next to its successor
             with suppress(ProcessLookupError):

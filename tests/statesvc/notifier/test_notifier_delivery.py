@@ -1,7 +1,6 @@
 """The notifier against a real database and a real subscriber on loopback."""
 
 import asyncio
-import contextlib
 import hashlib
 import time
 from datetime import timedelta
@@ -316,71 +315,6 @@ async def test_tries_at_what_ends_with_its_subscription_get_an_entry_all_the_sam
     assert await world.ends() == [("cancelled", 1)], "the one that was never tried is covered by the entry of the deletion"
     assert await world.attempts() == [("refused", 500, 1)]
     assert await world.rows("SELECT FROM statesvc.open_attempt") == []
-
-
-async def test_a_stop_lets_what_is_in_flight_finish(world: Any, receiver: Any, until: Any) -> None:
-    await world.subscribe()
-    shipment_id, _ = await world.shipment()
-    await world.notify(shipment_id, 1, 2)
-
-    async def take_a_moment(_got: Any) -> web.StreamResponse:
-        await asyncio.sleep(0.2)
-        return web.Response()
-
-    receiver.answer = take_a_moment
-    async with world.notifier() as notifier:
-        await until(lambda: receiver.received)
-        notifier.stop()
-        notifier.stop()
-    assert len(receiver.received) == 1
-    assert await world.attempts() == [("delivered", 200, 1)]
-    assert await world.outbox() == [(shipment_id, 2, 0, False)]
-
-
-async def test_a_stop_gives_back_uncharged_what_takes_longer_than_the_grace(world: Any, receiver: Any, until: Any) -> None:
-    await world.subscribe()
-    shipment_id, _ = await world.shipment()
-    await world.notify(shipment_id, 1)
-    never = asyncio.Event()
-
-    async def hang(_got: Any) -> web.StreamResponse:
-        await never.wait()
-        return web.Response()
-
-    receiver.answer = hang
-    async with world.notifier(grace_seconds=0.1):
-        await until(lambda: receiver.received)
-    never.set()
-    assert await world.outbox() == [(shipment_id, 1, 0, False)]
-
-
-async def test_what_a_stopping_notifier_gives_back_another_takes_at_once(world: Any, receiver: Any, until: Any) -> None:
-    await world.subscribe()
-    shipment_id, _ = await world.shipment()
-    await world.notify(shipment_id, 1)
-    never = asyncio.Event()
-
-    async def hang_once(_got: Any) -> web.StreamResponse:
-        if len(receiver.received) == 1:
-            await never.wait()
-        return web.Response()
-
-    receiver.answer = hang_once
-    async with contextlib.AsyncExitStack() as second:
-        async with world.notifier(grace_seconds=0.1):
-            await until(lambda: receiver.received)
-            await second.enter_async_context(world.notifier())
-        await until(lambda: len(receiver.received) == 2, 5)
-    never.set()
-
-
-@pytest.mark.parametrize("stop_first", [True, False])
-async def test_a_notifier_that_is_stopped_before_it_runs_ends_at_once(world: Any, receiver: Any, stop_first: bool) -> None:  # noqa: FBT001
-    await world.subscribe()
-    async with world.notifier() as notifier:
-        if stop_first:
-            notifier.stop()
-    assert receiver.received == []
 
 
 async def test_what_the_receiver_answered_is_stored_sealed_without_its_secrets(world: Any, receiver: Any, until: Any) -> None:

@@ -30,16 +30,15 @@ def report(arguments: Sequence[str]) -> int:
 
 
 def stop_when_asked(arguments: Sequence[str]) -> int:
-    """Says `up` when it listens, and `stopped` when it was asked to stop."""
-
-    path = Path(arguments[0])
+    """Says `up` when it listens; once it was asked to stop, or with a second argument to abort, which of the two it was."""
+    path, aborts = Path(arguments[0]), len(arguments) > 1
 
     async def main() -> None:
         signals = StopSignals()
         signals.listen()
         write(path, f"up {os.getpid()}")
-        await signals.stopping.wait()
-        write(path, "stopped")
+        await (signals.aborting if aborts else signals.stopping).wait()
+        write(path, "aborted" if aborts else "stopped")
 
     asyncio.run(main())
     return 0
@@ -97,24 +96,9 @@ async def test_it_stops_when_it_is_asked_and_ends_when_it_is_killed(tmp_path: Pa
     second.signal(signal.SIGKILL)
 
 
-def stop_when_aborted(arguments: Sequence[str]) -> int:
-    """Says `up` when it listens, and how it was asked to stop once it was asked twice."""
-    path = Path(arguments[0])
-
-    async def main() -> None:
-        signals = StopSignals()
-        signals.listen()
-        write(path, f"up {os.getpid()}")
-        await signals.aborting.wait()
-        write(path, "aborted")
-
-    asyncio.run(main())
-    return 0
-
-
 async def test_asked_twice_in_a_moment_it_stops_at_once(tmp_path: Path) -> None:
     path = tmp_path / "child"
-    child = ChildProcess(ChildProgram(name="worker", start=fork(stop_when_aborted, [str(path)], dict(os.environ))))
+    child = ChildProcess(ChildProgram(name="worker", start=fork(stop_when_asked, [str(path), "abort"], dict(os.environ))))
     running = asyncio.create_task(child.run())
     pid = int((await until_says(path, "up")).split()[1])
     # it runs again only when both are there

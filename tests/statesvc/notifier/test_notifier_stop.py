@@ -1,0 +1,73 @@
+"""How a notifier stops: what is under way ends or goes back, and another takes it over."""
+
+import asyncio
+import contextlib
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+
+async def test_a_stop_lets_what_is_in_flight_finish(world: Any, receiver: Any, until: Any) -> None:
+    await world.subscribe()
+    shipment_id, _ = await world.shipment()
+    await world.notify(shipment_id, 1, 2)
+
+    async def take_a_moment(_got: Any) -> web.StreamResponse:
+        await asyncio.sleep(0.2)
+        return web.Response()
+
+    receiver.answer = take_a_moment
+    async with world.notifier() as notifier:
+        await until(lambda: receiver.received)
+        notifier.stop()
+        notifier.stop()
+    assert len(receiver.received) == 1
+    assert await world.attempts() == [("delivered", 200, 1)]
+    assert await world.outbox() == [(shipment_id, 2, 0, False)]
+
+
+async def test_a_stop_gives_back_uncharged_what_takes_longer_than_the_grace(world: Any, receiver: Any, until: Any) -> None:
+    await world.subscribe()
+    shipment_id, _ = await world.shipment()
+    await world.notify(shipment_id, 1)
+    never = asyncio.Event()
+
+    async def hang(_got: Any) -> web.StreamResponse:
+        await never.wait()
+        return web.Response()
+
+    receiver.answer = hang
+    async with world.notifier(grace_seconds=0.1):
+        await until(lambda: receiver.received)
+    never.set()
+    assert await world.outbox() == [(shipment_id, 1, 0, False)]
+
+
+async def test_what_a_stopping_notifier_gives_back_another_takes_at_once(world: Any, receiver: Any, until: Any) -> None:
+    await world.subscribe()
+    shipment_id, _ = await world.shipment()
+    await world.notify(shipment_id, 1)
+    never = asyncio.Event()
+
+    async def hang_once(_got: Any) -> web.StreamResponse:
+        if len(receiver.received) == 1:
+            await never.wait()
+        return web.Response()
+
+    receiver.answer = hang_once
+    async with contextlib.AsyncExitStack() as second:
+        async with world.notifier(grace_seconds=0.1):
+            await until(lambda: receiver.received)
+            await second.enter_async_context(world.notifier())
+        await until(lambda: len(receiver.received) == 2, 5)
+    never.set()
+
+
+@pytest.mark.parametrize("stop_first", [True, False])
+async def test_a_notifier_that_is_stopped_before_it_runs_ends_at_once(world: Any, receiver: Any, stop_first: bool) -> None:  # noqa: FBT001
+    await world.subscribe()
+    async with world.notifier() as notifier:
+        if stop_first:
+            notifier.stop()
+    assert receiver.received == []
