@@ -30,12 +30,13 @@ test: $(READY_DEV) ## all tests; ARGS="-n 0 -k name" for a few
 test-fast: $(READY_DEV) ## pure and database tests: no processes of ours, no brokers, no browser
 	@$(BIN)/python -m pytest -n 3 --dist worksteal -m 'not soak and not slow' $(ARGS)
 
-check: $(READY_DEV) ## lint, format, types, import rules, the schema only grew
+check: $(READY_DEV) ## lint, format, types, import rules, the schema only grew, public code lists are covered
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.schema_check
+	$(BIN)/python -m tests.code_lists
 	$(BIN)/python -m pytest -n 0 tests/events/test_schema.py
 
 bench: $(READY_DEV) ## the numbers, side by side with peers and limits; ARGS=--help says more

@@ -2,7 +2,7 @@
 
 The summary call has no events but names the last one, which is a scan like any other. With it comes a category, which reads a last
 event whose code is not known (`by_category`). A signature is shown while the item is still on its way: it counts for a delivery only.
-Royal Mail publishes no list of its event codes; the table holds those whose event names are seen in public answers of the API.
+The codes are those of its tracking file interface (`lists/royalmail_codes.csv`) and of public answers of the API.
 """
 
 from collections.abc import Iterator
