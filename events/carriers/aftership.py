@@ -15,7 +15,7 @@ from events.parsing.enrichment import estimate, with_estimate, with_signer
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, as_list, child, objects
-from events.parsing.meanings import UNMAPPED, Meaning, meanings
+from events.parsing.meanings import Meaning, finest, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections
 from events.parsing.scan import Scan, reading_of
@@ -109,11 +109,8 @@ def _rollup(tracking: JsonObject, where: str) -> Iterator[tuple[str, JsonObject]
 def _said(checkpoint: JsonObject) -> tuple[Raw, Meaning]:
     tag, subtag, raw_tag = (_text(checkpoint.get(name)) for name in ("tag", "subtag", "raw_tag"))
     raw = Raw(code=subtag or tag, reason=raw_tag)
-    known = _reread(raw)
-    if known is not None:
-        return raw, known
-    by_tag = CODES.get(("tag", tag or (subtag or "").partition("_")[0]))
-    return raw, UNMAPPED if by_tag is None else by_tag.of_category()
+    category = tag or (subtag or "").partition("_")[0]
+    return raw, finest((raw.code, _reread(raw)), (category, CODES.get(("tag", category))))
 
 
 def _reread(raw: Raw) -> Meaning | None:

@@ -16,7 +16,7 @@ from events.errors import Cause, UnreadableMessageError
 from events.event import Normalized, Raw, Reading
 from events.parsing.enrichment import with_signer
 from events.parsing.formats import TimeFormats
-from events.parsing.meanings import UNMAPPED, Meaning, meanings
+from events.parsing.meanings import Meaning, finest, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections
 from events.parsing.scan import Scan, reading_of
@@ -110,13 +110,8 @@ def _meaning(raw: Raw) -> Meaning:
 def _of_codes(raw: Raw) -> Meaning:
     """On the way to the consignee."""
     ice, ric, code = raw.type or "", raw.code or "", raw.reason or ""
-    for key in ((ice, ric, code), (ice, ric, ""), (ice, "", code), (ice, "", "")):
-        if ice and (known := CODES.get(key)):
-            return known
-    by_code = CODES.get(("", "", code))
-    if by_code is None:
-        return UNMAPPED
-    return by_code.of_category() if ice else by_code
+    keys = ((ice, ric, code), (ice, ric, ""), (ice, "", code), (ice, "", "")) if ice else ()
+    return finest((ice, next((known for key in keys if (known := CODES.get(key))), None)), (code, CODES.get(("", "", code))))
 
 
 def _reread(raw: Raw) -> Meaning | None:

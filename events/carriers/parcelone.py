@@ -18,7 +18,7 @@ from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
 from events.parsing.lines import place_in_line
 from events.parsing.lists import JsonObject, as_list, objects
-from events.parsing.meanings import UNMAPPED, Meaning, meanings
+from events.parsing.meanings import UNMAPPED, Meaning, finest, meanings
 from events.parsing.rejections import Rejections
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import signer, text, without_markup
@@ -107,11 +107,9 @@ def _last_mile_scans(body: JsonObject, where: str, received_at: datetime, reject
 
 def _last_mile_meaning(raw: Raw) -> Meaning:
     delivery = raw.reason or ""
-    found = CODES.get(("event", raw.code or "")) or CODES.get(("delivery", delivery))
-    if found is not None:
-        return found
-    category = CODES.get(("delivery", delivery.partition("_")[0]))
-    return UNMAPPED if category is None else category.of_category()
+    category = delivery.partition("_")[0]
+    known = CODES.get(("event", raw.code or "")) or CODES.get(("delivery", delivery))
+    return finest((raw.code or delivery, known), (category, CODES.get(("delivery", category))))
 
 
 def _meaning(raw: Raw) -> Meaning:

@@ -16,7 +16,7 @@ from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, as_list, child, objects
-from events.parsing.meanings import UNMAPPED, Meaning, meanings
+from events.parsing.meanings import UNMAPPED, Meaning, finest, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections
 from events.parsing.scan import Scan, reading_of
@@ -114,11 +114,8 @@ def _event(
 
 def _meaning(raw: Raw) -> Meaning:
     code = raw.code or ""
-    known = CODES.get(("sub_status", code)) or CODES.get(("stage", code))
-    if known is not None:
-        return known
-    by_status = CODES.get(("status", code.partition("_")[0]))
-    return UNMAPPED if by_status is None else by_status.of_category()
+    status = code.partition("_")[0]
+    return finest((code, CODES.get(("sub_status", code)) or CODES.get(("stage", code))), (status, CODES.get(("status", status))))
 
 
 def _reread(raw: Raw) -> Meaning | None:

@@ -33,6 +33,20 @@ UNMAPPED: Final = Meaning(Kind.UNMAPPED)
 Table = Mapping[tuple[str, ...], Meaning]
 
 
+def finest(*levels: tuple[str | None, Meaning | None]) -> Meaning:
+    """What the finest known one of a carrier's fields means, each given as printed and with its meaning, the finest first.
+
+    A coarser field is believed only where every finer one that is printed is unknown. Its reading is `by_category` then, so that the
+    finer code still raises its dead letter.
+    """
+    is_coarse = False
+    for printed, known in levels:
+        if printed and known is not None and known.kind is not Kind.UNMAPPED:
+            return known.of_category() if is_coarse else known
+        is_coarse = is_coarse or bool(printed)
+    return UNMAPPED
+
+
 def by_code(table: Table) -> Callable[[Raw], Meaning]:
     """How a table of codes reads a scan whose code says everything."""
 

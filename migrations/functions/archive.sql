@@ -94,7 +94,7 @@ BEGIN
             OR EXISTS (SELECT FROM statesvc.legal_hold h
                 WHERE h.released_at IS NULL AND h.carrier_id = s.carrier_id AND h.number = s.number)
             OR s.shipment_id IN (SELECT e.shipment_id FROM statesvc.event_%s e
-                WHERE e.kind = ''unmapped'' AND EXISTS (SELECT FROM statesvc.dead_letter d
+                WHERE (e.kind = ''unmapped'' OR e.by_category) AND EXISTS (SELECT FROM statesvc.dead_letter d
                     WHERE d.kind = ''code'' AND d.resolved_at IS NULL AND d.carrier_id = e.carrier_id))
             OR s.shipment_id IN (SELECT d.shipment_id FROM statesvc.dead_letter d WHERE d.kind = ''notification'' AND d.resolved_at IS NULL)
             OR s.shipment_id IN (SELECT o.shipment_id FROM statesvc.outbox o))

@@ -14,10 +14,10 @@ from statesvc.inbox.read_message import Read
 _SQL = queries("statesvc.append", "raise_dead_letters")
 
 
-async def raise_codes(connection: AsyncConnection[Any], unmapped: Sequence[Proposal], *, worker: str) -> None:
+async def raise_codes(connection: AsyncConnection[Any], unknown: Sequence[Proposal], *, worker: str) -> None:
     """One open dead letter for each (carrier, type, code), of texts one in all; nothing when it is open already."""
     first: dict[tuple[str, str | None, str | None], Proposal] = {}
-    for proposal in unmapped:
+    for proposal in unknown:
         raw = proposal.event.raw
         first.setdefault((proposal.event.carrier_id, listed_code(raw.type), listed_code(raw.code)), proposal)
     if not first:

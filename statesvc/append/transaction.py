@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from uuid import UUID
 
+from events.event import Event
 from events.log.assemble import EventRow, StreamHead, assemble_conflicts, assemble_events
 from events.log.proposal import decide
 from events.vocabulary import Kind
@@ -110,10 +111,15 @@ def require_whole(
 
 
 async def raise_dead_letters(batch: AppendBatch) -> None:
-    """For codes that nobody knows yet, and for members of a message that are no events."""
-    unmapped = [row.proposal for row in batch.events if row.proposal.event.kind is Kind.UNMAPPED]
-    await raise_codes(batch.connection, unmapped, worker=batch.worker)
+    """For codes that nobody knows yet, also where their category was read, and for members of a message that are no events."""
+    unknown = [row.proposal for row in batch.events if _code_is_unknown(row.proposal.event)]
+    await raise_codes(batch.connection, unknown, worker=batch.worker)
     await raise_rejections(batch.connection, batch.reads, worker=batch.worker)
+
+
+def _code_is_unknown(event: Event) -> bool:
+    """A correction repeats what another event said."""
+    return event.kind is Kind.UNMAPPED or (event.by_category and event.kind is not Kind.CORRECTION)
 
 
 def shipments_named(batch: AppendBatch) -> list[tuple[int, UUID]]:

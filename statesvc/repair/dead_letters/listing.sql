@@ -28,11 +28,11 @@ WHERE d.dead_letter_id = %(dead_letter_id)s;
 WITH candidate AS MATERIALIZED (
     SELECT * FROM (
         SELECT e.shipment_id, e.message_id, e.received_at, e.canonical FROM statesvc.event e
-        WHERE e.kind = 'unmapped' AND e.carrier_id = %(carrier_id)s
+        WHERE (e.kind = 'unmapped' OR e.by_category) AND e.carrier_id = %(carrier_id)s
             AND e.carrier_code ~>=~ %(carrier_code)s AND e.carrier_code ~<~ (%(carrier_code)s || '0')
         UNION ALL
         SELECT e.shipment_id, e.message_id, e.received_at, e.canonical FROM statesvc.event e
-        WHERE e.kind = 'unmapped' AND e.carrier_id = %(carrier_id)s AND %(carrier_code)s::text IS NULL
+        WHERE (e.kind = 'unmapped' OR e.by_category) AND e.carrier_id = %(carrier_id)s AND %(carrier_code)s::text IS NULL
     ) e LIMIT %(count_max)s
 ), occurrence AS MATERIALIZED (
     SELECT c.shipment_id, c.message_id, c.received_at

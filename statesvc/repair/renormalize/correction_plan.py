@@ -114,18 +114,18 @@ def plan_unread(
         if not is_known(reading.root):
             report.beyond["vocabulary"] += 1
             continue
-        code, was_unmapped = _listed(reading), reading.root["kind"] == Kind.UNMAPPED.value
+        code, was_unknown = _listed(reading), _was_unknown(reading)
         meaning = _by_raw_fields(reading, carrier, mappings)
         if meaning is None:
             report.unreadable += 1
-            if was_unmapped and reading.end is None:
+            if was_unknown and reading.end is None:
                 report.codes_left.add(code)
         elif meaning.kind is Kind.CORRECTION:
             report.beyond["kind"] += 1
         else:
-            if meaning.kind is Kind.UNMAPPED:
+            if meaning.kind is Kind.UNMAPPED or meaning.by_category:
                 report.codes_left.add(code)
-            elif was_unmapped:
+            elif was_unknown:
                 report.codes.add(code)
             wanted = replace(
                 reading.effect,
@@ -155,9 +155,9 @@ def _plan_event(reading: EffectiveReading, proposal: Proposal, report: Renormali
         report.beyond["kind"] += not same
         return
     report.beyond["occurred_at"] += event.occurred_at.isoformat() != root["occurred_at"]
-    if event.kind is Kind.UNMAPPED:
+    if event.kind is Kind.UNMAPPED or event.by_category:
         report.codes_left.add(_listed(reading))
-    elif root["kind"] == Kind.UNMAPPED.value:
+    elif _was_unknown(reading):
         report.codes.add(_listed(reading))
     effect = reading.effect
     digest = proposal.signer_digest.hex() if proposal.signer_digest else None
@@ -191,9 +191,14 @@ def _settle(reading: EffectiveReading, wanted: Effect, signed_by: str | None, re
         return
     report.corrected += 1
     report.changes[effect.status or "none", wanted.status or "none"] += 1
-    if reading.root["kind"] == Kind.UNMAPPED.value:
+    if _was_unknown(reading) and not wanted.by_category:
         report.codes.add(_listed(reading))
     found.append(correction(reading, wanted, signed_by if wanted.signer_digest != effect.signer_digest else None))
+
+
+def _was_unknown(reading: EffectiveReading) -> bool:
+    """Whether the code was not known, whatever its category said."""
+    return reading.root["kind"] == Kind.UNMAPPED.value or bool(reading.root.get("by_category"))
 
 
 def _listed(reading: EffectiveReading) -> CodeKey:

@@ -7,11 +7,11 @@ SELECT statesvc.clock();
 -- then and that no correction of ours is about.
 SELECT DISTINCT said.message_id FROM (
     SELECT e.message_id, e.recorded_at, e.shipment_id, e.event_id, e.canonical FROM statesvc.event e
-    WHERE e.kind = 'unmapped' AND e.carrier_id = %(carrier_id)s
+    WHERE (e.kind = 'unmapped' OR e.by_category) AND e.carrier_id = %(carrier_id)s
         AND e.carrier_code ~>=~ %(carrier_code)s AND e.carrier_code ~<~ (%(carrier_code)s || '0')
     UNION ALL
     SELECT e.message_id, e.recorded_at, e.shipment_id, e.event_id, e.canonical FROM statesvc.event e
-    WHERE e.kind = 'unmapped' AND e.carrier_id = %(carrier_id)s AND %(carrier_code)s::text IS NULL
+    WHERE (e.kind = 'unmapped' OR e.by_category) AND e.carrier_id = %(carrier_id)s AND %(carrier_code)s::text IS NULL
 ) said CROSS JOIN LATERAL (SELECT convert_from(said.canonical, 'UTF8')::jsonb -> 'raw' AS raw) r
 WHERE said.message_id > %(after)s
     AND (%(since)s::timestamptz IS NULL OR said.recorded_at >= %(since)s AND NOT EXISTS (

@@ -133,6 +133,13 @@ async def test_an_unknown_code_waits_for_a_human_once_however_often_it_comes(sho
     assert await shop.value("SELECT DISTINCT status FROM statesvc.shipment") == "unknown"
 
 
+async def test_a_code_whose_category_was_read_waits_for_a_human_as_well(shop: Shop) -> None:
+    await shop.say({"number": "N1", "status": "in_transit", "type": "transit", "code": "NEW", "by_category": True})
+    await shop.say({"number": "N2", "status": "in_transit", "type": "transit", "code": "KNOWN"})
+    assert await shop.rows("SELECT raw_type, raw_code FROM statesvc.dead_letter") == [("transit", "NEW")]
+    assert await shop.value("SELECT DISTINCT status FROM statesvc.shipment") == "in_transit"
+
+
 async def test_rejected_members_wait_for_a_human_and_the_others_take_effect(shop: Shop) -> None:
     message_id = await shop.say(DELIVERED, rejected=2)
     assert await shop.rows("SELECT kind, cause, message_id, detail FROM statesvc.dead_letter") == [

@@ -63,6 +63,18 @@ async def test_with_a_mapping_all_events_with_the_code_are_corrected_once_and_no
     assert (again.planned, again.corrected) == (1, 0)
 
 
+async def test_a_code_that_was_read_by_its_category_is_corrected_by_its_mapping(desk: Desk) -> None:
+    coarse = {"status": "in_transit", "code": "NEW", "by_category": True}
+    (dead_letter_id,) = await desk.bury(*(says({**coarse, "number": f"N{n}"}, envelope=n) for n in range(3)))
+    unmapped = await desk.replay(desk.order(dead_letter_id), FAST)
+    assert (unmapped.replayed, unmapped.refused) == (0, {Obstacle.NO_MAPPING: 1})
+    await map_code(desk)
+    progress = await desk.replay(desk.order(dead_letter_id), FAST)
+    assert (progress.replayed, progress.corrected) == (1, 3)
+    assert await statuses(desk) == {"out_for_delivery": 3}
+    assert await desk.open_dead_letters() == []
+
+
 async def test_a_release_that_knows_the_code_serves_as_well_as_a_mapping(desk: Desk) -> None:
     (dead_letter_id,) = await say_unknown(desk, 3)
 
