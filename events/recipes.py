@@ -55,6 +55,7 @@ RECIPES: Final[dict[str, Recipe]] = {
     "dcsa": Recipe(time="instant", place=("country", "facility")),
     # pending is one word for many codes
     "delhivery": replace(_LOCAL, codes=("type", "code", "further")),
+    "dhl_ecommerce": replace(_LOCAL, place=(), ignored_in_number=_USPS.ignored_in_number),
     # an answer in XML prints no offset, the area is the place in all of them
     "dhl_express": replace(_LOCAL, place=_FACILITY, piece=True, translates=True),
     # places are printed in the language of the answer
@@ -75,6 +76,8 @@ RECIPES: Final[dict[str, Recipe]] = {
     "gls": replace(_INSTANT, translates=True),
     "hermes": replace(_INSTANT, translates=True),
     "ics_courier": _LOCAL,
+    # a webhook of ShipX prints the minute of its push, and a state by the name of the webhook
+    "inpost": Recipe(time="instant", precision=_MINUTE, codes=("code",), ignored_in_code=re.compile(r"\Ashipment_(?=confirmed\Z)")),
     "landmark": _LOCAL,
     "laposte": replace(_INSTANT, place=(), translates=True),
     "morneau": replace(_LOCAL, codes=("code", "reason"), translates=True),

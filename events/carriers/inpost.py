@@ -1,0 +1,135 @@
+"""InPost: webhooks and tracking answers of ShipX (Poland, Italy), events and answers of the group's API (all countries).
+
+ShipX names a status, the group's API an event by its code; each has a list of its own. A webhook of ShipX about anything but a status (an
+offer) says nothing of a parcel. The group's `eventId` is not taken: its part before `#` is of the parcel as often as of the event, so two
+scans with one code might carry one id.
+"""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from events.carriers.carrier import Basic, Carrier, Hmac, SharedHeader, UrlToken
+from events.errors import Cause, UnreadableMessageError
+from events.event import EventPlace, Normalized, Raw, Reading
+from events.parsing.enrichment import with_signer
+from events.parsing.formats import TimeFormats
+from events.parsing.json import read_json
+from events.parsing.lists import JsonObject, child, objects
+from events.parsing.meanings import by_code, meanings
+from events.parsing.places import place
+from events.parsing.rejections import Rejections
+from events.parsing.scan import Scan, readings_of
+from events.parsing.text import text
+from events.parsing.times import Clock
+
+CODES: Final = meanings("inpost_codes.csv")
+"""Statuses and events of ShipX, codes of the group's API: their names never meet."""
+_meaning: Final = by_code(CODES)
+
+CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d %H:%M:%S[%f][ %z]"), default_zone="Europe/Warsaw")
+
+_PUSH: Final = frozenset({"event", "event_ts", "payload"})
+_ERROR_FIELDS: Final = frozenset({"error", "errors", "title", "detail", "message"})
+_WITHOUT_STATUS: Final = frozenset({"shipment_confirmed"})
+"""Webhooks of ShipX that name a state of the parcel by their own name."""
+
+
+class _Parcel(NamedTuple):
+    number: str | None
+    scans: Iterable[Scan]
+    recipient: str | None = None
+
+
+def normalize(body: bytes, received_at: datetime) -> Normalized:
+    """Events of one push or answer."""
+    rejections = Rejections()
+    readings: list[Reading] = []
+    for parcel in _parcels(read_json(body), received_at, rejections):
+        readings += with_signer(readings_of(parcel.scans, parcel.number, rejections), parcel.recipient)
+    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _parcels(body: object, received_at: datetime, rejections: Rejections) -> Iterator[_Parcel]:
+    if body in ({}, []):
+        return
+    if type(body) is not dict:
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but nothing of InPost")
+    if body.keys() >= _PUSH:
+        payload = child(body, "payload")
+        yield _Parcel(text(payload.get("tracking_number")), _push(body, payload, received_at))
+    elif "tracking_details" in body:
+        yield _Parcel(text(body.get("tracking_number")), _shipx(body, received_at, rejections))
+    elif "eventCode" in body:
+        yield _Parcel(text(body.get("trackingNumber")), (_event(body, "", received_at),))
+    elif "parcels" in body:
+        for index, found in objects(body["parcels"], "/parcels", rejections):
+            scans = _events(found, f"/parcels/{index}", received_at, rejections)
+            yield _Parcel(text(found.get("trackingNumber")), scans, _recipient(found))
+    elif not _ERROR_FIELDS & body.keys():
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but neither a webhook nor an answer of InPost")
+
+
+def _push(push: JsonObject, payload: JsonObject, received_at: datetime) -> Iterator[Scan]:
+    event, status = text(push.get("event")), text(payload.get("status"))
+    if status is None and event not in _WITHOUT_STATUS:
+        return
+    raw = Raw(code=status or event)
+    yield Scan(where="/payload", raw=raw, meaning=_meaning(raw), time=CLOCK.read(text(push.get("event_ts")), received_at=received_at))
+
+
+def _shipx(parcel: JsonObject, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+    """The history. `agency` is the branch; `origin_status` is the status in the words of the system behind ShipX."""
+    for index, step in objects(parcel.get("tracking_details"), "/tracking_details", rejections):
+        raw = Raw(code=text(step.get("status")), reason=text(step.get("origin_status")))
+        yield Scan(
+            where=f"/tracking_details/{index}",
+            raw=raw,
+            meaning=_meaning(raw),
+            time=CLOCK.read(text(step.get("datetime")), received_at=received_at),
+            place=place(facility=step.get("agency")),
+        )
+
+
+def _events(parcel: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+    for index, event in objects(parcel.get("events"), f"{where}/events", rejections):
+        yield _event(event, f"{where}/events/{index}", received_at)
+
+
+def _event(event: JsonObject, where: str, received_at: datetime) -> Scan:
+    raw, where_at = Raw(code=text(event.get("eventCode"))), _place(child(event, "location"))
+    printed = text(event.get("timestamp")) or text(event.get("eventTimestamp"))
+    return Scan(
+        where=where,
+        raw=raw,
+        meaning=_meaning(raw),
+        time=CLOCK.read(printed, where_at, received_at=received_at),
+        place=where_at,
+        description=text(event.get("eventDescription")) or text(event.get("eventTitle")),
+        signed_by=_recipient(event),
+    )
+
+
+def _place(location: JsonObject) -> EventPlace:
+    return place(
+        city=location.get("city"),
+        postal_code=location.get("postalCode"),
+        country=location.get("country"),
+        facility=location.get("id") or location.get("name"),
+    )
+
+
+def _recipient(of: JsonObject) -> str | None:
+    return text(child(of, "delivery").get("recipientName"))
+
+
+CARRIER: Final = Carrier(
+    carrier_id="inpost",
+    name="InPost",
+    number_fields=("tracking_number", "trackingNumber"),
+    normalizers={"1": normalize},
+    stable="1",
+    formats=("ShipX webhook JSON", "ShipX tracking JSON", "Group API tracking event JSON", "Group API tracking JSON"),
+    reread=_meaning,
+    authentication=(Hmac(header="x-inpost-signature", encoding="base64"), SharedHeader(header="x-api-key"), Basic(), UrlToken()),
+)

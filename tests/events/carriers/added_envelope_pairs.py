@@ -1,0 +1,53 @@
+"""The same scans in two envelopes, of InPost, DHL's other networks and the carriers that came with them."""
+
+from typing import Any, Final
+
+from tests.events.carriers.envelope_pairs import pair
+
+
+def _shipx(at: str, status: str, event: str | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A webhook and the history that says the same, two seconds earlier."""
+    payload = {"shipment_id": 9, "tracking_number": "600000000000000000000009", **({} if event else {"status": status})}
+    push = {"event_ts": f"2026-03-01 {at}:42 +0100", "event": event or "shipment_status_changed", "organization_id": 1, "payload": payload}
+    step = {"status": status, "origin_status": "XYZ", "agency": "WAW", "datetime": f"2026-03-01T{at}:40.000+01:00"}
+    return push, {"tracking_number": "600000000000000000000009", "status": status, "tracking_details": [step]}
+
+
+_INPOST: Final = {"eventCode": "LMD.9017", "location": {"type": "ADDRESS", "city": "Leeds", "country": "GB"}}
+INPOST_EVENT: Final = {
+    **_INPOST,
+    "trackingNumber": "630000000000000000000009",
+    "eventId": "00000000-0000-4000-8000-000000000009#LMD.9017",
+    "timestamp": "2026-03-01T14:02:55.374675Z",
+}
+INPOST_ANSWER: Final = {
+    "parcels": [{"trackingNumber": "630000000000000000000009", "events": [{**_INPOST, "eventTimestamp": "2026-03-01T15:02:55.374+01:00"}]}]
+}
+
+
+def _dhl_ecommerce(number: str, *, nested: bool, **more: Any) -> dict[str, Any]:
+    event = {
+        "date": "2026-03-01",
+        "time": "14:10:00",
+        "timeZone": "CT",
+        "primaryEventId": 600,
+        "primaryEventDescription": "DELIVERED",
+        **more,
+    }
+    package = {"trackingId": number}
+    return {"packages": [{"events": [event], "package": package} if nested else {"events": [event], **package}]}
+
+
+_DHL_NUMBER: Final = "9374800000000000000018"
+
+ADDED_PAIRS: Final = (
+    pair("inpost", "webhook_and_history", *_shipx("15:08", "ready_to_pickup")),
+    pair("inpost", "webhook_of_a_new_shipment_and_history", *_shipx("08:00", "confirmed", "shipment_confirmed")),
+    pair("inpost", "event_and_answer", INPOST_EVENT, INPOST_ANSWER),
+    pair(
+        "dhl_ecommerce",
+        "answer_and_public_page",
+        _dhl_ecommerce(_DHL_NUMBER, nested=True, location="Austin, TX, US", secondaryEventId=1601, postalCode="78701"),
+        _dhl_ecommerce(f"42078701{_DHL_NUMBER}", nested=False, location="Austin, TX, US"),
+    ),
+)
