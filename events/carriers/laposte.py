@@ -1,7 +1,8 @@
 """La Poste and Colissimo: the answer of Suivi v2, one shipment or a list of them.
 
-`event` holds the scans; `timeline` shows the same history to people and is left out. Every member has its own `returnCode`, so one
-answer may hold shipments and errors.
+`event` holds the scans; a group comes with each, which reads a code that is not known (`by_category`). MD2 is the delivery round, or the
+preparation of it: a sentence of its own says so. `timeline` shows the same history to people and is left out. Every member has its own
+`returnCode`, so one answer may hold shipments and errors.
 """
 
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, child, objects
-from events.parsing.meanings import by_code, meanings
+from events.parsing.meanings import UNMAPPED, Meaning, codes_without_text, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections
 from events.parsing.scan import Scan, readings_of
@@ -23,7 +24,8 @@ from events.parsing.text import text, without_markup
 from events.parsing.times import Clock
 
 CODES: Final = meanings("laposte_codes.csv")
-_meaning: Final = by_code(CODES)
+"""(level, code, text in lower case): an `event`, with a text where a code means several things, or the `group` that it belongs to."""
+_CLEAR: Final = codes_without_text({(code, words): meaning for (level, code, words), meaning in CODES.items() if level == "event"})
 
 FORMATS: Final = TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d")
 CLOCK: Final = Clock(formats=FORMATS, default_zone="Europe/Paris")
@@ -58,16 +60,29 @@ def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, Json
 def _scans(shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
     for index, event in objects(shipment.get("event"), f"{where}/event", rejections):
         where_at = place(country=event.get("country"))
-        code = text(event.get("code"))
-        raw = Raw(code=code)
+        label = without_markup(text(event.get("label")))
+        raw = Raw(code=text(event.get("code")))
         yield Scan(
             where=f"{where}/event/{index}",
             raw=raw,
-            meaning=_meaning(raw),
+            meaning=_meaning(raw.code or "", label or "", text(event.get("group")) or ""),
             time=CLOCK.read(text(event.get("date")), where_at, received_at=received_at),
             place=where_at,
-            description=without_markup(text(event.get("label"))),
+            description=label,
         )
+
+
+def _meaning(code: str, label: str, group: str) -> Meaning:
+    known = CODES.get(("event", code, label.casefold())) or CODES.get(("event", code, ""))
+    if known is not None:
+        return known
+    by_group = CODES.get(("group", group, ""))
+    return UNMAPPED if by_group is None else by_group.of_category()
+
+
+def _reread(raw: Raw) -> Meaning | None:
+    """Neither a code that its sentence decides, nor one that is not known and may be read by its group."""
+    return _CLEAR.get(raw.code or "")
 
 
 CARRIER: Final = Carrier(
@@ -77,6 +92,6 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("Suivi v2 JSON",),
-    reread=_meaning,
+    reread=_reread,
     authentication=(SharedHeader(header="X-Webhook-Secret"), UrlToken()),
 )
