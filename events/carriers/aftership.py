@@ -149,5 +149,7 @@ CARRIER: Final = Carrier(
     authentication=(
         Hmac(header="aftership-hmac-sha256", encoding="base64"),
         Hmac(header="as-signature-hmac-sha256", encoding="base64"),
+        Hmac(header="am-webhook-signature", encoding="base64"),
+        Hmac(header="am-webhook-signature", encoding="base64", prefix="hmac-sha256="),
     ),
 )

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Final, NamedTuple
 
-from events.carriers.carrier import Carrier, SharedHeader, UrlToken
+from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, Normalized, PrintedTime, Raw, Reading
 from events.parsing.formats import TimeFormats, read_offset
@@ -129,5 +129,5 @@ CARRIER: Final = Carrier(
     stable="1",
     formats=("ShipmentTrackingResponse SOAP", "ShipmentTrackingResponse JSON"),
     reread=_meaning,
-    authentication=(UrlToken(), SharedHeader(header="Webhook-Token")),
+    authentication=(ShipperChoice(),),
 )

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from events.carriers.carrier import Carrier, SharedHeader, UrlToken
+from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, Normalized, Raw, Reading
 from events.parsing.formats import ISO
@@ -113,5 +113,5 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("Tracking API JSON",),
-    authentication=(UrlToken(), SharedHeader(header="Webhook-Token")),
+    authentication=(ShipperChoice(),),
 )

@@ -6,7 +6,7 @@ from typing import Final
 
 from lxml.etree import _Element
 
-from events.carriers.carrier import Carrier, SharedHeader, UrlToken
+from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
 from events.event import Normalized, Raw, Reading
 from events.parsing.formats import TimeFormats
@@ -61,5 +61,5 @@ CARRIER: Final = Carrier(
     stable="1",
     formats=("itemTracking XML",),
     reread=_meaning,
-    authentication=(UrlToken(), SharedHeader(header="Webhook-Token")),
+    authentication=(ShipperChoice(),),
 )

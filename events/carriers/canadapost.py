@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from lxml.etree import _Element
 
-from events.carriers.carrier import Carrier, SharedHeader, UrlToken
+from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
 from events.event import NOWHERE, EventPlace, Normalized, PrintedTime, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
@@ -199,5 +199,5 @@ CARRIER: Final = Carrier(
     stable="1",
     formats=("tracking-detail XML", "tracking-summary XML"),
     reread=_reread,
-    authentication=(UrlToken(), SharedHeader(header="Webhook-Token")),
+    authentication=(ShipperChoice(),),
 )

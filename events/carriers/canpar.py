@@ -10,7 +10,7 @@ from typing import Final
 
 from lxml.etree import _Element
 
-from events.carriers.carrier import Carrier, SharedHeader, UrlToken
+from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, Normalized, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate, with_signer
@@ -81,5 +81,5 @@ CARRIER: Final = Carrier(
     stable="1",
     formats=("CanparAddons SOAP",),
     reread=_meaning,
-    authentication=(UrlToken(), SharedHeader(header="Webhook-Token")),
+    authentication=(ShipperChoice(),),
 )

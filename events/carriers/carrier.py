@@ -3,7 +3,7 @@
 Plain data: verifying a signature is `statesvc.ingress.authentication`, choosing a version is the claim's.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, Literal
@@ -27,7 +27,7 @@ MIB: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hmac:
-    """HMAC over the raw body (and what `signed` puts before it), compared with a header.
+    """HMAC over the raw body, compared with a header.
 
     `prefix` stands before the digest in the header (`hmac-sha256-hex=`). `nfkd` normalises the secret first (EasyPost).
     """
@@ -63,20 +63,23 @@ class Sha256InBody:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimestampedHmac:
-    """HMAC-SHA256 over a timestamp, a dot and the raw body; the header holds both (`t=1700000000,v1=<hex>`, Shippo).
+    """HMAC-SHA256 over a stamp of time, a dot and the raw body.
 
-    No window on the timestamp: a body that is sent again takes no effect again.
+    Without `stamp_header` the header holds both (`t=1700000000,v1=<hex>`, Shippo), else the digest alone (InPost). The stamp's age is
+    bounded (`STATESVC_INGRESS_SIGNATURE_AGE_SECONDS_MAX`).
     """
 
     header: str
+    stamp_header: str = ""
+    encoding: Literal["hex", "base64"] = "hex"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RsaSha256:
-    """RSA PKCS#1 v1.5 with SHA-256 over a timestamp, a dot and the raw body, in base64 (ShipEngine).
+    """RSA PKCS#1 v1.5 with SHA-256 over a stamp of time, a dot and the raw body, in base64 (ShipEngine). The stamp's age is bounded.
 
-    The secret is the carrier's public key: the base64 of its DER, with or without the lines of PEM around it. It is no secret, so no
-    scheme that compares secrets may accompany this one.
+    The secret is the carrier's public key: the base64 of its DER, with or without the lines of PEM around it. It is no secret, so the
+    schemes that compare secrets never take a public key for one.
     """
 
     signature_header: str
@@ -86,8 +89,18 @@ class RsaSha256:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SignedWebToken:
+    """A JSON web token (RFC 7519, HS256 alone) in a header, signed with the secret (Easyship).
+
+    It binds the sender, and until when where it says so, but no body: it is worth as much as a static secret that is not sent itself.
+    """
+
+    header: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SharedHeader:
-    """A static secret in a header (UPS `credential`, DHL's header of our choice); `prefix` such as `Bearer ` comes before it."""
+    """A static secret in a header (UPS `credential`); `prefix` such as `Bearer ` comes before it."""
 
     header: str
     prefix: str = ""
@@ -110,7 +123,18 @@ class UrlToken:
     parameter: str = "token"
 
 
-Authentication = Hmac | SharedHeader | Basic | UrlToken | Sha256Concat | Sha256InBody | TimestampedHmac | RsaSha256 | OAuthToken
+ChosenAuthentication = SharedHeader | Basic | UrlToken
+Authentication = ChosenAuthentication | Hmac | Sha256Concat | Sha256InBody | TimestampedHmac | RsaSha256 | SignedWebToken | OAuthToken
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShipperChoice:
+    """The shipper agrees with the carrier what it sends; `STATESVC_WEBHOOK_AUTH_<CARRIER>` says what that is.
+
+    `default` holds without that setting: the URL is the shipper's own at every carrier. Where a carrier signs, nothing holds by default.
+    """
+
+    default: tuple[ChosenAuthentication, ...] = (UrlToken(),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +156,7 @@ class Carrier:
     """Version -> code. A version that has read messages in production stays."""
     stable: str
     formats: tuple[str, ...]
-    authentication: tuple[Authentication, ...]
+    authentication: tuple[Authentication | ShipperChoice, ...]
     reread: Reread = nothing_by_raw_fields
     """For events whose message no longer opens; never asked about a correction."""
     number_fields: tuple[str, ...] = ()
@@ -141,3 +165,18 @@ class Carrier:
     """The texts that the tables know in the place of a code."""
     ack: Ack = field(default_factory=Ack)
     body_bytes_max: int = MIB
+
+    @property
+    def leaves_choice(self) -> bool:
+        """Whether the shipper chooses how it authenticates."""
+        return any(isinstance(scheme, ShipperChoice) for scheme in self.authentication)
+
+    def schemes(self, chosen: Sequence[ChosenAuthentication] = ()) -> tuple[Authentication, ...]:
+        """What is accepted, where the shipper has `chosen`."""
+        found: list[Authentication] = []
+        for scheme in self.authentication:
+            if isinstance(scheme, ShipperChoice):
+                found += chosen or scheme.default
+            else:
+                found.append(scheme)
+        return tuple(found)

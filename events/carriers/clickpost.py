@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from events.carriers.carrier import Carrier, SharedHeader, UrlToken
+from events.carriers.carrier import Carrier, SharedHeader, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
 from events.event import Normalized, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
@@ -73,5 +73,5 @@ CARRIER: Final = Carrier(
     stable="1",
     formats=("Status webhook",),
     reread=_meaning,
-    authentication=(SharedHeader(header="Webhook-Token"), UrlToken()),
+    authentication=(SharedHeader(header="webhook_key"), ShipperChoice(default=())),
 )

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from events.carriers.carrier import Carrier, SharedHeader, UrlToken
+from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, Normalized, Raw, Reading
 from events.parsing.formats import TimeFormats
@@ -162,5 +162,5 @@ CARRIER: Final = Carrier(
     stable="1",
     formats=("Track & Trace 2.2 JSON",),
     reread=_meaning,
-    authentication=(UrlToken(), SharedHeader(header="Webhook-Token")),
+    authentication=(ShipperChoice(),),
 )

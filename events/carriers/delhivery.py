@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from events.carriers.carrier import Carrier, SharedHeader, UrlToken
+from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
 from events.event import Normalized, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
@@ -145,5 +145,5 @@ CARRIER: Final = Carrier(
     formats=("Scan push", "Tracking answer"),
     reread=_meaning,
     texts=texts_of(CODES),
-    authentication=(UrlToken(), SharedHeader(header="Webhook-Token")),
+    authentication=(ShipperChoice(),),
 )

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from events.carriers.carrier import Basic, Carrier, UrlToken
+from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, Normalized, PrintedTime, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate, with_signer
@@ -110,5 +110,5 @@ CARRIER: Final = Carrier(
     stable="1",
     formats=("Tracking v4 JSON", "Tracking webhook JSON"),
     reread=_meaning,
-    authentication=(UrlToken(), Basic()),
+    authentication=(ShipperChoice(),),
 )

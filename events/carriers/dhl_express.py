@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from lxml.etree import Element, SubElement, _Element
 
-from events.carriers.carrier import Carrier, UrlToken
+from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, Normalized, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
@@ -271,5 +271,5 @@ CARRIER: Final = Carrier(
     stable="1",
     formats=("MyDHL API tracking JSON", "MyDHL API tracking SOAP and its JSON twin", "XML-PI TrackingResponse"),
     reread=_meaning,
-    authentication=(UrlToken(),),
+    authentication=(ShipperChoice(),),
 )

@@ -6,7 +6,7 @@ from typing import Final
 
 from lxml.etree import _Element
 
-from events.carriers.carrier import Carrier, SharedHeader, UrlToken
+from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
 from events.event import Normalized, Raw, Reading
 from events.parsing.enrichment import with_signer
@@ -66,5 +66,5 @@ CARRIER: Final = Carrier(
     stable="1",
     formats=("DHL24 getTrackAndTraceInfo SOAP",),
     reread=_meaning,
-    authentication=(UrlToken(), SharedHeader(header="Webhook-Token")),
+    authentication=(ShipperChoice(),),
 )

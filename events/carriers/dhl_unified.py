@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from events.carriers.carrier import Carrier, SharedHeader, UrlToken
+from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, Normalized, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate, with_signer
@@ -52,6 +52,13 @@ CLOCKS: Final = {service: Clock(formats=ISO, default_zone=ZONES.get(service)) fo
 ROLLUP_CLOCKS: Final = {service: Clock(formats=ISO, default_zone=ZONES.get(service), trust_offset=False) for service in CLOCKS}
 """The rollup prints the local time of its scan with a `Z`."""
 
+SUBSCRIPTION: Final = "subscription."
+WAITING_SUBSCRIPTIONS: Final = {
+    "subscription.validate": "DHL pushes nothing until this subscription is activated with the message's `secret` (docs/operations.md)",
+    "subscription.failure": "DHL says that this subscription failed; the message says why",
+}
+"""Notices about a subscription that wait for a human. Answering them takes the shipper's own key for DHL, which no process of ours has."""
+
 _ERROR_FIELDS: Final = frozenset({"title", "detail", "message", "error", "errors"})
 _SCAN_FIELDS: Final = frozenset({"events", "status"})
 
@@ -75,6 +82,10 @@ def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, Json
         found, base = objects(body["shipments"], "/shipments", rejections), "/shipments"
     elif type(body) is dict and "id" in body and _SCAN_FIELDS & body.keys():
         yield "", body
+        return
+    elif type(body) is dict and (scope := text(body.get("scope")) or "").startswith(SUBSCRIPTION):
+        if scope in WAITING_SUBSCRIPTIONS:
+            rejections.add("/scope", WAITING_SUBSCRIPTIONS[scope])
         return
     elif type(body) is dict and _ERROR_FIELDS & body.keys():
         return
@@ -172,5 +183,5 @@ CARRIER: Final = Carrier(
     formats=("Shipment Tracking Unified push JSON", "Shipment Tracking Unified API JSON"),
     reread=_reread,
     texts=texts_of(CODES, TEXTS),
-    authentication=(SharedHeader(header="DHL-Webhook-Token"), UrlToken()),
+    authentication=(ShipperChoice(),),
 )

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from lxml.etree import _Element
 
-from events.carriers.carrier import Carrier, SharedHeader, UrlToken
+from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, Normalized, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
@@ -227,5 +227,5 @@ CARRIER: Final = Carrier(
     stable="1",
     formats=("ParcelLifeCycle SOAP", "ParcelLifeCycle JSON", "DPD France traces SOAP", "Group tracking JSON"),
     reread=_meaning,
-    authentication=(UrlToken(), SharedHeader(header="Webhook-Token")),
+    authentication=(ShipperChoice(),),
 )

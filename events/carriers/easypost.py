@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from events.carriers.carrier import Carrier, Hmac
+from events.carriers.carrier import Carrier, Hmac, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
 from events.event import Normalized, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate, with_signer
@@ -153,5 +153,5 @@ CARRIER: Final = Carrier(
     stable="1",
     formats=("Webhook event with a Tracker", "Tracker JSON"),
     reread=_reread,
-    authentication=(Hmac(header="X-Hmac-Signature", prefix="hmac-sha256-hex=", nfkd=True),),
+    authentication=(Hmac(header="X-Hmac-Signature", prefix="hmac-sha256-hex=", nfkd=True), ShipperChoice(default=())),
 )

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from events.carriers.carrier import Carrier, SharedHeader, UrlToken
+from events.carriers.carrier import Carrier, SignedWebToken
 from events.errors import Cause, UnreadableMessageError
 from events.event import Normalized, Raw, Reading
 from events.parsing.formats import ISO
@@ -87,5 +87,5 @@ CARRIER: Final = Carrier(
     formats=("shipment.tracking.status.changed webhook", "shipment.tracking.checkpoints.created webhook"),
     reread=_meaning,
     texts=texts_of(CODES),
-    authentication=(UrlToken(), SharedHeader(header="Webhook-Token")),
+    authentication=(SignedWebToken(header="X-EASYSHIP-SIGNATURE"),),
 )

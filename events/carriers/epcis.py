@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from lxml.etree import _Element
 
-from events.carriers.carrier import Carrier, SharedHeader, UrlToken
+from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, Normalized, PrintedTime, Raw, Reading
 from events.parsing.formats import ISO
@@ -231,5 +231,5 @@ CARRIER: Final = Carrier(
     stable="1",
     formats=("EPCIS 2.0 JSON-LD", "EPCIS 1.2 and 2.0 XML"),
     reread=_reread,
-    authentication=(UrlToken(), SharedHeader(header="Webhook-Token")),
+    authentication=(ShipperChoice(),),
 )

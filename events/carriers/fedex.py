@@ -31,6 +31,6 @@ CARRIER: Final = Carrier(
     stable="1",
     formats=("Track API and Advanced Integrated Visibility push (JSON)", "TrackReply (XML)", "TrackReply (SOAP)"),
     reread=meaning,
-    authentication=(Hmac(header="fdx-signature", encoding="base64"),),
+    authentication=(Hmac(header="fdx-signature", encoding="base64"), Hmac(header="fdx-signature")),
     body_bytes_max=4 * MIB,
 )

@@ -11,7 +11,7 @@ from typing import Final
 
 from lxml.etree import _Element
 
-from events.carriers.carrier import Carrier, SharedHeader, UrlToken
+from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
 from events.event import NOWHERE, EventPlace, Normalized, Raw, Reading
 from events.parsing.formats import TimeFormats
@@ -92,5 +92,5 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("TracePackge SOAP",),
-    authentication=(SharedHeader(header="X-Webhook-Secret"), UrlToken()),
+    authentication=(ShipperChoice(),),
 )

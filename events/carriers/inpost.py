@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from events.carriers.carrier import Basic, Carrier, Hmac, SharedHeader, UrlToken
+from events.carriers.carrier import Carrier, Hmac, ShipperChoice, TimestampedHmac
 from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, Normalized, Raw, Reading
 from events.parsing.enrichment import with_signer
@@ -131,5 +131,10 @@ CARRIER: Final = Carrier(
     stable="1",
     formats=("ShipX webhook JSON", "ShipX tracking JSON", "Group API tracking event JSON", "Group API tracking JSON"),
     reread=_meaning,
-    authentication=(Hmac(header="x-inpost-signature", encoding="base64"), SharedHeader(header="x-api-key"), Basic(), UrlToken()),
+    authentication=(
+        # InPost sets for each client whether it signs the body alone
+        Hmac(header="x-inpost-signature", encoding="base64"),
+        TimestampedHmac(header="x-inpost-signature", stamp_header="x-inpost-timestamp", encoding="base64"),
+        ShipperChoice(default=()),
+    ),
 )

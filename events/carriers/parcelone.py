@@ -10,7 +10,7 @@ from typing import Final
 
 from lxml.etree import _Element
 
-from events.carriers.carrier import Carrier, SharedHeader, UrlToken
+from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
 from events.event import Normalized, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate, with_signer
@@ -157,5 +157,5 @@ CARRIER: Final = Carrier(
     stable="1",
     formats=("getTrackings SOAP", "REST tracking JSON", "TrackLMC JSON"),
     reread=_reread,
-    authentication=(SharedHeader(header="X-Webhook-Secret"), UrlToken()),
+    authentication=(ShipperChoice(),),
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from events.carriers.carrier import Carrier, SharedHeader, UrlToken
+from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
 from events.event import Normalized, Raw, Reading
 from events.parsing.enrichment import with_signer
@@ -77,5 +77,5 @@ CARRIER: Final = Carrier(
     stable="1",
     formats=("Shipment JSON",),
     reread=_meaning,
-    authentication=(SharedHeader(header="X-Webhook-Secret"), UrlToken()),
+    authentication=(ShipperChoice(),),
 )

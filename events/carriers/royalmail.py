@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from events.carriers.carrier import Carrier, SharedHeader, UrlToken
+from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
 from events.event import Normalized, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate, with_signer
@@ -97,5 +97,5 @@ CARRIER: Final = Carrier(
     stable="1",
     formats=("Tracking API v2 JSON",),
     reread=_reread,
-    authentication=(SharedHeader(header="X-Webhook-Secret"), UrlToken()),
+    authentication=(ShipperChoice(),),
 )

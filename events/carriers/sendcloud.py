@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from events.carriers.carrier import Carrier, Hmac
+from events.carriers.carrier import Carrier, Hmac, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
 from events.event import Normalized, PrintedTime, Raw
 from events.parsing.json import read_json
@@ -71,5 +71,5 @@ CARRIER: Final = Carrier(
     stable="1",
     formats=("Parcel webhook JSON",),
     reread=_meaning,
-    authentication=(Hmac(header="Sendcloud-Signature"),),
+    authentication=(Hmac(header="Sendcloud-Signature"), ShipperChoice(default=())),
 )

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from events.carriers.carrier import Carrier, SharedHeader, UrlToken
+from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
 from events.event import Normalized, Raw
 from events.parsing.enrichment import estimate, with_estimate, with_signer
@@ -86,5 +86,5 @@ CARRIER: Final = Carrier(
     formats=("Tracking API JSON", "Tracking webhook JSON"),
     reread=_meaning,
     texts=texts_of(CODES),
-    authentication=(SharedHeader(header="X-Webhook-Secret"), UrlToken()),
+    authentication=(ShipperChoice(),),
 )

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from events.carriers.carrier import Carrier, Sha256Concat, Sha256InBody, UrlToken
+from events.carriers.carrier import Carrier, Sha256Concat, Sha256InBody, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, Normalized, PrintedTime, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
@@ -214,5 +214,5 @@ CARRIER: Final = Carrier(
     stable="1",
     formats=("API v2 push and answer", "API v1 push"),
     reread=_reread,
-    authentication=(Sha256Concat(header="sign"), Sha256InBody(), UrlToken()),
+    authentication=(Sha256Concat(header="sign"), Sha256InBody(), ShipperChoice(default=())),
 )

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
-from events.carriers.carrier import Ack, Carrier, SharedHeader, UrlToken
+from events.carriers.carrier import Ack, Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
 from events.event import Normalized, Raw, Reading
 from events.parsing.formats import TimeFormats
@@ -127,6 +127,6 @@ CARRIER: Final = Carrier(
     stable="1",
     formats=("RoutePushService XML", "RoutePushService JSON", "Route query JSON"),
     reread=_meaning,
-    authentication=(SharedHeader(header="X-Webhook-Secret"), UrlToken()),
+    authentication=(ShipperChoice(),),
     ack=Ack(content_type="text/xml", body=b'<Response service="RoutePushService"><Head>OK</Head></Response>'),
 )

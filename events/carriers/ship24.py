@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from events.carriers.carrier import Carrier, SharedHeader, UrlToken
+from events.carriers.carrier import Carrier, SharedHeader, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, Normalized, PrintedTime, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate, with_signer
@@ -116,5 +116,5 @@ CARRIER: Final = Carrier(
     stable="1",
     formats=("Webhook JSON", "Tracking API JSON"),
     reread=_reread,
-    authentication=(SharedHeader(header="Authorization", prefix="Bearer "), UrlToken()),
+    authentication=(SharedHeader(header="Authorization", prefix="Bearer "), ShipperChoice(default=())),
 )

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from events.carriers.carrier import Carrier, Hmac, UrlToken
+from events.carriers.carrier import Carrier, Hmac, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
 from events.event import Normalized, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
@@ -82,5 +82,5 @@ CARRIER: Final = Carrier(
     stable="1",
     formats=("Shipment webhook JSON", "Tracking API JSON"),
     reread=_meaning,
-    authentication=(Hmac(header="x-teleship-signature"), UrlToken()),
+    authentication=(Hmac(header="x-teleship-signature"), ShipperChoice(default=())),
 )

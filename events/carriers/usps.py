@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from lxml.etree import _Element
 
-from events.carriers.carrier import Carrier, Hmac, UrlToken
+from events.carriers.carrier import Carrier, Hmac, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, Normalized, PrintedTime, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
@@ -262,5 +262,5 @@ CARRIER: Final = Carrier(
     formats=("Tracking API v3 JSON", "Web Tools TrackResponse XML", "Stamps.com TrackShipmentResponse SOAP"),
     reread=_reread,
     texts=texts_of(CODES),
-    authentication=(Hmac(header="X-HMAC"), Hmac(header="X-HMAC", encoding="base64"), UrlToken()),
+    authentication=(Hmac(header="X-HMAC"), Hmac(header="X-HMAC", encoding="base64"), ShipperChoice()),
 )

@@ -2,28 +2,17 @@
 
 import argparse
 import asyncio
-from typing import Any, Final, assert_never
+from typing import Any, Final
 
 import psycopg
 from psycopg import AsyncConnection
 
 from events.carriers import CARRIERS
-from events.carriers.carrier import (
-    Authentication,
-    Basic,
-    Carrier,
-    Hmac,
-    OAuthToken,
-    RsaSha256,
-    Sha256Concat,
-    Sha256InBody,
-    SharedHeader,
-    TimestampedHmac,
-    UrlToken,
-)
+from events.carriers.carrier import Carrier
 from events.parsing.meanings import Meaning
 from events.vocabulary import Kind, Reason, Status
 from statesvc.cli.arguments import carrier_named
+from statesvc.cli.carrier_authentication import accepted, binds_body, described, open_points, secret_state
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.output import write_json, write_line, write_table
 from statesvc.cli.session import actor, connect, service_connection
@@ -90,17 +79,18 @@ def run(options: argparse.Namespace) -> int:
         write_json(carriers)
     else:
         write_table(
-            ("CARRIER", "NAME", "VERSIONS", "AUTHENTICATION", "SECRET", "WEIGHT", "IN FLIGHT MAX", "FORMATS"),
+            ("CARRIER", "NAME", "VERSIONS", "AUTHENTICATION", "SECRET", "WEIGHT", "IN FLIGHT MAX", "FORMATS", "OPEN"),
             [
                 (
                     carrier["carrier_id"],
                     carrier["name"],
                     " ".join(f"{version}*" if version == carrier["stable"] else version for version in carrier["versions"]),
-                    ", ".join(carrier["authentication"]) or "any",
+                    ", ".join(carrier["authentication"]),
                     carrier["secret"],
                     carrier["weight"],
                     carrier["in_flight_max"],
                     ", ".join(carrier["formats"]),
+                    "; ".join(carrier["open"]) or None,
                 )
                 for carrier in carriers
             ],
@@ -109,46 +99,21 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def described(method: Authentication) -> str:
-    """How a carrier proves who it is, in words."""
-    match method:
-        case Hmac():
-            words = f"HMAC-{method.algorithm.upper()} in {method.header}"
-        case Sha256Concat():
-            words = f"SHA-256 of body and secret in {method.header}"
-        case TimestampedHmac():
-            words = f"HMAC-SHA256 with timestamp in {method.header}"
-        case RsaSha256():
-            words = f"RSA-SHA256 in {method.signature_header}"
-        case Sha256InBody():
-            words = f"SHA-256 of {' and '.join(method.signed)} and secret in the body's {method.member}"
-        case OAuthToken():
-            words = "bearer token fetched from us"
-        case SharedHeader():
-            words = f"secret in {method.header}"
-        case Basic():
-            words = "basic authentication"
-        case UrlToken():
-            words = f"?{method.parameter}="
-        case _:
-            assert_never(method)
-    return words
-
-
 def _described(carrier: Carrier, settings: Settings, allotted: dict[str, Allotment] | None) -> dict[str, Any]:
     allotment = None if allotted is None else allotted.get(carrier.carrier_id, Allotment(carrier_id=carrier.carrier_id))
-    secrets = len(settings.webhook_secrets(carrier.carrier_id))
-    unsigned = settings.ingress.allows_unsigned(carrier.carrier_id)
+    schemes = accepted(carrier, settings)
     return {
         "carrier_id": carrier.carrier_id,
         "name": carrier.name,
         "versions": list(carrier.normalizers),
         "stable": carrier.stable,
         "formats": list(carrier.formats),
-        "authentication": [described(method) for method in carrier.authentication],
+        "authentication": described(schemes),
+        "binds_body": binds_body(schemes),
         "weight": allotment and allotment.weight,
         "in_flight_max": allotment and allotment.in_flight_max,
-        "secret": "set" if secrets == 1 else f"{secrets} live" if secrets else "unsigned" if unsigned else "none",
+        "secret": secret_state(carrier, settings),
+        "open": open_points(carrier, settings),
         "addresses": [str(network) for network in settings.webhook_networks.get(carrier.carrier_id.upper(), ())],
         "key_set": settings.webhook_key_sets.get(carrier.carrier_id.upper()),
     }

@@ -13,6 +13,7 @@ import binascii
 import hashlib
 import hmac
 import json
+import math
 import re
 import time
 import unicodedata
@@ -29,15 +30,19 @@ from events.carriers.carrier import (
     Authentication,
     Basic,
     Carrier,
+    ChosenAuthentication,
     Hmac,
     OAuthToken,
     RsaSha256,
     Sha256Concat,
     Sha256InBody,
     SharedHeader,
+    SignedWebToken,
     TimestampedHmac,
     UrlToken,
 )
+from statesvc.ingress.signature_age import SignatureAge
+from statesvc.ingress.web_token import is_web_token
 
 Strings = Mapping[str, str]
 """Headers (looked up without regard to case) or query parameters."""
@@ -57,15 +62,27 @@ _PURPOSE: Final = b"statesvc webhook token\x1f"
 class Verifier:
     """The schemes of one carrier with its secrets, prepared once. Any one scheme with any one secret is enough."""
 
-    def __init__(self, schemes: Sequence[Authentication], secrets: Sequence[str], *, now: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        schemes: Sequence[Authentication],
+        secrets: Sequence[str],
+        *,
+        now: Callable[[], float] = time.time,
+        age_seconds_max: float = math.inf,
+    ) -> None:
         self._now = now
+        self.age = SignatureAge(age_seconds_max, now=now)
         live = tuple(secret for secret in secrets if secret)
+        # anyone may know a public key: none is ever taken for a secret
+        publishes_key = any(isinstance(scheme, RsaSha256) for scheme in schemes)
+        self._public_keys = [key for secret in live if (key := _public_key(secret)) is not None] if publishes_key else []
+        live = tuple(secret for secret in live if not publishes_key or _public_key(secret) is None)
         self._without_body: list[HeaderCheck] = []
         self._with_body: list[BodyCheck] = []
         self._signature_headers: list[str] = []
         self._signed_inside_max = 0
-        if live:
-            for scheme in schemes:
+        for scheme in schemes:
+            if self._public_keys if isinstance(scheme, RsaSha256) else live:
                 self._prepare(scheme, live)
         self.reads_query = any(isinstance(scheme, UrlToken) for scheme in schemes)
 
@@ -83,36 +100,48 @@ class Verifier:
 
     def _prepare(self, scheme: Authentication, secrets: tuple[str, ...]) -> None:
         match scheme:
+            case SharedHeader() | Basic() | UrlToken() | SignedWebToken() | OAuthToken():
+                self._without_body.append(_head_check(scheme, secrets, self._now))
+            case Sha256InBody():
+                self._with_body.append(_sha256_in_body_check(scheme, secrets))
+                self._signed_inside_max = scheme.body_bytes_max + 1
+            case RsaSha256():
+                self._with_body.append(_rsa_sha256_check(scheme, self._public_keys, self.age))
+                self._signature_headers.append(scheme.signature_header)
             case Hmac():
                 self._with_body.append(_hmac_check(scheme, secrets))
                 self._signature_headers.append(scheme.header)
             case Sha256Concat():
                 self._with_body.append(_sha256_concat_check(scheme, secrets))
                 self._signature_headers.append(scheme.header)
-            case Sha256InBody():
-                self._with_body.append(_sha256_in_body_check(scheme, secrets))
-                self._signed_inside_max = scheme.body_bytes_max + 1
             case TimestampedHmac():
-                self._with_body.append(_timestamped_hmac_check(scheme, secrets))
+                self._with_body.append(_timestamped_hmac_check(scheme, secrets, self.age))
                 self._signature_headers.append(scheme.header)
-            case RsaSha256():
-                self._with_body.append(_rsa_sha256_check(scheme, secrets))
-                self._signature_headers.append(scheme.signature_header)
-            case OAuthToken():
-                self._without_body.append(_oauth_token_check(secrets, self._now))
-            case SharedHeader():
-                self._without_body.append(_shared_header_check(scheme, secrets))
-            case Basic():
-                self._without_body.append(_basic_check(secrets))
-            case UrlToken():
-                self._without_body.append(_url_token_check(scheme, secrets))
             case _:
                 assert_never(scheme)
 
 
+def _head_check(
+    scheme: ChosenAuthentication | SignedWebToken | OAuthToken, secrets: tuple[str, ...], now: Callable[[], float]
+) -> HeaderCheck:
+    match scheme:
+        case SharedHeader():
+            return _shared_header_check(scheme, secrets)
+        case Basic():
+            return _basic_check(secrets)
+        case UrlToken():
+            return _url_token_check(scheme, secrets)
+        case SignedWebToken():
+            return _web_token_check(scheme, secrets, now)
+        case OAuthToken():
+            return _oauth_token_check(secrets, now)
+        case _:
+            assert_never(scheme)
+
+
 def verify(carrier: Carrier, secrets: Sequence[str], *, headers: Strings, body: bytes, query: Strings = _NOTHING) -> bool:
     """Whether the request is from the carrier. Without secrets: never."""
-    verifier = Verifier(carrier.authentication, secrets)
+    verifier = Verifier(carrier.schemes(), secrets)
     return verifier.without_body(headers, query) or verifier.with_body(headers, body)
 
 
@@ -169,40 +198,42 @@ def _value(member: str) -> str:
     return value
 
 
-def _timestamped_hmac_check(scheme: TimestampedHmac, secrets: tuple[str, ...]) -> BodyCheck:
+def _timestamped_hmac_check(scheme: TimestampedHmac, secrets: tuple[str, ...], age: SignatureAge) -> BodyCheck:
     keys = [secret.encode() for secret in secrets]
 
     def check(headers: Strings, body: bytes) -> bool:
-        fields = dict(part.strip().partition("=")[::2] for part in headers.get(scheme.header, "").split(","))
-        timestamp = fields.get("t", "")
+        if scheme.stamp_header:
+            stamp, text = headers.get(scheme.stamp_header, "").strip(), headers.get(scheme.header, "").strip()
+        else:
+            fields = dict(part.strip().partition("=")[::2] for part in headers.get(scheme.header, "").split(","))
+            stamp, text = fields.get("t", ""), fields.get("v1", "")
         try:
-            digest = binascii.unhexlify(_bytes(fields.get("v1", "")))
+            digest = base64.b64decode(_bytes(text), validate=True) if scheme.encoding == "base64" else binascii.unhexlify(_bytes(text))
         except binascii.Error:
             return False
-        signed = _bytes(timestamp) + b"." + body
-        return timestamp != "" and _equals_any(digest, [hmac.digest(key, signed, "sha256") for key in keys])
+        signed = _bytes(stamp) + b"." + body
+        fits = _equals_any(digest, [hmac.digest(key, signed, "sha256") for key in keys])
+        return stamp != "" and fits and age.is_accepted(stamp)
 
     return check
 
 
-def _rsa_sha256_check(scheme: RsaSha256, secrets: tuple[str, ...]) -> BodyCheck:
-    keys = [key for secret in secrets if (key := _public_key(secret)) is not None]
-
+def _rsa_sha256_check(scheme: RsaSha256, keys: Sequence[RSAPublicKey], age: SignatureAge) -> BodyCheck:
     def check(headers: Strings, body: bytes) -> bool:
-        return is_signed(scheme, keys, headers, body)
+        return is_signed(scheme, keys, headers, body, age)
 
     return check
 
 
-def is_signed(scheme: RsaSha256, keys: Sequence[RSAPublicKey], headers: Strings, body: bytes) -> bool:
-    """Whether one of the keys made the signature."""
-    timestamp = headers.get(scheme.timestamp_header, "").strip()
+def is_signed(scheme: RsaSha256, keys: Sequence[RSAPublicKey], headers: Strings, body: bytes, age: SignatureAge) -> bool:
+    """Whether one of the keys made the signature, not too long ago."""
+    stamp = headers.get(scheme.timestamp_header, "").strip()
     try:
         signature = base64.b64decode(_bytes(headers.get(scheme.signature_header, "").strip()), validate=True)
     except binascii.Error:
         return False
-    signed = _bytes(timestamp) + b"." + body
-    return timestamp != "" and any(_is_signed_by(key, signature, signed) for key in keys)
+    signed = _bytes(stamp) + b"." + body
+    return stamp != "" and any(_is_signed_by(key, signature, signed) for key in keys) and age.is_accepted(stamp)
 
 
 def _public_key(secret: str) -> RSAPublicKey | None:
@@ -230,6 +261,15 @@ def _shared_header_check(scheme: SharedHeader, secrets: tuple[str, ...]) -> Head
     def check(headers: Strings, _query: Strings) -> bool:
         presented = headers.get(scheme.header, "")
         return presented[: len(prefix)].lower() == prefix and _equals_any(_bytes(presented[len(prefix) :]), expected)
+
+    return check
+
+
+def _web_token_check(scheme: SignedWebToken, secrets: tuple[str, ...], now: Callable[[], float]) -> HeaderCheck:
+    keys = [secret.encode() for secret in secrets]
+
+    def check(headers: Strings, _query: Strings) -> bool:
+        return is_web_token(headers.get(scheme.header, "").strip(), keys=keys, now=now())
 
     return check
 

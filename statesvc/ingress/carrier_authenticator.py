@@ -12,11 +12,20 @@ import orjson
 from aiohttp import web
 from multidict import CIMultiDictProxy
 
-from events.carriers.carrier import Authentication, Carrier, Hmac, OAuthToken, RsaSha256
+from events.carriers.carrier import (
+    Authentication,
+    Carrier,
+    Hmac,
+    OAuthToken,
+    RsaSha256,
+    SharedHeader,
+    SignedWebToken,
+    TimestampedHmac,
+)
 from statesvc.http.problem import Code, Problem
 from statesvc.ingress.authentication import Verifier, is_signed
 from statesvc.ingress.jwks import KeySet, KeysUnavailableError
-from statesvc.settings.carrier_settings import WEBHOOK_IPS_PREFIX, WEBHOOK_SECRET_PREFIX
+from statesvc.settings.carrier_settings import SIGNATURE_AGE_VARIABLE, WEBHOOK_IPS_PREFIX, WEBHOOK_SECRET_PREFIX
 from statesvc.settings.service_settings import Settings
 
 _RETAINED: Final = (
@@ -55,8 +64,10 @@ class RetainedHeaders:
     """The allow-list of one carrier: the general names and its signature headers."""
 
     def __init__(self, schemes: Iterable[Authentication]) -> None:
-        signatures = [scheme.header.lower() for scheme in schemes if isinstance(scheme, Hmac)]
-        self._names = tuple(name for name in dict.fromkeys([*_RETAINED, *signatures]) if name not in _NEVER)
+        schemes = list(schemes)
+        signatures = [scheme.header.lower() for scheme in schemes if isinstance(scheme, Hmac | TimestampedHmac)]
+        secrets = {scheme.header.lower() for scheme in schemes if isinstance(scheme, SharedHeader | SignedWebToken)}
+        self._names = tuple(name for name in dict.fromkeys([*_RETAINED, *signatures]) if name not in _NEVER | secrets)
 
     def document(self, headers: CIMultiDictProxy[str]) -> str:
         """The retained headers as the text of a JSON object, names in lower case."""
@@ -81,6 +92,7 @@ class CarrierAuthenticator:
     """
 
     carrier: Carrier
+    schemes: tuple[Authentication, ...]
     verifier: Verifier = field(repr=False)
     retained_headers: RetainedHeaders
     secrets: tuple[str, ...] = field(repr=False)
@@ -93,11 +105,13 @@ class CarrierAuthenticator:
     def build(cls, carrier: Carrier, settings: Settings) -> Self:
         """The authenticator as the settings have it."""
         secrets = settings.webhook_secrets(carrier.carrier_id)
+        schemes = carrier.schemes(settings.chosen_authentication.get(carrier.carrier_id.upper(), ()))
         url = settings.webhook_key_sets.get(carrier.carrier_id.upper())
         return cls(
             carrier=carrier,
-            verifier=Verifier(carrier.authentication, secrets),
-            retained_headers=RetainedHeaders(carrier.authentication),
+            schemes=schemes,
+            verifier=Verifier(schemes, secrets, age_seconds_max=settings.ingress.signature_age_seconds_max),
+            retained_headers=RetainedHeaders(schemes),
             secrets=secrets,
             unsigned=not secrets and url is None and settings.ingress.allows_unsigned(carrier.carrier_id),
             networks=settings.webhook_networks.get(carrier.carrier_id.upper(), ()),
@@ -113,7 +127,7 @@ class CarrierAuthenticator:
     @property
     def issues_tokens(self) -> bool:
         """Whether the carrier fetches its token from us."""
-        return any(isinstance(scheme, OAuthToken) for scheme in self.carrier.authentication)
+        return any(isinstance(scheme, OAuthToken) for scheme in self.schemes)
 
     def accepts_address(self, request: web.Request) -> bool:
         """False for an address from which the carrier does not push."""
@@ -145,7 +159,7 @@ class CarrierAuthenticator:
                     key = await self.key_set.key(key_id)
                 except KeysUnavailableError:
                     raise Problem(Code.SIGNING_KEYS_UNAVAILABLE, "the carrier's public keys can't be fetched now; send it again") from None
-                if key is not None and is_signed(scheme, [key], request.headers, body):
+                if key is not None and is_signed(scheme, [key], request.headers, body, self.verifier.age):
                     return True
         return False
 
@@ -157,17 +171,22 @@ class CarrierAuthenticator:
             detail = f"the address is not in {WEBHOOK_IPS_PREFIX}{name}, or no signature or credential fits {variable}"
             return Problem(Code.BAD_SIGNATURE, f"{detail}. An API key with scope `ingest` is taken too")
         if self.secrets or self.key_set is not None:
-            detail = f"no signature or credential fits; it is checked with {variable}, on the bytes as sent"
+            detail = f"no signature or credential fits; it is checked with {variable}, on the bytes as sent{self._bound_of_age()}"
             return Problem(Code.BAD_SIGNATURE, f"{detail}. An API key with scope `ingest` is taken too")
         return Problem(
             Code.UNSIGNED_CARRIER, f"set {variable} to the secret shared with this carrier, or push with an API key of scope `ingest`"
         )
 
+    def _bound_of_age(self) -> str:
+        if not any(isinstance(scheme, RsaSha256 | TimestampedHmac) for scheme in self.schemes):
+            return ""
+        return f", and may not be older than {SIGNATURE_AGE_VARIABLE} says"
+
     def _published(self) -> list[RsaSha256]:
         """The schemes whose keys the carrier publishes."""
         if self.key_set is None:
             return []
-        return [scheme for scheme in self.carrier.authentication if isinstance(scheme, RsaSha256)]
+        return [scheme for scheme in self.schemes if isinstance(scheme, RsaSha256)]
 
 
 Authenticators = Mapping[str, CarrierAuthenticator]

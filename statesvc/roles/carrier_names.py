@@ -4,22 +4,33 @@ import difflib
 from collections.abc import Iterable, Iterator
 
 from events.carriers import CARRIERS
-from statesvc.settings.carrier_settings import WEBHOOK_IPS_PREFIX, WEBHOOK_JWKS_PREFIX, WEBHOOK_SECRET_PREFIX, SettingError
+from statesvc.settings.carrier_settings import (
+    CARRIER_VARIABLES,
+    WEBHOOK_AUTH_PREFIX,
+    WEBHOOK_IPS_PREFIX,
+    WEBHOOK_JWKS_PREFIX,
+    WEBHOOK_SECRET_PREFIX,
+    SettingError,
+)
 from statesvc.settings.service_settings import Settings
 
 
 def unknown_carriers(settings: Settings) -> Iterator[str]:
-    """A sentence for each setting that names no carrier."""
+    """A sentence for each setting that names no carrier, or one that leaves nothing to choose."""
     named = [
         *(WEBHOOK_SECRET_PREFIX + name for name in settings.webhook_secrets_by_carrier),
         *(WEBHOOK_IPS_PREFIX + name for name in settings.webhook_networks),
         *(WEBHOOK_JWKS_PREFIX + name for name in settings.webhook_key_sets),
+        *(WEBHOOK_AUTH_PREFIX + name for name in settings.chosen_authentication),
     ]
     known = {carrier_id.upper(): carrier_id for carrier_id in CARRIERS}
     for variable in sorted(named):
-        name = variable.removeprefix(WEBHOOK_SECRET_PREFIX).removeprefix(WEBHOOK_IPS_PREFIX).removeprefix(WEBHOOK_JWKS_PREFIX)
+        prefix = next(each for each in CARRIER_VARIABLES if variable.startswith(each))
+        name = variable.removeprefix(prefix)
         if name not in known:
             yield f"{variable} is for no carrier that is known{_hint(name, known)}"
+        elif prefix == WEBHOOK_AUTH_PREFIX and not CARRIERS[known[name]].leaves_choice:
+            yield f"{variable} has nothing to choose: {known[name]} authenticates in its own way, which `statesvc carriers` names"
     for name in sorted(settings.ingress.allow_unsigned_webhooks - {"1"} - set(CARRIERS)):
         yield f"STATESVC_ALLOW_UNSIGNED_WEBHOOKS names {name}, which is no carrier that is known{_hint(name, CARRIERS)}"
 

@@ -1,23 +1,43 @@
 """What the environment says of single carriers: one variable for each, by upper-case carrier id."""
 
 import ipaddress
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from pydantic import SecretStr
 
+from events.carriers.carrier import Basic, ChosenAuthentication, SharedHeader, UrlToken
+
 WEBHOOK_SECRET_PREFIX: Final = "STATESVC_WEBHOOK_SECRET_"  # noqa: S105 - the name of a variable, not a secret
+WEBHOOK_AUTH_PREFIX: Final = "STATESVC_WEBHOOK_AUTH_"
 WEBHOOK_IPS_PREFIX: Final = "STATESVC_WEBHOOK_IPS_"
 WEBHOOK_JWKS_PREFIX: Final = "STATESVC_WEBHOOK_JWKS_"
+SIGNATURE_AGE_VARIABLE: Final = "STATESVC_INGRESS_SIGNATURE_AGE_SECONDS_MAX"
+AUTHENTICATION_FORMS: Final = "header:NAME, bearer, basic, query:NAME"
 
 CARRIER_VARIABLES: Final[Mapping[str, str]] = {
     WEBHOOK_SECRET_PREFIX: "Secrets of a carrier's webhooks, comma-separated: two live ones during rotation.",
+    WEBHOOK_AUTH_PREFIX: (
+        f"What you agreed on with a carrier that leaves it to you, comma-separated: {AUTHENTICATION_FORMS}. The secret is what the header "
+        "or the query holds, of `basic` it is user:password. Default: query:token, or the carrier's own signature alone."
+    ),
     WEBHOOK_IPS_PREFIX: (
         "Networks (CIDR, comma-separated) from which alone a carrier may push: the proof where it has no secret, else a second one."
     ),
     WEBHOOK_JWKS_PREFIX: "URL of the JSON Web Key Set with a carrier's public keys (shipengine).",
 }
 """Each prefix, and what the variables that begin with it mean."""
+
+_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
+_PARAMETER: Final = re.compile(r"[A-Za-z0-9._~-]{1,100}")
+_HEADERS_OF_ALL: Final = frozenset(
+    {
+        *("accept", "accept-encoding", "connection", "content-length", "content-type", "date", "expect", "forwarded", "host"),
+        *("te", "transfer-encoding", "upgrade", "user-agent", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto"),
+    }
+)
+"""What every request has, or a proxy writes: no place for a secret."""
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -38,6 +58,39 @@ def read_webhook_secrets(environment: Mapping[str, str]) -> dict[str, tuple[Secr
         for name, text in environment.items()
         if name.startswith(WEBHOOK_SECRET_PREFIX) and (secrets := tuple(SecretStr(part) for part in split(text)))
     }
+
+
+def read_chosen_authentication(environment: Mapping[str, str]) -> dict[str, tuple[ChosenAuthentication, ...]]:
+    """`STATESVC_WEBHOOK_AUTH_<CARRIER>`, by upper-case carrier id. Raises SettingError, which never shows what the variable holds."""
+    found: dict[str, tuple[ChosenAuthentication, ...]] = {}
+    secrets = read_webhook_secrets(environment)
+    for name, text in _of_prefix(environment, WEBHOOK_AUTH_PREFIX):
+        variable, secret_variable = WEBHOOK_AUTH_PREFIX + name, WEBHOOK_SECRET_PREFIX + name
+        found[name] = tuple(dict.fromkeys(_chosen(part, variable) for part in split(text)))
+        if not secrets.get(name):
+            raise SettingError(f"{variable} is set, but {secret_variable} is not: nothing that the carrier sends could be right")
+        if found[name] == (Basic(),) and any(":" not in secret.get_secret_value() for secret in secrets[name]):
+            raise SettingError(f"{secret_variable} must be user:password, for {variable} is basic")
+    return found
+
+
+def _chosen(text: str, variable: str) -> ChosenAuthentication:
+    kind, colon, name = (part.strip() for part in text.partition(":"))
+    chosen: ChosenAuthentication | None = None
+    match kind.lower(), bool(colon):
+        case "bearer", False:
+            chosen = SharedHeader(header="Authorization", prefix="Bearer ")
+        case "basic", False:
+            chosen = Basic()
+        case "header", True if _NAME.fullmatch(name):
+            if name.lower() in _HEADERS_OF_ALL:
+                raise SettingError(f"{variable} names a header that every request has, or that a proxy writes: choose another")
+            chosen = SharedHeader(header=name)
+        case "query", True if _PARAMETER.fullmatch(name):
+            chosen = UrlToken(parameter=name)
+    if chosen is None:
+        raise SettingError(f"{variable} must be one or more of {AUTHENTICATION_FORMS}, comma-separated")
+    return chosen
 
 
 def read_webhook_networks(environment: Mapping[str, str]) -> dict[str, tuple[Network, ...]]:

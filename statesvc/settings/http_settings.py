@@ -61,6 +61,8 @@ class IngressSettings(BaseSettings):
     """How long a body may wait, unread, for room in that memory before it is shed."""
     disk_free_bytes_min: Annotated[int, Field(ge=0)] = 1024 * 1024 * 1024
     """Free bytes on the disk of the embedded server below which webhooks are refused."""
+    signature_age_seconds_max: Seconds = 2 * 3600
+    """How old a webhook's signature may be where it states its time (shippo, shipengine): a carrier's retry may bring its first stamp."""
     allow_unsigned_webhooks: Words = Field(default=frozenset(), validation_alias=AliasChoices("STATESVC_ALLOW_UNSIGNED_WEBHOOKS"))
     """Carriers, comma-separated, whose webhooks are taken without a secret; `1`: all."""
 

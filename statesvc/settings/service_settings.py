@@ -14,8 +14,10 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import AliasChoices, Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings
 
+from events.carriers.carrier import ChosenAuthentication
 from statesvc.settings.carrier_settings import (
     Network,
+    read_chosen_authentication,
     read_webhook_key_sets,
     read_webhook_networks,
     read_webhook_secrets,
@@ -274,6 +276,7 @@ class Settings:
     webhook_networks: Mapping[str, tuple[Network, ...]] = field(default_factory=dict)
     """By upper-case carrier id, as the next."""
     webhook_key_sets: Mapping[str, str] = field(default_factory=dict)
+    chosen_authentication: Mapping[str, tuple[ChosenAuthentication, ...]] = field(default_factory=dict)
 
     @property
     def checkpoint_file(self) -> Path | None:
@@ -327,6 +330,7 @@ def read_settings() -> Settings:
         webhook_secrets_by_carrier=read_webhook_secrets(os.environ),
         webhook_networks=read_webhook_networks(os.environ),
         webhook_key_sets=read_webhook_key_sets(os.environ),
+        chosen_authentication=read_chosen_authentication(os.environ),
     )
     refuse_empty_proofs(os.environ, allows_unsigned=settings.ingress.allows_unsigned)
     return settings

@@ -8,6 +8,7 @@ import psycopg
 from psycopg import AsyncConnection
 
 from events.carriers import CARRIERS
+from statesvc.cli.carrier_authentication import accepted, described, open_points
 from statesvc.cli.doctor.archive_checks import check_body_archive, check_log_archive
 from statesvc.cli.doctor.finding import Finding, fail, ok, warn
 from statesvc.cli.doctor.interpreter import check_interpreter
@@ -85,13 +86,21 @@ def _carriers(settings: Settings) -> Iterator[Finding]:
     if unsigned:
         yield warn("carriers", f"anyone may push as {', '.join(unsigned)}: STATESVC_ALLOW_UNSIGNED_WEBHOOKS lets them in unsigned")
     signed = sorted(carrier_id for carrier_id in CARRIERS if settings.authenticates(carrier_id))
-    if signed:
-        yield ok("carriers", f"secrets are set for {', '.join(signed)}")
+    for carrier_id in signed:
+        carrier = CARRIERS[carrier_id]
+        points = open_points(carrier, settings)
+        words = f"{carrier_id} is proven by {' or '.join(described(accepted(carrier, settings)))}{_addresses(settings, carrier_id)}"
+        yield warn("carriers", f"{words}; {'; '.join(points)}") if points else ok("carriers", words)
     closed = len(CARRIERS) - len(signed) - len(unsigned)
     if closed:
         yield ok("carriers", f"{closed} have no secret and are refused ({WEBHOOK_SECRET_PREFIX}<CARRIER> lets one in)")
     for sentence in unknown_carriers(settings):
         yield fail("carriers", sentence)
+
+
+def _addresses(settings: Settings, carrier_id: str) -> str:
+    count = len(settings.webhook_networks.get(carrier_id.upper(), ()))
+    return f", from {count} networks alone" if count else ""
 
 
 def _disk(settings: Settings) -> Iterator[Finding]:

@@ -30,7 +30,13 @@ WITHOUT_SCANS: Final[dict[str, tuple[bytes, ...]]] = {
     ),
     "dhl_parcel_de": (b'<data name="piece-shipment-list" code="100" error="No data found"/>',),
     "dhl_poland": (b"<Fault><faultcode>100</faultcode></Fault>", b"<getTrackAndTraceInfoResponse/>"),
-    "dhl_unified": (b"{}", b"[]", b'{"title": "No result found", "status": 404}', b'{"shipments": null}'),
+    "dhl_unified": (
+        b"{}",
+        b"[]",
+        b'{"title": "No result found", "status": 404}',
+        b'{"shipments": null}',
+        b'{"scope": "subscription.ready", "self": "https://api-eu.dhl.com/tracking/push/v1/subscription/1"}',
+    ),
     "dicom": (b"{}", b"[]", b'{"message": "Not found"}', b'{"trackingNumber": "W1", "activities": null}'),
     "dpd": (b"{}", b"[]", b'{"errors": []}', b"<Fault/>", b"<getTrackingDataResponse/>"),
     "dtdc": (b"{}", b"[]", b'{"statusFlag": false, "errorDetails": [{"name": "x"}]}'),
@@ -175,6 +181,13 @@ SMALL: Final = (
         "the rollup counts only without events",
         b'{"trackingId": "T1", "eventHistory": null, "summary": {"status": "OutForDelivery"}}',
         [("T1", "OutForDelivery", "out_for_delivery", RECEIVED)],
+    ),
+    Small(
+        "dhl_unified",
+        "a subscription that waits for its activation waits for a human",
+        b'{"scope": "subscription.validate", "secret": "s", "self": "https://api-eu.dhl.com/tracking/push/v1/subscription/1"}',
+        [],
+        ["/scope"],
     ),
     Small(
         "clickpost",

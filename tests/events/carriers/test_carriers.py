@@ -17,6 +17,7 @@ from events.carriers.carrier import (
     Sha256Concat,
     Sha256InBody,
     SharedHeader,
+    SignedWebToken,
     TimestampedHmac,
     UrlToken,
 )
@@ -33,13 +34,16 @@ FIXTURES: Final = [
 JUNK: Final[tuple[Any, ...]] = (None, "", "x", [], {}, 7, 1.5, True, [None], [[]], {"a": [1]}, "9" * 400)
 
 AUTHENTICATION: Final[dict[str, tuple[object, ...]]] = {
-    "17track": (Sha256Concat(header="sign"), Sha256InBody(), UrlToken()),
+    "17track": (Sha256Concat(header="sign"), Sha256InBody()),
+    "clickpost": (SharedHeader(header="webhook_key"),),
+    "dpd": (UrlToken(),),
     "easypost": (Hmac(header="X-Hmac-Signature", prefix="hmac-sha256-hex=", nfkd=True),),
-    "fedex": (Hmac(header="fdx-signature", encoding="base64"),),
+    "easyship": (SignedWebToken(header="X-EASYSHIP-SIGNATURE"),),
+    "fedex": (Hmac(header="fdx-signature", encoding="base64"), Hmac(header="fdx-signature")),
     "sendcloud": (Hmac(header="Sendcloud-Signature"),),
-    "ship24": (SharedHeader(header="Authorization", prefix="Bearer "), UrlToken()),
+    "ship24": (SharedHeader(header="Authorization", prefix="Bearer "),),
     "shippo": (TimestampedHmac(header="Shippo-Auth-Signature"), UrlToken()),
-    "teleship": (Hmac(header="x-teleship-signature"), UrlToken()),
+    "teleship": (Hmac(header="x-teleship-signature"),),
     "ups": (SharedHeader(header="credential"), OAuthToken()),
 }
 
@@ -118,11 +122,15 @@ def test_junk_in_any_place_of_a_body_is_no_defect_of_ours(carrier_id: str, path:
 
 @pytest.mark.parametrize("carrier_id", AUTHENTICATION)
 def test_a_carrier_signs_as_it_documents(carrier_id: str) -> None:
-    assert CARRIERS[carrier_id].authentication == AUTHENTICATION[carrier_id]
+    assert CARRIERS[carrier_id].schemes() == AUTHENTICATION[carrier_id]
 
 
-def test_aftership_signs_in_base64() -> None:
-    assert CARRIERS["aftership"].authentication[0] == Hmac(header="aftership-hmac-sha256", encoding="base64")
+def test_what_the_shipper_chose_stands_in_the_place_of_the_choice() -> None:
+    chosen = (SharedHeader(header="X-Api-Key"),)
+    assert CARRIERS["sendcloud"].schemes(chosen) == (Hmac(header="Sendcloud-Signature"), *chosen)
+    assert CARRIERS["dpd"].schemes(chosen) == chosen
+    assert CARRIERS["fedex"].schemes(chosen) == CARRIERS["fedex"].schemes()
+    assert not CARRIERS["fedex"].leaves_choice
 
 
 def test_shipengines_public_key_is_never_taken_for_a_token() -> None:

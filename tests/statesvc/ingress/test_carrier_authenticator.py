@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import time
 from ipaddress import ip_network
 from typing import Any
 
@@ -99,12 +100,17 @@ class Published:
 async def test_a_signature_by_a_published_key_opens_the_door(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(carrier_authenticator, "KeySet", Published)
     site = await serve(more={"webhook_key_sets": {"PUBLISHED": "https://carrier.example/jwks"}})
-    signature = base64.b64encode(PRIVATE.sign(b"now.1", PKCS1v15(), SHA256())).decode()
-    signed = {"X-Sign": signature, "X-Time": "now", "X-Key": "k1"}
+    now = str(int(time.time()))
+    signature = base64.b64encode(PRIVATE.sign(f"{now}.1".encode(), PKCS1v15(), SHA256())).decode()
+    signed = {"X-Sign": signature, "X-Time": now, "X-Key": "k1"}
     assert (await site.post(b"1", "published", signed))[0] == 200
     for wrong in ({"X-Key": "k2"}, {"X-Time": "later"}, {"X-Key": ""}, {"X-Sign": ""}):
         assert (await site.post(b"1", "published", signed | wrong))[0] == 401
     status, answer, headers = await site.post(b"1", "published", signed | {"X-Key": "away"})
     assert (status, answer["code"], "Retry-After" in headers) == (503, "signing_keys_unavailable", True)
+    long_ago = base64.b64encode(PRIVATE.sign(b"1700000000.1", PKCS1v15(), SHA256())).decode()
+    status, answer, _ = await site.post(b"1", "published", signed | {"X-Sign": long_ago, "X-Time": "1700000000"})
+    assert status == 401
+    assert "STATESVC_INGRESS_SIGNATURE_AGE_SECONDS_MAX" in answer["detail"]
     unset = await serve()
     assert (await unset.post(b"1", "published", signed))[0] == 401

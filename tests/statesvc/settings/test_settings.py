@@ -3,6 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
+from events.carriers.carrier import Basic, SharedHeader, UrlToken
 from statesvc.roles.carrier_names import require_known_carriers
 from statesvc.settings.carrier_settings import SettingError
 from statesvc.settings.known_settings import documented_settings
@@ -111,3 +112,46 @@ def test_what_is_no_network_or_no_https_url_is_refused_by_name(monkeypatch: pyte
     monkeypatch.setenv(variable, value)
     with pytest.raises(SettingError, match=variable):
         load_settings()
+
+
+def test_what_a_shipper_agreed_on_is_read_by_carrier(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STATESVC_WEBHOOK_SECRET_DPD", "s")
+    monkeypatch.setenv("STATESVC_WEBHOOK_AUTH_DPD", " Header:X-Api-Key, bearer,query:key ,bearer")
+    monkeypatch.setenv("STATESVC_WEBHOOK_SECRET_GLS", "user:password")
+    monkeypatch.setenv("STATESVC_WEBHOOK_AUTH_GLS", "basic")
+    settings = load_settings()
+    require_known_carriers(settings)
+    assert settings.chosen_authentication == {
+        "DPD": (SharedHeader(header="X-Api-Key"), SharedHeader(header="Authorization", prefix="Bearer "), UrlToken(parameter="key")),
+        "GLS": (Basic(),),
+    }
+
+
+@pytest.mark.parametrize(
+    ("carrier", "value", "says"),
+    [
+        ("DPD", "hush-hush", "STATESVC_WEBHOOK_AUTH_DPD must be one or more of header:NAME, bearer, basic, query:NAME"),
+        ("DPD", "header", "must be one or more of"),
+        ("DPD", "header:", "must be one or more of"),
+        ("DPD", "header:X Key", "must be one or more of"),
+        ("DPD", "header:X-Key:hush-hush", "must be one or more of"),
+        ("DPD", "bearer:hush-hush", "must be one or more of"),
+        ("DPD", "query:a&b", "must be one or more of"),
+        ("DPD", "header:Content-Type", "a header that every request has"),
+        ("DPD", "basic", "STATESVC_WEBHOOK_SECRET_DPD must be user:password"),
+        ("DPD", ",", "holds nothing but commas"),
+        ("GLS", "bearer", "STATESVC_WEBHOOK_SECRET_GLS is not"),
+        ("FEDEX", "bearer", "STATESVC_WEBHOOK_AUTH_FEDEX has nothing to choose: fedex"),
+        ("DPDD", "bearer", "STATESVC_WEBHOOK_AUTH_DPDD is for no carrier that is known: did you mean DPD"),
+    ],
+)
+def test_a_choice_that_cannot_work_is_refused_by_name_and_never_shown(
+    monkeypatch: pytest.MonkeyPatch, carrier: str, value: str, says: str
+) -> None:
+    for name in {"DPD", "FEDEX", carrier} - {"GLS"}:
+        monkeypatch.setenv(f"STATESVC_WEBHOOK_SECRET_{name}", "hush-hush")
+    monkeypatch.setenv(f"STATESVC_WEBHOOK_AUTH_{carrier}", value)
+    with pytest.raises(SettingError) as refused:
+        require_known_carriers(load_settings())
+    assert says in str(refused.value)
+    assert "hush-hush" not in str(refused.value)

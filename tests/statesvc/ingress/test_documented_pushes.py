@@ -1,0 +1,268 @@
+"""Pushes authenticated exactly as the public documentation of their carrier says, through that carrier's own entry in `CARRIERS`.
+
+Each case names its source and when it was read. `digest` cases quote a signature that the source prints; where a source prints code
+and no result, the case runs that code's steps.
+"""
+
+import base64
+import hashlib
+import hmac
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from multidict import CIMultiDict
+
+from events.carriers import CARRIERS
+from statesvc.ingress.authentication import Verifier
+from statesvc.settings.carrier_settings import read_chosen_authentication
+
+EASYPOST_BODY: Final = Path(__file__).with_name("documented") / "easypost_event_body.json"
+BODY: Final = b'{"event": "track_updated", "carrier": "usps"}'
+NOW: Final = 1_688_493_100.0
+
+
+def hmac_of(secret: str, signed: bytes) -> bytes:
+    return hmac.new(secret.encode(), signed, hashlib.sha256).digest()
+
+
+def based(digest: bytes) -> str:
+    return base64.b64encode(digest).decode()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Push:
+    carrier_id: str
+    source: str
+    secret: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = BODY
+    chosen: str | None = None
+    """What the shipper agreed on, as `STATESVC_WEBHOOK_AUTH_<CARRIER>` has it."""
+
+
+EASYSHIP_SECRET: Final = "webh_092dflkjhwelkjr109834wlkejhr8sdh"
+EASYSHIP_TOKEN: Final = (
+    "eyJhbGciOiJIUzI1NiJ9.eyJlYXN5c2hpcF9jb21wYW55X2lkIjoiZWFzeXNoaXBfY29tcGFueV9pZCJ9.-gcTgynbezCqmJLXMMyhieHNlcbXei1e8bnaedLadlA"
+)
+"""The document's secret and claims, `{"easyship_company_id":"easyship_company_id"}`, encoded as Ruby's JWT.encode(claims, key, 'HS256')."""
+
+PUSHES: Final = (
+    Push(
+        carrier_id="sendcloud",
+        source="digest: sendcloud.dev/api/v2/webhooks and /api/v3/webhooks, read 2026-11",
+        secret="secretkey",
+        headers={"Sendcloud-Signature": "1eed4b3d41f4653ac64fd56f1bf1cbfd349e4482cbc11dff7134bd93e5da4b0a"},
+        body=b'{"key": "value"}',
+    ),
+    Push(
+        carrier_id="sendcloud",
+        source="sendcloud.dev/api/v3/event-subscriptions, auth type api_key, read 2026-11",
+        secret="your-key",
+        headers={"X-Api-Key": "your-key"},
+        chosen="header:X-Api-Key",
+    ),
+    Push(
+        carrier_id="sendcloud",
+        source="sendcloud.dev/api/v3/event-subscriptions, auth type bearer, read 2026-11",
+        secret="your-token",
+        headers={"Authorization": "Bearer your-token"},
+        chosen="bearer",
+    ),
+    Push(
+        carrier_id="sendcloud",
+        source="sendcloud.dev/api/v3/event-subscriptions, auth type basic, read 2026-11",
+        secret="user:pass",
+        headers={"Authorization": "Basic dXNlcjpwYXNz"},
+        chosen="basic",
+    ),
+    Push(
+        carrier_id="easypost",
+        source="digest: EasyPost client libraries, test of validate_webhook with the event body of EasyPost/examples, read 2026-11",
+        secret="s\N{LATIN SMALL LETTER E WITH ACUTE}cret",
+        headers={"X-Hmac-Signature": "hmac-sha256-hex=38f3f53c103713df81616a0a186d77141957323ec21d5fe9363db93840f527db"},
+        body=EASYPOST_BODY.read_bytes(),
+    ),
+    Push(
+        carrier_id="easyship",
+        source="developers.easyship.com/reference/webhooks-guide.md of 2026-04-20: secret and claims of its example",
+        secret=EASYSHIP_SECRET,
+        headers={"X-EASYSHIP-SIGNATURE": EASYSHIP_TOKEN},
+    ),
+    Push(
+        carrier_id="fedex",
+        source="developer.fedex.com, Advanced Integrated Visibility Validation Process (its Java), read 2026-11",
+        secret="secureToken",
+        headers={"fdx-signature": based(hmac_of("secureToken", BODY))},
+    ),
+    Push(
+        carrier_id="fedex",
+        source="the same page: 'finalize the MAC operation by hex encoding', read 2026-11",
+        secret="secureToken",
+        headers={"fdx-signature": hmac_of("secureToken", BODY).hex()},
+    ),
+    Push(
+        carrier_id="aftership",
+        source="www.aftership.com/docs/tracking/webhook/webhook-signature, read 2026-11",
+        secret="webhook-secret",
+        headers={"aftership-hmac-sha256": based(hmac_of("webhook-secret", BODY))},
+    ),
+    Push(
+        carrier_id="aftership",
+        source="www.aftership.com/docs/returns/webhook/webhook-signature, read 2026-11",
+        secret="webhook-secret",
+        headers={"as-signature-hmac-sha256": based(hmac_of("webhook-secret", BODY))},
+    ),
+    Push(
+        carrier_id="aftership",
+        source="www.aftership.com/docs/shipping/webhook/webhook-signature, read 2026-11",
+        secret="webhook-secret",
+        headers={"am-webhook-signature": based(hmac_of("webhook-secret", BODY))},
+    ),
+    Push(
+        carrier_id="aftership",
+        source="the returns page's note on organizations from before 2022-10-25: hmac-sha256={signature}, read 2026-11",
+        secret="webhook-secret",
+        headers={"am-webhook-signature": f"hmac-sha256={based(hmac_of('webhook-secret', BODY))}"},
+    ),
+    Push(
+        carrier_id="ship24",
+        source="docs.ship24.com/webhooks/authentication, read 2026-11",
+        secret="your_webhook_secret",
+        headers={"Authorization": "Bearer your_webhook_secret"},
+    ),
+    Push(
+        carrier_id="dhl_unified",
+        source="developer.dhl.com, DHL Shipment Tracking Push Bruno Collection of 2025-07: hook.authentication",
+        secret="example-token-123",
+        headers={"example-secure-header": "example-token-123"},
+        chosen="header:example-secure-header",
+    ),
+    Push(
+        carrier_id="amazon",
+        source="developer-docs.amazon.com/amazon-shipping/docs/track-a-shipment-push-notifications, API key, read 2026-11",
+        secret="abcdef12345",
+        headers={"X-API-KEY": "abcdef12345"},
+        chosen="header:X-API-KEY",
+    ),
+    Push(
+        carrier_id="amazon",
+        source="the same page, query parameter: test.txt?X-Amz-Credential=, read 2026-11",
+        secret="abcdef12345",
+        query={"X-Amz-Credential": "abcdef12345"},
+        chosen="query:X-Amz-Credential",
+    ),
+    Push(
+        carrier_id="shippo",
+        source="docs.goshippo.com/docs/Tracking/WebhookSecurity, self-generated token, read 2026-11",
+        secret="123abc",
+        query={"token": "123abc"},
+    ),
+    Push(
+        carrier_id="shippo",
+        source="the same page, HMAC: its stamp t=1688493073, read 2026-11",
+        secret="shared",
+        headers={"Shippo-Auth-Signature": f"t=1688493073,v1={hmac_of('shared', b'1688493073.' + BODY).hex()}"},
+    ),
+    Push(
+        carrier_id="17track",
+        source="api.17track.net/en/doc, Notification verification: SHA256 of the content, '/' and the key",
+        secret="securityKey",
+        headers={"sign": hashlib.sha256(BODY + b"/securityKey").hexdigest()},
+    ),
+    Push(
+        carrier_id="usps",
+        source="developers.usps.com, Subscriptions - Tracking 3.2, `secret` of 32 signs",
+        secret="0123456789abcdef0123456789abcdef",
+        headers={"X-HMAC": hmac_of("0123456789abcdef0123456789abcdef", BODY).hex()},
+    ),
+    Push(
+        carrier_id="teleship",
+        source="karrio, modules/connectors/teleship: verify_webhook_signature, read 2026-11",
+        secret="whk",
+        headers={"x-teleship-signature": hmac_of("whk", BODY).hex()},
+    ),
+    Push(
+        carrier_id="inpost",
+        source="developers.inpost-group.com/webhook-signature-verification, the body alone, read 2026-11",
+        secret="shared",
+        headers={"x-inpost-signature": based(hmac_of("shared", BODY))},
+    ),
+    Push(
+        carrier_id="inpost",
+        source="the same page, timestamp and body, with its stamp moved to our NOW, read 2026-11",
+        secret="shared",
+        headers={
+            "x-inpost-timestamp": "2023-07-04T17:50:55.387Z",
+            "x-inpost-signature": based(hmac_of("shared", b"2023-07-04T17:50:55.387Z." + BODY)),
+        },
+    ),
+    Push(
+        carrier_id="inpost",
+        source="developers.inpost-group.com/webhooks, API key / custom headers, read 2026-11",
+        secret="key",
+        headers={"x-api-key": "key"},
+        chosen="header:x-api-key",
+    ),
+    Push(carrier_id="clickpost", source="ClickPost's webhook settings: `webhook_key`", secret="k-1", headers={"webhook_key": "k-1"}),
+    Push(
+        carrier_id="ups",
+        source="UPS-API/api-documentation, UPSTrackAlert.yaml of 2024: destination.credential, opaque",
+        secret="opaque",
+        headers={"credential": "opaque"},
+    ),
+)
+
+
+def is_accepted(push: Push, secret: str, body: bytes, *, headers: Mapping[str, str] | None = None) -> bool:
+    name = push.carrier_id.upper()
+    environment = {f"STATESVC_WEBHOOK_SECRET_{name}": secret, f"STATESVC_WEBHOOK_AUTH_{name}": push.chosen or ""}
+    schemes = CARRIERS[push.carrier_id].schemes(read_chosen_authentication(environment).get(name, ()))
+    verifier = Verifier(schemes, (secret,), now=lambda: NOW, age_seconds_max=7200)
+    sent = CIMultiDict(push.headers if headers is None else headers)
+    return verifier.without_body(sent, push.query) or (verifier.may_be_signed(sent, len(body)) and verifier.with_body(sent, body))
+
+
+@pytest.mark.parametrize("push", PUSHES, ids=lambda push: f"{push.carrier_id}: {push.source}")
+def test_a_push_as_documented_is_accepted_and_no_other(push: Push) -> None:
+    assert is_accepted(push, push.secret, push.body)
+    assert not is_accepted(push, f"{push.secret}:2", push.body)
+    assert not is_accepted(push, push.secret, push.body, headers={}) or push.query
+    for name, sent in push.headers.items():
+        assert not is_accepted(push, push.secret, push.body, headers={**push.headers, name: sent[:-2]})
+
+
+def test_at_least_ten_carriers_are_documented_here() -> None:
+    assert len({push.carrier_id for push in PUSHES}) >= 10
+
+
+def test_shipengine_signs_stamp_and_body_with_a_published_key() -> None:
+    """docs.shipstation.com/apis/docs/guides/webhooks-validation, read 2026-11: RSA-SHA256 over `timestamp.body`, in base64."""
+    private = generate_private_key(public_exponent=65537, key_size=2048)
+    pem = private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+    stamp = "2023-07-04T17:50:00Z"
+    headers = CIMultiDict(
+        {
+            "x-shipengine-timestamp": stamp,
+            "x-shipengine-rsa-sha256-signature": based(private.sign(stamp.encode() + b"." + BODY, PKCS1v15(), SHA256())),
+            "x-shipengine-rsa-sha256-key-id": "k1",
+        }
+    )
+    schemes = CARRIERS["shipengine"].schemes()
+    for now, accepted in ((1_688_493_000, True), (1_688_493_000 + 7201, False), (1_688_493_000 - 301, False)):
+        verifier = Verifier(schemes, (pem,), now=partial(float, now), age_seconds_max=7200)
+        assert verifier.with_body(headers, BODY) is accepted
+
+
+def test_no_header_is_checked_that_a_carrier_never_sends() -> None:
+    invented = {"x-webhook-secret", "webhook-token", "dhl-webhook-token"}
+    for carrier in CARRIERS.values():
+        assert not invented & {getattr(scheme, "header", "").lower() for scheme in carrier.schemes()}, carrier.carrier_id
