@@ -32,6 +32,10 @@ class Cause(StrEnum):
     """The normalizer raised something that it does not declare: a defect of ours."""
     DELIVERY_EXHAUSTED = "delivery_exhausted"
     """A notification that its subscriber never accepted."""
+    UNMAPPED_TASK = "unmapped_task"
+    """A message of another broker for which the shovel's mapping has no rule."""
+    RETURNING = "returning"
+    """Taken out of the inbox, to go back to the broker that it came from."""
 
 
 class UnreadableMessageError(ValueError):

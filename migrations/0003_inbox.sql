@@ -1,14 +1,16 @@
 -- Messages: what carriers pushed, from the ACK to the verdict, and what decides how they are read.
 --
 -- `body` is written once at ingress (day partitions); `inbox` holds the narrow row that waits, is leased and goes away; `message`
--- keeps the verdict, and the key to the body under the shipments' keys; `receipt` recognises byte-identical retries.
+-- keeps the verdict, and the key to the body under the shipments' keys; `receipt` recognises byte-identical retries for 48 hours, and
+-- tasks of another broker until `retained_until`, so that a transfer which is repeated has no effect.
 -- The rules by which rows of `inbox` move are in functions/claim_protocol.sql.
 
 CREATE TABLE statesvc.receipt (
     digest bytea PRIMARY KEY CHECK (octet_length(digest) = 16),
     message_id uuid NOT NULL,
     received_at timestamptz NOT NULL,
-    retries int NOT NULL DEFAULT 0
+    retries int NOT NULL DEFAULT 0,
+    retained_until timestamptz
 ) WITH (fillfactor = 80);
 -- received_at only grows with the heap, so a block range index finds what has expired at no cost to ingest
 CREATE INDEX receipt_received ON statesvc.receipt USING brin (received_at) WITH (autosummarize = on);
@@ -24,11 +26,12 @@ CREATE TABLE statesvc.body (
 ) PARTITION BY RANGE (received_at);
 
 -- `available_at` is the one time that counts: of a new message, when it arrived or its ETA; after a retry, the end of the backoff;
--- while leased, the end of the lease.
+-- while leased, the end of the lease. `eta`: of a message that was put for later, when.
 CREATE TABLE statesvc.inbox (
     message_id uuid PRIMARY KEY,
     received_at timestamptz NOT NULL,
     available_at timestamptz NOT NULL,
+    eta timestamptz,
     leased_at timestamptz,
     token uuid,
     attempts smallint NOT NULL DEFAULT 0,

@@ -47,10 +47,13 @@
 --       zone) RETURNS record
 --   postpone(p_token uuid, p_message_ids uuid[]) RETURNS integer
 --   put(p_message_ids uuid[], p_carrier_ids text[], p_digests bytea[], p_sealed bytea[], p_sealed_keys bytea[], p_commitments bytea[],
---       p_headers jsonb[], p_body_bytes integer[]) RETURNS TABLE(ordinal integer, message_id uuid, duplicate boolean)
+--       p_headers jsonb[], p_body_bytes integer[], p_etas timestamp with time zone[] DEFAULT NULL::timestamp with time zone[],
+--       p_receipts_until timestamp with time zone[] DEFAULT NULL::timestamp with time zone[]) RETURNS TABLE(ordinal integer, message_id
+--       uuid, duplicate boolean)
 --   read_claimed(p_message_ids uuid[]) RETURNS TABLE(message_id uuid, carrier_id text, token uuid, attempts smallint, retries smallint,
 --       received_at timestamp with time zone, stage text, candidate text, percent smallint, shadow boolean, sealed_key bytea, commitment
 --       bytea, headers jsonb, sealed bytea, normalized_by text, normalized bytea, postponed smallint)
+--   receipt_ended(r statesvc.receipt, p_now timestamp with time zone) RETURNS boolean
 --   refuse_change() RETURNS trigger
 --   release(p_token uuid) RETURNS integer
 --   replay_dead_letters(p_ids bigint[], p_actor text, p_why text, p_run_id uuid) RETURNS TABLE(dead_letter_id bigint, obstacle text)
@@ -423,6 +426,7 @@ CREATE TABLE statesvc.inbox (
     message_id uuid NOT NULL,
     received_at timestamp with time zone NOT NULL,
     available_at timestamp with time zone NOT NULL,
+    eta timestamp with time zone,
     leased_at timestamp with time zone,
     token uuid,
     attempts smallint DEFAULT 0 NOT NULL,
@@ -776,6 +780,7 @@ CREATE TABLE statesvc.receipt (
     message_id uuid NOT NULL,
     received_at timestamp with time zone NOT NULL,
     retries integer DEFAULT 0 NOT NULL,
+    retained_until timestamp with time zone,
     CONSTRAINT receipt_digest_check CHECK ((octet_length(digest) = 16))
 )
 WITH (fillfactor='80');

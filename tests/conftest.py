@@ -33,6 +33,7 @@ SLOW = (
     "tests/node/",
     "tests/simulation/",
     "tests/statesvc/delivery/brokers/",
+    "tests/statesvc/shovel/",
     "tests/statesvc/notifier/test_notifier_brokers.py",
     "tests/statesvc/roles/test_supervisor.py",
     "tests/statesvc/database/test_embedded.py",

@@ -36,9 +36,11 @@
 
 -- Stores a group of messages and queues them; a byte-identical retry within 48 hours is counted and answered with the first message's
 -- id. One round trip, whatever the size; the caller commits, then ACKs. Never notifies.
+-- `p_etas`: not before this time; NULL or past: at once. `p_receipts_until`: a retry is recognised until then instead of for 48 hours.
 CREATE FUNCTION statesvc.put(
     p_message_ids uuid[], p_carrier_ids text[], p_digests bytea[], p_sealed bytea[], p_sealed_keys bytea[],
-    p_commitments bytea[], p_headers jsonb[], p_body_bytes int[]
+    p_commitments bytea[], p_headers jsonb[], p_body_bytes int[],
+    p_etas timestamptz[] DEFAULT NULL, p_receipts_until timestamptz[] DEFAULT NULL
 ) RETURNS TABLE (ordinal int, message_id uuid, duplicate boolean)
     LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -52,17 +54,20 @@ BEGIN
     RETURN QUERY
     WITH item AS (
         SELECT u.*, (row_number() OVER (PARTITION BY u.digest ORDER BY u.ordinal)) = 1 AS first
-        FROM unnest(p_message_ids, p_carrier_ids, p_digests, p_sealed, p_sealed_keys, p_commitments, p_headers, p_body_bytes)
-            WITH ORDINALITY AS u(message_id, carrier_id, digest, sealed, sealed_key, commitment, headers, body_bytes, ordinal)
+        FROM unnest(p_message_ids, p_carrier_ids, p_digests, p_sealed, p_sealed_keys, p_commitments, p_headers, p_body_bytes,
+                p_etas, p_receipts_until)
+            WITH ORDINALITY AS u(message_id, carrier_id, digest, sealed, sealed_key, commitment, headers, body_bytes, eta, receipt_until,
+                ordinal)
     ), known AS (
         -- sorted, so that two groups with the same retries wait for each other instead of deadlocking
-        INSERT INTO statesvc.receipt AS r (digest, message_id, received_at, retries)
-        SELECT i.digest, i.message_id, v_now, (SELECT count(*) - 1 FROM item s WHERE s.digest = i.digest)
+        INSERT INTO statesvc.receipt AS r (digest, message_id, received_at, retries, retained_until)
+        SELECT i.digest, i.message_id, v_now, (SELECT count(*) - 1 FROM item s WHERE s.digest = i.digest), i.receipt_until
         FROM item i WHERE i.first ORDER BY i.digest
         ON CONFLICT (digest) DO UPDATE SET
-            message_id = CASE WHEN r.received_at < v_now - interval '48 hours' THEN excluded.message_id ELSE r.message_id END,
-            retries = CASE WHEN r.received_at < v_now - interval '48 hours' THEN excluded.retries ELSE r.retries + 1 + excluded.retries END,
-            received_at = CASE WHEN r.received_at < v_now - interval '48 hours' THEN excluded.received_at ELSE r.received_at END
+            message_id = CASE WHEN statesvc.receipt_ended(r, v_now) THEN excluded.message_id ELSE r.message_id END,
+            retries = CASE WHEN statesvc.receipt_ended(r, v_now) THEN excluded.retries ELSE r.retries + 1 + excluded.retries END,
+            received_at = CASE WHEN statesvc.receipt_ended(r, v_now) THEN excluded.received_at ELSE r.received_at END,
+            retained_until = CASE WHEN statesvc.receipt_ended(r, v_now) THEN excluded.retained_until ELSE r.retained_until END
         RETURNING r.digest, r.message_id
     ), fresh AS (
         SELECT i.* FROM item i JOIN known k ON k.digest = i.digest AND k.message_id = i.message_id WHERE i.first
@@ -70,13 +75,19 @@ BEGIN
         INSERT INTO statesvc.body (message_id, received_at, carrier_id, commitment, headers, sealed)
         SELECT f.message_id, v_now, f.carrier_id, f.commitment, f.headers, f.sealed FROM fresh f
     ), queued AS (
-        INSERT INTO statesvc.inbox (message_id, received_at, available_at, body_bytes, carrier_id, sealed_key)
-        SELECT f.message_id, v_now, v_now, f.body_bytes, f.carrier_id, f.sealed_key FROM fresh f
+        INSERT INTO statesvc.inbox (message_id, received_at, available_at, eta, body_bytes, carrier_id, sealed_key)
+        SELECT f.message_id, v_now, greatest(v_now, f.eta), CASE WHEN f.eta > v_now THEN f.eta END, f.body_bytes, f.carrier_id, f.sealed_key
+        FROM fresh f
     )
     SELECT i.ordinal::int, k.message_id, NOT (i.first AND k.message_id = i.message_id)
     FROM item i JOIN known k ON k.digest = i.digest ORDER BY i.ordinal;
 END
 $$;
+
+-- Is this receipt no longer a reason to take a message for a retry?
+CREATE FUNCTION statesvc.receipt_ended(r statesvc.receipt, p_now timestamptz) RETURNS boolean
+    LANGUAGE sql STABLE
+    RETURN coalesce(r.retained_until, r.received_at + interval '48 hours') < p_now;
 
 -- Leases up to `p_limit` messages (and `p_bytes_max` of bodies, at least one) to `p_worker` for `p_lease`: bounds > choose > take > read.
 --

@@ -48,6 +48,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "log": Command("statesvc.cli.log_fork", "go on with the log after a restore that lost published entries: fork"),
     "verify": Command("statesvc.cli.verify", "the whole log against its signed heads, and against one stored elsewhere"),
     "workers": Command("statesvc.cli.workers", "which processes work here, and when each was last seen"),
+    "shovel": Command("statesvc.cli.shovel_command", "bring messages over from another broker, and back"),
     "rollout": Command("statesvc.cli.rollout", "the share of each carrier that a candidate normalizer reads, and the kill switch"),
 }
 

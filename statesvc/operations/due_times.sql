@@ -1,12 +1,13 @@
 -- name: repair_inbox
--- Takes as due what was put, or given back, at a time that has not come yet: a clock was ahead. So too what nothing explains. Of a lane
--- whose mark is in the future claims would see nothing new, so that begins anew.
+-- Takes as due what was put, or given back, at a time that has not come yet: a clock was ahead. So too what nothing explains; an ETA
+-- explains any time. Of a lane whose mark is in the future claims would see nothing new, so that begins anew.
 WITH tick AS MATERIALIZED (
     SELECT statesvc.clock() AS at
 ), waiting AS MATERIALIZED (
     SELECT q.row_id FROM statesvc.lane l CROSS JOIN tick t CROSS JOIN LATERAL (
         SELECT o.ctid AS row_id FROM statesvc.inbox o
         WHERE o.carrier_id = l.carrier_id AND o.token IS NULL AND o.available_at > t.at + interval '5 seconds'
+            AND o.available_at IS DISTINCT FROM o.eta
             AND (o.received_at > t.at + interval '5 seconds' OR o.available_at > t.at + interval '7 days'
                 OR EXISTS (SELECT FROM statesvc.message_attempt a
                     WHERE a.message_id = o.message_id AND a.ended_at > t.at + interval '5 seconds'))

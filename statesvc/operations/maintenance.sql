@@ -3,9 +3,11 @@
 SELECT count(*) FROM statesvc.ensure_partitions();
 
 -- name: expire_receipts
--- Forgets a bounded number of retries' digests after their 48 hours. The cutoff is a subquery, so that the index can be used.
+-- Forgets a bounded number of retries' digests after their 48 hours, or when they are retained no longer. The cutoff is a subquery, so
+-- that the index can be used.
 DELETE FROM statesvc.receipt WHERE digest = ANY (ARRAY(
-    SELECT r.digest FROM statesvc.receipt r WHERE r.received_at < (SELECT statesvc.clock() - interval '48 hours')
+    SELECT r.digest FROM statesvc.receipt r
+    WHERE r.received_at < (SELECT statesvc.clock() - interval '48 hours') AND statesvc.receipt_ended(r, (SELECT statesvc.clock()))
     LIMIT %(limit)s FOR UPDATE SKIP LOCKED));
 
 -- name: forget_attempts

@@ -91,3 +91,13 @@ async def test_what_another_holds_is_not_waited_for(shop: Shop, database: Any) -
         await other.execute("SELECT FROM statesvc.inbox FOR UPDATE")
         await repair_inbox(shop.connection)
     assert await repair_inbox(shop.connection) == 1
+
+
+async def test_an_eta_explains_any_due_time(shop: Shop) -> None:
+    await shop.push(PICKED_UP)
+    await shop.connection.execute("UPDATE statesvc.inbox SET eta = statesvc.clock() + interval '90 days'")
+    await shop.connection.execute("UPDATE statesvc.inbox SET available_at = eta")
+    assert await repair_inbox(shop.connection) == 0
+    assert await ready(shop) == 0
+    await shop.connection.execute("UPDATE statesvc.inbox SET available_at = available_at + interval '1 day'")
+    assert await repair_inbox(shop.connection) == 1

@@ -1,0 +1,51 @@
+"""Celery's native delayed delivery: 28 queues that pass a message on after 1, 2, 4, ... seconds, as the bits of its routing key say. Pure.
+
+`0.0. .. .1.0.celery` published to `celery_delayed_27` waits two seconds and goes to `celery`: each level's queue holds it for as long as
+its time to live, or it passes by. The prefix is the one that kombu lets an application choose.
+"""
+
+import re
+from datetime import datetime, timedelta
+from typing import Final
+
+LEVELS: Final = 28
+_QUEUE: Final = re.compile(r"(?:(?P<prefix>.+)_)?celery_delayed_(?P<level>\d+)")
+_KEY: Final = re.compile(rf"(?P<bits>(?:[01]\.){{{LEVELS}}})(?P<destination>.+)", re.DOTALL)
+SECONDS_MAX: Final = 2**LEVELS - 1
+
+
+def level_names(prefix: str = "") -> list[str]:
+    """Its queues, the longest delay first."""
+    before = f"{prefix}_" if prefix else ""
+    return [f"{before}celery_delayed_{level}" for level in reversed(range(LEVELS))]
+
+
+def is_delaying(queue: str) -> bool:
+    """Whether this is one of the queues that delay."""
+    found = _QUEUE.fullmatch(queue)
+    return found is not None and int(found["level"]) < LEVELS
+
+
+def destination(routing_key: str) -> str:
+    """Where a delayed message goes in the end; a key that holds no delay is it."""
+    found = _KEY.fullmatch(routing_key)
+    return routing_key if found is None else found["destination"]
+
+
+def due_time(queue: str, routing_key: str, *, now: datetime) -> datetime | None:
+    """When a message of such a queue is due that does not say so itself: at the latest after this level and those below. None: no such."""
+    found, key = _QUEUE.fullmatch(queue), _KEY.fullmatch(routing_key)
+    if found is None or key is None:
+        return None
+    level = int(found["level"])
+    below = key["bits"].replace(".", "")[LEVELS - level :]
+    return now + timedelta(seconds=2**level + (int(below, 2) if below else 0))
+
+
+def delayed_address(queue: str, routing_key: str, *, delay: timedelta) -> tuple[str, str]:
+    """Exchange and routing key that deliver after this delay to where the message of such a queue was to go."""
+    found = _QUEUE.fullmatch(queue)
+    prefix = "" if found is None or found["prefix"] is None else f"{found['prefix']}_"
+    seconds = max(0, min(int(delay.total_seconds()), SECONDS_MAX))
+    bits = ".".join(f"{seconds:0{LEVELS}b}")
+    return f"{prefix}celery_delayed_{LEVELS - 1}", f"{bits}.{destination(routing_key)}"

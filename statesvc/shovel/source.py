@@ -1,0 +1,28 @@
+"""What a source of messages gives: batches that stay its own until they are acknowledged."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from statesvc.shovel.source_message import Taken
+
+
+class Source(Protocol):
+    """Open before use. Every call may raise SourceLostError: then close, and open again."""
+
+    async def open(self) -> None:
+        """Raises ShovelError where it can't be read, SourceLostError where it does not answer."""
+
+    async def take(self, limit: int, *, wait_seconds: float) -> Sequence[Taken]:
+        """Up to `limit` messages, those that are there; waits this long at most for the first one."""
+
+    async def acknowledge(self, taken: Sequence[Taken]) -> None:
+        """The last batch is ours for good."""
+
+    async def waiting(self) -> int:
+        """How many messages wait there that nobody has taken."""
+
+    async def sample(self, limit: int) -> Sequence[Taken]:
+        """Some of those that wait, without taking them. Before `take`, or not at all."""
+
+    async def close(self) -> None:
+        """What was taken and not acknowledged waits there again. Safe to call twice."""

@@ -1,0 +1,179 @@
+"""The loop of one process: take a batch, map it, store it and back it up, acknowledge it.
+
+Whatever ends before the acknowledgement is repeated: the source hands the batch out again, and the inbox knows its messages. While the
+database or the broker is away the loop waits for it; a message that stops the transfer leaves its whole batch at the source.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import psycopg
+from psycopg_pool import PoolTimeout
+
+from events.crypto.keyring import Keyring
+from statesvc.database.pool import Pool
+from statesvc.database.sql_errors import Failure, failure
+from statesvc.database.wakeups.channels import INBOX
+from statesvc.database.wakeups.waker import notify
+from statesvc.shovel.backup import BackupWriter
+from statesvc.shovel.inbox_store import StoredBatch, store
+from statesvc.shovel.shovel_error import SourceLostError
+from statesvc.shovel.source import Source
+from statesvc.shovel.source_message import Taken
+from statesvc.shovel.task_mapping import Mapped, TaskMapping, Unmapped
+
+PAUSED: Final = "paused"
+"""A file of this name in the backup's folder pauses every process that writes there."""
+_IDLE_SECONDS: Final = 0.5
+_AGAIN_SECONDS: Final = 1.0
+_PASSING: Final = frozenset({Failure.UNAVAILABLE, Failure.TRANSIENT, Failure.MISROUTED})
+
+
+@dataclass(slots=True)
+class TransferTotals:
+    """What one process has done so far."""
+
+    moved: int = 0
+    dead_letters: int = 0
+    known: int = 0
+
+    def add(self, batch: StoredBatch) -> None:
+        """Counts one more batch."""
+        self.moved += batch.moved
+        self.dead_letters += batch.dead_letters
+        self.known += batch.known
+
+    @property
+    def taken(self) -> int:
+        """All that was acknowledged at the source."""
+        return self.moved + self.dead_letters + self.known
+
+
+class Pace:
+    """At most `per_second` messages on the average; None: as fast as it goes. Monotonic seconds are arguments."""
+
+    def __init__(self, per_second: float | None) -> None:
+        self._per_second = per_second
+        self._free_at = 0.0
+
+    def batch_max(self, limit: int) -> int:
+        """Small enough that a slow pace does not come in bursts of more than a second."""
+        return limit if self._per_second is None else max(1, min(limit, int(self._per_second)))
+
+    def wait_seconds(self, now: float) -> float:
+        """Until the next batch may be taken."""
+        return max(0.0, self._free_at - now)
+
+    def spend(self, messages: int, now: float) -> None:
+        """A batch was taken."""
+        if self._per_second is not None:
+            self._free_at = max(self._free_at, now) + messages / self._per_second
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransferTask:
+    """What a process works with. `stopping`: asked before every batch; `notice`: hears in words why it waits."""
+
+    source: Source
+    mapping: TaskMapping
+    pool: Pool
+    keyring: Keyring
+    backup: BackupWriter
+    backup_folder: Path
+    batch_max: int
+    until_empty: bool
+    pace: Pace
+    stopping: Callable[[], bool]
+    report: Callable[[TransferTotals], None]
+    notice: Callable[[str], None]
+    totals: TransferTotals = field(default_factory=TransferTotals)
+
+
+async def transfer(task: TransferTask) -> TransferTotals:
+    """Until it is stopped, or the source is empty. Raises ShovelError; a source that is lost is opened again."""
+    while not task.stopping():
+        try:
+            await task.source.open()
+            if await _run(task):
+                break
+        except SourceLostError as error:
+            task.notice(f"{error}; trying again")
+            await asyncio.sleep(_AGAIN_SECONDS)
+        finally:
+            await task.source.close()
+    task.backup.close()
+    return task.totals
+
+
+async def _run(task: TransferTask) -> bool:
+    """True: the source is empty, or the transfer is stopping. False: it was paused."""
+    loop = asyncio.get_running_loop()
+    while not task.stopping():
+        if (task.backup_folder / PAUSED).exists():
+            # what was handed over in advance is for others meanwhile
+            await task.source.close()
+            await asyncio.sleep(_IDLE_SECONDS)
+            return False
+        wait = task.pace.wait_seconds(loop.time())
+        if wait > 0:
+            await asyncio.sleep(min(wait, _IDLE_SECONDS))
+            continue
+        batch = await task.source.take(task.pace.batch_max(task.batch_max), wait_seconds=_IDLE_SECONDS)
+        if not batch:
+            if task.until_empty and not await task.source.waiting():
+                return True
+            continue
+        task.pace.spend(len(batch), loop.time())
+        if not await _move(task, batch):
+            return True
+    return True
+
+
+async def _move(task: TransferTask, batch: Sequence[Taken]) -> bool:
+    """False: stopped before it was durable."""
+    now = datetime.now(UTC)
+    mapped = [(taken, task.mapping.read(taken, now=now)) for taken in batch]
+    stored, _ = await asyncio.gather(_store(task, mapped, now), asyncio.to_thread(task.backup.append, batch))
+    if stored is None:
+        return False
+    await task.source.acknowledge(batch)
+    task.totals.add(stored)
+    task.report(task.totals)
+    return True
+
+
+async def _store(task: TransferTask, mapped: Sequence[tuple[Taken, Mapped | Unmapped]], now: datetime) -> StoredBatch | None:
+    """Tries until the database has it: whether an earlier try had an effect does not matter. None: stopped before."""
+    is_away = False
+    while True:
+        try:
+            async with task.pool.connection() as connection:
+                stored = await store(connection, task.keyring, mapped, now=now)
+                if stored.moved:
+                    await notify(connection, INBOX)
+        except (psycopg.Error, PoolTimeout, OSError) as error:
+            if failure(error) not in _PASSING:
+                raise
+            if not is_away:
+                task.notice("the database does not answer; trying again")
+            is_away = True
+            if task.stopping():
+                return None
+            await asyncio.sleep(_AGAIN_SECONDS)
+        else:
+            return stored
+
+
+def pause(folder: Path) -> None:
+    """Every process that writes its backup here stops taking, within a second, until `resume`."""
+    (folder / PAUSED).write_text(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())}\n", encoding="utf-8")
+
+
+def resume(folder: Path) -> None:
+    """They go on."""
+    (folder / PAUSED).unlink(missing_ok=True)
