@@ -1,16 +1,19 @@
 """DHL Shipment Tracking Unified: the push and the answer of the API have the same shape, for all of DHL's services.
 
-A scan carries a category (`statusCode`) that DHL documents and, in `status`, a code or a text of the service. A code or a whole text that
-the service documents is read as such, everything else by its category. No text means a delivery, which the category says (DHL's own
-sample says `pre-transit` and `DELIVERED` of one scan). The number is the shipment's `id`; a piece named by a scan distinguishes it and is
-no shipment of its own.
+A scan carries a category (`statusCode`) that DHL documents and, in `status`, a code or a text of the service; where there is neither, the
+text is in `description`. A code or a text that the service documents is read as such, everything else by its category. No text means a
+delivery that another category denies (DHL's own sample says `pre-transit` and `DELIVERED` of one scan). The number is the shipment's
+`id`; a piece named by a scan distinguishes it and is no shipment of its own.
 """
 
+import re
 from collections.abc import Iterator
 from datetime import datetime
+from functools import lru_cache
 from typing import Final
 
 from events.carriers.carrier import Carrier, ShipperChoice
+from events.clear_part import is_stand_in, looks_like_code
 from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, Normalized, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate, with_signer
@@ -18,10 +21,10 @@ from events.parsing.formats import ISO
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, as_list, child, objects
 from events.parsing.meanings import UNMAPPED, Meaning, meanings, texts_of
-from events.parsing.places import place
+from events.parsing.places import country_code, known_countries, place
 from events.parsing.rejections import Rejections
 from events.parsing.scan import Scan, readings_of
-from events.parsing.text import collapse, signer, text
+from events.parsing.text import signer, text, without_markup
 from events.parsing.times import Clock
 from events.vocabulary import Kind, Status
 
@@ -29,7 +32,17 @@ CODES: Final = meanings("dhl_unified_codes.csv")
 """(service, code): the codes of `status` that a service documents and whose meaning is clear."""
 
 TEXTS: Final = meanings("dhl_unified_texts.csv")
-"""(service, text in lower case without the full stop): what services print in `status` instead of a code, where it is clear."""
+"""(service, text in lower case without the full stop): what services print instead of a code, where it is clear. A `*` stands for
+whatever a sentence names there: a place, a day."""
+
+SENTENCES: Final = {
+    service: tuple(
+        (re.compile(".*".join(map(re.escape, words.split("*")))), meaning)
+        for (of, words), meaning in TEXTS.items()
+        if of == service and "*" in words
+    )
+    for service in {service for service, words in TEXTS if "*" in words}
+}
 
 DOCUMENTED: Final = frozenset(code for _, code in (*CODES, *TEXTS))
 
@@ -114,7 +127,7 @@ def _scan(scan: JsonObject, service: str, pointer: str, received_at: datetime) -
     return Scan(
         where=pointer,
         raw=raw,
-        meaning=_documented(raw, service) or _by_category(raw),
+        meaning=_documented(raw, service, scan.get("description")) or _by_category(raw),
         time=clocks.get(service, clocks[""]).read(printed, at, received_at=received_at),
         place=at,
         piece=_piece(scan),
@@ -130,36 +143,72 @@ def _raw(scan: JsonObject) -> Raw:
     return Raw(type=category, code=code or detail, further=(detail,) if code and detail else ())
 
 
-def _documented(raw: Raw, service: str) -> Meaning | None:
-    """The detail of a code goes before it."""
+def _documented(raw: Raw, service: str, description: object) -> Meaning | None:
+    """The detail of a code goes before it; the description says more where the code is the category again."""
+    category = _category(raw)
     printed = (*raw.further, raw.code or "")
-    return next((known for code in printed if (known := CODES.get((service, code)) or TEXTS.get((service, _words(code))))), None)
+    if _repeats_category(raw):
+        printed = (*printed, text(description) or "")
+    for code in printed:
+        known = CODES.get((service, code))
+        if known is None:
+            known = _by_text(service, code)
+            known = None if known is not None and known.status is Status.DELIVERED and category not in ("", "delivered") else known
+        if known is not None:
+            return known
+    return None
+
+
+@lru_cache(maxsize=4096)
+def _by_text(service: str, printed: str) -> Meaning | None:
+    words = _words(printed)
+    known = TEXTS.get((service, words))
+    return known or next((meaning for pattern, meaning in SENTENCES.get(service, ()) if pattern.fullmatch(words)), None)
 
 
 def _words(printed: str) -> str:
-    return collapse(printed).casefold().rstrip(".")
+    return (without_markup(printed) or "").casefold().rstrip(".")
+
+
+def _category(raw: Raw) -> str:
+    return (raw.type or raw.code or "").casefold().replace("_", "-").replace(" ", "-")
+
+
+def _repeats_category(raw: Raw) -> bool:
+    return raw.type is None or (raw.code or "").casefold() == raw.type.casefold()
 
 
 def _by_category(raw: Raw) -> Meaning:
-    category = raw.type or raw.code or ""
-    found = CATEGORIES.get(category.casefold().replace("_", "-").replace(" ", "-"), UNMAPPED)
-    return found if raw.type is None or found is UNMAPPED else found.of_category()
+    found = CATEGORIES.get(_category(raw), UNMAPPED)
+    return found if _repeats_category(raw) or found is UNMAPPED else found.of_category()
 
 
 def _reread(raw: Raw) -> Meaning | None:
-    """A code that some service documents depends on the service, which the raw fields lack."""
+    """What a service documents depends on the service, and no code at all on the description, which the raw fields lack."""
     printed = (*raw.further, raw.code or "")
-    return None if DOCUMENTED & {*printed, *map(_words, printed)} else _by_category(raw)
+    is_text = any(is_stand_in(each) or not looks_like_code(each) for each in printed)
+    depends = is_text or _repeats_category(raw) or DOCUMENTED & {*printed, *map(_words, printed)}
+    return None if depends else _by_category(raw)
 
 
 def _place(scan: JsonObject) -> EventPlace:
     address = child(scan, "location", "address")
-    return place(
-        city=address.get("addressLocality"),
-        region=address.get("addressRegion"),
-        postal_code=address.get("postalCode"),
-        country=address.get("countryCode"),
-    )
+    city = text(address.get("addressLocality"))
+    region, country = _behind_city(city, country_code(address.get("countryCode")))
+    return place(city=city, region=text(address.get("addressRegion")) or region, postal_code=address.get("postalCode"), country=country)
+
+
+@lru_cache(maxsize=4096)
+def _behind_city(printed: str | None, country: str | None) -> tuple[str | None, str | None]:
+    """Region and country as some services print them behind the city (`Whittier, CA, US`, `LEIPZIG - GERMANY`), or in its place.
+
+    The city itself stays as printed: it is a part of the scan's identity.
+    """
+    parts = [part.strip() for part in (printed or "").replace(" - ", ",").split(",")]
+    named = country_code(parts[-1].title() if len(parts[-1]) > 3 else parts[-1])
+    if named not in known_countries() or (country is not None and named != country) or (len(parts) == 1 and len(parts[0]) < 4):
+        return None, country
+    return ", ".join(parts[1:-1]) or None, named
 
 
 def _piece(scan: JsonObject) -> str | None:
