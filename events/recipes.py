@@ -60,6 +60,7 @@ RECIPES: Final[dict[str, Recipe]] = {
     "dhl_express": replace(_LOCAL, place=_FACILITY, piece=True, translates=True),
     # places are printed in the language of the answer
     "dhl_parcel_de": Recipe(time="local", precision=_MINUTE, translates=True),
+    "dhl_parcel_nl": replace(_INSTANT, place=()),
     "dhl_poland": _LOCAL,
     # the state of a shipment prints the local time of its scan as UTC
     "dhl_unified": replace(_LOCAL, codes=("type", "code"), piece=True, translates=True),
@@ -82,6 +83,8 @@ RECIPES: Final[dict[str, Recipe]] = {
     "laposte": replace(_INSTANT, place=(), translates=True),
     "morneau": replace(_LOCAL, codes=("code", "reason"), translates=True),
     "nationex": replace(_LOCAL, translates=True),
+    # the second version prints the particulars in a field of their own
+    "ninjavan": replace(_INSTANT, codes=("type",), place=()),
     "parcelone": _LOCAL,
     "purolator": replace(_LOCAL, translates=True),
     "roadie": replace(_INSTANT, place=()),

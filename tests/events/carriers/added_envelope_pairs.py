@@ -38,6 +38,31 @@ def _dhl_ecommerce(number: str, *, nested: bool, **more: Any) -> dict[str, Any]:
     return {"packages": [{"events": [event], "package": package} if nested else {"events": [event], **package}]}
 
 
+DHL_NL_ANSWER: Final = [
+    {
+        "barcode": "3STEST0000000009",
+        "events": [
+            {
+                "category": "PROBLEM",
+                "localTimestamp": "2026-03-02T12:31:22.475+01:00",
+                "status": "NOT_HOME",
+                "timestamp": "2026-03-02T11:31:22.475Z",
+            }
+        ],
+    }
+]
+_DHL_NL_PHASE: Final = {"phase": "IN_DELIVERY", "events": [{"timestamp": "2026-03-02T11:31:22Z", "key": "NOT_HOME", "exception": True}]}
+DHL_NL_VIEW: Final = [{"barcode": "3STEST0000000009", "view": {"phases": [_DHL_NL_PHASE]}}]
+
+_NINJA: Final = {"status": "Delivered", "is_parcel_on_rts_leg": False, "delivery_information": {"state": "Left at Doorstep"}}
+NINJA_PUSH: Final = {
+    **_NINJA,
+    "tracking_id": "TESTSG000000009",
+    "timestamp": "2026-03-01T15:04:05+0800",
+    "event": "Delivered, Left at Doorstep",
+}
+NINJA_ANSWER: Final = {"tracking_number": "TESTSG000000009", "events": [{**_NINJA, "timestamp": "2026-03-01T07:04:05Z"}]}
+
 _DHL_NUMBER: Final = "9374800000000000000018"
 
 ADDED_PAIRS: Final = (
@@ -50,4 +75,6 @@ ADDED_PAIRS: Final = (
         _dhl_ecommerce(_DHL_NUMBER, nested=True, location="Austin, TX, US", secondaryEventId=1601, postalCode="78701"),
         _dhl_ecommerce(f"42078701{_DHL_NUMBER}", nested=False, location="Austin, TX, US"),
     ),
+    pair("ninjavan", "webhook_and_answer", NINJA_PUSH, NINJA_ANSWER),
+    pair("dhl_parcel_nl", "answer_and_view", DHL_NL_ANSWER, DHL_NL_VIEW),
 )
