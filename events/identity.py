@@ -185,7 +185,12 @@ def _text(reading: Reading, recipes: Sequence[Recipe], digest: Digest) -> str | 
     """The keyed digest of the text, where one of the recipes asks for it."""
     if not any(needs_text(recipe, reading.raw) for recipe in recipes):
         return None
-    return digest(spelled(reading.description or "").encode("utf-8", "replace"))[:TEXT_DIGEST_BYTES].hex()
+    return text_digest(reading.description or "", digest)
+
+
+def text_digest(text: str, digest: Digest) -> str:
+    """What stands for a text next to a code, or in the place of one."""
+    return digest(spelled(text).encode("utf-8", "replace"))[:TEXT_DIGEST_BYTES].hex()
 
 
 def _native_id(reading: Reading, native_id: str, number: str) -> str:

@@ -139,23 +139,35 @@ CREATE TABLE statesvc.rollout_diff (
 
 -- How a code is read, whatever the normalizer says: a code is learned without a deploy. It decides what the log says, so its rows are
 -- never changed: the latest row of a code holds, and its revision stands in the normalizer version of the events that it read.
--- `kind` NULL: as the normalizer says, again.
+-- Type and code stand as they do in clear in the log; NULL: the carrier prints none. `raw_reason` and `raw_text` (the digest of the text
+-- that accompanies them) narrow a row down; NULL: any. `kind` NULL: as the normalizer says, again.
 CREATE TABLE statesvc.code_mapping (
     revision bigint PRIMARY KEY CHECK (revision > 0),
     carrier_id text NOT NULL,
     raw_type text,
     raw_code text,
+    raw_reason text,
+    raw_text text,
     kind text CHECK (kind IN ('scan', 'info')),
     status text CHECK (status <> 'unknown'),
     reason text,
     added_at timestamptz NOT NULL,
     added_by text NOT NULL,
     why text NOT NULL,
-    CHECK (raw_type IS NOT NULL OR raw_code IS NOT NULL),
+    CHECK (raw_type IS NOT NULL OR raw_code IS NOT NULL OR raw_text IS NOT NULL),
     CHECK ((kind IS NOT DISTINCT FROM 'scan') = (status IS NOT NULL)),
     CHECK (reason IS NULL OR status IS NOT NULL)
 );
 SELECT statesvc.make_append_only('statesvc.code_mapping');
+
+-- The texts of mapped codes as an operator wrote them, sealed, by what stands for them: for lists and exports. Nothing is read by them, so
+-- they go when no mapping in effect names them.
+CREATE TABLE statesvc.mapped_text (
+    carrier_id text NOT NULL,
+    stand_in text NOT NULL,
+    sealed bytea NOT NULL,
+    PRIMARY KEY (carrier_id, stand_in)
+);
 
 -- The verdict on a message. `sealed_key` is the body's key, wrapped under a key that is derived from those of all `shipments`, which are
 -- all that the message names; under the inbox key when it names none; NULL where nothing may open it: one of them was erased, or it names

@@ -30,6 +30,7 @@
 --   ensure_partitions() RETURNS SETOF text
 --   extend(p_token uuid, p_lease interval) RETURNS integer
 --   forget_named_streams(p_limit integer) RETURNS bigint
+--   has_code(p_canonical bytea, p_type text, p_code text, p_reason text, p_text text) RETURNS boolean
 --   held(p_carrier_id text) RETURNS boolean
 --   last_attempt(p_subscription_id uuid, p_shipment_id uuid, p_sequence integer) RETURNS integer
 --   lock_lanes(p_carrier_ids text[]) RETURNS text[]
@@ -258,13 +259,15 @@ CREATE TABLE statesvc.code_mapping (
     carrier_id text NOT NULL,
     raw_type text,
     raw_code text,
+    raw_reason text,
+    raw_text text,
     kind text,
     status text,
     reason text,
     added_at timestamp with time zone NOT NULL,
     added_by text NOT NULL,
     why text NOT NULL,
-    CONSTRAINT code_mapping_check CHECK (((raw_type IS NOT NULL) OR (raw_code IS NOT NULL))),
+    CONSTRAINT code_mapping_check CHECK (((raw_type IS NOT NULL) OR (raw_code IS NOT NULL) OR (raw_text IS NOT NULL))),
     CONSTRAINT code_mapping_check1 CHECK (((NOT (kind IS DISTINCT FROM 'scan'::text)) = (status IS NOT NULL))),
     CONSTRAINT code_mapping_check2 CHECK (((reason IS NULL) OR (status IS NOT NULL))),
     CONSTRAINT code_mapping_kind_check CHECK ((kind = ANY (ARRAY['scan'::text, 'info'::text]))),
@@ -562,6 +565,14 @@ ALTER TABLE ONLY statesvc.log_resident
     ADD CONSTRAINT log_resident_pkey PRIMARY KEY (shipment_id, month);
 ALTER TABLE ONLY statesvc.log_resident
     ADD CONSTRAINT log_resident_month_fkey FOREIGN KEY (month) REFERENCES statesvc.log_archive(month);
+
+CREATE TABLE statesvc.mapped_text (
+    carrier_id text NOT NULL,
+    stand_in text NOT NULL,
+    sealed bytea NOT NULL
+);
+ALTER TABLE ONLY statesvc.mapped_text
+    ADD CONSTRAINT mapped_text_pkey PRIMARY KEY (carrier_id, stand_in);
 
 CREATE TABLE statesvc.message (
     message_id uuid NOT NULL,

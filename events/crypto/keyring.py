@@ -43,6 +43,13 @@ class Keyring:
         """The same for what belongs to no carrier."""
         return hmac.digest(self.digest_key, data, "sha256")
 
+    @property
+    def mapped_texts(self) -> SealingKey:
+        """Seals the texts of mapped codes, under HKDF over `digest_key`: no rotation has to rewrite them."""
+        return SealingKey(
+            HKDF(algorithm=SHA256(), length=DIGEST_KEY_BYTES, salt=None, info=b"statesvc mapped texts").derive(self.digest_key)
+        )
+
     def seal_shipment_key(self, key: SealingKey, shipment_id: UUID) -> bytes:
         """A shipment's own key under the master key."""
         return self.master.wrap(key, shipment_context(shipment_id))
@@ -67,6 +74,11 @@ def shipment_context(shipment_id: UUID) -> bytes:
 def body_context(message_id: UUID) -> bytes:
     """What a body and the wraps of its key are bound to."""
     return message_id.bytes
+
+
+def mapped_text_context(carrier_id: str, stand_in: str) -> bytes:
+    """What the text of a mapped code is bound to."""
+    return f"mapped text\x1f{carrier_id}\x1f{stand_in}".encode()
 
 
 def part_context(shipment_id: UUID, event_id: str) -> bytes:

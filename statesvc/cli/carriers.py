@@ -1,44 +1,26 @@
-"""`statesvc carriers`, `... unmapped`, `... map | unmap CARRIER`: what the codes mean; `... allot CARRIER`: what a carrier gets."""
+"""`statesvc carriers`: what there is; `... allot CARRIER`: what a carrier gets; `... unmapped | map | unmap` is in `code_mappings`."""
 
 import argparse
 import asyncio
 from typing import Any, Final
 
 import psycopg
-from psycopg import AsyncConnection
 
 from events.carriers import CARRIERS
 from events.carriers.carrier import Carrier
-from events.parsing.meanings import Meaning
-from events.vocabulary import Kind, Reason, Status
 from statesvc.cli.arguments import carrier_named
 from statesvc.cli.carrier_authentication import accepted, binds_body, described, open_points, secret_state
+from statesvc.cli.code_mappings import configure_mapping, run_mapping
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.output import write_json, write_line, write_table
 from statesvc.cli.session import actor, connect, service_connection
 from statesvc.database.dsns import Dsns
 from statesvc.database.embedded import attach
-from statesvc.database.keyring_store import load_keyring
 from statesvc.database.queries import queries
 from statesvc.database.wakeups.channels import INBOX
 from statesvc.inbox.allotment import IN_FLIGHT_MAX, WEIGHT_MAX, WEIGHT_MIN, Allotment, allot, allotment_of, list_allotments
-from statesvc.inbox.rollouts.code_mapping import (
-    COUNT_MAX,
-    Code,
-    Mapping,
-    add_mapping,
-    clear_code,
-    codes_by_category,
-    current_mappings,
-    is_text,
-)
-from statesvc.repair.dead_letters.dead_letter import DeadLetterFilter
-from statesvc.repair.dead_letters.listing import NEWEST, list_dead_letters, occurrences_of
-from statesvc.roles.master_key import open_master_keys
 from statesvc.settings.service_settings import Settings, load_settings
 
-PAGE = 200
-_EXAMPLES_SHOWN: Final = 2
 _NO_BOUND: Final = "none"
 _WAKEUP = queries("statesvc.database.wakeups", "wakeup")
 
@@ -47,20 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """What the commands take."""
     parser.add_argument("--json", action="store_true", help="for scripts")
     commands = parser.add_subparsers(dest="what", metavar="unmapped | map | unmap | allot")
-    unmapped = commands.add_parser("unmapped", help="codes that no mapping knows yet, and codes read by their category only")
-    unmapped.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="for scripts")
-    for name, summary in (("map", "say what a code means"), ("unmap", "read a code as the normalizer says, again")):
-        command = commands.add_parser(name, help=f"{summary}; in effect at the next claim, without a deploy")
-        command.add_argument("carrier", help="a carrier id")
-        command.add_argument("--type", help="the type as the carrier prints it, where it prints one")
-        command.add_argument("--code", help="the code as the carrier prints it")
-        command.add_argument("--why", default="", help="stands in the log")
-        if name == "map":
-            meaning = command.add_mutually_exclusive_group(required=True)
-            statuses = [status.value for status in Status if status is not Status.UNKNOWN]
-            meaning.add_argument("--status", choices=statuses, metavar="STATUS", help=f"it is a scan: {', '.join(statuses)}")
-            meaning.add_argument("--info", action="store_true", help="it informs and never moves the status")
-            command.add_argument("--reason", choices=[reason.value for reason in Reason], metavar="REASON", help="why, of a scan")
+    configure_mapping(commands)
     _configure_allot(commands.add_parser("allot", help="set a carrier's part of each claim; in effect at the next one"))
 
 
@@ -69,10 +38,8 @@ def run(options: argparse.Namespace) -> int:
     settings = load_settings()
     if options.what == "allot":
         return asyncio.run(_allot(settings, options))
-    if options.what == "unmapped":
-        return asyncio.run(_unmapped(settings, as_json=options.json))
     if options.what is not None:
-        return asyncio.run(_map(settings, options))
+        return run_mapping(options)
     allotted = asyncio.run(_allotments(settings))
     carriers = [_described(carrier, settings, allotted) for _, carrier in sorted(CARRIERS.items())]
     if options.json:
@@ -117,95 +84,6 @@ def _described(carrier: Carrier, settings: Settings, allotted: dict[str, Allotme
         "addresses": [str(network) for network in settings.webhook_networks.get(carrier.carrier_id.upper(), ())],
         "key_set": settings.webhook_key_sets.get(carrier.carrier_id.upper()),
     }
-
-
-async def _map(settings: Settings, options: argparse.Namespace) -> int:
-    carrier_named(options.carrier)
-    if options.type is None and options.code is None:
-        raise CommandError("name the code: --code, --type or both, as `statesvc carriers unmapped` prints them", exit_code=2)
-    meaning = None
-    if options.what == "map":
-        if options.info and options.reason:
-            raise CommandError("--reason belongs to a scan: name its --status", exit_code=2)
-        kind = Kind.INFO if options.info else Kind.SCAN
-        meaning = Meaning(kind, Status(options.status) if options.status else None, Reason(options.reason) if options.reason else None)
-    code: Code = (options.carrier, options.type, options.code)
-    async with service_connection(settings) as connection:
-        if is_text(code):
-            keyring = await load_keyring(connection, await open_master_keys(settings, connection))
-            code = clear_code(code, keyring.carrier_digest(options.carrier))
-        revision = await add_mapping(connection, code, meaning, why=options.why, actor=actor())
-    before = "dead-letters replay --cause unknown_code" if options.what == "map" else "renormalize"
-    write_line(f"revision {revision}; in effect at the next claim. What was read before: statesvc {before} --carrier {options.carrier}")
-    return 0
-
-
-async def _unmapped(settings: Settings, *, as_json: bool) -> int:
-    async with service_connection(settings) as connection:
-        mapped: dict[Code, Mapping] = {
-            (row.carrier_id, row.raw_type, row.raw_code): row for row in await current_mappings(connection) if row.kind is not None
-        }
-        found = [*await _unknown(connection, mapped), *await _by_category(connection)]
-    if as_json:
-        write_json(found)
-    elif found:
-        columns = ("carrier_id", "code", "read", "events", "shipments", "since", "dead_letter_id", "mapped")
-        rows = [[*(row[column] for column in columns), " ".join(map(str, row["examples"][:_EXAMPLES_SHOWN]))] for row in found]
-        write_table([*(column.upper() for column in columns), "EXAMPLES"], rows)
-    else:
-        write_line("every code that was pushed is mapped")
-    return 0
-
-
-async def _unknown(connection: AsyncConnection[Any], mapped: dict[Code, Mapping]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    before: int | None = NEWEST
-    while before is not None:
-        dead_letters, before = await list_dead_letters(connection, DeadLetterFilter(kind="code", is_open=True), before=before, limit=PAGE)
-        for each in dead_letters:
-            occurrences = await occurrences_of(connection, each)
-            mapping = mapped.get((each.carrier_id, each.raw_type, each.raw_code))
-            found.append(
-                {
-                    "dead_letter_id": each.dead_letter_id,
-                    "carrier_id": each.carrier_id,
-                    "type": each.raw_type,
-                    "code": _code(each.raw_type, each.raw_code),
-                    "read": "not at all",
-                    "events": occurrences.events if occurrences else 0,
-                    "shipments": occurrences.shipments if occurrences else 0,
-                    "counts_capped": occurrences.counts_capped if occurrences else False,
-                    "since": each.created_at.isoformat(timespec="seconds"),
-                    "mapped": f"{mapping.status or mapping.kind}: replay its dead letter" if mapping else None,
-                    "examples": occurrences.message_ids if occurrences else [],
-                }
-            )
-    return found
-
-
-async def _by_category(connection: AsyncConnection[Any]) -> list[dict[str, Any]]:
-    found = await codes_by_category(connection)
-    capped = sum(each.events for each in found) >= COUNT_MAX
-    return [
-        {
-            "dead_letter_id": None,
-            "carrier_id": each.carrier_id,
-            "type": each.raw_type,
-            "code": _code(each.raw_type, each.raw_code),
-            "read": "by category",
-            "events": each.events,
-            "shipments": each.shipments,
-            "counts_capped": capped,
-            "since": each.since.isoformat(timespec="seconds"),
-            "mapped": None,
-            "examples": each.message_ids,
-        }
-        for each in found
-    ]
-
-
-def _code(raw_type: str | None, raw_code: str | None) -> str:
-    return "/".join(part for part in (raw_type, raw_code) if part) or "(no code)"
 
 
 def _configure_allot(parser: argparse.ArgumentParser) -> None:

@@ -78,7 +78,8 @@ async def _show_progress(done: int, total: int) -> None:
 
 def _document(report: RenormalizeReport) -> dict[str, object]:
     return {
-        **asdict(report),
+        **{name: value for name, value in asdict(report).items() if name != "moved_shipments"},
+        "moved": [{"from": before, "to": now, "shipments": count} for (before, now), count in report.moved.most_common()],
         "rejected": len(report.rejected),
         "unopened": len(report.unopened),
         "changes": [{"from": before, "to": now, "events": count} for (before, now), count in report.changes.most_common()],
@@ -94,6 +95,8 @@ def _write(report: RenormalizeReport, *, dry_run: bool) -> None:
     write_line(f"{report.corrected} {would}corrected, {report.retracted} {would}taken back, {report.added} {would}added")
     if report.changes:
         write_table(("IN EFFECT", "NOW", "EVENTS"), [(before, now, count) for (before, now), count in report.changes.most_common()])
+    if report.notifications:
+        write_line(f"{report.notifications} notifications")
     if report.unreadable:
         write_line(
             f"{report.unreadable} could not be read again: their message was erased or is stored no longer, their codes alone do not say "

@@ -113,7 +113,7 @@ def read_message(
         normalized, normalizer, read_by = _read(message, carrier, version or carrier.stable, body_key, salted_body)
         events, rejections = _identify(normalized, carrier.carrier_id, keyring)
         numbers = _only_named(unsalted(salted_body), carrier, events)
-        if mappings is not None and (mapped := mappings.read(events)) is not events:
+        if mappings is not None and (mapped := mappings.read(events, keyring)) is not events:
             events, read_by = mapped, mappings.version(read_by)
     except UnreadableMessageError as error:
         named = _named(salted_body, carrier)

@@ -1,10 +1,11 @@
 """How a code is read whatever the normalizer says: rows that an operator added, in effect from the next claim on.
 
 A claim says which revision is the newest, and a worker asks for the rows above the one that it knows. The revision that read a message
-stands behind its normalizer's version (`1+m7`), so that every reading can be explained.
+stands behind its normalizer's version (`1+m7`), so that every reading can be explained. Of the rows of one type and code the narrowest
+that matches holds: reason and text, reason, text, any.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
@@ -13,11 +14,15 @@ from uuid import UUID
 from psycopg import AsyncConnection
 from psycopg.rows import class_row
 
-from events.clear_part import Digest, looks_like_code, stand_in
-from events.event import Event
+from events.carriers.carrier import Carrier
+from events.clear_part import known_texts
+from events.crypto.keyring import Keyring
+from events.event import Event, Raw
+from events.identity import text_digest
 from events.parsing.meanings import Meaning
 from events.vocabulary import Kind, Reason, Status
 from statesvc.database.queries import queries
+from statesvc.inbox.rollouts.mapped_code import MappedCode, PrintedCode, open_text, seal_text
 from statesvc.log.actions import record_action
 
 _SQL = queries("statesvc.inbox.rollouts", "code_mapping")
@@ -27,6 +32,22 @@ EXAMPLES_MAX: Final = 5
 
 Code = tuple[str, str | None, str | None]
 """(carrier_id, type, code) as they stand in clear in the log; None: the carrier prints none."""
+Narrowed = tuple[str | None, str | None]
+"""(reason, digest of the text); None: any."""
+MappingColumns = tuple[int, str, str | None, str | None, str | None, str | None, str | None, str | None, str | None]
+_ANY: Final[Narrowed] = (None, None)
+
+
+class MappingChangedError(RuntimeError):
+    """Another row of the code was added since the one that the caller knows."""
+
+    def __init__(self, revision: int) -> None:
+        super().__init__(f"revision {revision} was added meanwhile" if revision else "no row of the code is there")
+        self.revision = revision
+
+
+class NotMappedError(LookupError):
+    """No mapping of the code is in effect."""
 
 
 @dataclass(slots=True)
@@ -34,51 +55,85 @@ class Mappings:
     """The rows as far as this process has read them; only ever moves forward."""
 
     revision: int = 0
-    table: dict[Code, Meaning] = field(default_factory=dict)
+    table: dict[Code, dict[Narrowed, Meaning]] = field(default_factory=dict)
 
     async def refresh(self, connection: AsyncConnection[Any]) -> None:
         """Takes in what came since. To be called between the claim and the reading."""
         cursor = await connection.execute(_SQL["mappings_since"], {"revision": self.revision})
         self.take(await cursor.fetchall())
 
-    def take(self, rows: Iterable[tuple[int, str, str | None, str | None, str | None, str | None, str | None]]) -> None:
+    def take(self, rows: Iterable[MappingColumns]) -> None:
         """Rows in the order of their revision; those that are known already change nothing."""
-        for revision, carrier_id, raw_type, raw_code, kind, status, reason in rows:
+        for revision, carrier_id, raw_type, raw_code, raw_reason, raw_text, kind, status, reason in rows:
             if revision <= self.revision:
                 continue
             self.revision = revision
-            if kind is None:
-                self.table.pop((carrier_id, raw_type, raw_code), None)
-            else:
-                meaning = Meaning(Kind(kind), Status(status) if status else None, Reason(reason) if reason else None)
-                self.table[carrier_id, raw_type, raw_code] = meaning
+            meaning = meaning_of_row(kind, status, reason)
+            self._put(MappedCode(carrier_id, raw_type, raw_code, raw_reason, raw_text), meaning)
 
-    def read(self, events: tuple[Event, ...]) -> tuple[Event, ...]:
+    def if_mapped(self, code: MappedCode, meaning: Meaning | None) -> "Mappings":
+        """As they would be with one more row."""
+        proposed = Mappings(self.revision + 1, {key: dict(rows) for key, rows in self.table.items()})
+        proposed._put(code, meaning)
+        return proposed
+
+    def read(self, events: tuple[Event, ...], keyring: Keyring) -> tuple[Event, ...]:
         """The same object where no row is about them."""
         if not self.table:
             return events
-        mapped = tuple(map(self._read, events))
+        mapped = tuple(self._read(event, keyring) for event in events)
         return events if mapped == events else mapped
+
+    def meaning_of(self, carrier_id: str, raw: Raw, text: str | None) -> Meaning | None:
+        """What the rows say about clear raw fields. `text`: the digest of the event's text; None: it has none, or nobody knows it."""
+        rows = self.table.get((carrier_id, raw.type, raw.code))
+        if rows is None:
+            return None
+        narrowest = ((raw.reason, text), (raw.reason, None), (None, text), _ANY)
+        return next((rows[narrowed] for narrowed in narrowest if narrowed in rows), None)
 
     def version(self, version: str) -> str:
         """How a normalizer's version is called where a row changed what it read."""
         return f"{version}+m{self.revision}"
 
-    def _read(self, event: Event) -> Event:
-        meaning = self.table.get((event.carrier_id, event.raw.type, event.raw.code))
+    def _put(self, code: MappedCode, meaning: Meaning | None) -> None:
+        key, narrowed = (code.carrier_id, code.raw_type, code.raw_code), (code.raw_reason, code.raw_text)
+        if meaning is not None:
+            self.table.setdefault(key, {})[narrowed] = meaning
+            return
+        rows = self.table.get(key, {})
+        rows.pop(narrowed, None)
+        if not rows:
+            self.table.pop(key, None)
+
+    def _read(self, event: Event, keyring: Keyring) -> Event:
+        rows = self.table.get((event.carrier_id, event.raw.type, event.raw.code))
+        if rows is None:
+            return event
+        described = event.personal.description
+        digested = described is not None and any(text is not None for _, text in rows)
+        text = text_digest(described, keyring.carrier_digest(event.carrier_id)) if described is not None and digested else None
+        meaning = self.meaning_of(event.carrier_id, event.raw, text)
         if meaning is None:
             return event
         return replace(event, kind=meaning.kind, status=meaning.status, reason=meaning.reason, by_category=False, corrects=None)
 
 
+def meaning_of_row(kind: str | None, status: str | None, reason: str | None) -> Meaning | None:
+    """What a row says; None: as the normalizer says."""
+    return None if kind is None else Meaning(Kind(kind), Status(status) if status else None, Reason(reason) if reason else None)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mapping:
+class CodeMapping:
     """One row. `kind` None: from here on the code is read as the normalizer says."""
 
     revision: int
     carrier_id: str
     raw_type: str | None
     raw_code: str | None
+    raw_reason: str | None
+    raw_text: str | None
     kind: str | None
     status: str | None
     reason: str | None
@@ -86,67 +141,123 @@ class Mapping:
     added_by: str
     why: str
 
+    @property
+    def code(self) -> MappedCode:
+        """What it is about."""
+        return MappedCode(self.carrier_id, self.raw_type, self.raw_code, self.raw_reason, self.raw_text)
 
-async def current_mappings(connection: AsyncConnection[Any]) -> list[Mapping]:
-    """The latest row of each code."""
-    cursor = connection.cursor(row_factory=class_row(Mapping))
-    await cursor.execute(_SQL["current_mappings"])
+    @property
+    def meaning(self) -> Meaning | None:
+        """What it says."""
+        return meaning_of_row(self.kind, self.status, self.reason)
+
+
+async def current_mappings(connection: AsyncConnection[Any], *, carrier_id: str | None = None) -> list[CodeMapping]:
+    """The latest row of each code, of one carrier or of all."""
+    cursor = connection.cursor(row_factory=class_row(CodeMapping))
+    await cursor.execute(_SQL["current_mappings"], {"carrier_id": carrier_id})
     return await cursor.fetchall()
 
 
-def is_text(code: Code) -> bool:
-    """Whether type or code are texts rather than codes."""
-    return not all(part is None or looks_like_code(part) for part in code[1:])
+async def mapping_history(connection: AsyncConnection[Any], code: MappedCode) -> list[CodeMapping]:
+    """All rows of a code, the latest first."""
+    cursor = connection.cursor(row_factory=class_row(CodeMapping))
+    await cursor.execute(_SQL["mapping_history"], code._asdict())
+    return await cursor.fetchall()
 
 
-def clear_code(code: Code, digest: Digest) -> Code:
-    """As it stands in clear."""
-    carrier_id, raw_type, raw_code = code
-
-    def clear(part: str | None) -> str | None:
-        return part if part is None or looks_like_code(part) else stand_in(part, carrier_id, digest)
-
-    return carrier_id, clear(raw_type), clear(raw_code)
+async def find_mapping(connection: AsyncConnection[Any], revision: int) -> CodeMapping | None:
+    """One row."""
+    cursor = connection.cursor(row_factory=class_row(CodeMapping))
+    await cursor.execute(_SQL["mapping"], {"revision": revision})
+    return await cursor.fetchone()
 
 
-async def add_mapping(connection: AsyncConnection[Any], code: Code, meaning: Meaning | None, *, why: str, actor: str) -> int:
+async def add_mapping(
+    connection: AsyncConnection[Any], code: MappedCode, meaning: Meaning | None, *, why: str, actor: str, replaces: int | None = None
+) -> int:
     """Maps a code (`meaning` None: no longer); returns the revision. An operator action, in effect at the next claim.
 
-    Raises ValueError for a text: it stays where it is written, so `clear_code` it first.
+    `replaces`: the code's latest revision as far as the caller knows, 0 for none; MappingChangedError where another one is the latest.
+    Raises ValueError for a text: it stays where it is written, so `PrintedCode.clear` it first.
     """
-    carrier_id, raw_type, raw_code = code
-    if is_text(code):
+    if not code.is_clear:
         raise ValueError("a text is mapped by what stands for it")
     kind = meaning.kind.value if meaning else None
     status = meaning.status.value if meaning and meaning.status else None
     reason = meaning.reason.value if meaning and meaning.reason else None
     async with connection.transaction():
         await connection.execute(_SQL["lock_mappings"])
-        cursor = await connection.execute(
-            _SQL["add_mapping"],
-            {
-                "carrier_id": carrier_id,
-                "raw_type": raw_type,
-                "raw_code": raw_code,
-                "kind": kind,
-                "status": status,
-                "reason": reason,
-                "added_by": actor,
-                "why": why,
-            },
-        )
+        if replaces is not None:
+            latest = await latest_revision(connection, code)
+            if latest != replaces:
+                raise MappingChangedError(latest)
+        said = {"kind": kind, "status": status, "reason": reason}
+        cursor = await connection.execute(_SQL["add_mapping"], {**code._asdict(), **said, "added_by": actor, "why": why})
         row = await cursor.fetchone()
         assert row is not None  # noqa: S101 - an aggregate has one row
         revision: int = row[0]
-        stated = {"type": raw_type, "code": raw_code, "kind": kind, "status": status, "reason": reason}
+        about = {"type": code.raw_type, "code": code.raw_code, "carrier_reason": code.raw_reason, "text": code.raw_text}
         await record_action(
             connection,
             actor=actor,
             verb="map_code" if meaning else "unmap_code",
-            target=f"carrier {carrier_id}",
-            details={"why": why, "revision": revision, **{name: value for name, value in stated.items() if value is not None}},
+            target=f"carrier {code.carrier_id}",
+            details={
+                "why": why,
+                "revision": revision,
+                **{name: value for name, value in {**about, **said}.items() if value is not None},
+            },
         )
     return revision
+
+
+async def latest_revision(connection: AsyncConnection[Any], code: MappedCode) -> int:
+    """Of a code; 0: it never had a row."""
+    rows = await mapping_history(connection, code)
+    return rows[0].revision if rows else 0
+
+
+async def teach(
+    connection: AsyncConnection[Any],
+    keyring: Keyring,
+    printed: PrintedCode,
+    meaning: Meaning | None,
+    *,
+    why: str,
+    actor: str,
+    replaces: int | None = None,
+) -> int:
+    """`add_mapping` of a code as it is printed. Its texts are stored sealed for as long as a mapping in effect names them.
+
+    Raises NotMappedError where a mapping is to be taken back and none is in effect.
+    """
+    digest = keyring.carrier_digest(printed.carrier_id)
+    code = printed.clear(digest)
+    async with connection.transaction():
+        await connection.execute(_SQL["lock_mappings"])
+        if meaning is None:
+            rows = await mapping_history(connection, code)
+            if not rows or rows[0].kind is None:
+                raise NotMappedError
+        revision = await add_mapping(connection, code, meaning, why=why, actor=actor, replaces=replaces)
+        if meaning is None:
+            await connection.execute(_SQL["forget_texts"], {"carrier_id": code.carrier_id, "stand_ins": code.stand_ins})
+        else:
+            for stands, text in printed.texts(digest).items():
+                sealed = seal_text(keyring, code.carrier_id, stands, text)
+                await connection.execute(
+                    _SQL["store_text"], {"carrier_id": code.carrier_id, "stand_in": stands, "sealed": sealed}, binary=True
+                )
+    return revision
+
+
+async def mapped_texts(connection: AsyncConnection[Any], keyring: Keyring, carrier: Carrier) -> Mapping[str, str]:
+    """The texts of a carrier's mapped codes and of its tables, by what stands for them. Personal, if an operator mapped such a text."""
+    carrier_id = carrier.carrier_id
+    cursor = await connection.execute(_SQL["mapped_texts"], {"carrier_id": carrier_id}, binary=True)
+    taught = {stands: open_text(keyring, carrier_id, stands, sealed) for stands, sealed in await cursor.fetchall()}
+    return known_texts(carrier.texts, carrier_id, keyring.carrier_digest(carrier_id)) | taught
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,14 +1,29 @@
 -- name: mappings_since
 -- The mappings that came after a revision, in their order; nearly always none.
-SELECT revision, carrier_id, raw_type, raw_code, kind, status, reason
+SELECT revision, carrier_id, raw_type, raw_code, raw_reason, raw_text, kind, status, reason
 FROM statesvc.code_mapping WHERE revision > %(revision)s ORDER BY revision;
 
 -- name: current_mappings
 -- The latest row of each code, with who added it and why.
-SELECT DISTINCT ON (m.carrier_id, m.raw_type, m.raw_code)
-    m.revision, m.carrier_id, m.raw_type, m.raw_code, m.kind, m.status, m.reason, m.added_at, m.added_by, m.why
+SELECT DISTINCT ON (m.carrier_id, m.raw_type, m.raw_code, m.raw_reason, m.raw_text)
+    m.revision, m.carrier_id, m.raw_type, m.raw_code, m.raw_reason, m.raw_text, m.kind, m.status, m.reason, m.added_at, m.added_by, m.why
 FROM statesvc.code_mapping m
-ORDER BY m.carrier_id, m.raw_type, m.raw_code, m.revision DESC;
+WHERE %(carrier_id)s::text IS NULL OR m.carrier_id = %(carrier_id)s
+ORDER BY m.carrier_id, m.raw_type, m.raw_code, m.raw_reason, m.raw_text, m.revision DESC;
+
+-- name: mapping_history
+-- All rows of a code, the latest first.
+SELECT m.revision, m.carrier_id, m.raw_type, m.raw_code, m.raw_reason, m.raw_text, m.kind, m.status, m.reason, m.added_at, m.added_by, m.why
+FROM statesvc.code_mapping m
+WHERE m.carrier_id = %(carrier_id)s AND m.raw_type IS NOT DISTINCT FROM %(raw_type)s::text
+    AND m.raw_code IS NOT DISTINCT FROM %(raw_code)s::text AND m.raw_reason IS NOT DISTINCT FROM %(raw_reason)s::text
+    AND m.raw_text IS NOT DISTINCT FROM %(raw_text)s::text
+ORDER BY m.revision DESC;
+
+-- name: mapping
+-- One row.
+SELECT m.revision, m.carrier_id, m.raw_type, m.raw_code, m.raw_reason, m.raw_text, m.kind, m.status, m.reason, m.added_at, m.added_by, m.why
+FROM statesvc.code_mapping m WHERE m.revision = %(revision)s;
 
 -- name: lock_mappings
 -- One writer at a time, so that revisions become visible in their order: a reader that has seen one never misses an earlier one.
@@ -16,11 +31,31 @@ SELECT pg_advisory_xact_lock(hashtextextended('statesvc.code_mapping', 0));
 
 -- name: add_mapping
 -- Appends a row; the latest row of a code holds.
-INSERT INTO statesvc.code_mapping (revision, carrier_id, raw_type, raw_code, kind, status, reason, added_at, added_by, why)
-SELECT coalesce(max(m.revision), 0) + 1, %(carrier_id)s, %(raw_type)s, %(raw_code)s, %(kind)s, %(status)s, %(reason)s, statesvc.clock(),
-    %(added_by)s, %(why)s
+INSERT INTO statesvc.code_mapping
+    (revision, carrier_id, raw_type, raw_code, raw_reason, raw_text, kind, status, reason, added_at, added_by, why)
+SELECT coalesce(max(m.revision), 0) + 1, %(carrier_id)s, %(raw_type)s, %(raw_code)s, %(raw_reason)s, %(raw_text)s, %(kind)s, %(status)s,
+    %(reason)s, statesvc.clock(), %(added_by)s, %(why)s
 FROM statesvc.code_mapping m
 RETURNING revision;
+
+-- name: store_text
+-- A text of a mapped code, once.
+INSERT INTO statesvc.mapped_text (carrier_id, stand_in, sealed) VALUES (%(carrier_id)s, %(stand_in)s, %(sealed)s) ON CONFLICT DO NOTHING;
+
+-- name: forget_texts
+-- Deletes those of these texts that no mapping in effect names.
+WITH in_effect AS (
+    SELECT DISTINCT ON (m.raw_type, m.raw_code, m.raw_reason, m.raw_text) m.*
+    FROM statesvc.code_mapping m WHERE m.carrier_id = %(carrier_id)s
+    ORDER BY m.raw_type, m.raw_code, m.raw_reason, m.raw_text, m.revision DESC
+)
+DELETE FROM statesvc.mapped_text t
+WHERE t.carrier_id = %(carrier_id)s AND t.stand_in = ANY (%(stand_ins)s::text[]) AND NOT EXISTS (
+    SELECT FROM in_effect m WHERE m.kind IS NOT NULL AND t.stand_in IN (m.raw_type, m.raw_code, m.raw_reason, m.raw_text));
+
+-- name: mapped_texts
+-- The texts of a carrier's mapped codes.
+SELECT t.stand_in, t.sealed FROM statesvc.mapped_text t WHERE t.carrier_id = %(carrier_id)s ORDER BY t.stand_in;
 
 -- name: by_category
 -- Codes that were read only by their category and that no row maps: how often, of how many shipments, and the latest messages.
@@ -33,6 +68,7 @@ WITH candidate AS MATERIALIZED (
     FROM candidate c CROSS JOIN LATERAL (SELECT convert_from(c.canonical, 'UTF8')::jsonb -> 'raw' AS raw) r
 ), in_effect AS (
     SELECT DISTINCT ON (m.carrier_id, m.raw_type, m.raw_code) m.* FROM statesvc.code_mapping m
+    WHERE m.raw_reason IS NULL AND m.raw_text IS NULL
     ORDER BY m.carrier_id, m.raw_type, m.raw_code, m.revision DESC
 )
 SELECT s.carrier_id, s.raw_type, s.raw_code, count(*) AS events, count(DISTINCT s.shipment_id) AS shipments, min(s.received_at) AS since,

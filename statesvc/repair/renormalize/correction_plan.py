@@ -7,6 +7,7 @@ place, a carrier's own correction) is reported and changes nothing.
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 from uuid import UUID
 
 from events.carriers.carrier import Carrier
@@ -16,10 +17,27 @@ from events.identity import correction_id
 from events.log.proposal import Proposal
 from events.parsing.meanings import Meaning
 from events.vocabulary import Kind, Reason, Status
+from projections.project import Change
+from statesvc.inbox.rollouts.code_mapping import Mappings
 from statesvc.repair.renormalize.effective_readings import Effect, EffectiveReading, event_of, is_known, raw_of
 
 CodeKey = tuple[str | None, str | None]
 """(type, code) as they stand in clear; in a report as dead letters list them."""
+
+MOVED_SHIPMENTS_MAX: Final = 20
+"""That a report names."""
+_COUNTERS: Final = (
+    "messages",
+    "events",
+    "unchanged",
+    "corrected",
+    "retracted",
+    "added",
+    "unreadable",
+    "transitions",
+    "updates",
+    "notifications",
+)
 
 
 @dataclass(slots=True)
@@ -46,11 +64,44 @@ class RenormalizeReport:
     unopened: set[UUID] = field(default_factory=set)
     """Messages that cannot be read again, whatever became of their events."""
     transitions: int = 0
+    updates: int = 0
+    """Changes that keep the status."""
+    notifications: int = 0
+    """Those that were put into the outbox: one for each change and subscription that wants it."""
+    moved: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Shipments by (status before a batch, status after it)."""
+    moved_shipments: dict[UUID, tuple[str, str, str]] = field(default_factory=dict)
+    """Some of them, with their tracking numbers: (number, before, after)."""
+
+    def take_changes(self, changes: Iterable[Change], *, notifications: int) -> None:
+        """What a batch did to shipments."""
+        net: dict[UUID, tuple[str, str, str]] = {}
+        for change in changes:
+            self.transitions += change.is_transition
+            self.updates += not change.is_transition
+            number = change.row.proposal.event.tracking_number
+            net[change.shipment_id] = (
+                number,
+                net[change.shipment_id][1] if change.shipment_id in net else change.from_status,
+                change.to_status,
+            )
+        self.notifications += notifications
+        self.moved.update((before, after) for _, before, after in net.values() if before != after)
+        self._keep(net)
+
+    def _keep(self, net: Mapping[UUID, tuple[str, str, str]]) -> None:
+        for shipment_id, moved in net.items():
+            if len(self.moved_shipments) >= MOVED_SHIPMENTS_MAX:
+                break
+            if moved[1] != moved[2]:
+                self.moved_shipments.setdefault(shipment_id, moved)
 
     def add(self, other: "RenormalizeReport") -> None:
         """Takes in what a part of the run found."""
-        for name in ("messages", "events", "unchanged", "corrected", "retracted", "added", "unreadable", "transitions"):
+        for name in _COUNTERS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.moved += other.moved
+        self._keep(other.moved_shipments)
         self.beyond += other.beyond
         self.changes += other.changes
         self.codes |= other.codes
@@ -104,9 +155,7 @@ def plan_read(caused: Sequence[EffectiveReading], said: Iterable[Proposal], repo
     return found
 
 
-def plan_unread(
-    caused: Sequence[EffectiveReading], carrier: Carrier, mappings: Mapping[CodeKey, Meaning], report: RenormalizeReport
-) -> list[Event]:
+def plan_unread(caused: Sequence[EffectiveReading], carrier: Carrier, mappings: Mappings, report: RenormalizeReport) -> list[Event]:
     """Corrections of events whose message cannot be read, from their raw fields alone: by a mapping, else as the carrier's code reads."""
     found: list[Event] = []
     for reading in caused:
@@ -137,11 +186,11 @@ def plan_unread(
     return found
 
 
-def _by_raw_fields(reading: EffectiveReading, carrier: Carrier, mappings: Mapping[CodeKey, Meaning]) -> Meaning | None:
+def _by_raw_fields(reading: EffectiveReading, carrier: Carrier, mappings: Mappings) -> Meaning | None:
     """An event that a normalizer of another name read (one in another language, a submission) has raw fields of another shape."""
     if reading.is_enrichment or reading.root["kind"] == Kind.CORRECTION.value:
         return None
-    meaning = mappings.get(_code(reading))
+    meaning = mappings.meaning_of(carrier.carrier_id, raw_of(reading.root), reading.root["raw"].get("text"))
     if meaning is None and reading.root["normalizer"] == carrier.carrier_id:
         return carrier.reread(raw_of(reading.root))
     return meaning

@@ -40,7 +40,7 @@ from statesvc.inbox.rollouts.code_mapping import Mappings
 from statesvc.log.actions import record_action
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.event_store import known_keys, read_streams
-from statesvc.repair.renormalize.correction_plan import CodeKey, RenormalizeReport, plan_read, plan_unread
+from statesvc.repair.renormalize.correction_plan import RenormalizeReport, plan_read, plan_unread
 from statesvc.repair.renormalize.effective_readings import Document, EffectiveReading, effective_readings
 from statesvc.repair.renormalize.late_code import FIRST, UnknownCode, came_late, clock, outlast_writers, transaction_id
 
@@ -74,6 +74,8 @@ class RereadTask:
     since: datetime | None = None
     read_by: str | None = None
     dry_run: bool = False
+    rolls_back: bool = False
+    """Does all of it, under the locks of a batch, and rolls it back: the report says what would change down to the notifications."""
     messages_per_second: float | None = None
     why: str = ""
     archive: Path | None = None
@@ -142,7 +144,7 @@ async def _try_batch(connection: Connection, task: RereadTask, batch: Sequence[S
     said = [propose([read], task.keyring) if isinstance(read, Read) else [] for read in readings]
     shipments = named | {proposal.shipment_id for proposals in said for proposal in proposals}
     await LogArchive(task.archive).bring_back(connection, shipments)
-    async with connection.transaction():
+    async with connection.transaction(force_rollback=task.rolls_back):
         if not task.dry_run:
             await connection.execute(_SQL["lock_shipments"], {"shipment_ids": sorted(shipments)})
         caused = await _caused(connection, shipments, {settled.message_id for settled in batch})
@@ -151,7 +153,7 @@ async def _try_batch(connection: Connection, task: RereadTask, batch: Sequence[S
         reads = _plan(task, again, _Logged(caused, await asked.rows(), mappings), report)
         if reads and not task.dry_run:
             applied = await append(AppendBatch(connection, task.keyring, reads, task.writer))
-            report.transitions += sum(change.is_transition for change in applied.changes)
+            report.take_changes(applied.changes, notifications=applied.notifications)
             for each in again:
                 await _name_shipments(connection, task.keyring, each)
     return report
@@ -209,10 +211,6 @@ class _Again:
 
 def _plan(task: RereadTask, again: Sequence[_Again], logged: _Logged, report: RenormalizeReport) -> list[Read]:
     """What to apply, the newest message first: its correction moves the status to where it ends, and those of older ones do not."""
-    carrier_id = task.carrier.carrier_id
-    by_code: dict[CodeKey, Any] = {
-        (raw_type, raw_code): meaning for (named, raw_type, raw_code), meaning in logged.mappings.table.items() if named == carrier_id
-    }
     carrier = _reading_clear(task)
     reads = []
     added: set[str] = set()
@@ -228,7 +226,7 @@ def _plan(task: RereadTask, again: Sequence[_Again], logged: _Logged, report: Re
                 reads.append(replace(each.read, events=tuple(events), rejections=()))
             continue
         report.unopened.add(each.settled.message_id)
-        if events := plan_unread(caused, carrier, by_code, report):
+        if events := plan_unread(caused, carrier, logged.mappings, report):
             reads.append(_unread(task, each.settled, caused[0].root, events, logged.mappings))
     return reads
 

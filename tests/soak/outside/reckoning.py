@@ -251,4 +251,4 @@ class Reckoning:
 def mapping_of(code: tuple[str, ...]) -> list[str]:
     """How an operator teaches a strange code."""
     typed = ["--type", code[0]] if len(code) > 1 else []
-    return [*typed, "--code", code[-1], "--status", STRANGE_MEANS, "--why", "seen on the road"]
+    return [*typed, "--code", code[-1], "--status", STRANGE_MEANS, "--why", "seen on the road", "--yes"]

@@ -12,6 +12,7 @@ from statesvc.api.dead_letter_replay_calls import ReplayedMany, ReplayedOne
 from statesvc.bodies.sealed_message import seal_message
 from statesvc.inbox.claim import Burial, Claim, bury, claim
 from statesvc.inbox.rollouts.code_mapping import add_mapping
+from statesvc.inbox.rollouts.mapped_code import MappedCode
 from statesvc.ingress.put import put
 from statesvc.repair.dead_letters.listing import DeadLetterDetails, DeadLetterGroups
 from statesvc.repair.dead_letters.replay_run import ReplayBudget
@@ -214,7 +215,7 @@ async def test_a_code_is_read_again_once_it_is_mapped(api: Any, scan: Any) -> No
     assert (refused.status, refused.body["obstacle"]) == (409, "no_mapping")
     paged = (await post(api, "/v1/dead-letters/replay", cause="unknown_code")).body
     assert (paged["replayed"], paged["refused"], paged["next_cursor"]) == (0, {"no_mapping": 1}, None)
-    await add_mapping(api.connection, ("ups", "Q", "77"), Meaning(Kind.SCAN, Status.LOST), why="", actor="tester")
+    await add_mapping(api.connection, MappedCode("ups", "Q", "77"), Meaning(Kind.SCAN, Status.LOST), why="", actor="tester")
     # messages that were never stored cannot be read, so the dead letter stays open
     left = await post(api, f"/v1/dead-letters/{dead_letter_id}/replay")
     assert (left.status, left.body["obstacle"]) == (409, "still_unknown")
@@ -233,7 +234,7 @@ async def test_many_events_of_a_code_are_read_in_several_calls(api: Any, scan: A
         await api.carriers.say(scan(str(number), None, kind=Kind.UNMAPPED, type="Q", code="77"))
     await settle_messages(api)
     (dead_letter_id,) = await open_dead_letters(api)
-    await add_mapping(api.connection, ("ups", "Q", "77"), Meaning(Kind.SCAN, Status.LOST), why="", actor="tester")
+    await add_mapping(api.connection, MappedCode("ups", "Q", "77"), Meaning(Kind.SCAN, Status.LOST), why="", actor="tester")
     cursor, corrected, calls = None, 0, 0
     while calls < 10:
         reply = await post(api, f"/v1/dead-letters/{dead_letter_id}/replay", cursor=cursor)

@@ -12,7 +12,8 @@ from events.vocabulary import Kind, Status
 from statesvc.append.append_batch import AppendBatch
 from statesvc.append.transaction import append_claimed
 from statesvc.inbox.read_message import Read, read_message
-from statesvc.inbox.rollouts.code_mapping import add_mapping, clear_code
+from statesvc.inbox.rollouts.code_mapping import add_mapping
+from statesvc.inbox.rollouts.mapped_code import MappedCode, PrintedCode
 from statesvc.repair.dead_letters.dead_letter import Obstacle
 from statesvc.repair.dead_letters.replay_pace import ReplayEnd, ReplayLimits
 from statesvc.repair.dead_letters.replay_plan import plan_replay
@@ -31,7 +32,7 @@ async def say_unknown(desk: Desk, count: int, *, code: str = "NEW") -> list[int]
 
 
 async def map_code(desk: Desk, code: str = "NEW", meaning: Meaning | None = ONWARD) -> None:
-    await add_mapping(desk.shop.connection, (CARRIER_ID, "T", code), meaning, why="their manual", actor="tester")
+    await add_mapping(desk.shop.connection, MappedCode(CARRIER_ID, "T", code), meaning, why="their manual", actor="tester")
 
 
 async def statuses(desk: Desk) -> dict[str, int]:
@@ -201,7 +202,9 @@ async def test_the_dead_letter_of_texts_is_resolved_when_all_of_them_are_mapped(
     for name in ("Ann", "Bob"):
         progress = await desk.replay(desk.order(dead_letter_id), FAST)
         assert progress.replayed == 0
-        code = clear_code((CARRIER_ID, "T", f"left with {name}"), desk.shop.keyring.carrier_digest(CARRIER_ID))
+        code = PrintedCode(carrier_id=CARRIER_ID, raw_type="T", raw_code=f"left with {name}").clear(
+            desk.shop.keyring.carrier_digest(CARRIER_ID)
+        )
         await add_mapping(desk.shop.connection, code, ONWARD, why="their manual", actor="tester")
     progress = await desk.replay(desk.order(dead_letter_id), FAST)
     assert progress.replayed == 1

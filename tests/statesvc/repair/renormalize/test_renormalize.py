@@ -13,8 +13,9 @@ from events.vocabulary import Kind, Status
 from statesvc.append.append_batch import AppendBatch
 from statesvc.append.transaction import append_claimed
 from statesvc.inbox.read_message import Read, read_message
-from statesvc.inbox.rollouts.code_mapping import add_mapping, clear_code
+from statesvc.inbox.rollouts.code_mapping import Mappings, add_mapping
 from statesvc.inbox.rollouts.dial import Dial, set_dial
+from statesvc.inbox.rollouts.mapped_code import MappedCode, PrintedCode
 from statesvc.repair.renormalize.correction_plan import RenormalizeReport, plan_unread
 from statesvc.repair.renormalize.effective_readings import effective_readings
 from statesvc.repair.renormalize.renormalize import RereadTask, renormalize
@@ -110,7 +111,7 @@ async def test_a_mapping_is_in_effect_at_the_next_claim_and_one_run_reads_the_ol
     for number in ("A1", "A2"):
         await shop.say({"number": number, "kind": "unmapped", "code": "NEW"})
     revision = await add_mapping(
-        shop.connection, (CARRIER_ID, "T", "NEW"), Meaning(Kind.SCAN, Status.OUT_FOR_DELIVERY), why="their manual", actor="tester"
+        shop.connection, MappedCode(CARRIER_ID, "T", "NEW"), Meaning(Kind.SCAN, Status.OUT_FOR_DELIVERY), why="their manual", actor="tester"
     )
     await shop.say({"number": "A3", "kind": "unmapped", "code": "NEW"})
     assert await status(shop, "A3") == "out_for_delivery"
@@ -122,7 +123,7 @@ async def test_a_mapping_is_in_effect_at_the_next_claim_and_one_run_reads_the_ol
     assert await shop.rows("SELECT resolution, resolved_by FROM statesvc.dead_letter WHERE kind = 'code'") == [("replayed", "tester")]
     assert (await again(shop)).corrected == 0
     assert [verb for (verb,) in await shop.rows("SELECT verb FROM statesvc.action ORDER BY batch_id")][:2] == ["map_code", "renormalize"]
-    await add_mapping(shop.connection, (CARRIER_ID, "T", "NEW"), None, why="it was wrong", actor="tester")
+    await add_mapping(shop.connection, MappedCode(CARRIER_ID, "T", "NEW"), None, why="it was wrong", actor="tester")
     await shop.say({"number": "A4", "kind": "unmapped", "code": "NEW"})
     assert await status(shop, "A4") == "unknown"
 
@@ -132,7 +133,7 @@ async def test_what_a_worker_appends_that_did_not_know_the_code_yet_is_read_too(
     await shop.push(says({"number": "LATE", "kind": "unmapped", "code": "NEW"}))
     messages = await shop.claim()
     stale = [read_message(message, keyring=shop.keyring, carriers={CARRIER_ID: CARRIER}) for message in messages]
-    await add_mapping(shop.connection, (CARRIER_ID, "T", "NEW"), Meaning(Kind.SCAN, Status.LOST), why="", actor="tester")
+    await add_mapping(shop.connection, MappedCode(CARRIER_ID, "T", "NEW"), Meaning(Kind.SCAN, Status.LOST), why="", actor="tester")
     dsn = shop.database.service_dsn
     async with await AsyncConnection.connect(dsn, autocommit=True) as late, await AsyncConnection.connect(dsn, autocommit=True) as own:
         async with late.transaction():
@@ -151,7 +152,7 @@ async def test_without_its_message_an_event_is_read_by_its_raw_fields_or_reporte
     await shop.say({"number": "A1", "kind": "unmapped", "code": "NEW"})
     await shop.say({"number": "A2", "kind": "unmapped", "code": "OLD"})
     await shop.as_owner("UPDATE statesvc.message SET sealed_key = NULL")
-    await add_mapping(shop.connection, (CARRIER_ID, "T", "NEW"), Meaning(Kind.SCAN, Status.LOST), why="", actor="tester")
+    await add_mapping(shop.connection, MappedCode(CARRIER_ID, "T", "NEW"), Meaning(Kind.SCAN, Status.LOST), why="", actor="tester")
     report = await again(shop)
     assert (report.corrected, report.unreadable, report.codes_left) == (1, 1, {("T", "OLD")})
     assert (await status(shop, "A1"), await status(shop, "A2")) == ("lost", "unknown")
@@ -189,7 +190,7 @@ async def test_what_another_normalizer_read_is_not_read_by_the_raw_fields(shop: 
         (event | {"kind": "promise"}, (0, 0, 1)),
     ):
         report = RenormalizeReport()
-        plan_unread(effective_readings([document]), carrier, {}, report)
+        plan_unread(effective_readings([document]), carrier, Mappings(), report)
         assert (report.corrected, report.unreadable, report.beyond["vocabulary"]) == expected
 
 
@@ -227,11 +228,11 @@ async def test_erased_a_text_in_the_place_of_a_code_is_still_read_by_the_table_t
 
 
 async def test_a_text_is_mapped_by_what_stands_for_it(shop: Shop) -> None:
-    text = (CARRIER_ID, "T", "Left with Ann")
+    text = MappedCode(CARRIER_ID, "T", "Left with Ann")
     with pytest.raises(ValueError, match="text"):
         await add_mapping(shop.connection, text, Meaning(Kind.SCAN, Status.LOST), why="", actor="tester")
     await shop.say({"number": "A1", "kind": "unmapped", "code": "LEFT WITH ANN"})
-    code = clear_code(text, shop.keyring.carrier_digest(CARRIER_ID))
+    code = PrintedCode(carrier_id=CARRIER_ID, raw_type="T", raw_code="Left with Ann").clear(shop.keyring.carrier_digest(CARRIER_ID))
     await add_mapping(shop.connection, code, Meaning(Kind.SCAN, Status.LOST), why="", actor="tester")
     assert (await again(shop)).corrected == 1
     assert await status(shop, "A1") == "lost"

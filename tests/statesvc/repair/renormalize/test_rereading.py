@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from events.carriers import CARRIERS
+from statesvc.inbox.rollouts.code_mapping import Mappings
 from statesvc.repair.renormalize.correction_plan import RenormalizeReport, plan_unread
 from statesvc.repair.renormalize.effective_readings import effective_readings
 
@@ -37,7 +38,7 @@ def logged(carrier_id: str, status: str | None, **raw: str) -> dict[str, Any]:
 )
 def test_what_its_codes_alone_say_corrects_an_event(carrier_id: str, misread: str | None, raw: dict[str, str], now: str) -> None:
     report = RenormalizeReport()
-    (correction,) = plan_unread(effective_readings([logged(carrier_id, misread, **raw)]), CARRIERS[carrier_id], {}, report)
+    (correction,) = plan_unread(effective_readings([logged(carrier_id, misread, **raw)]), CARRIERS[carrier_id], Mappings(), report)
     assert (correction.status, correction.corrects, report.corrected) == (now, "d1-260301-a", 1)
 
 
@@ -56,5 +57,5 @@ def test_what_its_codes_alone_say_corrects_an_event(carrier_id: str, misread: st
 )
 def test_where_more_than_the_codes_counts_an_event_is_reported_and_stands(carrier_id: str, raw: dict[str, str]) -> None:
     report = RenormalizeReport()
-    assert plan_unread(effective_readings([logged(carrier_id, "in_transit", **raw)]), CARRIERS[carrier_id], {}, report) == []
+    assert plan_unread(effective_readings([logged(carrier_id, "in_transit", **raw)]), CARRIERS[carrier_id], Mappings(), report) == []
     assert (report.unreadable, report.corrected) == (1, 0)

@@ -1,0 +1,136 @@
+"""Where a carrier's table of codes holds the row of a code, and a patch that puts rows there. For what was learned outside of the tables.
+
+A row's key is made of what the carrier prints, column by column. Where a table has a column that an event's raw fields do not hold (the
+service that DHL bills, say), no row can be named, and the answer says so.
+"""
+
+import csv
+import difflib
+import io
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Final, NamedTuple
+
+from events.event import Raw
+from events.parsing.meanings import Meaning, Table, meanings
+from events.parsing.text import collapse
+from events.vocabulary import Kind
+
+FOLDER: Final = "events/carriers"
+_KIND: Final = "kind"
+_PARTS: Final = ("type", "code", "reason", "text")
+_OPTIONAL: Final = frozenset({"reason", "text"})
+_LOWER: Final = "lower:"
+_ALWAYS: Final = "always:"
+
+COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
+    "aftership": ("always:subtag", "code"),
+    "amazon": ("reason", "code"),
+    "australiapost": ("always:event", "lower:text"),
+    "canadapost": ("code", "lower:text"),
+    "delhivery": ("type", "lower:code"),
+    "dhl_parcel_de": ("type", "code", "reason"),
+    "easyship": ("lower:code",),
+    "fedex": ("code", "reason"),
+    "gls": ("always:event", "code"),
+    "ics_courier": ("lower:text",),
+    "parcelone": ("always:event", "code"),
+    "purolator": ("code", "lower:text"),
+    "royalmail": ("always:event", "code"),
+    "ship24": ("always:code", "code"),
+    "tnt": ("always:status", "code"),
+    "usps": ("code", "lower:text"),
+}
+"""What stands in the key columns of the table of a carrier whose columns are not called after the raw fields."""
+
+_NAMES: Final = {"17track": "seventeentrack"}
+
+
+class TableRow(NamedTuple):
+    """A row of a table by its key; it need not be there."""
+
+    table: str
+    key: tuple[str, ...]
+
+
+class NoTableRow(NamedTuple):
+    """Why no row can be named."""
+
+    why: str
+
+
+def row_of(carrier_id: str, raw: Raw, text: str | None) -> TableRow | NoTableRow:
+    """The row of a code as it is printed; an absent reason or text: any."""
+    table = f"{_NAMES.get(carrier_id, carrier_id)}_codes.csv"
+    if not files("events.carriers").joinpath(table).is_file():
+        return NoTableRow("the carrier has no table of codes in the repository")
+    header = next(csv.reader(_text(table).splitlines()))
+    columns = COLUMNS.get(carrier_id, tuple(header[: header.index(_KIND)]))
+    printed = dict(zip(_PARTS, (raw.type, raw.code, raw.reason, text), strict=True))
+    sources = [column.removeprefix(_LOWER) for column in columns if not column.startswith(_ALWAYS)]
+    if unknown := [source for source in sources if source not in _PARTS]:
+        return NoTableRow(f"its table has a column that events do not hold: {', '.join(unknown)}")
+    if lost := [part for part in _PARTS if printed[part] is not None and part not in sources]:
+        return NoTableRow(f"its table has no column for: {', '.join(lost)}")
+    key = tuple(_cell(column, printed) for column in columns)
+    open_places = [place for place, column in enumerate(columns) if column.removeprefix(_LOWER) in _OPTIONAL and not key[place]]
+    if any(present != key and _differ_only(present, key, open_places) for present in _table(table)):
+        return NoTableRow("its table distinguishes texts or reasons of the code: a row for all of them would not hold for those")
+    return TableRow(table, key)
+
+
+def shipped_meaning(row: TableRow) -> Meaning | None:
+    """What the table says of the row's key; None: it has no such row."""
+    return _table(row.table).get(row.key)
+
+
+def patch_of(learned: Mapping[TableRow, Meaning]) -> str:
+    """A unified diff that adds or changes these rows, for `git apply` at the root of the repository. Empty where nothing changes."""
+    found: list[str] = []
+    for table in sorted({row.table for row in learned}):
+        before = _text(table).splitlines(keepends=True)
+        after = [*before]
+        for row, meaning in sorted(learned.items()):
+            if row.table == table:
+                _put(after, row.key, meaning)
+        path = f"{FOLDER}/{table}"
+        found += difflib.unified_diff(before, after, f"a/{path}", f"b/{path}")
+    return "".join(found)
+
+
+def _differ_only(present: tuple[str, ...], key: tuple[str, ...], places: Sequence[int]) -> bool:
+    return all(ours == theirs or place in places for place, (ours, theirs) in enumerate(zip(key, present, strict=True)))
+
+
+def _cell(column: str, printed: Mapping[str, str | None]) -> str:
+    if column.startswith(_ALWAYS):
+        return column.removeprefix(_ALWAYS)
+    if column.startswith(_LOWER):
+        return collapse(printed[column.removeprefix(_LOWER)] or "").casefold()
+    return printed[column] or ""
+
+
+def _put(lines: list[str], key: tuple[str, ...], meaning: Meaning) -> None:
+    """In the order of the keys; in a table without one wherever that leads. The other lines stay as they are written."""
+    width = len(key)
+    present = [row[:width] for row in csv.reader(lines)]
+    spells_scans = any(row[width] == Kind.SCAN.value for row in csv.reader(lines))
+    kind = "" if meaning.kind is Kind.SCAN and not spells_scans else meaning.kind.value
+    written = io.StringIO()
+    cells = (*key, kind, meaning.status.value if meaning.status else "", meaning.reason.value if meaning.reason else "")
+    csv.writer(written, lineterminator="\n").writerow(cells)
+    if list(key) in present[1:]:
+        lines[present.index(list(key), 1)] = written.getvalue()
+    else:
+        lines.insert(bisect_left(present, list(key), lo=1), written.getvalue())
+
+
+def _text(table: str) -> str:
+    return files("events.carriers").joinpath(table).read_text("utf-8")
+
+
+@cache
+def _table(name: str) -> Table:
+    return meanings(name)

@@ -1,0 +1,82 @@
+"""The events of the log that have a code, whatever they were read as: a pass over the log in its order, and the newest of them."""
+
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from psycopg import AsyncConnection
+
+from events.event import Raw
+from events.identity import carrier_code
+from statesvc.database.queries import queries
+from statesvc.inbox.rollouts.mapped_code import MappedCode
+
+_SQL = queries("statesvc.repair.teaching", "code_events")
+
+PAGE: Final = 20_000
+"""Events of the log that a pass looks at in one statement."""
+COUNT_MAX: Final = 10_000
+SEARCHED_MAX: Final = 200_000
+Connection = AsyncConnection[Any]
+
+
+class LogPlace(NamedTuple):
+    """An event's place in the order of the log."""
+
+    batch_id: int = 0
+    ordinal: int = -1
+
+
+BEGINNING: Final = LogPlace()
+
+
+class LogPage(NamedTuple):
+    """A page of the log. `is_last`: there was no more."""
+
+    last: LogPlace
+    message_ids: list[UUID]
+    is_last: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeEvents:
+    """Events with a code. `is_capped`: there may be more; older ones than the newest of the log were not searched for."""
+
+    events: int
+    shipments: int
+    messages: int
+    is_capped: bool
+    message_ids: list[UUID]
+    """Some, the newest; those of one shipment next to each other."""
+
+
+async def next_of_log(connection: Connection, code: MappedCode, *, after: LogPlace, limit: int = PAGE) -> LogPage:
+    """The messages with the code among the next events above a place."""
+    parameters = {**_parameters(code), **after._asdict(), "limit": limit}
+    row = await (await connection.execute(_SQL["next_of_log"], parameters)).fetchone()
+    if row is None:
+        return LogPage(after, [], is_last=True)
+    batch_id, ordinal, seen, message_ids = row
+    return LogPage(LogPlace(batch_id, ordinal), message_ids, is_last=seen < limit)
+
+
+async def newest_with_code(connection: Connection, code: MappedCode, *, messages_max: int) -> CodeEvents:
+    """The events with the code, counted, and the newest messages with it."""
+    bounds = {"count_max": COUNT_MAX, "searched_max": SEARCHED_MAX, "messages_max": messages_max}
+    ((events, shipments, messages, indexed, searched, message_ids),) = await (
+        await connection.execute(_SQL["newest_with_code"], {**_parameters(code), **bounds})
+    ).fetchall()
+    is_capped = indexed >= COUNT_MAX or searched >= SEARCHED_MAX
+    return CodeEvents(events=events, shipments=shipments, messages=messages, is_capped=is_capped, message_ids=message_ids)
+
+
+async def open_code_dead_letter(connection: Connection, listed: tuple[str, str | None, str | None]) -> int | None:
+    """The open dead letter of a code as dead letters list it: (carrier, type, code)."""
+    carrier_id, raw_type, raw_code = listed
+    parameters = {"carrier_id": carrier_id, "raw_type": raw_type, "raw_code": raw_code}
+    row = await (await connection.execute(_SQL["open_code_dead_letter"], parameters)).fetchone()
+    return None if row is None else int(row[0])
+
+
+def _parameters(code: MappedCode) -> dict[str, Any]:
+    return {**code._asdict(), "carrier_code": carrier_code(Raw(type=code.raw_type, code=code.raw_code))}

@@ -1,0 +1,52 @@
+-- name: next_of_log
+-- The next `limit` events of the log above a place, and which of their messages hold the code; the place to go on from.
+WITH page AS MATERIALIZED (
+    SELECT p.batch_id, p.ordinal, p.message_id,
+        CASE WHEN p.carrier_id <> %(carrier_id)s OR p.kind = 'correction' OR p.carrier_code IS DISTINCT FROM %(carrier_code)s::text
+                AND %(carrier_code)s::text IS NOT NULL AND NOT starts_with(p.carrier_code, %(carrier_code)s::text || '/') THEN false
+            ELSE statesvc.has_code(p.canonical, %(raw_type)s, %(raw_code)s, %(raw_reason)s, %(raw_text)s) END AS has_code
+    FROM (
+        SELECT e.batch_id, e.ordinal, e.message_id, e.carrier_id, e.kind, e.carrier_code, e.canonical FROM statesvc.event e
+        WHERE (e.batch_id, e.ordinal) > (%(batch_id)s::bigint, %(ordinal)s::int) ORDER BY e.batch_id, e.ordinal LIMIT %(limit)s
+    ) p
+), last AS (
+    SELECT p.batch_id, p.ordinal FROM page p ORDER BY p.batch_id DESC, p.ordinal DESC LIMIT 1
+)
+SELECT l.batch_id, l.ordinal, (SELECT count(*) FROM page),
+    ARRAY(SELECT DISTINCT p.message_id FROM page p WHERE p.has_code ORDER BY p.message_id)
+FROM last l;
+
+-- name: newest_with_code
+-- The events with the code, the newest first: those that are unknown or were read by category by their index, the others as far as the
+-- newest `searched_max` events of the log hold them. And how many events were looked at for the others.
+WITH indexed AS MATERIALIZED (
+    SELECT e.batch_id, e.ordinal, e.message_id, e.shipment_id, e.carrier_id, e.canonical FROM statesvc.event e
+    WHERE (e.kind = 'unmapped' OR e.by_category) AND e.kind <> 'correction' AND e.carrier_id = %(carrier_id)s
+        AND (%(carrier_code)s::text IS NULL OR e.carrier_code ~>=~ %(carrier_code)s AND e.carrier_code ~<~ (%(carrier_code)s || '0'))
+    LIMIT %(count_max)s
+), newest AS MATERIALIZED (
+    SELECT p.batch_id, p.ordinal, p.message_id, p.shipment_id,
+        CASE WHEN p.carrier_id <> %(carrier_id)s OR p.kind IN ('correction', 'unmapped') OR p.by_category
+                OR p.carrier_code IS DISTINCT FROM %(carrier_code)s::text AND %(carrier_code)s::text IS NOT NULL
+                AND NOT starts_with(p.carrier_code, %(carrier_code)s::text || '/') THEN false
+            ELSE statesvc.has_code(p.canonical, %(raw_type)s, %(raw_code)s, %(raw_reason)s, %(raw_text)s) END AS has_code
+    FROM (
+        SELECT e.* FROM statesvc.event e ORDER BY e.batch_id DESC, e.ordinal DESC LIMIT %(searched_max)s
+    ) p
+), found AS MATERIALIZED (
+    SELECT i.batch_id, i.ordinal, i.message_id, i.shipment_id FROM indexed i
+    WHERE statesvc.has_code(i.canonical, %(raw_type)s, %(raw_code)s, %(raw_reason)s, %(raw_text)s)
+    UNION ALL
+    SELECT n.batch_id, n.ordinal, n.message_id, n.shipment_id FROM newest n WHERE n.has_code
+), chosen AS (
+    SELECT f.message_id, max(f.batch_id) AS batch_id FROM found f GROUP BY f.message_id ORDER BY max(f.batch_id) DESC, f.message_id LIMIT %(messages_max)s
+)
+SELECT (SELECT count(*) FROM found), (SELECT count(DISTINCT f.shipment_id) FROM found f), (SELECT count(DISTINCT f.message_id) FROM found f),
+    (SELECT count(*) FROM indexed), (SELECT count(*) FROM newest),
+    ARRAY(SELECT f.message_id FROM found f JOIN chosen c USING (message_id) GROUP BY f.message_id ORDER BY min(f.shipment_id::text), f.message_id);
+
+-- name: open_code_dead_letter
+-- The open dead letter of a listed code.
+SELECT d.dead_letter_id FROM statesvc.dead_letter d
+WHERE d.kind = 'code' AND d.resolved_at IS NULL AND d.carrier_id = %(carrier_id)s
+    AND d.raw_type IS NOT DISTINCT FROM %(raw_type)s::text AND d.raw_code IS NOT DISTINCT FROM %(raw_code)s::text;

@@ -1,0 +1,152 @@
+"""`statesvc carriers unmapped | map | unmap`, end to end: taught, previewed, read again, exported, and redundant once the table says it."""
+
+import base64
+import json
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from events.carriers import CARRIERS
+from tests.world.shell import Shell, use
+from tests.world.shop import Shop
+
+ROOT = Path(__file__).parents[3]
+CODE = ("--code", "EVZZ9")
+
+
+@pytest.fixture
+def royal(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    """A shop of the real carriers, and commands with its keys."""
+    use(shop.database, monkeypatch)
+    monkeypatch.setenv("STATESVC_MASTER_KEY", base64.b64encode(bytes(range(32))).decode())
+    shop.context = replace(shop.context, carriers=CARRIERS)
+    return shop
+
+
+def royalmail(number: str, code: str, at: str = "2026-03-02T10:04:00+00:00") -> bytes:
+    event = {"eventCode": code, "eventName": "Item with Zaphod", "eventDateTime": at, "locationName": "Leeds DO"}
+    return json.dumps({"mailPieces": {"mailPieceId": number, "events": [event]}}).encode()
+
+
+def australiapost(number: str, words: str) -> bytes:
+    event = {"date": "2026-03-02T10:04:00+11:00", "description": words, "location": "SYDNEY NSW"}
+    return json.dumps(
+        {"tracking_results": [{"tracking_id": number, "trackable_items": [{"article_id": number, "events": [event]}]}]}
+    ).encode()
+
+
+async def statuses(shop: Shop) -> dict[str, int]:
+    return dict(await shop.rows("SELECT status, count(*)::int FROM statesvc.shipment GROUP BY 1"))
+
+
+async def test_a_code_is_taught_previewed_read_again_and_exported(royal: Shop, shell: Shell, tmp_path: Path) -> None:
+    await royal.push(*(royalmail(f"AB{number}GB", "EVZZ9") for number in range(3)), carrier_id="royalmail")
+    await royal.work()
+    (unknown,) = await shell.json("carriers", "unmapped")
+    assert (unknown["carrier_id"], unknown["raw_code"], unknown["events"], unknown["shipments"]) == ("royalmail", "EVZZ9", 3, 3)
+    lesson = ("carriers", "map", "royalmail", *CODE, "--status", "delivery_attempted", "--reason", "consignee_absent")
+
+    printed = await shell(*lesson)
+    assert "3 events of 3 shipments in 3 messages have the code" in printed
+    assert "3 events differ, 3 shipments change status" in printed
+    assert "nothing was changed" in printed
+    assert await royal.value("SELECT count(*) FROM statesvc.code_mapping") == 0
+    assert (await shell.json(*lesson))["moved"] == [{"from": "unknown", "to": "delivery_attempted", "shipments": 3}]
+    assert "--why is missing" in await shell(*lesson, "--yes", exit_code=2)
+
+    printed = await shell(*lesson, "--why", "their letter", "--yes", "--renormalize")
+    assert "revision 1; in effect at the next claim" in printed
+    assert "3 messages read again: 3 events corrected, 3 changes of status" in printed
+    assert await statuses(royal) == {"delivery_attempted": 3}
+    assert await shell("carriers", "unmapped") == "every code that was pushed is mapped\n"
+    actions = await royal.rows("SELECT verb, convert_from(canonical, 'UTF8') FROM statesvc.action ORDER BY batch_id")
+    assert [verb for verb, _ in actions][:1] == ["map_code"]
+    assert all('"why":"their letter"' in said and '"actor":"cli' in said for _, said in actions)
+    await royal.push(royalmail("AB9GB", "EVZZ9"), carrier_id="royalmail")
+    await royal.work()
+    assert await statuses(royal) == {"delivery_attempted": 4}
+    assert await royal.value("SELECT normalizer FROM statesvc.event WHERE kind = 'scan'") == "royalmail@1+m1"
+
+    assert "delivery_attempted consignee_absent" in await shell("carriers", "map", "--list")
+    patch = await shell("carriers", "map", "royalmail", "--export")
+    assert "+event,EVZZ9,,delivery_attempted,consignee_absent" in patch
+    learned = repository(tmp_path)
+    applied = subprocess.run(["git", "apply", "-"], cwd=learned, input=patch, text=True, capture_output=True, check=False)  # noqa: ASYNC221
+    assert applied.returncode == 0, applied.stderr
+    assert read_by(learned, "royalmail", "EVZZ9") == "scan delivery_attempted consignee_absent"
+    said = as_released(learned, "carriers", "map", "royalmail", "--export")
+    assert "revision 1 is redundant" in said
+    assert "nothing to change" in said
+    assert "redundant" in as_released(learned, "carriers", "map", "royalmail", "--list")
+
+    taken = ("carriers", "unmap", "royalmail", *CODE)
+    assert "4 shipments change status" in await shell(*taken)
+    await shell(*taken, "--why", "the table has it", "--yes", "--renormalize")
+    assert await statuses(royal) == {"unknown": 4}
+    assert "no code is mapped" in await shell("carriers", "map", "--list")
+    assert "no mapping of the code is in effect" in await shell(*taken, exit_code=1)
+    history = await shell.json("carriers", "map", "--show", "2")
+    assert [(each["revision"], each["meaning"] and each["meaning"]["status"]) for each in history] == [(2, None), (1, "delivery_attempted")]
+
+
+async def test_a_text_is_taught_where_the_carrier_prints_no_code(royal: Shop, shell: Shell, tmp_path: Path) -> None:
+    await royal.push(*(australiapost(f"33AB{number}", "Handed to the robot") for number in range(2)), carrier_id="australiapost")
+    await royal.push(australiapost("33AB5", "Met Zaphod at the gate"), carrier_id="australiapost")
+    await royal.work()
+    lesson = ("carriers", "map", "australiapost", "--text", "handed  to the ROBOT", "--status", "delivered")
+    assert "2 shipments change status" in await shell(*lesson)
+    printed = await shell(*lesson, "--why", "asked them", "--yes", "--renormalize")
+    assert "2 messages read again: 2 events corrected" in printed
+    assert "stays open: " in printed, "the other text is unknown still"
+    assert await statuses(royal) == {"delivered": 2, "unknown": 1}
+    assert "text handed  to the ROBOT" in await shell("carriers", "map", "australiapost", "--list")
+    for table in ("code_mapping", "mapped_text", "action"):
+        assert "robot" not in str(await royal.rows(f"SELECT t::text FROM statesvc.{table} t")).lower()
+    patch = await shell("carriers", "map", "australiapost", "--export")
+    assert "+event,handed to the robot,,delivered," in patch
+    learned = repository(tmp_path)
+    subprocess.run(["git", "apply", "-"], cwd=learned, input=patch, text=True, check=True)  # noqa: ASYNC221
+    assert "revision 1 is redundant" in as_released(learned, "carriers", "map", "australiapost", "--export")
+    await shell("carriers", "unmap", "australiapost", "--text", "Handed to the robot", "--why", "in the table", "--yes")
+    assert await royal.value("SELECT count(*) FROM statesvc.mapped_text") == 0
+
+
+async def test_what_makes_no_sense_is_refused_before_anything_is_asked(royal: Shop, shell: Shell) -> None:
+    for arguments, why in (
+        (("royalmail", "--status", "lost"), "name the code"),
+        (("royalmail", *CODE), "say what the code means"),
+        (("royalmail", *CODE, "--info", "--reason", "held"), "--reason belongs to a scan"),
+        (("royalmail", "--code", "text", "--info"), "stands for any text"),
+        (("royalmail", *CODE, "--info", "--renormalize"), "--renormalize needs --yes"),
+        (("nobody", *CODE, "--info"), "no carrier"),
+        ((*CODE, "--info"), "name the carrier"),
+    ):
+        assert why in await shell("carriers", "map", *arguments, exit_code=2)
+    assert await royal.value("SELECT count(*) FROM statesvc.code_mapping") == 0
+
+
+def repository(folder: Path) -> Path:
+    """A copy of the source, as a developer has it."""
+    for part in ("events", "projections", "statesvc", "migrations"):
+        shutil.copytree(ROOT / part, folder / "source" / part, ignore=shutil.ignore_patterns("__pycache__"))
+    return folder / "source"
+
+
+def read_by(source: Path, carrier_id: str, code: str) -> str:
+    reread = f"found = CARRIERS[{carrier_id!r}].reread(Raw(code={code!r}))"
+    program = f"from events.carriers import CARRIERS; from events.event import Raw; {reread}; print(found.kind, found.status, found.reason)"
+    return run_in(source, "-c", program).strip()
+
+
+def as_released(source: Path, *arguments: str) -> str:
+    return run_in(source, "-m", "statesvc", *arguments)
+
+
+def run_in(source: Path, *arguments: str) -> str:
+    done = subprocess.run([sys.executable, *arguments], cwd=source, text=True, capture_output=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
