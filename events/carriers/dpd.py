@@ -19,7 +19,7 @@ from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, as_list, child, objects
-from events.parsing.meanings import UNMAPPED, Meaning, meanings
+from events.parsing.meanings import UNMAPPED, Meaning, finest, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections
 from events.parsing.scan import Scan, reading_of
@@ -28,10 +28,10 @@ from events.parsing.times import Clock
 from events.parsing.xml import Document, answers, is_xml, read_xml, text_at, texts
 
 CODES: Final = meanings("dpd_codes.csv")
-"""Words of the life cycle and of the group, numbers of DPD France; a word means the same wherever it stands."""
+"""Words of the life cycle and of the group, numbers of DPD France; a word means the same wherever it stands. `SC_13` is a scan's number."""
 
-_SCAN: Final = re.compile(r"SC_\d+_")
-"""How the name of a scan type begins; countries number the same scan differently (`SC_3_...`, `SC_03_...`)."""
+_SCAN: Final = re.compile(r"SC_(?P<number>\d+)_")
+"""How the name of a scan type begins; countries number the same scan differently (`SC_3_...`, `SC_03_...`), so its name says more."""
 
 _TIMES: Final = TimeFormats(
     "%Y-%m-%dT%H:%M:%S[%f][%z]",
@@ -163,7 +163,13 @@ def _words(member: JsonObject, name: str) -> str | None:
 
 
 def _meaning(raw: Raw) -> Meaning:
-    return CODES.get((_SCAN.sub("SC_", raw.code or ""),), UNMAPPED)
+    """A scan whose name is not known is read by its number."""
+    code = raw.code or ""
+    scan = _SCAN.match(code)
+    if scan is None:
+        return CODES.get((code,), UNMAPPED)
+    number = f"SC_{scan['number'].lstrip('0').zfill(2)}"
+    return finest((code, CODES.get((f"SC_{code[scan.end() :]}",))), (number, CODES.get((number,))))
 
 
 def _depot(printed: str | None) -> EventPlace:

@@ -1,7 +1,7 @@
 """GLS: answers of the ECI track and trace API. One answer may hold parcels and errors side by side.
 
-A code is `GROUP.DETAIL`; where its detail is not known, the groups of hub scans still say enough (`by_category`). A parcel's status is a
-rollup and speaks only for a parcel without events.
+A code is `GROUP.DETAIL`. One that is not known is read by the sentence of GLS's own list that accompanies it, or by its group where that
+says enough, as hub scans do (`by_category`). A parcel's status is a rollup and speaks only for a parcel without events.
 """
 
 from collections.abc import Iterator
@@ -14,15 +14,17 @@ from events.event import Normalized, Raw, Reading
 from events.parsing.formats import ISO
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, as_list, objects
-from events.parsing.meanings import UNMAPPED, Meaning, meanings
+from events.parsing.meanings import Meaning, finest, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections
 from events.parsing.scan import Scan, reading_of
-from events.parsing.text import text
+from events.parsing.text import collapse, text
 from events.parsing.times import Clock
 
 CODES: Final = meanings("gls_codes.csv")
-"""(level, code): of an `event`, of the `group` before its dot, of a parcel's `status`."""
+"""(level, code): of an `event`, of the `group` before its dot, of a parcel's `status`; an English `text` in lower case."""
+
+_APOSTROPHES: Final = str.maketrans({"\u2019": "'", "\u00b4": "'"})
 
 CLOCK: Final = Clock(formats=ISO, default_zone="Europe/Berlin")
 
@@ -34,16 +36,16 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
     for where, parcel in _parcels(read_json(body), rejections):
         number = text(parcel.get("unitno")) or text(parcel.get("requested"))
         for pointer, event in _events(parcel, where, rejections):
-            raw = Raw(code=text(event.get("code")))
+            raw, words = Raw(code=text(event.get("code"))), text(event.get("description"))
             at = place(city=event.get("city"), postal_code=event.get("postalCode"), country=event.get("country"))
             readings += reading_of(
                 Scan(
                     where=pointer,
                     raw=raw,
-                    meaning=_meaning(raw),
+                    meaning=_meaning(raw, words or ""),
                     time=CLOCK.read(text(event.get("eventDateTime")), at, received_at=received_at),
                     place=at,
-                    description=text(event.get("description")),
+                    description=words,
                 ),
                 number,
                 rejections,
@@ -71,13 +73,16 @@ def _events(parcel: JsonObject, where: str, rejections: Rejections) -> Iterator[
         yield f"{where}/status", {"code": status, "eventDateTime": parcel.get("statusDateTime")}
 
 
-def _meaning(raw: Raw) -> Meaning:
+def _reread(raw: Raw) -> Meaning | None:
+    """A code that is not known may be read by the words next to it."""
     code = raw.code or ""
-    known = CODES.get(("event", code)) or CODES.get(("status", code))
-    if known is not None:
-        return known
-    by_group = CODES.get(("group", code.partition(".")[0]))
-    return UNMAPPED if by_group is None else by_group.of_category()
+    return CODES.get(("event", code)) or CODES.get(("status", code))
+
+
+def _meaning(raw: Raw, words: str) -> Meaning:
+    sentence = collapse(words).translate(_APOSTROPHES).casefold().rstrip(".")
+    group = (raw.code or "").partition(".")[0]
+    return finest((raw.code, _reread(raw)), (sentence, CODES.get(("text", sentence))), (group, CODES.get(("group", group))))
 
 
 CARRIER: Final = Carrier(
@@ -87,6 +92,6 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("ECI track and trace JSON",),
-    reread=_meaning,
+    reread=_reread,
     authentication=(ShipperChoice(),),
 )

@@ -1,6 +1,6 @@
 """La Poste and Colissimo: the answer of Suivi v2, one shipment or a list of them.
 
-`event` holds the scans; a group comes with each, which reads a code that is not known (`by_category`). MD2 is the delivery round, or the
+`event` holds the scans; a group comes with each, which reads a code that is not known (`by_category`). MD2 is the delivery tour, or the
 preparation of it: a sentence of its own says so. `timeline` shows the same history to people and is left out. Every member has its own
 `returnCode`, so one answer may hold shipments and errors.
 """
@@ -16,7 +16,7 @@ from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, child, objects
-from events.parsing.meanings import UNMAPPED, Meaning, codes_without_text, meanings
+from events.parsing.meanings import Meaning, codes_without_text, finest, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections
 from events.parsing.scan import Scan, readings_of
@@ -74,10 +74,7 @@ def _scans(shipment: JsonObject, where: str, received_at: datetime, rejections: 
 
 def _meaning(code: str, label: str, group: str) -> Meaning:
     known = CODES.get(("event", code, label.casefold())) or CODES.get(("event", code, ""))
-    if known is not None:
-        return known
-    by_group = CODES.get(("group", group, ""))
-    return UNMAPPED if by_group is None else by_group.of_category()
+    return finest((code, known), (group, CODES.get(("group", group, ""))))
 
 
 def _reread(raw: Raw) -> Meaning | None:

@@ -16,7 +16,7 @@ from events.parsing.enrichment import estimate, with_estimate, with_signer
 from events.parsing.formats import ISO
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, as_list, child, objects
-from events.parsing.meanings import UNMAPPED, Meaning, meanings
+from events.parsing.meanings import Meaning, finest, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections
 from events.parsing.scan import Scan, readings_of
@@ -72,7 +72,7 @@ def _scans(piece: JsonObject, where: str, received_at: datetime, rejections: Rej
         yield Scan(
             where=f"{where}/events/{index}",
             raw=raw,
-            meaning=_reread(raw) or _by_category(text(summary.get("statusCategory")) if is_last else None),
+            meaning=_meaning(raw, text(summary.get("statusCategory")) if is_last else None),
             time=CLOCK.read(text(event.get("eventDateTime")), where_at, received_at=received_at),
             place=where_at,
             description=text(event.get("eventName")),
@@ -84,9 +84,8 @@ def _reread(raw: Raw) -> Meaning | None:
     return CODES.get(("event", raw.code or ""))
 
 
-def _by_category(category: str | None) -> Meaning:
-    found = CODES.get(("category", (category or "").upper()))
-    return UNMAPPED if found is None else found.of_category()
+def _meaning(raw: Raw, category: str | None) -> Meaning:
+    return finest((raw.code, _reread(raw)), (category, CODES.get(("category", (category or "").upper()))))
 
 
 CARRIER: Final = Carrier(

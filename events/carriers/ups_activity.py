@@ -46,7 +46,8 @@ def read_activity(activity: Activity, received_at: datetime) -> Reading | str:
     time = _time(activity, received_at)
     if time is None:
         return UNREADABLE_TIME
-    kind, status, reason, by_category = meaning(activity.type, activity.code, activity.text)
+    status_code = activity.further[0] if activity.further else None
+    kind, status, reason, by_category = meaning(activity.type, activity.code, activity.text, status_code)
     return Reading(
         tracking_number=activity.number,
         kind=kind,

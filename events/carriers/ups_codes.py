@@ -1,15 +1,17 @@
 """What UPS's status codes mean. Only (type, code) means something: the same code stands in several of UPS's tables.
 
-`ups_codes.csv` is the small-parcel vocabulary. A code that it lacks is read by its type where the type alone says what happened
-(M, MV, I, U); never for X (exception: anything from a refund to a fire) or D (a locker is not the consignee).
+`ups_codes.csv` is the small-parcel vocabulary. Manifest, pickup and movement share their codes: one that means one thing under these types
+means it under each. Next comes the three-digit code (`statusCode`, `descriptionCode`) that the JSON formats add, and last the type, where
+the type alone says what happened (M, MV, I, U); never for X (exception: anything from a refund to a fire) or D (a locker is not the
+consignee).
 """
 
 from functools import cache
 from typing import Final
 
 from events.event import Raw
-from events.parsing.meanings import UNMAPPED, Meaning, meanings
-from events.vocabulary import Kind, Status
+from events.parsing.meanings import Meaning, finest, meanings
+from events.vocabulary import Kind, Reason, Status
 
 _BY_TYPE: Final = {
     "M": Meaning(Kind.SCAN, Status.INFO_RECEIVED),
@@ -17,27 +19,50 @@ _BY_TYPE: Final = {
     "I": Meaning(Kind.SCAN, Status.IN_TRANSIT),
     "U": Meaning(Kind.INFO),
 }
+_PROGRESS: Final = frozenset({"M", "I", "P", "U"})
+"""The types that share codes."""
+
 _DESTINATION_SCAN: Final = ("I", "DS")
 _OUT_FOR_DELIVERY: Final = frozenset({"out for delivery", "out for delivery today"})
+_AT_CUSTOMS: Final = frozenset({Reason.CUSTOMS_HOLD, Reason.CUSTOMS_DOCUMENTS})
+_CLEARED: Final = frozenset({"014", "084", "134"})
+"""Three-digit codes for the end of a clearance: UPS prints the code of the hold for its end as well."""
 
 
-def meaning(status_type: str | None, code: str | None, text: str | None) -> Meaning:
+def meaning(status_type: str | None, code: str | None, text: str | None, status_code: str | None = None) -> Meaning:
     """The meaning of a status. `text` decides only for I/DS, which UPS prints for two things."""
     key = (status_type or "", code or "")
     if key == _DESTINATION_SCAN and text is not None and text.casefold().rstrip(".") in _OUT_FOR_DELIVERY:
         return Meaning(Kind.SCAN, Status.OUT_FOR_DELIVERY)
-    known = _table().get(key)
-    if known is not None:
-        return known
-    by_type = _BY_TYPE.get(key[0]) if code else None
-    return UNMAPPED if by_type is None else by_type.of_category()
+    known = _table().get(key) or (_shared().get(key[1]) if key[0] in _PROGRESS else None)
+    by_status_code = _status_codes().get((status_code or "",))
+    if known is not None and known.reason in _AT_CUSTOMS and status_code in _CLEARED:
+        known = by_status_code
+    return finest((code, known), (status_code, by_status_code), (key[0] if code else None, _BY_TYPE.get(key[0])))
 
 
 def reread(raw: Raw) -> Meaning | None:
     """A status whose text is not known."""
-    return None if (raw.type, raw.code) == _DESTINATION_SCAN else meaning(raw.type, raw.code, None)
+    if (raw.type, raw.code) == _DESTINATION_SCAN:
+        return None
+    return meaning(raw.type, raw.code, None, raw.further[0] if raw.further else None)
 
 
 @cache
 def _table() -> dict[tuple[str, ...], Meaning]:
     return meanings("ups_codes.csv")
+
+
+@cache
+def _shared() -> dict[str, Meaning]:
+    """The codes that mean one thing under all types of `_PROGRESS` that have them."""
+    found: dict[str, set[Meaning]] = {}
+    for (status_type, code), known in _table().items():
+        if status_type in _PROGRESS:
+            found.setdefault(code, set()).add(known)
+    return {code: next(iter(several)) for code, several in found.items() if len(several) == 1}
+
+
+@cache
+def _status_codes() -> dict[tuple[str, ...], Meaning]:
+    return meanings("ups_status_codes.csv")
