@@ -5,37 +5,62 @@ docs/shovel.md leads through a migration.
 
 import argparse
 from pathlib import Path
+from typing import Final
 
 from statesvc.cli.command_error import CommandError
 
-_PROCESSES_MAX = 64
+_CLIENTS: Final = frozenset({"aiormq", "aio_pika", "pamqp", "redis"})
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
-    parser.add_argument(
-        "--from", dest="source", metavar="URL", help="amqp://user:password@host/vhost, redis://host/0, or a file of JSON lines"
+    source = parser.add_argument_group("what is taken")
+    source.add_argument(
+        "--from",
+        dest="source",
+        metavar="URL",
+        help="amqp://user:password@host/vhost, redis://host/0, env:NAME for one that the environment holds, or a file of JSON lines",
     )
-    parser.add_argument("--queue", action="append", default=[], metavar="NAME", help="a queue to take from; may be given again")
-    parser.add_argument(
-        "--delayed", nargs="?", const="", metavar="PREFIX", help="take from the queues of Celery's native delayed delivery as well"
+    source.add_argument("--queue", action="append", default=[], metavar="NAME", help="a queue to take from; may be given again")
+    source.add_argument(
+        "--delayed", nargs="?", const="", metavar="PREFIX", help="take from Celery's native delayed delivery as well (RabbitMQ)"
     )
-    parser.add_argument("--mapping", type=Path, metavar="FILE", help="which task is which carrier's message, in TOML")
-    parser.add_argument("--backup", type=Path, metavar="DIR", help="a folder for every message as it came")
-    parser.add_argument("--until-empty", action="store_true", help="end when nothing waits (default: go on)")
-    parser.add_argument("--batch", type=_positive, default=500, metavar="N", help="messages a transaction (default: %(default)s)")
-    parser.add_argument(
-        "--prefetch", type=_positive, metavar="N", help="messages handed over in advance to each process (default: 2 batches)"
+    source.add_argument(
+        "--unacked",
+        choices=["expired", "all"],
+        default="expired",
+        help="Redis: of what workers hold, take what is past the "
+        "visibility timeout, as any worker would (%(default)s), or all, once no worker runs",
     )
+    source.add_argument(
+        "--visibility-timeout", type=_seconds, default=3600.0, metavar="SECONDS", help="Redis: as Celery is set (%(default)s)"
+    )
+    become = parser.add_argument_group("what becomes of it")
+    become.add_argument("--mapping", type=Path, metavar="FILE", help="which task is which carrier's message, in TOML")
+    become.add_argument("--backup", type=Path, metavar="DIR", help="a folder for every message as it came")
+    become.add_argument(
+        "--explain", nargs="?", const="", metavar="FILE", help="say what becomes of the messages of FILE, or of the first at the source"
+    )
+    become.add_argument("--dry-run", action="store_true", help="count and classify, take nothing")
+    become.add_argument("--sample", type=_positive, default=10_000, metavar="N", help="messages that a dry run classifies (%(default)s)")
+    pace = parser.add_argument_group("how")
+    pace.add_argument("--until-empty", action="store_true", help="end when nothing waits (default: go on)")
+    pace.add_argument("--processes", type=_positive, default=1, metavar="N", help="that take (%(default)s)")
+    pace.add_argument("--rate", type=_rate, metavar="N", help="at most N messages a second, of all processes (default: as fast as it goes)")
+    pace.add_argument("--batch", type=_positive, default=500, metavar="N", help="messages a transaction (%(default)s)")
+    pace.add_argument("--prefetch", type=_positive, metavar="N", help="messages handed over in advance to each process (two batches)")
+    pace.add_argument("--pause", action="store_true", help="let all that write to this backup stop taking, until --resume")
+    pace.add_argument("--resume", action="store_true", help="let them go on")
+    pace.add_argument("--process", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--json", action="store_true", help="for scripts")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Takes, explains, pauses or returns, as the options say."""
+    """Takes, explains, counts, pauses or returns, as the options say."""
     try:
         from statesvc.cli import shovel_runs  # noqa: PLC0415 - loads the clients of brokers, which are an extra
     except ModuleNotFoundError as error:
-        if error.name in {"aiormq", "pamqp", "redis", "aio_pika"}:
+        if error.name in _CLIENTS:
             raise CommandError("the clients of brokers are not installed: pip install 'statesvc[shovel]'", exit_code=2) from None
         raise
     return shovel_runs.run(options)
@@ -45,3 +70,20 @@ def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError("must be 1 or more")
     return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError("must be a number") from None
+    if not 0 <= found < float("inf"):
+        raise argparse.ArgumentTypeError("must be 0 or more")
+    return found
+
+
+def _rate(text: str) -> float:
+    found = _seconds(text)
+    if found <= 0:
+        raise argparse.ArgumentTypeError("must be above 0")
+    return found

@@ -3,34 +3,42 @@
 import argparse
 import asyncio
 import logging
-import signal
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+import sys
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from events.carriers import CARRIERS
-from events.crypto.keyring import Keyring
 from statesvc.cli.command_error import CommandError
-from statesvc.cli.output import write_json, write_line
-from statesvc.cli.session import connect, running_database
-from statesvc.database.keyring_store import load_keyring
-from statesvc.database.migration_files import compare, read_migrations
-from statesvc.database.migrator import read_ledger
-from statesvc.database.pool import Pool, PoolLimits, make_pool
-from statesvc.roles.master_key import open_master_keys
-from statesvc.settings.service_settings import Settings, load_settings
+from statesvc.cli.output import end_progress, show_progress, write_json, write_json_line, write_line, write_table
+from statesvc.cli.session import actor
+from statesvc.cli.shovel_setup import (
+    broker_url,
+    checked_source,
+    child_command,
+    count_waiting,
+    database,
+    end_with_input,
+    open_source,
+    read_mapping,
+    stop_event,
+)
+from statesvc.settings.service_settings import load_settings
 from statesvc.shovel.backup import BackupWriter, check_folder
+from statesvc.shovel.dry_run import classify, explain_message, read_samples
+from statesvc.shovel.fleet import NOTICE, REFUSED, Fleet, totals_line
+from statesvc.shovel.progress import TransferProgress
 from statesvc.shovel.shovel_error import ShovelError, SourceLostError
 from statesvc.shovel.source import Source
-from statesvc.shovel.sources import make_source
-from statesvc.shovel.task_mapping import TaskMapping, parse_mapping
-from statesvc.shovel.transfer import Pace, TransferTask, TransferTotals, transfer
+from statesvc.shovel.source_message import Taken
+from statesvc.shovel.sources import is_endless
+from statesvc.shovel.transfer import Pace, TransferTask, TransferTotals, pause, resume, transfer
 
-_LIMITS: Final = PoolLimits(
-    connections_max=2, connections_min=1, acquire_seconds=5, statement_seconds=60, lock_seconds=20, idle_in_transaction_seconds=30
-)
+_EXPLAINED: Final = 5
+_REPORT_SECONDS: Final = 0.2
+_WAITING_SECONDS: Final = 2.0
 
 
 def run(options: argparse.Namespace) -> int:
@@ -38,79 +46,191 @@ def run(options: argparse.Namespace) -> int:
     # what goes wrong with a broker is said in our words
     for client in ("aiormq", "aio_pika"):
         logging.getLogger(client).setLevel(logging.CRITICAL)
-    return asyncio.run(_take(options))
+    if options.pause or options.resume:
+        return _pause(options)
+    if options.explain is not None or options.dry_run:
+        return asyncio.run(_explain(options) if options.explain is not None else _dry_run(options))
+    if options.process is not None:
+        return asyncio.run(_take_as_child(options))
+    return asyncio.run(_take(options) if options.processes == 1 else _take_with_processes(options))
+
+
+def _pause(options: argparse.Namespace) -> int:
+    if options.backup is None:
+        raise CommandError("name the folder of the transfer's backup: --backup", exit_code=2)
+    if options.pause:
+        check_folder(options.backup)
+    (pause if options.pause else resume)(options.backup)
+    return 0
+
+
+async def _explain(options: argparse.Namespace) -> int:
+    mapping = read_mapping(options)
+    samples = list(read_samples(Path(options.explain))) if options.explain else await _sample(options, _EXPLAINED)
+    now = datetime.now(UTC)
+    for number, taken in enumerate(samples):
+        if number:
+            write_line("")
+        for line in explain_message(taken, mapping, now=now):
+            write_line(line)
+    if not samples:
+        write_line("there is no message to explain")
+    return 0
+
+
+async def _dry_run(options: argparse.Namespace) -> int:
+    mapping = read_mapping(options)
+    source = await open_source(options)
+    await source.open()
+    try:
+        waiting = await source.waiting()
+    finally:
+        await source.close()
+    messages = await _sample(options, options.sample)
+    counted = classify(messages, mapping, now=datetime.now(UTC))
+    if options.json:
+        classes = [{**kind._asdict(), "messages": count} for kind, count in counted.most_common()]
+        write_json({"waiting": waiting, "classified": len(messages), "classes": classes})
+        return 0
+    write_line(f"{waiting:,} messages wait, {len(messages):,} of them were classified; nothing was taken")
+    if counted:
+        write_table(("QUEUE", "TASK", "BECOMES", "DUE", "MESSAGES"), [(*kind, f"{count:,}") for kind, count in counted.most_common()])
+    return 0
 
 
 async def _take(options: argparse.Namespace) -> int:
-    if options.source is None or options.mapping is None or options.backup is None:
-        raise CommandError("name a source, a mapping and a folder for the backup: --from, --mapping, --backup", exit_code=2)
-    mapping = read_mapping(options.mapping)
-    check_folder(options.backup)
-    source = await open_checked(options)
-    stop = asyncio.Event()
-    with suppress(RuntimeError, ValueError):  # only the main thread hears signals
-        for number in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    async with database(load_settings()) as (pool, keyring):
-        totals = await transfer(
-            TransferTask(
-                source=source,
-                mapping=mapping,
-                pool=pool,
-                keyring=keyring,
-                backup=BackupWriter(options.backup),
-                backup_folder=options.backup,
-                batch_max=options.batch,
-                until_empty=options.until_empty,
-                pace=Pace(None),
-                stopping=stop.is_set,
-                report=lambda _totals: None,
-                notice=write_line,
-            )
-        )
+    """In this process alone."""
+    source = await checked_source(options)
+    stop = stop_event()
+    meter = _Meter()
+    if sys.stderr.isatty():
+        meter.watch(await checked_source(options))
+    try:
+        totals = await _transfer(options, source, stop=stop, report=meter.show, notice=_say)
+    finally:
+        await meter.end()
     _write(totals, as_json=options.json)
     return 0
 
 
-def read_mapping(path: Path) -> TaskMapping:
-    """Raises CommandError where there is no such file, ShovelError where it is wrong."""
+async def _take_as_child(options: argparse.Namespace) -> int:
+    """As one of several: reports to the process that started it, and ends with it."""
+    stop = stop_event()
+    ending = asyncio.create_task(end_with_input(stop), name="shovel-input")
+    written = 0.0
+
+    def report(totals: TransferTotals) -> None:
+        nonlocal written
+        if (now := time.monotonic()) - written > _REPORT_SECONDS:
+            written = now
+            write_json_line(totals_line(totals))
+
     try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise CommandError(f"the mapping {path} can't be read: {error}", exit_code=2) from None
-    return parse_mapping(text, name=path.name, carriers=CARRIERS)
+        source = await checked_source(options)
+        totals = await _transfer(options, source, stop=stop, report=report, notice=lambda text: write_json_line({NOTICE: text}))
+        write_json_line(totals_line(totals))
+    except ShovelError as error:
+        write_json_line({REFUSED: str(error)})
+        return 1
+    finally:
+        ending.cancel()
+    return 0
 
 
-async def open_checked(options: argparse.Namespace) -> Source:
-    """The source, which was found to answer and to have its queues. Raises ShovelError."""
-    source = await make_source(options.source, options.queue, delayed=options.delayed, prefetch=options.prefetch or 2 * options.batch)
+async def _take_with_processes(options: argparse.Namespace) -> int:
+    source = await checked_source(options)
+    stop = stop_event()
+    meter = _Meter()
+    commands = [child_command(options, number) for number in range(options.processes)]
+    fleet = Fleet(commands, stopping=stop, report=meter.show, notice=_say)
+    if sys.stderr.isatty():
+        meter.watch(await checked_source(options))
     try:
-        await source.open()
-    except SourceLostError as error:
-        raise ShovelError(str(error)) from None
+        while True:
+            await fleet.run()
+            if stop.is_set() or not options.until_empty or not await count_waiting(source):
+                break
+    finally:
+        await meter.end()
+    _write(fleet.totals, as_json=options.json)
+    return 0
+
+
+async def _transfer(
+    options: argparse.Namespace,
+    source: Source,
+    *,
+    stop: asyncio.Event,
+    report: Callable[[TransferTotals], None],
+    notice: Callable[[str], None],
+) -> TransferTotals:
+    is_restored = options.source is None
+    async with database(load_settings()) as (pool, keyring):
+        return await transfer(
+            TransferTask(
+                source=source,
+                mapping=read_mapping(options),
+                pool=pool,
+                keyring=keyring,
+                backup=None if is_restored else BackupWriter(options.backup),
+                backup_folder=options.backup,
+                actor=actor(),
+                batch_max=options.batch,
+                until_empty=options.until_empty or is_restored or not is_endless(broker_url(options.source)),
+                pace=Pace(options.rate),
+                stopping=stop.is_set,
+                report=report,
+                notice=notice,
+            )
+        )
+
+
+async def _sample(options: argparse.Namespace, limit: int) -> Sequence[Taken]:
+    source = await open_source(options)
+    await source.open()
+    try:
+        return await source.sample(limit)
     finally:
         await source.close()
-    return source
 
 
-@asynccontextmanager
-async def database(settings: Settings) -> AsyncIterator[tuple[Pool, Keyring]]:
-    """A pool of the service's role on a schema that is up to date, and the keys."""
-    async with running_database(settings) as dsns:
-        async with await connect(dsns.service) as connection:
-            pending = compare(read_migrations(), await read_ledger(connection)).pending
-            if pending:
-                raise CommandError(f"migrations are pending ({', '.join(each.label for each in pending)}): run `statesvc migrate`")
-            keyring = await load_keyring(connection, await open_master_keys(settings, connection))
-        pool = make_pool(
-            dsns.service,
-            name="statesvc shovel",
-            limits=_LIMITS,
-            prepared_statements=settings.database.prepared_statements,
-            direct=not dsns.is_pooled,
-        )
-        async with pool:
-            yield pool, keyring
+class _Meter:
+    """The bar on standard error, where that is a terminal."""
+
+    def __init__(self) -> None:
+        self._progress = TransferProgress()
+        self._watching: asyncio.Task[None] | None = None
+
+    def watch(self, source: Source) -> None:
+        """Asks the source now and then how much is left."""
+        self._watching = asyncio.create_task(self._watch(source), name="shovel-meter")
+
+    def show(self, totals: TransferTotals) -> None:
+        """Draws it again."""
+        progress = self._progress
+        progress.update(totals.taken, now=time.monotonic())
+        show_progress(progress.done, progress.done + (progress.remaining or 0), progress.words(), goes_on=True)
+
+    async def end(self) -> None:
+        """Leaves the last state on its line."""
+        watching, self._watching = self._watching, None
+        if watching is not None:
+            watching.cancel()
+            await asyncio.wait([watching])
+        if self._progress.done:
+            end_progress()
+
+    async def _watch(self, source: Source) -> None:
+        while True:
+            try:
+                self._progress.remaining = await count_waiting(source)
+            except SourceLostError:
+                self._progress.remaining = None
+            await asyncio.sleep(_WAITING_SECONDS)
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"statesvc: {text}\n")
 
 
 def _write(totals: TransferTotals, *, as_json: bool) -> None:

@@ -114,7 +114,7 @@ def _batch(content: bytes, place: str) -> BackupBatch:
     body = lines + b"\n" if lines else b""
     try:
         ending: dict[str, Any] = orjson.loads(content[len(body) :])
-        messages = [_taken(orjson.loads(line)) for line in body.splitlines()]
+        messages = [taken_from_record(orjson.loads(line)) for line in body.splitlines()]
     except (ValueError, KeyError, TypeError):
         raise ShovelError(f"{place} is damaged: it is not what was written") from None
     digest = hashlib.sha256(body).hexdigest()
@@ -123,7 +123,8 @@ def _batch(content: bytes, place: str) -> BackupBatch:
     return BackupBatch(messages, digest)
 
 
-def _taken(record: dict[str, Any]) -> Taken:
+def taken_from_record(record: dict[str, Any]) -> Taken:
+    """The message of one line."""
     return Taken(
         transport=Transport(record["transport"]),
         queue=record["queue"],

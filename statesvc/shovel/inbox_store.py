@@ -17,7 +17,7 @@ from events.errors import Cause
 from statesvc.bodies.sealed_message import SealedMessage, seal_message
 from statesvc.database.queries import queries
 from statesvc.shovel.source_message import Taken
-from statesvc.shovel.task_mapping import Mapped, Unmapped
+from statesvc.shovel.task_mapping import Mapped, Unmapped, unmapped_identity
 
 RECEIPT_DAYS: Final = 90
 """How long after its ETA, or its transfer, a message is recognised."""
@@ -84,7 +84,7 @@ async def store(
 
 async def resolve_mapped(connection: AsyncConnection[Any], keyring: Keyring, found: Sequence[Mapped | Unmapped], *, actor: str) -> None:
     """The dead letters of messages that are in the inbox now."""
-    digests = [digest(keyring, b"unmapped\x1f" + one.identity) for one in found if isinstance(one, Mapped)]
+    digests = [digest(keyring, unmapped_identity(one.identity)) for one in found if isinstance(one, Mapped)]
     await connection.execute(_SQL["resolve_mapped"], {"digests": digests, "actor": actor, "cause": Cause.UNMAPPED_TASK.value})
 
 

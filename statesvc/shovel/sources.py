@@ -1,6 +1,8 @@
 """Sources by their URL: the schemes that there are, checked before anything is taken."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from yarl import URL
@@ -8,18 +10,61 @@ from yarl import URL
 from statesvc.shovel.amqp_connection import connect, existing, shown
 from statesvc.shovel.amqp_source import AmqpSource
 from statesvc.shovel.delayed_delivery import level_names
+from statesvc.shovel.file_source import BackupSource, LineSource
+from statesvc.shovel.redis_source import RedisSource, TakeUnacked
 from statesvc.shovel.shovel_error import ShovelError, SourceLostError
 from statesvc.shovel.source import Source
 
 AMQP_SCHEMES: Final = ("amqp", "amqps")
+REDIS_SCHEMES: Final = ("redis", "rediss", "unix")
 
 
-async def make_source(url: str, queues: Sequence[str], *, delayed: str | None, prefetch: int) -> Source:
-    """Raises ShovelError. `delayed`: the prefix of the queues of native delayed delivery; None: leave them alone."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceOptions:
+    """What a source is asked for. `delayed`: the prefix of the queues of native delayed delivery; None: leave them alone.
+
+    `process`: which one this is of `processes` that take from the same source.
+    """
+
+    queues: Sequence[str]
+    delayed: str | None = None
+    prefetch: int = 1000
+    unacked: TakeUnacked = TakeUnacked.EXPIRED
+    visibility_seconds: float = 3600
+    process: int = 0
+    processes: int = 1
+
+
+async def make_source(url: str, options: SourceOptions) -> Source:
+    """Raises ShovelError."""
     place = parse_url(url)
     if place.scheme in AMQP_SCHEMES:
-        return AmqpSource(place, await _with_delayed(place, queues, delayed), prefetch=prefetch)
-    raise ShovelError(f"nothing is taken from {place.scheme or url!r}: use amqp://, amqps://, redis://, rediss:// or a file")
+        return AmqpSource(place, await _with_delayed(place, options.queues, options.delayed), prefetch=options.prefetch)
+    if options.delayed is not None:
+        raise ShovelError("native delayed delivery is RabbitMQ's: leave out --delayed")
+    if place.scheme in REDIS_SCHEMES:
+        if not options.queues:
+            raise ShovelError("name the queues to take from: --queue NAME")
+        return RedisSource(
+            place,
+            options.queues,
+            process=options.process,
+            unacked=options.unacked,
+            visibility_seconds=options.visibility_seconds,
+        )
+    if place.scheme in {"", "file"}:
+        return LineSource(Path(place.path if place.scheme else url), process=options.process, processes=options.processes)
+    raise ShovelError(f"nothing is taken from {place.scheme!r}: use amqp://, amqps://, redis://, rediss:// or a file")
+
+
+def is_endless(url: str) -> bool:
+    """Whether more may come."""
+    return parse_url(url).scheme in {*AMQP_SCHEMES, *REDIS_SCHEMES}
+
+
+def make_backup_source(folder: Path, *, process: int, processes: int) -> Source:
+    """What an earlier transfer took. Raises ShovelError where there is no backup."""
+    return BackupSource(folder, process=process, processes=processes)
 
 
 def parse_url(url: str) -> URL:

@@ -121,26 +121,31 @@ class TaskMapping:
         """In their order."""
         return self._file.rules
 
-    def read(self, taken: Taken, *, now: datetime) -> Mapped | Unmapped:
-        """Raises ShovelError where the file says that such a message stops the transfer."""
+    def classify(self, taken: Taken, *, now: datetime) -> Mapped | Unmapped:
+        """What becomes of a message."""
         try:
             task = read_task(taken, now=now)
         except UnreadableTaskError as error:
-            if self._file.unreadable == "refuse":
-                raise ShovelError(
-                    f"a message in {taken.queue!r} can't be read: {error}. It and all that was not acknowledged yet stay there. "
-                    '`unreadable = "dead_letters"` in the mapping goes on without it'
-                ) from None
             return Unmapped(cause=Cause.UNREADABLE, detail=str(error), task=None, identity=b"unread\x1f" + taken.body)
         found = self._map(task, now)
         if isinstance(found, Mapped):
             return found
-        if self._file.unmapped == "refuse":
+        return Unmapped(cause=Cause.UNMAPPED_TASK, detail=found, task=task, identity=unmapped_identity(task.identity))
+
+    def refuses(self, found: Unmapped) -> bool:
+        """Whether the file says that such a message stops the transfer."""
+        return (self._file.unreadable if found.task is None else self._file.unmapped) == "refuse"
+
+    def read(self, taken: Taken, *, now: datetime) -> Mapped | Unmapped:
+        """What becomes of a message. Raises ShovelError where it stops the transfer."""
+        found = self.classify(taken, now=now)
+        if isinstance(found, Unmapped) and self.refuses(found):
+            what, setting = ("can't be read", "unreadable") if found.task is None else ("does not map", "unmapped")
             raise ShovelError(
-                f"a message in {taken.queue!r} does not map: {found}. It and all that was not acknowledged yet stay there. "
-                'Add a rule, or let `unmapped = "dead_letters"` put it there'
+                f"a message in {taken.queue!r} {what}: {found.detail}. It and all that was not acknowledged yet stay there. "
+                f'`{setting} = "dead_letters"` in the mapping puts such messages there'
             )
-        return Unmapped(cause=Cause.UNMAPPED_TASK, detail=found, task=task, identity=b"unmapped\x1f" + task.identity)
+        return found
 
     def _map(self, task: Task, now: datetime) -> Mapped | str:
         """What it becomes, or why it has no place here. The reason holds names, nothing else of the message."""
@@ -171,6 +176,11 @@ class TaskMapping:
             return self._carriers[rule.carrier]
         said = _at(rule.carrier_from, task)
         return self._carriers.get(rule.carriers.get(str(said), "" if rule.carriers else str(said)))
+
+
+def unmapped_identity(identity: bytes) -> bytes:
+    """Of the dead letter of a message with this identity."""
+    return b"unmapped\x1f" + identity
 
 
 def parse_mapping(text: str, *, name: str, carriers: Mapping[str, Carrier]) -> TaskMapping:

@@ -21,7 +21,7 @@ from statesvc.database.sql_errors import Failure, failure
 from statesvc.database.wakeups.channels import INBOX
 from statesvc.database.wakeups.waker import notify
 from statesvc.shovel.backup import BackupWriter
-from statesvc.shovel.inbox_store import StoredBatch, store
+from statesvc.shovel.inbox_store import StoredBatch, resolve_mapped, store
 from statesvc.shovel.shovel_error import SourceLostError
 from statesvc.shovel.source import Source
 from statesvc.shovel.source_message import Taken
@@ -83,8 +83,10 @@ class TransferTask:
     mapping: TaskMapping
     pool: Pool
     keyring: Keyring
-    backup: BackupWriter
+    backup: BackupWriter | None
+    """None: what is taken comes from a backup."""
     backup_folder: Path
+    actor: str
     batch_max: int
     until_empty: bool
     pace: Pace
@@ -106,7 +108,8 @@ async def transfer(task: TransferTask) -> TransferTotals:
             await asyncio.sleep(_AGAIN_SECONDS)
         finally:
             await task.source.close()
-    task.backup.close()
+    if task.backup is not None:
+        task.backup.close()
     return task.totals
 
 
@@ -138,7 +141,10 @@ async def _move(task: TransferTask, batch: Sequence[Taken]) -> bool:
     """False: stopped before it was durable."""
     now = datetime.now(UTC)
     mapped = [(taken, task.mapping.read(taken, now=now)) for taken in batch]
-    stored, _ = await asyncio.gather(_store(task, mapped, now), asyncio.to_thread(task.backup.append, batch))
+    if task.backup is None:
+        stored = await _store(task, mapped, now)
+    else:
+        stored, _ = await asyncio.gather(_store(task, mapped, now), asyncio.to_thread(task.backup.append, batch))
     if stored is None:
         return False
     await task.source.acknowledge(batch)
@@ -154,6 +160,8 @@ async def _store(task: TransferTask, mapped: Sequence[tuple[Taken, Mapped | Unma
         try:
             async with task.pool.connection() as connection:
                 stored = await store(connection, task.keyring, mapped, now=now)
+                if task.backup is None:
+                    await resolve_mapped(connection, task.keyring, [found for _, found in mapped], actor=task.actor)
                 if stored.moved:
                     await notify(connection, INBOX)
         except (psycopg.Error, PoolTimeout, OSError) as error:

@@ -208,6 +208,38 @@ class RabbitMq(Server):
         return await _speaks(self.port, b"AMQP\x00\x00\x09\x01", b"\x01")
 
 
+class Redis(Server):
+    """With every write on the disk, as a broker needs it."""
+
+    name = "redis"
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.program = required("redis-server", "redis-server")
+
+    @property
+    def address(self) -> str:
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    def _command(self) -> Sequence[str]:
+        bound = ("--bind", "127.0.0.1", "--port", str(self.port), "--dir", str(self.folder))
+        return self.program, *bound, "--appendonly", "yes", "--appendfsync", "always", "--save", ""
+
+    async def _answers(self) -> bool:
+        return await _speaks(self.port, b"PING\r\n", b"+PONG")
+
+
+@asynccontextmanager
+async def running_redis(folder: Path) -> AsyncIterator[Redis]:
+    """For the time of the block."""
+    server = Redis(folder)
+    try:
+        await server.start()
+        yield server
+    finally:
+        await server.kill()
+
+
 @asynccontextmanager
 async def running_nats(folder: Path, extra: str = "") -> AsyncIterator[Nats]:
     """For the time of the block."""

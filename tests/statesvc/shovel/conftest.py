@@ -14,7 +14,7 @@ from psycopg import AsyncConnection
 from events.crypto.keyring import body_context
 from events.crypto.sealing import unsalted
 from statesvc.database.keyring_store import load_keyring, parse_master_keys
-from tests.world.brokers import RabbitMq, running_rabbitmq
+from tests.world.brokers import RabbitMq, Redis, running_rabbitmq, running_redis
 from tests.world.celery_fleet import TASK
 from tests.world.database import Database
 from tests.world.shell import MASTER_KEY, Shell, use
@@ -30,6 +30,12 @@ body = "args.0"
 @pytest_asyncio.fixture(scope="package", loop_scope="package")
 async def rabbitmq(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RabbitMq]:
     async with running_rabbitmq(tmp_path_factory.mktemp("rabbitmq")) as server:
+        yield server
+
+
+@pytest_asyncio.fixture(scope="package", loop_scope="package")
+async def redis_server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Redis]:
+    async with running_redis(tmp_path_factory.mktemp("redis")) as server:
         yield server
 
 
