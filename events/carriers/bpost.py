@@ -1,4 +1,7 @@
-"""bpost: the itemTracking document (XML). Each `stateInfo` is a scan; `deliveryTime` is the rollup of one of them."""
+"""bpost: the itemTracking document (XML). Each `stateInfo` is a scan; `deliveryTime` is the rollup of one of them.
+
+A description is the state, a dash and its detail (`Sorted - sorted_out`): the state reads a code that is not known (`by_category`).
+"""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -10,14 +13,14 @@ from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
 from events.event import Normalized, Raw, Reading
 from events.parsing.formats import TimeFormats
-from events.parsing.meanings import by_code, meanings
+from events.parsing.meanings import Meaning, finest, meanings
 from events.parsing.rejections import Rejections
 from events.parsing.scan import Scan, reading_of
 from events.parsing.times import Clock
 from events.parsing.xml import Document, answers, read_xml, text_at, texts
 
 CODES: Final = meanings("bpost_codes.csv")
-_meaning: Final = by_code(CODES)
+"""The codes, and the states that stand before the dash of a description."""
 CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d[%z]"), default_zone="Europe/Brussels")
 
 
@@ -30,14 +33,14 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
         for index, state in enumerate(item.iterfind("stateInfo"), start=1):
             fields = texts(state)
             code = fields.get("stateCode")
-            raw = Raw(code=code)
+            raw, words = Raw(code=code), fields.get("stateDescription")
             readings += reading_of(
                 Scan(
                     where=f"stateInfo[{index}]",
                     raw=raw,
-                    meaning=_meaning(raw),
+                    meaning=_meaning(raw, words or ""),
                     time=CLOCK.read(fields.get("time"), received_at=received_at),
-                    description=fields.get("stateDescription"),
+                    description=words,
                 ),
                 number,
                 rejections,
@@ -53,6 +56,16 @@ def _items(document: Document) -> Iterator[_Element]:
         yield from items
 
 
+def _reread(raw: Raw) -> Meaning | None:
+    """A code that is not known may be read by its state."""
+    return CODES.get((raw.code or "",))
+
+
+def _meaning(raw: Raw, words: str) -> Meaning:
+    state = words.partition(" - ")[0]
+    return finest((raw.code, _reread(raw)), (state, CODES.get((state,))))
+
+
 CARRIER: Final = Carrier(
     carrier_id="bpost",
     name="bpost",
@@ -60,6 +73,6 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("itemTracking XML",),
-    reread=_meaning,
+    reread=_reread,
     authentication=(ShipperChoice(),),
 )
