@@ -11,6 +11,7 @@ from typing import Any, Final
 from events.carriers.carrier import Carrier, Hmac
 from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, Normalized, Raw, Reading
+from events.parsing.couriers import home_of
 from events.parsing.enrichment import estimate, with_estimate, with_signer
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
@@ -21,6 +22,7 @@ from events.parsing.rejections import Rejections
 from events.parsing.scan import Scan, reading_of
 from events.parsing.text import signer, text_unless
 from events.parsing.times import Clock
+from events.parsing.whereabouts import Journey
 from events.vocabulary import Kind
 
 CODES: Final = meanings("aftership_codes.csv")
@@ -79,6 +81,7 @@ def _tracking(tracking: JsonObject, where: str, received_at: datetime, rejection
     found = [(f"{pointer}/{index}", checkpoint) for index, checkpoint in objects(tracking.get(name), pointer, rejections)]
     if not as_list(tracking.get(name)):
         found = list(_rollup(tracking, where))
+    journey = _journey(tracking)
     readings: list[Reading] = []
     for at, checkpoint in found:
         raw, meaning = _said(checkpoint)
@@ -88,7 +91,9 @@ def _tracking(tracking: JsonObject, where: str, received_at: datetime, rejection
                 where=at,
                 raw=raw,
                 meaning=meaning,
-                time=CLOCK.read(_text(checkpoint.get("checkpoint_time")), somewhere, received_at=received_at),
+                time=CLOCK.read(
+                    _text(checkpoint.get("checkpoint_time")), somewhere, received_at=received_at, journey=journey.at(meaning.status)
+                ),
                 place=somewhere,
                 description=_text(checkpoint.get("message")) or _text(checkpoint.get("subtag_message")),
             ),
@@ -97,6 +102,20 @@ def _tracking(tracking: JsonObject, where: str, received_at: datetime, rejection
         )
     readings = with_signer(readings, signer(_text(tracking.get("signed_by"))))
     return with_estimate(readings, estimate(_estimate(tracking), CLOCK.formats), stamp=_text(tracking.get("updated_at")) or "")
+
+
+def _journey(tracking: JsonObject) -> Journey:
+    """Countries and addresses of the shipment, and the courier that AfterShip names."""
+    return Journey(_end(tracking, "origin"), _end(tracking, "destination"), home_of(_text(tracking.get("slug"))))
+
+
+def _end(tracking: JsonObject, end: str) -> EventPlace:
+    return place(
+        city=_text(tracking.get(f"{end}_city")),
+        region=_text(tracking.get(f"{end}_state")),
+        postal_code=_text(tracking.get(f"{end}_postal_code")),
+        country=_text(tracking.get(f"{end}_country_iso3")) or _text(tracking.get(f"{end}_country_region")),
+    )
 
 
 def _rollup(tracking: JsonObject, where: str) -> Iterator[tuple[str, JsonObject]]:

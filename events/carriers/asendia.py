@@ -23,7 +23,9 @@ from events.parsing.times import Clock
 
 CODES: Final = meanings("asendia_codes.csv")
 _meaning: Final = by_code(CODES)
-CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d[ %H:%M[:%S]]", "%Y-%m-%dT%H:%M[%z]"))
+CLOCK: Final = Clock(
+    formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d[ %H:%M[:%S]]", "%Y-%m-%dT%H:%M[%z]"), default_zone="Europe/Paris"
+)
 _MILESTONES: Final = ("trackingMilestoneEvents", "trackingDetailEvents")
 _ERROR_FIELDS: Final = frozenset({"error", "errors", "message", "detail", "responseStatus"})
 

@@ -25,7 +25,7 @@ from events.parsing.xml import Document, answers, read_xml, texts
 
 CODES: Final = meanings("canpar_codes.csv")
 _meaning: Final = by_code(CODES)
-CLOCK: Final = Clock(formats=TimeFormats("%Y%m%d[ %H%M%S]", "%Y%m%d %H%M"), default_zone="America/Toronto")
+CLOCK: Final = Clock(formats=TimeFormats("%Y%m%d[ %H%M%S]", "%Y%m%d %H%M"), default_zone="America/Toronto", country="CA")
 
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:

@@ -26,6 +26,7 @@ _meaning: Final = by_code(CODES)
 CLOCK: Final = Clock(
     formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d[ %H:%M[:%S[%f]]]", "%Y-%m-%dT%H:%M[%z]"),
     default_zone="Asia/Kolkata",
+    country="IN",
     trust_offset=False,
 )
 _KNOWN: Final = frozenset({"waybill", "clickpost_status_code"})

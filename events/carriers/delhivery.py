@@ -32,7 +32,9 @@ NSL_CODES: Final = meanings("delhivery_nsl_codes.csv")
 _FORWARD: Final = frozenset({None, "UD"})
 
 CLOCK: Final = Clock(
-    formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d[ %H:%M[:%S[%f]]]", "%-d/%-m/%Y[ %H:%M[:%S]]"), default_zone="Asia/Kolkata"
+    formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d[ %H:%M[:%S[%f]]]", "%-d/%-m/%Y[ %H:%M[:%S]]"),
+    default_zone="Asia/Kolkata",
+    country="IN",
 )
 
 

@@ -28,7 +28,7 @@ from events.parsing.xml import Document, body_of, is_xml, read_xml, text_at, tex
 
 CODES: Final = meanings("dhl_express_codes.csv")
 _meaning: Final = by_code(CODES)
-CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%d[ %-H:%M[:%S[%f]][ %z]]"))
+CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%d[ %-H:%M[:%S[%f]][ %z]]"), default_zone="Europe/Berlin", airports=True)
 ESTIMATES: Final = TimeFormats("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d %H:%M:%S[ GMT%z]")
 
 PLACEHOLDER: Final = frozenset({"string"})

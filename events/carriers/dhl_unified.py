@@ -26,6 +26,7 @@ from events.parsing.rejections import Rejections
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import signer, text, without_markup
 from events.parsing.times import Clock
+from events.parsing.whereabouts import Journey
 from events.vocabulary import Kind, Status
 
 CODES: Final = meanings("dhl_unified_codes.csv")
@@ -61,8 +62,14 @@ ZONES: Final = {
 }
 """The zone in which a service that works in one country prints times without an offset, where a scan names no place."""
 
-CLOCKS: Final = {service: Clock(formats=ISO, default_zone=ZONES.get(service)) for service in ("", *ZONES)}
-ROLLUP_CLOCKS: Final = {service: Clock(formats=ISO, default_zone=ZONES.get(service), trust_offset=False) for service in CLOCKS}
+
+def _clock(service: str, *, trust_offset: bool) -> Clock:
+    """Freight prints the day of a document as its midnight."""
+    return Clock(formats=ISO, default_zone=ZONES.get(service, "Europe/Berlin"), trust_offset=trust_offset, midnight_is_day="nowhere")
+
+
+CLOCKS: Final = {service: _clock(service, trust_offset=True) for service in ("", *ZONES)}
+ROLLUP_CLOCKS: Final = {service: _clock(service, trust_offset=False) for service in CLOCKS}
 """The rollup prints the local time of its scan with a `Z`."""
 
 SUBSCRIPTION: Final = "subscription."
@@ -115,20 +122,21 @@ def _shipment(shipment: JsonObject, where: str, received_at: datetime, rejection
         scans = [(f"{where}/status", rollup)]
     number = text(shipment.get("id"))
     service = (text(shipment.get("service")) or "").casefold()
-    scanned = (_scan(scan, service, pointer, received_at) for pointer, scan in scans)
+    journey = Journey(_place(child(shipment, "origin")), _place(child(shipment, "destination")))
+    scanned = (_scan(scan, service, pointer, received_at, journey) for pointer, scan in scans)
     readings = with_signer(readings_of(scanned, number, rejections), _signer(shipment))
     return with_estimate(readings, estimate(text(shipment.get("estimatedTimeOfDelivery")), ISO))
 
 
-def _scan(scan: JsonObject, service: str, pointer: str, received_at: datetime) -> Scan:
-    raw, at = _raw(scan), _place(scan)
+def _scan(scan: JsonObject, service: str, pointer: str, received_at: datetime, journey: Journey) -> Scan:
+    raw, at = _raw(scan), _place(child(scan, "location"))
     printed = text(scan.get("timestamp"))
     clocks = ROLLUP_CLOCKS if pointer.endswith("/status") and printed and printed.endswith("Z") else CLOCKS
     return Scan(
         where=pointer,
         raw=raw,
-        meaning=_documented(raw, service, scan.get("description")) or _by_category(raw),
-        time=clocks.get(service, clocks[""]).read(printed, at, received_at=received_at),
+        meaning=(meant := _documented(raw, service, scan.get("description")) or _by_category(raw)),
+        time=clocks.get(service, clocks[""]).read(printed, at, received_at=received_at, journey=journey.at(meant.status)),
         place=at,
         piece=_piece(scan),
         description=text(scan.get("description")),
@@ -191,8 +199,8 @@ def _reread(raw: Raw) -> Meaning | None:
     return None if depends else _by_category(raw)
 
 
-def _place(scan: JsonObject) -> EventPlace:
-    address = child(scan, "location", "address")
+def _place(location: JsonObject) -> EventPlace:
+    address = child(location, "address")
     city = text(address.get("addressLocality"))
     region, country = _behind_city(city, country_code(address.get("countryCode")))
     return place(city=city, region=text(address.get("addressRegion")) or region, postal_code=address.get("postalCode"), country=country)

@@ -19,7 +19,7 @@ from events.parsing.times import Clock
 
 CODES: Final = meanings("dicom_codes.csv")
 _meaning: Final = by_code(CODES)
-CLOCK: Final = Clock(formats=ISO, default_zone="America/Toronto")
+CLOCK: Final = Clock(formats=ISO, default_zone="America/Toronto", country="CA")
 _ERROR_FIELDS: Final = frozenset({"error", "errors", "message", "Message", "detail"})
 
 

@@ -40,8 +40,9 @@ _TIMES: Final = TimeFormats(
     "%Y-%m-%d[ %H:%M[:%S]]",
 )
 STEPS: Final = Clock(formats=_TIMES, default_zone="Europe/Berlin")
-FRANCE: Final = Clock(formats=_TIMES, default_zone="Europe/Paris")
-GROUP: Final = Clock(formats=_TIMES)
+FRANCE: Final = Clock(formats=_TIMES, default_zone="Europe/Paris", country="FR")
+GROUP: Final = Clock(formats=_TIMES, default_zone="Europe/Paris")
+"""Geopost's home, where a parcel of the group prints no place."""
 _DEPOT: Final = re.compile(r"(?P<city>.+) \((?P<country>[A-Z]{2})\)")
 _LIFE_CYCLE: Final = "parcellifecycleResponse"
 _ERROR_FIELDS: Final = frozenset({"error", "errors", "message", "errorCode", "detail"})

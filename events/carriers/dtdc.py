@@ -22,6 +22,7 @@ _meaning: Final = by_code(CODES)
 CLOCK: Final = Clock(
     formats=TimeFormats("%d%m%Y[ %H%M[%S]]", "%d%m%Y %H:%M[:%S]", "%-d/%-m/%Y[ %H:%M[:%S]]", "%-d-%-m-%Y[ %H:%M[:%S]]"),
     default_zone="Asia/Kolkata",
+    country="IN",
 )
 _LISTS: Final = ("trackDetails", "shipmentStatus")
 _HEADERS: Final = ("trackHeader", "shipment")

@@ -14,7 +14,7 @@ from events.parsing.formats import ISO
 from events.parsing.meanings import UNMAPPED, Meaning, meanings
 from events.parsing.times import Clock
 
-CLOCK: Final = Clock(formats=ISO, midnight_is_day=True)
+CLOCK: Final = Clock(formats=ISO, default_zone="America/Chicago", midnight_is_day=True)
 
 UNREADABLE_TIME: Final = "a time in no known format"
 EMPTY: Final = "neither code, text nor time"

@@ -24,7 +24,7 @@ from events.parsing.times import Clock
 
 CODES: Final = meanings("geodis_codes.csv")
 _meaning: Final = by_code(CODES)
-CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%d[ %H:%M[:%S]]", "%d/%m/%Y[ %H:%M[:%S]]"), default_zone="Europe/Paris")
+CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%d[ %H:%M[:%S]]", "%d/%m/%Y[ %H:%M[:%S]]"), default_zone="Europe/Paris", country="FR")
 
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:

@@ -26,7 +26,7 @@ CODES: Final = meanings("hermes_codes.csv")
 _meaning: Final = by_code(CODES)
 
 FORMATS: Final = TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d[ %H:%M:%S]")
-CLOCK: Final = Clock(formats=FORMATS, default_zone="Europe/Berlin")
+CLOCK: Final = Clock(formats=FORMATS, default_zone="Europe/Berlin", country="DE")
 
 _LIST: Final = "shipmentinfo"
 _ERROR_FIELDS: Final = frozenset({"error", "errors", "code", "message", "listOfResultCodes", "result"})

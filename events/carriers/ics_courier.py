@@ -29,6 +29,7 @@ CODES: Final = meanings("ics_courier_codes.csv")
 CLOCK: Final = Clock(
     formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d[ %H:%M[:%S]]", "%-m/%-d/%Y[ %-I:%M:%S %p]"),
     default_zone="America/Toronto",
+    country="CA",
 )
 
 PLACEHOLDER: Final = "string"

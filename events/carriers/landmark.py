@@ -21,13 +21,14 @@ from events.parsing.rejections import Rejections
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import collapse
 from events.parsing.times import Clock
+from events.parsing.whereabouts import Journey, origin_of_item
 from events.parsing.xml import body_of, read_xml, text_at, texts
 
 CODES: Final = meanings("landmark_codes.csv")
 _meaning: Final = by_code(CODES)
 
 FORMATS: Final = TimeFormats("%-m/%-d/%Y[ %-I:%M[:%S] %p]", "%Y-%m-%d[ %H:%M[:%S][%f]]", "%Y-%m-%dT%H:%M:%S[%f][%z]")
-CLOCK: Final = Clock(formats=FORMATS)
+CLOCK: Final = Clock(formats=FORMATS, default_zone="Europe/Brussels")
 
 _ROOT: Final = "TrackResponse"
 _ERRORS: Final = frozenset({"ErrorResponse", "Errors", "Error", "Fault"})
@@ -50,6 +51,8 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
 
 
 def _scans(package: _Element, where: str, received_at: datetime) -> Iterator[Scan]:
+    # the number of the post that carries it in the end names its country
+    journey = Journey(origin=origin_of_item(text_at(package, "TrackingNumber")))
     for index, event in enumerate(package.iterfind("Events/Event"), start=1):
         fields = texts(event)
         code, words = fields.get("EventCode"), fields.get("Status")
@@ -59,7 +62,7 @@ def _scans(package: _Element, where: str, received_at: datetime) -> Iterator[Sca
             where=f"{where}/Event[{index}]",
             raw=raw,
             meaning=_meaning(raw),
-            time=CLOCK.read(fields.get("DateTime"), where_at, received_at=received_at),
+            time=CLOCK.read(fields.get("DateTime"), where_at, received_at=received_at, journey=journey),
             place=where_at,
             description=collapse(words) if words else None,
         )

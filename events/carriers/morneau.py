@@ -27,6 +27,7 @@ _meaning: Final = by_code(CODES)
 CLOCK: Final = Clock(
     formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d[ %H:%M[:%S][%f]]"),
     default_zone="America/Toronto",
+    country="CA",
 )
 
 _ORDER: Final = "OrderTracking"

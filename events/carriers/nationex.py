@@ -29,7 +29,7 @@ EXCEPTION: Final = "ExceptionId "
 """Stands before such an id in an event's code."""
 
 FORMATS: Final = TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d[ %H:%M[:%S][%f]]")
-CLOCK: Final = Clock(formats=FORMATS, default_zone="America/Toronto")
+CLOCK: Final = Clock(formats=FORMATS, default_zone="America/Toronto", country="CA")
 
 _ERROR_FIELDS: Final = frozenset({"code", "error", "errors", "message", "Message"})
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading
+from events.event import NOWHERE, Normalized, Raw, Reading
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
 from events.parsing.lines import place_in_line
@@ -20,6 +20,7 @@ from events.parsing.rejections import Rejections
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import text
 from events.parsing.times import Clock
+from events.parsing.whereabouts import Journey
 
 CODES: Final = meanings("seko_codes.csv")
 _meaning: Final = by_code(CODES)
@@ -52,7 +53,10 @@ def _consignments(body: object, rejections: Rejections) -> Iterator[tuple[str, J
 
 
 def _scans(consignment: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
-    for index, event in objects(consignment.get("Events"), f"{where}/Events", rejections):
+    found = list(objects(consignment.get("Events"), f"{where}/Events", rejections))
+    printed = (place_in_line(text(event.get("Location")), two_letters="country") for _, event in found)
+    journey = Journey(origin=next((at for at in printed if at.country), NOWHERE))
+    for index, event in found:
         code, own = text(event.get("OmniCode")), text(event.get("Code"))
         where_at = place_in_line(text(event.get("Location")), two_letters="country")
         raw = Raw(code=code or own, reason=own if code else None)
@@ -60,7 +64,7 @@ def _scans(consignment: JsonObject, where: str, received_at: datetime, rejection
             where=f"{where}/Events/{index}",
             raw=raw,
             meaning=_meaning(raw),
-            time=CLOCK.read(text(event.get("EventDT")), where_at, received_at=received_at),
+            time=CLOCK.read(text(event.get("EventDT")), where_at, received_at=received_at, journey=journey),
             place=where_at,
             description=text(event.get("Description")),
             piece=text(event.get("Part")),

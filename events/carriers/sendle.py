@@ -26,7 +26,9 @@ from events.parsing.times import Clock
 CODES: Final = meanings("sendle_codes.csv")
 """The type in lower case."""
 
-CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d[ %H:%M:%S]"))
+CLOCK: Final = Clock(
+    formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d[ %H:%M:%S]"), default_zone="Australia/Sydney"
+)
 
 _EVENTS: Final = "tracking_events"
 _EVENT_FIELDS: Final = frozenset({"event_type", "scan_time"})

@@ -12,6 +12,7 @@ from typing import Final
 from events.carriers.carrier import Carrier, Sha256Concat, Sha256InBody, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, Normalized, PrintedTime, Raw, Reading
+from events.parsing.couriers import home_of
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
@@ -22,6 +23,7 @@ from events.parsing.rejections import Rejections
 from events.parsing.scan import Scan, reading_of
 from events.parsing.text import text
 from events.parsing.times import Clock
+from events.parsing.whereabouts import Journey
 from events.vocabulary import Kind
 
 CODES: Final = meanings("seventeentrack_codes.csv")
@@ -67,6 +69,8 @@ def _package(package: JsonObject, where: str, received_at: datetime, rejections:
     number = text(package.get("number"))
     newest = child(info, "latest_event")
     readings: list[Reading] = []
+    shipping = child(info, "shipping_info")
+    journey = Journey(_place_at(child(shipping, "shipper_address")), _place_at(child(shipping, "recipient_address")))
     pointer = f"{where}/track_info/tracking/providers"
     for at, provider in objects(child(info, "tracking").get("providers"), pointer, rejections):
         for index, event in objects(provider.get("events"), f"{pointer}/{at}/events", rejections):
@@ -76,6 +80,7 @@ def _package(package: JsonObject, where: str, received_at: datetime, rejections:
                 number=number,
                 pointer=f"{pointer}/{at}/events/{index}",
                 received_at=received_at,
+                journey=journey._replace(home=home_of(text(child(provider, "provider").get("name")))),
                 rejections=rejections,
             )
     if not readings and newest:
@@ -85,6 +90,7 @@ def _package(package: JsonObject, where: str, received_at: datetime, rejections:
             number=number,
             pointer=f"{where}/track_info/latest_event",
             received_at=received_at,
+            journey=journey,
             rejections=rejections,
         )
     if not readings and not newest:
@@ -94,16 +100,23 @@ def _package(package: JsonObject, where: str, received_at: datetime, rejections:
 
 
 def _event(
-    event: JsonObject, newest: JsonObject, *, number: str | None, pointer: str, received_at: datetime, rejections: Rejections
+    event: JsonObject,
+    newest: JsonObject,
+    *,
+    number: str | None,
+    pointer: str,
+    received_at: datetime,
+    rejections: Rejections,
+    journey: Journey,
 ) -> tuple[Reading, ...]:
     raw = Raw(code=text(event.get("sub_status")) or text(event.get("stage")))
-    where = _place(event)
+    where, meaning = _place(event), _meaning(raw)
     return reading_of(
         Scan(
             where=pointer,
             raw=raw,
-            meaning=_meaning(raw),
-            time=_time(event, _zone_place(event, newest), received_at),
+            meaning=meaning,
+            time=_time(event, _zone_place(event, newest), received_at, journey.at(meaning.status)),
             place=where,
             description=text(event.get("description")),
         ),
@@ -126,10 +139,14 @@ def _reread(raw: Raw) -> Meaning | None:
 def _place(event: JsonObject) -> EventPlace:
     address = child(event, "address")
     if any(address.get(name) for name in ("city", "state", "postal_code")):
-        return place(
-            city=address.get("city"), region=address.get("state"), postal_code=address.get("postal_code"), country=address.get("country")
-        )
+        return _place_at(address)
     return place(city=event.get("location"), country=address.get("country"))
+
+
+def _place_at(address: JsonObject) -> EventPlace:
+    return place(
+        city=address.get("city"), region=address.get("state"), postal_code=address.get("postal_code"), country=address.get("country")
+    )
 
 
 def _zone_place(event: JsonObject, newest: JsonObject) -> EventPlace:
@@ -138,15 +155,16 @@ def _zone_place(event: JsonObject, newest: JsonObject) -> EventPlace:
     return _place(newest if same else event)
 
 
-def _time(event: JsonObject, where: EventPlace, received_at: datetime) -> PrintedTime | None:
+def _time(event: JsonObject, where: EventPlace, received_at: datetime, journey: Journey) -> PrintedTime | None:
     iso = text(event.get("time_iso"))
     if iso is not None:
-        return CLOCK.read(iso, where, received_at=received_at)
+        return CLOCK.read(iso, where, received_at=received_at, journey=journey)
     printed = child(event, "time_raw")
     date, time = text(printed.get("date")), text(printed.get("time"))
     if date is None:
-        return CLOCK.read(text(event.get("time_utc")), where, received_at=received_at)
-    return CLOCK.read_with_offset(f"{date} {time}" if time else date, text(printed.get("timezone")), where, received_at=received_at)
+        return CLOCK.read(text(event.get("time_utc")), where, received_at=received_at, journey=journey)
+    at = f"{date} {time}" if time else date
+    return CLOCK.read_with_offset(at, text(printed.get("timezone")), where, received_at=received_at, journey=journey)
 
 
 def _rollup(latest: JsonObject, number: str | None, where: str, received_at: datetime, rejections: Rejections) -> tuple[Reading, ...]:

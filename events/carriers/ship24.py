@@ -13,16 +13,19 @@ from typing import Final
 from events.carriers.carrier import Carrier, SharedHeader, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, Normalized, PrintedTime, Raw, Reading
+from events.parsing.couriers import home_of
 from events.parsing.enrichment import estimate, with_estimate, with_signer
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
 from events.parsing.lines import place_in_line
 from events.parsing.lists import JsonObject, child, objects
 from events.parsing.meanings import UNMAPPED, Meaning, meanings
+from events.parsing.places import place
 from events.parsing.rejections import Rejections
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import signer, text
 from events.parsing.times import Clock
+from events.parsing.whereabouts import Journey
 from events.vocabulary import TimePrecision
 
 CODES: Final = meanings("ship24_codes.csv")
@@ -63,22 +66,24 @@ def _trackings(body: object, where: str, rejections: Rejections) -> Iterator[tup
 
 def _readings(tracking: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> list[Reading]:
     of_tracker = text(child(tracking, "tracker").get("trackingNumber"))
+    shipment = child(tracking, "shipment")
+    journey = Journey(place(country=shipment.get("originCountryCode")), place(country=shipment.get("destinationCountryCode")))
     found = []
     for index, event in objects(tracking.get("events"), f"{where}/events", rejections):
         number = text(event.get("eventTrackingNumber")) or text(event.get("trackingNumber")) or of_tracker
-        found += readings_of((_scan(event, f"{where}/events/{index}", received_at),), number, rejections)
+        found += readings_of((_scan(event, f"{where}/events/{index}", received_at, journey),), number, rejections)
     return found
 
 
-def _scan(event: JsonObject, where: str, received_at: datetime) -> Scan:
+def _scan(event: JsonObject, where: str, received_at: datetime, journey: Journey) -> Scan:
     raw = Raw(code=text(event.get("statusCode")))
     is_american = (text(event.get("courierCode")) or "").startswith("us")
     where_at = place_in_line(text(event.get("location")), two_letters="state" if is_american else None)
     return Scan(
         where=where,
         raw=raw,
-        meaning=_reread(raw) or _by_milestone(raw, text(event.get("statusMilestone"))),
-        time=_time(event, where_at, received_at),
+        meaning=(meant := _reread(raw) or _by_milestone(raw, text(event.get("statusMilestone")))),
+        time=_time(event, where_at, received_at, journey.at(meant.status)._replace(home=home_of(text(event.get("courierCode"))))),
         place=where_at,
         description=text(event.get("status")),
         native_id=text(event.get("eventId")),
@@ -97,14 +102,14 @@ def _by_milestone(raw: Raw, milestone: str | None) -> Meaning:
     return found.of_category()
 
 
-def _time(event: JsonObject, where: EventPlace, received_at: datetime) -> PrintedTime | None:
+def _time(event: JsonObject, where: EventPlace, received_at: datetime, journey: Journey) -> PrintedTime | None:
     offset = text(event.get("utcOffset"))
     printed = text(event.get("occurrenceDatetime"))
     if printed is not None:
-        time = CLOCK.read_with_offset(printed, offset, where, received_at=received_at)
+        time = CLOCK.read_with_offset(printed, offset, where, received_at=received_at, journey=journey)
     else:
         clock = CLOCK_WITH_FALSE_Z if offset is None else CLOCK
-        time = clock.read(text(event.get("datetime")), where, received_at=received_at)
+        time = clock.read(text(event.get("datetime")), where, received_at=received_at, journey=journey)
     return replace(time, precision=TimePrecision.DAY) if time is not None and event.get("hasNoTime") is True else time
 
 

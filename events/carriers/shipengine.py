@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from events.carriers.carrier import Carrier, RsaSha256
 from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, Normalized, PrintedTime, Raw
+from events.parsing.couriers import home_of
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
@@ -23,6 +24,7 @@ from events.parsing.rejections import Rejections
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import text
 from events.parsing.times import Clock
+from events.parsing.whereabouts import Journey
 from events.vocabulary import Kind, Status
 
 CODES: Final = meanings("shipengine_codes.csv")
@@ -78,8 +80,10 @@ def _rollup(push: JsonObject, tracking: JsonObject) -> Rollup:
 
 
 def _scans(tracking: JsonObject, where: str, rollup: Rollup, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+    journey = Journey(home=home_of(rollup.carrier))
     found = [
-        _printed(event, f"{where}/events/{at}", received_at) for at, event in objects(tracking.get("events"), f"{where}/events", rejections)
+        _printed(event, f"{where}/events/{at}", received_at, journey)
+        for at, event in objects(tracking.get("events"), f"{where}/events", rejections)
     ]
     newest = max((one.time.instant for one in found if one.time is not None), default=None)
     for one in found:
@@ -98,7 +102,7 @@ def _scans(tracking: JsonObject, where: str, rollup: Rollup, received_at: dateti
             newest = None
 
 
-def _printed(event: JsonObject, where: str, received_at: datetime) -> Printed:
+def _printed(event: JsonObject, where: str, received_at: datetime, journey: Journey) -> Printed:
     where_at = place(
         city=event.get("city_locality"),
         region=event.get("state_province"),
@@ -106,7 +110,7 @@ def _printed(event: JsonObject, where: str, received_at: datetime) -> Printed:
         country=event.get("country_code"),
     )
     printed = next((at for name in ("occurred_at", "event_date", "carrier_occurred_at") if (at := text(event.get(name)))), None)
-    return Printed(where, event, where_at, CLOCK.read(printed, where_at, received_at=received_at))
+    return Printed(where, event, where_at, CLOCK.read(printed, where_at, received_at=received_at, journey=journey))
 
 
 def _said(event: JsonObject, rollup: Rollup, *, is_newest: bool) -> tuple[Raw, Meaning]:

@@ -10,7 +10,8 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, TimestampedHmac, UrlToken
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw
+from events.event import EventPlace, Normalized, Raw
+from events.parsing.couriers import home_of
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import ISO
 from events.parsing.json import read_json
@@ -21,12 +22,13 @@ from events.parsing.rejections import Rejections
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import text, text_unless
 from events.parsing.times import Clock
+from events.parsing.whereabouts import Journey
 from events.vocabulary import Kind, Status
 
 CODES: Final = meanings("shippo_codes.csv")
 """(level, code): `status`, `substatus`, and those substatuses that add nothing as `silent`."""
 
-CLOCK: Final = Clock(formats=ISO, trust_offset=False)
+CLOCK: Final = Clock(formats=ISO, trust_offset=False, midnight_is_day="nowhere")
 
 PLACEHOLDER: Final = frozenset({"string"})
 DECISIVE: Final = frozenset({Status.DELIVERED})
@@ -52,30 +54,34 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
 
 def _scans(track: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
     history = track.get(_HISTORY)
+    journey = Journey(_place(track, "address_from"), _place(track, "address_to"), home_of(text(track.get("carrier"))))
     for index, event in objects(history, f"{where}/{_HISTORY}", rejections):
-        yield _scan(event, f"{where}/{_HISTORY}/{index}", received_at, text_unless(event.get("object_id"), PLACEHOLDER))
+        native_id = text_unless(event.get("object_id"), PLACEHOLDER)
+        yield _scan(event, f"{where}/{_HISTORY}/{index}", received_at, native_id, journey)
     rollup = child(track, "tracking_status")
     if not as_list(history) and text(rollup.get("status")) not in (None, "UNKNOWN"):
-        yield _scan(rollup, f"{where}/tracking_status", received_at, None)
+        yield _scan(rollup, f"{where}/tracking_status", received_at, None, journey)
 
 
-def _scan(event: JsonObject, where: str, received_at: datetime, native_id: str | None) -> Scan:
-    location = child(event, "location")
-    where_at = place(
-        city=location.get("city"), region=location.get("state"), postal_code=location.get("zip"), country=location.get("country")
-    )
+def _scan(event: JsonObject, where: str, received_at: datetime, native_id: str | None, journey: Journey) -> Scan:
+    where_at = _place(event, "location")
     status = text(event.get("status"))
     substatus = text(child(event, "substatus").get("code")) or text(event.get("substatus"))
     raw = Raw(code=status, reason=substatus)
     return Scan(
         where=where,
         raw=raw,
-        meaning=_meaning(raw),
-        time=CLOCK.read(text(event.get("status_date")), where_at, received_at=received_at),
+        meaning=(meant := _meaning(raw)),
+        time=CLOCK.read(text(event.get("status_date")), where_at, received_at=received_at, journey=journey.at(meant.status)),
         place=where_at,
         description=text(event.get("status_details")),
         native_id=native_id,
     )
+
+
+def _place(of: JsonObject, name: str) -> EventPlace:
+    at = child(of, name)
+    return place(city=at.get("city"), region=at.get("state"), postal_code=at.get("zip"), country=at.get("country"))
 
 
 def _meaning(raw: Raw) -> Meaning:

@@ -25,7 +25,7 @@ from events.parsing.times import Clock
 CODES: Final = meanings("smartkargo_codes.csv")
 _meaning: Final = by_code(CODES)
 
-CLOCK: Final = Clock(formats=ISO)
+CLOCK: Final = Clock(formats=ISO, airports=True)
 
 _WRAPPERS: Final = ("items", "events", "data", "trackings")
 _ERROR_FIELDS: Final = frozenset({"error", "errors", "message", "Message", "validations", "valid"})

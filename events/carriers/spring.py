@@ -25,7 +25,7 @@ from events.vocabulary import TzSource
 CODES: Final = meanings("spring_codes.csv")
 _meaning: Final = by_code(CODES)
 
-CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%d[ %H:%M[:%S][%f]]", "%Y-%m-%dT%H:%M:%S[%f][%z]"))
+CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%d[ %H:%M[:%S][%f]]", "%Y-%m-%dT%H:%M:%S[%f][%z]"), default_zone="Europe/Amsterdam")
 
 _SHIPMENT: Final = "Shipment"
 _ERROR_FIELDS: Final = frozenset({"Error", "ErrorLevel", "error", "errors"})

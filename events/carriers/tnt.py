@@ -21,12 +21,13 @@ from events.parsing.rejections import Rejections
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import signer
 from events.parsing.times import Clock
-from events.parsing.xml import body_of, read_xml, texts
+from events.parsing.whereabouts import Journey
+from events.parsing.xml import body_of, read_xml, text_at, texts
 
 CODES: Final = meanings("tnt_codes.csv")
 """(level, code): `status`, or the `summary` of a consignment."""
 
-CLOCK: Final = Clock(formats=TimeFormats("%Y%m%d[ %H%M[%S]]", "%Y-%m-%d[ %H:%M[:%S]]"))
+CLOCK: Final = Clock(formats=TimeFormats("%Y%m%d[ %H%M[%S]]", "%Y-%m-%d[ %H:%M[:%S]]"), default_zone="Europe/Amsterdam", airports=True)
 
 _ROOT: Final = "TrackResponse"
 _ERRORS: Final = frozenset({"Error", "Fault", "parse_error", "runtime_error"})
@@ -43,13 +44,15 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
     readings: list[Reading] = []
     for index, consignment in enumerate(answer.iterfind("Consignment"), start=1):
         fields = texts(consignment)
-        found = readings_of(_scans(consignment, fields, f"Consignment[{index}]", received_at), fields.get("ConsignmentNumber"), rejections)
+        scans = _scans(consignment, fields, f"Consignment[{index}]", received_at)
+        found = readings_of(scans, fields.get("ConsignmentNumber"), rejections)
         readings += with_signer(found, signer(fields.get("Signatory")))
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
 def _scans(consignment: _Element, of_all: dict[str, str], where: str, received_at: datetime) -> Iterator[Scan]:
     reference = of_all.get("CustomerReference", "")
+    journey = _journey(consignment, of_all)
     statuses = consignment.findall("StatusData")
     for index, status in enumerate(statuses, start=1):
         fields = texts(status)
@@ -58,8 +61,13 @@ def _scans(consignment: _Element, of_all: dict[str, str], where: str, received_a
         yield Scan(
             where=f"{where}/StatusData[{index}]",
             raw=raw,
-            meaning=_meaning(raw),
-            time=CLOCK.read(_joined(fields.get("LocalEventDate"), fields.get("LocalEventTime")), where_at, received_at=received_at),
+            meaning=(meant := _meaning(raw)),
+            time=CLOCK.read(
+                _joined(fields.get("LocalEventDate"), fields.get("LocalEventTime")),
+                where_at,
+                received_at=received_at,
+                journey=journey.at(meant.status),
+            ),
             place=where_at,
             description=fields.get("StatusDescription"),
             discriminator=reference,
@@ -71,9 +79,19 @@ def _scans(consignment: _Element, of_all: dict[str, str], where: str, received_a
             where=f"{where}/SummaryCode",
             raw=Raw(code=summary),
             meaning=meaning,
-            time=CLOCK.read(_joined(of_all.get("DeliveryDate"), of_all.get("DeliveryTime")), received_at=received_at),
+            time=CLOCK.read(
+                _joined(of_all.get("DeliveryDate"), of_all.get("DeliveryTime")), received_at=received_at, journey=journey.at(meaning.status)
+            ),
             discriminator=reference,
         )
+
+
+def _journey(consignment: _Element, of_all: dict[str, str]) -> Journey:
+    """The countries that the consignment goes from and to; depots are printed without theirs."""
+    return Journey(
+        origin=place(city=of_all.get("OriginDepotName"), country=text_at(consignment, "OriginCountry/CountryCode")),
+        destination=place(city=of_all.get("DeliveryTown"), country=text_at(consignment, "DestinationCountry/CountryCode")),
+    )
 
 
 def _meaning(raw: Raw) -> Meaning:

@@ -1,17 +1,22 @@
 """One UPS activity, whatever format printed it."""
 
+from collections.abc import Iterable
 from datetime import datetime
 from functools import lru_cache
 from typing import Final
 
 from events.carriers.ups_codes import meaning
-from events.event import EventPlace, PrintedTime, Raw, Reading, value
+from events.event import NOWHERE, EventPlace, PrintedTime, Raw, Reading, value
 from events.parsing.formats import TimeFormats
 from events.parsing.text import signer
 from events.parsing.times import Clock
+from events.parsing.whereabouts import NO_JOURNEY, Journey
 from events.vocabulary import Kind, Status
 
-CLOCK: Final = Clock(formats=TimeFormats("%Y%m%d %H%M%S", "%Y%m%d %H:%M:%S", "%Y%m%d %H%M", "%Y%m%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d"))
+CLOCK: Final = Clock(
+    formats=TimeFormats("%Y%m%d %H%M%S", "%Y%m%d %H:%M:%S", "%Y%m%d %H%M", "%Y%m%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d"),
+    default_zone="America/New_York",
+)
 
 UNREADABLE_TIME: Final = "a time in no known format"
 EMPTY: Final = "neither code, text nor time"
@@ -39,15 +44,15 @@ class Activity:
     """When delivery is expected, as an ISO date, where the activity itself prints it."""
 
 
-def read_activity(activity: Activity, received_at: datetime) -> Reading | str:
-    """The reading of an activity, or why it is none."""
+def read_activity(activity: Activity, received_at: datetime, journey: Journey = NO_JOURNEY) -> Reading | str:
+    """The reading of an activity, or why it is none. A label that is created is printed in its shipper's time, with a country alone."""
     if activity.code is None and activity.text is None and activity.date is None:
         return EMPTY
-    time = _time(activity, received_at)
-    if time is None:
-        return UNREADABLE_TIME
     status_code = activity.further[0] if activity.further else None
     kind, status, reason, by_category = meaning(activity.type, activity.code, activity.text, status_code)
+    time = _time(activity, received_at, journey.at(status))
+    if time is None:
+        return UNREADABLE_TIME
     return Reading(
         tracking_number=activity.number,
         kind=kind,
@@ -63,6 +68,14 @@ def read_activity(activity: Activity, received_at: datetime) -> Reading | str:
     )
 
 
+def journey_of(activities: Iterable[Activity], origin: EventPlace = NOWHERE, destination: EventPlace = NOWHERE) -> Journey:
+    """The way of a package; where its origin is not printed, the place of its first activity that has more than a country."""
+    if origin == NOWHERE:
+        placed = [one for one in activities if one.place.region or one.place.city]
+        origin = min(placed, key=lambda one: (one.date or "", one.time or "")).place if placed else NOWHERE
+    return Journey(origin, destination)
+
+
 @lru_cache(maxsize=1024)
 def iso_date(printed: str | None) -> str | None:
     """`20260301` as `2026-03-01`; None for anything that is no date."""
@@ -70,11 +83,12 @@ def iso_date(printed: str | None) -> str | None:
     return None if wall is None or wall.is_sentinel else wall.local.date().isoformat()
 
 
-def _time(activity: Activity, received_at: datetime) -> PrintedTime | None:
+def _time(activity: Activity, received_at: datetime, journey: Journey) -> PrintedTime | None:
     printed = _joined(activity.date, activity.time)
     if activity.gmt_date and activity.gmt_time:
-        return CLOCK.read_pair(printed, _joined(activity.gmt_date, activity.gmt_time), activity.place, received_at=received_at)
-    return CLOCK.read_with_offset(printed, activity.gmt_offset, activity.place, received_at=received_at)
+        utc = _joined(activity.gmt_date, activity.gmt_time)
+        return CLOCK.read_pair(printed, utc, activity.place, received_at=received_at, journey=journey)
+    return CLOCK.read_with_offset(printed, activity.gmt_offset, activity.place, received_at=received_at, journey=journey)
 
 
 def _joined(date: str | None, time: str | None) -> str | None:

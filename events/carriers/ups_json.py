@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Final
 
-from events.carriers.ups_activity import PLACEHOLDERS, Activity, iso_date, read_activity
+from events.carriers.ups_activity import PLACEHOLDERS, Activity, iso_date, journey_of, read_activity
 from events.errors import Cause, UnreadableMessageError
 from events.event import NOWHERE, EventPlace, Normalized, Reading
 from events.parsing.enrichment import with_estimate, with_signer
@@ -82,11 +82,22 @@ def _read_package(package: JsonObject, inquired: str | None, pointer: str, rejec
     number = _number(package.get("trackingNumber", package.get("TrackingNumber"))) or inquired
     key = "activity" if "activity" in package else "Activity"
     readings: list[Reading] = []
-    for index, activity in objects(package.get(key), f"{pointer}/{key}", rejections):
-        read = _activity(activity, number) if key == "activity" else _capital_activity(activity, number)
-        _keep(read_activity(read, received_at), f"{pointer}/{key}/{index}", readings, rejections)
+    found = [
+        (index, _activity(activity, number) if key == "activity" else _capital_activity(activity, number))
+        for index, activity in objects(package.get(key), f"{pointer}/{key}", rejections)
+    ]
+    journey = journey_of((activity for _, activity in found), *_ends(package))
+    for index, activity in found:
+        _keep(read_activity(activity, received_at, journey), f"{pointer}/{key}/{index}", readings, rejections)
     signed = with_signer(readings, signer(child(package, "deliveryInformation").get("receivedBy")))
     return with_estimate(signed, _estimate(package.get("deliveryDate")))
+
+
+def _ends(package: JsonObject) -> tuple[EventPlace, EventPlace]:
+    """Where a package comes from and goes to."""
+    addresses = [address for address in as_list(package.get("packageAddress")) if type(address) is dict]
+    by_type = {text(address.get("type")): _place(child(address, "address")) for address in addresses}
+    return by_type.get("ORIGIN", NOWHERE), by_type.get("DESTINATION", NOWHERE)
 
 
 def _activity(activity: JsonObject, number: str | None) -> Activity:

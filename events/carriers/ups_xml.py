@@ -4,7 +4,7 @@ from datetime import datetime
 
 from lxml import etree
 
-from events.carriers.ups_activity import Activity, iso_date, read_activity
+from events.carriers.ups_activity import Activity, iso_date, journey_of, read_activity
 from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, Normalized, Reading
 from events.parsing.enrichment import with_estimate
@@ -26,17 +26,27 @@ def read_xml_message(document: Document, received_at: datetime) -> Normalized:
         inquired = text_at(shipment, "InquiryNumber/Value", "ShipmentIdentificationNumber", "InquiryNumber")
         for index, package in elements(shipment, "Package"):
             where = f"/TrackResponse/Shipment/{at}/Package/{index}"
-            readings += with_estimate(_activities(package, where, inquired, received_at, rejections), _estimate(shipment, package))
+            ends = (_place(shipment.find("Shipper/Address")), _place(shipment.find("ShipTo/Address")))
+            found = _activities(package, where, inquired, received_at, rejections, ends=ends)
+            readings += with_estimate(found, _estimate(shipment, package))
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
 def _activities(
-    package: etree._Element, pointer: str, inquired: str | None, received_at: datetime, rejections: Rejections
+    package: etree._Element,
+    pointer: str,
+    inquired: str | None,
+    received_at: datetime,
+    rejections: Rejections,
+    *,
+    ends: tuple[EventPlace, EventPlace],
 ) -> list[Reading]:
     number = text_at(package, "TrackingNumber") or inquired
     readings: list[Reading] = []
-    for index, element in elements(package, "Activity"):
-        read = read_activity(_activity(element, number), received_at)
+    found = [(index, _activity(element, number)) for index, element in elements(package, "Activity")]
+    journey = journey_of((activity for _, activity in found), *ends)
+    for index, activity in found:
+        read = read_activity(activity, received_at, journey)
         if isinstance(read, str):
             rejections.add(pointer=f"{pointer}/Activity/{index}", why=read)
         else:

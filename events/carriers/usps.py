@@ -38,9 +38,9 @@ FORMATS: Final = TimeFormats(
     "%b %-d, %Y[ %-I:%M[ ]%p]",
     "%-m/%-d/%Y[ %-I:%M[ ]%p]",
 )
-DOMESTIC: Final = Clock(formats=FORMATS, default_zone="America/Chicago")
-"""A place in the United States without a zone is taken for the middle of them."""
-DOMESTIC_WITH_FALSE_Z: Final = Clock(formats=FORMATS, default_zone="America/Chicago", trust_offset=False)
+DOMESTIC: Final = Clock(formats=FORMATS, default_zone="America/Chicago", midnight_is_day="nowhere")
+"""A scan without a place is taken for the middle of the country; Web Tools prints a shipper's notice as a date, v3 as its midnight."""
+DOMESTIC_WITH_FALSE_Z: Final = Clock(formats=FORMATS, default_zone="America/Chicago", trust_offset=False, midnight_is_day="nowhere")
 FOREIGN: Final = Clock(formats=FORMATS)
 
 PLACEHOLDER: Final = frozenset({"string"})

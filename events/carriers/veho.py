@@ -25,7 +25,7 @@ CODES: Final = meanings("veho_codes.csv")
 """The code in lower case."""
 
 FORMATS: Final = TimeFormats("%Y-%m-%d[ %H:%M[:%S][%f][%z]]", "%Y-%m-%dT%H:%M:%S[%f][%z]")
-CLOCK: Final = Clock(formats=FORMATS, default_zone="America/Chicago")
+CLOCK: Final = Clock(formats=FORMATS, default_zone="America/Chicago", country="US")
 
 _INFO: Final = "trackingInfo"
 _ERROR_FIELDS: Final = frozenset({"error", "errors", "message"})

@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 from events.event import NOWHERE, EventPlace
 from events.parsing.places import country_code, known_countries
-from events.parsing.zones import zone_at
+from events.parsing.zones import is_region
 
 _STATE_AND_ZIP: Final = re.compile(r"(?P<state>[A-Z]{2})\s+(?P<zip>\d{5}(?:-\d{4})?)")
 _BY_HABIT: Final = {"UK": "GB"}
@@ -32,7 +32,7 @@ def place_in_line(line: str | None, *, two_letters: Literal["country", "state"] 
         return EventPlace(country=named) if named else EventPlace(city=last, country=country)
     if zipped := _STATE_AND_ZIP.fullmatch(last):
         return EventPlace(city=before, region=zipped["state"], postal_code=zipped["zip"], country="US")
-    states_of = [code for code in _WITH_STATES if len(last) == 2 and zone_at(code, last, None) is not None]
+    states_of = [code for code in _WITH_STATES if len(last) == 2 and is_region(code, last)]
     is_state = bool(states_of) and (country in states_of or (len(parts) == 2 and two_letters != "country"))
     if named is None or is_state:
         in_states = named is None or two_letters == "state"

@@ -1,18 +1,20 @@
 """From a printed time to an instant: which offset holds, and how we know it.
 
-The order of belief: an offset that the carrier prints, a printed pair of local and UTC time, the zone of the place, the carrier's
-default zone, UTC. Only `instant`, `tz_source`, `precision` and `flag` are our reading; `printed` and `identity` are the carrier's words.
+The order of belief: an offset that the carrier prints, a printed pair of local and UTC time, the zone of the place, that of the
+shipment's origin or destination, the home of the service or carrier, UTC. Only `instant`, `tz_source`, `precision` and `flag` are our
+reading; `printed` and `identity` are the carrier's words.
 """
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, timezone
 from functools import lru_cache
-from typing import Final
+from typing import Final, Literal
 from zoneinfo import ZoneInfo
 
 from events.event import NOWHERE, EventPlace, PrintedTime
 from events.parsing.formats import TimeFormats, Wall, read_offset
-from events.parsing.zones import LocalZone, zone_of
+from events.parsing.whereabouts import NO_JOURNEY, Journey, zone_of_scan
+from events.parsing.zones import LocalZone
 from events.vocabulary import TimePrecision, TzSource
 
 QUARTER: Final = timedelta(minutes=15)
@@ -24,7 +26,10 @@ EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 AMBIGUOUS: Final = "ambiguous"
 SHIFTED: Final = "shifted"
 SPLIT_REGION: Final = "split_region"
-"""The place lies in a state with two zones and prints no postal code that decides."""
+"""The place lies in a state or country with several zones, and neither its postal code nor its city decides; or the shipment goes from
+one zone to another, and nothing says in which of them the scan was."""
+OF_SHIPMENT: Final = "of_shipment"
+"""The place says too little: the zone is that of the shipment's origin or destination."""
 
 NO_TIME: Final = frozenset({"00:00:00", "000000", "null", "None", "N/A", "-"})
 ZERO_DATE: Final = "0000-00-00"
@@ -41,41 +46,63 @@ class Clock:
     """How one format of a carrier prints times. One constant per format; compared and hashed by identity.
 
     `default_zone`: IANA name of the zone that the carrier's local times are in where the place says none. `trust_offset` False: what
-    it prints as offset (`Z`) is not true, the time is local. `midnight_is_day`: 00:00:00 without offset is a date only.
+    it prints as offset (`Z`) is not true, the time is local. `midnight_is_day`: 00:00:00 without a true offset is a date only; `nowhere`
+    where only a scan without a place is printed so. `country`: where places without a country lie, of a carrier that works in one.
+    `airports`: its facilities may be IATA codes of airports or cities.
     """
 
     formats: TimeFormats
     default_zone: str | None = None
     trust_offset: bool = True
-    midnight_is_day: bool = False
+    midnight_is_day: bool | Literal["nowhere"] = False
+    country: str | None = None
+    airports: bool = False
 
-    def read(self, printed: str | None, place: EventPlace = NOWHERE, *, received_at: datetime) -> PrintedTime | None:
+    def read(
+        self, printed: str | None, place: EventPlace = NOWHERE, *, received_at: datetime, journey: Journey = NO_JOURNEY
+    ) -> PrintedTime | None:
         """A printed time. Absent or a sentinel (0001-01-01, ...): `received`. None: unreadable, a rejection for the caller to report."""
         if printed is None or printed in NO_TIME or printed.startswith(ZERO_DATE):
             return received(received_at, printed or "")
-        found = _read(self, printed, zone_of(place))
+        days = self.midnight_is_day is True or (self.midnight_is_day == "nowhere" and place == NOWHERE)
+        local_zone = zone_of_scan(place, journey, country=self.country, airports=self.airports)
+        found = _read(self, printed, local_zone, home=journey.home or self.default_zone, days=days)
         return received(received_at, printed) if found is _ABSENT else found
 
-    def read_pair(self, printed: str | None, utc: str | None, place: EventPlace = NOWHERE, *, received_at: datetime) -> PrintedTime | None:
+    def read_pair(
+        self,
+        printed: str | None,
+        utc: str | None,
+        place: EventPlace = NOWHERE,
+        *,
+        received_at: datetime,
+        journey: Journey = NO_JOURNEY,
+    ) -> PrintedTime | None:
         """A local time printed next to the same time in UTC; as `read` where the second is absent or contradicts the first."""
         found = _read_pair(self, printed, utc) if printed and utc else None
-        return self.read(printed, place, received_at=received_at) if found is None else found
+        return self.read(printed, place, received_at=received_at, journey=journey) if found is None else found
 
     def read_with_offset(
-        self, printed: str | None, zone: str | None, place: EventPlace = NOWHERE, *, received_at: datetime
+        self,
+        printed: str | None,
+        zone: str | None,
+        place: EventPlace = NOWHERE,
+        *,
+        received_at: datetime,
+        journey: Journey = NO_JOURNEY,
     ) -> PrintedTime | None:
         """A local time with its offset (`+8`, `-04.00`) or IANA zone in a field of its own; as `read` where that is neither."""
         wall = self.formats.read(printed) if printed else None
         if printed is None or wall is None or wall.is_sentinel or zone is None:
-            return self.read(printed, place, received_at=received_at)
+            return self.read(printed, place, received_at=received_at, journey=journey)
         offset = read_offset(zone)
         if offset is not None:
             return replace(_printed_time(printed, wall, _fixed(wall.local, offset), TzSource.EXPLICIT), zone=zone)
         named = _zone(zone) if "/" in zone else None
         if named is None:
-            found = self.read(printed, place, received_at=received_at)
+            found = self.read(printed, place, received_at=received_at, journey=journey)
             return None if found is None else replace(found, zone=zone)
-        return replace(_in_zone(printed, wall, LocalZone(named, certain=True), TzSource.EXPLICIT), zone=zone)
+        return replace(_in_zone(printed, wall, LocalZone(named), TzSource.EXPLICIT), zone=zone)
 
 
 def read_epoch(value: int | None, *, milliseconds: bool = False, received_at: datetime) -> PrintedTime | None:
@@ -96,21 +123,21 @@ _ABSENT: Final = received(EPOCH)
 
 
 @lru_cache(maxsize=8192)
-def _read(clock: Clock, printed: str, local_zone: LocalZone | None) -> PrintedTime | None:
+def _read(clock: Clock, printed: str, local_zone: LocalZone | None, *, home: str | None, days: bool) -> PrintedTime | None:
     wall = clock.formats.read(printed)
     if wall is None:
         return None
     if wall.is_sentinel:
         return _ABSENT
-    if clock.midnight_is_day and wall.offset is None and wall.local.time() == MIDNIGHT:
+    if days and (wall.offset is None or not clock.trust_offset) and wall.local.time() == MIDNIGHT:
         wall = wall._replace(precision=TimePrecision.DAY)
     if wall.offset is not None and clock.trust_offset:
         return _printed_time(printed, wall, _fixed(wall.local, wall.offset), TzSource.EXPLICIT)
     if local_zone is not None:
         return _in_zone(printed, wall, local_zone, TzSource.LOCATION)
-    default = _zone(clock.default_zone) if clock.default_zone else None
+    default = _zone(home) if home else None
     if default is not None:
-        return _in_zone(printed, wall, LocalZone(default, certain=True), TzSource.CARRIER_DEFAULT)
+        return _in_zone(printed, wall, LocalZone(default), TzSource.CARRIER_DEFAULT)
     return _printed_time(printed, wall, wall.local.replace(tzinfo=UTC), TzSource.ASSUMED_UTC)
 
 
@@ -126,7 +153,7 @@ def _read_pair(clock: Clock, printed: str, utc: str) -> PrintedTime | None:
 def _in_zone(printed: str, wall: Wall, local_zone: LocalZone, source: TzSource) -> PrintedTime:
     first = wall.local.replace(tzinfo=local_zone.zone, fold=0)
     offset, later = first.utcoffset() or timedelta(), first.replace(fold=1).utcoffset() or timedelta()
-    flag = None if local_zone.certain else SPLIT_REGION
+    flag = (OF_SHIPMENT if local_zone.of_shipment else None) if local_zone.certain else SPLIT_REGION
     if offset == later:
         return _printed_time(printed, wall, _fixed(wall.local, offset), source, flag)
     if offset > later:

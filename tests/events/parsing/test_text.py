@@ -90,11 +90,17 @@ def test_a_place_of_nothing_is_nowhere() -> None:
         (EventPlace(country="BR", region="AM"), "America/Manaus"),
         (EventPlace(country="RU", region="NVS"), "Asia/Novosibirsk"),
         (EventPlace(country="MX", region="BCN"), "America/Tijuana"),
-        (EventPlace(country="US"), None),
-        (EventPlace(country="ID"), None),
+        (EventPlace(country="ES", region="Islas Canarias"), "Atlantic/Canary"),
+        (EventPlace(country="FR", postal_code="97400"), "Indian/Reunion"),
+        (EventPlace(country="US", postal_code="90066"), "America/Los_Angeles"),
+        (EventPlace(country="CA", region="British Columbia", city="Vancouver"), "America/Vancouver"),
+        (EventPlace(country="ID", region="Bali"), "Asia/Makassar"),
+        (EventPlace(country="PT", city="Ponta Delgada"), "Atlantic/Azores"),
+        (EventPlace(country="NZ", city="Waitangi", postal_code="8942"), "Pacific/Auckland"),
+        (EventPlace(country="XX"), None),
         (NOWHERE, None),
     ],
 )
-def test_the_zone_of_a_place_is_known_or_not_guessed(found: EventPlace, zone: str | None) -> None:
+def test_the_zone_of_a_place_is_known_within_its_country(found: EventPlace, zone: str | None) -> None:
     known = zone_of(found)
     assert (known and known.zone.key) == zone

@@ -82,7 +82,7 @@ def test_an_absent_time_is_when_we_received_it_and_no_part_of_the_identity(print
         (OFFSETS, "2026-03-01T10:00:00Z", NOWHERE, "2026-03-01T10:00:00+00:00", TzSource.EXPLICIT),
         (COMPACT, "20260301 100000", EventPlace(country="DE"), "2026-03-01T10:00:00+01:00", TzSource.LOCATION),
         (COMPACT, "20260701 100000", EventPlace(country="AU", region="nsw"), "2026-07-01T10:00:00+10:00", TzSource.LOCATION),
-        (COMPACT, "20260301 100000", EventPlace(country="US"), "2026-03-01T10:00:00+00:00", TzSource.ASSUMED_UTC),
+        (COMPACT, "20260301 100000", EventPlace(country="XX"), "2026-03-01T10:00:00+00:00", TzSource.ASSUMED_UTC),
         (
             Clock(formats=ISO, default_zone="Asia/Shanghai"),
             "2026-03-01T10:00:00",
@@ -114,11 +114,13 @@ def test_the_missing_hour_of_spring_is_shifted_and_says_so() -> None:
     assert (moment.instant.isoformat(), moment.flag, moment.identity) == ("2024-03-10T03:30:00-04:00", "shifted", "20240310T023000")
 
 
-def test_a_state_with_two_zones_says_so_until_a_postal_code_decides() -> None:
+def test_a_state_with_two_zones_says_so_until_a_postal_code_or_a_city_decides() -> None:
     unsure = at(COMPACT, "20240423 091519", EventPlace(country="US", region="TX"))
+    by_city = at(COMPACT, "20240423 091519", EventPlace(country="US", region="TX", city="EL PASO"))
     el_paso = at(COMPACT, "20240423 091519", EventPlace(country="US", region="TX", postal_code="79901"))
     assert (unsure.instant.utcoffset(), unsure.flag) != (el_paso.instant.utcoffset(), el_paso.flag)
     assert (unsure.flag, el_paso.flag) == ("split_region", None)
+    assert (by_city.instant, by_city.flag) == (el_paso.instant, None)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,137 @@
+"""The time zone of a scan: by its own place first, then by what the message says of its shipment.
+
+A place decides by its country (`events.parsing.zones`), by the code of an airport where the carrier's codes are such, or by the name of its
+city. A city without a country is looked for in the carrier's own country, or where it has none in the countries that the shipment goes
+from and to, then everywhere; it decides only where all that bear the name agree. Where the place says too little, the shipment's origin
+or destination stands for it, by the status of the scan, and the zone says so (`of_shipment`).
+"""
+
+import re
+from functools import cache, lru_cache
+from typing import Final, NamedTuple
+from zoneinfo import ZoneInfo
+
+from events.event import NOWHERE, EventPlace
+from events.parsing.cities import Bearer, bearers
+from events.parsing.lines import place_in_line
+from events.parsing.places import known_countries
+from events.parsing.zones import LocalZone, agreed, is_region, region_code, rows_of, same_time, zone_of
+from events.vocabulary import Status
+
+_AT_ORIGIN: Final = frozenset({Status.INFO_RECEIVED, Status.PICKED_UP, Status.RETURNED})
+_AT_DESTINATION: Final = frozenset({Status.OUT_FOR_DELIVERY, Status.DELIVERY_ATTEMPTED, Status.AVAILABLE_FOR_PICKUP, Status.DELIVERED})
+_WITH_STATE: Final = re.compile(r"(?P<city>[A-Z .'-]+?) (?P<state>[A-Z]{2})(?: [A-Z]+)* (?:CENTER|FACILITY|ANNEX|HUB)(?: ANNEX)?")
+"""How the postal service of the United States names its facilities: `WEST PALM BEACH FL DISTRIBUTION CENTER`."""
+_WITH_COUNTRY: Final = re.compile(r"(?P<city>.+?)\s*\((?P<country>[A-Z]{2})\)")
+
+
+class Journey(NamedTuple):
+    """What a message says of the way of a shipment, for scans whose place says too little.
+
+    `home`: IANA name of the zone of the service or carrier that a message names, in place of the format's `default_zone`.
+    """
+
+    origin: EventPlace = NOWHERE
+    destination: EventPlace = NOWHERE
+    home: str | None = None
+    status: Status | None = None
+    """Of the scan: an early one was at the origin, a late one at the destination."""
+
+    def at(self, status: Status | None) -> "Journey":
+        """The same for a scan of that status."""
+        return self if status is self.status else self._replace(status=status)
+
+    def ends(self) -> tuple[EventPlace, ...]:
+        """Origin and destination, the likelier place of the scan first; those that are not known are left out."""
+        ends = (self.destination, self.origin) if self.status in _AT_DESTINATION else (self.origin, self.destination)
+        return tuple(end for end in ends if end != NOWHERE)
+
+
+NO_JOURNEY: Final = Journey()
+_POSTAL_ITEM: Final = re.compile(r"[A-Z]{2}(?P<serial>\d{8})(?P<check>\d)(?P<country>[A-Z]{2})")
+_WEIGHTS: Final = (8, 6, 4, 2, 3, 5, 9, 7)
+
+
+def origin_of_item(number: str | None) -> EventPlace:
+    """The country of the post that gave an item its number, which ends with it (UPU S10: two letters, eight digits, a check digit)."""
+    found = _POSTAL_ITEM.fullmatch(number or "")
+    if found is None or found["country"] not in known_countries():
+        return NOWHERE
+    rest = 11 - sum(int(digit) * weight for digit, weight in zip(found["serial"], _WEIGHTS, strict=True)) % 11
+    return EventPlace(country=found["country"]) if int(found["check"]) == {10: 0, 11: 5}.get(rest, rest) else NOWHERE
+
+
+@lru_cache(maxsize=8192)
+def zone_of_scan(
+    place: EventPlace, journey: Journey = NO_JOURNEY, *, country: str | None = None, airports: bool = False
+) -> LocalZone | None:
+    """The zone of a scan; None where nothing is known of it.
+
+    `country`: where places without one lie. `airports`: the facility may be the IATA code of an airport or city.
+    """
+    place = _in_words(place)
+    by_country = zone_of(place)
+    if by_country is not None and by_country.certain:
+        return by_country
+    known = bearers(place.city) if place.city else ()
+    if airports and (by_airport := _by_airport(place, known)):
+        return by_airport
+    if place.country is not None:
+        ends = (zone_of(end) for end in journey.ends() if end.country == place.country)
+        return next((end._replace(of_shipment=True) for end in ends if end is not None and end.certain), by_country)
+    if country is not None:
+        return agreed(bearer for bearer in known if bearer.country == country)
+    return _by_city(place, known, journey) or _by_end(journey)
+
+
+def _in_words(place: EventPlace) -> EventPlace:
+    """The place with the state or country that is printed in the place of its city."""
+    city = place.city
+    if city is None or (place.country not in (None, "US")) or place.region is not None:
+        return place
+    if (facility := _WITH_STATE.fullmatch(city)) and is_region("US", facility["state"]):
+        return EventPlace(city=facility["city"], region=facility["state"], postal_code=place.postal_code, country="US")
+    if place.country is not None:
+        return place
+    if (named := _WITH_COUNTRY.fullmatch(city)) and named["country"] in known_countries():
+        return EventPlace(city=named["city"], country=named["country"], facility=place.facility)
+    line = place_in_line(city)
+    return place if line.country is None else EventPlace(**_parts(line), facility=place.facility)
+
+
+def _parts(line: EventPlace) -> dict[str, str | None]:
+    return {"city": line.city, "region": line.region, "postal_code": line.postal_code, "country": line.country}
+
+
+def _by_airport(place: EventPlace, known: tuple[Bearer, ...]) -> LocalZone | None:
+    """By the code of an airport in the country of the place; without a country, in one that has a city of the printed name."""
+    found = _airports().get(place.facility or "")
+    if found is None:
+        return None
+    country, zone = found
+    countries = {place.country} if place.country else {bearer.country for bearer in known}
+    is_bare = place.country is None and place.city in (None, place.facility)
+    return LocalZone(zone) if is_bare or country in countries else None
+
+
+def _by_city(place: EventPlace, known: tuple[Bearer, ...], journey: Journey) -> LocalZone | None:
+    countries = {end.country for end in journey.ends()}
+    if place.region is not None:
+        in_region = [bearer for bearer in known if bearer.region and region_code(bearer.country, place.region) == bearer.region]
+        if found := agreed(in_region):
+            return found
+    on_the_way = [bearer for bearer in known if bearer.country in countries]
+    return agreed(on_the_way) or (None if on_the_way else agreed(known))
+
+
+def _by_end(journey: Journey) -> LocalZone | None:
+    found = [zone for end in journey.ends() if (zone := zone_of(end)) is not None]
+    if not found:
+        return None
+    agree = all(same_time(found[0].zone, other.zone) for other in found[1:])
+    return found[0]._replace(of_shipment=True, certain=found[0].certain and agree)
+
+
+@cache
+def _airports() -> dict[str, tuple[str, ZoneInfo]]:
+    return {row["code"]: (row["country"], ZoneInfo(row["zone"])) for row in rows_of("airports.csv")}
