@@ -11,6 +11,9 @@ READY_DEV := $(VENV)/.ready-dev
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 ARGS :=
 
+# tests start hundreds of processes, which would compile everything anew; an empty value is as none
+test test-fast soak fuzz: export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: help install run demo test test-fast check bench soak fuzz clean
 
 help: ## what there is

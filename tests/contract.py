@@ -1,7 +1,7 @@
 """Holds every answer of a tested API against the OpenAPI document of its routes: what is shown is what is sent."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
@@ -9,12 +9,23 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from statesvc.http.openapi import build_document
 from statesvc.http.operation import Route
 
+_CONTRACTS: dict[frozenset[tuple[str, str]], "Contract"] = {}
+
+
+def contract_of(routes: Sequence[Route]) -> "Contract":
+    """The contract of these routes. It is the same for every server of a run, and takes 0.2 s to build."""
+    calls = frozenset((route.method, route.path) for route in routes)
+    if calls not in _CONTRACTS:
+        _CONTRACTS[calls] = Contract(routes)
+    return _CONTRACTS[calls]
+
 
 class Contract:
     """The documented answers, strictly: a member that is not documented is a fault."""
 
     def __init__(self, routes: Iterable[Route]) -> None:
         self._document = _closed(build_document(routes, version="test"))
+        self._validators: dict[tuple[str, str, str], Draft202012Validator] = {}
         # a path without a variable goes before one with
         self._paths = [
             (re.compile(re.sub(r"\{\w+\}", "[^/]+", path)), calls)
@@ -27,8 +38,11 @@ class Contract:
         responses = calls[method.lower()]["responses"]
         content = responses.get(str(status), responses["default"]).get("content", {})
         if content_type in content and content_type.endswith("json"):
-            schema = {**content[content_type]["schema"], "components": self._document["components"]}
-            Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER).validate(body)
+            key = (calls[method.lower()]["operationId"], str(status), content_type)
+            if key not in self._validators:
+                schema = {**content[content_type]["schema"], "components": self._document["components"]}
+                self._validators[key] = Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER)
+            self._validators[key].validate(body)
 
 
 def _closed(schema: Any) -> Any:

@@ -21,6 +21,10 @@ def kill(body: bytes, received_at: datetime) -> Normalized:
     return normalize(body, received_at)
 
 
-if __name__ == "__main__":
+def main() -> int:
     CARRIERS[ACME.carrier_id] = replace(ACME, normalizers={"1": kill})
-    sys.exit(cli.main())
+    return cli.main()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -13,6 +13,8 @@ from typing import Any, ClassVar, Self
 import aiohttp
 import psycopg
 
+from tests.acceptance.forked import ForkedProcess, fork
+
 MASTER_KEY = "bWFzdGVyLWtleS1vZi10aGUtdGVzdHMtMzItYnl0ZXM="
 BOOTSTRAP_KEY = "a-bootstrap-key-for-the-acceptance-tests"
 UPS_SECRET = "ups-test-credential"
@@ -31,7 +33,7 @@ def free_port() -> int:
 class RoleProcess:
     """One `statesvc ROLE` process."""
 
-    def __init__(self, role: str, process: asyncio.subprocess.Process, port: int, log: Path) -> None:
+    def __init__(self, role: str, process: asyncio.subprocess.Process | ForkedProcess, port: int, log: Path) -> None:
         self.role = role
         self.process = process
         self.port = port
@@ -54,11 +56,12 @@ class RoleProcess:
 class Service:
     """The roles of one test, and a client of their API."""
 
-    program: ClassVar[tuple[str, ...]] = (sys.executable, "-m", "statesvc")
-    """How a role is started; a subclass may plant something first."""
+    launcher: ClassVar[str] = "statesvc.__main__"
+    """The module whose `main` runs a command line; that of a subclass may plant something first."""
 
-    def __init__(self, *, service_dsn: str, owner_dsn: str, folder: Path, settings: Mapping[str, str | None]) -> None:
-        """`settings` None: unset, where there would be one."""
+    def __init__(self, *, service_dsn: str, owner_dsn: str, folder: Path, settings: Mapping[str, str | None], forks: bool = False) -> None:
+        """`settings` None: unset, where there would be one. `forks`: roles are forked as `statesvc up` does, not started as programs."""
+        self._forks = forks
         self.service_dsn = service_dsn
         self.owner_dsn = owner_dsn
         self._folder = folder
@@ -76,6 +79,7 @@ class Service:
         self._environment = {name: value for name, value in wanted.items() if value is not None}
         self.roles: list[RoleProcess] = []
         self._session: aiohttp.ClientSession | None = None
+        self._commands = 0
 
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
@@ -92,6 +96,11 @@ class Service:
         for role in self.roles:
             await role.process.wait()
         await self.session.close()
+
+    @property
+    def program(self) -> tuple[str, ...]:
+        """How a command line is started as a program."""
+        return (sys.executable, "-m", self.launcher.removesuffix(".__main__"))
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -126,18 +135,38 @@ class Service:
         """Starts one role and does not wait for it; `program` is how it is started instead of as all others."""
         port = free_port() if port is None else port
         log = self._folder / f"{name}-{len(self.roles)}.log"
-        with log.open("wb") as output:
-            process = await asyncio.create_subprocess_exec(
-                *(*(program or self.program), name, "--port", str(port), *arguments),
-                env={**self._environment, **(settings or {})},
-                cwd=ROOT,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-            )
+        command = (name, "--port", str(port), *arguments)
+        environment = {**self._environment, **(settings or {})}
+        process: asyncio.subprocess.Process | ForkedProcess
+        if self._forks and program is None:
+            process = await fork(self.launcher, command, environment=environment, output=log)
+        else:
+            with log.open("wb") as output:
+                process = await asyncio.create_subprocess_exec(
+                    *(*(program or self.program), *command),
+                    env=environment,
+                    cwd=ROOT,
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=output,
+                )
         role = RoleProcess(name, process, port, log)
         self.roles.append(role)
         return role
+
+    async def run(self, *arguments: str, settings: Mapping[str, str] | None = None) -> tuple[int, str, str]:
+        """Runs a command line to its end: its exit code, what it printed, and what it wrote to standard error."""
+        self._commands += 1
+        output, errors = (self._folder / f"command-{self._commands}.{kind}" for kind in ("out", "err"))
+        environment = {**self._environment, **(settings or {})}
+        process = await fork(self.launcher, arguments, environment=environment, output=output, errors=errors)
+        return await process.wait(), output.read_text(), errors.read_text()
+
+    async def command(self, *arguments: str) -> str:
+        """What a command line printed that went well."""
+        exit_code, output, errors = await self.run(*arguments)
+        assert exit_code == 0, errors
+        return output
 
     async def ready(self, role: RoleProcess) -> None:
         """Returns once it says that it is ready."""

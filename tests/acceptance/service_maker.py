@@ -13,12 +13,14 @@ ServiceMaker = Callable[..., Awaitable[Service]]
 
 
 @pytest.fixture
-async def service_maker(server: postgres.Server) -> AsyncIterator[ServiceMaker]:
+async def service_maker(server: postgres.Server, request: pytest.FixtureRequest) -> AsyncIterator[ServiceMaker]:
     """Makes services, each on a fresh migrated database; `settings` are environment variables, `kind` a subclass.
 
     `behind_pooler` puts a PgBouncer in transaction mode between its processes and the server, and so does
-    STATESVC_TEST_PGBOUNCER=1 for all.
+    STATESVC_TEST_PGBOUNCER=1 for all. Roles are forked as `statesvc up` forks them, unless
+    they are wanted `as_programs`; soak stories start programs.
     """
+    is_soak = request.node.get_closest_marker("soak") is not None
     async with AsyncExitStack() as stack:
 
         async def make(
@@ -27,12 +29,19 @@ async def service_maker(server: postgres.Server) -> AsyncIterator[ServiceMaker]:
             *,
             kind: type[Service] = Service,
             behind_pooler: bool = pgbouncer.EVERYWHERE,
+            as_programs: bool = False,
         ) -> Service:
             folder.mkdir(parents=True, exist_ok=True)  # noqa: ASYNC240 - a test waits for nothing else
             name = await postgres.create_database(server)
             stack.push_async_callback(postgres.drop_database, server, name)
             mine = server.on(name)
             pooler = await stack.enter_async_context(pgbouncer.between(mine.service_dsn, wanted=behind_pooler))
-            return kind(service_dsn=mine.service_dsn, owner_dsn=mine.owner_dsn, folder=folder, settings={**pooler, **(settings or {})})
+            return kind(
+                service_dsn=mine.service_dsn,
+                owner_dsn=mine.owner_dsn,
+                folder=folder,
+                settings={**pooler, **(settings or {})},
+                forks=not (as_programs or is_soak),
+            )
 
         yield make

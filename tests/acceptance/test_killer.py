@@ -1,7 +1,6 @@
 """A message that makes its worker exit ends in the dead letters, at nobody else's cost."""
 
 import asyncio
-import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -24,7 +23,7 @@ BYSTANDERS = 40
 class KillerService(Service):
     """Knows the carrier with the deadly normalizer."""
 
-    program = (sys.executable, "-m", "tests.acceptance.killer")
+    launcher = "tests.acceptance.killer"
 
 
 @asynccontextmanager

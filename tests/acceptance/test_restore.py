@@ -5,7 +5,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -21,7 +20,7 @@ from statesvc.database.dsns import Dsns
 from statesvc.database.embedded import MAJOR, EmbeddedServer, programs
 from statesvc.database.migrator import migrate
 from statesvc.database.server_user import choose_user
-from tests.acceptance.processes import ROOT, Service, free_port, until_false
+from tests.acceptance.processes import Service, free_port, until_false
 from tests.acceptance.stories import ups_alert
 
 ROLES = ("api", "worker", "notifier", "sealer")
@@ -100,19 +99,6 @@ async def until(what: Any, *, seconds: float = 60) -> None:
             await asyncio.sleep(0.05)
 
 
-async def command(service: Service, *arguments: str) -> str:
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "statesvc", *arguments),
-        env=dict(service.environment),
-        cwd=ROOT,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    output, errors = await process.communicate()
-    assert process.returncode == 0, errors.decode()
-    return output.decode()
-
-
 async def readiness(service: Service) -> dict[str, str]:
     found = {}
     for role in service.roles:
@@ -158,7 +144,7 @@ async def lose(cluster: Cluster, service: Service, taking: Subscriber, url: str,
     await service.start(*ROLES)
     status, answer = await service.post("/v1/subscriptions", json.dumps({"url": url}), **{"Content-Type": "application/json"})
     assert status == 201, answer
-    loss.key = json.loads(await command(service, "keys", "create", "--name", "a test", "--scopes", "read", "--json"))
+    loss.key = json.loads(await service.command("keys", "create", "--name", "a test", "--scopes", "read", "--json"))
     await say(service, BEFORE, "I/OT", 300)
     await say(service, ERASED, "D/FS", 310, signer=PERSON)
     await until(lambda: taking.of(BEFORE) and taking.of(ERASED))
@@ -168,8 +154,8 @@ async def lose(cluster: Cluster, service: Service, taking: Subscriber, url: str,
     await say(service, BEFORE, "D/FS", 400)
     await say(service, AFTER, "I/OT", 410)
     await until(lambda: len(taking.of(BEFORE)) == 2 and taking.of(AFTER))
-    assert "tombstones lie in" in await command(service, "erase", "ups", ERASED, "--why", "asked to")
-    await command(service, "keys", "revoke", loss.key["id"])
+    assert "tombstones lie in" in await service.command("erase", "ups", ERASED, "--why", "asked to")
+    await service.command("keys", "revoke", loss.key["id"])
     await sealed(service)
     loss.beyond = (await service.get("/v1/feed", limit="1000"))[1]["cursor"]
     loss.sent = dict(taking.received)
@@ -196,8 +182,8 @@ async def refuses(service: Service, taking: Subscriber, loss: Loss) -> None:
 
 
 async def fork(service: Service, loss: Loss) -> None:
-    assert "this database has the first" in await command(service, "log", "fork", "--why", "the disk died", "--dry-run")
-    output = await command(service, "log", "fork", "--why", "the disk died")
+    assert "this database has the first" in await service.command("log", "fork", "--why", "the disk died", "--dry-run")
+    output = await service.command("log", "fork", "--why", "the disk died")
     assert "erased again: shipment" in output
     assert f"revoked again: API key {loss.key['id']}" in output
     async with asyncio.timeout(60):
@@ -241,7 +227,7 @@ async def what_was_over_stays_over(service: Service, loss: Loss) -> None:
 
 async def test_a_restored_base_backup_goes_on_in_a_new_epoch(cluster: Cluster, tmp_path: Path) -> None:
     settings = {"STATESVC_SEALER_CHECKPOINT_FILE": str(tmp_path / "checkpoint"), "STATESVC_CHECKPOINT_PUBLISH": str(tmp_path / "outside")}
-    service = Service(service_dsn=cluster.dsns.service, owner_dsn=cluster.dsns.owner, folder=tmp_path, settings=settings)
+    service = Service(service_dsn=cluster.dsns.service, owner_dsn=cluster.dsns.owner, folder=tmp_path, settings=settings, forks=True)
     async with subscriber() as (taking, url), service:
         loss = await lose(cluster, service, taking, url, tmp_path)
         await refuses(service, taking, loss)
@@ -249,10 +235,10 @@ async def test_a_restored_base_backup_goes_on_in_a_new_epoch(cluster: Cluster, t
         await goes_on(service, taking, loss)
         await readers_are_led_on(service, loss)
         await what_was_over_stays_over(service, loss)
-        verified = await command(service, "verify", "--processes", "1")
+        verified = await service.command("verify", "--processes", "1")
         assert "The log is sound" in verified
         assert "It was forked after a restore: epoch 2 began at entry" in verified
-        assert "FAIL" not in await command(service, "doctor")
+        assert "FAIL" not in await service.command("doctor")
 
 
 async def say_when_up(service: Service, number: str, code: str, minute: int) -> None:

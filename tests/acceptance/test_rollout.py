@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,27 +9,18 @@ from typing import Any
 from uuid import UUID
 
 from statesvc.worker.versions import in_share
-from tests.acceptance.processes import ROOT, Service, until_false
+from tests.acceptance.processes import Service, until_false
 from tests.statesvc.inbox.rollouts.planted import MISREAD
 from tests.world.shop import CARRIER_ID, says
 
 ServiceMaker = Callable[..., Any]
-LAUNCHER = (sys.executable, "-m", "tests.statesvc.inbox.rollouts.launcher")
 PARCELS = 300
 
 
 class PlantedService(Service):
     """Roles and commands that know the planted carrier."""
 
-    program = LAUNCHER
-
-    async def command(self, *arguments: str) -> str:
-        process = await asyncio.create_subprocess_exec(
-            *(*LAUNCHER, *arguments), env=self._environment, cwd=ROOT, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
-        )
-        output, errors = await process.communicate()
-        assert process.returncode == 0, errors.decode()
-        return output.decode()
+    launcher = "tests.statesvc.inbox.rollouts.launcher"
 
     async def turn(self, **change: Any) -> None:
         async with self.session.put(f"{self.api.url}/v1/rollouts/{CARRIER_ID}", json=change) as answer:

@@ -104,7 +104,7 @@ async def test_an_api_that_dies_takes_no_webhook_with_it_and_is_found_again(both
 
 
 def _arguments(role: RoleProcess) -> list[str]:
-    return Path(f"/proc/{role.process.pid}/cmdline").read_text().split("\0")
+    return Path(f"/proc/{role.process.pid}/cmdline").read_text().replace("\0", " ").split()
 
 
 async def test_each_process_has_metrics_of_its_own(both: Both) -> None:

@@ -53,7 +53,7 @@ async def assert_aborts(role: RoleProcess) -> None:
 async def test_the_api_serves_on_while_it_is_not_ready_and_answers_every_request_that_it_took(
     service_maker: ServiceMaker, tmp_path: Path
 ) -> None:
-    service: Service = await service_maker(tmp_path, {"STATESVC_DRAIN_SECONDS": "2"})
+    service: Service = await service_maker(tmp_path, {"STATESVC_DRAIN_SECONDS": "2"}, as_programs=True)
     async with service:
         (api,) = await service.start("api")
         acknowledged: list[str] = []
@@ -90,7 +90,7 @@ async def test_the_api_serves_on_while_it_is_not_ready_and_answers_every_request
 
 
 async def test_a_second_signal_aborts_the_api(service_maker: ServiceMaker, tmp_path: Path) -> None:
-    service: Service = await service_maker(tmp_path, PATIENT)
+    service: Service = await service_maker(tmp_path, PATIENT, as_programs=True)
     async with service:
         (api,) = await service.start("api")
         async with slow_request(api.port, "fedex", b"{}  "):
@@ -120,7 +120,7 @@ async def until_leased(service: Service, table: str = "inbox") -> None:
 
 
 async def test_a_worker_finishes_the_batch_that_it_has_begun_and_claims_no_other(service_maker: ServiceMaker, tmp_path: Path) -> None:
-    service: Service = await service_maker(tmp_path, {"STATESVC_WORKER_BATCH_MIN": "8", "STATESVC_WORKER_BATCH_MAX": "8"})
+    service: Service = await service_maker(tmp_path, {"STATESVC_WORKER_BATCH_MIN": "8", "STATESVC_WORKER_BATCH_MAX": "8"}, as_programs=True)
     async with service:
         await service.start("api")
         acknowledged = await push(service, 120)
@@ -143,7 +143,7 @@ async def test_a_worker_finishes_the_batch_that_it_has_begun_and_claims_no_other
 
 
 async def test_a_second_signal_aborts_a_worker_which_gives_back_its_leases_uncharged(service_maker: ServiceMaker, tmp_path: Path) -> None:
-    service: Service = await service_maker(tmp_path, PATIENT)
+    service: Service = await service_maker(tmp_path, PATIENT, as_programs=True)
     async with service:
         await service.start("api")
         acknowledged = await push(service, 60)
@@ -197,7 +197,7 @@ async def told(service: Service) -> AsyncIterator[Subscriber]:
 
 
 async def test_a_notifier_settles_what_is_on_its_way(service_maker: ServiceMaker, tmp_path: Path) -> None:
-    service: Service = await service_maker(tmp_path)
+    service: Service = await service_maker(tmp_path, as_programs=True)
     async with service, told(service) as subscriber:
         (notifier,) = await service.start("notifier")
         await asyncio.wait_for(subscriber.asked.wait(), 20)
@@ -212,7 +212,7 @@ async def test_a_notifier_settles_what_is_on_its_way(service_maker: ServiceMaker
 
 
 async def test_a_second_signal_aborts_a_notifier_which_gives_back_its_leases(service_maker: ServiceMaker, tmp_path: Path) -> None:
-    service: Service = await service_maker(tmp_path, PATIENT)
+    service: Service = await service_maker(tmp_path, PATIENT, as_programs=True)
     async with service, told(service) as subscriber:
         (notifier,) = await service.start("notifier")
         await asyncio.wait_for(subscriber.asked.wait(), 20)

@@ -9,6 +9,7 @@ from typing import Final, Self
 from psycopg import AsyncConnection
 
 from events.crypto.keyring import Keyring
+from tests.acceptance.forked import ForkedProcess
 from tests.acceptance.processes import RoleProcess, Service
 from tests.node.node_worker import start_worker
 
@@ -48,7 +49,7 @@ class Fleet:
         victim = chance.choice(processes)
         async with await AsyncConnection.connect(self._service.owner_dsn, autocommit=True) as connection:
 
-            async def at_work(process: asyncio.subprocess.Process) -> bool:
+            async def at_work(process: asyncio.subprocess.Process | ForkedProcess) -> bool:
                 query = "SELECT FROM statesvc.inbox WHERE token IS NOT NULL AND worker ~ %s LIMIT 1"
                 return await (await connection.execute(query, (rf"\y{process.pid}\y",))).fetchone() is not None
 
@@ -61,7 +62,7 @@ class Fleet:
             await victim.wait()
             self.killed_at_work[kind] += await at_work(victim)
         if kind == "node":
-            self.node.remove(victim)
+            self.node = [process for process in self.node if process is not victim]
             await self._start_node()
         else:
             self.python = [role for role in self.python if role.process is not victim]

@@ -35,7 +35,7 @@ from statesvc.inbox.read_message import Read
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.checkpoint_store import FolderCheckpointStore
 from statesvc.log.tombstones import Tombstones
-from tests.contract import Contract
+from tests.contract import Contract, contract_of
 from tests.world.database import Database
 
 Statement = Callable[..., Reading]
@@ -181,7 +181,7 @@ async def api(database: Database, tmp_path: Path) -> AsyncIterator[Api]:
         served = [*calls, *subscriptions]
         app = build_app(served, keys=Keys(pool))
         async with targets, TestClient(TestServer(app)) as client:
-            yield Api(client, connection, Carriers(connection, keyring), keyring, waker.woken, Contract(served), readings)
+            yield Api(client, connection, Carriers(connection, keyring), keyring, waker.woken, contract_of(served), readings)
     await pool.close()
 
 

@@ -21,7 +21,7 @@ from statesvc.http.api_keys import Keys
 from statesvc.http.app import build_app
 from statesvc.http.key_store import Scope, create_key
 from statesvc.log.archive.log_archive import LogArchive
-from tests.contract import Contract
+from tests.contract import Contract, contract_of
 
 LOOPBACK = parse_networks(["127.0.0.0/8"])
 URL = "https://subscriber.invalid/hook"
@@ -91,7 +91,7 @@ async def api(database: Any) -> AsyncIterator[Api]:
             readings=PersonalReadings(pool),
         )
         async with TestClient(TestServer(build_app(calls, keys=Keys(pool)))) as client:
-            yield Api(client, key, wakes, connection, Contract(calls))
+            yield Api(client, key, wakes, connection, contract_of(calls))
 
 
 @pytest.fixture

@@ -6,6 +6,11 @@ from events.carriers import CARRIERS
 from statesvc import cli
 from tests.statesvc.inbox.rollouts.planted import CARRIER
 
-if __name__ == "__main__":
+
+def main() -> int:
     CARRIERS[CARRIER.carrier_id] = CARRIER
-    sys.exit(cli.main())
+    return cli.main()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -8,6 +8,11 @@ from statesvc import cli
 from tests.statesvc.repair.dead_letters.planted import MENDED
 from tests.world.shop import ACME
 
-if __name__ == "__main__":
+
+def main() -> int:
     CARRIERS[ACME.carrier_id] = MENDED if os.environ.get("MENDED") == "1" else ACME
-    sys.exit(cli.main())
+    return cli.main()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
