@@ -45,6 +45,7 @@ RECIPES: Final[dict[str, Recipe]] = {
     "asendia": _LOCAL,
     "australiapost": replace(_INSTANT, place=_ADDRESS),
     "bpost": replace(_INSTANT, place=(), translates=True),
+    "bring": replace(_INSTANT, place=(), translates=True),
     # a summary has another code for the same event, but its text
     "canadapost": replace(_LOCAL, translates=True, also=(Recipe(time="local", codes=()),)),
     # every part is the sender's own statement
@@ -85,6 +86,7 @@ RECIPES: Final[dict[str, Recipe]] = {
     "nationex": replace(_LOCAL, translates=True),
     # the second version prints the particulars in a field of their own
     "ninjavan": replace(_INSTANT, codes=("type",), place=()),
+    "nzpost": replace(_LOCAL, place=()),
     "parcelone": _LOCAL,
     "purolator": replace(_LOCAL, translates=True),
     "roadie": replace(_INSTANT, place=()),

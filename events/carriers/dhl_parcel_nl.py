@@ -79,7 +79,7 @@ def _meaning(raw: Raw) -> Meaning:
 
 
 def _estimate(parcel: JsonObject) -> str | None:
-    """Of the last event that indicates one: a moment, or the beginning of a frame."""
+    """Of the last event that indicates one: a time, or the beginning of a frame."""
     events = parcel.get("events")
     for event in reversed(events if type(events) is list else []):
         if type(event) is dict:

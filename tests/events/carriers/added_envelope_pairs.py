@@ -54,6 +54,22 @@ DHL_NL_ANSWER: Final = [
 _DHL_NL_PHASE: Final = {"phase": "IN_DELIVERY", "events": [{"timestamp": "2026-03-02T11:31:22Z", "key": "NOT_HOME", "exception": True}]}
 DHL_NL_VIEW: Final = [{"barcode": "3STEST0000000009", "view": {"phases": [_DHL_NL_PHASE]}}]
 
+_NZ_POST: Final = {"event_edifact_code": "13", "event_datetime": "2026-03-01T10:05:13"}
+NZ_POST_PUSH: Final = {
+    "tracking_reference": "CL000000009NZ",
+    "tracking_events": [{**_NZ_POST, "status_description": "Picked up", "event_description": "Picked up at Penrose"}],
+}
+NZ_POST_ANSWER: Final = {
+    "success": True,
+    "results": {"tracking_reference": "CL000000009NZ", "tracking_events": [{**_NZ_POST, "status_description": "Acceptance"}]},
+}
+
+
+def _bring(words: str, city: str) -> dict[str, Any]:
+    event = {"description": words, "status": "IN_TRANSIT", "city": city, "countryCode": "NO", "dateIso": "2026-03-01T08:27:08+01:00"}
+    return {"consignmentSet": [{"packageSet": [{"packageNumber": "370000000000000009", "eventSet": [event]}]}]}
+
+
 _NINJA: Final = {"status": "Delivered", "is_parcel_on_rts_leg": False, "delivery_information": {"state": "Left at Doorstep"}}
 NINJA_PUSH: Final = {
     **_NINJA,
@@ -77,4 +93,6 @@ ADDED_PAIRS: Final = (
     ),
     pair("ninjavan", "webhook_and_answer", NINJA_PUSH, NINJA_ANSWER),
     pair("dhl_parcel_nl", "answer_and_view", DHL_NL_ANSWER, DHL_NL_VIEW),
+    pair("nzpost", "push_and_answer", NZ_POST_PUSH, NZ_POST_ANSWER),
+    pair("bring", "english_and_norwegian", _bring("The parcel is registered", "OSLO"), _bring("Sendingen er registrert", "")),
 )
