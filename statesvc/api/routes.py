@@ -5,6 +5,7 @@ from pathlib import Path
 
 from events.carriers import CARRIERS
 from events.crypto.keyring import Keyring
+from statesvc.api import code_mapping_routes as code_mappings
 from statesvc.api import dead_letter_calls as dead_letters
 from statesvc.api import dead_letter_replay_calls as dead_letter_replay
 from statesvc.api import erasure_calls as erasure
@@ -52,6 +53,7 @@ def routes(
         *log.routes(pool, log_archive),
         *dead_letters.routes(pool),
         *dead_letter_replay.routes(pool, keyring, waker, carriers=CARRIERS, archive=archive),
+        *code_mappings.routes(pool, keyring, waker, readings, carriers=CARRIERS, archive=archive),
         *rollouts.routes(pool, waker),
         *legal_holds.routes(pool),
         *operators.routes(pool, waker),

@@ -59,7 +59,7 @@ class CodeReread:
     position: RereadPosition = field(default_factory=RereadPosition)
     messages_max: int | None = None
     seconds: float | None = None
-    page: int = PAGE
+    page: int = field(default_factory=lambda: PAGE)
     report: RenormalizeReport = field(init=False, default_factory=RenormalizeReport)
     is_done: bool = field(init=False, default=False)
     dead_letter_id: int | None = field(init=False, default=None)

@@ -61,6 +61,14 @@ def test_the_calls_are_described_as_valid_openapi() -> None:
         "GET /v1/allotments": ["ops"],
         "PUT /v1/allotments/{carrier_id}": ["ops"],
         "GET /v1/workers": ["ops"],
+        "GET /v1/unmapped-codes": ["ops"],
+        "GET /v1/unmapped-codes/samples": ["ops"],
+        "GET /v1/carriers/{carrier_id}/mappings": ["ops"],
+        "POST /v1/carriers/{carrier_id}/mappings": ["ops"],
+        "POST /v1/carriers/{carrier_id}/mappings/preview": ["ops"],
+        "GET /v1/carriers/{carrier_id}/mappings/export": ["ops"],
+        "GET /v1/carriers/{carrier_id}/mappings/{revision}": ["ops"],
+        "POST /v1/carriers/{carrier_id}/mappings/{revision}/renormalize": ["ops"],
     }
     assert "text/event-stream" in described["paths"]["/v1/stream"]["get"]["responses"]["200"]["content"]
     move = described["components"]["schemas"]["AuditTransition"]["properties"]

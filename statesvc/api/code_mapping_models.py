@@ -1,0 +1,175 @@
+"""What the calls about code mappings take and answer."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from events.parsing.meanings import Meaning
+from events.vocabulary import Kind, Reason, Status
+from statesvc.api.parameters import Name
+from statesvc.api.personal_reads import Include
+from statesvc.http.paging import PageParameters
+from statesvc.inbox.rollouts.mapped_code import PrintedCode
+from statesvc.repair.dead_letters.dead_letter import Obstacle
+from statesvc.repair.teaching.samples import SAMPLES_MAX
+
+REVISION_MAX = 2**63 - 1
+WHY_LENGTH_MAX = 1000
+Part = Annotated[str, Field(min_length=1, max_length=1000, pattern=r"^[^\x00]*$")]
+
+
+class UnmappedParameters(BaseModel):
+    """Unknown codes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    carrier_id: Annotated[Name | None, Field(description="Of this carrier only.")] = None
+
+
+class SampleParameters(BaseModel):
+    """Events with one unknown code."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    carrier_id: Name
+    raw_type: Annotated[Part | None, Field(description="As the list of unknown codes has it; left out for null.")] = None
+    raw_code: Annotated[Part | None, Field(description="As the list of unknown codes has it; left out for null.")] = None
+    limit: Annotated[int, Field(ge=1, le=SAMPLES_MAX)] = 10
+    include: Include = None
+
+
+class MappingsParameters(PageParameters):
+    """A carrier's mappings, the newest first."""
+
+    carrier_id: Name
+    include: Include = None
+
+
+class CarrierMappingParameters(BaseModel):
+    """One carrier."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    carrier_id: Name
+
+
+class MappingParameters(BaseModel):
+    """One row."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    carrier_id: Name
+    revision: Annotated[int, Field(ge=1, le=REVISION_MAX)]
+    include: Include = None
+
+
+class RenormalizeParameters(BaseModel):
+    """The row whose code is read again."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    carrier_id: Name
+    revision: Annotated[int, Field(ge=1, le=REVISION_MAX)]
+
+
+class ExportParameters(BaseModel):
+    """One carrier's mappings as a patch."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    carrier_id: Name
+    include: Include = None
+
+
+class TaughtMeaning(BaseModel):
+    """How a code is to be read."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, json_schema_extra={"examples": [{"kind": "scan", "status": "delivery_attempted"}]}
+    )
+
+    kind: Annotated[Literal["scan", "info"], Field(description="A scan has a status; an `info` never moves one.")] = "scan"
+    status: Status | None = None
+    reason: Reason | None = None
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        if (self.kind == "scan") != (self.status is not None) or self.status is Status.UNKNOWN:
+            raise ValueError("a scan has a status other than `unknown`, and an info has none")
+        if self.reason is not None and self.status is None:
+            raise ValueError("a reason belongs to a scan")
+        return self
+
+    @property
+    def meaning(self) -> Meaning:
+        """As tables have it."""
+        return Meaning(Kind(self.kind), self.status, self.reason)
+
+
+class PreviewRequest(BaseModel):
+    """A code as the carrier prints it, and what it is to mean. A text in the place of a code, or next to it, is written as it is."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        json_schema_extra={"examples": [{"raw_type": "X", "raw_code": "9Z", "meaning": {"kind": "scan", "status": "delivery_attempted"}}]},
+    )
+
+    raw_type: Annotated[Part | None, Field(description="Null: the carrier prints none.")] = None
+    raw_code: Annotated[Part | None, Field(description="Null: the carrier prints none.")] = None
+    raw_reason: Annotated[Part | None, Field(description="Only with this reason code next to it; null: any.")] = None
+    raw_text: Annotated[
+        Part | None, Field(description="Only with this text; case and blanks do not matter. Alone where the carrier prints no code.")
+    ] = None
+    meaning: Annotated[TaughtMeaning | None, Field(description="Null: as the normalizer says, again.")]
+
+    def printed(self, carrier_id: str) -> PrintedCode:
+        """The code."""
+        return PrintedCode(
+            carrier_id=carrier_id, raw_type=self.raw_type, raw_code=self.raw_code, raw_reason=self.raw_reason, raw_text=self.raw_text
+        )
+
+
+class TeachRequest(PreviewRequest):
+    """The same, and why."""
+
+    why: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=WHY_LENGTH_MAX,
+            pattern=r"^[^\x00]*\S[^\x00]*$",
+            description="Stands in the log for ever: nothing personal.",
+            examples=["their list of codes of 2026-11, page 4"],
+        ),
+    ]
+    replaces: Annotated[
+        int | None,
+        Field(ge=0, le=REVISION_MAX, description="As the preview said: 409 where the code was mapped since. Null: whatever is there."),
+    ] = None
+
+
+class RenormalizeRequest(BaseModel):
+    """Reading the history of the code again."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    why: Annotated[str, Field(max_length=WHY_LENGTH_MAX, pattern=r"^[^\x00]*$")] = ""
+    cursor: Annotated[str | None, Field(max_length=1024, description="`next_cursor` of the answer before.")] = None
+
+
+class Renormalized(BaseModel):
+    """What a call did."""
+
+    revision: int
+    messages: Annotated[int, Field(description="Messages with the code that were read again.")]
+    corrected: int
+    retracted: int
+    added: int
+    unreadable: Annotated[int, Field(description="Events that stay as they are: their message is gone, and their codes do not decide.")]
+    transitions: int
+    notifications: int
+    done: Annotated[bool, Field(description="The whole log was looked through.")]
+    dead_letter_id: Annotated[int | None, Field(description="The open dead letter of the code, as it was found at the end.")]
+    obstacle: Annotated[Obstacle | None, Field(description="Why it stays open; null: it is settled, or there was none.")]
+    next_cursor: Annotated[str | None, Field(description="Call again with it to go on.")]

@@ -1,0 +1,73 @@
+"""Events with an unknown code, for the operator who says what it means; with their texts for readers of personal fields."""
+
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+from psycopg import AsyncConnection
+from pydantic import AwareDatetime, BaseModel, Field
+
+from events.crypto.keyring import Keyring
+from events.identity import listed_prefix
+from statesvc.database.queries import queries
+from statesvc.shipments.personal import NOTHING_PERSONAL, Opener
+
+_SQL = queries("statesvc.repair.teaching", "samples")
+COUNT_MAX: Final = 10_000
+SAMPLES_MAX: Final = 50
+_PII: Final = "Only with `include=personal`; null where there is none, or where it was erased."
+
+
+class CodeSample(BaseModel):
+    """One event with the code."""
+
+    carrier_id: str
+    tracking_number: str
+    shipment_id: UUID
+    event_id: str
+    message_id: UUID
+    recorded_at: AwareDatetime
+    occurred_at: AwareDatetime
+    raw_type: str | None
+    raw_code: Annotated[str | None, Field(description="A text in its place shows as what stands for it: map that, or the text.")]
+    raw_reason: str | None
+    carrier_code: Annotated[str | None, Field(description="As printed. " + _PII)] = None
+    description: Annotated[str | None, Field(description="The text of the event. " + _PII)] = None
+
+
+async def code_samples(
+    connection: AsyncConnection[Any], listed: tuple[str, str | None, str | None], keyring: Keyring, *, personal: bool, limit: int
+) -> list[CodeSample]:
+    """Of a code as dead letters list it (carrier, type, code), the newest first."""
+    carrier_id, raw_type, raw_code = listed
+    parameters = {
+        "carrier_id": carrier_id,
+        "raw_type": raw_type,
+        "raw_code": raw_code,
+        "carrier_code": listed_prefix(raw_type, raw_code),
+        "count_max": COUNT_MAX,
+        "limit": limit,
+    }
+    found = []
+    for shipment_id, event_id, message_id, recorded_at, document, sealed_part, sealed_key in await (
+        await connection.execute(_SQL["samples"], parameters)
+    ).fetchall():
+        opener = Opener.of_stream(keyring, shipment_id, sealed_key) if personal else None
+        part = NOTHING_PERSONAL if opener is None else opener.part(event_id, sealed_part)
+        raw = document["raw"]
+        found.append(
+            CodeSample(
+                carrier_id=carrier_id,
+                tracking_number=document["tracking_number"],
+                shipment_id=shipment_id,
+                event_id=event_id,
+                message_id=message_id,
+                recorded_at=recorded_at,
+                occurred_at=document["occurred_at"],
+                raw_type=raw.get("type"),
+                raw_code=raw.get("code"),
+                raw_reason=raw.get("reason"),
+                carrier_code=part.carrier_code,
+                description=part.fields.get("description"),
+            )
+        )
+    return found
