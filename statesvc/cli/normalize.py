@@ -1,4 +1,4 @@
-"""`statesvc normalize CARRIER FILE`: what a payload says, one canonical event per line, personal fields included.
+"""`statesvc normalize CARRIER FILE`: what a payload says, one canonical event per line, personal fields included; or why (`--explain`).
 
 Needs no database. So there is no digest key of an installation: of a scan without any code, which its text identifies, the event
 id printed here is not the one that the log would give.
@@ -8,16 +8,19 @@ import argparse
 import hmac
 import sys
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import orjson
 
+from events.attribution import attribute
 from events.errors import UnreadableMessageError
-from events.event import Event
+from events.event import Event, Normalized
 from events.identity import carrier_code, identify
 from statesvc.cli.arguments import carrier_named, rfc3339_time
 from statesvc.cli.command_error import CommandError
+from statesvc.cli.explain import write_explanation
 
 _KEY: Final = b"statesvc normalize"
 
@@ -27,6 +30,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("carrier", help="a carrier id, as `statesvc carriers` lists them")
     parser.add_argument("file", help="the raw body, or - for standard input")
     parser.add_argument("--version", help="the normalizer's version (default: the one that reads messages now)")
+    parser.add_argument("--explain", action="store_true", help="which values of the body gave what, and which were ignored")
+    parser.add_argument("--personal", action="store_true", help="with --explain: print texts, signers and addresses too")
+    parser.add_argument("--json", action="store_true", help="with --explain: one document, for scripts (events are JSON lines anyway)")
     parser.add_argument("--received-at", type=rfc3339_time, help="when the body came, RFC 3339 (default: now)")
 
 
@@ -37,17 +43,25 @@ def run(options: argparse.Namespace) -> int:
     if normalizer is None:
         raise CommandError(f"{options.carrier} has no version {options.version!r}, but {', '.join(carrier.normalizers)}", exit_code=2)
     body = _read(options.file)
+    received_at = options.received_at or datetime.now(UTC)
+    identified = partial(identify, carrier_id=carrier.carrier_id, digest=_digest, allow_unnumbered=True)
     try:
-        normalized = normalizer(body, options.received_at or datetime.now(UTC))
-        events = [
-            identify(reading, carrier_id=carrier.carrier_id, digest=_digest, allow_unnumbered=True) for reading in normalized.readings
-        ]
+        normalized = normalizer(body, received_at)
+        if options.explain:
+            attribution = attribute(body, normalizer=normalizer, received_at=received_at, identify=identified)
+            write_explanation(attribution, normalizer=normalizer, personal=options.personal, as_json=options.json)
+            return _write_rejections(normalized)
+        events = [identified(reading) for reading in normalized.readings]
     except UnreadableMessageError as error:
         sys.stderr.write(f"{error.cause.value}: {error.detail}\n")
         return 1
     for event in events:
         sys.stdout.buffer.write(orjson.dumps(document(event)) + b"\n")
     sys.stdout.buffer.flush()
+    return _write_rejections(normalized)
+
+
+def _write_rejections(normalized: Normalized) -> int:
     for rejection in normalized.rejections:
         sys.stderr.write(f"rejected {rejection.pointer}: {rejection.why}\n")
     return 0

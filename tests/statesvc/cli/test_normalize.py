@@ -59,3 +59,72 @@ def test_an_unknown_carrier_or_file_is_wrong_use(tmp_path: Path, capfd: pytest.C
     assert main(["normalize", "nobody", "-"]) == 2
     assert main(["normalize", "ups", str(tmp_path / "nothing")]) == 2
     assert "Traceback" not in capfd.readouterr().err
+
+
+def explained(tmp_path: Path, capfd: pytest.CaptureFixture[str], *options: str, body: bytes | None = None, carrier: str = "ups") -> str:
+    file = tmp_path / "body.json"
+    file.write_bytes(ups(UPS, UPS.scans) if body is None else body)
+    assert main(["normalize", carrier, str(file), "--explain", *options]) == 0
+    return capfd.readouterr().out
+
+
+def test_an_explanation_says_what_came_from_where_and_what_was_ignored(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    printed = explained(tmp_path, capfd)
+    rows = {line.split("  ", 1)[0]: line for line in printed.splitlines()}
+    assert UPS.number in rows["number"]
+    assert rows["number"].endswith("/trackingNumber")
+    assert rows["status"].split()[1] == "delivered"
+    assert rows["status"].endswith("/activityStatus/type, /activityStatus/code")
+    assert "/localActivityTime" in rows["time"]
+    assert "/gmtActivityTime" in rows["zone"]
+    assert "- the row of the table: D,FS of ups_codes.csv" in printed
+    assert "ignored, " in printed
+
+
+def test_an_explanation_holds_nothing_personal_unless_it_is_asked_for(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    for options in ((), ("--json",)):
+        masked = explained(tmp_path, capfd, *options)
+        assert str(UPS.signer) not in masked
+        assert "(personal)" in masked
+        assert str(UPS.signer) in explained(tmp_path, capfd, *options, "--personal")
+
+
+def test_an_explanation_for_scripts_is_one_document(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    document = json.loads(explained(tmp_path, capfd, "--json"))
+    (event,) = document["events"]
+    fields = {field["field"]: field for field in event["fields"]}
+    assert fields["number"] == {"field": "number", "value": UPS.number, "from": ["/trackingNumber"]}
+    assert fields["event_id"]["value"] == event["event_id"]
+    assert document["is_faithful"]
+    assert document["untried"] == 0
+    assert document["ignored"]
+
+
+def test_an_unknown_code_and_a_category_are_named_as_such(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    unknown = json.loads(ups(UPS, UPS.scans))
+    unknown["activityStatus"] = {"type": "Q", "code": "Q9", "description": "Seen by a stranger"}
+    assert "no table has this code" in explained(tmp_path, capfd, body=json.dumps(unknown).encode())
+    category = (
+        b'{"shipments": [{"id": "1", "service": "express", "events": [{"timestamp": "2026-03-01T10:00:00", "statusCode": "transit"}]}]}'
+    )
+    printed = explained(tmp_path, capfd, body=category, carrier="dhl_unified")
+    assert "/shipments/0/events/0/statusCode" in printed
+
+
+def test_an_explanation_gives_a_terminal_nothing_to_obey(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    hostile = json.loads(ups(UPS, UPS.scans)) | {"\x1b[2J": 1}
+    hostile["activityLocation"]["city"] = "RENO\x1b]0;x\x07"
+    printed = explained(tmp_path, capfd, body=json.dumps(hostile).encode())
+    assert "\x1b" not in printed
+    assert "\\u001b" in printed
+
+
+def test_the_example_of_the_page_for_on_call_is_what_the_command_prints(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = Path(__file__).parents[3]
+    page = (root / "docs" / "operations.md").read_text("utf-8")
+    command, _, shown = page.partition("$ statesvc ")[2].partition("```")[0].partition("\n")
+    monkeypatch.chdir(root)
+    assert main(command.split()) == 0
+    assert capfd.readouterr().out == shown
