@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from events.carriers.carrier import Basic, Carrier, UrlToken
+from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
 from events.event import Normalized, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
@@ -88,5 +88,5 @@ CARRIER: Final = Carrier(
     stable="1",
     formats=("Tracking JSON",),
     reread=_meaning,
-    authentication=(UrlToken(), Basic()),
+    authentication=(ShipperChoice(),),
 )

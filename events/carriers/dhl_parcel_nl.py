@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from events.carriers.carrier import Basic, Carrier, SharedHeader, UrlToken
+from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
 from events.event import Normalized, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
@@ -97,5 +97,5 @@ CARRIER: Final = Carrier(
     stable="1",
     formats=("Track & Trace JSON", "Track & Trace view JSON"),
     reread=_meaning,
-    authentication=(SharedHeader(header="x-api-key"), Basic(), UrlToken()),
+    authentication=(ShipperChoice(),),
 )

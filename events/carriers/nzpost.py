@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
-from events.carriers.carrier import Carrier, UrlToken
+from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
 from events.event import Normalized, Raw, Reading
 from events.parsing.formats import ISO
@@ -84,5 +84,5 @@ CARRIER: Final = Carrier(
     formats=("ParcelTrack webhook JSON", "ParcelTrack JSON"),
     reread=_meaning,
     texts=texts_of(_TABLE),
-    authentication=(UrlToken(),),
+    authentication=(ShipperChoice(),),
 )

@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from multidict import CIMultiDict
 
 from events.carriers import CARRIERS
+from events.carriers.carrier import Basic, UrlToken
 from statesvc.ingress.authentication import Verifier
 from statesvc.settings.carrier_settings import read_chosen_authentication
 
@@ -266,3 +267,11 @@ def test_no_header_is_checked_that_a_carrier_never_sends() -> None:
     invented = {"x-webhook-secret", "webhook-token", "dhl-webhook-token"}
     for carrier in CARRIERS.values():
         assert not invented & {getattr(scheme, "header", "").lower() for scheme in carrier.schemes()}, carrier.carrier_id
+
+
+def test_what_a_shipper_may_choose_is_left_to_the_setting() -> None:
+    """A row of `CARRIERS` that lists Basic or a token of the URL opens it to everyone; Shippo documents its token."""
+    listed = {
+        carrier.carrier_id for carrier in CARRIERS.values() if any(isinstance(each, Basic | UrlToken) for each in carrier.authentication)
+    }
+    assert listed == {"shippo"}
