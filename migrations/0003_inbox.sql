@@ -137,6 +137,38 @@ CREATE TABLE statesvc.rollout_diff (
     PRIMARY KEY (carrier_id, diff_id)
 );
 
+-- What each process that takes webhooks acknowledged, by carrier and minute: the minute of the message ids, by the process's clock. It is written
+-- after the ACK, independently of the message, so that the reconciler can count what was promised without looking at what is stored. Also
+-- when a carrier was last heard, and how often it pushes again what it has pushed.
+CREATE TABLE statesvc.ingest_tally (
+    carrier_id text NOT NULL,
+    minute timestamptz NOT NULL,
+    process text NOT NULL,
+    accepted int NOT NULL,
+    duplicates int NOT NULL,
+    refused int NOT NULL,
+    last_at timestamptz,
+    PRIMARY KEY (carrier_id, minute, process)
+) WITH (fillfactor = 50);
+CREATE INDEX ingest_tally_minute ON statesvc.ingest_tally USING brin (minute) WITH (autosummarize = on);
+
+-- What the reconciler found. `settled`: a span is a minute of message ids (its seconds since 1970): of `expected` messages that were
+-- acknowledged some are settled (or dead letters), some wait, and the rest is missing. `notified`: a span begins at an index of the sealed log:
+-- of `expected` notifications some have ended, some wait. A span is looked at again at `check_at`, until nothing of it waits.
+CREATE TABLE statesvc.reconciled (
+    promise text NOT NULL CHECK (promise IN ('settled', 'notified')),
+    begins bigint NOT NULL,
+    ends bigint NOT NULL CHECK (ends > begins),
+    recorded_at timestamptz NOT NULL,
+    expected bigint NOT NULL,
+    waiting bigint NOT NULL,
+    missing bigint NOT NULL,
+    check_at timestamptz,
+    PRIMARY KEY (promise, begins)
+);
+CREATE INDEX reconciled_open ON statesvc.reconciled (check_at) WHERE check_at IS NOT NULL;
+CREATE INDEX reconciled_missing ON statesvc.reconciled (promise) WHERE missing > 0;
+
 -- How a code is read, whatever the normalizer says: a code is learned without a deploy. It decides what the log says, so its rows are
 -- never changed: the latest row of a code holds, and its revision stands in the normalizer version of the events that it read.
 -- Type and code stand as they do in clear in the log; NULL: the carrier prints none. `raw_reason` and `raw_text` (the digest of the text

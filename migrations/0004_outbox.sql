@@ -81,6 +81,8 @@ CREATE TABLE statesvc.notification_gap (
     CHECK (from_sequence <= to_sequence AND to_sequence < sequence)
 );
 
+-- `received_at`: when the message that caused it was acknowledged (NULL: no message did, or it is a replay); `traceparent`: the trace that it
+-- belongs to, where that is sampled (W3C Trace Context).
 -- `earlier_attempts`: a replayed notification numbers its attempts on, because the log knows an attempt by its number; only its
 -- schedule begins anew, with `attempts`.
 CREATE TABLE statesvc.outbox (
@@ -89,10 +91,12 @@ CREATE TABLE statesvc.outbox (
     sequence int NOT NULL,
     available_at timestamptz NOT NULL,
     created_at timestamptz NOT NULL,
+    received_at timestamptz,
     token uuid,
     attempts smallint NOT NULL DEFAULT 0,
     earlier_attempts smallint NOT NULL DEFAULT 0,
     worker text,
+    traceparent text,
     PRIMARY KEY (subscription_id, shipment_id, sequence)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000,
         autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0.1);

@@ -36,6 +36,7 @@ GRANT INSERT, UPDATE, DELETE ON statesvc.throttle, statesvc.limiter_state TO {se
 GRANT INSERT ON statesvc.notification_gap TO {service_role};
 GRANT INSERT, DELETE ON statesvc.open_attempt TO {service_role};
 GRANT INSERT, UPDATE, DELETE ON statesvc.subscription_failing TO {service_role};
+GRANT INSERT, UPDATE, DELETE ON statesvc.ingest_tally, statesvc.reconciled TO {service_role};
 GRANT INSERT, UPDATE ON statesvc.notice TO {service_role};
 GRANT INSERT, UPDATE, DELETE ON statesvc.sealing_refusal TO {service_role};
 GRANT INSERT ON statesvc.checkpoint_stamp, statesvc.root_key TO {service_role};

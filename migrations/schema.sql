@@ -450,6 +450,20 @@ CREATE INDEX inbox_leased ON statesvc.inbox USING btree (available_at) WHERE (to
 CREATE INDEX inbox_ready ON statesvc.inbox USING btree (carrier_id, available_at, message_id) WHERE (token IS NULL);
 CREATE INDEX inbox_token ON statesvc.inbox USING btree (token) WHERE (token IS NOT NULL);
 
+CREATE TABLE statesvc.ingest_tally (
+    carrier_id text NOT NULL,
+    minute timestamp with time zone NOT NULL,
+    process text NOT NULL,
+    accepted integer NOT NULL,
+    duplicates integer NOT NULL,
+    refused integer NOT NULL,
+    last_at timestamp with time zone
+)
+WITH (fillfactor='50');
+ALTER TABLE ONLY statesvc.ingest_tally
+    ADD CONSTRAINT ingest_tally_pkey PRIMARY KEY (carrier_id, minute, process);
+CREATE INDEX ingest_tally_minute ON statesvc.ingest_tally USING brin (minute) WITH (autosummarize='on');
+
 CREATE TABLE statesvc.lane (
     carrier_id text NOT NULL,
     low_water timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL,
@@ -742,10 +756,12 @@ CREATE TABLE statesvc.outbox (
     sequence integer NOT NULL,
     available_at timestamp with time zone NOT NULL,
     created_at timestamp with time zone NOT NULL,
+    received_at timestamp with time zone,
     token uuid,
     attempts smallint DEFAULT 0 NOT NULL,
     earlier_attempts smallint DEFAULT 0 NOT NULL,
-    worker text
+    worker text,
+    traceparent text
 )
 WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.01', autovacuum_vacuum_threshold='1000', autovacuum_vacuum_cost_delay='0', autovacuum_analyze_scale_factor='0.1');
 ALTER TABLE ONLY statesvc.outbox
@@ -798,6 +814,23 @@ WITH (fillfactor='80');
 ALTER TABLE ONLY statesvc.receipt
     ADD CONSTRAINT receipt_pkey PRIMARY KEY (digest);
 CREATE INDEX receipt_received ON statesvc.receipt USING brin (received_at) WITH (autosummarize='on');
+
+CREATE TABLE statesvc.reconciled (
+    promise text NOT NULL,
+    begins bigint NOT NULL,
+    ends bigint NOT NULL,
+    recorded_at timestamp with time zone NOT NULL,
+    expected bigint NOT NULL,
+    waiting bigint NOT NULL,
+    missing bigint NOT NULL,
+    check_at timestamp with time zone,
+    CONSTRAINT reconciled_check CHECK ((ends > begins)),
+    CONSTRAINT reconciled_promise_check CHECK ((promise = ANY (ARRAY['settled'::text, 'notified'::text])))
+);
+ALTER TABLE ONLY statesvc.reconciled
+    ADD CONSTRAINT reconciled_pkey PRIMARY KEY (promise, begins);
+CREATE INDEX reconciled_missing ON statesvc.reconciled USING btree (promise) WHERE (missing > 0);
+CREATE INDEX reconciled_open ON statesvc.reconciled USING btree (check_at) WHERE (check_at IS NOT NULL);
 
 CREATE TABLE statesvc.rollout (
     carrier_id text NOT NULL,

@@ -51,6 +51,9 @@ class AppendBatch:
     sets_aside: bool = False
     """Sets aside the messages of such shipments, and applies the rest."""
 
+    traceparents: Mapping[UUID, str] = field(default_factory=dict)
+    """Of the messages that are traced: notifications go on with it."""
+
     asked_held: Pending[set[UUID]] | None = None
     """Which of the messages the worker still holds; None: they are nobody's lease."""
     # look_up

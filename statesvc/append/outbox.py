@@ -4,7 +4,7 @@ The database keeps a notification unique per (subscription, shipment, sequence) 
 an entry of the log never names a notification that was not made.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, NamedTuple, Self
@@ -33,6 +33,8 @@ _COLUMNS: Final[Columns] = {
     "occurred_ats": timestamps,
     "occurred_offsets": ints,
     "leaf_hashes": byteas,
+    "received_ats": timestamps,
+    "traceparents": texts,
 }
 
 
@@ -56,10 +58,13 @@ class OutboxChange:
     """With the offset in which the carrier stated it."""
     leaf_hash: bytes
     """Of the event that it names, the one with the version `sequence`."""
+    received_at: datetime | None = None
+    """When the message that caused it was acknowledged; None: no message did."""
+    traceparent: str | None = None
 
     @classmethod
-    def of(cls, change: Change) -> Self:
-        """As the projection found it."""
+    def of(cls, change: Change, traceparents: Mapping[UUID, str]) -> Self:
+        """As the projection found it. `traceparents`: by message."""
         proposal = change.row.proposal
         event = proposal.event
         return cls(
@@ -74,6 +79,8 @@ class OutboxChange:
             recorded_at=change.row.recorded_at,
             occurred_at=event.occurred_at,
             leaf_hash=change.row.leaf.leaf_hash,
+            received_at=proposal.source.received_at,
+            traceparent=traceparents.get(proposal.source.message_id),
         )
 
 
@@ -146,7 +153,7 @@ async def write_notifications(
     rows = [
         (
             *(subscription_id, c.shipment_id, c.sequence, c.type, c.carrier_id, c.tracking_number, c.from_status, c.to_status),
-            *(c.recorded_at, c.occurred_at, _offset_seconds(c.occurred_at), c.leaf_hash),
+            *(c.recorded_at, c.occurred_at, _offset_seconds(c.occurred_at), c.leaf_hash, c.received_at, c.traceparent),
         )
         for c, subscriptions in fanned_out
         for subscription_id in subscriptions

@@ -8,25 +8,27 @@ WHERE s.deleted_at IS NULL AND s.disabled_at IS NULL
 
 -- name: write_notifications
 -- The notifications, and their rows in the outbox.
-WITH written AS (
+WITH due AS MATERIALIZED (
+    SELECT * FROM unnest(%(subscription_ids)b::uuid[], %(shipment_ids)b::uuid[], %(sequences)b::int[], %(types)b::text[],
+        %(carrier_ids)b::text[], %(tracking_numbers)b::text[], %(from_statuses)b::text[], %(to_statuses)b::text[],
+        %(created_ats)b::timestamptz[], %(occurred_ats)b::timestamptz[], %(occurred_offsets)b::int[], %(leaf_hashes)b::bytea[],
+        %(received_ats)b::timestamptz[], %(traceparents)b::text[])
+        AS u(subscription_id, shipment_id, sequence, type, carrier_id, tracking_number, from_status, to_status, created_at, occurred_at,
+            occurred_offset_seconds, leaf_hash, received_at, traceparent)
+), written AS (
     INSERT INTO statesvc.notification
         (shipment_id, sequence, subscription_id, created_at, occurred_at, webhook_id, type, carrier_id, tracking_number, from_status, to_status,
         occurred_offset_seconds, epoch)
-    SELECT u.shipment_id, u.sequence, u.subscription_id, u.created_at, u.occurred_at, statesvc.webhook_id(u.subscription_id, u.leaf_hash),
-        u.type, u.carrier_id, u.tracking_number, u.from_status, u.to_status, u.occurred_offset_seconds, nullif(%(epoch)s::int, 1)
-    FROM unnest(%(subscription_ids)b::uuid[], %(shipment_ids)b::uuid[], %(sequences)b::int[], %(types)b::text[], %(carrier_ids)b::text[],
-        %(tracking_numbers)b::text[], %(from_statuses)b::text[], %(to_statuses)b::text[], %(created_ats)b::timestamptz[],
-        %(occurred_ats)b::timestamptz[], %(occurred_offsets)b::int[], %(leaf_hashes)b::bytea[])
-        AS u(subscription_id, shipment_id, sequence, type, carrier_id, tracking_number, from_status, to_status, created_at, occurred_at,
-            occurred_offset_seconds, leaf_hash)
-    RETURNING subscription_id, shipment_id, sequence
+    SELECT d.shipment_id, d.sequence, d.subscription_id, d.created_at, d.occurred_at, statesvc.webhook_id(d.subscription_id, d.leaf_hash),
+        d.type, d.carrier_id, d.tracking_number, d.from_status, d.to_status, d.occurred_offset_seconds, nullif(%(epoch)s::int, 1)
+    FROM due d
 ), tick AS MATERIALIZED (
     SELECT statesvc.clock() AS at
 )
-INSERT INTO statesvc.outbox (subscription_id, shipment_id, sequence, available_at, created_at)
+INSERT INTO statesvc.outbox (subscription_id, shipment_id, sequence, available_at, created_at, received_at, traceparent)
 -- behind one that waits for its retry it waits too: claims need not consider it before
-SELECT w.subscription_id, w.shipment_id, w.sequence, greatest(t.at, (
+SELECT d.subscription_id, d.shipment_id, d.sequence, greatest(t.at, (
         SELECT o.available_at FROM statesvc.outbox o
-        WHERE o.subscription_id = w.subscription_id AND o.shipment_id = w.shipment_id AND o.token IS NULL
-        ORDER BY o.sequence DESC LIMIT 1)), t.at
-FROM written w CROSS JOIN tick t;
+        WHERE o.subscription_id = d.subscription_id AND o.shipment_id = d.shipment_id AND o.token IS NULL
+        ORDER BY o.sequence DESC LIMIT 1)), t.at, d.received_at, d.traceparent
+FROM due d CROSS JOIN tick t;

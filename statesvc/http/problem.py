@@ -112,6 +112,10 @@ class Violation:
     detail: str
 
 
+PROBLEM: Final = web.ResponseKey("problem", str)
+"""The code of a problem on its response."""
+
+
 class Problem(Exception):  # noqa: N818 - the RFC's word
     """Raise it in a handler; it becomes the answer. `members` are extension members; a 503 gets `Retry-After` by itself."""
 
@@ -159,7 +163,9 @@ class Problem(Exception):  # noqa: N818 - the RFC's word
         headers = dict(self.headers)
         if self.status == HTTPStatus.SERVICE_UNAVAILABLE:
             headers.setdefault(hdrs.RETRY_AFTER, str(RETRY_AFTER_SECONDS))
-        return web.Response(body=orjson.dumps(self.document()), status=self.status, content_type=CONTENT_TYPE, headers=headers)
+        response = web.Response(body=orjson.dumps(self.document()), status=self.status, content_type=CONTENT_TYPE, headers=headers)
+        response[PROBLEM] = self.code.value
+        return response
 
 
 def _problem(code: Code, detail: str, violations: Sequence[Violation], headers: Mapping[str, str], members: Mapping[str, Any]) -> Problem:

@@ -49,6 +49,8 @@ class Message:
     """How often it was given back because a shipment that it names was locked."""
     rescued_from: str | None = None
     """The worker whose lease on it ended without a verdict."""
+    traceparent: str | None = None
+    """Of the trace in which it came in, where that is sampled."""
     mappings: int = 0
     """The newest revision of the code mappings when it was claimed."""
 

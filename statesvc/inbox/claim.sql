@@ -1,7 +1,8 @@
 -- name: claim
 -- Leases the next messages to a worker, fairly over the carriers; with the newest revision of the code mappings.
 SELECT message_id, carrier_id, token, attempts, retries, received_at, stage, candidate, percent, shadow, sealed_key, commitment, sealed,
-    normalized_by, normalized, postponed, rescued_from, (SELECT coalesce(max(m.revision), 0) FROM statesvc.code_mapping m), buried_for
+    normalized_by, normalized, postponed, rescued_from, headers ->> 'traceparent',
+    (SELECT coalesce(max(m.revision), 0) FROM statesvc.code_mapping m), buried_for
 FROM statesvc.claim(%(worker)s, %(limit)s, %(lease)s, 'any', %(bytes_max)s, %(sweep)s, %(rescue_first)s, true);
 
 -- name: extend

@@ -40,6 +40,7 @@ class CarrierDepths(TypedDict):
     leased: Annotated[int, Field(description="Held by a worker.")]
     scheduled: Annotated[int, Field(description="Waits for its time: a retry's backoff.")]
     held: Annotated[int, Field(description="Would be ready, but the carrier is on hold.")]
+    oldest_held_seconds: Annotated[float | None, Field(description="How long the first held one has waited; null where none is.")]
     oldest_ready_seconds: Annotated[float | None, Field(description="How long the first one has been ready; null where none is.")]
 
 
@@ -78,12 +79,14 @@ async def read_depths(connection: AsyncConnection[Any]) -> QueueDepths:
 
 def _depths_of(lane: DictRow) -> CarrierDepths:
     waiting, held = lane["waiting"], lane["held"]
+    oldest = None if lane["oldest_seconds"] is None else round(lane["oldest_seconds"], 3)
     return {
         "ready": 0 if held else waiting,
         "leased": lane["leased"],
         "scheduled": lane["scheduled"],
         "held": waiting if held else 0,
-        "oldest_ready_seconds": None if held or lane["oldest_seconds"] is None else round(lane["oldest_seconds"], 3),
+        "oldest_held_seconds": oldest if held else None,
+        "oldest_ready_seconds": None if held else oldest,
     }
 
 
@@ -101,8 +104,8 @@ class Depths:
         """Has every exposition show the last reading."""
         telemetry.observe(names.INBOX_DEPTH, self._inbox)
         telemetry.observe(names.INBOX_OLDEST_READY, self._oldest)
+        telemetry.observe(names.INBOX_OLDEST_HELD, self._oldest_held)
         telemetry.observe(names.OUTBOX_DEPTH, self._outbox)
-        telemetry.observe(names.DEAD_LETTERS_OPEN, self._dead_letters)
 
     async def sample(self) -> None:
         """Reads anew, unless that was done just now."""
@@ -126,15 +129,15 @@ class Depths:
         for carrier_id, lane in self._lanes():
             yield lane["oldest_ready_seconds"] or 0.0, {"carrier": carrier_id}
 
+    def _oldest_held(self) -> Iterator[tuple[float, Values]]:
+        for carrier_id, lane in self._lanes():
+            yield lane["oldest_held_seconds"] or 0.0, {"carrier": carrier_id}
+
     def _outbox(self) -> Iterator[tuple[float, Values]]:
         if self._queue is not None:
             outbox: Mapping[str, Any] = self._queue["outbox"]
             for state, count in outbox.items():
                 yield count, {"state": state}
-
-    def _dead_letters(self) -> Iterator[tuple[float, Values]]:
-        if self._queue is not None:
-            yield self._queue["dead_letters"], {}
 
     def _lanes(self) -> Iterator[tuple[str, Any]]:
         if self._queue is not None:

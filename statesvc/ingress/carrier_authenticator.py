@@ -27,6 +27,7 @@ from statesvc.ingress.authentication import Verifier, is_signed
 from statesvc.ingress.jwks import KeySet, KeysUnavailableError
 from statesvc.settings.carrier_settings import SIGNATURE_AGE_VARIABLE, WEBHOOK_IPS_PREFIX, WEBHOOK_SECRET_PREFIX
 from statesvc.settings.service_settings import Settings
+from statesvc.telemetry.tracing import TRACEPARENT
 
 _RETAINED: Final = (
     "content-type",
@@ -69,9 +70,11 @@ class RetainedHeaders:
         secrets = {scheme.header.lower() for scheme in schemes if isinstance(scheme, SharedHeader | SignedWebToken)}
         self._names = tuple(name for name in dict.fromkeys([*_RETAINED, *signatures]) if name not in _NEVER | secrets)
 
-    def document(self, headers: CIMultiDictProxy[str]) -> str:
-        """The retained headers as the text of a JSON object, names in lower case."""
+    def document(self, headers: CIMultiDictProxy[str], *, traceparent: str | None = None) -> str:
+        """The retained headers as the text of a JSON object, names in lower case; with `traceparent` that of our own trace."""
         retained = {name: headers[name] for name in self._names if name in headers}
+        if traceparent is not None:
+            retained[TRACEPARENT] = traceparent
         try:
             return orjson.dumps(retained).decode()
         except orjson.JSONEncodeError:

@@ -28,8 +28,11 @@ from statesvc.ingress.group_commit import ROW_BYTES, GroupCommit, Refusal
 from statesvc.ingress.oauth import Tokens
 from statesvc.ingress.put import Stored
 from statesvc.ingress.request_body import DiskRoom, check_head, read_body
+from statesvc.ingress.tally import IngestTally
 from statesvc.settings.service_settings import Settings
 from statesvc.telemetry.metrics import Telemetry
+from statesvc.telemetry.names import Stage
+from statesvc.telemetry.tracing import span, traceparent_of
 
 MESSAGE_ID_HEADER: Final = "Statesvc-Message-Id"
 _DISK_RETRY_SECONDS: Final = 60
@@ -47,6 +50,7 @@ class Webhooks:
         group_commit: GroupCommit,
         memory: MemoryBound,
         disk: DiskRoom,
+        tally: IngestTally,
         telemetry: Telemetry,
         refused: Callable[[str], None] = lambda _cause: None,
     ) -> None:
@@ -56,8 +60,10 @@ class Webhooks:
         self._group_commit = group_commit
         self._memory = memory
         self._disk = disk
+        self._tally = tally
         self._refused = refused
         self._duration = telemetry.ingest_ack_duration
+        self._tracer = telemetry.tracer
         self._duplicates = telemetry.ingest_duplicates
 
     def routes(self) -> Sequence[Route]:
@@ -92,19 +98,25 @@ class Webhooks:
         authenticator = self._authenticators.get(request.match_info["carrier_id"])
         if authenticator is None:
             raise Problem(Code.UNKNOWN_CARRIER, "`statesvc carriers` lists the carriers that may push")
-        attributes = {"carrier": authenticator.carrier.carrier_id, "outcome": "error"}
+        carrier_id = authenticator.carrier.carrier_id
+        attributes = {"carrier": carrier_id, "outcome": "error"}
         try:
-            stored = await self._store(request, authenticator)
+            with span(self._tracer, Stage.INGEST, {"carrier": carrier_id}):
+                stored = await self._store(request, authenticator)
             attributes["outcome"] = "duplicate" if stored.duplicate else "accepted"
         except Problem as problem:
             if problem.status < 500:
                 attributes["outcome"] = "rejected"
             self._refused(problem.code.value)
+            self._tally.refused(carrier_id)
             raise
         finally:
             self._duration.record(time.perf_counter() - started, attributes)
         if stored.duplicate:
-            self._duplicates.add(1, {"carrier": authenticator.carrier.carrier_id})
+            self._duplicates.add(1, {"carrier": carrier_id})
+            self._tally.duplicate(carrier_id)
+        else:
+            self._tally.accepted(carrier_id, stored.message_id)
         return _acknowledgement(authenticator, stored)
 
     async def _store(self, request: web.Request, authenticator: CarrierAuthenticator) -> Stored:
@@ -123,7 +135,8 @@ class Webhooks:
                 await self._require_proof(request, authenticator, body, admitted=admitted)
             self._require_disk()
             carrier_id = authenticator.carrier.carrier_id
-            message = seal_message(self._keyring, carrier_id, body, authenticator.retained_headers.document(request.headers))
+            headers = authenticator.retained_headers.document(request.headers, traceparent=traceparent_of())
+            message = seal_message(self._keyring, carrier_id, body, headers)
         except BaseException:
             held.release()
             raise
@@ -179,6 +192,7 @@ class Ingress:
     group_commit: GroupCommit
     routes: Sequence[Route]
     memory: MemoryBound
+    tally: IngestTally
 
 
 def build_ingress(
@@ -191,14 +205,16 @@ def build_ingress(
     waker: Wakes,
     telemetry: Telemetry,
     local_data: Path | None,
+    process: str,
     refused: Callable[[str], None] = lambda _cause: None,
 ) -> Ingress:
     """`pool` has the ingress limits (500 ms to acquire, 1 s a statement); `local_data`: the embedded server's folder, None otherwise.
 
-    `refused` hears why a webhook was refused.
+    `process` names this start of this process; `refused` hears why a webhook was refused.
     """
     memory = MemoryBound(settings.ingress.memory_bytes_max, wait_seconds=settings.ingress.wait_seconds)
     group_commit = GroupCommit(pool, memory=memory, waker=waker)
+    tally = IngestTally(pool, process=process)
     authenticators = build_authenticators(carriers, settings)
     webhooks = Webhooks(
         authenticators=authenticators,
@@ -206,8 +222,9 @@ def build_ingress(
         keyring=keyring,
         group_commit=group_commit,
         memory=memory,
+        tally=tally,
         disk=DiskRoom(local_data, free_bytes_min=settings.ingress.disk_free_bytes_min),
         telemetry=telemetry,
         refused=refused,
     )
-    return Ingress(group_commit, [*webhooks.routes(), *Tokens(authenticators, memory=memory).routes()], memory)
+    return Ingress(group_commit, [*webhooks.routes(), *Tokens(authenticators, memory=memory).routes()], memory, tally)

@@ -21,7 +21,7 @@ from statesvc.notifier.context import NotifierContext
 from statesvc.subscriptions.subscription_secrets import live
 from statesvc.telemetry import names
 from statesvc.telemetry.names import Stage
-from statesvc.telemetry.tracing import span
+from statesvc.telemetry.tracing import TRACEPARENT, span, traceparent_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +36,14 @@ class AttemptResult:
     started_at: datetime
     body: bytes = field(repr=False)
     expired: bool = False
+
+    @property
+    def delivered_lag_seconds(self) -> float | None:
+        """From the carrier's ACK to the subscriber's; None: not delivered, or no message caused it."""
+        received_at = self.delivery.received_at
+        if received_at is None or self.answer is None or self.answer.outcome is not AttemptOutcome.DELIVERED:
+            return None
+        return max(0.0, (self.started_at - received_at).total_seconds() + self.answer.duration_seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +86,8 @@ class Attempts:
                 continue
             task = group.create_task(self._attempt(delivery, permit, claimed), name=f"notifier delivery {delivery.notification.webhook_id}")
             self._sending[task] = delivery.token
+            if delivery.attempts == 1 and not delivery.earlier_attempts:
+                self._note_lag(delivery)
         return Started(refused, self._permits.claimed(offer, found=found, found_retries=found_retries))
 
     def observe(self) -> None:
@@ -98,6 +108,11 @@ class Attempts:
         self._sending.clear()
         return tokens
 
+    def _note_lag(self, delivery: Delivery) -> None:
+        limited = delivery.has_rate or self._permits.is_limited(delivery.subscription_id)
+        lag = (delivery.claimed_at - delivery.notification.created_at).total_seconds()
+        self._context.telemetry.first_attempt_lag.record(max(0.0, lag), {"state": "limited" if limited else "ready"})
+
     async def _attempt(self, delivery: Delivery, permit: Permit, claimed: float) -> None:
         started_at = delivery.claimed_at + timedelta(seconds=time.monotonic() - claimed)
         body = body_of(delivery.notification)
@@ -116,7 +131,8 @@ class Attempts:
 
     async def _answer(self, delivery: Delivery, started_at: datetime, body: bytes) -> Answer:
         telemetry = self._context.telemetry
-        with span(telemetry.tracer, Stage.DELIVER, {"webhook_id": delivery.notification.webhook_id, "attempt": delivery.attempts}):
+        attributes: dict[str, str | int] = {"webhook_id": delivery.notification.webhook_id, "attempt": delivery.attempts}
+        with span(telemetry.tracer, Stage.DELIVER, attributes, parent=delivery.traceparent):
             answer = await self._send(delivery, started_at, body)
         telemetry.delivery_duration.record(answer.duration_seconds, {"outcome": answer.outcome.value})
         return answer
@@ -128,6 +144,9 @@ class Attempts:
         # the receiver compares this with its own clock: a machine whose clock is wrong must not have all of its deliveries refused
         timestamp = int(started_at.timestamp())
         notification = delivery.notification
+        headers = signed_headers(secrets, webhook_id=notification.webhook_id, timestamp=timestamp, body=body)
+        if (traceparent := traceparent_of()) is not None:
+            headers[TRACEPARENT] = traceparent
         outgoing = Outgoing(
             webhook_id=notification.webhook_id,
             type=notification.type,
@@ -135,7 +154,7 @@ class Attempts:
             subject=str(delivery.shipment_id),
             sequence=delivery.sequence,
             body=body,
-            headers=signed_headers(secrets, webhook_id=notification.webhook_id, timestamp=timestamp, body=body),
+            headers=headers,
         )
         return await self._context.targets.send(delivery.destination, outgoing)
 

@@ -34,6 +34,11 @@ class Delivery(QueuedNotification):
 
     token: UUID
     claimed_at: datetime
+    received_at: datetime | None = None
+    """When the message that caused it was acknowledged; None: no message did, or it is a replay."""
+    traceparent: str | None = None
+    has_rate: bool = False
+    """Its subscription has a contracted rate, so it may have waited for that."""
     gives_up_at: datetime | None = None
     """From then on it is too old to be tried."""
     destination: Destination
@@ -81,6 +86,8 @@ class _Lease(NamedTuple):
     attempts: int
     earlier_attempts: int
     queued_at: datetime
+    received_at: datetime | None
+    traceparent: str | None
     claimed_at: datetime
 
 
@@ -108,6 +115,7 @@ class _Claimed(NamedTuple):
     sealed_secrets: list[bytes]
     sealed_login: bytes | None
     sealed_key: bytes | None
+    has_rate: bool
 
 
 def _known(offer: Offer) -> dict[str, list[Any]]:
@@ -142,6 +150,9 @@ def _delivery(row: _Claimed, lease: _Lease, past: Past | None, *, token: UUID, k
         attempts=lease.attempts,
         earlier_attempts=lease.earlier_attempts,
         claimed_at=lease.claimed_at,
+        received_at=lease.received_at,
+        traceparent=lease.traceparent,
+        has_rate=row.has_rate,
         gives_up_at=None if row.give_up_seconds is None else lease.queued_at + timedelta(seconds=row.give_up_seconds),
         notification=notification,
         destination=Destination(row.url, login),

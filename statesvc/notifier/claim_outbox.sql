@@ -61,13 +61,13 @@ UPDATE statesvc.outbox o
 SET token = %(token)s::uuid, worker = %(worker)s::text, attempts = o.attempts + 1,
     available_at = (SELECT at FROM tick) + make_interval(secs => %(lease_seconds)s::float8)
 WHERE o.ctid = ANY (ARRAY(SELECT row_id FROM taken))
-RETURNING o.subscription_id, o.shipment_id, o.sequence, o.attempts, o.earlier_attempts, o.created_at, (SELECT at FROM tick);
+RETURNING o.subscription_id, o.shipment_id, o.sequence, o.attempts, o.earlier_attempts, o.created_at, o.received_at, o.traceparent, (SELECT at FROM tick);
 
 -- name: read_claimed
 -- The notification, where it goes, with which login and secrets, and the key that the attempt is sealed under (NULL once erased).
 SELECT n.subscription_id, n.shipment_id, n.sequence, n.webhook_id, n.type, n.created_at, n.occurred_at, n.occurred_offset_seconds, n.epoch, n.carrier_id, n.tracking_number,
     n.from_status, n.to_status, g.skipped, g.from_sequence, g.to_sequence, s.url, s.payload = 'full', s.pii,
-    (s.give_up_after ->> n.type)::float8, s.sealed_secrets, s.sealed_login, k.sealed_key
+    (s.give_up_after ->> n.type)::float8, s.sealed_secrets, s.sealed_login, k.sealed_key, s.rate_per_second IS NOT NULL
 FROM unnest(%(subscription_ids)b::uuid[], %(shipment_ids)b::uuid[], %(sequences)b::int[]) AS u(subscription_id, shipment_id, sequence)
 JOIN statesvc.notification n
     ON n.shipment_id = u.shipment_id AND n.sequence = u.sequence AND n.subscription_id = u.subscription_id

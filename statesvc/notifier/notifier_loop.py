@@ -173,6 +173,9 @@ class Notifier:
         outcomes = Counter(one.result.answer.outcome for one in group if one.result.answer is not None)
         for outcome, attempts in outcomes.items():
             self._context.telemetry.notification_attempts.add(attempts, {"outcome": outcome.value})
+        for lag in (one.result.delivered_lag_seconds for one in group):
+            if lag is not None:
+                self._context.telemetry.delivered_lag.record(lag)
 
     def _make_room(self, one: UnsettledAttempt) -> None:
         subscription_id = one.result.delivery.subscription_id

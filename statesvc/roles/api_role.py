@@ -22,7 +22,6 @@ from statesvc.delivery.targets import Targets
 from statesvc.http.app import documentation_routes
 from statesvc.http.health import health_routes
 from statesvc.http.key_limits import KeyLimits
-from statesvc.inbox.queue_depths import Depths
 from statesvc.log.archive.folder import archive_folder
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.checkpoint_store import CheckpointStoreError
@@ -31,6 +30,7 @@ from statesvc.roles.carrier_names import require_known_carriers
 from statesvc.roles.connection_limits import api_limits, ingress_limits
 from statesvc.roles.http_server import api_keys, open_ingress, serve, server_part
 from statesvc.roles.runtime import Launch, UnusableSettingError, open_runtime, pool_of
+from statesvc.roles.sampling import sampling
 from statesvc.roles.shared_port import SharedPort
 from statesvc.roles.shutdown import Part, ShutdownTimes, run_until_stopped
 
@@ -110,9 +110,7 @@ async def run(launch: Launch) -> int:
                 readings=readings,
             ),
         ]
-        depths = Depths(base.pool)
-        depths.report_to(base.telemetry)
-        calls += health_routes(base.readiness, base.telemetry.exposition, sample=depths.sample)
+        calls += health_routes(base.readiness, base.telemetry.exposition, sample=sampling(launch, base))
         calls += console_routes()
         documentation = documentation_routes(calls, version=__version__)
         shared = None if launch.socket is None else SharedPort(launch.socket, is_ingress=False)

@@ -20,6 +20,7 @@ from statesvc.http.connection_gate import ConnectionGate, connections_allowed, r
 from statesvc.http.health import health_routes
 from statesvc.http.key_limits import KeyLimits
 from statesvc.http.operation import Route
+from statesvc.http.problem import PROBLEM
 from statesvc.ingress.webhooks import Ingress, build_ingress
 from statesvc.roles.runtime import Launch, Runtime, UnusableSettingError
 from statesvc.roles.shutdown import Part, ShutdownTimes, run_until_stopped
@@ -51,13 +52,16 @@ async def open_ingress(launch: Launch, base: Runtime, pool: Pool, *, keys: Keys)
         waker=base.waker,
         telemetry=base.telemetry,
         local_data=settings.database.data_dir if settings.database.database_url is None else None,
+        process=launch.worker_id,
         refused=base.refusals.count,
     )
     await ingress.group_commit.start()
+    ingress.tally.start()
     try:
         yield ingress
     finally:
         await ingress.group_commit.stop(grace_seconds=0 if base.signals.aborting.is_set() else settings.http.grace_seconds)
+        await ingress.tally.close()
 
 
 async def serve(
@@ -94,7 +98,11 @@ async def serve(
         if was_recorded(request) or (request.method not in _READING and not request.path.startswith("/v1/webhooks/")):
             base.waker.wake(LOG)
 
-    app.on_response_prepare.extend((close_while_draining, wake_sealer))
+    async def count_problem(_request: web.Request, response: web.StreamResponse) -> None:
+        if (code := response.get(PROBLEM)) is not None:
+            base.telemetry.api_problems.add(1, {"cause": code})
+
+    app.on_response_prepare.extend((close_while_draining, wake_sealer, count_problem))
     server = Server(app, host=launch.host, port=launch.port, grace_seconds=http.grace_seconds, sharing=sharing, gate=gate)
     port = await server.start()
     log.info("listening", role=launch.role, host=launch.host, port=port)

@@ -30,9 +30,10 @@ from statesvc.roles.master_key import KeySources, key_sources, open_sources
 from statesvc.roles.shutdown import StopSignals
 from statesvc.settings.service_settings import DatabaseSettings, Settings
 from statesvc.telemetry import names
+from statesvc.telemetry.loop_lag import loop_lag
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.telemetry.refusals import Refusals
-from statesvc.telemetry.tracing import build_provider
+from statesvc.telemetry.tracing import build_provider, metric_exporter, resource_of
 
 Role = Literal["ingress", "api", "worker", "notifier", "sealer"]
 
@@ -107,9 +108,10 @@ async def open_runtime(launch: Launch, limits: PoolLimits, *, channel: str | Non
     settings = launch.settings
     sources = key_sources(settings)
     dsns = _dsns(settings.database)
-    tracing = build_provider(role=launch.role, endpoint=settings.telemetry.otlp_endpoint, sample_ratio=settings.telemetry.trace_ratio)
+    resource = resource_of(launch.role, launch.worker_id)
+    tracing = build_provider(resource)
     tracer = tracing.get_tracer("statesvc") if tracing is not None else None
-    telemetry = Telemetry(role=launch.role, instance=launch.worker_id, tracer=tracer)
+    telemetry = Telemetry(resource=resource, tracer=tracer, exporter=metric_exporter())
     try:
         async with pool_of(launch, dsns, name=f"statesvc {launch.role}", limits=limits) as pool:
             keyring = await _keyring(pool, sources, signals)
@@ -119,6 +121,8 @@ async def open_runtime(launch: Launch, limits: PoolLimits, *, channel: str | Non
             if channel is not None:
                 await listener.start()
                 telemetry.observe(names.LISTENER_UP, lambda: [(float(listener.is_up), {})])
+            lag = loop_lag(telemetry)
+            lag.start()
             heartbeat = Heartbeat(pool, launch.incarnation, stopping=signals.stopping)
             await heartbeat.start()
             try:
@@ -135,6 +139,7 @@ async def open_runtime(launch: Launch, limits: PoolLimits, *, channel: str | Non
                 )
             finally:
                 await heartbeat.stop()
+                await lag.close()
                 await listener.stop()
                 await waker.stop()
     finally:

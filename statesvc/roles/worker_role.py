@@ -8,6 +8,7 @@ from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.archive.log_archiver import LogArchiver
 from statesvc.operations.due_times import inbox_due_times
 from statesvc.operations.maintenance import maintenance
+from statesvc.operations.reconciler import reconciler
 from statesvc.roles.connection_limits import worker_limits
 from statesvc.roles.http_server import run_with_health
 from statesvc.roles.runtime import Launch, open_runtime
@@ -42,10 +43,12 @@ async def run(launch: Launch) -> int:
         )
         worker = Worker(context, listener=base.listener, woken=base.listener.event(INBOX), waker=base.waker, limits=claiming)
         upkeep = maintenance(base.pool)
+        reconciling = reconciler(base.pool)
         due_times = inbox_due_times(base.pool, base.telemetry, base.waker)
         parts = [
             Part(name="worker", run=worker.run, stop=worker.stop),
             Part(name=upkeep.name, run=upkeep.run, stop=upkeep.stop),
+            Part(name=reconciling.name, run=reconciling.run, stop=reconciling.stop),
             Part(name=due_times.name, run=due_times.run, stop=due_times.stop),
         ]
         if folder is not None:

@@ -8,8 +8,8 @@ from statesvc.background.periodic import Periodic
 from statesvc.database.pool import Connections
 from statesvc.log.checkpoint_store import CheckpointStore, ContradictedError
 from statesvc.log.checkpoints import latest_head
+from statesvc.telemetry.metric import Attribute
 from statesvc.telemetry.metrics import Telemetry
-from statesvc.telemetry.names import Attribute
 
 _STANDBY_SECONDS: Final = 1.0
 _ANSWER_SECONDS: Final = 30.0

@@ -17,8 +17,8 @@ from statesvc.background.periodic import Periodic
 from statesvc.database.pool import Connections
 from statesvc.log.timestamp import TOKEN_BYTES_MAX, StampError, Trust, check_stamp, inquire
 from statesvc.log.timestamp_store import StampStatus, stamp_status, store_stamp
+from statesvc.telemetry.metric import Attribute
 from statesvc.telemetry.metrics import Telemetry
-from statesvc.telemetry.names import Attribute
 
 _ANSWER_SECONDS: Final = 15.0
 _CHECK_SECONDS: Final = 60.0

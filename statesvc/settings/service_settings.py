@@ -241,7 +241,7 @@ class StreamSettings(BaseSettings):
 
 
 class TelemetrySettings(BaseSettings):
-    """Logs and traces."""
+    """Logs. What goes out by OpenTelemetry is said by its own variables, `OTEL_...`."""
 
     model_config = config()
 
@@ -249,10 +249,6 @@ class TelemetrySettings(BaseSettings):
     """Least severe log line that is written."""
     log_format: Literal["auto", "console", "json"] = "auto"
     """`auto`: console on a terminal, JSON elsewhere."""
-    otlp_endpoint: str | None = None
-    """URL of an OpenTelemetry collector for traces. Default: none, traces are not exported."""
-    trace_ratio: Annotated[float, Field(ge=0, le=1)] = 0.01
-    """Share of traces that is sampled."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,19 +5,21 @@ number. Recording costs about 5 microseconds: hot loops add up per batch and rec
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
 from opentelemetry.exporter.prometheus import PrometheusMetricReader
 from opentelemetry.metrics import CallbackOptions, Counter, Histogram, Observation
 from opentelemetry.sdk.metrics import AlwaysOffExemplarFilter, MeterProvider
+from opentelemetry.sdk.metrics.export import MetricReader
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.trace import NoOpTracer, Tracer
+from opentelemetry.trace import Link, NoOpTracer, Tracer
 from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector, generate_latest
 
 from statesvc.telemetry import names
-from statesvc.telemetry.names import Instrument, Metric, Stage
+from statesvc.telemetry.metric import Instrument, Metric
+from statesvc.telemetry.names import Stage
 from statesvc.telemetry.tracing import span
 
 Values = Mapping[str, str]
@@ -35,18 +37,17 @@ class PoolStatistics(Protocol):
 class Telemetry:
     """Every instrument of the table in `names`, one attribute each. Attribute keys are those of `names.Attribute`.
 
-    `role` and `instance` name the process (`worker`, `worker-4711`); `tracer` is silent unless one is given.
+    `resource` names the process; `tracer` is silent unless one is given; `exporter` sends the metrics somewhere as well.
     """
 
-    def __init__(self, *, role: str = "statesvc", instance: str = "0", tracer: Tracer | None = None) -> None:
+    def __init__(self, *, resource: Resource | None = None, tracer: Tracer | None = None, exporter: MetricReader | None = None) -> None:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         GCCollector(registry=self.registry)
         self.tracer: Tracer = tracer if tracer is not None else NoOpTracer()
-        resource = Resource({"service.namespace": "statesvc", "service.name": role, "service.instance.id": instance})
         self._provider = MeterProvider(
-            [PrometheusMetricReader(scope_info_enabled=False, registry=self.registry)],
-            resource=resource,
+            [PrometheusMetricReader(scope_info_enabled=False, registry=self.registry), *([] if exporter is None else [exporter])],
+            resource=Resource({}) if resource is None else resource,
             exemplar_filter=AlwaysOffExemplarFilter(),
             shutdown_on_exit=False,
         )
@@ -65,11 +66,15 @@ class Telemetry:
         self.normalize_failures = self._counter(names.NORMALIZE_FAILURES)
         self.stage_duration = self._histogram(names.STAGE_DURATION)
         self.pickup_lag = self._histogram(names.PICKUP_LAG)
+        self.applied_lag = self._histogram(names.APPLIED_LAG)
+        self.events_unmapped = self._counter(names.EVENTS_UNMAPPED)
         self.transitions = self._counter(names.TRANSITIONS)
         self.moves_contradicted = self._counter(names.MOVES_CONTRADICTED)
         self.notifications_written = self._counter(names.NOTIFICATIONS_WRITTEN)
         self.notifications_coalesced = self._counter(names.NOTIFICATIONS_COALESCED)
         self.notification_attempts = self._counter(names.NOTIFICATION_ATTEMPTS)
+        self.first_attempt_lag = self._histogram(names.FIRST_ATTEMPT_LAG)
+        self.delivered_lag = self._histogram(names.DELIVERED_LAG)
         self.delivery_duration = self._histogram(names.DELIVERY_DURATION)
         self.notices = self._counter(names.NOTICES)
         self.due_times_repaired = self._counter(names.DUE_TIMES_REPAIRED)
@@ -80,14 +85,16 @@ class Telemetry:
         self.sealing_lag = self._histogram(names.SEALING_LAG)
         self.checkpoint_stamps = self._counter(names.CHECKPOINT_STAMPS)
         self.checkpoint_publications = self._counter(names.CHECKPOINT_PUBLICATIONS)
+        self.api_problems = self._counter(names.API_PROBLEMS)
+        self.loop_lag = self._histogram(names.LOOP_LAG)
         self.stream_transitions = self._counter(names.STREAM_TRANSITIONS)
         self.stream_ends = self._counter(names.STREAM_ENDS)
 
     @contextmanager
-    def stage(self, stage: Stage, **attributes: str | int) -> Iterator[None]:
-        """Times one stage of one batch and opens its span. `attributes` go to the span alone."""
+    def stage(self, stage: Stage, *, links: Sequence[Link] = (), **attributes: str | int) -> Iterator[None]:
+        """Times one stage of one batch and opens its span. `links` (to the spans of its messages) and `attributes` go to the span alone."""
         started = time.perf_counter()
-        with span(self.tracer, stage, attributes):
+        with span(self.tracer, stage, attributes, links=links):
             try:
                 yield
             finally:

@@ -1,380 +1,371 @@
 """The one table of metric, span and attribute names. They are an API: dashboards and alert rules are written against it.
 
-No attribute may be a shipment, a tracking number, a URL or anything else without a small closed set of values. Counters do
-not end in `_total` and histograms carry no unit in their names: the Prometheus form adds both (`statesvc_events_total`).
+No attribute may be a shipment, a tracking number, a URL or anything else without a small closed set of values; of subscriptions only the
+twenty that are worst off show. `docs/metrics.md` is made of this table (`python -m tests.metrics_page`). Counters do not end in `_total`
+and histograms carry no unit in their names: the Prometheus form adds both (`statesvc_events_total`).
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from statesvc.telemetry.metric import LAG_BUCKETS, LATENCY_BUCKETS, Attribute, Metric, counter, gauge, histogram, total
 
-class Instrument(StrEnum):
-    """How a metric is recorded. The observed ones are read by a callback at each scrape."""
-
-    COUNTER = "counter"
-    HISTOGRAM = "histogram"
-    OBSERVED_GAUGE = "observed_gauge"
-    OBSERVED_COUNTER = "observed_counter"
-
-
-class Attribute(StrEnum):
-    """The closed list of attribute keys."""
-
-    CARRIER = "carrier"
-    OUTCOME = "outcome"
-    VERDICT = "verdict"
-    CAUSE = "cause"
-    STAGE = "stage"
-    QUEUE = "queue"
-    FILL = "fill"
-    FLAG = "flag"
-    STATUS = "status"
-    TYPE = "type"
-    POOL = "pool"
-    STATE = "state"
-    ATTEMPT = "attempt"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Metric:
-    """One row of the table. `buckets` are upper bounds in `unit`, of a histogram only."""
-
-    name: str
-    instrument: Instrument
-    unit: str
-    description: str
-    attributes: tuple[Attribute, ...] = ()
-    buckets: tuple[float, ...] = ()
-
-
-LATENCY_BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.075, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-"""Seconds. 20 ms and 100 ms are exact bounds: the ACK objectives are read from them without interpolation."""
-LAG_BUCKETS: Final = (0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 30.0, 60.0, 120.0, 600.0, 3600.0)
-"""Seconds. 120 s is the promise of end-to-end lag."""
-
-INGEST_ACK_DURATION: Final = Metric(
-    name="statesvc.ingest.ack.duration",
-    instrument=Instrument.HISTOGRAM,
-    unit="s",
-    description="From the request's head to the answer. outcome: accepted, duplicate, rejected, error.",
-    attributes=(Attribute.CARRIER, Attribute.OUTCOME),
+INGEST_ACK_DURATION: Final = histogram(
+    "statesvc.ingest.ack.duration",
+    "s",
+    "From the request's head to the answer. outcome: accepted, duplicate, rejected, error.",
+    Attribute.CARRIER,
+    Attribute.OUTCOME,
     buckets=LATENCY_BUCKETS,
 )
-INGEST_DUPLICATES: Final = Metric(
-    name="statesvc.ingest.duplicates",
-    instrument=Instrument.COUNTER,
-    unit="{message}",
-    description="Byte-identical retries that made no new work: over the ACKs of a carrier, the rate at which it retries.",
-    attributes=(Attribute.CARRIER,),
+INGEST_DUPLICATES: Final = counter(
+    "statesvc.ingest.duplicates",
+    "{message}",
+    "Byte-identical retries that made no new work: over the ACKs of a carrier, the rate at which it retries.",
+    Attribute.CARRIER,
 )
-REFUSALS: Final = Metric(
-    name="statesvc.refusals",
-    instrument=Instrument.COUNTER,
-    unit="{refusal}",
-    description="What a process refused to take. cause: head_timeout (half a request), connections, connections_of_address (too many), the "
-    "code of a webhook's problem (overloaded, bad_signature, too_large, ...), rate, concurrency, computing (an API key asks too much).",
-    attributes=(Attribute.CAUSE,),
+REFUSALS: Final = counter(
+    "statesvc.refusals",
+    "{refusal}",
+    "What a process refused to take. cause: head_timeout (half a request), connections, connections_of_address (too many), "
+    "the code of a webhook's problem (overloaded, bad_signature, too_large, ...), rate, concurrency, computing (an API key "
+    "asks too much).",
+    Attribute.CAUSE,
 )
-MESSAGES_CLAIMED: Final = Metric(
-    name="statesvc.messages.claimed",
-    instrument=Instrument.COUNTER,
-    unit="{message}",
-    description="Messages leased to this worker.",
-    attributes=(Attribute.CARRIER,),
+INGEST_LAST_PUSH: Final = gauge(
+    "statesvc.ingest.last_push",
+    "s",
+    "When a carrier was last heard, in seconds since 1970; repeats count. Only carriers that pushed within eight days.",
+    Attribute.CARRIER,
 )
-MESSAGE_ATTEMPTS: Final = Metric(
-    name="statesvc.messages.attempts",
-    instrument=Instrument.COUNTER,
-    unit="{attempt}",
-    description="Attempts at messages by their number: 1, 2, 3, 4, 5, more. All but 1 follow a failure, a death or a lease that ran out.",
-    attributes=(Attribute.CARRIER, Attribute.ATTEMPT),
+MESSAGES_CLAIMED: Final = counter("statesvc.messages.claimed", "{message}", "Messages leased to this worker.", Attribute.CARRIER)
+MESSAGE_ATTEMPTS: Final = counter(
+    "statesvc.messages.attempts",
+    "{attempt}",
+    "Attempts at messages by their number: 1, 2, 3, 4, 5, more. All but 1 follow a failure, a death or a lease that ran out.",
+    Attribute.CARRIER,
+    Attribute.ATTEMPT,
 )
-MESSAGES_SETTLED: Final = Metric(
-    name="statesvc.messages.settled",
-    instrument=Instrument.COUNTER,
-    unit="{message}",
-    description="Messages with a verdict. outcome: applied, empty.",
-    attributes=(Attribute.CARRIER, Attribute.OUTCOME),
+MESSAGES_SETTLED: Final = counter(
+    "statesvc.messages.settled", "{message}", "Messages with a verdict. outcome: applied, empty.", Attribute.CARRIER, Attribute.OUTCOME
 )
-MESSAGES_RESCUED: Final = Metric(
-    name="statesvc.messages.rescued",
-    instrument=Instrument.COUNTER,
-    unit="{message}",
-    description="Messages that this worker took over because another's lease on them had ended.",
-    attributes=(Attribute.CARRIER,),
+MESSAGES_RESCUED: Final = counter(
+    "statesvc.messages.rescued",
+    "{message}",
+    "Messages that this worker took over because another's lease on them had ended.",
+    Attribute.CARRIER,
 )
-MESSAGES_RETRIED: Final = Metric(
-    name="statesvc.messages.retried",
-    instrument=Instrument.COUNTER,
-    unit="{message}",
-    description="Messages given back after a transient failure.",
-    attributes=(Attribute.CARRIER,),
+MESSAGES_RETRIED: Final = counter(
+    "statesvc.messages.retried", "{message}", "Messages given back after a transient failure.", Attribute.CARRIER
 )
-MESSAGES_POSTPONED: Final = Metric(
-    name="statesvc.messages.postponed",
-    instrument=Instrument.COUNTER,
-    unit="{message}",
-    description="Messages given back uncharged because another transaction had locked a shipment that they name.",
-    attributes=(Attribute.CARRIER,),
+MESSAGES_POSTPONED: Final = counter(
+    "statesvc.messages.postponed",
+    "{message}",
+    "Messages given back uncharged because another transaction had locked a shipment that they name.",
+    Attribute.CARRIER,
 )
-MESSAGES_BURIED: Final = Metric(
-    name="statesvc.messages.buried",
-    instrument=Instrument.COUNTER,
-    unit="{message}",
-    description="Messages that became dead letters.",
-    attributes=(Attribute.CARRIER, Attribute.CAUSE),
+MESSAGES_BURIED: Final = counter(
+    "statesvc.messages.buried", "{message}", "Messages that became dead letters.", Attribute.CARRIER, Attribute.CAUSE
 )
-EVENTS: Final = Metric(
-    name="statesvc.events",
-    instrument=Instrument.COUNTER,
-    unit="{event}",
-    description="Carrier events by the verdict of their append: appended, duplicate, conflict.",
-    attributes=(Attribute.CARRIER, Attribute.VERDICT),
+EVENTS: Final = counter(
+    "statesvc.events",
+    "{event}",
+    "Carrier events by the verdict of their append: appended, duplicate, conflict.",
+    Attribute.CARRIER,
+    Attribute.VERDICT,
 )
-NORMALIZE_FAILURES: Final = Metric(
-    name="statesvc.normalize.failures",
-    instrument=Instrument.COUNTER,
-    unit="{failure}",
-    description="Messages that no normalizer could read, and codes that no mapping knows.",
-    attributes=(Attribute.CARRIER, Attribute.CAUSE),
+NORMALIZE_FAILURES: Final = counter(
+    "statesvc.normalize.failures",
+    "{failure}",
+    "Messages that no normalizer could read, and codes that no mapping knows.",
+    Attribute.CARRIER,
+    Attribute.CAUSE,
 )
-STAGE_DURATION: Final = Metric(
-    name="statesvc.batch.stage.duration",
-    instrument=Instrument.HISTOGRAM,
-    unit="s",
-    description="How long one stage took for one batch: claim, normalize, append, project, settle.",
-    attributes=(Attribute.STAGE,),
+STAGE_DURATION: Final = histogram(
+    "statesvc.batch.stage.duration",
+    "s",
+    "How long one stage took for one batch: claim, normalize, append, project, settle.",
+    Attribute.STAGE,
     buckets=LATENCY_BUCKETS,
 )
-PICKUP_LAG: Final = Metric(
-    name="statesvc.messages.pickup.lag",
-    instrument=Instrument.HISTOGRAM,
-    unit="s",
-    description="From the ACK of a message to its first claim.",
-    attributes=(Attribute.CARRIER,),
+PICKUP_LAG: Final = histogram(
+    "statesvc.messages.pickup.lag", "s", "From the ACK of a message to its first claim.", Attribute.CARRIER, buckets=LAG_BUCKETS
+)
+APPLIED_LAG: Final = histogram(
+    "statesvc.messages.applied.lag",
+    "s",
+    "From the ACK of a message to the commit that applied it. The promise is less than 120 s.",
+    Attribute.CARRIER,
     buckets=LAG_BUCKETS,
 )
-TRANSITIONS: Final = Metric(
-    name="statesvc.transitions",
-    instrument=Instrument.COUNTER,
-    unit="{transition}",
-    description="Changes of a shipment's status, by the status that it took.",
-    attributes=(Attribute.CARRIER, Attribute.STATUS),
+EVENTS_UNMAPPED: Final = counter(
+    "statesvc.events.unmapped",
+    "{event}",
+    "Appended events whose code no table knows: they are in the log, and move no status.",
+    Attribute.CARRIER,
 )
-MOVES_CONTRADICTED: Final = Metric(
-    name="statesvc.moves.contradicted",
-    instrument=Instrument.COUNTER,
-    unit="{event}",
-    description="Illegal, backward or surprising moves: appended and marked, by the flag that they raised.",
-    attributes=(Attribute.CARRIER, Attribute.FLAG),
+TRANSITIONS: Final = counter(
+    "statesvc.transitions",
+    "{transition}",
+    "Changes of a shipment's status, by the status that it took.",
+    Attribute.CARRIER,
+    Attribute.STATUS,
 )
-NOTIFICATIONS_WRITTEN: Final = Metric(
-    name="statesvc.notifications.written",
-    instrument=Instrument.COUNTER,
-    unit="{notification}",
-    description="Notifications put into the outbox.",
+MOVES_CONTRADICTED: Final = counter(
+    "statesvc.moves.contradicted",
+    "{event}",
+    "Illegal, backward or surprising moves: appended and marked, by the flag that they raised.",
+    Attribute.CARRIER,
+    Attribute.FLAG,
 )
-NOTIFICATIONS_COALESCED: Final = Metric(
-    name="statesvc.notifications.coalesced",
-    instrument=Instrument.COUNTER,
-    unit="{notification}",
-    description="Notifications left out because too much waited; a later one of the same shipment says so.",
+NOTIFICATIONS_WRITTEN: Final = counter("statesvc.notifications.written", "{notification}", "Notifications put into the outbox.")
+NOTIFICATIONS_COALESCED: Final = counter(
+    "statesvc.notifications.coalesced",
+    "{notification}",
+    "Notifications left out because too much waited; a later one of the same shipment says so.",
 )
-NOTIFICATION_ATTEMPTS: Final = Metric(
-    name="statesvc.notifications.attempts",
-    instrument=Instrument.COUNTER,
-    unit="{attempt}",
-    description="Tries at a notification by their outcome.",
-    attributes=(Attribute.OUTCOME,),
+NOTIFICATION_ATTEMPTS: Final = counter(
+    "statesvc.notifications.attempts", "{attempt}", "Tries at a notification by their outcome.", Attribute.OUTCOME
 )
-DELIVERY_DURATION: Final = Metric(
-    name="statesvc.notifications.delivery.duration",
-    instrument=Instrument.HISTOGRAM,
-    unit="s",
-    description="How long one try took, connection included.",
-    attributes=(Attribute.OUTCOME,),
-    buckets=LATENCY_BUCKETS,
-)
-DELIVERIES_IN_FLIGHT: Final = Metric(
-    name="statesvc.notifications.in_flight",
-    instrument=Instrument.OBSERVED_GAUGE,
-    unit="{attempt}",
-    description="Tries that wait for their subscriber now.",
-)
-BROKER_CONNECTIONS: Final = Metric(
-    name="statesvc.notifications.broker_connections",
-    instrument=Instrument.OBSERVED_GAUGE,
-    unit="{connection}",
-    description="Connections to brokers that are subscribers, one for each target that was notified lately.",
-)
-LIMITER_SUBSCRIPTIONS: Final = Metric(
-    name="statesvc.limiter.subscriptions",
-    instrument=Instrument.OBSERVED_GAUGE,
-    unit="{subscription}",
-    description="Subscriptions that were notified lately, by their breaker: closed, open, half_open.",
-    attributes=(Attribute.STATE,),
-)
-LIMITER_PERMITS: Final = Metric(
-    name="statesvc.limiter.permits",
-    instrument=Instrument.OBSERVED_GAUGE,
-    unit="{permit}",
-    description="Requests that the limiter allows at a time (allowed), and those under way (used).",
-    attributes=(Attribute.STATE,),
-)
-NOTICES: Final = Metric(
-    name="statesvc.notices",
-    instrument=Instrument.COUNTER,
-    unit="{notice}",
-    description="Notices to the operator. type: subscription.failing, subscription.disabled, subscription.recovered.",
-    attributes=(Attribute.TYPE,),
-)
-CLAIMS: Final = Metric(
-    name="statesvc.claims",
-    instrument=Instrument.COUNTER,
-    unit="{claim}",
-    description="Claims by queue (inbox, outbox) and by how much they found: empty, partial, full.",
-    attributes=(Attribute.QUEUE, Attribute.FILL),
-)
-ARCHIVED_BODIES: Final = Metric(
-    name="statesvc.archive.bodies",
-    instrument=Instrument.COUNTER,
-    unit="{body}",
-    description="Bodies of whole days that were written to their archive and compared with it.",
-)
-ARCHIVE_FAILURES: Final = Metric(
-    name="statesvc.archive.failures",
-    instrument=Instrument.COUNTER,
-    unit="{failure}",
-    description="Days that could not be archived, passes that failed, files found missing or altered. `statesvc doctor` says which.",
-)
-SEALED_ENTRIES: Final = Metric(
-    name="statesvc.sealer.entries",
-    instrument=Instrument.COUNTER,
-    unit="{entry}",
-    description="Entries of the log that this process sealed.",
-)
-SEALING_LAG: Final = Metric(
-    name="statesvc.sealer.lag",
-    instrument=Instrument.HISTOGRAM,
-    unit="s",
-    description="From the recording of the oldest entry of a pass to the pass.",
+FIRST_ATTEMPT_LAG: Final = histogram(
+    "statesvc.notifications.first_attempt.lag",
+    "s",
+    "From the change to the first try to notify of it. state: ready, or limited where the subscription had no free permit, "
+    "asked for a pause or has a contracted rate: then the wait is its own.",
+    Attribute.STATE,
     buckets=LAG_BUCKETS,
 )
-SEALER_LEADS: Final = Metric(
-    name="statesvc.sealer.leads",
-    instrument=Instrument.OBSERVED_GAUGE,
-    unit="1",
-    description="1 for the sealer that leads; its standbys are at 0. No process at 1: nothing is sealed.",
+DELIVERED_LAG: Final = histogram(
+    "statesvc.notifications.delivered.lag",
+    "s",
+    "From the ACK of the message to the subscriber's own ACK of what it caused. Replays are left out.",
+    buckets=LAG_BUCKETS,
 )
-SEALER_REFUSES: Final = Metric(
-    name="statesvc.sealer.refuses",
-    instrument=Instrument.OBSERVED_GAUGE,
-    unit="1",
-    description="1 while the log contradicts a published head: nothing is signed until a human has resolved it.",
+DELIVERY_DURATION: Final = histogram(
+    "statesvc.notifications.delivery.duration",
+    "s",
+    "How long one try took, connection included.",
+    Attribute.OUTCOME,
+    buckets=LATENCY_BUCKETS,
 )
-CLOCK_OFFSET: Final = Metric(
-    name="statesvc.sealer.clock_offset",
-    instrument=Instrument.OBSERVED_GAUGE,
-    unit="s",
-    description="The database's clock minus this machine's, as the sealer found it last; beyond 5 s it refuses.",
+DELIVERIES_IN_FLIGHT: Final = gauge("statesvc.notifications.in_flight", "{attempt}", "Tries that wait for their subscriber now.")
+BROKER_CONNECTIONS: Final = gauge(
+    "statesvc.notifications.broker_connections",
+    "{connection}",
+    "Connections to brokers that are subscribers, one for each target that was notified lately.",
 )
-DUE_TIMES_REPAIRED: Final = Metric(
-    name="statesvc.due_times.repaired",
-    instrument=Instrument.COUNTER,
-    unit="{row}",
-    description="What was due at a time that no rule explains, and was taken as due: the database's clock was ahead.",
-    attributes=(Attribute.QUEUE,),
+LIMITER_SUBSCRIPTIONS: Final = gauge(
+    "statesvc.limiter.subscriptions",
+    "{subscription}",
+    "Subscriptions that were notified lately, by their breaker: closed, open, half_open.",
+    Attribute.STATE,
 )
-CHECKPOINT_STAMPS: Final = Metric(
-    name="statesvc.checkpoint.stamps",
-    instrument=Instrument.COUNTER,
-    unit="{stamp}",
-    description="Time stamps of checkpoints that were asked of the authority: stamped, failed (its answer is in the log).",
-    attributes=(Attribute.OUTCOME,),
+LIMITER_PERMITS: Final = gauge(
+    "statesvc.limiter.permits",
+    "{permit}",
+    "Requests that the limiter allows at a time (allowed), and those under way (used).",
+    Attribute.STATE,
 )
-CHECKPOINT_PUBLICATIONS: Final = Metric(
-    name="statesvc.checkpoint.publications",
-    instrument=Instrument.COUNTER,
-    unit="{checkpoint}",
-    description="Checkpoints to be stored outside (STATESVC_CHECKPOINT_PUBLISH): published, failed, contradicted (another one is there).",
-    attributes=(Attribute.OUTCOME,),
+NOTICES: Final = counter(
+    "statesvc.notices",
+    "{notice}",
+    "Notices to the operator. type: subscription.failing, subscription.disabled, subscription.recovered.",
+    Attribute.TYPE,
 )
-STREAM_CLIENTS: Final = Metric(
-    name="statesvc.stream.clients",
-    instrument=Instrument.OBSERVED_GAUGE,
-    unit="{client}",
-    description="Clients of GET /v1/stream: live (at the end of the log), behind (reading older parts of it).",
-    attributes=(Attribute.STATE,),
+CLAIMS: Final = counter(
+    "statesvc.claims",
+    "{claim}",
+    "Claims by queue (inbox, outbox) and by how much they found: empty, partial, full.",
+    Attribute.QUEUE,
+    Attribute.FILL,
 )
-STREAM_TRANSITIONS: Final = Metric(
-    name="statesvc.stream.transitions",
-    instrument=Instrument.COUNTER,
-    unit="{transition}",
-    description="Transitions sent to clients of the stream.",
+ARCHIVED_BODIES: Final = counter(
+    "statesvc.archive.bodies", "{body}", "Bodies of whole days that were written to their archive and compared with it."
 )
-STREAM_ENDS: Final = Metric(
-    name="statesvc.stream.ends",
-    instrument=Instrument.COUNTER,
-    unit="{stream}",
-    description="Streams that ended. cause: closed (by the client), slow (took nothing for too long), shed (the process is under "
+ARCHIVE_FAILURES: Final = counter(
+    "statesvc.archive.failures",
+    "{failure}",
+    "Days that could not be archived, passes that failed, files found missing or altered. `statesvc doctor` says which.",
+)
+SEALED_ENTRIES: Final = counter("statesvc.sealer.entries", "{entry}", "Entries of the log that this process sealed.")
+SEALING_LAG: Final = histogram(
+    "statesvc.sealer.lag", "s", "From the recording of the oldest entry of a pass to the pass.", buckets=LAG_BUCKETS
+)
+SEALER_LEADS: Final = gauge(
+    "statesvc.sealer.leads", "1", "1 for the sealer that leads; its standbys are at 0. No process at 1: nothing is sealed."
+)
+SEALER_REFUSES: Final = gauge(
+    "statesvc.sealer.refuses", "1", "1 while the log contradicts a published head: nothing is signed until a human has resolved it."
+)
+CLOCK_OFFSET: Final = gauge(
+    "statesvc.sealer.clock_offset", "s", "The database's clock minus this machine's, as the sealer found it last; beyond 5 s it refuses."
+)
+DUE_TIMES_REPAIRED: Final = counter(
+    "statesvc.due_times.repaired",
+    "{row}",
+    "What was due at a time that no rule explains, and was taken as due: the database's clock was ahead.",
+    Attribute.QUEUE,
+)
+CHECKPOINT_STAMPS: Final = counter(
+    "statesvc.checkpoint.stamps",
+    "{stamp}",
+    "Time stamps of checkpoints that were asked of the authority: stamped, failed (its answer is in the log).",
+    Attribute.OUTCOME,
+)
+CHECKPOINT_PUBLICATIONS: Final = counter(
+    "statesvc.checkpoint.publications",
+    "{checkpoint}",
+    "Checkpoints to be stored outside (STATESVC_CHECKPOINT_PUBLISH): published, failed, contradicted (another one is there).",
+    Attribute.OUTCOME,
+)
+STREAM_CLIENTS: Final = gauge(
+    "statesvc.stream.clients",
+    "{client}",
+    "Clients of GET /v1/stream: live (at the end of the log), behind (reading older parts of it).",
+    Attribute.STATE,
+)
+STREAM_TRANSITIONS: Final = counter("statesvc.stream.transitions", "{transition}", "Transitions sent to clients of the stream.")
+STREAM_ENDS: Final = counter(
+    "statesvc.stream.ends",
+    "{stream}",
+    "Streams that ended. cause: closed (by the client), slow (took nothing for too long), shed (the process is under "
     "pressure), stopping, revoked (its key), failed (the log could not be read).",
-    attributes=(Attribute.CAUSE,),
+    Attribute.CAUSE,
 )
-INBOX_DEPTH: Final = Metric(
-    name="statesvc.inbox.depth",
-    instrument=Instrument.OBSERVED_GAUGE,
-    unit="{message}",
-    description="Messages in the inbox: ready, leased (held by a worker), scheduled (their time is yet to come), held (kill switch). "
+INBOX_DEPTH: Final = gauge(
+    "statesvc.inbox.depth",
+    "{message}",
+    "Messages in the inbox: ready, leased (held by a worker), scheduled (their time is yet to come), held (kill switch). "
     "Counted in the table, each as far as 100,000; every api process reports the same.",
-    attributes=(Attribute.CARRIER, Attribute.STATE),
+    Attribute.CARRIER,
+    Attribute.STATE,
 )
-INBOX_OLDEST_READY: Final = Metric(
-    name="statesvc.inbox.oldest_ready",
-    instrument=Instrument.OBSERVED_GAUGE,
-    unit="s",
-    description="How long the first message that is ready has been ready; 0 where none is.",
-    attributes=(Attribute.CARRIER,),
+INBOX_OLDEST_READY: Final = gauge(
+    "statesvc.inbox.oldest_ready", "s", "How long the first message that is ready has been ready; 0 where none is.", Attribute.CARRIER
 )
-OUTBOX_DEPTH: Final = Metric(
-    name="statesvc.outbox.depth",
-    instrument=Instrument.OBSERVED_GAUGE,
-    unit="{notification}",
-    description="Notifications in the outbox: ready, leased (on their way), scheduled. Counted as those of the inbox are.",
-    attributes=(Attribute.STATE,),
+INBOX_OLDEST_HELD: Final = gauge(
+    "statesvc.inbox.oldest_held",
+    "s",
+    "How long the first message of a carrier that is on hold has waited; 0 where none does.",
+    Attribute.CARRIER,
 )
-DEAD_LETTERS_OPEN: Final = Metric(
-    name="statesvc.dead_letters.open",
-    instrument=Instrument.OBSERVED_GAUGE,
-    unit="{dead_letter}",
-    description="Dead letters that wait for a human.",
+OUTBOX_DEPTH: Final = gauge(
+    "statesvc.outbox.depth",
+    "{notification}",
+    "Notifications in the outbox: ready, leased (on their way), scheduled. Counted as those of the inbox are.",
+    Attribute.STATE,
 )
-LISTENER_UP: Final = Metric(
-    name="statesvc.listener.up",
-    instrument=Instrument.OBSERVED_GAUGE,
-    unit="1",
-    description="1 while wake-ups can be heard; at 0 the process polls.",
+OUTBOX_OLDEST_READY: Final = gauge(
+    "statesvc.outbox.oldest_ready",
+    "s",
+    "How long the first notification of a subscription that is ready has been ready: of the twenty subscriptions with the "
+    "most waiting, those that are paused or disabled left out.",
+    Attribute.SUBSCRIPTION,
 )
-POOL_CONNECTIONS: Final = Metric(
-    name="statesvc.pool.connections",
-    instrument=Instrument.OBSERVED_GAUGE,
-    unit="{connection}",
-    description="Database connections by state (idle, used) and the bound (max).",
-    attributes=(Attribute.POOL, Attribute.STATE),
+OUTBOX_WAITING: Final = gauge(
+    "statesvc.outbox.waiting",
+    "{notification}",
+    "Notifications that wait for a subscription or are on their way to it, counted as far as 10,000: of the same twenty.",
+    Attribute.SUBSCRIPTION,
 )
-POOL_WAITING: Final = Metric(
-    name="statesvc.pool.waiting",
-    instrument=Instrument.OBSERVED_GAUGE,
-    unit="{request}",
-    description="Requests that wait for a connection now.",
-    attributes=(Attribute.POOL,),
+LIMITER_LIMIT: Final = gauge(
+    "statesvc.limiter.limit",
+    "{permit}",
+    "Requests at a time that the notifiers allow a subscription together: of the same twenty.",
+    Attribute.SUBSCRIPTION,
 )
-POOL_ERRORS: Final = Metric(
-    name="statesvc.pool.errors",
-    instrument=Instrument.OBSERVED_COUNTER,
-    unit="{error}",
-    description="Acquisitions that timed out or were refused (requests), connections lost or not made (connections).",
-    attributes=(Attribute.POOL, Attribute.TYPE),
+LIMITER_IN_FLIGHT: Final = gauge(
+    "statesvc.limiter.in_flight", "{permit}", "Requests under way to a subscription: of the same twenty.", Attribute.SUBSCRIPTION
+)
+LIMITER_OPEN: Final = gauge(
+    "statesvc.limiter.open",
+    "{breaker}",
+    "Notifiers whose breaker for a subscription is open or half open: of the same twenty.",
+    Attribute.SUBSCRIPTION,
+)
+SUBSCRIPTIONS_FAILING: Final = gauge(
+    "statesvc.subscriptions.failing",
+    "{subscription}",
+    "Subscriptions of which every try has failed for ten minutes or longer (failing), and those that the service disabled (disabled).",
+    Attribute.STATE,
+)
+DEAD_LETTERS_OPEN: Final = gauge(
+    "statesvc.dead_letters.open",
+    "{dead_letter}",
+    "Dead letters that wait for a human, by kind (message, code, notification) and cause. Counted as far as 100,000.",
+    Attribute.KIND,
+    Attribute.CAUSE,
+)
+PROMISES_EXPECTED: Final = gauge(
+    "statesvc.promises.expected",
+    "1",
+    "What the reconciler compared over the last eight days. promise: settled (messages that were acknowledged), notified "
+    "(notifications that the log says are due).",
+    Attribute.PROMISE,
+)
+PROMISES_WAITING: Final = gauge(
+    "statesvc.promises.waiting", "1", "Of these, what still waited when it was last looked at.", Attribute.PROMISE
+)
+PROMISES_MISSING: Final = gauge(
+    "statesvc.promises.missing", "1", "Of these, what is nowhere: lost. Anything but 0 is a human's matter.", Attribute.PROMISE
+)
+PROMISES_BEHIND: Final = gauge(
+    "statesvc.promises.behind",
+    "s",
+    "How long ago was recorded what the reconciler compared last. It grows while nothing comes in.",
+    Attribute.PROMISE,
+)
+OLDEST_UNSEALED: Final = gauge(
+    "statesvc.sealer.oldest_unsealed",
+    "s",
+    "How long the oldest entry of the log that is not sealed yet has waited; 0 where none does. Grows while no sealer works.",
+)
+API_PROBLEMS: Final = counter(
+    "statesvc.http.problems",
+    "{call}",
+    "Calls that were answered with a problem, webhooks included, by its code: cursor_lost (a reader of entries that a restore took back), "
+    "not_found, internal_error, ...",
+    Attribute.CAUSE,
+)
+LOOP_LAG: Final = histogram(
+    "statesvc.loop.lag",
+    "s",
+    "How late a timer of the event loop fires: what everything else in the process waits for it.",
+    buckets=LATENCY_BUCKETS,
+)
+PARTITION_HORIZON: Final = gauge(
+    "statesvc.partitions.horizon",
+    "s",
+    "Until the first table has no partition for what it is to take: from then on every append would stop.",
+)
+OLDEST_TRANSACTION: Final = gauge(
+    "statesvc.database.oldest_transaction",
+    "s",
+    "Age of the oldest transaction that keeps dead rows from being removed, as far as the service's role may see.",
+)
+DATABASE_SIZE: Final = gauge("statesvc.database.size", "By", "The database on disk, write-ahead log left out.")
+DATABASE_WAL: Final = total("statesvc.database.wal", "By", "Write-ahead log written since the cluster was made.")
+DISK_FREE: Final = gauge(
+    "statesvc.disk.free", "By", "Free on the volumes that this process can see: data (the embedded server's), archive.", Attribute.VOLUME
+)
+PROCESSES: Final = gauge(
+    "statesvc.processes", "{process}", "Processes of the service by role that were heard of within the last half minute.", Attribute.TYPE
+)
+LISTENER_UP: Final = gauge("statesvc.listener.up", "1", "1 while wake-ups can be heard; at 0 the process polls.")
+POOL_CONNECTIONS: Final = gauge(
+    "statesvc.pool.connections",
+    "{connection}",
+    "Database connections by state (idle, used) and the bound (max).",
+    Attribute.POOL,
+    Attribute.STATE,
+)
+POOL_WAITING: Final = gauge("statesvc.pool.waiting", "{request}", "Requests that wait for a connection now.", Attribute.POOL)
+POOL_ERRORS: Final = total(
+    "statesvc.pool.errors",
+    "{error}",
+    "Acquisitions that timed out or were refused (requests), connections lost or not made (connections).",
+    Attribute.POOL,
+    Attribute.TYPE,
 )
 
 METRICS: Final[tuple[Metric, ...]] = tuple(value for value in list(globals().values()) if isinstance(value, Metric))
@@ -389,4 +380,6 @@ class Stage(StrEnum):
     APPEND = "append"
     PROJECT = "project"
     SETTLE = "settle"
+    PROCESS = "process"
+    """One message from its claim to the commit that settled it: what the batch's stages did for it."""
     DELIVER = "deliver"

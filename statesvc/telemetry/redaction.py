@@ -118,6 +118,8 @@ KEYS: Final[Mapping[str, Callable[[str], str]]] = {
     "versions": _number,
     "migration": _label,
     "files": _label,
+    "promise": _label,
+    "since": _label,
     "month": _label,
     "partition": _label,
     "partitions": _label,

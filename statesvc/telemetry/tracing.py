@@ -1,67 +1,136 @@
-"""Spans for each stage of a message's way. Silent, at no cost, unless an exporter is configured.
+"""One trace from a webhook to its subscribers, sampled where the webhook comes in. Silent, at no cost, unless an exporter is configured.
 
+```
+ingest --(in the message's headers)--> process, linked from the batch's stages --(in the outbox)--> deliver --(to the subscriber)
+```
+OpenTelemetry's own variables decide what goes out (`OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_TRACES_EXPORTER`, `OTEL_TRACES_SAMPLER`, ...);
+without a sampler one webhook in a hundred is traced. A `traceparent` that a carrier sends is not believed: anyone could have all of theirs
+traced.
 A span never holds an exception's text or traceback, since those may quote a carrier's payload: only the type of it.
 """
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Final
+from typing import Any, Final
 
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.sdk.metrics.export import MetricReader, PeriodicExportingMetricReader
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter, SpanExporter
-from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
-from opentelemetry.trace import NoOpTracer, Status, StatusCode, Tracer
+from opentelemetry.sdk.trace.sampling import ParentBased, Sampler, TraceIdRatioBased
+from opentelemetry.trace import Link, NoOpTracer, Span, SpanKind, Status, StatusCode, Tracer
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from statesvc.telemetry.names import Stage
 
-CONSOLE: Final = "console"
-"""In place of an endpoint: spans are printed."""
-OTLP_MODULE: Final = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
+TRACEPARENT: Final = "traceparent"
+SAMPLED_SHARE: Final = 0.01
+"""Of webhooks that are traced, unless OTEL_TRACES_SAMPLER says otherwise."""
+_OTLP: Final = "opentelemetry.exporter.otlp.proto.http"
+_PROPAGATOR: Final = TraceContextTextMapPropagator()
+_KINDS: Final = {Stage.INGEST: SpanKind.SERVER, Stage.PROCESS: SpanKind.CONSUMER, Stage.DELIVER: SpanKind.CLIENT}
 
 
-class TracingUnavailableError(RuntimeError):
-    """Spans shall go out by OTLP, but its exporter is not installed: `pip install opentelemetry-exporter-otlp-proto-http`."""
+class ExporterUnavailableError(RuntimeError):
+    """Telemetry shall go out by OTLP, but its exporter is not installed: `pip install 'statesvc[otlp]'`."""
 
 
-def build_provider(*, role: str, endpoint: str | None, sample_ratio: float = 1.0) -> TracerProvider | None:
-    """The provider of a process, or None where nothing is exported.
+def resource_of(role: str, instance: str) -> Resource:
+    """What says which process this is; OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES add to it."""
+    return Resource.create({"service.namespace": "statesvc", "service.name": role, "service.instance.id": instance})
 
-    `endpoint`: URL of a collector, or `console`. `sample_ratio`: share of traces that are sampled, 0..1.
-    """
-    if endpoint is None:
+
+def build_provider(resource: Resource) -> TracerProvider | None:
+    """The provider of a process, or None where nothing is exported. Raises ExporterUnavailableError."""
+    exporter = _asked_for("TRACES")
+    if exporter is None:
         return None
-    spans: SpanExporter = ConsoleSpanExporter() if endpoint == CONSOLE else _otlp(endpoint)
-    resource = Resource({"service.namespace": "statesvc", "service.name": role})
-    provider = TracerProvider(sampler=ParentBased(TraceIdRatioBased(sample_ratio)), resource=resource, shutdown_on_exit=False)
+    spans: SpanExporter = ConsoleSpanExporter() if exporter == "console" else _otlp("trace_exporter.OTLPSpanExporter", SpanExporter)
+    # None: the SDK reads the variable
+    sampler: Sampler | None = None if os.environ.get("OTEL_TRACES_SAMPLER") else ParentBased(TraceIdRatioBased(SAMPLED_SHARE))
+    provider = TracerProvider(sampler=sampler, resource=resource, shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(spans))
     return provider
 
 
+def metric_exporter() -> MetricReader | None:
+    """What sends metrics by OTLP, where OTEL_METRICS_EXPORTER or an endpoint asks for it; `/metrics` shows them in any case."""
+    if _asked_for("METRICS") != "otlp":
+        return None
+    return PeriodicExportingMetricReader(_otlp("metric_exporter.OTLPMetricExporter", object))
+
+
 @contextmanager
-def span(tracer: Tracer, stage: Stage, attributes: Mapping[str, str | int]) -> Iterator[None]:
-    """One stage as a span; an exception passes through and leaves its type behind."""
+def span(
+    tracer: Tracer, stage: Stage, attributes: Mapping[str, str | int], *, parent: str | None = None, links: Sequence[Link] = ()
+) -> Iterator[None]:
+    """One stage as a span; an exception leaves its type behind. `parent`: a traceparent, in place of the current span."""
     if isinstance(tracer, NoOpTracer):
         yield
         return
     with tracer.start_as_current_span(
-        f"statesvc.{stage.value}", attributes=dict(attributes), record_exception=False, set_status_on_exception=False
+        f"statesvc.{stage.value}",
+        context=None if parent is None else _context(parent),
+        kind=_KINDS.get(stage, SpanKind.INTERNAL),
+        attributes=dict(attributes),
+        links=links,
+        record_exception=False,
+        set_status_on_exception=False,
     ) as current:
         try:
             yield
         except BaseException as error:
-            current.set_attribute("error.type", type(error).__qualname__)
-            current.set_status(Status(StatusCode.ERROR))
+            fail(current, error)
             raise
 
 
-def _otlp(endpoint: str) -> SpanExporter:
+def begin(tracer: Tracer, stage: Stage, attributes: Mapping[str, str | int], *, parent: str) -> Span:
+    """A span that the caller ends; not the current one."""
+    kind = _KINDS.get(stage, SpanKind.INTERNAL)
+    return tracer.start_span(f"statesvc.{stage.value}", context=_context(parent), kind=kind, attributes=dict(attributes))
+
+
+def fail(failed: Span, error: BaseException) -> None:
+    """Says of a span that it failed, by the type of the error alone."""
+    failed.set_attribute("error.type", type(error).__qualname__)
+    failed.set_status(Status(StatusCode.ERROR))
+
+
+def traceparent_of(one: Span | None = None) -> str | None:
+    """What carries a span (default: the current one) into another process; None where it is not sampled: then nothing need be stored."""
+    found = trace.get_current_span() if one is None else one
+    if not found.get_span_context().trace_flags.sampled:
+        return None
+    carrier: dict[str, str] = {}
+    _PROPAGATOR.inject(carrier, trace.set_span_in_context(found))
+    return carrier.get(TRACEPARENT)
+
+
+def _context(traceparent: str) -> Context:
+    return _PROPAGATOR.extract({TRACEPARENT: traceparent})
+
+
+def _asked_for(signal: str) -> str | None:
+    """Which exporter the variables ask for: `otlp`, `console`, or none."""
+    exporter = os.environ.get(f"OTEL_{signal}_EXPORTER", "").strip().lower()
+    if exporter in {"otlp", "console"}:
+        return exporter
+    if exporter:
+        return None
+    endpoint = os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT") or os.environ.get(f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT")
+    return "otlp" if endpoint else None
+
+
+def _otlp(name: str, kind: type[Any]) -> Any:  # noqa: ANN401 - of an optional package
+    module, _, exporter = name.partition(".")
     try:
-        module = import_module(OTLP_MODULE)
+        found = getattr(import_module(f"{_OTLP}.{module}"), exporter)()
     except ImportError as error:
-        raise TracingUnavailableError(TracingUnavailableError.__doc__) from error
-    exporter = module.OTLPSpanExporter(endpoint=endpoint)
-    if not isinstance(exporter, SpanExporter):
-        raise TracingUnavailableError(f"{OTLP_MODULE} has no usable exporter")
-    return exporter
+        raise ExporterUnavailableError(ExporterUnavailableError.__doc__) from error
+    if not isinstance(found, kind):
+        raise ExporterUnavailableError(f"{_OTLP} has no usable {exporter}")
+    return found

@@ -8,9 +8,10 @@ import asyncio
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any, Final, Self
 from uuid import UUID
 
 import structlog
@@ -31,6 +32,8 @@ from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.event_store import NEW_STREAMS_MAX, await_streams
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.telemetry.names import Stage
+from statesvc.worker.batch_counts import count_appended, count_attempts
+from statesvc.worker.message_traces import MessageTraces
 from statesvc.worker.versions import ComparedTrial, Trial, compare, read_chosen
 
 log = structlog.get_logger()
@@ -42,8 +45,6 @@ ALONE_AFTER_POSTPONED: Final = 3
 _LOCK_SECONDS: Final = 0.5
 """For what a batch must wait: a dedupe key of two shipments, a dead letter. Streams are never waited for."""
 _GLANCE_SECONDS: Final = 0.02
-_ATTEMPTS_COUNTED: Final = 5
-"""Attempts beyond it are counted together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,19 +69,30 @@ class _Lease:
     token: UUID
     ends: float
     retries: Mapping[UUID, int]
+    traces: MessageTraces
 
     @classmethod
-    def of(cls, messages: Sequence[Message], ends: float) -> "_Lease":
-        return cls(token=messages[0].token, ends=ends, retries={message.message_id: message.retries for message in messages})
+    @contextmanager
+    def of(cls, context: BatchContext, messages: Sequence[Message], ends: float) -> Iterator[Self]:
+        traces = MessageTraces.of(context.telemetry.tracer, messages)
+        try:
+            yield cls(
+                token=messages[0].token,
+                ends=ends,
+                retries={message.message_id: message.retries for message in messages},
+                traces=traces,
+            )
+        finally:
+            traces.end()
 
 
 async def process(context: BatchContext, messages: Sequence[Message], *, lease_ends: float) -> int:
     """Works on `messages` (all of one token) until each has a verdict. `lease_ends` on the monotonic clock. Returns how many changes."""
-    lease = _Lease.of(messages, lease_ends)
-    reads, trials = await _readable(context, lease, messages)
     changes = 0
-    for group in transaction_groups(reads, lease.retries):
-        changes += await _append(context, lease, group) or 0
+    with _Lease.of(context, messages, lease_ends) as lease:
+        reads, trials = await _readable(context, lease, messages)
+        for group in transaction_groups(reads, lease.retries):
+            changes += await _append(context, lease, group) or 0
     if trials:
         await _record_trials(context, trials)
     return changes
@@ -91,20 +103,20 @@ async def process_postponed(context: BatchContext, messages: Sequence[Message], 
 
     So none is starved by others that are quicker. What is not locked any more goes first, the others share the time.
     """
-    lease = _Lease.of(messages, lease_ends)
-    reads, trials = await _readable(context, lease, messages)
-    until, changes, locked = time.monotonic() + wait_seconds, 0, []
-    for read in reads:
-        applied = await _append(context, lease, [read], wait_seconds=_GLANCE_SECONDS)
-        changes += applied or 0
-        if applied is None:
-            locked.append(read)
-    for place, read in enumerate(locked):
-        seconds = max(_GLANCE_SECONDS, (until - time.monotonic()) / (len(locked) - place))
-        applied = await _append(context, lease, [read], wait_seconds=seconds)
-        changes += applied or 0
-        if applied is None:
-            await give_back_postponed(context, lease.token, [read])
+    with _Lease.of(context, messages, lease_ends) as lease:
+        reads, trials = await _readable(context, lease, messages)
+        until, changes, locked = time.monotonic() + wait_seconds, 0, []
+        for read in reads:
+            applied = await _append(context, lease, [read], wait_seconds=_GLANCE_SECONDS)
+            changes += applied or 0
+            if applied is None:
+                locked.append(read)
+        for place, read in enumerate(locked):
+            seconds = max(_GLANCE_SECONDS, (until - time.monotonic()) / (len(locked) - place))
+            applied = await _append(context, lease, [read], wait_seconds=seconds)
+            changes += applied or 0
+            if applied is None:
+                await give_back_postponed(context, lease.token, [read])
     if trials:
         await _record_trials(context, trials)
     return changes
@@ -112,21 +124,23 @@ async def process_postponed(context: BatchContext, messages: Sequence[Message], 
 
 async def _readable(context: BatchContext, lease: _Lease, messages: Sequence[Message]) -> tuple[list[Read], list[Trial]]:
     """What the messages say; what cannot be read is buried."""
-    _count_attempts(context.telemetry, messages)
+    count_attempts(context.telemetry, messages)
     if max(message.mappings for message in messages) > context.mappings.revision:
         await run_transaction(context.pool.connection, context.mappings.refresh, deadline=lease.ends)
-    reads, burials, trials = await _read(context, messages)
+    reads, burials, trials = await _read(context, messages, lease.traces)
     if burials:
         await _bury(context, lease, burials)
     return reads, trials
 
 
-async def _read(context: BatchContext, messages: Sequence[Message]) -> tuple[list[Read], list[tuple[str, Burial]], list[Trial]]:
+async def _read(
+    context: BatchContext, messages: Sequence[Message], traces: MessageTraces
+) -> tuple[list[Read], list[tuple[str, Burial]], list[Trial]]:
     """What the messages say; which can't be read, with their carriers; which a candidate version is tried on."""
     reads: list[Read] = []
     burials: list[tuple[str, Burial]] = []
     trials: list[Trial] = []
-    with context.telemetry.stage(Stage.NORMALIZE, messages=len(messages)):
+    with context.telemetry.stage(Stage.NORMALIZE, links=traces.links(), messages=len(messages)):
         for place, message in enumerate(messages, 1):
             outcome, trial = read_chosen(message, keyring=context.keyring, carriers=context.carriers, mappings=context.mappings)
             if trial is not None:
@@ -175,6 +189,7 @@ async def _apply(
             measure=context.telemetry.stage,
             skips_locked=True,
             sets_aside=until is None,
+            traceparents=lease.traces.traceparents(),
         )
         try:
             return await append_claimed(batch, token=lease.token, lock_seconds=_LOCK_SECONDS)
@@ -200,7 +215,7 @@ async def _append(context: BatchContext, lease: _Lease, reads: list[Read], *, wa
         return await _apply(context, lease, reads, connection, until=until)
 
     try:
-        with context.telemetry.stage(Stage.APPEND, messages=len(reads)):
+        with context.telemetry.stage(Stage.APPEND, links=lease.traces.links(), messages=len(reads)):
             # a second is left to give the messages back
             batch = await run_transaction(
                 context.pool.connection, transaction, archive=context.archive, deadline=lease.ends - 1, raises_locked=True
@@ -221,7 +236,8 @@ async def _append(context: BatchContext, lease: _Lease, reads: list[Read], *, wa
                 log.exception("message_failed", message_id=str(reads[0].message_id), carrier=reads[0].carrier_id)
                 await _bury(context, lease, [(reads[0].carrier_id, _burial_of(reads[0], error))])
         return 0
-    _count_appended(context.telemetry, batch)
+    count_appended(context.telemetry, batch)
+    lease.traces.settled((read.message_id for read in batch.reads), "applied")
     if batch.set_aside:
         _note_postponed(context, batch.set_aside)
     return len(batch.changes)
@@ -328,23 +344,3 @@ def _name_of(error: BaseException) -> str:
     """An error by its type and SQLSTATE; its text may quote values."""
     sqlstate = getattr(error, "sqlstate", None)
     return f"{type(error).__name__}{f' (SQLSTATE {sqlstate})' if sqlstate else ''}"
-
-
-def _count_attempts(telemetry: Telemetry, messages: Sequence[Message]) -> None:
-    numbers = Counter((message.carrier_id, message.attempts if message.attempts <= _ATTEMPTS_COUNTED else "more") for message in messages)
-    for (carrier_id, attempt), count in numbers.items():
-        telemetry.message_attempts.add(count, {"carrier": carrier_id, "attempt": str(attempt)})
-
-
-def _count_appended(telemetry: Telemetry, batch: AppendBatch) -> None:
-    for (carrier_id, verdict), count in batch.verdicts_by_carrier().items():
-        telemetry.events.add(count, {"carrier": carrier_id, "verdict": verdict.value})
-    for (carrier_id, empty), count in Counter((read.carrier_id, read.empty) for read in batch.reads).items():
-        telemetry.messages_settled.add(count, {"carrier": carrier_id, "outcome": "empty" if empty else "applied"})
-    moves = Counter((c.row.proposal.event.carrier_id, c.to_status) for c in batch.changes if c.is_transition)
-    for (carrier_id, status), count in moves.items():
-        telemetry.transitions.add(count, {"carrier": carrier_id, "status": status})
-    for (carrier_id, flag), count in batch.projection.raised.items():
-        telemetry.moves_contradicted.add(count, {"carrier": carrier_id, "flag": flag})
-    if batch.notifications:
-        telemetry.notifications_written.add(batch.notifications)

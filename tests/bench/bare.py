@@ -25,6 +25,7 @@ from statesvc.ingress.carrier_authenticator import build_authenticators
 from statesvc.ingress.group_commit import GroupCommit, Outcome
 from statesvc.ingress.put import Stored
 from statesvc.ingress.request_body import DiskRoom
+from statesvc.ingress.tally import IngestTally
 from statesvc.ingress.webhooks import Webhooks
 from statesvc.settings.service_settings import load_settings
 from statesvc.telemetry.metrics import Telemetry
@@ -55,7 +56,8 @@ def limit(pool: AsyncConnectionPool) -> web.Application:
         group_commit=Nowhere(pool, memory=memory),
         memory=memory,
         disk=DiskRoom(None, free_bytes_min=0),
-        telemetry=Telemetry(role="bench"),
+        tally=IngestTally(pool, process="bench"),
+        telemetry=Telemetry(),
     )
     return build_app(webhooks.routes(), keys=keys)
 

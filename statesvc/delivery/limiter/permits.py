@@ -87,6 +87,11 @@ class Permits:
         self._unsettled -= 1
         self._limiters[subscription_id].settled(end)
 
+    def is_limited(self, subscription_id: UUID) -> bool:
+        """Whether what it is sent now may have waited for the receiver: for a permit, its breaker, or a pause that it asked for."""
+        limiter = self._limiters.get(subscription_id)
+        return limiter is not None and limiter.is_limited
+
     def wants_more(self, subscription_id: UUID) -> bool:
         """Whether the last claim may have left something that a permit which is free now could take."""
         limiter = self._limiters.get(subscription_id)

@@ -149,6 +149,12 @@ class SubscriptionLimiter:
         return not self.unsettled and self.last_used_at < since and self.breaker.state is BreakerState.CLOSED
 
     @property
+    def is_limited(self) -> bool:
+        """What is sent now may have waited for the receiver."""
+        is_full = self.wants_more or self.in_flight >= self.concurrency.limit
+        return is_full or bool(self._asked_to_wait) or self.breaker.state is not BreakerState.CLOSED
+
+    @property
     def state(self) -> LimiterState:
         """What is shown of it."""
         mean = self.concurrency.mean_latency_seconds

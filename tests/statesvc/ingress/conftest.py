@@ -110,7 +110,15 @@ async def serve(database: Any, keyring: Keyring) -> AsyncIterator[Serve]:
             stack.callback(telemetry.close)
             keys = Keys(pool, bootstrap_key=BOOTSTRAP)
             ingress = build_ingress(
-                settings, carriers=CARRIERS, pool=pool, keyring=keyring, keys=keys, waker=wakes, telemetry=telemetry, local_data=None
+                settings,
+                carriers=CARRIERS,
+                pool=pool,
+                keyring=keyring,
+                keys=keys,
+                waker=wakes,
+                telemetry=telemetry,
+                process="test",
+                local_data=None,
             )
             await ingress.group_commit.start()
             stack.push_async_callback(ingress.group_commit.stop, grace_seconds=5)

@@ -4,8 +4,9 @@ import re
 import pytest
 
 from statesvc.telemetry import names
+from statesvc.telemetry.metric import Attribute, Instrument
 from statesvc.telemetry.metrics import Telemetry
-from statesvc.telemetry.names import Attribute, Instrument, Stage
+from statesvc.telemetry.names import Stage
 
 
 class FixedPool:

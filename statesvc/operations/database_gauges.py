@@ -1,0 +1,152 @@
+"""What a scrape shows of the database: read in one go, at most every few seconds, by every process that is asked."""
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import psycopg
+import structlog
+from psycopg import AsyncConnection
+
+from statesvc.database.pool import Connections
+from statesvc.database.queries import queries
+from statesvc.operations.reconciler import PromiseStatus, read_promises
+from statesvc.telemetry import names
+from statesvc.telemetry.metric import Metric
+from statesvc.telemetry.metrics import Telemetry, Values
+
+SAMPLE_SECONDS: Final = 10.0
+READ_SECONDS: Final = 5.0
+SUBSCRIPTIONS_MAX: Final = 20
+"""That show by name: those with the most waiting."""
+_COUNT_MAX: Final = 100_000
+_WAITING_MAX: Final = 10_000
+
+_SQL = queries("statesvc.operations", "database_gauges")
+log = structlog.get_logger()
+
+
+class SubscriptionGauges(NamedTuple):
+    """A subscription for which much waits."""
+
+    subscription_id: str
+    waiting: int
+    oldest_ready_seconds: float
+    limit: int
+    in_flight: int
+    open: int
+
+
+class Sample(NamedTuple):
+    """One reading."""
+
+    oldest_unsealed_seconds: float
+    oldest_transaction_seconds: float
+    size_bytes: int
+    wal_bytes: int | None
+    partition_horizon_seconds: float | None
+    dead_letters: list[tuple[str, str, int]]
+    last_pushes: list[tuple[str, float]]
+    subscriptions: list[SubscriptionGauges]
+    failing: tuple[int, int]
+    processes: list[tuple[str, int]]
+    promises: list[PromiseStatus]
+
+
+async def read_sample(connection: AsyncConnection[Any]) -> Sample:
+    """All of it."""
+
+    async def rows(name: str, **parameters: int) -> list[Any]:
+        return await (await connection.execute(_SQL[name], parameters)).fetchall()
+
+    ((unsealed, transaction, size, wal),) = await rows("gauges")
+    (horizon,), (failing,) = await rows("partition_horizon"), await rows("failing")
+    return Sample(
+        unsealed,
+        transaction,
+        size,
+        wal,
+        horizon[0],
+        await rows("dead_letters", count_max=_COUNT_MAX),
+        await rows("last_pushes"),
+        [SubscriptionGauges(*row) for row in await rows("subscriptions", count_max=_WAITING_MAX, limit=SUBSCRIPTIONS_MAX)],
+        failing,
+        await rows("processes"),
+        await read_promises(connection),
+    )
+
+
+class DatabaseGauges:
+    """The last reading. `volumes`: folders whose disks this process sees, by what they hold."""
+
+    def __init__(self, pool: Connections, *, volumes: Mapping[str, Path], now: Callable[[], float] = time.monotonic) -> None:
+        self._pool = pool
+        self._volumes = volumes
+        self._now = now
+        self._reading = asyncio.Lock()
+        self._read_at = float("-inf")
+        self._sample: Sample | None = None
+
+    def report_to(self, telemetry: Telemetry) -> None:
+        """Has every exposition show it."""
+
+        def one(metric: Metric, value: Callable[[Sample], float | None]) -> None:
+            many(metric, lambda sample: [] if (found := value(sample)) is None else [(found, {})])
+
+        def many(metric: Metric, values: Callable[[Sample], Iterable[tuple[float, Values]]]) -> None:
+            telemetry.observe(metric, lambda: [] if self._sample is None else values(self._sample))
+
+        def subscriptions(metric: Metric, value: Callable[[SubscriptionGauges], float]) -> None:
+            many(metric, lambda sample: [(value(each), {"subscription": each.subscription_id}) for each in sample.subscriptions])
+
+        def promises(metric: Metric, value: Callable[[PromiseStatus], float | None]) -> None:
+            many(metric, lambda s: [(found, {"promise": each.promise}) for each in s.promises if (found := value(each)) is not None])
+
+        one(names.OLDEST_UNSEALED, lambda sample: max(0.0, sample.oldest_unsealed_seconds))
+        one(names.OLDEST_TRANSACTION, lambda sample: sample.oldest_transaction_seconds)
+        one(names.DATABASE_SIZE, lambda sample: sample.size_bytes)
+        one(names.DATABASE_WAL, lambda sample: sample.wal_bytes)
+        one(names.PARTITION_HORIZON, lambda sample: sample.partition_horizon_seconds)
+        many(
+            names.DEAD_LETTERS_OPEN, lambda sample: [(count, {"kind": kind, "cause": cause}) for kind, cause, count in sample.dead_letters]
+        )
+        many(names.INGEST_LAST_PUSH, lambda sample: [(at, {"carrier": carrier_id}) for carrier_id, at in sample.last_pushes])
+        many(names.PROCESSES, lambda sample: [(count, {"type": role}) for role, count in sample.processes])
+        many(
+            names.SUBSCRIPTIONS_FAILING,
+            lambda sample: [(sample.failing[0], {"state": "failing"}), (sample.failing[1], {"state": "disabled"})],
+        )
+        subscriptions(names.OUTBOX_OLDEST_READY, lambda each: each.oldest_ready_seconds)
+        subscriptions(names.OUTBOX_WAITING, lambda each: each.waiting)
+        subscriptions(names.LIMITER_LIMIT, lambda each: each.limit)
+        subscriptions(names.LIMITER_IN_FLIGHT, lambda each: each.in_flight)
+        subscriptions(names.LIMITER_OPEN, lambda each: each.open)
+        promises(names.PROMISES_EXPECTED, lambda each: each.expected)
+        promises(names.PROMISES_WAITING, lambda each: each.waiting)
+        promises(names.PROMISES_MISSING, lambda each: each.missing)
+        promises(names.PROMISES_BEHIND, lambda each: each.behind_seconds)
+        telemetry.observe(names.DISK_FREE, self._disk_free)
+
+    async def sample(self) -> None:
+        """Reads anew, unless that was done just now."""
+        async with self._reading:
+            if self._now() < self._read_at + SAMPLE_SECONDS:
+                return
+            try:
+                async with asyncio.timeout(READ_SECONDS), self._pool.connection() as connection:
+                    self._sample = await read_sample(connection)
+            except (psycopg.Error, TimeoutError):
+                self._sample = None
+                log.warning("gauges_not_read", exc_info=True)
+            self._read_at = self._now()
+
+    def _disk_free(self) -> Iterator[tuple[float, Values]]:
+        for volume, folder in self._volumes.items():
+            try:
+                found = os.statvfs(folder)
+            except OSError:
+                continue
+            yield found.f_bavail * found.f_frsize, {"volume": volume}

@@ -1,0 +1,148 @@
+"""Whether the promises hold, by number: what was acknowledged against what is settled, what is due against what was notified.
+
+Nothing is lost, says the design; this counts it. An acknowledged message is settled, a dead letter, or waits; a notification that the log
+says is due has ended, or waits. The rest is `missing`, and a human's matter. What ingress acknowledged it counted itself, independently of
+the messages (`ingest_tally`), so a database that lost them, as a failover to a standby behind can, does not hide it. A process that is
+killed takes at most a few seconds of its counts along: the count is then too low, never too high.
+"""
+
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, Literal
+from uuid import UUID
+
+import structlog
+from psycopg import AsyncConnection
+
+from statesvc.background.periodic import Periodic
+from statesvc.database.pool import Pool
+from statesvc.database.queries import queries
+
+log = structlog.get_logger()
+
+MINUTE_SECONDS: Final = 60
+SETTLE_SECONDS: Final = 120.0
+"""How long after its minute a message is looked for. What waits longer is looked for again."""
+_EVERY_SECONDS: Final = 60.0
+_MINUTES_AT_ONCE: Final = 60
+_ENTRIES_AT_ONCE: Final = 20_000
+_SPANS_AT_ONCE: Final = 50
+_MS_SHIFT: Final = 80
+"""An id of a message begins with its milliseconds since 1970, in 48 bits."""
+
+_SQL = queries("statesvc.operations", "reconciler")
+
+Promise = Literal["settled", "notified"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reconciled:
+    """A span that was counted: `settled` spans are minutes, `notified` spans parts of the sealed log."""
+
+    promise: Promise
+    begins: int
+    ends: int
+    at: datetime
+    expected: int
+    waiting: int
+    missing: int
+    young: bool = True
+    """What is missing may yet be found. Later it stays missing, whatever leaves the tables."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromiseStatus:
+    """How a promise stands, over the last days. `behind_seconds`: how long ago was what was counted last; None: nothing was yet."""
+
+    promise: Promise
+    expected: int
+    waiting: int
+    missing: int
+    behind_seconds: float | None
+
+
+def reconciler(pool: Pool) -> Periodic:
+    """Counts once a minute, in one process at a time."""
+
+    async def work() -> None:
+        async with pool.connection() as connection:
+            await reconcile(connection)
+
+    return Periodic("reconciler", work, every_seconds=_EVERY_SECONDS, retry_seconds=_EVERY_SECONDS, jitter=0.1)
+
+
+async def reconcile(connection: AsyncConnection[Any]) -> list[Reconciled]:
+    """One pass; what it counted. Nothing while another process does the same."""
+    async with connection.transaction():
+        begun = await (await connection.execute(_SQL["begin"])).fetchone()
+        if begun is None or not begun[0]:
+            return []
+        counted = [await _keep(connection, await _count_minute(connection, begins)) for begins in await _minutes(connection)]
+        counted += [await _keep(connection, await _count_span(connection, *span)) for span in await _spans_again(connection)]
+        for _ in range(_SPANS_AT_ONCE):
+            span = await _next_span(connection)
+            if span is None:
+                break
+            counted.append(await _keep(connection, await _count_span(connection, *span)))
+        await connection.execute(_SQL["forget"])
+    for one in counted:
+        if one.missing:
+            log.error("promise_broken", promise=one.promise, since=one.at.isoformat(), count=one.missing)
+    return counted
+
+
+async def read_promises(connection: AsyncConnection[Any]) -> list[PromiseStatus]:
+    """How each promise stands."""
+    rows = await (await connection.execute(_SQL["summary"])).fetchall()
+    return [
+        PromiseStatus(promise=promise, expected=expected, waiting=waiting, missing=missing, behind_seconds=behind)
+        for promise, expected, waiting, missing, behind in rows
+    ]
+
+
+async def _minutes(connection: AsyncConnection[Any]) -> list[int]:
+    cursor = await connection.execute(_SQL["minutes"], {"settle_seconds": SETTLE_SECONDS, "limit": _MINUTES_AT_ONCE})
+    return [begins for (begins,) in await cursor.fetchall()]
+
+
+async def _spans_again(connection: AsyncConnection[Any]) -> list[tuple[int, int]]:
+    cursor = await connection.execute(_SQL["spans_again"], {"limit": _SPANS_AT_ONCE})
+    return [(begins, ends) for begins, ends in await cursor.fetchall()]
+
+
+async def _next_span(connection: AsyncConnection[Any]) -> tuple[int, int] | None:
+    cursor = await connection.execute(_SQL["next_span"], {"settle_seconds": SETTLE_SECONDS, "entries": _ENTRIES_AT_ONCE})
+    begins, ends = await _one(cursor)
+    return None if begins is None else (begins, ends)
+
+
+async def _count_minute(connection: AsyncConnection[Any], begins: int) -> Reconciled:
+    at, ends = datetime.fromtimestamp(begins, UTC), begins + MINUTE_SECONDS
+    cursor = await connection.execute(_SQL["count_minute"], {"at": at, "from_id": first_id(begins), "to_id": first_id(ends)})
+    acknowledged, stored, waiting, lost, young = await _one(cursor)
+    missing = lost + (max(0, acknowledged - stored) if young else 0)
+    return Reconciled(
+        promise="settled", begins=begins, ends=ends, at=at, expected=acknowledged, waiting=waiting, missing=missing, young=young
+    )
+
+
+async def _count_span(connection: AsyncConnection[Any], begins: int, ends: int) -> Reconciled:
+    cursor = await connection.execute(_SQL["count_span"], {"begins": begins, "ends": ends})
+    at, due, waiting, missing = await _one(cursor)
+    return Reconciled(promise="notified", begins=begins, ends=ends, at=at, expected=due, waiting=waiting, missing=missing)
+
+
+async def _keep(connection: AsyncConnection[Any], one: Reconciled) -> Reconciled:
+    await connection.execute(_SQL["keep"], asdict(one))
+    return one
+
+
+async def _one(cursor: Any) -> tuple[Any, ...]:  # noqa: ANN401 - a cursor of any row
+    row: tuple[Any, ...] | None = await cursor.fetchone()
+    assert row is not None  # noqa: S101 - counts always answer
+    return row
+
+
+def first_id(unix_seconds: int) -> UUID:
+    """Below every message id of that second and later."""
+    return UUID(int=unix_seconds * 1000 << _MS_SHIFT)

@@ -1,0 +1,212 @@
+"""What the reconciler says of messages and notifications that were lost on purpose, and of those that were not."""
+
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+from psycopg import AsyncConnection
+
+from statesvc.bodies.sealed_message import message_id
+from statesvc.database.pool import Pool, PoolLimits, make_pool
+from statesvc.ingress.tally import IngestTally
+from statesvc.operations.reconciler import first_id, read_promises, reconcile
+
+LIMITS = PoolLimits(connections_max=2, acquire_seconds=5, statement_seconds=10, lock_seconds=5, idle_in_transaction_seconds=10)
+MINUTE = 29_000_000
+"""Of the test's messages, since 1970."""
+
+
+@pytest.fixture
+async def pool(database: Any) -> AsyncIterator[Pool]:
+    pool = make_pool(database.service_dsn, name="reconciler test", limits=LIMITS)
+    await pool.open()
+    yield pool
+    await pool.close()
+
+
+@pytest.fixture
+async def owner(database: Any) -> AsyncIterator[AsyncConnection[Any]]:
+    async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as connection:
+        yield connection
+
+
+async def _minutes_pass(owner: AsyncConnection[Any], minutes: int) -> None:
+    await owner.execute("UPDATE statesvc.test_clock SET shift = shift + make_interval(mins => %s)", (minutes,))
+
+
+async def _now(owner: AsyncConnection[Any]) -> float:
+    row = await (await owner.execute("SELECT extract(epoch FROM statesvc.clock())::float8")).fetchone()
+    assert row is not None
+    return float(row[0])
+
+
+async def _put(owner: AsyncConnection[Any], one: UUID) -> None:
+    await owner.execute(
+        "INSERT INTO statesvc.body (message_id, received_at, carrier_id, commitment, headers, sealed)"
+        " VALUES (%s, statesvc.clock(), 'ups', %s, '{}', 'x')",
+        (one, bytes(32)),
+    )
+    await owner.execute(
+        "INSERT INTO statesvc.inbox (message_id, received_at, available_at, body_bytes, carrier_id, sealed_key)"
+        " VALUES (%s, statesvc.clock(), statesvc.clock(), 1, 'ups', '')",
+        (one,),
+    )
+
+
+async def _settled(owner: AsyncConnection[Any], one: UUID) -> None:
+    await owner.execute("DELETE FROM statesvc.inbox WHERE message_id = %s", (one,))
+    await owner.execute(
+        "INSERT INTO statesvc.message"
+        " (message_id, received_at, settled_at, attempts, events, carrier_id, outcome, normalizer, worker, shipments)"
+        " SELECT b.message_id, b.received_at, b.received_at, 1, 0, 'ups', 'empty', 'ups@1', 'w', '{}'"
+        " FROM statesvc.body b WHERE b.message_id = %s",
+        (one,),
+    )
+
+
+async def _promise(connection: AsyncConnection[Any], name: str) -> tuple[int, int, int]:
+    (found,) = [promise for promise in await read_promises(connection) if promise.promise == name]
+    return found.expected, found.waiting, found.missing
+
+
+async def test_an_acknowledged_message_waits_is_settled_or_is_missing(pool: Pool, owner: AsyncConnection[Any]) -> None:
+    await owner.execute("INSERT INTO statesvc.lane (carrier_id) VALUES ('ups')")
+    second = int(await _now(owner)) // 60 * 60 + 1
+    messages = [message_id(second * 1000 + place, bytes(10)) for place in range(6)]
+    tally = IngestTally(pool, process="test")
+    for one in messages:
+        tally.accepted("ups", one)
+    waiting, settled, buried, lost, never_stored, _ = messages
+    for one in (waiting, settled, buried, lost, messages[5]):
+        await _put(owner, one)
+    await _settled(owner, settled)
+    await _settled(owner, messages[5])
+    await owner.execute("DELETE FROM statesvc.inbox WHERE message_id = %s", (buried,))
+    await owner.execute(
+        "INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at, message_id)"
+        " VALUES ('message', 'unreadable', 'ups', statesvc.clock(), %s)",
+        (buried,),
+    )
+    await owner.execute("DELETE FROM statesvc.inbox WHERE message_id = %s", (lost,))
+    await tally.flush()
+    async with pool.connection() as connection:
+        assert await reconcile(connection) == [], "the minute is not over for long enough"
+        await _minutes_pass(owner, 4)
+        (found,) = await reconcile(connection)
+        assert (found.expected, found.waiting, found.missing) == (6, 1, 2), f"{lost} and {never_stored} are nowhere"
+        assert await _promise(connection, "settled") == (6, 1, 2)
+        # once it is settled the minute is closed, but for what is missing
+        await _settled(owner, waiting)
+        await _put(owner, never_stored)
+        await _settled(owner, never_stored)
+        await _minutes_pass(owner, 10)
+        await reconcile(connection)
+        assert await _promise(connection, "settled") == (6, 0, 1)
+
+
+async def test_a_notification_that_is_due_waits_has_ended_or_is_missing(pool: Pool, owner: AsyncConnection[Any]) -> None:
+    waiting, delivered, covered, deleted, lost, no_row = (UUID(int=place) for place in range(1, 7))
+    shipment, batch = UUID(int=99), await _fan_out(owner, UUID(int=99), [waiting, delivered, covered, deleted, lost, no_row])
+    for one in (waiting, delivered, covered, deleted, lost):
+        await owner.execute(
+            "INSERT INTO statesvc.notification (shipment_id, sequence, subscription_id, created_at, occurred_at, webhook_id, type,"
+            " carrier_id, tracking_number, from_status, to_status) VALUES (%s, 1, %s, statesvc.clock(), statesvc.clock(), %s,"
+            " 'shipment.updated', 'ups', 'N', 'unknown', 'unknown')",
+            (shipment, one, str(one)),
+        )
+    await _queue(owner, waiting, shipment, 1)
+    await _queue(owner, covered, shipment, 3)
+    await owner.execute(
+        "INSERT INTO statesvc.notification_gap VALUES (%s, 3, %s, statesvc.clock(), 1, 1, 2, ARRAY[1])", (shipment, covered)
+    )
+    for one in (delivered, no_row):
+        await _end(owner, shipment, one, batch)
+    await owner.execute(
+        "INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, owner, url, sealed_secrets, deleted_at)"
+        " VALUES (%s, statesvc.clock(), 'x', 'x', 'https://x', '{}', statesvc.clock())",
+        (deleted,),
+    )
+    async with pool.connection() as connection:
+        assert await reconcile(connection) == [], "it was sealed just now"
+        await _minutes_pass(owner, 4)
+        (found,) = await reconcile(connection)
+        assert (found.expected, found.waiting, found.missing) == (6, 2, 2), "one is nowhere, one has an end and no row"
+        await owner.execute("DELETE FROM statesvc.outbox")
+        await _end(owner, shipment, waiting, batch)
+        await _minutes_pass(owner, 10)
+        await reconcile(connection)
+        assert await _promise(connection, "notified") == (6, 0, 3), "what covered the third is gone as well"
+
+
+async def _fan_out(owner: AsyncConnection[Any], shipment: UUID, subscriptions: list[UUID]) -> int:
+    async with owner.transaction():
+        row = await (
+            await owner.execute(
+                "INSERT INTO statesvc.batch (recorded_from, recorded_to, entries, leaf_hashes, writer)"
+                " VALUES (statesvc.clock(), statesvc.clock(), 1, %s, 'w') RETURNING batch_id, recorded_from",
+                (bytes(32),),
+            )
+        ).fetchone()
+        assert row is not None
+        await owner.execute(
+            "INSERT INTO statesvc.fanout"
+            " (shipment_id, sequence, recorded_at, batch_id, ordinal, subscriptions, replayed, leaf_hash, canonical)"
+            " VALUES (%s, 1, %s, %s, 0, %s, false, sha256('\\x00'::bytea || 'f'), 'f')",
+            (shipment, row[1], row[0], subscriptions),
+        )
+        await owner.execute(
+            "INSERT INTO statesvc.sealed_batch VALUES (0, %s, %s, %s, 1, statesvc.clock())",
+            (row[0], row[1], row[1]),
+        )
+    return int(row[0])
+
+
+async def _queue(owner: AsyncConnection[Any], subscription: UUID, shipment: UUID, sequence: int) -> None:
+    await owner.execute(
+        "INSERT INTO statesvc.outbox (subscription_id, shipment_id, sequence, available_at, created_at)"
+        " VALUES (%s, %s, %s, statesvc.clock(), statesvc.clock())",
+        (subscription, shipment, sequence),
+    )
+
+
+async def _end(owner: AsyncConnection[Any], shipment: UUID, subscription: UUID, batch: int) -> None:
+    await owner.execute(
+        "INSERT INTO statesvc.attempt"
+        " (shipment_id, sequence, subscription_id, recorded_at, batch_id, ordinal, webhook_id, outcome, number, leaf_hash, canonical)"
+        " VALUES (%s, 1, %s, statesvc.clock(), %s, 0, 'w', 'delivered', 1, sha256('\\x00'::bytea || 'a'), 'a')",
+        (shipment, subscription, batch),
+    )
+
+
+async def test_a_count_that_is_written_twice_is_the_same(pool: Pool, owner: AsyncConnection[Any]) -> None:
+    tally = IngestTally(pool, process="test")
+    one = message_id(int(time.time() * 1000), bytes(10))
+    tally.accepted("ups", one)
+    await tally.flush()
+    tally.accepted("ups", one)
+    tally.duplicate("ups")
+    tally.refused("ups")
+    await tally.flush()
+    await tally.flush()
+    rows = await (
+        await owner.execute("SELECT sum(accepted), sum(duplicates), sum(refused), max(last_at) IS NOT NULL FROM statesvc.ingest_tally")
+    ).fetchall()
+    assert rows == [(2, 1, 1, True)]
+
+
+async def test_counts_survive_a_database_that_is_away(pool: Pool, owner: AsyncConnection[Any]) -> None:
+    tally = IngestTally(pool, process="test")
+    tally.accepted("ups", message_id(int(time.time() * 1000), bytes(10)))
+    await owner.execute("ALTER TABLE statesvc.ingest_tally RENAME TO away")
+    with pytest.raises(psycopg.Error):
+        await tally.flush()
+    await owner.execute("ALTER TABLE statesvc.away RENAME TO ingest_tally")
+    await tally.flush()
+    assert await (await owner.execute("SELECT accepted FROM statesvc.ingest_tally")).fetchall() == [(1,)]
+
+
+def test_the_first_id_of_a_second_lies_below_all_of_it() -> None:
+    assert first_id(MINUTE) <= message_id(MINUTE * 1000, bytes(10)) < message_id(MINUTE * 1000 + 999, b"\xff" * 10) < first_id(MINUTE + 1)
