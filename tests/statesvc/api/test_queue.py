@@ -48,11 +48,13 @@ async def test_counts_by_carrier_and_state(api: Any) -> None:
     shown = await queue(api)
     age = shown["carriers"]["ups"].pop("oldest_ready_seconds")
     assert 300 <= age < 330
-    assert shown["carriers"]["ups"] == {"ready": 4, "leased": 4, "scheduled": 2, "held": 0}
+    assert shown["carriers"]["ups"] == {"ready": 4, "leased": 4, "scheduled": 2, "held": 0, "oldest_held_seconds": None}
+    held_for = shown["carriers"]["fedex"].pop("oldest_held_seconds")
+    assert 60 <= held_for < 400
     assert shown["carriers"]["fedex"] == {"ready": 0, "leased": 0, "scheduled": 0, "held": 5, "oldest_ready_seconds": None}
     parked = shown["carriers"]["dhl_express"]
     assert 120 <= parked.pop("oldest_ready_seconds") < 150
-    assert parked == {"ready": 6, "leased": 0, "scheduled": 7, "held": 0}
+    assert parked == {"ready": 6, "leased": 0, "scheduled": 7, "held": 0, "oldest_held_seconds": None}
     assert shown["outbox"] == {"ready": 1, "leased": 0, "scheduled": 2}
     assert shown["dead_letters"] == 1
 
