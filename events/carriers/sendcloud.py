@@ -1,44 +1,58 @@
-"""Sendcloud: webhooks that state the present status of one parcel.
+"""Sendcloud: webhooks that state the present status of one parcel, and the tracking of version 3 (`sendcloud_events`).
 
-There is no history, no place and no scan time: the status holds since the push, so that is its time. Missing values are printed as
-`false`. Parcels that have no tracking number yet, and webhooks that are not about a parcel's status, exist.
+The webhook of an integration has no history, no place and no scan time: the status holds since the push, so that is its time. Missing
+values are printed as `false`. Parcels that have no tracking number yet, and webhooks that are not about a parcel's status, exist.
 """
 
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
+from events.carriers import sendcloud_events
 from events.carriers.carrier import Carrier, Hmac, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, PrintedTime, Raw
+from events.event import Normalized, PrintedTime, Raw, Reading
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, child
-from events.parsing.meanings import by_code, meanings
+from events.parsing.meanings import Meaning, meanings
 from events.parsing.rejections import Rejections
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import text
 from events.parsing.times import read_epoch
 
 CODES: Final = meanings("sendcloud_codes.csv")
-_meaning: Final = by_code(CODES)
 
 SECONDS_MAX: Final = 10**11
 """An epoch beyond it is in milliseconds."""
 
-_ENVELOPE: Final = frozenset({"action", "parcel", "timestamp", "error"})
+_ENVELOPE: Final = frozenset({"action", "parcel", "timestamp", "error", "errors"})
 
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:
-    """The event of one push."""
+    """Events of one push or answer."""
     push = read_json(body)
     if push in ({}, []):
         return Normalized()
-    if type(push) is not dict or not _ENVELOPE & push.keys():
-        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no webhook of Sendcloud")
+    if type(push) is not dict:
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but nothing of Sendcloud")
     rejections = Rejections()
-    parcel = child(push, "parcel")
-    readings = readings_of(_scans(push, parcel, received_at), text(parcel.get("tracking_number")), rejections)
+    readings = _readings(push, received_at, rejections)
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _readings(push: JsonObject, received_at: datetime, rejections: Rejections) -> list[Reading]:
+    if "event_type" in push and "data" in push:
+        return sendcloud_events.readings_of_push(child(push, "data"), received_at, rejections)
+    if "tracking_numbers" in push:
+        return sendcloud_events.readings_of_answer(push, received_at, rejections)
+    if not _ENVELOPE & push.keys():
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no webhook of Sendcloud")
+    parcel = child(push, "parcel")
+    return readings_of(_scans(push, parcel, received_at), text(parcel.get("tracking_number")), rejections)
+
+
+def _meaning(raw: Raw) -> Meaning:
+    return CODES.get((raw.code or "",)) or sendcloud_events.meaning(raw)
 
 
 def _scans(push: JsonObject, parcel: JsonObject, received_at: datetime) -> Iterator[Scan]:
@@ -66,10 +80,10 @@ def _time(printed: str | None, received_at: datetime) -> PrintedTime | None:
 CARRIER: Final = Carrier(
     carrier_id="sendcloud",
     name="Sendcloud",
-    number_fields=("parcel.tracking_number",),
+    number_fields=("parcel.tracking_number", "tracking_numbers.tracking_number"),
     normalizers={"1": normalize},
     stable="1",
-    formats=("Parcel webhook JSON",),
+    formats=("Parcel webhook JSON", "v3 parcel event JSON", "v3 parcel tracking JSON"),
     reread=_meaning,
     authentication=(Hmac(header="Sendcloud-Signature"), ShipperChoice(default=())),
 )

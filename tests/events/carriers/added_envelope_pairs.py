@@ -70,6 +70,18 @@ def _bring(words: str, city: str) -> dict[str, Any]:
     return {"consignmentSet": [{"packageSet": [{"packageNumber": "370000000000000009", "eventSet": [event]}]}]}
 
 
+SENDCLOUD_PUSH: Final = {
+    "event_type": "parcels.event.created",
+    "data": {
+        "parcel": {"parcel_id": 9, "tracking_number": "3STEST000000009", "carrier_code": "dpd"},
+        "event": {"timestamp": "2026-03-01T10:30:00Z", "phase": "in_transit", "exception": "sorting_delay", "sub_status": "traffic"},
+    },
+}
+SENDCLOUD_ANSWER: Final = {
+    "tracking_numbers": [{"carrier_code": "dpd", "tracking_number": "3STEST000000009"}],
+    "events": [{"event_at": "2026-03-01T11:30:00+01:00", "status_code": "sorting_delay", "sub_status_code": "traffic"}],
+}
+
 _NINJA: Final = {"status": "Delivered", "is_parcel_on_rts_leg": False, "delivery_information": {"state": "Left at Doorstep"}}
 NINJA_PUSH: Final = {
     **_NINJA,
@@ -95,4 +107,5 @@ ADDED_PAIRS: Final = (
     pair("dhl_parcel_nl", "answer_and_view", DHL_NL_ANSWER, DHL_NL_VIEW),
     pair("nzpost", "push_and_answer", NZ_POST_PUSH, NZ_POST_ANSWER),
     pair("bring", "english_and_norwegian", _bring("The parcel is registered", "OSLO"), _bring("Sendingen er registrert", "")),
+    pair("sendcloud", "v3_push_and_answer", SENDCLOUD_PUSH, SENDCLOUD_ANSWER),
 )
