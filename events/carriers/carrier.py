@@ -76,15 +76,15 @@ class TimestampedHmac:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RsaSha256:
-    """RSA PKCS#1 v1.5 with SHA-256 over a stamp of time, a dot and the raw body, in base64 (ShipEngine). The stamp's age is bounded.
+    """RSA PKCS#1 v1.5 with SHA-256, in base64, over a stamp of time, a dot and the raw body (ShipEngine), or the body alone (InPost).
 
-    The secret is the carrier's public key: the base64 of its DER, with or without the lines of PEM around it. It is no secret, so the
-    schemes that compare secrets never take a public key for one.
+    A stamp's age is bounded. The secret is the carrier's public key or certificate: the base64 of its DER, with or without the lines of PEM
+    around it. It is no secret, so the schemes that compare secrets never take a public key for one.
     """
 
     signature_header: str
-    timestamp_header: str
-    key_id_header: str
+    timestamp_header: str = ""
+    key_id_header: str = ""
     """Names the key where the carrier publishes its keys as a key set (`STATESVC_WEBHOOK_JWKS_<CARRIER>`)."""
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from events.carriers.carrier import Carrier, Hmac, ShipperChoice, TimestampedHmac
+from events.carriers.carrier import Carrier, Hmac, RsaSha256, ShipperChoice, TimestampedHmac
 from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, Normalized, Raw, Reading
 from events.parsing.enrichment import with_signer
@@ -132,9 +132,11 @@ CARRIER: Final = Carrier(
     formats=("ShipX webhook JSON", "ShipX tracking JSON", "Group API tracking event JSON", "Group API tracking JSON"),
     reread=_meaning,
     authentication=(
-        # InPost sets for each client whether it signs the body alone
+        # InPost sets for each client whether it signs by HMAC or RSA, and whether the body alone
         Hmac(header="x-inpost-signature", encoding="base64"),
         TimestampedHmac(header="x-inpost-signature", stamp_header="x-inpost-timestamp", encoding="base64"),
+        RsaSha256(signature_header="x-inpost-signature"),
+        RsaSha256(signature_header="x-inpost-signature", timestamp_header="x-inpost-timestamp"),
         ShipperChoice(default=()),
     ),
 )

@@ -87,7 +87,7 @@ def open_points(carrier: Carrier, settings: Settings) -> list[str]:
     if not settings.authenticates(carrier.carrier_id):
         if settings.ingress.allows_unsigned(carrier.carrier_id):
             return [f"anyone may push: set {WEBHOOK_SECRET_PREFIX}{name}"]
-        publishes_keys = any(isinstance(scheme, RsaSha256) for scheme in schemes)
+        publishes_keys = any(isinstance(scheme, RsaSha256) and scheme.key_id_header for scheme in schemes)
         return [f"refused: set {WEBHOOK_SECRET_PREFIX}{name}" + (f" or {WEBHOOK_JWKS_PREFIX}{name}" if publishes_keys else "")]
     found = []
     if not settings.webhook_secrets(carrier.carrier_id) and name not in settings.webhook_key_sets:

@@ -20,11 +20,7 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, assert_never
 
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
-from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.serialization import load_der_public_key
 
 from events.carriers.carrier import (
     Authentication,
@@ -41,6 +37,7 @@ from events.carriers.carrier import (
     TimestampedHmac,
     UrlToken,
 )
+from statesvc.ingress.rsa_signature import is_signed, public_key
 from statesvc.ingress.signature_age import SignatureAge
 from statesvc.ingress.web_token import is_web_token
 
@@ -75,8 +72,8 @@ class Verifier:
         live = tuple(secret for secret in secrets if secret)
         # anyone may know a public key: none is ever taken for a secret
         publishes_key = any(isinstance(scheme, RsaSha256) for scheme in schemes)
-        self._public_keys = [key for secret in live if (key := _public_key(secret)) is not None] if publishes_key else []
-        live = tuple(secret for secret in live if not publishes_key or _public_key(secret) is None)
+        self._public_keys = [key for secret in live if (key := public_key(secret)) is not None] if publishes_key else []
+        live = tuple(secret for secret in live if not publishes_key or public_key(secret) is None)
         self._without_body: list[HeaderCheck] = []
         self._with_body: list[BodyCheck] = []
         self._signature_headers: list[str] = []
@@ -223,35 +220,6 @@ def _rsa_sha256_check(scheme: RsaSha256, keys: Sequence[RSAPublicKey], age: Sign
         return is_signed(scheme, keys, headers, body, age)
 
     return check
-
-
-def is_signed(scheme: RsaSha256, keys: Sequence[RSAPublicKey], headers: Strings, body: bytes, age: SignatureAge) -> bool:
-    """Whether one of the keys made the signature, not too long ago."""
-    stamp = headers.get(scheme.timestamp_header, "").strip()
-    try:
-        signature = base64.b64decode(_bytes(headers.get(scheme.signature_header, "").strip()), validate=True)
-    except binascii.Error:
-        return False
-    signed = _bytes(stamp) + b"." + body
-    return stamp != "" and any(_is_signed_by(key, signature, signed) for key in keys) and age.is_accepted(stamp)
-
-
-def _public_key(secret: str) -> RSAPublicKey | None:
-    """The RSA key that the text is; None for another text, which then fits nothing."""
-    lines = (line.strip() for line in secret.strip().splitlines())
-    try:
-        key = load_der_public_key(base64.b64decode(_bytes("".join(line for line in lines if not line.startswith("-----")))))
-    except (ValueError, UnsupportedAlgorithm):
-        return None
-    return key if isinstance(key, RSAPublicKey) else None
-
-
-def _is_signed_by(key: RSAPublicKey, signature: bytes, signed: bytes) -> bool:
-    try:
-        key.verify(signature, signed, PKCS1v15(), SHA256())
-    except InvalidSignature:
-        return False
-    return True
 
 
 def _shared_header_check(scheme: SharedHeader, secrets: tuple[str, ...]) -> HeaderCheck:

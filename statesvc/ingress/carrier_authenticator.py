@@ -23,8 +23,9 @@ from events.carriers.carrier import (
     TimestampedHmac,
 )
 from statesvc.http.problem import Code, Problem
-from statesvc.ingress.authentication import Verifier, is_signed
+from statesvc.ingress.authentication import Verifier
 from statesvc.ingress.jwks import KeySet, KeysUnavailableError
+from statesvc.ingress.rsa_signature import is_signed
 from statesvc.settings.carrier_settings import SIGNATURE_AGE_VARIABLE, WEBHOOK_IPS_PREFIX, WEBHOOK_SECRET_PREFIX
 from statesvc.settings.service_settings import Settings
 from statesvc.telemetry.tracing import TRACEPARENT
@@ -189,7 +190,7 @@ class CarrierAuthenticator:
         """The schemes whose keys the carrier publishes."""
         if self.key_set is None:
             return []
-        return [scheme for scheme in self.schemes if isinstance(scheme, RsaSha256)]
+        return [scheme for scheme in self.schemes if isinstance(scheme, RsaSha256) and scheme.key_id_header]
 
 
 Authenticators = Mapping[str, CarrierAuthenticator]

@@ -12,7 +12,7 @@ import pytest
 from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from events.carriers.carrier import Ack, Basic, Carrier, Hmac, OAuthToken, RsaSha256, SharedHeader, UrlToken
+from events.carriers.carrier import Ack, Basic, Carrier, Hmac, OAuthToken, RsaSha256, SharedHeader, ShipperChoice, UrlToken
 from events.crypto.keyring import Keyring
 from events.crypto.sealing import MasterKeys, SealingKey
 from statesvc.database.pool import Pool, PoolLimits, make_pool
@@ -30,6 +30,7 @@ SECRETS = {
     "STATESVC_WEBHOOK_SECRET_ACME": "old,new",
     "STATESVC_WEBHOOK_SECRET_SIGNED": "s",
     "STATESVC_WEBHOOK_SECRET_TOKENS": "id:sec ret",
+    "STATESVC_WEBHOOK_SECRET_CHOSEN": "user:password",
 }
 
 
@@ -44,6 +45,7 @@ CARRIERS = (
     carrier("signed", Hmac(header="X-Sign"), ack=Ack(status=202, content_type="text/xml", body=b"<Head>OK</Head>")),
     carrier("nosecret", SharedHeader(header="credential")),
     carrier("tokens", OAuthToken()),
+    carrier("chosen", Hmac(header="X-Sign"), ShipperChoice(default=())),
     carrier("published", RsaSha256(signature_header="X-Sign", timestamp_header="X-Time", key_id_header="X-Key")),
 )
 

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import hmac
 import json
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -12,6 +13,8 @@ from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from cryptography.x509 import CertificateBuilder, Name, NameAttribute
+from cryptography.x509.oid import NameOID
 from hypothesis import given
 from hypothesis import strategies as st
 from multidict import CIMultiDict
@@ -201,6 +204,20 @@ def test_a_signed_stamp_that_is_no_time_of_ours_is_refused(stamp: str) -> None:
     scheme = TimestampedHmac(header="X-Sign", stamp_header="X-Time")
     verifier = Verifier((scheme,), ("s",), now=lambda: 1_700_000_000.0, age_seconds_max=7200)
     assert not verifier.with_body(CIMultiDict({"X-Sign": signed, "X-Time": stamp}), BODY)
+
+
+def test_a_certificate_stands_for_its_key_and_the_body_may_be_signed_alone() -> None:
+    private = generate_private_key(public_exponent=65537, key_size=2048)
+    name = Name([NameAttribute(NameOID.COMMON_NAME, "carrier")])
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    built = CertificateBuilder(name, name, private.public_key(), 1, start, start + timedelta(days=1)).sign(private, SHA256())
+    pem = built.public_bytes(Encoding.PEM).decode()
+    one_line = base64.b64encode(built.public_bytes(Encoding.DER)).decode()
+    signature = base64.b64encode(private.sign(BODY, PKCS1v15(), SHA256())).decode()
+    for secret in (pem, one_line):
+        assert accepts(RsaSha256(signature_header="X-Sign"), secrets=(secret,), x_sign=signature)
+        assert not accepts(RsaSha256(signature_header="X-Sign"), secrets=(secret,), body=BODY.strip(), x_sign=signature)
+        assert not accepts(RsaSha256(signature_header="X-Sign"), UrlToken(), secrets=(secret,), query={"token": secret})
 
 
 def test_a_public_key_is_never_taken_for_a_secret() -> None:

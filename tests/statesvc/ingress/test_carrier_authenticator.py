@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import hmac
 import time
 from ipaddress import ip_network
 from typing import Any
@@ -13,6 +14,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 
 from statesvc.ingress import carrier_authenticator
 from statesvc.ingress.jwks import KeysUnavailableError
+from statesvc.settings.carrier_settings import read_chosen_authentication
 from tests.statesvc.ingress.conftest import BOOTSTRAP
 
 HERE = {"webhook_networks": {"ACME": (ip_network("127.0.0.1/32"),), "NOSECRET": (ip_network("127.0.0.0/8"),)}}
@@ -43,6 +45,33 @@ async def test_the_word_of_a_trusted_proxy_counts(serve: Any) -> None:
     assert (await site.post(b"1", "nosecret", {"X-Forwarded-For": "1.1.1.1, 20.65.16.23"}))[0] == 200
     assert (await site.post(b"2", "nosecret", {"X-Forwarded-For": "20.65.16.23, 1.1.1.1"}))[0] == 401
     assert (await site.post(b"2", "nosecret", {}))[0] == 401
+
+
+WAYS = {
+    "header:X-Request-Id": ({"X-Request-Id": "user:password"}, ""),
+    "bearer": ({"Authorization": "Bearer user:password"}, ""),
+    "basic": ({"Authorization": "Basic " + base64.b64encode(b"user:password").decode()}, ""),
+    "query:key": ({}, "?key=user:password"),
+}
+
+
+@pytest.mark.parametrize("agreed", WAYS)
+async def test_a_carrier_that_leaves_the_choice_is_let_in_by_what_was_chosen_alone(serve: Any, agreed: str) -> None:
+    environment = {"STATESVC_WEBHOOK_AUTH_CHOSEN": agreed, "STATESVC_WEBHOOK_SECRET_CHOSEN": "user:password"}
+    site = await serve(more={"chosen_authentication": read_chosen_authentication(environment)})
+    for way, (headers, query) in WAYS.items():
+        assert (await site.post(way.encode(), "chosen", headers, query))[0] == (200 if way == agreed else 401), way
+    signed = hmac.new(b"user:password", b"1", "sha256").hexdigest()
+    assert (await site.post(b"1", "chosen", {"X-Sign": signed}))[0] == 200
+    stored = [str(row) for row in await site.rows("SELECT headers FROM statesvc.body")]
+    assert len(stored) == 2
+    assert not any("user:password" in row for row in stored)
+
+
+async def test_without_a_choice_only_the_signature_lets_it_in(serve: Any) -> None:
+    site = await serve()
+    for headers, query in WAYS.values():
+        assert (await site.post(b"1", "chosen", headers, query))[0] == 401
 
 
 async def buy(site: Any, carrier_id: str = "tokens", **more: Any) -> tuple[int, Any, Any]:

@@ -263,6 +263,18 @@ def test_shipengine_signs_stamp_and_body_with_a_published_key() -> None:
         assert verifier.with_body(headers, BODY) is accepted
 
 
+def test_inpost_may_sign_by_rsa() -> None:
+    """developers.inpost-group.com/webhook-signature-verification, read 2026-11: SHA256withRSA, base64, x-inpost-signature."""
+    private = generate_private_key(public_exponent=65537, key_size=2048)
+    pem = private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+    verifier = Verifier(CARRIERS["inpost"].schemes(), (pem,), now=lambda: NOW, age_seconds_max=7200)
+    stamp = "2023-07-04T17:50:55.387Z"
+    for signed, stamped in ((BODY, {}), (stamp.encode() + b"." + BODY, {"x-inpost-timestamp": stamp})):
+        headers = CIMultiDict({"x-inpost-signature": based(private.sign(signed, PKCS1v15(), SHA256())), **stamped})
+        assert verifier.with_body(headers, BODY)
+        assert not verifier.with_body(headers, BODY + b" ")
+
+
 def test_no_header_is_checked_that_a_carrier_never_sends() -> None:
     invented = {"x-webhook-secret", "webhook-token", "dhl-webhook-token"}
     for carrier in CARRIERS.values():
