@@ -1,8 +1,8 @@
 """Delhivery: scan pushes and tracking answers. `Status` is the newest scan; `Scans` repeat it, or hold only the older ones.
 
 The code is the status type (UD forward, RT return, PU and PP reverse pickup, DL, CN) with the status word: one word means another thing
-on the way back. On the way forward a documented NSL code says more than the word (`Pending` with EOD-74 is a refusal at the door). Times
-are Indian.
+on the way back. On the way forward an NSL code of the table says more than the word (`Pending` with EOD-74 is a refusal at the door);
+`lists/delhivery_nsl_codes.csv` says of the others why the word stands. Times are Indian.
 """
 
 from collections.abc import Iterator
