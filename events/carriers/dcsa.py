@@ -1,4 +1,6 @@
-"""DCSA Track & Trace 2.2: events of container shipping, one or a list of them. Only classifier ACT is a fact; PLN and EST are `info`.
+"""DCSA Track & Trace 2.2 and 3: events of container shipping, one or a list of them. Only classifier ACT is a fact; PLN and EST are `info`.
+
+Version 3 splits an event into `metadata` (its id and type) and `payload`, and renames its references; both are read as one event of 2.2.
 
 Event ids are unique only together with what the event is about: a shipment event is about its document, an equipment event about its
 container, a transport event about the documents (else the references) that it names, each a shipment of its own. An empty container
@@ -35,6 +37,8 @@ EMPTY: Final = "EMPTY"
 """An indicator; no other code reads so."""
 TALK: Final = Meaning(Kind.INFO)
 RETRACTED: Final = Meaning(Kind.CORRECTION)
+_IS_EVENT: Final = frozenset({"eventType", "payload"})
+_NAMES_OF_2: Final = {"documentReference": "documentID", "relatedDocumentReferences": "documentReferences"}
 _TYPE_CODES: Final = {
     "SHIPMENT": "shipmentEventTypeCode",
     "TRANSPORT": "transportEventTypeCode",
@@ -81,13 +85,22 @@ def _events(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObj
     if body in ({}, []):
         return
     if type(body) is dict and "events" in body:
-        yield from ((f"/events/{index}", event) for index, event in objects(body["events"], "/events", rejections))
-    elif type(body) is dict and "eventType" in body:
-        yield "", body
-    elif type(body) is list and any(type(member) is dict and "eventType" in member for member in body):
-        yield from ((f"/{index}", event) for index, event in objects(body, "", rejections))
+        yield from ((f"/events/{index}", _whole(event)) for index, event in objects(body["events"], "/events", rejections))
+    elif type(body) is dict and _IS_EVENT & body.keys():
+        yield "", _whole(body)
+    elif type(body) is list and any(type(member) is dict and _IS_EVENT & member.keys() for member in body):
+        yield from ((f"/{index}", _whole(event)) for index, event in objects(body, "", rejections))
     elif not (type(body) is dict and {"errors", "httpMethod", "statusCode"} & body.keys()):
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no events of DCSA Track & Trace")
+
+
+def _whole(event: JsonObject) -> JsonObject:
+    """An event of version 3 with its halves put together, under the names of 2.2."""
+    payload = child(event, "payload")
+    if not payload:
+        return event
+    names = {_NAMES_OF_2.get(name, name): value for name, value in payload.items()}
+    return child(event, "metadata") | names
 
 
 def _statement(event: JsonObject) -> DcsaStatement:
@@ -128,8 +141,8 @@ def _values(event: JsonObject, name: str, prefix: str) -> dict[str, list[str]]:
     for member in as_list(event.get(name)):
         if type(member) is not dict:
             continue
-        value = text_unless(member.get(f"{prefix}Value"), PLACEHOLDER)
-        values = found.setdefault(text(member.get(f"{prefix}Type")) or "", [])
+        value = text_unless(member.get(f"{prefix}Value"), PLACEHOLDER) or text_unless(member.get("value"), PLACEHOLDER)
+        values = found.setdefault(text(member.get(f"{prefix}Type")) or text(member.get("type")) or "", [])
         if value is not None and value not in values:
             values.append(value)
     return found
@@ -157,10 +170,13 @@ def _place(event: JsonObject) -> EventPlace:
 CARRIER: Final = Carrier(
     carrier_id="dcsa",
     name="DCSA Track & Trace",
-    number_fields=("documentID", "equipmentReference", "documentReferenceValue", "referenceValue", "references.value"),
+    number_fields=(
+        *("documentID", "equipmentReference", "documentReferenceValue", "referenceValue", "references.value"),
+        *("payload.documentReference", "relatedDocumentReferences.value"),
+    ),
     normalizers={"1": normalize},
     stable="1",
-    formats=("Track & Trace 2.2 JSON",),
+    formats=("Track & Trace 2.2 JSON", "Track & Trace 3 JSON"),
     reread=_meaning,
     authentication=(ShipperChoice(),),
 )

@@ -25,6 +25,7 @@ from events.parsing.scan import Scan, readings_of
 from events.parsing.text import REPLACEMENT, collapse, text, text_unless
 from events.parsing.times import Clock
 from events.parsing.xml import Document, body_of, is_xml, read_xml, text_at, texts
+from events.parsing.zones import is_region
 
 CODES: Final = meanings("dhl_express_codes.csv")
 _meaning: Final = by_code(CODES)
@@ -143,10 +144,16 @@ def _scan(checkpoint: DhlCheckpoint, piece: str | None, received_at: datetime) -
 
 
 def _place(area: str | None, name: str | None) -> EventPlace:
-    """`BNE`, `Brisbane-AU` or `Barcelona - Spain`; a name without a country stays whole."""
-    city, dash, printed = (name or "").rpartition("-")
+    """`BNE`, `Brisbane-AU`, `Barcelona - Spain` or `NEW YORK CITY GATEWAY,NY-USA`; a name without a country stays whole."""
+    before, dash, printed = (name or "").rpartition("-")
     country = _country(printed.strip()) if dash else None
-    return place(city=collapse(city) if country else name, country=country, facility=area)
+    if country is None:
+        return place(city=name, facility=area)
+    city, _, state = before.rpartition(",")
+    state = state.strip()
+    if city and is_region(country, state):
+        return place(city=collapse(city), region=state, country=country, facility=area)
+    return place(city=collapse(before), country=country, facility=area)
 
 
 def _country(printed: str) -> str | None:

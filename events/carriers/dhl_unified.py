@@ -3,11 +3,13 @@
 A scan carries a category (`statusCode`) that DHL documents and, in `status`, a code or a text of the service; where there is neither, the
 text is in `description`. A code or a text that the service documents is read as such, everything else by its category. No text means a
 delivery that another category denies (DHL's own sample says `pre-transit` and `DELIVERED` of one scan). The number is the shipment's
-`id`; a piece named by a scan distinguishes it and is no shipment of its own.
+`id`; a piece named by a scan distinguishes it and is no shipment of its own. The XML of DHL eCommerce Americas (formerly Global Mail)
+prints the same codes as its service, and its times in the zones of the United States.
 """
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Final
@@ -17,7 +19,7 @@ from events.clear_part import is_stand_in, looks_like_code
 from events.errors import Cause, UnreadableMessageError
 from events.event import EventPlace, Normalized, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate, with_signer
-from events.parsing.formats import ISO
+from events.parsing.formats import ISO, TimeFormats
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, as_list, child, objects
 from events.parsing.meanings import UNMAPPED, Meaning, meanings, texts_of
@@ -27,6 +29,7 @@ from events.parsing.scan import Scan, readings_of
 from events.parsing.text import signer, text, without_markup
 from events.parsing.times import Clock
 from events.parsing.whereabouts import Journey
+from events.parsing.xml import Document, is_xml, read_xml, text_at, texts
 from events.vocabulary import Kind, Status
 
 CODES: Final = meanings("dhl_unified_codes.csv")
@@ -72,6 +75,22 @@ CLOCKS: Final = {service: _clock(service, trust_offset=True) for service in ("",
 ROLLUP_CLOCKS: Final = {service: _clock(service, trust_offset=False) for service in CLOCKS}
 """The rollup prints the local time of its scan with a `Z`."""
 
+AMERICAS: Final = "ecommerce"
+AMERICAN_CLOCK: Final = Clock(formats=TimeFormats("%-m/%-d/%Y[ %-I:%M[:%S] %p]"), default_zone="America/New_York")
+AMERICAN_ZONES: Final = {
+    f"{initial}{season}T": zone
+    for initial, zone in {
+        "E": "America/New_York",
+        "C": "America/Chicago",
+        "M": "America/Denver",
+        "P": "America/Los_Angeles",
+        "AK": "America/Anchorage",
+        "H": "Pacific/Honolulu",
+    }.items()
+    for season in ("", "S", "D")
+}
+"""The clock of the zone holds, whichever of its names is printed: some senders print the standard one all year."""
+
 SUBSCRIPTION: Final = "subscription."
 WAITING_SUBSCRIPTIONS: Final = {
     "subscription.validate": "DHL pushes nothing until this subscription is activated with the message's `secret` (docs/operations.md)",
@@ -87,6 +106,8 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
     """Events of one push or answer."""
     rejections = Rejections()
     readings: list[Reading] = []
+    if is_xml(body):
+        return _from_xml(read_xml(body), received_at)
     for where, shipment in _shipments(read_json(body), rejections):
         readings += _shipment(shipment, where, received_at, rejections)
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
@@ -140,6 +161,39 @@ def _scan(scan: JsonObject, service: str, pointer: str, received_at: datetime, j
         place=at,
         piece=_piece(scan),
         description=text(scan.get("description")),
+    )
+
+
+def _from_xml(document: Document, received_at: datetime) -> Normalized:
+    if document.root.tag != "track":
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "XML, but no tracking answer of DHL eCommerce Americas")
+    rejections = Rejections()
+    readings: list[Reading] = []
+    for index, shipment in enumerate(document.root.iterfind("shipment"), start=1):
+        scans = (
+            _xml_scan(texts(event), f"shipment[{index}]/event[{at}]", received_at)
+            for at, event in enumerate(shipment.iterfind("event"), start=1)
+        )
+        found = readings_of(scans, text_at(shipment, "trackingnumber"), rejections)
+        readings += with_signer(found, signer(text_at(shipment, "signedby")))
+    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _xml_scan(event: dict[str, str], where: str, received_at: datetime) -> Scan:
+    code, description = event.get("code"), event.get("description")
+    raw = Raw(code=code)
+    printed = f"{event.get('date', '')} {event.get('time', '')}".strip()
+    before, _, zone = printed.rpartition(" ")
+    named = AMERICAN_ZONES.get(zone)
+    at = place(city=event.get("city"), region=event.get("state"), postal_code=event.get("postalcode"), country=event.get("country"))
+    time = AMERICAN_CLOCK.read_with_offset(before if named else printed or None, named, at, received_at=received_at)
+    return Scan(
+        where=where,
+        raw=raw,
+        meaning=CODES.get((AMERICAS, code or ""), UNMAPPED),
+        time=replace(time, zone=zone) if time and named else time,
+        place=at,
+        description=description,
     )
 
 
@@ -234,10 +288,10 @@ def _signer(shipment: JsonObject) -> str | None:
 CARRIER: Final = Carrier(
     carrier_id="dhl_unified",
     name="DHL Shipment Tracking Unified",
-    number_fields=("shipments.id", ".id"),
+    number_fields=("shipments.id", ".id", "shipment.trackingnumber"),
     normalizers={"1": normalize},
     stable="1",
-    formats=("Shipment Tracking Unified push JSON", "Shipment Tracking Unified API JSON"),
+    formats=("Shipment Tracking Unified push JSON", "Shipment Tracking Unified API JSON", "eCommerce Americas tracking XML"),
     reread=_reread,
     texts=texts_of(CODES, TEXTS),
     authentication=(ShipperChoice(),),

@@ -25,6 +25,9 @@ CORPUS: Final = Path(os.environ.get("STATESVC_CORPUS") or Path(__file__).parents
 WRONG: Final = {"epcis/xml_hash_id_1_with_doctype.xml": "a DOCTYPE is refused whatever it declares (facts, section 8)"}
 """Payloads whose expectation is wrong, and why."""
 
+NOT_JUDGED: Final = "not judged"
+"""How the note of a payload begins that only has to be read."""
+
 NO_CORPUS: Final = "the corpus is absent: set STATESVC_CORPUS to its folder"
 
 
@@ -45,6 +48,11 @@ def one_per_number(event: dict[str, Any]) -> Iterator[dict[str, Any]]:
     code = event["raw_code"] and event["raw_code"].removesuffix("/None")
     for number in (event["tracking_number"], *event.get("also_numbers", ())):
         yield event | {"tracking_number": number, "raw_code": code}
+
+
+def is_judged(document: dict[str, Any]) -> bool:
+    """Whether its events are stated; the others only have to be read."""
+    return not (document["note"] or "").startswith(NOT_JUDGED)
 
 
 def hostile_bodies() -> Iterator[Any]:
@@ -105,9 +113,14 @@ def test_a_real_payload_says_what_is_expected(document: dict[str, Any]) -> None:
     try:
         normalized = read(document["carrier"], (CORPUS / document["path"]).read_bytes())
     except UnreadableMessageError:
+        assert is_judged(document), "this payload has to be read"
         assert document["events"] == [] or document["path"] in WRONG, "only a payload without events may be refused"
         return
     readings = normalized.readings
+    if not is_judged(document):
+        assert readings
+        assert normalized.rejections == ()
+        return
     assert [stated(reading, expected) for reading, expected in zip(readings, document["events"], strict=False)] == [
         asserted(expected) for expected in document["events"]
     ]
