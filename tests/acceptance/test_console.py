@@ -81,3 +81,41 @@ async def test_the_console_runs_no_script_but_its_own(service_maker: ServiceMake
         assert "unsafe" not in (await answer.all_headers())["content-security-policy"]
         foreign = "const s = document.createElement('script'); s.textContent = 'window.ran = true'; document.body.append(s)"
         assert await page.evaluate(f"() => {{ {foreign}; return window.ran; }}") is None
+
+
+async def test_a_code_is_mapped_on_the_console(service_maker: ServiceMaker, tmp_path: Path) -> None:
+    service: Service = await service_maker(tmp_path)
+    async with service, browser.page() as page:
+        flaws: list[str] = []
+        page.on("console", lambda told: flaws.append(told.text) if told.type == "error" else None)
+        page.on("pageerror", lambda error: flaws.append(str(error)))
+        await service.start("api", "worker")
+        event = {"eventCode": "EVZZ9", "eventName": "Left with Zaphod", "eventDateTime": "2026-03-02T10:04:00+00:00"}
+        body = orjson.dumps({"mailPieces": {"mailPieceId": "AB1GB", "events": [event]}})
+        assert (await service.webhook("royalmail", body))[0] == 200
+        await service.drained()
+        await page.goto(f"{service.api.url}/console")
+        await _give(page, BOOTSTRAP_KEY)
+        unknown = page.locator("#unmapped-codes tbody tr")
+        await expect(unknown).to_contain_text("EVZZ9")
+        await unknown.get_by_role("button", name="Map").click()
+        samples = page.locator("#samples tbody tr")
+        await expect(samples).to_contain_text("AB1GB")
+        await expect(samples).not_to_contain_text("Zaphod")
+        await page.get_by_role("button", name="Show their texts").click()
+        await expect(samples).to_contain_text("Left with Zaphod")
+        await expect(page.get_by_role("button", name="Map it")).to_be_disabled()
+        await page.get_by_label("Means").select_option("delivery_attempted")
+        await page.get_by_label("Why").fill("their letter")
+        await page.get_by_role("button", name="Preview").click()
+        await expect(page.locator("#outcome")).to_contain_text("1 shipments would change their status")
+        assert await service.value("SELECT count(*) FROM statesvc.code_mapping") == 0
+        await page.get_by_role("button", name="Map it").click()
+        await expect(page.locator("#mappings tbody tr")).to_contain_text("delivery_attempted")
+        await page.get_by_role("button", name="Read its history again").click()
+        await expect(page.locator("#outcome")).to_contain_text("1 events corrected, 1 changes of status")
+        await expect(page.locator("#unmapped-codes")).to_contain_text("Every code that was pushed is mapped.")
+        assert (await service.get("/v1/shipments/royalmail/AB1GB"))[1]["status"] == "delivery_attempted"
+        await page.get_by_role("button", name="Forget the key").click()
+        assert await page.locator("table").count() == 0
+        assert flaws == []
