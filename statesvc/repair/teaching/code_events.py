@@ -16,7 +16,7 @@ _SQL = queries("statesvc.repair.teaching", "code_events")
 PAGE: Final = 20_000
 """Events of the log that a pass looks at in one statement."""
 COUNT_MAX: Final = 10_000
-SEARCHED_MAX: Final = 200_000
+SEARCHED_MAX: Final = 50_000
 Connection = AsyncConnection[Any]
 
 

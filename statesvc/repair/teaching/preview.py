@@ -18,7 +18,10 @@ from statesvc.repair.renormalize.renormalize import RereadTask, reread
 from statesvc.repair.teaching.code_events import Connection, newest_with_code
 
 PREVIEWED_MAX: Final = 500
-AT_ONCE: Final = 50
+AT_ONCE_FIRST: Final = 5
+AT_ONCE_MAX: Final = 50
+LOCKED_SECONDS: Final = 0.25
+"""How long the shipments of some messages should stay locked; messages may hold one event or thousands."""
 SECONDS_MAX: Final = 5.0
 
 
@@ -99,7 +102,7 @@ async def preview_mapping(
 ) -> MappingPreview:
     """Changes nothing. `task` says who asks and with which keys; `meaning` None: as the normalizer says.
 
-    The shipments of at most AT_ONCE messages are locked while these are previewed.
+    The shipments of some messages at a time are locked while these are previewed, for about LOCKED_SECONDS.
     """
     mappings = Mappings()
     await mappings.refresh(connection)
@@ -108,11 +111,13 @@ async def preview_mapping(
     found = await newest_with_code(connection, code, messages_max=previewed_max)
     report = RenormalizeReport()
     began = time.monotonic()
-    previewed = 0
+    previewed, at_once = 0, AT_ONCE_FIRST
     while previewed < len(found.message_ids) and time.monotonic() - began < SECONDS_MAX:
-        part = found.message_ids[previewed : previewed + AT_ONCE]
+        part = found.message_ids[previewed : previewed + at_once]
+        part_began = time.monotonic()
         report.add(await reread(connection, task, part, proposed))
         previewed += len(part)
+        at_once = max(1, min(AT_ONCE_MAX, int(at_once * LOCKED_SECONDS / max(time.monotonic() - part_began, 0.001))))
     return MappingPreview(
         replaces=rows[0].revision if rows else 0,
         in_effect=CodeMeaning.of(rows[0].meaning) if rows else None,
