@@ -16,7 +16,7 @@ from msgspec import Struct, convert
 from msgspec.json import Decoder
 
 from events.event import value
-from events.vocabulary import RANK, Kind, Reason, Status, TimePrecision
+from events.vocabulary import RANK, Kind, Reason, Status, TimePrecision, TzSource
 
 SortKey = tuple[int, int, str, str, str]
 """(microseconds since 1970, rank, event key); the event key is the event id, of an enrichment (stamp, value, event id)."""
@@ -55,6 +55,7 @@ class LoggedFact(Struct, frozen=True, gc=False, kw_only=True):
     time_precision: str
     carrier_id: str
     raw: LoggedRaw
+    tz_source: str = ""
     status: str | None = None
     reason: str | None = None
     corrects: str | None = None
@@ -82,6 +83,7 @@ decode_event: Final = Decoder(LoggedEvent).decode
 class Fact:
     """One event. `instant` has a fixed offset, so its wall clock is the carrier's local time and survives the log unchanged.
 
+    `is_timed`: the carrier printed its time; one that it did not has the time of its receipt, which sorts it and says nothing else.
     `corrects` names the event that a correction is about, `anchor` the event that an enrichment belongs to, or the correction
     that a correction of our own replaces. `signer_digest` stands for the signer, whose name is sealed.
     """
@@ -90,6 +92,7 @@ class Fact:
     kind: Kind
     instant: datetime
     precision: TimePrecision = TimePrecision.SECOND
+    is_timed: bool = True
     status: Status | None = None
     reason: Reason | None = None
     corrects: str | None = None
@@ -159,6 +162,7 @@ def fact_from_log(logged: LoggedFact) -> Fact:
         kind=kind or Kind.INFO,
         instant=datetime.fromisoformat(logged.occurred_at),
         precision=_PRECISIONS.get(logged.time_precision, TimePrecision.SECOND),
+        is_timed=logged.tz_source != TzSource.RECEIVED.value,
         status=_STATUSES.get(logged.status),
         reason=_REASONS.get(logged.reason),
         corrects=logged.corrects,

@@ -95,6 +95,7 @@ class _Run:
         "deliveries",
         "estimate",
         "flags",
+        "has_time",
         "last_event_at",
         "last_key",
         "newest_key",
@@ -112,6 +113,7 @@ class _Run:
         self.status_since: datetime | None = state.status_since
         self.flags: frozenset[Flag] = state.flags
         self.last_event_at: datetime | None = state.last_event_at
+        self.has_time: bool = state.has_time
         self.delivered_at: datetime | None = state.delivered_at
         self.attempts: int = state.attempts
         self.corrections: int = state.corrections
@@ -130,6 +132,7 @@ class _Run:
             status_since=self.status_since,
             flags=self.flags,
             last_event_at=self.last_event_at,
+            has_time=self.has_time,
             delivered_at=self.delivered_at,
             attempts=self.attempts,
             corrections=self.corrections,
@@ -172,7 +175,10 @@ class _Run:
 
     def saw(self, fact: Fact) -> None:
         self.last_key = max(self.last_key, fact.key)
-        last = self.last_event_at
+        if self.has_time and not fact.is_timed:
+            return
+        last = self.last_event_at if self.has_time is fact.is_timed else None
+        self.has_time = fact.is_timed
         # One instant printed in two offsets must not read differently by the order of arrival.
         if last is None or fact.instant > last or (fact.instant == last and fact.instant.isoformat() < last.isoformat()):
             self.last_event_at = fact.instant
@@ -187,11 +193,13 @@ class _Run:
             self.attempts += 1
         if move.to is not current:
             self.status = move.to
-            self.status_since = fact.instant
+            self.status_since = fact.instant if fact.is_timed else None
             self.reason = fact.reason
             self.out_again = False
-        elif scanned is current and fact.reason is not None:
-            self.reason = fact.reason
+        elif scanned is current:
+            self.reason = fact.reason or self.reason
+            if self.status_since is None and fact.is_timed:
+                self.status_since = fact.instant
         if move.to is Status.DELIVERED:
             self._deliver(fact, scanned, again=current is not Status.DELIVERED or flag is Flag.REDELIVERED)
 
@@ -202,11 +210,14 @@ class _Run:
             return
         if again:
             self.deliveries = (fact.event_id,)
-            self.delivered_at = fact.instant
+            self.delivered_at = fact.instant if fact.is_timed else None
             self.signature = None
             self.out_again = False
-        elif self.signature is None:
-            self.deliveries = (*self.deliveries, fact.event_id)
+        else:
+            if self.delivered_at is None and fact.is_timed:
+                self.delivered_at = fact.instant
+            if self.signature is None:
+                self.deliveries = (*self.deliveries, fact.event_id)
         if fact.signer_digest is not None:
             self._sign(Signature(fact.stamp, fact.signer_digest.hex(), fact.event_id, fact.event_id))
 

@@ -15,7 +15,7 @@ from events.vocabulary import Reason, Status
 from projections.fact import FIRST_KEY, SortKey
 from projections.lifecycle import TERMINAL, Flag
 
-_FORMAT: Final = 2
+_FORMAT: Final = 3
 STALE_KEY: Final[SortKey] = (2**62, 0, "", "", "")
 """Above the key of every fact: nothing sorts after it, so the log is folded."""
 _STATUSES: Final = {status.value: status for status in Status}
@@ -44,8 +44,10 @@ class ShipmentState:
     """The fold over a shipment's events.
 
     `deliveries` are the events of the delivery that counts, the first of them giving its time; those that can no longer
-    give its signer are left out. `out_again`: seen out for delivery since. `pending`: ids of events that a correction or an enrichment
-    names and that have not come yet. `newest_key`: of the newest event that is no enrichment. `last_key`: of all that was folded.
+    give its signer are left out. A step that the carrier printed without a time gives none: `status_since` and `delivered_at` wait for the
+    first one that has a time, and `last_event_at` is the newest of those where there are any (`has_time`). `out_again`: seen out for
+    delivery since. `pending`: ids of events that a correction or an enrichment names and that have not come yet. `newest_key`: of the
+    newest event that is no enrichment. `last_key`: of all that was folded.
     """
 
     status: Status = Status.UNKNOWN
@@ -53,6 +55,7 @@ class ShipmentState:
     status_since: datetime | None = None
     flags: frozenset[Flag] = frozenset()
     last_event_at: datetime | None = None
+    has_time: bool = False
     delivered_at: datetime | None = None
     attempts: int = 0
     corrections: int = 0
@@ -93,6 +96,7 @@ class ShipmentState:
             "since": self.status_since and self.status_since.isoformat(),
             "flags": sorted(self.flags),
             "last_event_at": self.last_event_at and self.last_event_at.isoformat(),
+            "has_time": self.has_time,
             "delivered_at": self.delivered_at and self.delivered_at.isoformat(),
             "attempts": self.attempts,
             "corrections": self.corrections,
@@ -125,6 +129,7 @@ class ShipmentState:
             status_since=_instant(get("since")),
             flags=frozenset(map(Flag, get("flags", ()))),
             last_event_at=_instant(get("last_event_at")),
+            has_time=get("has_time", False),
             delivered_at=_instant(get("delivered_at")),
             attempts=get("attempts", 0),
             corrections=get("corrections", 0),

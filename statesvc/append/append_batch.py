@@ -14,7 +14,7 @@ from events.crypto.keyring import Keyring
 from events.crypto.sealing import SealingKey
 from events.log.assemble import ConflictRow, EventRow, StreamHead
 from events.log.proposal import Decision, Key, Known, Proposal, without_personal
-from events.vocabulary import Verdict
+from events.vocabulary import TzSource, Verdict
 from projections.project import Change, Projection
 from statesvc.append.outbox import SubscribedTo
 from statesvc.append.proposals import propose
@@ -109,6 +109,11 @@ class AppendBatch:
     def verdicts_by_carrier(self) -> Counter[tuple[str, Verdict]]:
         """For the metrics."""
         return Counter((p.event.carrier_id, verdict) for p, verdict in zip(self.proposals, self.verdicts, strict=True))
+
+    def time_sources_by_carrier(self) -> Counter[tuple[str, TzSource]]:
+        """For the metrics: where the offsets of the appended events come from."""
+        stated = (p.event for p, verdict in zip(self.proposals, self.verdicts, strict=True) if verdict is Verdict.APPENDED)
+        return Counter((event.carrier_id, event.tz_source) for event in stated)
 
 
 def restrict(batch: AppendBatch, reads: Sequence[Read]) -> None:

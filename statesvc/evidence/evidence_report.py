@@ -93,7 +93,7 @@ def report_of(bundle: Bundle) -> EvidenceReport:
     head = read_checkpoint(bundle["log"]["checkpoint"])
     return EvidenceReport(
         title=f"{carrier} {shipment['tracking_number']}",
-        verdict=_verdict(shipment),
+        verdict=_verdict(shipment, _delivery(bundle, events)),
         facts=[*_facts(bundle, carrier, events), *_back_dated(bundle, entries)],
         statements=[_statement(entry) for entry in sorted(events, key=lambda entry: (_at(entry), entry.index))],
         conclusions=[_conclusion(entry, events) for entry in entries if entry.kind == "transition"],
@@ -180,11 +180,10 @@ def _back_dated(bundle: Bundle, entries: Sequence[_Entry]) -> Iterator[tuple[str
 
 def _delivery(bundle: Bundle, events: Sequence[_Entry]) -> _Entry | None:
     at = bundle["shipment"]["delivered_at"]
-    if at is None:
+    if at is None and bundle["shipment"]["status"] != "delivered":
         return None
-    instant = datetime.fromisoformat(at)
     deliveries = [entry for entry in events if entry.document.get("status") == "delivered"]
-    exact = [entry for entry in deliveries if datetime.fromisoformat(entry.document["occurred_at"]) == instant]
+    exact = [entry for entry in deliveries if at and _at(entry) == datetime.fromisoformat(at)]
     return next(iter(exact or deliveries), None)
 
 
@@ -282,9 +281,14 @@ def _action(entry: _Entry) -> ActionLine:
     )
 
 
-def _verdict(shipment: Mapping[str, Any]) -> str:
-    if shipment["status"] == "delivered" and shipment["delivered_at"]:
-        return f"The carrier reported this parcel as delivered at {_instant(shipment['delivered_at'])}."
+def _verdict(shipment: Mapping[str, Any], delivery: _Entry | None) -> str:
+    """Says no more of the time than the carrier did."""
+    if shipment["status"] == "delivered" and not shipment["delivered_at"]:
+        return "The carrier reported this parcel as delivered, without saying when."
+    if shipment["status"] == "delivered":
+        day_only = delivery is not None and delivery.document["time_precision"] == "day"
+        at = f"on {datetime.fromisoformat(shipment['delivered_at']):%Y-%m-%d}" if day_only else f"at {_instant(shipment['delivered_at'])}"
+        return f"The carrier reported this parcel as delivered {at}."
     return f"The carrier's latest statement about this parcel: {_words(shipment['status'])}, {_instant(shipment['last_event_at'])}."
 
 

@@ -199,7 +199,10 @@ class ShipmentSummary(TypedDict):
     terminal: bool
     flags: list[str]
     version: Annotated[int, Field(description="Grows by one with every event.")]
-    last_event_at: AwareDatetime
+    last_event_at: Annotated[
+        AwareDatetime,
+        Field(description="The newest time that the carrier printed; where it never printed one, when its last statement came."),
+    ]
     recorded_at: datetime
     estimated_delivery: str | None
     delivered_at: AwareDatetime | None

@@ -30,6 +30,7 @@ class Attribute(StrEnum):
     POOL = "pool"
     STATE = "state"
     ATTEMPT = "attempt"
+    TZ_SOURCE = "tz_source"
     KIND = "kind"
     PROMISE = "promise"
     SUBSCRIPTION = "subscription"

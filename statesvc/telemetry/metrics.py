@@ -63,6 +63,7 @@ class Telemetry:
         self.messages_postponed = self._counter(names.MESSAGES_POSTPONED)
         self.messages_buried = self._counter(names.MESSAGES_BURIED)
         self.events = self._counter(names.EVENTS)
+        self.event_times = self._counter(names.EVENT_TIMES)
         self.normalize_failures = self._counter(names.NORMALIZE_FAILURES)
         self.stage_duration = self._histogram(names.STAGE_DURATION)
         self.pickup_lag = self._histogram(names.PICKUP_LAG)

@@ -67,6 +67,13 @@ MESSAGES_POSTPONED: Final = counter(
 MESSAGES_BURIED: Final = counter(
     "statesvc.messages.buried", "{message}", "Messages that became dead letters.", Attribute.CARRIER, Attribute.CAUSE
 )
+EVENT_TIMES: Final = counter(
+    "statesvc.event.times",
+    "{event}",
+    "Appended events by where the offset of their time comes from (docs/times.md). assumed_utc: nothing says it.",
+    Attribute.CARRIER,
+    Attribute.TZ_SOURCE,
+)
 EVENTS: Final = counter(
     "statesvc.events",
     "{event}",

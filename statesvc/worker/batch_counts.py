@@ -25,6 +25,8 @@ def count_appended(telemetry: Telemetry, batch: AppendBatch) -> None:
     """Once it is committed."""
     for (carrier_id, verdict), count in batch.verdicts_by_carrier().items():
         telemetry.events.add(count, {"carrier": carrier_id, "verdict": verdict.value})
+    for (carrier_id, source), count in batch.time_sources_by_carrier().items():
+        telemetry.event_times.add(count, {"carrier": carrier_id, "tz_source": source.value})
     for (carrier_id, empty), count in Counter((read.carrier_id, read.empty) for read in batch.reads).items():
         telemetry.messages_settled.add(count, {"carrier": carrier_id, "outcome": "empty" if empty else "applied"})
     now = datetime.now(UTC)

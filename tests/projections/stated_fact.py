@@ -3,6 +3,7 @@
 from datetime import datetime, timezone
 
 from events.event import Event
+from events.vocabulary import TzSource
 from projections.fact import Fact
 
 
@@ -23,6 +24,7 @@ def fact_of(event: Event, *, signer_digest: bytes | None, version: int = 0) -> F
         kind=event.kind,
         instant=_fixed(event.occurred_at),
         precision=event.time_precision,
+        is_timed=event.tz_source is not TzSource.RECEIVED,
         status=event.status,
         reason=event.reason,
         corrects=event.corrects,

@@ -163,3 +163,26 @@ def test_a_carriers_own_event_of_who_signed_signs_the_delivery_before_it() -> No
     assert fold([signed]).signed_by_event_id is None
     assert fold([signed_again, out, first, again, signed]).signed_by_event_id == "d1-0"
     assert advance(fold([first, signed]), [signed_again]) is None
+
+
+def test_a_step_without_a_time_moves_the_status_and_gives_no_time() -> None:
+    out, delivered = replace(OUT, is_timed=False), replace(DELIVERED, is_timed=False)
+    state = fold([out, delivered])
+    assert (state.status, state.status_since, state.delivered_at) == (Status.DELIVERED, None, None)
+    assert state.last_event_at == DELIVERED.instant, "nothing else says when"
+
+
+@pytest.mark.parametrize("when", ["01 07:00", "01 12:00"])
+def test_the_first_step_with_a_time_gives_it(when: str) -> None:
+    timeless, timed = replace(DELIVERED, is_timed=False), scan("delivered", when)
+    for arrival in permutations([timeless, timed]):
+        state = fold(arrival)
+        assert (state.status_since, state.delivered_at, state.last_event_at) == (timed.instant,) * 3
+        step = advance(fold([arrival[0]]), [arrival[1]])
+        assert step is None or step == state
+
+
+def test_a_time_of_receipt_is_no_newest_time() -> None:
+    late = replace(scan("exception", "09 10:00"), is_timed=False)
+    for arrival in permutations([OUT, late]):
+        assert fold(arrival).last_event_at == OUT.instant

@@ -31,7 +31,11 @@ INSTANTS = [
 DIGESTS = [None, b"\x01", b"\x02"]
 ETAS = [None, None, "2026-03-05", "2026-03-06"]
 TIMES = st.fixed_dictionaries(
-    {"instant": st.sampled_from(INSTANTS), "precision": st.sampled_from([TimePrecision.SECOND, TimePrecision.DAY])}
+    {
+        "instant": st.sampled_from(INSTANTS),
+        "precision": st.sampled_from([TimePrecision.SECOND, TimePrecision.DAY]),
+        "is_timed": st.sampled_from([True, True, False]),
+    }
 )
 VALUES = st.fixed_dictionaries(
     {"signer_digest": st.sampled_from(DIGESTS), "estimated_delivery": st.sampled_from(ETAS), "stamp": st.sampled_from(["", "1"])}
@@ -143,7 +147,9 @@ def test_a_state_is_made_of_its_events(story: list[Fact]) -> None:
     state = fold(story)
     ids = {fact.event_id for fact in story}
     assert {state.delivered_event_id, state.signed_by_event_id} <= {None, *ids}
-    assert state.last_event_at == max(fact.instant for fact in story)
+    timed = [fact.instant for fact in story if fact.is_timed]
+    assert state.last_event_at == max(timed or [fact.instant for fact in story])
+    assert {state.status_since, state.delivered_at} <= {None, *timed}
     assert (state.status is Status.UNKNOWN) <= (state.status_since is None)
     assert ShipmentState.from_json(state.to_json()) == state
 

@@ -52,6 +52,7 @@ def normalize(body: bytes, _received_at: datetime) -> Normalized:
 
 def _reading(stated: dict[str, Any]) -> Reading:
     at = MORNING + timedelta(minutes=stated.pop("minute", 0))
+    is_timed = stated.pop("is_timed", True)
     status, reason = stated.pop("status", None), stated.pop("reason", None)
     return Reading(
         tracking_number=stated.pop("number"),
@@ -60,9 +61,9 @@ def _reading(stated: dict[str, Any]) -> Reading:
         time=PrintedTime(
             printed=f"{at:%Y%m%d %H%M}",
             instant=at,
-            tz_source=TzSource.EXPLICIT,
+            tz_source=TzSource.EXPLICIT if is_timed else TzSource.RECEIVED,
             precision=TimePrecision.MINUTE,
-            identity=f"{at:%Y%m%dT%H%M}",
+            identity=f"{at:%Y%m%dT%H%M}" if is_timed else "",
         ),
         place=EventPlace(city=stated.pop("city", "Springfield"), country="US"),
         status=Status(status) if status else None,

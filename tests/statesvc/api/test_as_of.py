@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from random import Random
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 from events.identity import identify
 from events.spelling import normalize_number
-from events.vocabulary import Kind, Status
+from events.vocabulary import Kind, Status, TzSource
 from projections.fact import Fact
 from projections.fold import fold
 from projections.state import ShipmentState
@@ -28,7 +29,7 @@ Model = dict[str, list[tuple[datetime, list[Fact]]]]
 
 
 async def _lives(log: Story, chance: Random, histories: int) -> Model:
-    """Late, corrected and retracted scans of many parcels, sealed now and then."""
+    """Late, timeless, corrected and retracted scans of many parcels, sealed now and then."""
     model: Model = defaultdict(list)
     said: dict[str, list[Fact]] = defaultdict(list)
     event_ids: dict[str, list[str]] = defaultdict(list)
@@ -43,6 +44,8 @@ async def _lives(log: Story, chance: Random, histories: int) -> Model:
                 if shape in {"scan", "late"} or not event_ids[number]:
                     minute = chance.randrange(60) if shape == "late" else 60 * turn + chance.randrange(60)
                     reading = scan(number, minute, chance.choice(STATUSES), native_id=native_id)
+                    if chance.randrange(4) == 0:
+                        reading = replace(reading, time=replace(reading.time, tz_source=TzSource.RECEIVED, identity=""))
                 else:
                     corrected = chance.choice(event_ids[number])
                     status = chance.choice(STATUSES) if shape == "reread" else None

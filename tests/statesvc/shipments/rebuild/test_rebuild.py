@@ -33,6 +33,7 @@ async def tell_stories(shop: Shop, parcels: int, seed: int = 1) -> None:
         for _ in range(chance.randrange(1, 6)):
             status = chance.choice(statuses)
             said: dict[str, Any] = {"number": f"P{parcel}", "minute": chance.randrange(500), "code": chance.choice("ABC")}
+            said |= {} if chance.randrange(4) else {"is_timed": False}
             said |= {"status": status} if status else {"kind": chance.choice(["unmapped", "correction", "info"])}
             pushes.append(says(said))
     chance.shuffle(pushes)
