@@ -43,6 +43,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     become.add_argument("--dry-run", action="store_true", help="count and classify, take nothing")
     become.add_argument("--sample", type=_positive, default=10_000, metavar="N", help="messages that a dry run classifies (%(default)s)")
+    back = parser.add_argument_group("the way back")
+    back.add_argument("--to", metavar="URL", help="return what was taken and not processed to this broker, from the backup")
+    back.add_argument(
+        "--restore", action="store_true", help="take everything from the backup: into the inbox, or with --to into the broker"
+    )
     pace = parser.add_argument_group("how")
     pace.add_argument("--until-empty", action="store_true", help="end when nothing waits (default: go on)")
     pace.add_argument("--processes", type=_positive, default=1, metavar="N", help="that take (%(default)s)")

@@ -25,6 +25,7 @@ from statesvc.cli.shovel_setup import (
     read_mapping,
     stop_event,
 )
+from statesvc.cli.shovel_way_back import give_back
 from statesvc.settings.service_settings import load_settings
 from statesvc.shovel.backup import BackupWriter, check_folder
 from statesvc.shovel.dry_run import classify, explain_message, read_samples
@@ -48,6 +49,8 @@ def run(options: argparse.Namespace) -> int:
         logging.getLogger(client).setLevel(logging.CRITICAL)
     if options.pause or options.resume:
         return _pause(options)
+    if options.to is not None:
+        return asyncio.run(give_back(options))
     if options.explain is not None or options.dry_run:
         return asyncio.run(_explain(options) if options.explain is not None else _dry_run(options))
     if options.process is not None:
@@ -164,7 +167,6 @@ async def _transfer(
     report: Callable[[TransferTotals], None],
     notice: Callable[[str], None],
 ) -> TransferTotals:
-    is_restored = options.source is None
     async with database(load_settings()) as (pool, keyring):
         return await transfer(
             TransferTask(
@@ -172,11 +174,11 @@ async def _transfer(
                 mapping=read_mapping(options),
                 pool=pool,
                 keyring=keyring,
-                backup=None if is_restored else BackupWriter(options.backup),
+                backup=None if options.restore else BackupWriter(options.backup),
                 backup_folder=options.backup,
                 actor=actor(),
                 batch_max=options.batch,
-                until_empty=options.until_empty or is_restored or not is_endless(broker_url(options.source)),
+                until_empty=options.until_empty or options.restore or not is_endless(broker_url(options.source)),
                 pace=Pace(options.rate),
                 stopping=stop.is_set,
                 report=report,

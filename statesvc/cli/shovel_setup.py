@@ -47,7 +47,9 @@ async def checked_source(options: argparse.Namespace) -> Source:
     read_mapping(options)
     if options.backup is None:
         raise CommandError("name a folder for the backup: --backup DIR", exit_code=2)
-    if options.source is None:
+    if options.restore:
+        if options.source is not None:
+            raise CommandError("--restore takes from the backup: leave out --from", exit_code=2)
         return make_backup_source(options.backup, process=options.process or 0, processes=options.processes)
     check_folder(options.backup)
     return await open_source(options)
@@ -149,6 +151,5 @@ def child_command(options: argparse.Namespace, number: int) -> list[str]:
         given += ["--prefetch", str(options.prefetch)]
     if options.rate is not None:
         given += ["--rate", str(options.rate / options.processes)]
-    if options.until_empty:
-        given.append("--until-empty")
+    given += [flag for flag, is_set in (("--until-empty", options.until_empty), ("--restore", options.restore)) if is_set]
     return [sys.executable, "-m", "statesvc", "shovel", *given]

@@ -126,7 +126,7 @@ class TaskMapping:
         try:
             task = read_task(taken, now=now)
         except UnreadableTaskError as error:
-            return Unmapped(cause=Cause.UNREADABLE, detail=str(error), task=None, identity=b"unread\x1f" + taken.body)
+            return Unmapped(cause=Cause.UNREADABLE, detail=str(error), task=None, identity=unread_identity(taken.body))
         found = self._map(task, now)
         if isinstance(found, Mapped):
             return found
@@ -181,6 +181,11 @@ class TaskMapping:
 def unmapped_identity(identity: bytes) -> bytes:
     """Of the dead letter of a message with this identity."""
     return b"unmapped\x1f" + identity
+
+
+def unread_identity(body: bytes) -> bytes:
+    """Of a message that can't be read."""
+    return b"unread\x1f" + body
 
 
 def parse_mapping(text: str, *, name: str, carriers: Mapping[str, Carrier]) -> TaskMapping:

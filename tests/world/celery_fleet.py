@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import sys
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -22,6 +23,8 @@ OTHER: Final = "shop.mail.send"
 LEDGER: Final = "CELERY_TEST_LEDGER"
 BROKER: Final = "CELERY_TEST_BROKER"
 QUORUM: Final = "CELERY_TEST_QUORUM"
+SECONDS: Final = "CELERY_TEST_SECONDS"
+QUORUM_NAMES: Final = ("fast-quorum", "slow-quorum")
 
 
 def make_app(broker: str, *, quorum: bool = False, names: Sequence[str] = ("fast", "slow"), **settings: Any) -> Celery:
@@ -64,17 +67,20 @@ def _ingest(body: str, **_more: Any) -> None:
     """Writes a line with the id of the task that runs, and when."""
     from celery import current_task  # noqa: PLC0415
 
+    time.sleep(float(os.environ[SECONDS]))
     with Path(os.environ[LEDGER]).open("a", encoding="utf-8") as ledger:
-        ledger.write(json.dumps({"id": current_task.request.id, "at": __import__("time").time(), "body": body}) + "\n")
+        ledger.write(json.dumps({"id": current_task.request.id, "at": time.time(), "body": body}) + "\n")
 
 
 @asynccontextmanager
-async def running_worker(broker: str, ledger: Path, *, queues: str = "fast,slow", quorum: bool = False) -> AsyncIterator[None]:
-    """A worker, for the time of the block; it ends as by a deploy, and gives back what it has not run."""
+async def running_worker(
+    broker: str, ledger: Path, *, queues: str = "fast,slow", quorum: bool = False, seconds: float = 0
+) -> AsyncIterator[None]:
+    """A worker, for the time of the block, whose tasks take `seconds`; it ends as by a deploy, and gives back what it has not run."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "celery", "-A", "tests.world.celery_fleet:worker_app", "worker", "-P", "solo", "-Q", queues),
         *("--without-gossip", "--without-mingle", "--without-heartbeat", "-l", "ERROR"),
-        env=os.environ | {LEDGER: str(ledger), BROKER: broker, QUORUM: "1" if quorum else ""},
+        env=os.environ | {LEDGER: str(ledger), BROKER: broker, QUORUM: "1" if quorum else "", SECONDS: str(seconds)},
         stdout=asyncio.subprocess.DEVNULL,
         start_new_session=True,
     )
@@ -90,5 +96,12 @@ def ran(ledger: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in ledger.read_text("utf-8").splitlines()] if ledger.exists() else []
 
 
+async def has_run(ledger: Path, count: int) -> None:
+    """Waits until workers have run this many tasks."""
+    while len({one["id"] for one in ran(ledger)}) < count:  # noqa: ASYNC110 - the file is another process's
+        await asyncio.sleep(0.05)
+
+
 if BROKER in os.environ:
-    worker_app = make_app(os.environ[BROKER], quorum=bool(os.environ.get(QUORUM)))
+    is_quorum = bool(os.environ.get(QUORUM))
+    worker_app = make_app(os.environ[BROKER], quorum=is_quorum, names=QUORUM_NAMES if is_quorum else ("fast", "slow"))

@@ -4,20 +4,18 @@ import asyncio
 import pickle
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 import aio_pika
 import pytest
 
 from statesvc.shovel.backup import read_backup
-from tests.statesvc.shovel.conftest import MAPPING, World, body
+from tests.statesvc.shovel.conftest import World
 from tests.world.brokers import RabbitMq
 from tests.world.celery_fleet import OTHER, TASK, declare_delays, make_app
+from tests.world.shovel_story import MAPPING, assert_all_arrived, body, produce
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
-
-HOURS_2 = timedelta(hours=2)
 
 
 async def publish(server: RabbitMq, queue: str, *messages: aio_pika.Message, declare: bool = True) -> None:
@@ -36,34 +34,10 @@ async def in_queue(server: RabbitMq, queue: str) -> int:
 
 
 async def test_mixed_tasks_arrive_once_at_their_eta(rabbitmq: RabbitMq, world: World) -> None:
-    app = make_app(rabbitmq.address)
-    now = datetime.now(UTC)
-    days, past = now + timedelta(days=9, microseconds=123456), now - timedelta(hours=1)
-    settings: tuple[dict[str, Any], ...] = ({}, {"eta": days}, {"eta": past}, {"countdown": HOURS_2.seconds}, {"priority": 7})
-
-    def produce() -> dict[str, datetime | None]:
-        sent: dict[str, datetime | None] = {}
-        for number in range(100):
-            given = settings[number % 5]
-            app.conf.task_protocol = 1 if number % 10 < 5 else 2
-            result = app.tasks[TASK].apply_async([body(number)], queue=("fast", "slow")[number % 2], **given)
-            sent[result.id] = given.get("eta", now + HOURS_2 if "countdown" in given else None)
-        return sent
-
-    sent = await asyncio.to_thread(produce)
+    sent = await asyncio.to_thread(produce, rabbitmq.address, 100, native=False)
     queues = ("--queue", "fast", "--queue", "slow")
     assert "100 taken: 100 into the inbox" in await world.shovel(rabbitmq.address, *queues, "--batch", "17")
-    arrived = {one.task_id: one for one in await world.arrived()}
-    assert arrived.keys() == sent.keys()
-    assert {one.body.decode() for one in arrived.values()} == {body(number) for number in range(100)}
-    for task_id, eta in sent.items():
-        found = arrived[task_id]
-        if eta is None or eta == past:
-            assert found.available_at == found.received_at
-        elif eta == days:
-            assert found.available_at == days
-        else:
-            assert timedelta(0) <= found.available_at - eta < timedelta(seconds=20)
+    assert_all_arrived(sent, await world.arrived())
     assert "0 taken" in await world.shovel(rabbitmq.address, *queues)
     assert sum(len(batch.messages) for batch in read_backup(world.backup)) == 100
 

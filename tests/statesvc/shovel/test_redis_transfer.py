@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 import redis
 
-from tests.statesvc.shovel.conftest import World, body
+from tests.statesvc.shovel.conftest import World
 from tests.world.brokers import Redis
 from tests.world.celery_fleet import OTHER, TASK, make_app
+from tests.world.shovel_story import body
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
