@@ -106,6 +106,8 @@ RECIPES: Final[dict[str, Recipe]] = {
     "spring": _LOCAL,
     "teleship": _INSTANT,
     "tnt": replace(_LOCAL, precision=_MINUTE, place=_FACILITY),
+    # a substatus is given by TrackingMore, and may be given again; the words and the minute are of the carrier
+    "trackingmore": Recipe(time="local", precision=_MINUTE, codes=()),
     # only the city is printed by all; an answer adds the facility, others leave the state out
     "ups": Recipe(time="local", codes=("type", "code"), place=_CITY),
     # older answers print a text and no code

@@ -82,6 +82,26 @@ SENDCLOUD_ANSWER: Final = {
     "events": [{"event_at": "2026-03-01T11:30:00+01:00", "status_code": "sorting_delay", "sub_status_code": "traffic"}],
 }
 
+
+def _trackingmore(**step: Any) -> dict[str, Any]:
+    return {"data": [{"tracking_number": "LZ000000009SG", "origin_info": {"trackinfo": [step]}}]}
+
+
+TRACKINGMORE_V4: Final = _trackingmore(
+    checkpoint_date="2026-03-01 09:25",
+    tracking_detail="Processed Through Facility",
+    checkpoint_delivery_status="transit",
+    checkpoint_delivery_substatus="transit002",
+    location="Chicago,IL,US",
+)
+TRACKINGMORE_V2: Final = _trackingmore(
+    Date="2026-03-01 09:25:00",
+    StatusDescription="Processed through facility",
+    checkpoint_status="transit",
+    substatus="transit001",
+    Details="CHICAGO IL",
+)
+
 _NINJA: Final = {"status": "Delivered", "is_parcel_on_rts_leg": False, "delivery_information": {"state": "Left at Doorstep"}}
 NINJA_PUSH: Final = {
     **_NINJA,
@@ -108,4 +128,5 @@ ADDED_PAIRS: Final = (
     pair("nzpost", "push_and_answer", NZ_POST_PUSH, NZ_POST_ANSWER),
     pair("bring", "english_and_norwegian", _bring("The parcel is registered", "OSLO"), _bring("Sendingen er registrert", "")),
     pair("sendcloud", "v3_push_and_answer", SENDCLOUD_PUSH, SENDCLOUD_ANSWER),
+    pair("trackingmore", "two_versions", TRACKINGMORE_V4, TRACKINGMORE_V2),
 )

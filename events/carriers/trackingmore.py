@@ -1,0 +1,117 @@
+"""TrackingMore: webhooks and answers of API v4, and the field names of the versions before it.
+
+A substatus decides, the delivery status is coarser. Times are local to the place of the scan and print no zone. What the carrier of origin
+says and what the one of destination says are two lists; one scan may stand in both.
+
+TrackingMore signs the time of its push and not the body, so its signature proves nothing of what is said and is no scheme here.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+from events.carriers.carrier import Carrier, ShipperChoice
+from events.errors import Cause, UnreadableMessageError
+from events.event import EventPlace, Normalized, Raw, Reading
+from events.parsing.couriers import home_of
+from events.parsing.enrichment import estimate, with_estimate, with_signer
+from events.parsing.formats import TimeFormats
+from events.parsing.json import read_json
+from events.parsing.lines import place_in_line
+from events.parsing.lists import JsonObject, child, objects
+from events.parsing.meanings import Meaning, finest, meanings
+from events.parsing.places import place
+from events.parsing.rejections import Rejections
+from events.parsing.scan import Scan, readings_of
+from events.parsing.text import text
+from events.parsing.times import Clock
+from events.parsing.whereabouts import Journey, origin_of_item
+
+CODES: Final = meanings("trackingmore_codes.csv")
+"""Statuses and substatuses: their names never meet."""
+
+FORMATS: Final = TimeFormats("%Y-%m-%d[ %H:%M[:%S]]", "%Y-%m-%dT%H:%M:%S[%f][%z]")
+CLOCK: Final = Clock(formats=FORMATS, midnight_is_day=True)
+
+_LEGS: Final = ("origin_info", "destination_info")
+_ERROR_FIELDS: Final = frozenset({"code", "meta", "message", "error", "errors"})
+_SHIPMENT: Final = frozenset({"tracking_number", *_LEGS})
+
+
+def normalize(body: bytes, received_at: datetime) -> Normalized:
+    """Events of one push or answer."""
+    rejections = Rejections()
+    readings: list[Reading] = []
+    for where, shipment in _shipments(read_json(body), rejections):
+        found = readings_of(_scans(shipment, where, received_at, rejections), text(shipment.get("tracking_number")), rejections)
+        found = with_signer(found, text(shipment.get("signed_by")))
+        readings += with_estimate(found, estimate(text(shipment.get("scheduled_delivery_date")), FORMATS))
+    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
+    if body in ({}, []):
+        return
+    if type(body) is not dict or not (_ERROR_FIELDS | _SHIPMENT | {"data"}) & body.keys():
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking of TrackingMore")
+    if body.keys() & _SHIPMENT:
+        yield "", body
+        return
+    data = body.get("data")
+    held, pointer = (data["items"], "/data/items") if type(data) is dict and "items" in data else (data, "/data")
+    for index, shipment in objects(held, pointer, rejections):
+        yield f"{pointer}/{index}", shipment
+
+
+def _scans(shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+    origin = place(country=shipment.get("origin_country"))
+    journey = Journey(
+        origin if origin.country else origin_of_item(text(shipment.get("tracking_number"))),
+        place(country=shipment.get("destination_country")),
+        home_of(text(shipment.get("courier_code")) or text(shipment.get("carrier_code"))),
+    )
+    for leg in _LEGS:
+        pointer = f"{where}/{leg}/trackinfo"
+        for index, step in objects(child(shipment, leg).get("trackinfo"), pointer, rejections):
+            status = text(step.get("checkpoint_delivery_status")) or text(step.get("checkpoint_status"))
+            raw = Raw(type=status, code=text(step.get("checkpoint_delivery_substatus")) or text(step.get("substatus")))
+            at, meaning = _place(step), _meaning(raw)
+            printed = text(step.get("checkpoint_date")) or text(step.get("Date"))
+            yield Scan(
+                where=f"{pointer}/{index}",
+                raw=raw,
+                meaning=meaning,
+                time=CLOCK.read(printed, at, received_at=received_at, journey=journey.at(meaning.status)),
+                place=at,
+                description=text(step.get("tracking_detail")) or text(step.get("StatusDescription")),
+            )
+
+
+def _place(step: JsonObject) -> EventPlace:
+    """Of fields of their own, or of one line (`PASADENA,MD,US`)."""
+    line = place_in_line(text(step.get("location")) or text(step.get("Details")), two_letters="country")
+    own = place(city=step.get("city"), region=step.get("state"), postal_code=step.get("zip"), country=step.get("country_iso2"))
+    return replace(
+        line,
+        city=own.city or line.city,
+        region=own.region or line.region,
+        postal_code=own.postal_code or line.postal_code,
+        country=own.country or line.country,
+    )
+
+
+def _meaning(raw: Raw) -> Meaning:
+    return finest((raw.code, CODES.get(((raw.code or "").lower(),))), (raw.type, CODES.get(((raw.type or "").lower(),))))
+
+
+CARRIER: Final = Carrier(
+    carrier_id="trackingmore",
+    name="TrackingMore",
+    number_fields=("tracking_number",),
+    normalizers={"1": normalize},
+    stable="1",
+    formats=("Webhook v4 JSON", "Tracking JSON"),
+    reread=_meaning,
+    authentication=(ShipperChoice(),),
+)
