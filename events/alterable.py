@@ -5,6 +5,7 @@ bytes.
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -139,9 +140,12 @@ def _xml_leaves(element: etree._Element, pointer: str, depth: int) -> Iterator[B
 
         yield from _nested(text, pointer, write_text, depth) or (BodyValue(pointer, text, write_text),)
     children = [child for child in element if isinstance(child.tag, str)]
-    names = [_local(child) for child in children]
-    for index, (child, name) in enumerate(zip(children, names, strict=True)):
-        place = f"[{names[: index + 1].count(name)}]" if names.count(name) > 1 else ""
+    of_name = Counter(_local(child) for child in children)
+    seen: Counter[str] = Counter()
+    for child in children:
+        name = _local(child)
+        seen[name] += 1
+        place = f"[{seen[name]}]" if of_name[name] > 1 else ""
         yield from _xml_leaves(child, f"{pointer}/{name}{place}", depth)
 
 

@@ -16,8 +16,6 @@ from events.errors import UnreadableMessageError
 from events.event import Event, Normalized, Reading
 
 LEAVES_MAX: Final = 2000
-EVENTS_MAX: Final = 200
-"""Of these what several values say is looked for, too."""
 BYTES_MAX: Final = 128 * 1024 * 1024
 """How much is normalized for one explanation, some ten seconds; what is left is said to be untried."""
 ALTERATIONS_MAX: Final = 9
@@ -110,7 +108,7 @@ def _attribution(document: AlterableDocument, events: list[Said], read: Callable
             needed.append(leaf.pointer)
         elif not found.is_different:
             ignored.append(leaf.pointer)
-    for index, given in enumerate(origins[:EVENTS_MAX]):
+    for index, given in enumerate(origins[: readings_left // len(REQUIRED)]):
         _attribute_repeated(document, document.leaves[:tried], events=events, index=index, given=given, read=read)
     said = {pointer for given in origins for pointers in given.values() for pointer in pointers}
     return Attribution(

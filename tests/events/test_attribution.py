@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from events import attribution
-from events.alterable import alterable
+from events.alterable import NESTED_MAX, alterable
 from events.attribution import Attribution, attribute
 from events.carriers import CARRIERS
 from events.errors import Cause, UnreadableMessageError
@@ -208,6 +208,22 @@ def test_each_value_has_a_pointer(body: bytes, pointers: list[str]) -> None:
 def test_what_is_no_document_has_no_values(body: bytes) -> None:
     document = alterable(body)
     assert document is None or document.leaves == ()
+
+
+@pytest.mark.parametrize("body", [b"<r>" + b"<b>1</b>" * 20_000 + b"</r>", b"[" + b'{"a": "[[1]]"},' * 20_000 + b"1]"])
+def test_many_values_are_counted_in_a_walk_over_them(body: bytes) -> None:
+    document = alterable(body)
+    assert document is not None
+    assert len(document.leaves) >= 20_000
+
+
+def test_a_text_in_a_text_is_opened_to_a_bound() -> None:
+    value: object = 1
+    for _ in range(8):
+        value = {"a": json.dumps(value)} if not isinstance(value, int) else {"a": value}
+    document = alterable(json.dumps(value).encode())
+    assert document is not None
+    assert [leaf.pointer for leaf in document.leaves] == ["/a" * (NESTED_MAX + 1)]
 
 
 @given(st.sampled_from(["ups", "dhl_unified", "usps", "aftership", "epcis"]), st.data())

@@ -213,6 +213,12 @@ PUSHES: Final = (
         headers={"x-api-key": "key"},
         chosen="header:x-api-key",
     ),
+    Push(
+        carrier_id="ninjavan",
+        source="Ninja Van's PHP sample (base64 of hash_hmac over php://input), as pastebin.com/iXfCe4W8 has it, read 2026-11",
+        secret="my_shared_secret",
+        headers={"X-NINJAVAN-HMAC-SHA256": based(hmac_of("my_shared_secret", BODY))},
+    ),
     Push(carrier_id="clickpost", source="ClickPost's webhook settings: `webhook_key`", secret="k-1", headers={"webhook_key": "k-1"}),
     Push(
         carrier_id="ups",
