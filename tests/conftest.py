@@ -14,6 +14,7 @@ from statesvc.telemetry.logs import Output, pipeline
 from tests.world import postgres
 
 pytest_plugins = (
+    "tests.world.own_processes",
     "tests.world.database",
     "tests.world.shop",
     "tests.world.api",
@@ -27,19 +28,8 @@ hypothesis.settings.register_profile("fuzz", deadline=None, max_examples=20_000)
 hypothesis.settings.load_profile(os.environ.get("STATESVC_HYPOTHESIS", "default"))
 
 
-SLOW = (
-    "tests/acceptance/",
-    "tests/fuzz/",
-    "tests/node/",
-    "tests/simulation/",
-    "tests/statesvc/delivery/brokers/",
-    "tests/statesvc/shovel/",
-    "tests/statesvc/notifier/test_notifier_brokers.py",
-    "tests/statesvc/roles/test_supervisor.py",
-    "tests/statesvc/database/test_embedded.py",
-    "tests/statesvc/inbox/test_inbox_model.py",
-)
-"""Where tests start processes of ours, brokers or a browser, or try at random for long."""
+AT_RANDOM = ("tests/fuzz/", "tests/simulation/", "tests/statesvc/inbox/test_inbox_model.py")
+"""Where tests try at random for long."""
 
 
 @pytest.fixture(autouse=True)
@@ -59,7 +49,7 @@ def _logging_of_a_service() -> Iterator[None]:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.nodeid.startswith(SLOW):
+        if item.nodeid.startswith(AT_RANDOM):
             item.add_marker("slow")
         if item.get_closest_marker("soak"):
             item.add_marker(pytest.mark.timeout(0))

@@ -10,6 +10,8 @@ import pytest
 
 from tests.code_lists import CARRIERS, LISTS, SOURCES, coverages, keys
 
+pytestmark = pytest.mark.usefixtures("own_processes")
+
 ROOT = Path(__file__).parents[1]
 LISTED = sorted(path.name for path in (CARRIERS / LISTS).glob("*.csv") if path.name != SOURCES)
 

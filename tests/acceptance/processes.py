@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 import aiohttp
 import psycopg
 
-from tests.acceptance.forked import ForkedProcess, fork
+from tests.world.forked import ForkedProcess, fork
 
 MASTER_KEY = "bWFzdGVyLWtleS1vZi10aGUtdGVzdHMtMzItYnl0ZXM="
 BOOTSTRAP_KEY = "a-bootstrap-key-for-the-acceptance-tests"

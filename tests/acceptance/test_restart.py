@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 
 import aiohttp
+import pytest
 
 from statesvc.database.embedded import EmbeddedServer
 from statesvc.database.migrator import migrate
@@ -13,6 +14,7 @@ from tests.acceptance.stories import Message, messages
 from tests.world import pgbouncer
 
 
+@pytest.mark.usefixtures("own_processes")
 async def test_a_restart_of_the_database_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
     server = EmbeddedServer(tmp_path / "data", tcp_port=free_port(), overrides={"shared_buffers": "64MB"})
     dsns = await asyncio.to_thread(server.start)

@@ -116,7 +116,7 @@ async def stop(service: Service) -> None:
 
 
 @pytest.fixture
-async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
+async def cluster(own_processes: None, tmp_path: Path) -> AsyncIterator[Cluster]:  # noqa: ARG001 - a mark
     made = await asyncio.to_thread(Cluster, tmp_path)
     try:
         await migrate(made.dsns.owner, made.dsns.listen, superuser_dsn=made.dsns.superuser)

@@ -86,7 +86,7 @@ def free_port() -> int:
 
 
 @pytest.fixture
-def running(tmp_path: Path) -> Running:
+def running(own_processes: None, tmp_path: Path) -> Running:  # noqa: ARG001 - a mark
     return Running(tmp_path)
 
 

@@ -9,9 +9,9 @@ from typing import Final, Self
 from psycopg import AsyncConnection
 
 from events.crypto.keyring import Keyring
-from tests.acceptance.forked import ForkedProcess
 from tests.acceptance.processes import RoleProcess, Service
 from tests.node.node_worker import start_worker
+from tests.world.forked import ForkedProcess
 
 NODE_LEASE: Final = {"LEASE_SECONDS": "3", "SWEEP_SECONDS": "1"}
 

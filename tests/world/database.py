@@ -41,6 +41,15 @@ class Database:
     auditor_dsn: str
     clock: Clock
 
+    @classmethod
+    def of(cls, server: postgres.Server) -> "Database":
+        """The one that the server's addresses lead to."""
+        return cls(server.service_dsn, server.owner_dsn, server.superuser_dsn, server.auditor_dsn, Clock(server.owner_dsn))
+
+    def on(self, name: str) -> "Database":
+        """Another one of the same server."""
+        return Database.of(postgres.Server(self.superuser_dsn, self.owner_dsn, self.service_dsn, self.auditor_dsn).on(name))
+
 
 @pytest.fixture(scope="session")
 def server() -> postgres.Server:
@@ -67,12 +76,6 @@ async def _temporary(server: postgres.Server, template: str) -> AsyncIterator[Da
     name = await postgres.create_database(server, template)
     mine = server.on(name)
     try:
-        yield Database(
-            service_dsn=mine.service_dsn,
-            owner_dsn=mine.owner_dsn,
-            superuser_dsn=mine.superuser_dsn,
-            auditor_dsn=mine.auditor_dsn,
-            clock=Clock(mine.owner_dsn),
-        )
+        yield Database.of(mine)
     finally:
         await postgres.drop_database(server, name)

@@ -7,15 +7,16 @@ import os
 import shutil
 import socket
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 from psycopg import AsyncConnection, Connection, sql
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from statesvc.database.embedded import EmbeddedServer
 from statesvc.database.migrator import migrate
@@ -88,17 +89,42 @@ def running_server() -> Server:
 async def create_database(server: Server, template: str = TEMPLATE) -> str:
     name = f"test_{uuid4().hex}"
     async with await AsyncConnection.connect(server.superuser_dsn, autocommit=True) as connection:
-        await connection.execute(
-            sql.SQL("CREATE DATABASE {} TEMPLATE {} OWNER statesvc_owner STRATEGY file_copy").format(
-                sql.Identifier(name), sql.Identifier(template)
-            )
-        )
+        await _copy(connection, template, name)
     return name
 
 
 async def drop_database(server: Server, name: str) -> None:
     async with await AsyncConnection.connect(server.superuser_dsn, autocommit=True) as connection:
-        await connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+        await _drop(connection, name)
+
+
+async def fill_database(superuser_dsn: str, content: str, fill: Callable[[str], Awaitable[None]]) -> None:
+    """Replaces this migrated database by one that `fill` has filled, given its name: once a run, then it is copied like the template.
+
+    `content` names what is in it. Nobody stays connected to this database.
+    """
+    name, filled, folder = str(conninfo_to_dict(superuser_dsn)["dbname"]), f"{TEMPLATE}_{content}", Path(os.environ[FOLDER_VARIABLE])
+    async with await AsyncConnection.connect(make_conninfo(superuser_dsn, dbname="postgres"), autocommit=True) as connection:
+        with _locked(folder / content):
+            if not (folder / content).read_text():
+                await _drop(connection, filled)
+                await _copy(connection, TEMPLATE, filled)
+                await fill(filled)
+                (folder / content).write_text("filled")
+        await _drop(connection, name)
+        await _copy(connection, filled, name)
+
+
+async def _copy(connection: AsyncConnection[Any], template: str, name: str) -> None:
+    await connection.execute(
+        sql.SQL("CREATE DATABASE {} TEMPLATE {} OWNER statesvc_owner STRATEGY file_copy").format(
+            sql.Identifier(name), sql.Identifier(template)
+        )
+    )
+
+
+async def _drop(connection: AsyncConnection[Any], name: str) -> None:
+    await connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
 def _external() -> Server | None:
@@ -141,7 +167,7 @@ async def _make_roles(dsn: str) -> None:
 
 async def _make_template(server: Server) -> None:
     async with await AsyncConnection.connect(server.superuser_dsn, autocommit=True) as connection:
-        await connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(TEMPLATE)))
+        await _drop(connection, TEMPLATE)
         await connection.execute(sql.SQL("CREATE DATABASE {} OWNER statesvc_owner").format(sql.Identifier(TEMPLATE)))
     template = server.on(TEMPLATE)
     await migrate(template.owner_dsn, template.service_dsn)
@@ -188,6 +214,6 @@ def _lives(pid: int) -> bool:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    with path.open("w") as file:
+    with path.open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

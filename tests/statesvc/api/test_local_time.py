@@ -5,6 +5,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import orjson
+import pytest
 
 from events.event import Reading
 from events.vocabulary import Status
@@ -68,6 +69,7 @@ async def test_a_replay_of_what_was_never_written_says_the_local_time(api: Any, 
     assert await cursor.fetchall() == [(datetime(2026, 3, 1, 2, 0, tzinfo=CHICAGO), -6 * 3600)]
 
 
+@pytest.mark.usefixtures("own_processes")
 async def test_an_offset_that_drifted_is_found_by_the_comparison(api: Any, scan: Any, database: Any) -> None:
     await api.carriers.say(local(scan("4", Status.DELIVERED), CHICAGO))
     compare = Rebuild(owner_dsn=database.owner_dsn, actor="tester", processes=1, progress=lambda *_: None)

@@ -256,6 +256,7 @@ async def test_several_writers_around_a_frozen_shipment_never_deadlock(shop: Sho
     await check_log(shop.connection, shop.keyring)
 
 
+@pytest.mark.usefixtures("own_processes")
 async def test_a_worker_that_is_frozen_inside_its_append_holds_up_only_what_it_holds(two_carriers: Shop, tmp_path: Path) -> None:
     shop = two_carriers
     await shop.say({"number": "A", "status": "picked_up"})

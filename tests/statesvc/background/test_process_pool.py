@@ -14,6 +14,8 @@ import pytest
 from statesvc.background.process_pool import PoolFullError, ProcessDiedError, ProcessPool
 from statesvc.http.problem import Code, Problem
 
+pytestmark = pytest.mark.usefixtures("own_processes")
+
 ROOT = Path(__file__).parents[3]
 CHILD = f"""
 import asyncio, os, sys

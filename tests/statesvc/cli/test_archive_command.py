@@ -4,13 +4,13 @@ import asyncio
 import base64
 import os
 import random
-import sys
 from typing import Any
 
 import pytest
 
 from statesvc.bodies.archive_file import ArchiveReader
 from tests.world.body_archivist import HOT_DAYS, Archivist
+from tests.world.forked import ForkedProcess, fork
 from tests.world.shell import Shell, use
 from tests.world.shop import says
 
@@ -24,20 +24,20 @@ def _environment(database: Any, monkeypatch: pytest.MonkeyPatch, archivist: Arch
     monkeypatch.setenv("STATESVC_ARCHIVE_DIR", str(archivist.folder))
 
 
-async def run() -> "asyncio.subprocess.Process":
-    return await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "statesvc", "archive", "run", env=dict(os.environ), stdout=asyncio.subprocess.DEVNULL
-    )
+async def run(archivist: Archivist) -> ForkedProcess:
+    printed = archivist.folder.with_name("printed")
+    return await fork("statesvc.__main__", ("archive", "run"), environment=os.environ, output=printed)
 
 
+@pytest.mark.usefixtures("own_processes")
 async def test_killed_at_any_moment_the_next_run_finishes_and_nothing_is_lost(archivist: Archivist) -> None:
     message_ids = await archivist.shop.push(*(says({"number": f"N{n % 50}", "status": "in_transit"}, envelope=n) for n in range(BODIES)))
     await archivist.shop.work(limit=512)
     day = await archivist.today()
     await archivist.days_pass(HOT_DAYS + 1)
     for _ in range(6):
-        process = await run()
-        await asyncio.sleep(random.uniform(0.3, 1.5))
+        process = await run(archivist)
+        await asyncio.sleep(random.uniform(0.05, 0.8))
         if process.returncode is None:
             process.kill()
         await process.wait()
@@ -46,7 +46,7 @@ async def test_killed_at_any_moment_the_next_run_finishes_and_nothing_is_lost(ar
         assert hot == BODIES or (row is not None and row.verified_at is not None)
     async with asyncio.timeout(60):
         # the server needs a moment to notice that the last one is dead
-        while await (await run()).wait():  # noqa: ASYNC110 - asks another process
+        while await (await run(archivist)).wait():  # noqa: ASYNC110 - asks another process
             await asyncio.sleep(0.1)
     row = (await archivist.ledger())[day]
     assert (row.bodies, row.compressed, await archivist.partition(day)) == (BODIES, BODIES, None)

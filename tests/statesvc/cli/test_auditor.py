@@ -46,6 +46,7 @@ async def _findings(database: Any, settings: Settings, about: str) -> list[tuple
         return [(each.severity.value, each.text) async for each in check_database_roles(connection, settings) if each.about == about]
 
 
+@pytest.mark.usefixtures("own_processes")
 async def test_verify_runs_whole_as_the_auditor_and_finds_what_was_changed(
     database: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -43,6 +43,7 @@ async def statuses(shop: Shop) -> dict[str, int]:
     return dict(await shop.rows("SELECT status, count(*)::int FROM statesvc.shipment GROUP BY 1"))
 
 
+@pytest.mark.usefixtures("own_processes")
 async def test_a_code_is_taught_previewed_read_again_and_exported(royal: Shop, shell: Shell, tmp_path: Path) -> None:
     await royal.push(*(royalmail(f"AB{number}GB", "EVZZ9") for number in range(3)), carrier_id="royalmail")
     await royal.work()
@@ -93,6 +94,7 @@ async def test_a_code_is_taught_previewed_read_again_and_exported(royal: Shop, s
     assert [(each["revision"], each["meaning"] and each["meaning"]["status"]) for each in history] == [(2, None), (1, "delivery_attempted")]
 
 
+@pytest.mark.usefixtures("own_processes")
 async def test_a_text_is_taught_where_the_carrier_prints_no_code(royal: Shop, shell: Shell, tmp_path: Path) -> None:
     await royal.push(*(australiapost(f"33AB{number}", "Handed to the robot") for number in range(2)), carrier_id="australiapost")
     await royal.push(australiapost("33AB5", "Met Zaphod at the gate"), carrier_id="australiapost")

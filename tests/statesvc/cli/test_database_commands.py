@@ -168,6 +168,7 @@ def test_every_setting_is_listed_without_its_value(capsys: pytest.CaptureFixture
     assert MASTER_KEY not in printed
 
 
+@pytest.mark.usefixtures("own_processes")
 async def test_a_projection_is_compared_rebuilt_and_put_back(database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     use(database, monkeypatch)
     assert await shell.json("rebuild", "shipment", "--compare") == {"events": 0, "drift": []}

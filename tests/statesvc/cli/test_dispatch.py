@@ -21,6 +21,7 @@ def test_a_command_that_does_not_exist_is_wrong_use(capsys: pytest.CaptureFixtur
     assert "frobnicate" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("own_processes")
 def test_help_loads_neither_the_database_driver_nor_the_settings() -> None:
     code = (
         "import sys, contextlib, io\n"

@@ -20,6 +20,7 @@ def test_an_optimised_build_is_well_and_another_is_named_as_a_weakness() -> None
     assert slow.text.startswith("CPython 3.11.7")
 
 
+@pytest.mark.usefixtures("own_processes")
 @pytest.mark.parametrize(
     ("prefix", "arguments", "optimised"),
     [("/usr", "'--enable-shared'", True), ("/opt/python", "'--enable-optimizations'", True), ("/opt/python", "'--enable-shared'", False)],

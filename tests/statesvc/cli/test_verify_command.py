@@ -30,6 +30,7 @@ def shell(database: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest
     return call
 
 
+@pytest.mark.usefixtures("own_processes")
 async def test_a_sound_log_and_a_changed_one(database: Any, shell: Any, tmp_path: Path) -> None:
     async with sealed_story(database) as log:
         head = tmp_path / "head"
@@ -48,6 +49,7 @@ async def test_a_sound_log_and_a_changed_one(database: Any, shell: Any, tmp_path
         assert "THE LOG WAS CHANGED" in said
 
 
+@pytest.mark.usefixtures("own_processes")
 async def test_a_state_that_was_changed_is_found(database: Any, shell: Any) -> None:
     async with sealed_story(database):
         await shell("verify", "--processes", "1")
@@ -57,6 +59,7 @@ async def test_a_state_that_was_changed_is_found(database: Any, shell: Any) -> N
         await shell("verify", "--skip-projection", "--processes", "1")
 
 
+@pytest.mark.usefixtures("own_processes")
 async def test_json_for_scripts(database: Any, shell: Any) -> None:
     async with sealed_story(database):
         report = json.loads(await shell("verify", "--json", "--processes", "1"))
@@ -67,12 +70,14 @@ async def test_json_for_scripts(database: Any, shell: Any) -> None:
         assert report["faults"][0]["table"] == "stream"
 
 
+@pytest.mark.usefixtures("own_processes")
 async def test_json_counts_what_could_not_be_checked(database: Any, shell: Any) -> None:
     async with sealed_story(database):
         report = json.loads(await shell("verify", "--json", "--skip-parts", "--processes", "1"))
         assert report["unchecked"][FACTS] > 0
 
 
+@pytest.mark.usefixtures("own_processes")
 async def test_the_key_that_one_trusts_decides(database: Any, shell: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with sealed_story(database) as log:
         key = (await shell("keys", "log")).split()[-1]
@@ -87,6 +92,7 @@ async def test_the_key_that_one_trusts_decides(database: Any, shell: Any, tmp_pa
         assert "no trusted key" in await shell("verify", "--key", stranger, "--processes", "1", exit_code=1)
 
 
+@pytest.mark.usefixtures("own_processes")
 async def test_wrong_use_is_told(shell: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SystemExit):
         await shell("verify", "--key", "nonsense")
@@ -97,6 +103,7 @@ async def test_wrong_use_is_told(shell: Any, tmp_path: Path, monkeypatch: pytest
     assert "consistent" in await shell("verify", "--skip-parts", "--processes", "1")
 
 
+@pytest.mark.usefixtures("own_processes")
 async def test_the_log_s_key_is_rotated_and_retired(database: Any, shell: Any) -> None:
     assert "no key yet" in await shell("keys", "log", exit_code=1)
     async with sealed_story(database) as log:

@@ -28,7 +28,7 @@ MakeServer = Callable[..., EmbeddedServer]
 
 
 @pytest.fixture
-def make_server(tmp_path: Path) -> Iterator[MakeServer]:
+def make_server(own_processes: None, tmp_path: Path) -> Iterator[MakeServer]:  # noqa: ARG001 - a mark
     servers = []
 
     def make(data_dir: Path = tmp_path / "data", **options: Any) -> EmbeddedServer:

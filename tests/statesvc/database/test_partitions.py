@@ -70,6 +70,7 @@ async def test_a_partition_that_is_only_detached_is_named_with_what_attaches_it(
     await require_partitions(service)
 
 
+@pytest.mark.usefixtures("own_processes")
 async def test_a_role_refuses_to_start_by_name_and_ends(database: Any, tmp_path: Path) -> None:
     name = await partition(database, "event")
     await as_superuser(database, f"ALTER TABLE statesvc.event DETACH PARTITION statesvc.{name}")

@@ -41,6 +41,7 @@ async def wait_for_no_standby(dsns: Dsns) -> None:
         await connection.execute("SELECT pg_reload_conf()")
 
 
+@pytest.mark.usefixtures("own_processes")
 async def test_neither_a_message_nor_its_retry_is_acknowledged_before_it_is_durable(own_server: Dsns, keyring: Keyring) -> None:
     dsn = make_conninfo(own_server.service, options="-c synchronous_commit=on")
     async with make_pool(dsn, name="test ingress", limits=LIMITS) as pool:

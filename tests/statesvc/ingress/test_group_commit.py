@@ -173,6 +173,7 @@ async def test_stopping_stores_what_waits_and_takes_nothing_more(pool: Pool, mem
     assert memory.bytes_taken == 0
 
 
+@pytest.mark.usefixtures("own_processes")
 async def test_a_lane_wakes_the_workers_for_what_is_new(pool: Pool, memory: MemoryBound, keyring: Keyring) -> None:
     wakes = Wakes()
     group_commit = GroupCommit(pool, memory=memory, waker=wakes)

@@ -11,10 +11,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import orjson
+import pytest
 
 from statesvc.delivery.outgoing import Login
 from tests.statesvc.notifier.conftest import TRIES, World
 from tests.world.brokers import Server, running_nats, running_rabbitmq
+
+pytestmark = pytest.mark.usefixtures("own_processes")
 
 Until = Callable[..., Awaitable[None]]
 Stored = Sequence[tuple[str, str, int]]

@@ -20,6 +20,7 @@ PROGRAM = Path(__file__).with_name("notifier_process.py")
 LEASE_SECONDS = 46
 
 
+@pytest.mark.usefixtures("own_processes")
 async def test_killed_between_send_and_settle_it_is_sent_again_with_the_same_id(
     world: Any, receiver: Any, until: Any, master_key: bytes
 ) -> None:

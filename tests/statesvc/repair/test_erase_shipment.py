@@ -72,6 +72,7 @@ async def test_a_later_push_is_applied_and_brings_nothing_personal_back(shop: Sh
     assert await check_log(shop.connection, shop.keyring) > 0
 
 
+@pytest.mark.usefixtures("own_processes")
 async def test_a_later_signature_leaves_no_digest_and_a_rebuild_finds_no_drift(shop: Shop) -> None:
     await live(shop)
     await forget(shop, "A1")
@@ -167,6 +168,7 @@ async def test_a_claimed_shipment_that_nothing_else_is_known_of_can_be_erased(sh
     assert await seen(shop) == {OTHERS}
 
 
+@pytest.mark.usefixtures("own_processes")
 async def test_a_number_that_was_only_named_is_no_shipment_until_something_is_said_of_it(shop: Shop) -> None:
     await shop.say(envelope=WORDS[0], named=["A1"])
     assert await shop.rows("SELECT version, sealed_key IS NULL FROM statesvc.stream") == [(0, False)]
@@ -180,6 +182,7 @@ async def test_a_number_that_was_only_named_is_no_shipment_until_something_is_sa
     assert await seen(shop) == set()
 
 
+@pytest.mark.usefixtures("own_processes")
 async def test_a_number_that_was_never_seen_can_be_erased(shop: Shop) -> None:
     erased = await forget(shop, "A1")
     assert erased.shipments == [shipment("A1")]

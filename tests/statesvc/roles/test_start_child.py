@@ -9,9 +9,13 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import pytest
+
 from statesvc.roles.shutdown import SUPERVISED_VARIABLE, StopSignals
 from statesvc.roles.supervisor.child_process import ChildProcess, ChildProgram
 from statesvc.roles.supervisor.start_child import FORK_SERVER_DIED, fork
+
+pytestmark = pytest.mark.usefixtures("own_processes")
 
 ROOT = Path(__file__).parents[3]
 

@@ -97,6 +97,7 @@ def test_the_banner_shows_no_password(dsn: str) -> None:
     assert "hush" not in without_password(dsn)
 
 
+@pytest.mark.usefixtures("own_processes")
 async def test_a_child_that_dies_is_started_again_until_it_is_stopped(tmp_path: Path) -> None:
     report = tmp_path / "report"
     code = (
@@ -114,6 +115,7 @@ async def test_a_child_that_dies_is_started_again_until_it_is_stopped(tmp_path: 
     assert child.pid is None
 
 
+@pytest.mark.usefixtures("own_processes")
 async def test_a_child_notices_that_its_supervisor_died(tmp_path: Path) -> None:
     report = tmp_path / "report"
     program = tmp_path / "child.py"

@@ -16,13 +16,13 @@ from tests.world.shovel_story import MAPPING, Arrived, read_inbox
 
 
 @pytest_asyncio.fixture(scope="package", loop_scope="package")
-async def rabbitmq(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RabbitMq]:
+async def rabbitmq(own_processes: None, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RabbitMq]:  # noqa: ARG001 - a mark
     async with running_rabbitmq(tmp_path_factory.mktemp("rabbitmq")) as server:
         yield server
 
 
 @pytest_asyncio.fixture(scope="package", loop_scope="package")
-async def redis_server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Redis]:
+async def redis_server(own_processes: None, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Redis]:  # noqa: ARG001 - a mark
     async with running_redis(tmp_path_factory.mktemp("redis")) as server:
         yield server
 

@@ -191,6 +191,7 @@ def test_reconnect_delays_double_up_to_five_seconds_with_jitter() -> None:
     assert len({round(delay, 6) for delay in delays[10:]}) > 30
 
 
+@pytest.mark.usefixtures("own_processes")
 async def test_both_come_back_after_a_restart_of_the_server(tmp_path: Path) -> None:
     server = EmbeddedServer(tmp_path / "data", overrides={"fsync": "off"})
     dsn = (await asyncio.to_thread(server.start)).service

@@ -20,13 +20,13 @@ MakeOutgoing = Callable[..., Outgoing]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def nats_server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Nats]:
+async def nats_server(own_processes: None, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Nats]:  # noqa: ARG001 - a mark
     async with running_nats(tmp_path_factory.mktemp("nats")) as server:
         yield server
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def rabbitmq_server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RabbitMq]:
+async def rabbitmq_server(own_processes: None, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RabbitMq]:  # noqa: ARG001 - a mark
     async with running_rabbitmq(tmp_path_factory.mktemp("rabbitmq")) as server:
         yield server
 

@@ -54,6 +54,7 @@ def test_every_broker_has_a_way_that_is_encrypted_and_a_module() -> None:
     assert len(BY_SCHEME) == sum(len(broker.schemes) for broker in BROKERS)
 
 
+@pytest.mark.usefixtures("own_processes")
 def test_no_role_loads_a_client_before_it_is_needed() -> None:
     program = (
         "import sys, statesvc.roles.api_role, statesvc.roles.notifier_role; print({'nats', 'aio_pika', 'aiokafka'} & set(sys.modules))"

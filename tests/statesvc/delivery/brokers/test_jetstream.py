@@ -94,6 +94,7 @@ async def test_something_that_is_no_stream_confirms_nothing(nats_server: Nats, t
     assert (answer.outcome, answer.detail) == (AttemptOutcome.REFUSED, "something answered that is not JetStream")
 
 
+@pytest.mark.usefixtures("own_processes")
 async def test_a_login_is_used_and_its_rights_are_reported(tmp_path: Path, targets: Targets, outgoing: MakeOutgoing) -> None:
     async with running_nats(tmp_path, LOGINS) as server:
         async with server.client(user="maker", password="word") as client:
@@ -107,6 +108,7 @@ async def test_a_login_is_used_and_its_rights_are_reported(tmp_path: Path, targe
         assert forbidden.duration_seconds < 3
 
 
+@pytest.mark.usefixtures("own_processes")
 async def test_a_publisher_hears_at_once_that_its_server_died(tmp_path: Path, targets: Targets, outgoing: MakeOutgoing) -> None:
     heard = asyncio.Event()
 
@@ -140,6 +142,7 @@ async def test_what_must_be_encrypted_never_goes_out_in_the_clear(nats_server: N
     assert (answer.outcome, answer.detail) == (AttemptOutcome.UNREACHABLE, "the server does not encrypt")
 
 
+@pytest.mark.usefixtures("own_processes")
 async def test_a_certificate_is_checked_against_the_name_in_the_url(tmp_path: Path, outgoing: MakeOutgoing) -> None:
     await asyncio.to_thread(_certificate, tmp_path)
     tls = f'tls {{ cert_file: "{tmp_path}/cert.pem", key_file: "{tmp_path}/key.pem" }}'

@@ -2,12 +2,13 @@
 
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from statesvc.log.archive import log_archive as reading
+from tests.world.database import Database
 from tests.world.log_archivist import Archivist, archiving
+from tests.world.postgres import fill_database
 from tests.world.story import story
 
 
@@ -18,7 +19,19 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-async def archivist(database: Any, tmp_path: Path) -> AsyncIterator[Archivist]:
+async def two_months(database: Database) -> None:
+    """What `Archivist.two_months` makes, there before anybody connects. Written once a run and copied: it takes a second of computing."""
+
+    async def write(name: str) -> None:
+        filled = database.on(name)
+        async with story(filled) as log:
+            await Archivist(filled, log, archiving(Path(), log.keyring, None)).two_months()
+
+    await fill_database(database.superuser_dsn, "two_months", write)
+
+
+@pytest.fixture
+async def archivist(own_processes: None, database: Database, tmp_path: Path) -> AsyncIterator[Archivist]:  # noqa: ARG001 - months are written and read by processes of their own
     async def wait(_seconds: float) -> None:
         await database.clock.advance(60)
 

@@ -1,4 +1,4 @@
-"""`python -m tests.statesvc.log.archive.dying DSN FOLDER STEP WHEN`: an archiver that is killed (9) before or after a step."""
+"""An archiver that is killed (9) before or after a step: DSN FOLDER STEP WHEN on its command line."""
 
 import asyncio
 import os
@@ -54,7 +54,7 @@ async def _no_wait(_seconds: float) -> None:
     """The test moves the clock."""
 
 
-async def main(dsn: str, folder: str, step: str, when: str) -> None:
+async def _archive(dsn: str, folder: str, step: str, when: str) -> None:
     _doom(step, when)
     async with await AsyncConnection.connect(dsn, autocommit=True) as connection:
         keyring = await load_keyring(connection, MASTER)
@@ -62,5 +62,6 @@ async def main(dsn: str, folder: str, step: str, when: str) -> None:
         await month_pass.archive_months(connection, archiving(Path(folder), keyring, _no_wait))
 
 
-if __name__ == "__main__":
-    asyncio.run(main(*sys.argv[1:]))
+def main() -> int:
+    asyncio.run(_archive(*sys.argv[1:]))
+    return 0

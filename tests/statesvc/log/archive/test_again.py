@@ -3,6 +3,8 @@
 from dataclasses import replace
 from uuid import uuid4
 
+import pytest
+
 from statesvc.database.pool import Pool
 from statesvc.inbox.rollouts.dial import Dial, set_dial
 from statesvc.repair.renormalize.renormalize import RereadTask, renormalize
@@ -45,8 +47,8 @@ async def test_what_was_misread_in_an_archived_month_is_corrected(archivist: Arc
     assert places(archivist.verify()) == []
 
 
+@pytest.mark.usefixtures("two_months")
 async def test_a_subscriber_may_be_told_again_of_an_archived_month(archivist: Archivist) -> None:
-    await archivist.two_months()
     transitions = f"SELECT sequence, recorded_at FROM statesvc.transition WHERE shipment_id = '{shipment('1Z0001')}' ORDER BY sequence"
     before = await archivist.log.rows(transitions)
     subscription_id = uuid4()

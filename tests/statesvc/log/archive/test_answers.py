@@ -50,8 +50,8 @@ async def _answers(api: Any, key: str, instants: list[datetime]) -> dict[str, An
     return found
 
 
+@pytest.mark.usefixtures("two_months")
 async def test_no_answer_changes_by_a_byte(archivist: Archivist, api: Any) -> None:
-    await archivist.two_months()
     instants = [sealed_at.astimezone(UTC) for (sealed_at,) in await archivist.log.rows("SELECT created_at FROM statesvc.checkpoint")]
     instants += [datetime(2020, 1, 1, tzinfo=UTC), datetime(2040, 1, 1, tzinfo=UTC)]
     key = await api.key("read audit")
@@ -64,8 +64,8 @@ async def test_no_answer_changes_by_a_byte(archivist: Archivist, api: Any) -> No
     assert [name for name in before if before[name] != after[name]] == []
 
 
+@pytest.mark.usefixtures("two_months")
 async def test_evidence_of_an_archived_month_verifies_offline(archivist: Archivist, api: Any) -> None:
-    await archivist.two_months()
     path = "/v1/shipments/ups/1Z0001/evidence"
     key = await api.key("audit")
     _, before = await _get(api, key, path)
@@ -77,9 +77,9 @@ async def test_evidence_of_an_archived_month_verifies_offline(archivist: Archivi
     assert bundle["entries"] == orjson.loads(before)["entries"]
 
 
+@pytest.mark.usefixtures("two_months")
 @pytest.mark.parametrize("number", OLD)
 async def test_a_proof_is_found_by_event_id(archivist: Archivist, api: Any, number: str) -> None:
-    await archivist.two_months()
     key = await api.key("read")
     found = "SELECT event_id FROM statesvc.event_key k JOIN statesvc.stream USING (shipment_id) WHERE number = '" + number + "' ORDER BY 1"
     (event_id,), *_ = await archivist.log.rows(found)

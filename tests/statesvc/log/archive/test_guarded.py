@@ -1,5 +1,6 @@
 """Archiving a month where event triggers guard the log: it announces what it drops, and what it dropped stands in the log."""
 
+import pytest
 from psycopg import AsyncConnection
 
 from statesvc.database.log_guard import install_guard
@@ -25,8 +26,8 @@ async def test_a_month_leaves_under_guard_and_the_log_says_why(archivist: Archiv
     assert places(archivist.verify()) == []
 
 
+@pytest.mark.usefixtures("two_months")
 async def test_an_auditor_verifies_archived_months_too(archivist: Archivist) -> None:
-    await archivist.two_months()
     await archivist.run_pass()
     access = LogAccess(dsn=archivist.database.auditor_dsn, archive=archivist.folder)
     assert places(Verification(VerificationRequest(access=access), lambda *_: None).run()) == []

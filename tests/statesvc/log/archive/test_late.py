@@ -33,8 +33,8 @@ async def _state(archivist: Archivist, number: str) -> Any:
     return rows[0]
 
 
+@pytest.mark.usefixtures("two_months")
 async def test_a_late_event_needs_the_archived_history_and_gets_it(archivist: Archivist) -> None:
-    await archivist.two_months()
     await archivist.archived()
     late = scan("1Z0001", 2, Status.IN_TRANSIT, code="LATE")
     with pytest.raises(ArchivedHistoryError) as away:
@@ -49,8 +49,8 @@ async def test_a_late_event_needs_the_archived_history_and_gets_it(archivist: Ar
     assert places(archivist.verify()) == []
 
 
+@pytest.mark.usefixtures("two_months")
 async def test_an_event_in_order_asks_no_archive(archivist: Archivist) -> None:
-    await archivist.two_months()
     await archivist.archived()
     for path in archivist.folder.iterdir():
         path.unlink()
@@ -58,8 +58,8 @@ async def test_an_event_in_order_asks_no_archive(archivist: Archivist) -> None:
     assert (await _state(archivist, "1Z0001"))[0] == 6
 
 
+@pytest.mark.usefixtures("two_months")
 async def test_a_shipment_comes_back_once_and_whole(archivist: Archivist) -> None:
-    await archivist.two_months()
     held = "SELECT * FROM statesvc.{} WHERE shipment_id = '{}' ORDER BY batch_id, ordinal"
     kinds = ("event", "transition", "attempt", "conflict")
     before = {kind: await archivist.log.rows(held.format(kind, shipment("1Z0002"))) for kind in kinds}
@@ -71,8 +71,8 @@ async def test_a_shipment_comes_back_once_and_whole(archivist: Archivist) -> Non
     assert await archivist.log.rows(held.format("event", shipment("1Z0001"))) == []
 
 
+@pytest.mark.usefixtures("two_months")
 async def test_the_archive_does_not_change_a_verdict(archivist: Archivist) -> None:
-    await archivist.two_months()
     said = [
         scan("1Z0001", 0, Status.INFO_RECEIVED),
         scan("1Z0002", 50, None, code="A1", native_id="scan-1Z0002"),
@@ -94,8 +94,8 @@ async def _verdicts(archivist: Archivist, *readings: Any) -> list[Verdict]:
         return (await append(AppendBatch(archivist.connection, keyring, [read], "worker-1"))).verdicts
 
 
+@pytest.mark.usefixtures("two_months")
 async def test_without_the_file_a_reader_is_told_which_and_what_to_do(archivist: Archivist, api: Any) -> None:
-    await archivist.two_months()
     month = await archivist.archived()
     path = archivist.folder / str(month.file_name)
     away = path.rename(path.with_suffix(".away"))
@@ -116,8 +116,8 @@ async def test_without_the_file_a_reader_is_told_which_and_what_to_do(archivist:
     assert UUID(int=0) not in await archivist.residents()
 
 
+@pytest.mark.usefixtures("two_months")
 async def test_two_who_ask_at_once_bring_it_back_once(archivist: Archivist) -> None:
-    await archivist.two_months()
     await archivist.archived()
 
     async def ask() -> None:
@@ -132,8 +132,8 @@ async def test_two_who_ask_at_once_bring_it_back_once(archivist: Archivist) -> N
     assert places(archivist.verify()) == []
 
 
+@pytest.mark.usefixtures("two_months")
 async def test_a_worker_brings_back_what_a_late_scan_needs(archivist: Archivist, pool: Pool) -> None:
-    await archivist.two_months()
     await archivist.archived()
     telemetry = Telemetry()
     keyring = archivist.log.keyring
@@ -156,8 +156,8 @@ async def test_a_worker_brings_back_what_a_late_scan_needs(archivist: Archivist,
     assert places(archivist.verify()) == []
 
 
+@pytest.mark.usefixtures("two_months")
 async def test_a_submission_brings_back_what_it_needs(archivist: Archivist, pool: Pool) -> None:
-    await archivist.two_months()
     await archivist.archived()
     event = identify(
         scan("1Z0001", 2, Status.IN_TRANSIT, code="LATE"), carrier_id="ups", digest=archivist.log.keyring.carrier_digest("ups")

@@ -99,8 +99,8 @@ async def test_a_worker_archives_by_a_process_of_its_own(
     assert await archiver.once() is None
 
 
+@pytest.mark.usefixtures("two_months")
 async def test_a_worker_that_stops_ends_what_it_began(archivist: Archivist, telemetry: Telemetry) -> None:
-    await archivist.two_months()
     archiver = LogArchiver(
         archivist.database.service_dsn, hot_months=1, telemetry=telemetry, command=(sys.executable, "-c", "import time; time.sleep(600)")
     )

@@ -1,8 +1,8 @@
 """A month leaves the database only after its file was written, compared and announced, wherever an archiver dies on the way."""
 
-import asyncio
+import os
 import signal
-import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +13,9 @@ from statesvc.bodies.legal_holds import place_hold
 from statesvc.log.archive.month_ledger import LOG_LEDGER
 from statesvc.log.cursor import LogCursor
 from statesvc.log.feed import read_entries
+from tests.statesvc.log.archive import dying
 from tests.world.attack import places
+from tests.world.forked import fork
 from tests.world.log_archivist import KINDS, Archivist, shipment
 from tests.world.story import scan
 
@@ -37,13 +39,12 @@ async def _feed(archivist: Archivist) -> list[Any]:
     return [(entry.index, entry.kind, entry.canonical) for entry in entries.entries]
 
 
-async def test_an_archiver_may_be_killed_anywhere(archivist: Archivist) -> None:
-    await archivist.two_months()
+@pytest.mark.usefixtures("two_months")
+async def test_an_archiver_may_be_killed_anywhere(archivist: Archivist, tmp_path: Path) -> None:
     before, counts = await _feed(archivist), await archivist.counts()
     given = (archivist.database.service_dsn, str(archivist.folder))
     for step, when in STEPS:
-        command = (sys.executable, "-m", "tests.statesvc.log.archive.dying", *given, step, when)
-        child = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.DEVNULL)
+        child = await fork(dying.__name__, (*given, step, when), environment=os.environ, output=tmp_path / "printed")
         assert await child.wait() == -signal.SIGKILL, (step, when)
         if (step, when) != ("drop_month", "after"):
             assert await archivist.counts() == counts, (step, when)
@@ -77,8 +78,8 @@ async def test_a_month_leaves_only_after_its_notice(archivist: Archivist) -> Non
     assert await archivist.log.rows(f"SELECT FROM statesvc.event WHERE shipment_id = '{shipment('1Z0001')}'") == []
 
 
+@pytest.mark.usefixtures("two_months")
 async def test_who_is_held_active_or_waited_for_stays(archivist: Archivist) -> None:
-    await archivist.two_months()
     await place_hold(archivist.connection, carrier_id="ups", tracking_number="1Z0002", actor="test", why="a claim")
     before = await _feed(archivist)
     await archivist.archived()
@@ -122,8 +123,8 @@ async def test_a_file_that_suffered_before_the_drop_is_written_anew(archivist: A
     assert places(archivist.verify()) == []
 
 
+@pytest.mark.usefixtures("two_months")
 async def test_a_month_that_changed_after_its_file_stays(archivist: Archivist) -> None:
-    await archivist.two_months()
     await archivist.run_pass(wait=archivist.archiving.wait, drop_tries=0)
     (month,) = (await archivist.ledger()).values()
     assert month.leaving_at is not None
@@ -133,8 +134,8 @@ async def test_a_month_that_changed_after_its_file_stays(archivist: Archivist) -
     assert set(await archivist.counts()) == set(KINDS)
 
 
+@pytest.mark.usefixtures("two_months")
 async def test_no_month_leaves_while_the_whole_log_is_read(archivist: Archivist) -> None:
-    await archivist.two_months()
     async with await AsyncConnection.connect(archivist.database.service_dsn, autocommit=True) as reader:
         await reader.execute("SELECT pg_advisory_lock_shared(hashtextextended('statesvc.log_months', 0))")
         outcome = await archivist.run_pass()
@@ -142,8 +143,8 @@ async def test_no_month_leaves_while_the_whole_log_is_read(archivist: Archivist)
     await archivist.archived()
 
 
+@pytest.mark.usefixtures("two_months")
 async def test_a_reader_of_one_moment_is_waited_for(archivist: Archivist) -> None:
-    await archivist.two_months()
     async with await AsyncConnection.connect(archivist.database.service_dsn, autocommit=True) as reader, reader.transaction():
         await reader.execute("LOCK TABLE statesvc.event IN ACCESS SHARE MODE")
         assert len((await archivist.run_pass()).busy) == 1
@@ -157,8 +158,8 @@ async def test_one_archives_at_a_time(archivist: Archivist) -> None:
             assert not await LOG_LEDGER.try_lead(second)
 
 
+@pytest.mark.usefixtures("two_months")
 async def test_appends_go_on_into_what_is_left(archivist: Archivist) -> None:
-    await archivist.two_months()
     await archivist.archived()
     await archivist.log.say(scan("1Z0020", 1, Status.PICKED_UP))
     await archivist.log.seal()

@@ -5,6 +5,8 @@ from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
+import pytest
+
 from events.checkpoint import Checkpoint
 from statesvc.log.archive.entry_file import EntryFile, EntryFileWriter
 from statesvc.log.archive.file_names import checkpoint_of, index_of
@@ -28,8 +30,8 @@ def _flip(path: Path, place: int, bit: int) -> bytes:
     return content
 
 
+@pytest.mark.usefixtures("two_months")
 async def test_the_log_is_sound_before_and_after(archivist: Archivist) -> None:
-    await archivist.two_months()
     before = archivist.verify()
     month = await archivist.archived()
     after = archivist.verify(processes=2)
@@ -43,8 +45,8 @@ async def test_the_log_is_sound_before_and_after(archivist: Archivist) -> None:
     assert places(archivist.verify(note=note)) == []
 
 
+@pytest.mark.usefixtures("two_months")
 async def test_a_file_proves_itself_against_its_head(archivist: Archivist) -> None:
-    await archivist.two_months()
     month = await archivist.archived()
     path = _path(archivist, month)
     ((root, note),) = await archivist.log.rows(f"SELECT root, note FROM statesvc.checkpoint WHERE tree_size = {month.tree_size}")
@@ -58,8 +60,8 @@ async def test_a_file_proves_itself_against_its_head(archivist: Archivist) -> No
         assert (indexes[0], indexes[-1], len(indexes)) == (month.first_index, month.last_index, month.entries)
 
 
+@pytest.mark.usefixtures("two_months")
 async def test_any_flipped_bit_of_a_file_is_found(archivist: Archivist) -> None:
-    await archivist.two_months()
     month = await archivist.archived()
     path = _path(archivist, month)
     length = path.stat().st_size
@@ -74,8 +76,8 @@ async def test_any_flipped_bit_of_a_file_is_found(archivist: Archivist) -> None:
     assert places(archivist.verify()) == []
 
 
+@pytest.mark.usefixtures("two_months")
 async def test_a_changed_entry_is_named(archivist: Archivist) -> None:
-    await archivist.two_months()
     month = await archivist.archived()
     path = _path(archivist, month)
     with EntryFile(path) as file:
@@ -108,8 +110,8 @@ async def test_an_entry_that_was_swapped_in_a_file_with_its_ledger_is_named(arch
     assert f"batch_id={entries[3].batch_id} ordinal={entries[3].ordinal}" in str(fault)
 
 
+@pytest.mark.usefixtures("two_months")
 async def test_a_missing_file_is_one_finding(archivist: Archivist) -> None:
-    await archivist.two_months()
     month = await archivist.archived()
     path = _path(archivist, month)
     away = path.rename(path.with_suffix(".away"))
@@ -124,8 +126,8 @@ async def test_a_missing_file_is_one_finding(archivist: Archivist) -> None:
     assert "STATESVC_ARCHIVE_DIR" in places(verify(archivist.database, archive=None))[0]
 
 
+@pytest.mark.usefixtures("two_months")
 async def test_an_event_taken_out_of_both_is_missed(archivist: Archivist) -> None:
-    await archivist.two_months()
     month = await archivist.archived()
     await archivist.archive.bring_back(archivist.connection, [shipment("1Z0001")])
     assert places(archivist.verify()) == []
@@ -136,8 +138,8 @@ async def test_an_event_taken_out_of_both_is_missed(archivist: Archivist) -> Non
     assert str(month.file_name) not in str(found)
 
 
+@pytest.mark.usefixtures("two_months")
 async def test_events_of_archived_months_have_their_rows_too(archivist: Archivist) -> None:
-    await archivist.two_months()
     month = await archivist.archived()
     assert month.events
     await attack(

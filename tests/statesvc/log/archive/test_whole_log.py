@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
 from psycopg import AsyncConnection
 
 from statesvc.log.transitions import read_transitions
@@ -10,8 +11,8 @@ from statesvc.shipments.rebuild.rebuild import Rebuild
 from tests.world.log_archivist import OLD, Archivist, shipment
 
 
+@pytest.mark.usefixtures("two_months")
 async def test_the_stream_resumes_from_an_archived_index(archivist: Archivist) -> None:
-    await archivist.two_months()
     head = await archivist.log.seal()
 
     async def output(step: int) -> list[Any]:
@@ -28,8 +29,8 @@ async def test_the_stream_resumes_from_an_archived_index(archivist: Archivist) -
     assert await output(3) == before
 
 
+@pytest.mark.usefixtures("two_months")
 async def test_a_rebuild_folds_archive_and_tables(archivist: Archivist) -> None:
-    await archivist.two_months()
     task = Rebuild(owner_dsn=archivist.database.owner_dsn, actor="test", processes=2, progress=lambda *_: None, archive=archivist.archive)
     events, drift = await task.compare()
     assert drift == []
@@ -41,8 +42,8 @@ async def test_a_rebuild_folds_archive_and_tables(archivist: Archivist) -> None:
     assert {shipment(number) for number in OLD} <= {shipment_id for (shipment_id,) in rows}
 
 
+@pytest.mark.usefixtures("two_months")
 async def test_a_period_brings_back_all_that_was_said_of_in_it(archivist: Archivist) -> None:
-    await archivist.two_months()
     month = await archivist.archived()
     await archivist.archive.bring_back_period(archivist.connection, month.begins, datetime(2040, 1, 1, tzinfo=UTC))
     for number in OLD:
@@ -50,15 +51,15 @@ async def test_a_period_brings_back_all_that_was_said_of_in_it(archivist: Archiv
         assert count[0][0] >= 5, number
 
 
+@pytest.mark.usefixtures("two_months")
 async def test_a_shipment_that_began_later_asks_for_nothing(archivist: Archivist) -> None:
-    await archivist.two_months()
     await archivist.archived()
     await archivist.archive.bring_back(archivist.connection, [shipment("1Z0007")])
     assert shipment("1Z0007") not in await archivist.residents()
 
 
+@pytest.mark.usefixtures("two_months")
 async def test_the_owner_and_the_service_read_the_same(archivist: Archivist) -> None:
-    await archivist.two_months()
     await archivist.archived()
     async with await AsyncConnection.connect(archivist.database.owner_dsn, autocommit=True) as owner:
         await archivist.archive.bring_back(owner, [shipment("1Z0001")])

@@ -69,6 +69,7 @@ async def test_two_events_of_one_id_are_found_though_each_has_a_row(database: An
         assert any("another event of the log has it too" in each for each in places(verify(database)))
 
 
+@pytest.mark.usefixtures("own_processes")
 async def test_rows_are_compared_across_processes_and_after_a_stop(database: Any) -> None:
     async with sealed_story(database):
         await attack(database, f"DELETE FROM statesvc.event_key WHERE {DERIVED}")

@@ -108,6 +108,7 @@ async def test_an_estimate_under_another_id_is_named_where_the_digest_key_is_at_
         assert report.unchecked == {ESTIMATES: 2}
 
 
+@pytest.mark.usefixtures("own_processes")
 async def test_what_could_not_be_checked_is_counted(database: Any) -> None:
     async with sealed_story(database) as log:
         await log.say(scan("1Z0001", 0, None, signed_by="A. Person"))

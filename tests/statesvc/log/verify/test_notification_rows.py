@@ -42,6 +42,7 @@ async def happenings(log: Story) -> None:
     await log.seal()
 
 
+@pytest.mark.usefixtures("own_processes")
 async def test_what_waits_and_what_was_taken_is_what_the_log_says(database: Any) -> None:
     async with story(database) as log:
         await happenings(log)

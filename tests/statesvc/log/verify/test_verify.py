@@ -42,6 +42,7 @@ async def test_what_waits_to_be_sealed_is_checked_too(database: Any) -> None:
         assert {fault.field for fault in verify(database).faults} == {"kind"}
 
 
+@pytest.mark.usefixtures("own_processes")
 async def test_several_processes_find_the_same(database: Any) -> None:
     async with sealed_story(database) as log:
         for _ in range(300):

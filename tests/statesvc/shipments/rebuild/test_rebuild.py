@@ -41,6 +41,7 @@ async def tell_stories(shop: Shop, parcels: int, seed: int = 1) -> None:
     await shop.work()
 
 
+@pytest.mark.usefixtures("own_processes")
 async def test_every_row_is_what_its_events_add_up_to(shop: Shop) -> None:
     await tell_stories(shop, 60)
     events, drift = await task(shop).compare()
@@ -48,6 +49,7 @@ async def test_every_row_is_what_its_events_add_up_to(shop: Shop) -> None:
     assert drift == []
 
 
+@pytest.mark.usefixtures("own_processes")
 async def test_planted_drift_is_found_and_named(shop: Shop) -> None:
     await tell_stories(shop, 5)
     await shop.as_owner(f"UPDATE statesvc.shipment SET status = 'lost', attempts = 7 WHERE shipment_id = '{shipment('P1')}'")
@@ -65,6 +67,7 @@ async def test_planted_drift_is_found_and_named(shop: Shop) -> None:
     )
 
 
+@pytest.mark.usefixtures("own_processes")
 async def test_a_rebuild_mends_the_projection_tells_nobody_and_the_worker_goes_on(shop: Shop) -> None:
     await tell_stories(shop, 30)
     right = await shop.rows(COLUMNS)
@@ -78,6 +81,7 @@ async def test_a_rebuild_mends_the_projection_tells_nobody_and_the_worker_goes_o
     assert (await task(shop).compare())[1] == []
 
 
+@pytest.mark.usefixtures("own_processes")
 async def test_a_rollback_puts_the_old_table_back_with_what_came_since(shop: Shop) -> None:
     await tell_stories(shop, 10)
     await shop.as_owner(f"UPDATE statesvc.shipment SET reason = 'weather' WHERE shipment_id = '{shipment('P1')}'")
@@ -95,6 +99,7 @@ async def test_a_rollback_puts_the_old_table_back_with_what_came_since(shop: Sho
     assert await shop.value("SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'touched%'") == 0
 
 
+@pytest.mark.usefixtures("own_processes")
 async def test_an_append_that_began_before_and_commits_after_the_reading_is_not_missed(shop: Shop) -> None:
     """The commit-order adversary: its rows are written, and invisible while the slices are read."""
     await tell_stories(shop, 10)
@@ -108,6 +113,7 @@ async def test_an_append_that_began_before_and_commits_after_the_reading_is_not_
     assert (await task(shop).compare())[1] == []
 
 
+@pytest.mark.usefixtures("own_processes")
 @pytest.mark.parametrize("is_noted", [True, False])
 async def test_what_changes_while_it_runs_is_folded_again(shop: Shop, monkeypatch: pytest.MonkeyPatch, is_noted: bool) -> None:  # noqa: FBT001
     await tell_stories(shop, 10)
@@ -126,6 +132,7 @@ async def test_what_changes_while_it_runs_is_folded_again(shop: Shop, monkeypatc
     assert len(drift) == (0 if is_noted else 2)
 
 
+@pytest.mark.usefixtures("own_processes")
 async def test_a_rebuild_that_dies_leaves_the_live_table_alone_and_the_next_one_starts_over(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,7 +4,6 @@ A program of its own takes most of a second of computing to load, each time.
 """
 
 import asyncio
-import multiprocessing
 import os
 import signal
 import sys
@@ -16,7 +15,7 @@ from typing import Final
 
 import setproctitle
 
-from statesvc.roles.supervisor.start_child import PRELOADED
+from tests.world.own_processes import fork_server
 
 _ROOT: Final = Path(__file__).parents[2]
 
@@ -64,9 +63,7 @@ async def fork(
     launcher: str, arguments: Sequence[str], *, environment: Mapping[str, str], output: Path, errors: Path | None = None
 ) -> ForkedProcess:
     """Runs `main()` of the module `launcher` as `python -m launcher ARGUMENTS` would. `errors` None: both outputs go to one file."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__, "pytest", *PRELOADED])
-    process = context.Process(target=_run, args=(launcher, [*arguments], {**environment}, output, errors))
+    process = fork_server().Process(target=_run, args=(launcher, [*arguments], {**environment}, output, errors))
     await asyncio.to_thread(process.start)
     return ForkedProcess(process)
 
