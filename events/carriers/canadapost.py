@@ -34,32 +34,34 @@ CLOCK: Final = Clock(
     formats=TimeFormats("%Y-%m-%d[ %H:%M[:%S]]", "%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y%m%d:%H%M%S", "%Y%m%d"), default_zone="America/Toronto"
 )
 ZONES: Final = {
-    "NST": "-03:30",
-    "HNT": "-03:30",
+    "NST": "America/St_Johns",
+    "HNT": "America/St_Johns",
     "NDT": "-02:30",
     "HAT": "-02:30",
-    "AST": "-04:00",
-    "HNA": "-04:00",
+    "AST": "America/Halifax",
+    "HNA": "America/Halifax",
     "ADT": "-03:00",
     "HAA": "-03:00",
-    "EST": "-05:00",
-    "HNE": "-05:00",
+    "EST": "America/Toronto",
+    "HNE": "America/Toronto",
     "EDT": "-04:00",
     "HAE": "-04:00",
-    "CST": "-06:00",
-    "HNC": "-06:00",
+    "CST": "America/Winnipeg",
+    "HNC": "America/Winnipeg",
+    "CSTNO": "America/Regina",
     "CDT": "-05:00",
     "HAC": "-05:00",
-    "MST": "-07:00",
-    "HNR": "-07:00",
+    "MST": "America/Edmonton",
+    "HNR": "America/Edmonton",
     "MDT": "-06:00",
     "HAR": "-06:00",
-    "PST": "-08:00",
-    "HNP": "-08:00",
+    "PST": "America/Vancouver",
+    "HNP": "America/Vancouver",
     "PDT": "-07:00",
     "HAP": "-07:00",
 }
-"""What Canada Post abbreviates, in English and French."""
+"""What Canada Post abbreviates, in English and French. The standard name is that of the zone, printed in summer too: `CSTNO` is the one
+without daylight time."""
 
 PROVINCES: Final = frozenset({"AB", "BC", "MB", "NB", "NL", "NS", "NT", "NU", "ON", "PE", "QC", "SK", "YT"})
 _EMPTY: Final = frozenset({"messages", "Fault"})
