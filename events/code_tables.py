@@ -36,6 +36,8 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "fedex": ("code", "reason"),
     "gls": ("always:event", "code"),
     "ics_courier": ("lower:text",),
+    "landmark": ("always:event", "code"),
+    "laposte": ("always:event", "code", "lower:text"),
     "parcelone": ("always:event", "code"),
     "purolator": ("code", "lower:text"),
     "royalmail": ("always:event", "code"),

@@ -1,7 +1,8 @@
 """Landmark Global: the XML answer of its Track API, with one or many packages.
 
 A package has two numbers: Landmark's own is the number, that of the end carrier is left out where both are stated. Times are local to the
-place of the scan and printed in two ways.
+place of the scan and printed in two ways. Some events have no code: their sentence says what they are, as it does next to a code that is
+not known (`by_category`).
 """
 
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from events.event import Normalized, Raw, Reading
 from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import TimeFormats
 from events.parsing.lines import place_in_line
-from events.parsing.meanings import by_code, meanings
+from events.parsing.meanings import Meaning, finest, meanings
 from events.parsing.rejections import Rejections
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import collapse
@@ -25,7 +26,7 @@ from events.parsing.whereabouts import Journey, origin_of_item
 from events.parsing.xml import body_of, read_xml, text_at, texts
 
 CODES: Final = meanings("landmark_codes.csv")
-_meaning: Final = by_code(CODES)
+"""(level, code): of an `event`, or the `text` of its sentence in lower case."""
 
 FORMATS: Final = TimeFormats("%-m/%-d/%Y[ %-I:%M[:%S] %p]", "%Y-%m-%d[ %H:%M[:%S][%f]]", "%Y-%m-%dT%H:%M:%S[%f][%z]")
 CLOCK: Final = Clock(formats=FORMATS, default_zone="Europe/Brussels")
@@ -61,11 +62,20 @@ def _scans(package: _Element, where: str, received_at: datetime) -> Iterator[Sca
         yield Scan(
             where=f"{where}/Event[{index}]",
             raw=raw,
-            meaning=_meaning(raw),
+            meaning=_meaning(raw, collapse(words or "").casefold().rstrip(".")),
             time=CLOCK.read(fields.get("DateTime"), where_at, received_at=received_at, journey=journey),
             place=where_at,
             description=collapse(words) if words else None,
         )
+
+
+def _reread(raw: Raw) -> Meaning | None:
+    """A code that is not known may be read by the sentence next to it."""
+    return CODES.get(("event", raw.code or ""))
+
+
+def _meaning(raw: Raw, sentence: str) -> Meaning:
+    return finest((raw.code, _reread(raw)), (sentence, CODES.get(("text", sentence))))
 
 
 CARRIER: Final = Carrier(
@@ -75,6 +85,6 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("TrackResponse XML",),
-    reread=_meaning,
+    reread=_reread,
     authentication=(ShipperChoice(),),
 )

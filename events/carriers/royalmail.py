@@ -1,7 +1,8 @@
 """Royal Mail: the answers of Tracking API v2 (`mailPieces`: one piece as an object, or a list of pieces).
 
-The summary call has no events but names the last one, which is a scan like any other. With it comes a category, which reads a last
-event whose code is not known (`by_category`). A signature is shown while the item is still on its way: it counts for a delivery only.
+The summary call has no events but names the last one, which is a scan like any other. An event whose code is not known is read by its
+name, and the last one by the category next to it (`by_category`). A signature is shown while the item is still on its way: it counts for
+a delivery only.
 The codes are those of its tracking file interface (`lists/royalmail_codes.csv`) and of public answers of the API.
 """
 
@@ -20,11 +21,11 @@ from events.parsing.meanings import Meaning, finest, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections
 from events.parsing.scan import Scan, readings_of
-from events.parsing.text import signer, text
+from events.parsing.text import collapse, signer, text
 from events.parsing.times import Clock
 
 CODES: Final = meanings("royalmail_codes.csv")
-"""(level, code): `event`, or the `category` of a piece's last event."""
+"""(level, code): `event`, a `name` of events in lower case, or the `category` of a piece's last event."""
 
 CLOCK: Final = Clock(formats=ISO, default_zone="Europe/London")
 
@@ -68,24 +69,25 @@ def _scans(piece: JsonObject, where: str, received_at: datetime, rejections: Rej
     for index, event in objects(events, f"{where}/events", rejections):
         is_last = (event.get("eventCode"), event.get("eventDateTime")) == (last["eventCode"], last["eventDateTime"])
         raw = Raw(code=text(event.get("eventCode")))
-        where_at = place(city=event.get("locationName"))
+        where_at, name = place(city=event.get("locationName")), text(event.get("eventName"))
         yield Scan(
             where=f"{where}/events/{index}",
             raw=raw,
-            meaning=_meaning(raw, text(summary.get("statusCategory")) if is_last else None),
+            meaning=_meaning(raw, name or "", text(summary.get("statusCategory")) if is_last else None),
             time=CLOCK.read(text(event.get("eventDateTime")), where_at, received_at=received_at),
             place=where_at,
-            description=text(event.get("eventName")),
+            description=name,
         )
 
 
 def _reread(raw: Raw) -> Meaning | None:
-    """A code that is not known may be read by the category next to it."""
+    """A code that is not known may be read by what stands next to it."""
     return CODES.get(("event", raw.code or ""))
 
 
-def _meaning(raw: Raw, category: str | None) -> Meaning:
-    return finest((raw.code, _reread(raw)), (category, CODES.get(("category", (category or "").upper()))))
+def _meaning(raw: Raw, name: str, category: str | None) -> Meaning:
+    named = CODES.get(("name", collapse(name).casefold()))
+    return finest((raw.code, _reread(raw)), (name, named), (category, CODES.get(("category", (category or "").upper()))))
 
 
 CARRIER: Final = Carrier(
