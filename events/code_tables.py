@@ -8,11 +8,13 @@ import csv
 import difflib
 import io
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from typing import Final, NamedTuple
 
+from events.clear_part import looks_like_code
 from events.event import Raw
 from events.parsing.meanings import Meaning, Table, meanings
 from events.parsing.text import collapse
@@ -22,8 +24,14 @@ FOLDER: Final = "events/carriers"
 _KIND: Final = "kind"
 _PARTS: Final = ("type", "code", "reason", "text")
 _OPTIONAL: Final = frozenset({"reason", "text"})
-_LOWER: Final = "lower:"
 _ALWAYS: Final = "always:"
+_SPELLINGS: Final[Mapping[str, Callable[[str], str]]] = {
+    "lower": lambda printed: collapse(printed).casefold(),
+    "upper": str.upper,
+    "bare": lambda printed: collapse(printed).rstrip(" -").lower(),
+    "stated": lambda printed: printed,
+}
+"""How a table spells what is printed; `stated`: as it is, and a code without it has no row."""
 
 COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "aftership": ("always:subtag", "code"),
@@ -31,21 +39,31 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "australiapost": ("always:event", "lower:text"),
     "canadapost": ("code", "lower:text"),
     "delhivery": ("type", "lower:code"),
-    "dhl_parcel_de": ("type", "code", "reason"),
+    "dhl_parcel_de": ("stated:type", "code", "reason"),
+    "dhl_parcel_nl": ("always:status", "code"),
     "easyship": ("lower:code",),
-    "fedex": ("code", "reason"),
+    "fedex": ("upper:code", "upper:reason"),
     "gls": ("always:event", "code"),
     "ics_courier": ("lower:text",),
     "landmark": ("always:event", "code"),
     "laposte": ("always:event", "code", "lower:text"),
-    "parcelone": ("always:event", "code"),
-    "purolator": ("code", "lower:text"),
+    "nzpost": ("always:code", "lower:code"),
+    "purolator": ("code", "bare:text"),
     "royalmail": ("always:event", "code"),
+    "sendle": ("lower:code",),
     "ship24": ("always:code", "code"),
+    "teleship": ("lower:code",),
     "tnt": ("always:status", "code"),
     "usps": ("code", "lower:text"),
+    "veho": ("lower:code",),
 }
 """What stands in the key columns of the table of a carrier whose columns are not called after the raw fields."""
+
+_IMPLIED: Final[Mapping[str, str]] = {"dhl_parcel_nl": "type", "nzpost": "type"}
+"""What these print next to a code and the table does not ask for: the code says it all."""
+
+_MORE_DECIDES: Final = frozenset({"dcsa"})
+"""Where a row says less than a mapping: there the normalizer asks for more than the row's key."""
 
 _NAMES: Final = {"17track": "seventeentrack"}
 
@@ -68,19 +86,33 @@ def row_of(carrier_id: str, raw: Raw, text: str | None) -> TableRow | NoTableRow
     table = f"{_NAMES.get(carrier_id, carrier_id)}_codes.csv"
     if not files("events.carriers").joinpath(table).is_file():
         return NoTableRow("the carrier has no table of codes in the repository")
+    if carrier_id == "usps" and raw.code is not None and not looks_like_code(raw.code):
+        # where it prints no code its words stand in the place of one
+        raw, text = replace(raw, code=None), text or raw.code
     header = next(csv.reader(_text(table).splitlines()))
     columns = COLUMNS.get(carrier_id, tuple(header[: header.index(_KIND)]))
     printed = dict(zip(_PARTS, (raw.type, raw.code, raw.reason, text), strict=True))
-    sources = [column.removeprefix(_LOWER) for column in columns if not column.startswith(_ALWAYS)]
-    if unknown := [source for source in sources if source not in _PARTS]:
-        return NoTableRow(f"its table has a column that events do not hold: {', '.join(unknown)}")
-    if lost := [part for part in _PARTS if printed[part] is not None and part not in sources]:
-        return NoTableRow(f"its table has no column for: {', '.join(lost)}")
+    if (why := _refusal(carrier_id, columns, printed)) is not None:
+        return NoTableRow(why)
     key = tuple(_cell(column, printed) for column in columns)
-    open_places = [place for place, column in enumerate(columns) if column.removeprefix(_LOWER) in _OPTIONAL and not key[place]]
+    open_places = [place for place, column in enumerate(columns) if _source(column) in _OPTIONAL and not key[place]]
     if any(present != key and _differ_only(present, key, open_places) for present in _table(table)):
         return NoTableRow("its table distinguishes texts or reasons of the code: a row for all of them would not hold for those")
     return TableRow(table, key)
+
+
+def _refusal(carrier_id: str, columns: Sequence[str], printed: Mapping[str, str | None]) -> str | None:
+    sources = [_source(column) for column in columns if not column.startswith(_ALWAYS)]
+    lost = [part for part in _PARTS if printed[part] is not None and part not in (*sources, _IMPLIED.get(carrier_id))]
+    if unknown := [source for source in sources if source not in _PARTS]:
+        return f"its table has a column that events do not hold: {', '.join(unknown)}"
+    if carrier_id in _MORE_DECIDES:
+        return "its normalizer asks for more than the code: no row alone says the same"
+    if lost:
+        return f"its table has no column for: {', '.join(lost)}"
+    if any(column.startswith("stated:") and not printed[_source(column)] for column in columns):
+        return "its normalizer asks for the type, too: name it"
+    return None
 
 
 def shipped_meaning(row: TableRow) -> Meaning | None:
@@ -106,12 +138,15 @@ def _differ_only(present: tuple[str, ...], key: tuple[str, ...], places: Sequenc
     return all(ours == theirs or place in places for place, (ours, theirs) in enumerate(zip(key, present, strict=True)))
 
 
+def _source(column: str) -> str:
+    return column.rpartition(":")[2]
+
+
 def _cell(column: str, printed: Mapping[str, str | None]) -> str:
     if column.startswith(_ALWAYS):
-        return column.removeprefix(_ALWAYS)
-    if column.startswith(_LOWER):
-        return collapse(printed[column.removeprefix(_LOWER)] or "").casefold()
-    return printed[column] or ""
+        return _source(column)
+    spelling = _SPELLINGS[column.partition(":")[0]] if ":" in column else str
+    return spelling(printed[_source(column)] or "")
 
 
 def _put(lines: list[str], key: tuple[str, ...], meaning: Meaning) -> None:
