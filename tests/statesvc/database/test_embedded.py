@@ -21,6 +21,8 @@ from statesvc.database.embedded import EmbeddedServer, attach
 from statesvc.database.embedded_error import DataInUseError, EmbeddedServerError
 from statesvc.database.server_user import ServerUser, with_access
 
+pytestmark = pytest.mark.usefixtures("own_processes")
+
 SERVE = Path(__file__).with_name("serve.py")
 ROOT = Path(__file__).parents[3]
 SMALL = {"shared_buffers": "32MB"}
@@ -28,7 +30,7 @@ MakeServer = Callable[..., EmbeddedServer]
 
 
 @pytest.fixture
-def make_server(own_processes: None, tmp_path: Path) -> Iterator[MakeServer]:  # noqa: ARG001 - a mark
+def make_server(tmp_path: Path) -> Iterator[MakeServer]:
     servers = []
 
     def make(data_dir: Path = tmp_path / "data", **options: Any) -> EmbeddedServer:
