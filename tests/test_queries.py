@@ -1,13 +1,13 @@
 """Every named query of the tree is planned on the migrated schema, with all parameters NULL, by the role that runs it."""
 
-import asyncio
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
-from psycopg import AsyncConnection
+from psycopg import Connection
 
 from statesvc.database.queries import queries
 from tests.world.postgres import Server, create_database, drop_database
@@ -34,29 +34,31 @@ def named_queries() -> Iterator[tuple[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def migrated(server: Server) -> Iterator[Server]:
-    """One database for all queries: none of them changes it."""
-    name = asyncio.run(create_database(server))
-    yield server.on(name)
-    asyncio.run(drop_database(server, name))
+def connections(server: Server) -> Iterator[Callable[[str], Connection[Any]]]:
+    """A connection of each role to one database for all queries, by the file that they are in: none of them changes it."""
+    name = create_database(server)
+    migrated = server.on(name)
+    with Connection.connect(migrated.owner_dsn) as owner, Connection.connect(migrated.service_dsn) as service:
+        yield lambda origin: owner if origin in OWNERS else service
+    drop_database(server, name)
 
 
 @pytest.mark.parametrize(("origin", "name"), list(named_queries()))
-async def test_a_named_query_can_be_planned_and_says_what_it_is_for(migrated: Server, origin: str, name: str) -> None:
+def test_a_named_query_can_be_planned_and_says_what_it_is_for(
+    connections: Callable[[str], Connection[Any]], origin: str, name: str
+) -> None:
     file = ROOT / origin
     text = queries(".".join(file.parent.relative_to(ROOT).parts), file.stem)[name]
     purpose, _, statement = text.partition("\n")
     assert re.match(r"-- \w", purpose), "its first line says what it is for"
     bare = re.sub(r"^--.*\n", "", statement, flags=re.MULTILINE).strip()
     parameters = dict.fromkeys(PARAMETER.findall(statement))
-    dsn = migrated.owner_dsn if origin in OWNERS else migrated.service_dsn
-    async with await AsyncConnection.connect(dsn) as connection:
-        query = f"EXPLAIN {bare}" if PLANNED.match(bare) else bare
-        await connection.execute(query.encode(), parameters or None)
-        await connection.rollback()
+    connection = connections(origin)
+    query = f"EXPLAIN {bare}" if PLANNED.match(bare) else bare
+    with connection.transaction(force_rollback=True):
+        connection.execute(query.encode(), parameters or None)
 
 
-async def test_a_broken_query_would_be_noticed(migrated: Server) -> None:
-    async with await AsyncConnection.connect(migrated.service_dsn) as connection:
-        with pytest.raises(psycopg.errors.UndefinedColumn):
-            await connection.execute("EXPLAIN SELECT nonsense FROM statesvc.event WHERE carrier_id = %(carrier_id)s", {"carrier_id": None})
+def test_a_broken_query_would_be_noticed(connections: Callable[[str], Connection[Any]]) -> None:
+    with pytest.raises(psycopg.errors.UndefinedColumn), connections("").transaction():
+        connections("").execute("EXPLAIN SELECT nonsense FROM statesvc.event WHERE carrier_id = %(carrier_id)s", {"carrier_id": None})

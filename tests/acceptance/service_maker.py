@@ -32,8 +32,8 @@ async def service_maker(own_processes: None, server: postgres.Server, request: p
             as_programs: bool = False,
         ) -> Service:
             folder.mkdir(parents=True, exist_ok=True)  # noqa: ASYNC240 - a test waits for nothing else
-            name = await postgres.create_database(server)
-            stack.push_async_callback(postgres.drop_database, server, name)
+            name = postgres.create_database(server)
+            stack.callback(postgres.drop_database, server, name)
             mine = server.on(name)
             pooler = await stack.enter_async_context(pgbouncer.between(mine.service_dsn, wanted=behind_pooler))
             return kind(

@@ -64,10 +64,11 @@ def _main() -> None:
     postgres.claim_folder()
     try:
         server = postgres.running_server()
-        empty = server.on(asyncio.run(postgres.create_database(server, "template1")))
+        empty = server.on(postgres.create_database(server, "template1"))
         asyncio.run(migrate(empty.owner_dsn, empty.service_dsn))
         FILE.write_text(snapshot(empty.superuser_dsn), "utf-8")
     finally:
+        postgres.close_connections()
         postgres.release_folder()
 
 

@@ -1,6 +1,6 @@
 """Fixtures on a real database: each test gets its own, copied from a migrated template, with a clock that it can move."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -52,9 +52,10 @@ class Database:
 
 
 @pytest.fixture(scope="session")
-def server() -> postgres.Server:
+def server() -> Iterator[postgres.Server]:
     """The run's PostgreSQL server."""
-    return postgres.running_server()
+    yield postgres.running_server()
+    postgres.close_connections()
 
 
 @pytest.fixture
@@ -73,9 +74,9 @@ async def bare_database(server: postgres.Server) -> AsyncIterator[Database]:
 
 @asynccontextmanager
 async def _temporary(server: postgres.Server, template: str) -> AsyncIterator[Database]:
-    name = await postgres.create_database(server, template)
+    name = postgres.create_database(server, template)
     mine = server.on(name)
     try:
         yield Database.of(mine)
     finally:
-        await postgres.drop_database(server, name)
+        postgres.drop_database(server, name)
