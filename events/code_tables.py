@@ -54,12 +54,13 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "ship24": ("always:code", "code"),
     "teleship": ("lower:code",),
     "tnt": ("always:status", "code"),
+    "trackingmore": ("lower:code",),
     "usps": ("code", "lower:text"),
     "veho": ("lower:code",),
 }
 """What stands in the key columns of the table of a carrier whose columns are not called after the raw fields."""
 
-_IMPLIED: Final[Mapping[str, str]] = {"dhl_parcel_nl": "type", "nzpost": "type"}
+_IMPLIED: Final[Mapping[str, str]] = {"dhl_parcel_nl": "type", "nzpost": "type", "trackingmore": "type"}
 """What these print next to a code and the table does not ask for: the code says it all."""
 
 _MORE_DECIDES: Final = frozenset({"dcsa"})

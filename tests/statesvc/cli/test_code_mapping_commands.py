@@ -44,6 +44,7 @@ async def statuses(shop: Shop) -> dict[str, int]:
 
 
 @pytest.mark.usefixtures("own_processes")
+@pytest.mark.usefixtures("own_processes")
 async def test_a_code_is_taught_previewed_read_again_and_exported(royal: Shop, shell: Shell, tmp_path: Path) -> None:
     await royal.push(*(royalmail(f"AB{number}GB", "EVZZ9") for number in range(3)), carrier_id="royalmail")
     await royal.work()
@@ -94,6 +95,7 @@ async def test_a_code_is_taught_previewed_read_again_and_exported(royal: Shop, s
     assert [(each["revision"], each["meaning"] and each["meaning"]["status"]) for each in history] == [(2, None), (1, "delivery_attempted")]
 
 
+@pytest.mark.usefixtures("own_processes")
 @pytest.mark.usefixtures("own_processes")
 async def test_a_text_is_taught_where_the_carrier_prints_no_code(royal: Shop, shell: Shell, tmp_path: Path) -> None:
     await royal.push(*(australiapost(f"33AB{number}", "Handed to the robot") for number in range(2)), carrier_id="australiapost")
