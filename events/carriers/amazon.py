@@ -1,7 +1,7 @@
 """Amazon: Shipping (API v1 and v2, by event codes) and SP-API tracking milestones (API answer or notification, also as SQS, SNS wrap it).
 
 `Delivered` on the leg `RETURNS` means that the sender has it. An order that Amazon fulfils has Amazon's own number (`aftn`), other
-shipments the carrier's. Promised dates are estimates, never events.
+shipments the carrier's, freight its bill of lading or container. Promised dates are estimates, never events.
 """
 
 from collections.abc import Iterator
@@ -27,6 +27,9 @@ CODES: Final = meanings("amazon_codes.csv")
 """(leg, code): the leg only where it makes a difference."""
 
 CLOCK: Final = Clock(formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%dT%H:%M[%z]", "%Y-%m-%d"))
+FREIGHT_NUMBERS: Final = ("houseBillOfLadingNumber", "containerNumber", "acsin")
+"""What names a shipment of freight that has no parcel number, the most definite first."""
+
 NULLS: Final = frozenset({"null", "none"})
 WRAPPERS: Final = (
     "payload",
@@ -104,7 +107,9 @@ def _shipping(shipment: JsonObject, where: str, received_at: datetime, rejection
 
 def _milestones(shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> list[Reading]:
     identifier = child(shipment, "identifier")
-    number = _text(identifier.get("aftn")) or _text(child(identifier, "carrierTracking").get("trackingNumber"))
+    carriers_own = _text(child(identifier, "carrierTracking").get("trackingNumber"))
+    freight = (_text(identifier.get(name)) for name in FREIGHT_NUMBERS)
+    number = _text(identifier.get("aftn")) or carriers_own or next((found for found in freight if found), None)
     name = "milestoneHistory" if as_list(shipment.get("milestoneHistory")) else "latestMilestone"
     readings: list[Reading] = []
     for index, milestone in objects(shipment.get(name), f"{where}/{name}", rejections):
@@ -150,7 +155,10 @@ def _text(value: object) -> str | None:
 CARRIER: Final = Carrier(
     carrier_id="amazon",
     name="Amazon",
-    number_fields=("trackingId", "identifier.aftn", "carrierTracking.trackingNumber"),
+    number_fields=(
+        *("trackingId", "identifier.aftn", "carrierTracking.trackingNumber"),
+        *(f"identifier.{name}" for name in FREIGHT_NUMBERS),
+    ),
     normalizers={"1": normalize},
     stable="1",
     formats=("Shipping API JSON", "Tracking API milestones JSON", "SHIPMENT_TRACKING_MILESTONE_CHANGED notification"),

@@ -1,7 +1,8 @@
 """Sendcloud: webhooks that state the present status of one parcel, and the tracking of version 3 (`sendcloud_events`).
 
-The webhook of an integration has no history, no place and no scan time: the status holds since the push, so that is its time. Missing
-values are printed as `false`. Parcels that have no tracking number yet, and webhooks that are not about a parcel's status, exist.
+The webhook of an integration has no history and no place. A status holds since the carrier changed it
+(`carrier_status_change_timestamp`), else since the push. Missing values are printed as `false`. Parcels that have no tracking number
+yet, and webhooks that are not about a parcel's status, exist.
 """
 
 from collections.abc import Iterator
@@ -65,7 +66,7 @@ def _scans(push: JsonObject, parcel: JsonObject, received_at: datetime) -> Itera
         where="/parcel/status",
         raw=raw,
         meaning=_meaning(raw),
-        time=_time(text(push.get("timestamp")), received_at),
+        time=_time(text(push.get("carrier_status_change_timestamp")) or text(push.get("timestamp")), received_at),
         description=text(status.get("message")),
     )
 

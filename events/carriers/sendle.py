@@ -11,13 +11,14 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw
+from events.event import EventPlace, Normalized, Raw
 from events.parsing.enrichment import estimate, with_estimate, with_signer
 from events.parsing.formats import ISO, TimeFormats
 from events.parsing.json import read_json
 from events.parsing.lines import place_in_line
 from events.parsing.lists import JsonObject, child, objects
 from events.parsing.meanings import UNMAPPED, Meaning, meanings, texts_of
+from events.parsing.places import place
 from events.parsing.rejections import Rejections
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import signer, text
@@ -56,9 +57,13 @@ def _meaning(raw: Raw) -> Meaning:
     return CODES.get(((raw.code or "").lower(),), UNMAPPED)
 
 
-def _country(event: JsonObject) -> str | None:
-    """A webhook states it of the place itself."""
-    return text(child(event, "location_data").get("country")) if "sendle_reference" in event else None
+def _place(event: JsonObject, country: str | None) -> EventPlace:
+    """A line; a webhook prints its parts as well. `country`: of the whole shipment."""
+    line = text(event.get("location")) or text(event.get("origin_location"))
+    parts = child(event, "location_data")
+    at = place_in_line(line, country=text(parts.get("country")) or (country if line else None))
+    city, region = at.city or text(parts.get("suburb")), at.region or text(parts.get("state"))
+    return place(city=city, region=region, postal_code=at.postal_code or parts.get("postcode"), country=at.country)
 
 
 def _scans(order: JsonObject, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
@@ -67,8 +72,7 @@ def _scans(order: JsonObject, received_at: datetime, rejections: Rejections) -> 
     pushed = _EVENTS not in order and _EVENT_FIELDS & order.keys()
     for index, event in [(0, order)] if pushed else objects(order.get(_EVENTS), f"/{_EVENTS}", rejections):
         raw, words, reason = Raw(code=text(event.get("event_type"))), text(event.get("description")), text(event.get("reason"))
-        line = text(event.get("location")) or text(event.get("origin_location"))
-        where_at = place_in_line(line, country=_country(event) or country if line else None)
+        where_at = _place(event, country)
         yield Scan(
             where="" if pushed else f"/{_EVENTS}/{index}",
             raw=raw,

@@ -18,7 +18,10 @@ ATTRIBUTES_MAX: Final = 256
 
 XINCLUDE: Final = "http://www.w3.org/2001/XInclude"
 
-_PROLOG_WITH_DOCTYPE: Final = re.compile(rb"(?:\xef\xbb\xbf)?(?:\s++|<\?.*?\?>|<!--.*?-->)*+<!DOCTYPE", re.DOTALL | re.IGNORECASE)
+_PROLOG_WITH_DOCTYPE: Final = re.compile(
+    rb"(?:\xef\xbb\xbf)?(?:\s++|<\?.*?\?>|<!--.*?-->)*+<!DOCTYPE(?P<bare>\s++[^\s<>\[\]\"']++\s*+>)?", re.DOTALL | re.IGNORECASE
+)
+"""`bare`: it names the root and no more, so it declares nothing."""
 _WRAPPERS: Final = frozenset({"wrapper", "Envelope", "Body"})
 _START: Final = re.compile(rb"(?:\xef\xbb\xbf|\xff\xfe|\xfe\xff)?[\x00\s]*<")
 
@@ -37,12 +40,13 @@ def is_xml(body: bytes) -> bool:
 
 
 def read_xml(body: bytes) -> Document:
-    """Raises UnreadableMessageError: `unreadable`, `refused_xml` (DOCTYPE, entities, XInclude) or `too_complex`."""
+    """Raises UnreadableMessageError: `unreadable`, `refused_xml` (a DOCTYPE with declarations, XInclude) or `too_complex`."""
     body = _without_margin(body)
     if not body:
         raise UnreadableMessageError(Cause.UNREADABLE, "the body is empty")
-    if _PROLOG_WITH_DOCTYPE.match(body):
-        raise UnreadableMessageError(Cause.REFUSED_XML, "a DOCTYPE")
+    doctype = _PROLOG_WITH_DOCTYPE.match(body)
+    if doctype is not None and not doctype["bare"]:
+        raise UnreadableMessageError(Cause.REFUSED_XML, "a DOCTYPE with declarations, inside or elsewhere")
     parser = etree.XMLParser(
         resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, remove_pis=True, remove_comments=True
     )
@@ -50,8 +54,8 @@ def read_xml(body: bytes) -> Document:
         root = etree.fromstring(body, parser)
     except etree.XMLSyntaxError as error:
         raise UnreadableMessageError(Cause.UNREADABLE, f"not XML at line {error.lineno}") from error
-    if root.getroottree().docinfo.internalDTD is not None:
-        raise UnreadableMessageError(Cause.REFUSED_XML, "a DOCTYPE")
+    if doctype is None and root.getroottree().docinfo.internalDTD is not None:
+        raise UnreadableMessageError(Cause.REFUSED_XML, "a DOCTYPE that could not be seen before it was parsed")
     namespaces = _strip(root)
     if XINCLUDE in namespaces:
         raise UnreadableMessageError(Cause.REFUSED_XML, "an XInclude element")

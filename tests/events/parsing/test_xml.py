@@ -14,7 +14,11 @@ LAUGHS = b'<!DOCTYPE l [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&
         (LAUGHS, Cause.REFUSED_XML),
         (b'<?xml version="1.0"?>\n<!-- x -->\n' + LAUGHS, Cause.REFUSED_XML),
         (LAUGHS.decode().encode("utf-16"), Cause.REFUSED_XML),
-        (b"<!DOCTYPE project><project/>", Cause.REFUSED_XML),
+        (b"<!DOCTYPE a []><a/>", Cause.REFUSED_XML),
+        (b'<!DOCTYPE a [<!ATTLIST a b CDATA "c">]><a/>', Cause.REFUSED_XML),
+        (b'<!DOCTYPE a PUBLIC "-//a" "a.dtd"><a/>', Cause.REFUSED_XML),
+        ('<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>'.encode("utf-16"), Cause.REFUSED_XML),
+        (b"<!DOCTYPE a><a>&b;</a>", Cause.UNREADABLE),
         (b'<!DOCTYPE a SYSTEM "file:///etc/passwd"><a/>', Cause.REFUSED_XML),
         (b'<a xmlns:xi="http://www.w3.org/2001/XInclude"><xi:include href="/etc/passwd" parse="text"/></a>', Cause.REFUSED_XML),
         (b"<a>&b;</a>", Cause.UNREADABLE),
@@ -84,5 +88,10 @@ def test_what_stands_before_the_declaration_is_left_out(margin: bytes) -> None:
 @pytest.mark.parametrize("margin", [b"\n\n", b"\xef\xbb\xbf \n"])
 def test_a_margin_hides_no_doctype(margin: bytes) -> None:
     with pytest.raises(UnreadableMessageError) as caught:
-        read_xml(margin + b"<!DOCTYPE a><a/>")
+        read_xml(margin + b"<!DOCTYPE a []><a/>")
     assert caught.value.cause is Cause.REFUSED_XML
+
+
+@pytest.mark.parametrize("prolog", [b"<!DOCTYPE project>", b'<?xml version="1.0"?>\n<!-- x --> <!DOCTYPE project >\n'])
+def test_a_doctype_that_only_names_the_root_declares_nothing(prolog: bytes) -> None:
+    assert read_xml(prolog + b"<project>x</project>").root.text == "x"
