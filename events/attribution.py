@@ -8,16 +8,18 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from typing import Final
 
 from events.alterable import AlterableDocument, BodyValue, Value, alterable
 from events.carriers.carrier import Normalizer
 from events.errors import UnreadableMessageError
-from events.event import Event, Normalized, Reading
+from events.event import Event, Reading
 
 LEAVES_MAX: Final = 2000
 BYTES_MAX: Final = 128 * 1024 * 1024
 """How much is normalized for one explanation, some ten seconds; what is left is said to be untried."""
+READINGS_CACHED_MAX: Final = 10_000
 ALTERATIONS_MAX: Final = 9
 SIMILAR_MAX: Final = 64
 
@@ -75,9 +77,11 @@ class Attribution:
 
 def attribute(body: bytes, *, normalizer: Normalizer, received_at: datetime, identify: Identify) -> Attribution:
     """Raises UnreadableMessageError where the normalizer does for the body as it is."""
+    # most readings are as they were: each is identified once
+    identified = lru_cache(maxsize=READINGS_CACHED_MAX)(identify)
 
     def read(text: bytes) -> list[Said]:
-        return _said(normalizer(text, received_at), identify)
+        return [(reading, identified(reading)) for reading in normalizer(text, received_at).readings]
 
     events = read(body)
     document = alterable(body)
@@ -141,10 +145,6 @@ def _attribute_repeated(
 
 def _unknown(value: Value) -> str:
     return f"{WORD}{value}{WORD}"
-
-
-def _said(normalized: Normalized, identify: Identify) -> list[Said]:
-    return [(reading, identify(reading)) for reading in normalized.readings]
 
 
 def _read_altered(

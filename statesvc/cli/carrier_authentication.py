@@ -54,7 +54,7 @@ def _described_signature(scheme: Hmac | Sha256Concat | Sha256InBody | Timestampe
         case Sha256Concat():
             return f"SHA-256 of body and secret in {scheme.header}"
         case TimestampedHmac():
-            return f"HMAC-SHA256 with timestamp in {scheme.header}"
+            return f"HMAC-SHA256 in {scheme.header}"
         case RsaSha256():
             return f"RSA-SHA256 in {scheme.signature_header}"
         case Sha256InBody():

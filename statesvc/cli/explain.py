@@ -6,6 +6,7 @@ What may name a person is printed on request only (`--personal`): an explanation
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
@@ -13,7 +14,7 @@ from events.attribution import EXISTENCE, FIELDS, AttributedEvent, Attribution
 from events.carriers.carrier import Normalizer
 from events.event import Reading
 from events.identity import carrier_code
-from events.parsing.meanings import meanings
+from events.parsing.meanings import Table, meanings
 from events.vocabulary import TzSource
 from statesvc.cli.output import write_json, write_line, write_table
 
@@ -129,11 +130,8 @@ def table_rows(normalizer: Normalizer, reading: Reading, values: Mapping[str, ob
     words = {form for word in printed if word is not None for form in _forms(str(word))}
     names = {_INDEX.sub("", pointer).rpartition("/")[2].casefold() for pointer in values}
     found: list[tuple[int, str]] = []
-    for file in sorted(entry.name for entry in files("events.carriers").iterdir()):
-        if not (file.startswith(f"{module}_") and file.endswith(".csv")):
-            continue
-        columns = files("events.carriers").joinpath(file).read_text("utf-8").partition("\n")[0].split(",")
-        for key, meaning in meanings(file).items():
+    for file, (columns, table) in _tables(module).items():
+        for key, meaning in table.items():
             parts = [(column, part.casefold()) for column, part in zip(columns, key, strict=False) if part]
             codes = [part for column, part in parts if column not in _NAMING]
             fits = (meaning.kind, meaning.status, meaning.reason) == (reading.kind, reading.status, reading.reason)
@@ -141,6 +139,18 @@ def table_rows(normalizer: Normalizer, reading: Reading, values: Mapping[str, ob
                 found.append((sum(part in words or part in names for _, part in parts), f"{','.join(key)} of {file}"))
     most = max((count for count, _ in found), default=0)
     return [row for count, row in found if count == most][:ROWS_SHOWN]
+
+
+@cache
+def _tables(module: str) -> dict[str, tuple[list[str], Table]]:
+    """By name of the file, the tables next to a carrier's module: their columns and rows."""
+    found: dict[str, tuple[list[str], Table]] = {}
+    for entry in sorted(files("events.carriers").iterdir(), key=lambda entry: entry.name):
+        if entry.name.startswith(f"{module}_") and entry.name.endswith(".csv"):
+            columns = entry.read_text("utf-8").partition("\n")[0].strip().split(",")
+            if "kind" in columns:
+                found[entry.name] = (columns, meanings(entry.name))
+    return found
 
 
 def _forms(word: str) -> Iterable[str]:
