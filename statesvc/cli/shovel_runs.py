@@ -15,14 +15,15 @@ from statesvc.cli.command_error import CommandError
 from statesvc.cli.output import end_progress, show_progress, write_json, write_json_line, write_line, write_table
 from statesvc.cli.session import actor
 from statesvc.cli.shovel_setup import (
-    broker_url,
+    answering_source,
     checked_source,
     child_command,
     count_waiting,
     database,
     end_with_input,
-    open_source,
+    goes_on,
     read_mapping,
+    source_of,
     stop_event,
 )
 from statesvc.cli.shovel_way_back import give_back
@@ -34,7 +35,6 @@ from statesvc.shovel.progress import TransferProgress
 from statesvc.shovel.shovel_error import ShovelError, SourceLostError
 from statesvc.shovel.source import Source
 from statesvc.shovel.source_message import Taken
-from statesvc.shovel.sources import is_endless
 from statesvc.shovel.transfer import Pace, TransferTask, TransferTotals, pause, resume, transfer
 
 _EXPLAINED: Final = 5
@@ -83,7 +83,7 @@ async def _explain(options: argparse.Namespace) -> int:
 
 async def _dry_run(options: argparse.Namespace) -> int:
     mapping = read_mapping(options)
-    source = await open_source(options)
+    source = await answering_source(options)
     await source.open()
     try:
         waiting = await source.waiting()
@@ -129,8 +129,7 @@ async def _take_as_child(options: argparse.Namespace) -> int:
             write_json_line(totals_line(totals))
 
     try:
-        source = await checked_source(options)
-        totals = await _transfer(options, source, stop=stop, report=report, notice=lambda text: write_json_line({NOTICE: text}))
+        totals = await _transfer(options, source_of(options), stop=stop, report=report, notice=lambda text: write_json_line({NOTICE: text}))
         write_json_line(totals_line(totals))
     except ShovelError as error:
         write_json_line({REFUSED: str(error)})
@@ -151,11 +150,21 @@ async def _take_with_processes(options: argparse.Namespace) -> int:
     try:
         while True:
             await fleet.run()
-            if stop.is_set() or not options.until_empty or not await count_waiting(source):
+            if stop.is_set() or not goes_on(options) or not await _left(source, stop):
                 break
     finally:
         await meter.end()
     _write(fleet.totals, as_json=options.json)
+    return 0
+
+
+async def _left(source: Source, stop: asyncio.Event) -> int:
+    """What waits once all processes have ended: one that was killed left its messages to the broker."""
+    while not stop.is_set():
+        try:
+            return await count_waiting(source)
+        except SourceLostError:
+            await asyncio.sleep(_WAITING_SECONDS)
     return 0
 
 
@@ -178,7 +187,7 @@ async def _transfer(
                 backup_folder=options.backup,
                 actor=actor(),
                 batch_max=options.batch,
-                until_empty=options.until_empty or options.restore or not is_endless(broker_url(options.source)),
+                until_empty=options.until_empty or not goes_on(options),
                 pace=Pace(options.rate),
                 stopping=stop.is_set,
                 report=report,
@@ -188,7 +197,7 @@ async def _transfer(
 
 
 async def _sample(options: argparse.Namespace, limit: int) -> Sequence[Taken]:
-    source = await open_source(options)
+    source = await answering_source(options)
     await source.open()
     try:
         return await source.sample(limit)

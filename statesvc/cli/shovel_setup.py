@@ -23,7 +23,7 @@ from statesvc.shovel.backup import check_folder
 from statesvc.shovel.redis_source import TakeUnacked
 from statesvc.shovel.shovel_error import ShovelError, SourceLostError
 from statesvc.shovel.source import Source
-from statesvc.shovel.sources import SourceOptions, make_backup_source, make_source
+from statesvc.shovel.sources import SourceOptions, is_endless, make_backup_source, make_source
 from statesvc.shovel.task_mapping import TaskMapping, parse_mapping
 
 _LIMITS: Final = PoolLimits(
@@ -50,16 +50,18 @@ async def checked_source(options: argparse.Namespace) -> Source:
     if options.restore:
         if options.source is not None:
             raise CommandError("--restore takes from the backup: leave out --from", exit_code=2)
-        return make_backup_source(options.backup, process=options.process or 0, processes=options.processes)
+        return source_of(options)
     check_folder(options.backup)
-    return await open_source(options)
+    return await answering_source(options)
 
 
-async def open_source(options: argparse.Namespace) -> Source:
-    """The source, which was found to answer and to have its queues. Raises ShovelError."""
+def source_of(options: argparse.Namespace) -> Source:
+    """The source, not asked yet."""
+    if options.restore:
+        return make_backup_source(options.backup, process=options.process or 0, processes=options.processes)
     if options.source is None:
         raise CommandError("name the source: --from URL", exit_code=2)
-    source = await make_source(
+    return make_source(
         broker_url(options.source),
         SourceOptions(
             queues=options.queue,
@@ -71,6 +73,16 @@ async def open_source(options: argparse.Namespace) -> Source:
             processes=options.processes,
         ),
     )
+
+
+def goes_on(options: argparse.Namespace) -> bool:
+    """Whether more may come: a file, or a backup, is read once."""
+    return not options.restore and is_endless(broker_url(options.source))
+
+
+async def answering_source(options: argparse.Namespace) -> Source:
+    """The source, which was found to answer and to have its queues. Raises ShovelError."""
+    source = source_of(options)
     try:
         await source.open()
     except SourceLostError as error:

@@ -12,9 +12,9 @@ import aiormq.exceptions
 from aiormq.abc import AbstractChannel, AbstractConnection, ConsumerCallback, DeliveredMessage
 from yarl import URL
 
-from statesvc.shovel.amqp_connection import connect, count_messages
+from statesvc.shovel.amqp_connection import connect, count_messages, existing, shown
 from statesvc.shovel.amqp_properties import wire_properties
-from statesvc.shovel.delayed_delivery import destination, is_delaying
+from statesvc.shovel.delayed_delivery import destination, is_delaying, level_names
 from statesvc.shovel.shovel_error import ShovelError, SourceLostError
 from statesvc.shovel.source_message import Taken, Transport
 
@@ -23,12 +23,16 @@ _FAILED: Final = (aiormq.exceptions.AMQPError, OSError, asyncio.CancelledError, 
 
 
 class AmqpSource:
-    """`prefetch`: how many messages the broker hands over in advance, over all queues."""
+    """`prefetch`: how many messages the broker hands over in advance, over all queues.
 
-    def __init__(self, url: URL, queues: Sequence[str], *, prefetch: int) -> None:
+    `delayed`: the prefix of the queues of native delayed delivery; None: leave them alone.
+    """
+
+    def __init__(self, url: URL, queues: Sequence[str], *, delayed: str | None, prefetch: int) -> None:
         self._url = url
-        self._queues = list(dict.fromkeys(queues))
-        self._destinations = {queue for queue in self._queues if not is_delaying(queue)}
+        self._named = list(dict.fromkeys(queues))
+        self._queues = self._named
+        self._delayed = delayed
         self._prefetch = prefetch
         self._connection: AbstractConnection | None = None
         self._channel: AbstractChannel | None = None
@@ -39,7 +43,13 @@ class AmqpSource:
     async def open(self) -> None:
         """Checks that the queues exist; consumes with the first `take`."""
         self._connection = await connect(self._url)
-        await count_messages(self._connection, self._queues)
+        await count_messages(self._connection, self._named)
+        if self._delayed is not None:
+            names = level_names(self._delayed)
+            found = await existing(self._connection, names)
+            if not found:
+                raise ShovelError(f"{shown(self._url)} has no queues of native delayed delivery ({names[0]} ...)")
+            self._queues = [*self._named, *found]
 
     async def take(self, limit: int, *, wait_seconds: float) -> Sequence[Taken]:
         """What was delivered."""
@@ -143,7 +153,7 @@ class AmqpSource:
     def _check_destinations(self, batch: Sequence[Taken]) -> None:
         for taken in batch:
             wanted = destination(taken.routing_key)
-            if is_delaying(taken.queue) and self._destinations and wanted not in self._destinations:
+            if is_delaying(taken.queue) and self._named and wanted not in self._named:
                 raise ShovelError(
                     f"{taken.queue!r} delays a message for {wanted!r}, which is none of the queues that were named: "
                     "name it with --queue too, or leave out --delayed. It stays there"

@@ -7,12 +7,10 @@ from typing import Final
 
 from yarl import URL
 
-from statesvc.shovel.amqp_connection import connect, existing, shown
 from statesvc.shovel.amqp_source import AmqpSource
-from statesvc.shovel.delayed_delivery import level_names
 from statesvc.shovel.file_source import BackupSource, LineSource
 from statesvc.shovel.redis_source import RedisSource, TakeUnacked
-from statesvc.shovel.shovel_error import ShovelError, SourceLostError
+from statesvc.shovel.shovel_error import ShovelError
 from statesvc.shovel.source import Source
 
 AMQP_SCHEMES: Final = ("amqp", "amqps")
@@ -35,11 +33,13 @@ class SourceOptions:
     processes: int = 1
 
 
-async def make_source(url: str, options: SourceOptions) -> Source:
-    """Raises ShovelError."""
+def make_source(url: str, options: SourceOptions) -> Source:
+    """Not open yet. Raises ShovelError."""
     place = parse_url(url)
     if place.scheme in AMQP_SCHEMES:
-        return AmqpSource(place, await _with_delayed(place, options.queues, options.delayed), prefetch=options.prefetch)
+        if not options.queues and options.delayed is None:
+            raise ShovelError("name the queues to take from: --queue NAME")
+        return AmqpSource(place, options.queues, delayed=options.delayed, prefetch=options.prefetch)
     if options.delayed is not None:
         raise ShovelError("native delayed delivery is RabbitMQ's: leave out --delayed")
     if place.scheme in REDIS_SCHEMES:
@@ -76,21 +76,3 @@ def parse_url(url: str) -> URL:
     if place.scheme in AMQP_SCHEMES and not place.host:
         raise ShovelError("the broker's URL names no host")
     return place
-
-
-async def _with_delayed(place: URL, queues: Sequence[str], delayed: str | None) -> list[str]:
-    if delayed is None:
-        if not queues:
-            raise ShovelError("name the queues to take from: --queue NAME")
-        return list(queues)
-    try:
-        connection = await connect(place)
-        try:
-            found = await existing(connection, level_names(delayed))
-        finally:
-            await connection.close()
-    except SourceLostError as error:
-        raise ShovelError(str(error)) from None
-    if not found:
-        raise ShovelError(f"{shown(place)} has no queues of native delayed delivery ({level_names(delayed)[0]} ...)")
-    return [*queues, *found]

@@ -22,7 +22,7 @@ from statesvc.database.wakeups.channels import INBOX
 from statesvc.database.wakeups.waker import notify
 from statesvc.shovel.backup import BackupWriter
 from statesvc.shovel.inbox_store import StoredBatch, resolve_mapped, store
-from statesvc.shovel.shovel_error import SourceLostError
+from statesvc.shovel.shovel_error import ShovelError, SourceLostError
 from statesvc.shovel.source import Source
 from statesvc.shovel.source_message import Taken
 from statesvc.shovel.task_mapping import Mapped, TaskMapping, Unmapped
@@ -31,6 +31,8 @@ PAUSED: Final = "paused"
 """A file of this name in the backup's folder pauses every process that writes there."""
 _IDLE_SECONDS: Final = 0.5
 _AGAIN_SECONDS: Final = 1.0
+_REFUSED_SECONDS_MAX: Final = 60.0
+"""The source was found to answer before: it is refused in earnest once this has passed."""
 _PASSING: Final = frozenset({Failure.UNAVAILABLE, Failure.TRANSIENT, Failure.MISROUTED})
 
 
@@ -98,10 +100,14 @@ class TransferTask:
 
 async def transfer(task: TransferTask) -> TransferTotals:
     """Until it is stopped, or the source is empty. Raises ShovelError; a source that is lost is opened again."""
+    lost_at: float | None = None
     while not task.stopping():
+        if _is_paused(task):
+            await asyncio.sleep(_IDLE_SECONDS)
+            continue
         try:
-            await task.source.open()
-            if await _run(task):
+            lost_at = await _open(task, lost_at)
+            if lost_at is None and await _run(task):
                 break
         except SourceLostError as error:
             task.notice(f"{error}; trying again")
@@ -113,14 +119,30 @@ async def transfer(task: TransferTask) -> TransferTotals:
     return task.totals
 
 
+async def _open(task: TransferTask, lost_at: float | None) -> float | None:
+    """None: it is open. Else since when it is refused: a broker that starts refuses for a while what it had before."""
+    now = asyncio.get_running_loop().time()
+    try:
+        await task.source.open()
+    except ShovelError as error:
+        if lost_at is not None and now - lost_at > _REFUSED_SECONDS_MAX:
+            raise
+        task.notice(f"{error}; trying again")
+        await asyncio.sleep(_AGAIN_SECONDS)
+        return lost_at or now
+    return None
+
+
+def _is_paused(task: TransferTask) -> bool:
+    return (task.backup_folder / PAUSED).exists()
+
+
 async def _run(task: TransferTask) -> bool:
     """True: the source is empty, or the transfer is stopping. False: it was paused."""
     loop = asyncio.get_running_loop()
     while not task.stopping():
-        if (task.backup_folder / PAUSED).exists():
+        if _is_paused(task):
             # what was handed over in advance is for others meanwhile
-            await task.source.close()
-            await asyncio.sleep(_IDLE_SECONDS)
             return False
         wait = task.pace.wait_seconds(loop.time())
         if wait > 0:

@@ -141,9 +141,16 @@ class Transfer:
     async def start(self, *more: str) -> Process:
         """Until the source is empty."""
         (self.folder / "mapping.toml").write_text(MAPPING)
-        given = ("--from", self.source, "--mapping", str(self.folder / "mapping.toml"), "--backup", str(self.backup), "--until-empty")
+        given = ("--from", self.source, "--mapping", str(self.folder / "mapping.toml"), "--until-empty", "--processes", str(self.processes))
+        return await self._start(*given, *more)
+
+    async def start_back(self) -> Process:
+        """Returns what was not processed."""
+        return await self._start("--to", self.source)
+
+    async def _start(self, *given: str) -> Process:
         return await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "statesvc", "shovel", *given, "--processes", str(self.processes), "--json", *more),
+            *(sys.executable, "-m", "statesvc", "shovel", "--backup", str(self.backup), "--json", *given),
             env=os.environ | {"DATABASE_URL": self.dsn, "STATESVC_MASTER_KEY": MASTER_KEY},
             stdin=DEVNULL,
             stdout=PIPE,
@@ -193,7 +200,13 @@ async def timed(what: str, count: int) -> AsyncIterator[None]:
     began = time.monotonic()
     yield
     seconds = time.monotonic() - began
-    print(f"{what}: {count:,} in {seconds:.1f} s, {count / seconds:,.0f}/s")  # noqa: T201 - for the report
+    say(f"{what}: {count:,} in {seconds:.1f} s, {count / seconds:,.0f}/s")
+
+
+def say(text: str) -> None:
+    """For the report of a soak."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
 
 
 def assert_all_arrived(sent: dict[str, Sent], arrived: Sequence[Arrived]) -> None:

@@ -1,0 +1,113 @@
+"""The loop of a transfer without a broker: paused, refused, and several processes on one file."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from events.carriers import CARRIERS
+from statesvc.shovel import transfer as loop
+from statesvc.shovel.shovel_error import ShovelError, SourceLostError
+from statesvc.shovel.source_message import Taken
+from statesvc.shovel.task_mapping import parse_mapping
+from statesvc.shovel.transfer import Pace, TransferTask, pause, resume, transfer
+from tests.statesvc.shovel.conftest import World
+from tests.world.celery_fleet import TASK
+from tests.world.shovel_story import MAPPING, Transfer, body
+
+
+class FakeSource:
+    """Refuses, or is lost, as often as it is given errors for; then it is empty."""
+
+    def __init__(self, *errors: Exception) -> None:
+        self.errors = list(errors)
+        self.opened = 0
+
+    async def open(self) -> None:
+        self.opened += 1
+        if self.errors:
+            raise self.errors.pop(0)
+
+    async def take(self, limit: int, *, wait_seconds: float) -> Sequence[Taken]:
+        del limit, wait_seconds
+        return []
+
+    async def acknowledge(self, taken: Sequence[Taken]) -> None:
+        del taken
+
+    async def waiting(self) -> int:
+        return 0
+
+    async def sample(self, limit: int) -> Sequence[Taken]:
+        del limit
+        return []
+
+    async def close(self) -> None:
+        pass
+
+
+def task(source: FakeSource, folder: Path, *, asks_max: int, heard: list[str]) -> TransferTask:
+    asked: list[None] = []
+
+    def stopping() -> bool:
+        asked.append(None)
+        return len(asked) > asks_max
+
+    nothing: Any = None
+    return TransferTask(
+        source=source,
+        mapping=parse_mapping(MAPPING, name="m", carriers=CARRIERS),
+        pool=nothing,
+        keyring=nothing,
+        backup=None,
+        backup_folder=folder,
+        actor="test",
+        batch_max=10,
+        until_empty=True,
+        pace=Pace(None),
+        stopping=stopping,
+        report=lambda _totals: None,
+        notice=heard.append,
+    )
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_AGAIN_SECONDS", "_IDLE_SECONDS"):
+        monkeypatch.setattr(loop, name, 0)
+
+
+async def test_while_it_is_paused_nothing_is_opened(tmp_path: Path) -> None:
+    source = FakeSource()
+    pause(tmp_path)
+    await transfer(task(source, tmp_path, asks_max=3, heard=[]))
+    assert source.opened == 0
+    resume(tmp_path)
+    await transfer(task(source, tmp_path, asks_max=3, heard=[]))
+    assert source.opened == 1
+
+
+async def test_a_source_that_is_lost_or_starting_is_opened_again(tmp_path: Path) -> None:
+    heard: list[str] = []
+    source = FakeSource(SourceLostError("gone"), ShovelError("no such queue"))
+    await transfer(task(source, tmp_path, asks_max=9, heard=heard))
+    assert (source.opened, heard) == (3, ["gone; trying again", "no such queue; trying again"])
+
+
+async def test_a_source_that_goes_on_refusing_ends_the_transfer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "_REFUSED_SECONDS_MAX", -1)
+    with pytest.raises(ShovelError, match="no such queue"):
+        await transfer(task(FakeSource(*[ShovelError("no such queue")] * 2), tmp_path, asks_max=9, heard=[]))
+
+
+async def test_several_processes_share_a_file_and_one_refused_message_stops_them_all(world: World, tmp_path: Path) -> None:
+    path = tmp_path / "old.ndjson"
+    lines = [json.dumps({"task": TASK, "id": str(number), "args": [body(number)]}) for number in range(50)]
+    path.write_text("\n".join(lines))
+    shared = Transfer(world.database.service_dsn, tmp_path, str(path), processes=2)
+    assert json.loads(await shared.finish("--batch", "5")) == {"moved": 50, "dead_letters": 0, "known": 0}
+    path.write_text('{"id": 1}\n' * 2)
+    answer = await world.shovel(str(path), "--processes", "2", exit_code=1)
+    assert "the line has neither `task` nor `body`" in answer
