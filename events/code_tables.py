@@ -38,6 +38,7 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "amazon": ("reason", "code"),
     "australiapost": ("always:event", "lower:text"),
     "canadapost": ("code", "lower:text"),
+    "chronopost": ("always:event", "code"),
     "delhivery": ("type", "lower:code"),
     "dhl_parcel_de": ("stated:type", "code", "reason"),
     "dhl_parcel_nl": ("always:status", "code"),

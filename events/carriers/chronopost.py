@@ -1,4 +1,8 @@
-"""Chronopost: answers of its tracking service (SOAP), one or several parcels. An event lists further facts, who received it among them."""
+"""Chronopost: answers of its tracking service (SOAP), one or several parcels. An event lists further facts, who received it among them.
+
+An event whose code is not known is read by its French sentence (`by_category`), which several codes share; a parcel is a `Colis` in it, in
+older ones an `Envoi`.
+"""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -10,18 +14,23 @@ from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
 from events.event import Normalized, Raw, Reading
 from events.parsing.formats import ISO
-from events.parsing.meanings import by_code, meanings
+from events.parsing.meanings import Meaning, finest, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections
 from events.parsing.scan import Scan, reading_of
+from events.parsing.text import collapse
 from events.parsing.times import Clock
 from events.parsing.xml import Document, answers, read_xml, text_at, texts
 
 CODES: Final = meanings("chronopost_codes.csv")
-_meaning: Final = by_code(CODES)
+"""(level, code): of an `event`, or the `text` of its sentence in lower case."""
 CLOCK: Final = Clock(formats=ISO, default_zone="Europe/Paris")
 RECEIVERS: Final = frozenset({"consignee's name", "nom du destinataire", "nom du réceptionnaire"})
 """Names of the fact that names who received the parcel, in lower case."""
+
+_APOSTROPHES: Final = str.maketrans({"\u2019": "'", "\u00b4": "'"})
+_ENVOI: Final = "envoi "
+_COLIS: Final = "colis "
 
 _ANSWERS: Final = ("track", "search")
 
@@ -36,15 +45,15 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
             fields = texts(event)
             code = fields.get("code")
             at = place(city=fields.get("officeLabel"), postal_code=fields.get("zipCode"))
-            raw = Raw(code=code)
+            raw, words = Raw(code=code), fields.get("eventLabel")
             readings += reading_of(
                 Scan(
                     where=f"{parcel.tag}/events[{index}]",
                     raw=raw,
-                    meaning=_meaning(raw),
+                    meaning=_meaning(raw, words or ""),
                     time=CLOCK.read(fields.get("eventDate"), at, received_at=received_at),
                     place=at,
-                    description=fields.get("eventLabel"),
+                    description=words,
                     signed_by=_receiver(event),
                 ),
                 number,
@@ -62,6 +71,18 @@ def _parcels(document: Document) -> Iterator[_Element]:
         yield from dict.fromkeys(parent for parent in parents if parent is not None)
 
 
+def _reread(raw: Raw) -> Meaning | None:
+    """A code that is not known may be read by the sentence next to it."""
+    return CODES.get(("event", raw.code or ""))
+
+
+def _meaning(raw: Raw, words: str) -> Meaning:
+    sentence = collapse(words).translate(_APOSTROPHES).casefold().rstrip(".")
+    if sentence.startswith(_ENVOI):
+        sentence = _COLIS + sentence.removeprefix(_ENVOI)
+    return finest((raw.code, _reread(raw)), (sentence, CODES.get(("text", sentence))))
+
+
 def _receiver(event: _Element) -> str | None:
     for fact in event.iterfind("infoCompList"):
         if (text_at(fact, "name") or "").casefold() in RECEIVERS:
@@ -76,6 +97,6 @@ CARRIER: Final = Carrier(
     normalizers={"1": normalize},
     stable="1",
     formats=("trackSkybillV2 SOAP",),
-    reread=_meaning,
+    reread=_reread,
     authentication=(ShipperChoice(),),
 )
