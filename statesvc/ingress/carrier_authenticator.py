@@ -26,7 +26,12 @@ from statesvc.http.problem import Code, Problem
 from statesvc.ingress.authentication import Verifier
 from statesvc.ingress.jwks import KeySet, KeysUnavailableError
 from statesvc.ingress.rsa_signature import is_signed
-from statesvc.settings.carrier_settings import SIGNATURE_AGE_VARIABLE, WEBHOOK_IPS_PREFIX, WEBHOOK_SECRET_PREFIX
+from statesvc.settings.carrier_settings import (
+    SIGNATURE_AGE_VARIABLE,
+    WEBHOOK_AUTH_PREFIX,
+    WEBHOOK_IPS_PREFIX,
+    WEBHOOK_SECRET_PREFIX,
+)
 from statesvc.settings.service_settings import Settings
 from statesvc.telemetry.tracing import TRACEPARENT
 
@@ -175,7 +180,8 @@ class CarrierAuthenticator:
             detail = f"the address is not in {WEBHOOK_IPS_PREFIX}{name}, or no signature or credential fits {variable}"
             return Problem(Code.BAD_SIGNATURE, f"{detail}. An API key with scope `ingest` is taken too")
         if self.secrets or self.key_set is not None:
-            detail = f"no signature or credential fits; it is checked with {variable}, on the bytes as sent{self._bound_of_age()}"
+            chosen = f" and {WEBHOOK_AUTH_PREFIX}{name}" if self.carrier.leaves_choice else ""
+            detail = f"no signature or credential fits; it is checked with {variable}{chosen}, on the bytes as sent{self._bound_of_age()}"
             return Problem(Code.BAD_SIGNATURE, f"{detail}. An API key with scope `ingest` is taken too")
         return Problem(
             Code.UNSIGNED_CARRIER, f"set {variable} to the secret shared with this carrier, or push with an API key of scope `ingest`"
