@@ -1,12 +1,14 @@
 """`python -m tests.corpus_table [CARRIER ...]`: what each carrier's normalizer makes of the corpus, beside what is expected of it.
 
-An event is right where its number, code, status and time (its digits, instant and precision) are; what the corpus does not assert is not
-compared.
-`reread` counts the events that can be read again without their message (renormalize).
+An event is right where its number, code, status, place and time (its digits, instant, precision and where its offset comes from) are; what
+the corpus does not assert is not compared.
+`reread` counts the events that can be read again without their message (renormalize). A second table shows how many events have a time
+whose offset nothing says (`assumed_utc`), and how many a code that no table knows (`unmapped`), and how many it were before.
 """
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,7 +17,8 @@ from typing import Any, Final
 
 from events.carriers import CARRIERS
 from events.errors import UnreadableMessageError
-from events.event import Reading
+from events.event import NOWHERE, Reading
+from events.vocabulary import Kind, TzSource
 from tests.events.carriers.test_corpus import (
     CORPUS,
     NO_CORPUS,
@@ -29,7 +32,43 @@ from tests.events.carriers.test_corpus import (
     times_as_printed,
 )
 
+STATED: Final = frozenset({TzSource.EXPLICIT})
+LOCAL: Final = frozenset({TzSource.LOCATION, TzSource.CARRIER_DEFAULT})
 MALFORMED: Final = "_synthetic_malformed"
+SHARE_MAX: Final = 0.01
+"""Of the events that are read, and of those among them with a place: how many may have an assumed offset, or an unmapped code."""
+BEFORE: Final = {
+    "17track": (1, 0),
+    "aftership": (5, 0),
+    "dhl_express": (0, 3),
+    "dhl_poland": (0, 2),
+    "dhl_unified": (15, 2),
+    "epcis": (0, 1),
+    "geodis": (0, 1),
+    "landmark": (18, 0),
+    "seko": (4, 0),
+    "shippo": (1, 0),
+    "smartkargo": (1, 1),
+    "tnt": (16, 0),
+    "ups": (5, 1),
+}
+"""Events with an assumed offset and unmapped ones of the same payloads, as commit 0c151c7 read them: 66 and 11 of 901."""
+BEFORE_READ: Final = 901
+
+SOURCES: Final = (
+    ("utc (claimed)", LOCAL),
+    ("offset", STATED),
+    ("utc", STATED),
+    ("epoch-ms", STATED),
+    ("iana", STATED),
+    ("tz-abbrev", STATED),
+    ("local+gmt", frozenset({TzSource.PAIR})),
+    ("epoch+utc-local", frozenset({TzSource.PAIR})),
+    ("local", LOCAL),
+    ("ist", LOCAL),
+)
+"""How `tz` begins, and where the offset may come from then."""
+_WORD: Final = re.compile(r"\w+")
 
 
 @dataclass(slots=True)
@@ -45,6 +84,12 @@ class Row:
     right: int = 0
     reread: int = 0
     """Events that their raw fields alone explain, without the message."""
+    read: int = 0
+    placed: int = 0
+    """Events with any place."""
+    assumed: int = 0
+    assumed_of_placed: int = 0
+    unmapped: int = 0
     wrong: list[str] = field(default_factory=list)
     note: str = ""
 
@@ -65,7 +110,7 @@ def rows(documents: list[dict[str, Any]], chosen: set[str]) -> list[Row]:
         row.events += len(document["events"])
         if carrier_id in CARRIERS:
             told = list(wrongs(document))
-            row.reread += by_raw_fields(document)
+            count_readings(row, document)
             row.right += len(document["events"]) - sum(is_expected for is_expected, _ in told)
             row.wrong += [f"{document['path']}{line}" for _, line in told]
         else:
@@ -95,13 +140,20 @@ def wrongs(document: dict[str, Any]) -> Iterator[tuple[bool, str]]:
     yield from ((False, f"{rejection.pointer}: rejected, {rejection.why}") for rejection in normalized.rejections)
 
 
-def by_raw_fields(document: dict[str, Any]) -> int:
-    """How many readings of a payload come out of their raw fields."""
+def count_readings(row: Row, document: dict[str, Any]) -> None:
+    """Adds what the readings of a payload are, whatever is expected of them."""
     try:
         normalized = read(document["carrier"], (CORPUS / document["path"]).read_bytes())
     except UnreadableMessageError:
-        return 0
-    return sum(CARRIERS[document["carrier"]].reread(reading.raw) is not None for reading in normalized.readings)
+        return
+    for reading in normalized.readings:
+        is_assumed, is_placed = reading.time.tz_source is TzSource.ASSUMED_UTC, reading.place != NOWHERE
+        row.read += 1
+        row.reread += CARRIERS[row.carrier_id].reread(reading.raw) is not None
+        row.placed += is_placed
+        row.assumed += is_assumed
+        row.assumed_of_placed += is_assumed and is_placed
+        row.unmapped += reading.kind is Kind.UNMAPPED
 
 
 def differences(reading: Reading, expected: dict[str, Any]) -> Iterator[str]:
@@ -116,6 +168,25 @@ def differences(reading: Reading, expected: dict[str, Any]) -> Iterator[str]:
         yield f"instant {reading.time.instant.isoformat()}, expected {instant}"
     if precision is not None and reading.time.precision != precision:
         yield f"precision {reading.time.precision}, expected {precision}"
+    sources = next((sources for begin, sources in SOURCES if (expected.get("tz") or "").casefold().startswith(begin)), None)
+    if sources is not None and printed and _names_zone(reading, printed) and reading.time.tz_source not in sources:
+        yield f"zone by {reading.time.tz_source}, expected {expected['tz']}"
+    yield from _misplaced(reading, expected.get("location"))
+
+
+def _names_zone(reading: Reading, printed: str) -> bool:
+    """`tz` is of the payload; one that prints offsets may have scans without, and one whose time is a date alone has none to find."""
+    return reading.time.tz_source is not TzSource.RECEIVED and (reading.time.zone is not None or "T00:00:00" not in printed)
+
+
+def _misplaced(reading: Reading, location: str | None) -> Iterator[str]:
+    """Compares words: the corpus prints a place on one line, with more or less in it than a normalizer keeps. Coordinates are no place."""
+    if not location or location.startswith("lat "):
+        return
+    place, words = reading.place, set(_WORD.findall(location.casefold()))
+    said = {word for part in (place.city, place.region) for word in _WORD.findall((part or "").casefold())}
+    if place == NOWHERE or not (said <= words or (place.facility or "").casefold() in words):
+        yield f"place {place}, expected {location!r}"
 
 
 def refusals() -> Iterator[tuple[str, str]]:
@@ -149,9 +220,32 @@ def main() -> int:
         sys.stdout.writelines(f"    {told}\n" for told in row.wrong if not row.note)
     totals = zip(*((row.payloads, row.events, row.right, len(row.wrong), row.reread) for row in table), strict=True)
     sys.stdout.write(line("all", *map(sum, totals)) + "\n" if table else "no such carrier in the corpus\n")
+    excessive = list(shares(table, complete=not chosen))
     hostile = [] if chosen else list(refusals())
     sys.stdout.writelines(f"{name:<42}{told}\n" for name, told in hostile)
-    return 1 if any(row.wrong for row in table) or any("BROKE" in told for _, told in hostile) else 0
+    return 1 if excessive or any(row.wrong for row in table) or any("BROKE" in told for _, told in hostile) else 0
+
+
+def shares(table: list[Row], *, complete: bool) -> Iterator[str]:
+    """Prints how many offsets are assumed and how many codes unmapped, before and now. Yields which share of all is too great."""
+    sys.stdout.write(f"\n{'carrier':<18}{'read':>9}{'assumed_utc before':>20}{'now':>6}{'unmapped before':>17}{'now':>6}\n")
+    for row in table:
+        assumed, unmapped = BEFORE.get(row.carrier_id, (0, 0))
+        if assumed or unmapped or row.assumed or row.unmapped:
+            sys.stdout.write(f"{row.carrier_id:<18}{row.read:>9,}{assumed:>20,}{row.assumed:>6,}{unmapped:>17,}{row.unmapped:>6,}\n")
+    if not complete:
+        return
+    read_now, placed = sum(row.read for row in table), sum(row.placed for row in table)
+    now = sum(row.assumed for row in table), sum(row.unmapped for row in table)
+    before = tuple(map(sum, zip(*BEFORE.values(), strict=True)))
+    of_placed = sum(row.assumed_of_placed for row in table)
+    for name, count, was in zip(("assumed_utc", "unmapped"), now, before, strict=True):
+        sys.stdout.write(f"{name}: {count / read_now:.2%} of {read_now:,} events, before {was / BEFORE_READ:.2%} of {BEFORE_READ:,}\n")
+        if count > read_now * SHARE_MAX:
+            yield name
+    sys.stdout.write(f"assumed_utc of events with a place: {of_placed / placed:.2%} of {placed:,}\n")
+    if of_placed > placed * SHARE_MAX:
+        yield "assumed_utc of events with a place"
 
 
 def line(name: str, payloads: int, *events: int) -> str:

@@ -1,13 +1,13 @@
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
-from events.event import Raw, Reading
+from events.event import NOWHERE, EventPlace, Raw, Reading
 from events.parsing.times import received
-from events.vocabulary import Kind, Status
-from tests.corpus_table import differences
+from events.vocabulary import Kind, Status, TimePrecision, TzSource
+from tests.corpus_table import Row, differences, shares
 
 READING = Reading(
     tracking_number="1Z-1",
@@ -37,3 +37,31 @@ def test_what_is_asserted_and_said_is_right_and_what_is_not_asserted_is_not_comp
 def test_each_thing_that_is_asserted_and_said_otherwise_is_named(field: str, changes: dict[str, Any]) -> None:
     (told,) = differences(replace(READING, **changes), EXPECTED)
     assert told.startswith(field)
+
+
+PLACED: Final = replace(
+    READING,
+    place=EventPlace(city="EL PASO", region="TX", postal_code="79901", country="US"),
+    time=replace(READING.time, tz_source=TzSource.LOCATION),
+)
+ZONED: Final = EXPECTED | {"tz": "local-only", "location": "El Paso, TX", "time_precision": "second"}
+
+
+def test_place_zone_and_precision_are_compared_where_they_are_asserted() -> None:
+    assert list(differences(PLACED, ZONED)) == []
+    for name, changed in (
+        ("zone", replace(PLACED, time=replace(PLACED.time, tz_source=TzSource.ASSUMED_UTC))),
+        ("place", replace(PLACED, place=EventPlace(city="AUSTIN", region="TX"))),
+        ("place", replace(PLACED, place=NOWHERE)),
+        ("precision", replace(PLACED, time=replace(PLACED.time, precision=TimePrecision.DAY))),
+    ):
+        (found,) = differences(changed, ZONED)
+        assert found.startswith(name)
+
+
+def test_too_many_assumed_offsets_or_unmapped_codes_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    row = Row("tnt", read=100, placed=50, assumed=2, unmapped=1)
+    assert list(shares([row], complete=True)) == ["assumed_utc"]
+    assert "assumed_utc: 2.00% of 100 events, before 7.33% of 901" in capsys.readouterr().out
+    row.assumed = row.assumed_of_placed = 1
+    assert list(shares([row], complete=True)) == ["assumed_utc of events with a place"]

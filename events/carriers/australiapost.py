@@ -25,7 +25,8 @@ from events.parsing.times import Clock
 CODES: Final = meanings("australiapost_codes.csv")
 """(level, text in lower case): of an `event` or of the rollup `status`. A text that ends in `*` has a place at its end."""
 
-CLOCK: Final = Clock(formats=ISO, default_zone="Australia/Sydney")
+CLOCK: Final = Clock(formats=ISO, default_zone="Australia/Sydney", prints_home=True)
+"""Scans in Queensland, Chicago and New Zealand are printed with the offset of Sydney."""
 _SENTENCES: Final = tuple(
     (words.removesuffix("*"), meaning) for (level, words), meaning in CODES.items() if level == "event" and words.endswith("*")
 )

@@ -48,7 +48,8 @@ class Clock:
     `default_zone`: IANA name of the zone that the carrier's local times are in where the place says none. `trust_offset` False: what
     it prints as offset (`Z`) is not true, the time is local. `midnight_is_day`: 00:00:00 without a true offset is a date only; `nowhere`
     where only a scan without a place is printed so. `country`: where places without a country lie, of a carrier that works in one.
-    `airports`: its facilities may be IATA codes of airports or cities.
+    `prints_home`: its times are those of `default_zone` wherever the scan was. `airports`: its facilities may be IATA codes of airports or
+    cities.
     """
 
     formats: TimeFormats
@@ -56,6 +57,7 @@ class Clock:
     trust_offset: bool = True
     midnight_is_day: bool | Literal["nowhere"] = False
     country: str | None = None
+    prints_home: bool = False
     airports: bool = False
 
     def read(
@@ -65,7 +67,7 @@ class Clock:
         if printed is None or printed in NO_TIME or printed.startswith(ZERO_DATE):
             return received(received_at, printed or "")
         days = self.midnight_is_day is True or (self.midnight_is_day == "nowhere" and place == NOWHERE)
-        local_zone = zone_of_scan(place, journey, country=self.country, airports=self.airports)
+        local_zone = None if self.prints_home else zone_of_scan(place, journey, country=self.country, airports=self.airports)
         found = _read(self, printed, local_zone, home=journey.home or self.default_zone, days=days)
         return received(received_at, printed) if found is _ABSENT else found
 

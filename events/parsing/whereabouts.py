@@ -15,7 +15,7 @@ from events.event import NOWHERE, EventPlace
 from events.parsing.cities import Bearer, bearers
 from events.parsing.lines import place_in_line
 from events.parsing.places import known_countries
-from events.parsing.zones import LocalZone, agreed, is_region, region_code, rows_of, same_time, zone_of
+from events.parsing.zones import LocalZone, agreed, is_region, region_code, rows_of, same_time, zone_at, zone_of
 from events.vocabulary import Status
 
 _AT_ORIGIN: Final = frozenset({Status.INFO_RECEIVED, Status.PICKED_UP, Status.RETURNED})
@@ -96,7 +96,7 @@ def _in_words(place: EventPlace) -> EventPlace:
     if (named := _WITH_COUNTRY.fullmatch(city)) and named["country"] in known_countries():
         return EventPlace(city=named["city"], country=named["country"], facility=place.facility)
     line = place_in_line(city)
-    return place if line.country is None else EventPlace(**_parts(line), facility=place.facility)
+    return place if line.country is line.region is None else EventPlace(**_parts(line), facility=place.facility)
 
 
 def _parts(line: EventPlace) -> dict[str, str | None]:
@@ -117,9 +117,11 @@ def _by_airport(place: EventPlace, known: tuple[Bearer, ...]) -> LocalZone | Non
 def _by_city(place: EventPlace, known: tuple[Bearer, ...], journey: Journey) -> LocalZone | None:
     countries = {end.country for end in journey.ends()}
     if place.region is not None:
-        in_region = [bearer for bearer in known if bearer.region and region_code(bearer.country, place.region) == bearer.region]
-        if found := agreed(in_region):
+        codes = ((bearer, region_code(bearer.country, place.region)) for bearer in known)
+        if found := agreed(bearer._replace(region=code) for bearer, code in codes if code is not None and bearer.region in (None, code)):
             return found
+        if not known and (states_of := [country for country in ("US", "CA") if is_region(country, place.region)]):
+            return zone_at(states_of[0], place.region, place.postal_code, place.city)
     on_the_way = [bearer for bearer in known if bearer.country in countries]
     return agreed(on_the_way) or (None if on_the_way else agreed(known))
 

@@ -38,6 +38,8 @@ def zone(place: EventPlace, journey: Journey = NO_JOURNEY, *, country: str | Non
         ("Springfield", None),
         ("深圳市", None),
         ("Hub", None),
+        ("KEASBEY, NJ", "America/New_York"),
+        ("SAO PAULO, SP", "America/Sao_Paulo"),
         ("", None),
     ],
 )
