@@ -24,6 +24,7 @@ from events.parsing.rejections import Rejections
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import text, text_unless, without_markup
 from events.parsing.times import Clock
+from events.parsing.whereabouts import NO_JOURNEY, Journey
 from events.parsing.xml import Document, body_of, is_xml, read_xml, text_at, texts
 
 CODES: Final = meanings("usps_codes.csv")
@@ -52,6 +53,8 @@ ESTIMATES: Final = (
     "PredictedDeliveryDate",
     "ExpectedDeliveryDate",
 )
+_JSON_ENDS: Final = ("originCity", "originState", "originZIP", "destinationCity", "destinationState", "destinationZIP")
+_XML_ENDS: Final = ("OriginCity", "OriginState", "OriginZip", "DestinationCity", "DestinationState", "DestinationZip")
 _LISTS: Final = ("trackSummary", "trackingEvents", "trackDetail", "trackDetails")
 _WRAPPERS: Final = ("payload", "data", "trackingDetails", "trackInfo")
 _FACILITY: Final = re.compile(r"(?P<city>.+) (?P<state>[A-Z]{2}) (?:NETWORK |INTERNATIONAL )?DISTRIBUTION CENTER(?: ANNEX)?")
@@ -82,6 +85,7 @@ class UspsItem(NamedTuple):
     number: str | None
     scans: tuple[UspsScan, ...]
     estimate: str | None
+    journey: Journey = NO_JOURNEY
 
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:
@@ -90,19 +94,19 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
     items = _from_xml(read_xml(body)) if is_xml(body) else _from_json(read_json(body), rejections)
     readings: list[Reading] = []
     for item in items:
-        found = readings_of((_scan(scan, received_at) for scan in item.scans), item.number, rejections)
+        found = readings_of((_scan(scan, received_at, item.journey) for scan in item.scans), item.number, rejections)
         readings += with_estimate(found, item.estimate)
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
-def _scan(scan: UspsScan, received_at: datetime) -> Scan:
+def _scan(scan: UspsScan, received_at: datetime, journey: Journey) -> Scan:
     """An older answer prints the text in place of a code."""
     where = _place(scan)
     return Scan(
         where=scan.where,
         raw=Raw(code=scan.code or (None if scan.is_sentence else scan.words)),
-        meaning=_meaning(scan.code or "", (scan.words or "").casefold()),
-        time=_time(scan, where, received_at),
+        meaning=(meant := _meaning(scan.code or "", (scan.words or "").casefold())),
+        time=_time(scan, where, received_at, journey.at(meant.status)),
         place=where,
         description=scan.words,
         signed_by=scan.signer,
@@ -124,19 +128,28 @@ def _place(scan: UspsScan) -> EventPlace:
     return place(city=scan.city, region=scan.state, postal_code=scan.postal_code, country=country)
 
 
-def _time(scan: UspsScan, where: EventPlace, received_at: datetime) -> PrintedTime | None:
+def _journey(*ends: str | None) -> Journey:
+    """City, state and ZIP code of the origin, then those of the destination; within the United States where a state is printed."""
+    origin, destination = (
+        place(city=city, region=state, postal_code=zip_code, country="US" if state else None)
+        for city, state, zip_code in (ends[:3], ends[3:])
+    )
+    return Journey(origin, destination)
+
+
+def _time(scan: UspsScan, where: EventPlace, received_at: datetime, journey: Journey) -> PrintedTime | None:
     if where.country is None and scan.city and (facility := _FACILITY.fullmatch(scan.city)):
         where = EventPlace(city=facility["city"], region=facility["state"], country="US")
     clock = FOREIGN if where.country not in (None, "US") else DOMESTIC
     if scan.at is not None and scan.at.endswith("Z"):
         clock = DOMESTIC_WITH_FALSE_Z
     if scan.gmt is not None and scan.at is None:
-        return FOREIGN.read(scan.gmt, where, received_at=received_at)
+        return FOREIGN.read(scan.gmt, where, received_at=received_at, journey=journey)
     if scan.gmt is not None:
-        return clock.read_pair(scan.at, scan.gmt, where, received_at=received_at)
+        return clock.read_pair(scan.at, scan.gmt, where, received_at=received_at, journey=journey)
     if scan.offset is not None:
-        return clock.read_with_offset(scan.at, scan.offset, where, received_at=received_at)
-    return clock.read(scan.at, where, received_at=received_at)
+        return clock.read_with_offset(scan.at, scan.offset, where, received_at=received_at, journey=journey)
+    return clock.read(scan.at, where, received_at=received_at, journey=journey)
 
 
 def _from_json(body: object, rejections: Rejections) -> Iterator[UspsItem]:
@@ -149,7 +162,8 @@ def _from_json(body: object, rejections: Rejections) -> Iterator[UspsItem]:
         if not any(as_list(item.get(name)) for name in _LISTS) and (rollup := text(item.get("status"))):
             scans = (UspsScan(where=f"{where}/status", code=None, words=rollup, at=None),)
         printed = next((found for name in ESTIMATES if (found := text(item.get(name)))), None)
-        yield UspsItem(text(item.get("trackingNumber")), scans, estimate(printed, FORMATS))
+        journey = _journey(*(text(item.get(name)) for name in _JSON_ENDS))
+        yield UspsItem(text(item.get("trackingNumber")), scans, estimate(printed, FORMATS), journey)
 
 
 def _json_items(body: object, where: str, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
@@ -194,7 +208,8 @@ def _from_xml(document: Document) -> Iterator[UspsItem]:
     if answer.tag == "TrackResponse":
         for index, info in enumerate(answer.iterfind("TrackInfo"), start=1):
             printed = next((found for name in ESTIMATES if (found := text_at(info, name))), None)
-            yield UspsItem(text(info.get("ID")), tuple(_xml_scans(info, f"TrackInfo[{index}]")), estimate(printed, FORMATS))
+            journey = _journey(*(text_at(info, name) for name in _XML_ENDS))
+            yield UspsItem(text(info.get("ID")), tuple(_xml_scans(info, f"TrackInfo[{index}]")), estimate(printed, FORMATS), journey)
     elif answer.tag == "TrackShipmentResponse":
         yield UspsItem(text_at(answer, "TrackingNumber"), tuple(_stamps_scans(answer.iterfind("TrackingEvents/TrackingEvent"))), None)
     else:

@@ -7,7 +7,7 @@ import pytest
 
 from events.carriers import CARRIERS
 from events.event import Reading
-from events.vocabulary import TzSource
+from events.vocabulary import TimePrecision, TzSource
 
 RECEIVED_AT: Final = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 
@@ -70,3 +70,11 @@ def test_ups_prints_a_label_with_a_country_alone_in_the_time_of_its_shipper(stat
     package = f'{{"trackingNumber": "1Z1", "packageAddress": [{ends}], "activity": [{activity}]}}'
     reading = read("ups", f'{{"trackResponse": {{"shipment": [{{"package": [{package}]}}]}}}}')
     assert (reading.time.instant.isoformat(), reading.time.flag) == (f"2024-01-31T17:34:05{offset}", flag)
+
+
+def test_usps_prints_a_notice_of_the_shipper_without_a_place_in_the_time_of_its_origin() -> None:
+    event = '{"eventType": "Pre-Shipment, USPS Awaiting Item", "eventTimestamp": "2026-02-23T00:00:00"}'
+    ends = '"originCity": "NEW BERLIN", "originState": "WI", "originZIP": "53151", "destinationState": "CA"'
+    reading = read("usps", f'{{"trackingNumber": "9400100000000000000000", {ends}, "trackingEvents": [{event}]}}')
+    assert (reading.time.instant.isoformat(), reading.time.precision) == ("2026-02-23T00:00:00-06:00", TimePrecision.DAY)
+    assert (reading.time.tz_source, reading.time.flag) == (TzSource.LOCATION, "of_shipment")
