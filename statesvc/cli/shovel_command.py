@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         from statesvc.cli import shovel_runs  # noqa: PLC0415 - loads the clients of brokers, which are an extra
     except ModuleNotFoundError as error:
-        if error.name in _CLIENTS:
+        if (error.name or "").partition(".")[0] in _CLIENTS:
             raise CommandError("the clients of brokers are not installed: pip install 'statesvc[shovel]'", exit_code=2) from None
         raise
     return shovel_runs.run(options)

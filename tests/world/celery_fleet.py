@@ -6,8 +6,9 @@ import os
 import signal
 import sys
 import time
+from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -75,7 +76,7 @@ def _ingest(body: str, **_more: Any) -> None:
 @asynccontextmanager
 async def running_worker(
     broker: str, ledger: Path, *, queues: str = "fast,slow", quorum: bool = False, seconds: float = 0
-) -> AsyncIterator[None]:
+) -> AsyncIterator[Process]:
     """A worker, for the time of the block, whose tasks take `seconds`; it ends as by a deploy, and gives back what it has not run."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "celery", "-A", "tests.world.celery_fleet:worker_app", "worker", "-P", "solo", "-Q", queues),
@@ -85,9 +86,10 @@ async def running_worker(
         start_new_session=True,
     )
     try:
-        yield
+        yield process
     finally:
-        process.send_signal(signal.SIGTERM)
+        with suppress(ProcessLookupError):
+            process.send_signal(signal.SIGTERM)
         await asyncio.wait_for(process.wait(), 30)
 
 

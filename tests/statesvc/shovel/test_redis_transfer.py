@@ -12,7 +12,7 @@ import redis
 
 from tests.statesvc.shovel.conftest import World
 from tests.world.brokers import Redis
-from tests.world.celery_fleet import OTHER, TASK, make_app
+from tests.world.celery_fleet import OTHER, TASK, has_run, make_app, ran, running_worker
 from tests.world.shovel_story import body
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
@@ -76,6 +76,28 @@ async def test_what_workers_held_is_taken_when_it_is_past_the_timeout_or_all_are
     assert "1 taken: 1 into the inbox" in await world.shovel(redis_server.address, "--queue", "fast", "--unacked", "all")
     assert (client.exists("unacked"), client.exists("unacked_index")) == (0, 0)
     assert len(await world.arrived()) == 8
+
+
+async def test_what_a_real_worker_held_when_it_was_killed_comes_with_its_etas(
+    redis_server: Redis, client: Any, world: World, tmp_path: Path
+) -> None:
+    """A worker takes tasks with an ETA at once, and holds them in `unacked` until they are due."""
+    app = make_app(redis_server.address)
+    now = await asyncio.to_thread(lambda: app.tasks[TASK].apply_async(["now"], queue="fast").id)
+    later = await asyncio.to_thread(lambda: {app.tasks[TASK].apply_async([body(n)], queue="slow", eta=LATER).id for n in range(6)})
+    ledger = tmp_path / "ledger"
+    async with running_worker(redis_server.address, ledger) as worker:
+        await has_run(ledger, 1)
+        while client.hlen("unacked") < len(later):  # noqa: ASYNC110 - the hash is another process's
+            await asyncio.sleep(0.05)
+        # next to a living worker: they are its own
+        assert "0 taken" in await world.shovel(redis_server.address, "--queue", "fast", "--queue", "slow")
+        worker.kill()
+        await worker.wait()
+    assert [one["id"] for one in ran(ledger)] == [now]
+    assert "6 taken: 6 into the inbox" in await world.shovel(redis_server.address, "--queue", "fast", "--queue", "slow", "--unacked", "all")
+    assert {(one.task_id, one.available_at) for one in await world.arrived()} == {(task_id, LATER) for task_id in later}
+    assert (client.exists("unacked"), client.exists("unacked_index")) == (0, 0)
 
 
 async def test_what_a_killed_shovel_held_is_taken_by_the_next_one(redis_server: Redis, client: Any, world: World) -> None:

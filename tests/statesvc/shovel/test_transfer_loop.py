@@ -1,6 +1,8 @@
 """The loop of a transfer without a broker: paused, refused, and several processes on one file."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -102,6 +104,17 @@ async def test_a_source_that_goes_on_refusing_ends_the_transfer(tmp_path: Path, 
         await transfer(task(FakeSource(*[ShovelError("no such queue")] * 2), tmp_path, asks_max=9, heard=[]))
 
 
+@pytest.mark.usefixtures("own_processes")
+@pytest.mark.parametrize("client", ["aiormq", "redis"])
+def test_without_the_extra_it_says_what_to_install(client: str) -> None:
+    code = (
+        f"import sys; sys.modules[{client!r}] = None; from statesvc.cli import main; sys.exit(main(['shovel', '--pause', '--backup', 'x']))"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (2, "statesvc: the clients of brokers are not installed: pip install 'statesvc[shovel]'\n")
+
+
+@pytest.mark.usefixtures("own_processes")
 async def test_several_processes_share_a_file_and_one_refused_message_stops_them_all(world: World, tmp_path: Path) -> None:
     path = tmp_path / "old.ndjson"
     lines = [json.dumps({"task": TASK, "id": str(number), "args": [body(number)]}) for number in range(50)]
