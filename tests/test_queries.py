@@ -24,13 +24,12 @@ OWNERS = {
 """Run by the role that owns the schema; all others by the service's role, whose privileges must suffice."""
 
 
-def named_queries() -> Iterator[tuple[str, str]]:
-    for package in ("events", "projections", "statesvc"):
-        for file in sorted((ROOT / package).rglob("*.sql")):
-            origin = str(file.relative_to(ROOT))
-            if "-- name:" in file.read_text("utf-8"):
-                for name in queries(".".join(file.parent.relative_to(ROOT).parts), file.stem):
-                    yield origin, name
+FILES = sorted(
+    str(file.relative_to(ROOT))
+    for package in ("events", "projections", "statesvc")
+    for file in (ROOT / package).rglob("*.sql")
+    if "-- name:" in file.read_text("utf-8")
+)
 
 
 @pytest.fixture(scope="module")
@@ -43,20 +42,24 @@ def connections(server: Server) -> Iterator[Callable[[str], Connection[Any]]]:
     drop_database(server, name)
 
 
-@pytest.mark.parametrize(("origin", "name"), list(named_queries()))
-def test_a_named_query_can_be_planned_and_says_what_it_is_for(
-    connections: Callable[[str], Connection[Any]], origin: str, name: str
-) -> None:
+@pytest.mark.parametrize("origin", FILES)
+def test_each_named_query_can_be_planned_and_says_what_it_is_for(connections: Callable[[str], Connection[Any]], origin: str) -> None:
     file = ROOT / origin
-    text = queries(".".join(file.parent.relative_to(ROOT).parts), file.stem)[name]
+    for name, text in queries(".".join(file.parent.relative_to(ROOT).parts), file.stem).items():
+        try:
+            assert_planned(connections(origin), text)
+        except (AssertionError, psycopg.Error) as error:
+            error.add_note(f"the query {name} of {origin}")
+            raise
+
+
+def assert_planned(connection: Connection[Any], text: str) -> None:
     purpose, _, statement = text.partition("\n")
     assert re.match(r"-- \w", purpose), "its first line says what it is for"
     bare = re.sub(r"^--.*\n", "", statement, flags=re.MULTILINE).strip()
-    parameters = dict.fromkeys(PARAMETER.findall(statement))
-    connection = connections(origin)
     query = f"EXPLAIN {bare}" if PLANNED.match(bare) else bare
     with connection.transaction(force_rollback=True):
-        connection.execute(query.encode(), parameters or None)
+        connection.execute(query.encode(), dict.fromkeys(PARAMETER.findall(statement)) or None)
 
 
 def test_a_broken_query_would_be_noticed(connections: Callable[[str], Connection[Any]]) -> None:
