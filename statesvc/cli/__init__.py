@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Final, Protocol, cast
 
+from statesvc import __version__
+
 
 class CommandModule(Protocol):
     """What each module of the table offers."""
@@ -35,6 +37,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "sealer": Command("statesvc.cli.role", "one process that seals and signs the log"),
     "migrate": Command("statesvc.cli.migrate", "bring the database's schema up to date"),
     "doctor": Command("statesvc.cli.doctor.doctor", "what is wrong with this installation, in plain words"),
+    "status": Command("statesvc.cli.status", "one screen, worst first: what needs a human, what waits, who pushes"),
     "keys": Command("statesvc.cli.keys", "make, list and revoke API keys"),
     "carriers": Command("statesvc.cli.carriers", "carriers, versions, formats, authentication; unknown codes"),
     "normalize": Command("statesvc.cli.normalize", "print the events of a payload, without a database"),
@@ -47,6 +50,9 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "legal-hold": Command("statesvc.cli.legal_hold", "whose bodies outlive every retention"),
     "log": Command("statesvc.cli.log_fork", "go on with the log after a restore that lost published entries: fork"),
     "verify": Command("statesvc.cli.verify", "the whole log against its signed heads, and against one stored elsewhere"),
+    "queue": Command("statesvc.cli.queue", "what waits, by carrier, and at the way out"),
+    "shipments": Command("statesvc.cli.shipments", "one parcel: show, history"),
+    "subscriptions": Command("statesvc.cli.subscriptions", "who is notified, and how that goes: list, show, pause, resume, test, replay"),
     "workers": Command("statesvc.cli.workers", "which processes work here, and when each was last seen"),
     "shovel": Command("statesvc.cli.shovel_command", "bring messages over from another broker, and back"),
     "rollout": Command("statesvc.cli.rollout", "the share of each carrier that a candidate normalizer reads, and the kill switch"),
@@ -57,6 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     parser = argparse.ArgumentParser(prog="statesvc", description="Event-sourced shipment state on PostgreSQL.")
+    parser.add_argument("--version", action="version", version=f"statesvc {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     called = next((argument for argument in given if not argument.startswith("-")), None)
     module: CommandModule | None = None

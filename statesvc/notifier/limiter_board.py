@@ -82,6 +82,7 @@ class LimiterBoard(Periodic):
             await self._write(connection, changed, withdrawn)
         for one in withdrawn:
             del self._shown[one]
+        self._log_breakers(changed)
         self._shown |= {one: (state, now) for one, state in changed.items()}
 
     def _is_changed(self, subscription_id: UUID, state: LimiterState, now: float) -> bool:
@@ -99,6 +100,15 @@ class LimiterBoard(Periodic):
             await connection.execute(_SQL["publish"], {"worker": self._worker, **columns(rows, _COLUMNS)})
         if withdrawn:
             await connection.execute(_SQL["withdraw"], {"worker": self._worker, "subscription_ids": withdrawn})
+
+    def _log_breakers(self, changed: Mapping[UUID, LimiterState]) -> None:
+        """A breaker that opened, or closed again; the probes between are not worth a line."""
+        for one, state in changed.items():
+            was_closed = one not in self._shown or self._shown[one][0].breaker is BreakerState.CLOSED
+            if was_closed and state.breaker is not BreakerState.CLOSED:
+                _log.warning("subscriber_breaker_opened", subscription_id=str(one))
+            elif not was_closed and state.breaker is BreakerState.CLOSED:
+                _log.info("subscriber_breaker_closed", subscription_id=str(one))
 
     def _by_breaker(self) -> Iterator[tuple[float, Values]]:
         states = [state.breaker for state in self._permits.states().values()]

@@ -30,6 +30,7 @@ from statesvc.inbox.rollouts.code_mapping import Mappings
 from statesvc.inbox.rollouts.trials import Evidence, record_evidence
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.event_store import NEW_STREAMS_MAX, await_streams
+from statesvc.telemetry.burials import Burials
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.telemetry.names import Stage
 from statesvc.worker.batch_counts import count_appended, count_attempts
@@ -60,6 +61,10 @@ class BatchContext:
     archive: LogArchive = field(default_factory=lambda: LogArchive(None))
     on_postponed: Callable[[], None] = lambda: None
     """Called when messages were postponed: they are available again soon."""
+    burials: Burials = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "burials", Burials(self.telemetry))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,7 +280,7 @@ async def _bury(context: BatchContext, lease: _Lease, burials: Sequence[tuple[st
         return
     for (carrier_id, cause), count in Counter((carrier_id, burial.cause) for carrier_id, burial in burials).items():
         context.telemetry.normalize_failures.add(count, {"carrier": carrier_id, "cause": cause.value})
-        context.telemetry.messages_buried.add(count, {"carrier": carrier_id, "cause": cause.value})
+        context.burials.count(carrier_id, cause.value, count)
 
 
 async def _give_back(context: BatchContext, lease: _Lease, reads: Sequence[Read], error: BaseException) -> None:
@@ -299,7 +304,7 @@ async def _give_back(context: BatchContext, lease: _Lease, reads: Sequence[Read]
     spent = Counter((read.carrier_id, lease.retries[read.message_id] >= RETRIES_MAX) for read in reads)
     for (carrier_id, is_spent), count in spent.items():
         if is_spent:
-            context.telemetry.messages_buried.add(count, {"carrier": carrier_id, "cause": Cause.ATTEMPTS_EXHAUSTED.value})
+            context.burials.count(carrier_id, Cause.ATTEMPTS_EXHAUSTED.value, count)
         else:
             context.telemetry.messages_retried.add(count, {"carrier": carrier_id})
 

@@ -182,7 +182,7 @@ class Worker:
         for carrier_id, count in Counter(message.carrier_id for message in messages).items():
             telemetry.messages_claimed.add(count, {"carrier": carrier_id})
         for (carrier_id, cause), count in Counter(buried).items():
-            telemetry.messages_buried.add(count, {"carrier": carrier_id, "cause": cause.value})
+            self._context.burials.count(carrier_id, cause.value, count)
         # of each carrier its oldest message of the claim, by this process's clock
         now = datetime.now(UTC)
         oldest: dict[str, datetime] = {}

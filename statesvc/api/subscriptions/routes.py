@@ -1,18 +1,15 @@
 """`/v1/subscriptions`: who wants to know, for scope `subscriptions`. Each key sees those of its owner; one with scope `ops` all."""
 
-import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
-import orjson
 from aiohttp import web
 from psycopg import AsyncConnection
 
 from events.crypto.keyring import Keyring
-from events.entry import rfc3339
 from events.recipes import number_of
 from statesvc.api.personal_reads import PersonalReadings
 from statesvc.api.subscriptions.models import (
@@ -37,8 +34,7 @@ from statesvc.database.wakeups.channels import OUTBOX
 from statesvc.database.wakeups.waker import Wakes
 from statesvc.delivery.addresses import Network
 from statesvc.delivery.outcome import TOTAL_SECONDS
-from statesvc.delivery.outgoing import Login, Outgoing
-from statesvc.delivery.signing import signed_headers
+from statesvc.delivery.outgoing import Login
 from statesvc.delivery.targets import Targets
 from statesvc.http.api_keys import caller_of
 from statesvc.http.key_store import Scope
@@ -50,13 +46,13 @@ from statesvc.subscriptions import subscription_store as store
 from statesvc.subscriptions.key_revocation import needed
 from statesvc.subscriptions.subscription_secrets import Secret
 from statesvc.subscriptions.subscription_store import Subscription, SubscriptionRequest, Switch, read_limiter
+from statesvc.subscriptions.test_delivery import send_test
 from statesvc.subscriptions.url import UrlRefusedError, checked_url
 
 T = TypeVar("T")
 
 PATH: Final = "/v1/subscriptions"
 ONE: Final = PATH + "/{subscription_id}"
-_TEST: Final = "subscription.test"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,15 +183,11 @@ class SubscriptionCalls:
             means = await store.signing_means(connection, self.keyring, subscription_id)
         if means is None:
             raise absent(subscription_id)
-        destination, keys = means
-        now, webhook_id = datetime.now(UTC), f"t1-{secrets.token_hex(16)}"
-        message = orjson.dumps({"type": _TEST, "timestamp": rfc3339(now), "data": {"subscription_id": str(subscription_id)}})
-        headers = signed_headers(keys, webhook_id=webhook_id, timestamp=int(now.timestamp()), body=message)
-        outgoing = Outgoing(webhook_id=webhook_id, type=_TEST, at=now, subject=str(subscription_id), body=message, headers=headers)
-        came = await self.targets.send(destination, outgoing)
+        sent = await send_test(self.targets, subscription_id, means)
+        came = sent.answer
         return answer(
             {
-                "webhook_id": webhook_id,
+                "webhook_id": sent.webhook_id,
                 "outcome": came.outcome,
                 "status_code": came.status_code,
                 "duration_ms": round(came.duration_seconds * 1000),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+import structlog
 from psycopg import AsyncConnection
 from psycopg.rows import class_row
 
@@ -16,6 +17,7 @@ from statesvc.log.actions import record_action
 
 _SQL = queries("statesvc.inbox.rollouts", "dial")
 _EVIDENCE = queries("statesvc.inbox.rollouts", "trials")
+log = structlog.get_logger()
 
 ALL: Final = "*"
 """Stands for all carriers."""
@@ -129,6 +131,7 @@ async def set_hold(connection: AsyncConnection[Any], *, carrier_id: str, hold: b
         await record_action(
             connection, actor=actor, verb="hold" if hold else "release", target=f"carrier {carrier_id}", details={"why": why}
         )
+    log.info("carrier_held" if hold else "carrier_released", carrier=carrier_id)
 
 
 async def set_dial(connection: AsyncConnection[Any], carrier_id: str, dial: Dial, *, why: str, actor: str) -> None:

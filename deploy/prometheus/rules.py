@@ -1,0 +1,342 @@
+"""Writes rules.yml: what is recorded of the promises, and when a human is called: `python -m deploy.prometheus.rules`.
+
+Objectives follow the SRE workbook: an alert fires while both a long and a short window burn the error budget too fast, and only where enough
+happened for a share to mean something. Names of metrics come from the service's own table, so a metric that is gone breaks this script.
+"""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from statesvc.telemetry import names
+from statesvc.telemetry.metric import Instrument, Metric
+
+RULES: Final = Path(__file__).with_name("rules.yml")
+RUNBOOK: Final = os.environ.get("RUNBOOK_URL", "docs/runbook").rstrip("/") + "/{page}.md"
+"""Where the pages can be read; RUNBOOK_URL says where you serve them."""
+DAY: Final = 86_400
+
+
+def series(metric: Metric, suffix: str = "") -> str:
+    """As Prometheus shows it."""
+    unit = {"s": "_seconds", "By": "_bytes"}.get(metric.unit, "")
+    total = "_total" if metric.instrument in {Instrument.COUNTER, Instrument.OBSERVED_COUNTER} else ""
+    return metric.name.replace(".", "_") + unit + total + suffix
+
+
+ACK: Final = series(names.INGEST_ACK_DURATION)
+APPLIED: Final = series(names.APPLIED_LAG)
+FIRST: Final = series(names.FIRST_ATTEMPT_LAG)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Objective:
+    """A promise: `bad` and `all` are counts over a window, `$window` in their text. `least`: events in the long window for a share to count."""
+
+    name: str
+    alert: str
+    objective: float
+    bad: str
+    all: str
+    least: int
+    hurts: str
+
+    @property
+    def budget(self) -> float:
+        """The share that may be bad."""
+        return round(1 - self.objective, 6)
+
+
+ANSWERED: Final = 'outcome=~"accepted|duplicate"'
+OBJECTIVES: Final = (
+    Objective(
+        name="ack_latency",
+        alert="AckLatency",
+        objective=0.99,
+        bad=f'sum(increase({ACK}_count{{{ANSWERED}}}[$window])) - sum(increase({ACK}_bucket{{{ANSWERED},le="0.1"}}[$window]))',
+        all=f"sum(increase({ACK}_count{{{ANSWERED}}}[$window]))",
+        least=200,
+        hurts="Carriers retry what is acknowledged late: slowness makes load.",
+    ),
+    Objective(
+        name="ack_availability",
+        alert="AckAvailability",
+        objective=0.9995,
+        bad=f'sum(increase({ACK}_count{{outcome="error"}}[$window])) or vector(0)',
+        all=f'sum(increase({ACK}_count{{outcome!="rejected"}}[$window]))',
+        least=200,
+        hurts="Carriers get 5xx and push again; some give up after a few days.",
+    ),
+    Objective(
+        name="lag",
+        alert="Lag",
+        objective=0.999,
+        bad=f'sum(increase({APPLIED}_count[$window])) - sum(increase({APPLIED}_bucket{{le="120.0"}}[$window]))',
+        all=f"sum(increase({APPLIED}_count[$window]))",
+        least=200,
+        hurts="Shipments show yesterday's state; subscribers hear late.",
+    ),
+    Objective(
+        name="first_attempt",
+        alert="FirstAttempt",
+        objective=0.99,
+        bad=f'sum(increase({FIRST}_count{{state="ready"}}[$window])) - sum(increase({FIRST}_bucket{{state="ready",le="10.0"}}[$window]))',
+        all=f'sum(increase({FIRST}_count{{state="ready"}}[$window]))',
+        least=100,
+        hurts="Subscribers that are well hear of changes late.",
+    ),
+)
+BURNS: Final = (("page", "Fast", "1h", "5m", 14.4), ("page", "Medium", "6h", "30m", 6.0), ("ticket", "Slow", "3d", "6h", 1.0))
+WINDOWS: Final = ("5m", "30m", "1h", "6h", "3d")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """An alert on a cause. `page`: of the runbook, where it differs from the alert's name."""
+
+    alert: str
+    when: str
+    lasts: str
+    severity: str
+    summary: str
+    page: str = ""
+
+
+def _s(metric: Metric) -> str:
+    return series(metric)
+
+
+CAUSES: Final = (
+    Cause(
+        alert="PromiseBroken",
+        when=f"max by (promise) ({_s(names.PROMISES_MISSING)}) > 0",
+        lasts="0m",
+        severity="page",
+        summary="{{ $value }} of what was promised ({{ $labels.promise }}) is nowhere",
+    ),
+    Cause(
+        alert="ReconcilerBehind",
+        when=f'max(max_over_time({_s(names.PROMISES_BEHIND)}{{promise="settled"}}[5m])) > 1800 and sum(rate({ACK}_count{{outcome="accepted"}}[30m])) > 0',
+        lasts="15m",
+        severity="ticket",
+        summary="Nothing has been reconciled for {{ $value | humanizeDuration }}: losses would go unseen",
+        page="PromiseBroken",
+    ),
+    Cause(
+        alert="RoleDown",
+        when=f'sum by (type) (max by (type) ({_s(names.PROCESSES)})) < 1 or absent({_s(names.PROCESSES)}{{type="worker"}}) or absent({_s(names.PROCESSES)}{{type="notifier"}}) or absent({_s(names.PROCESSES)}{{type="sealer"}})',
+        lasts="2m",
+        severity="page",
+        summary="No process of role {{ $labels.type }} runs",
+    ),
+    Cause(
+        alert="TargetDown",
+        when='up{job="statesvc"} == 0',
+        lasts="2m",
+        severity="page",
+        summary="{{ $labels.instance }} does not answer scrapes",
+        page="RoleDown",
+    ),
+    Cause(
+        alert="InboxBacklog",
+        when=f"max by (carrier) ({_s(names.INBOX_OLDEST_READY)}) > 60",
+        lasts="2m",
+        severity="page",
+        summary="The oldest message of {{ $labels.carrier }} has been ready for {{ $value | humanizeDuration }}; the promise is 2 minutes",
+        page="Lag",
+    ),
+    Cause(
+        alert="CarrierSilent",
+        when=f"(time() - max by (carrier) ({_s(names.INGEST_LAST_PUSH)}) > 4 * 3600)"
+        f' and on (carrier) (sum by (carrier) (increase({ACK}_count{{outcome=~"accepted|duplicate"}}[4h] offset 1d)) > 50)',
+        lasts="10m",
+        severity="ticket",
+        summary="{{ $labels.carrier }} pushed nothing for {{ $value | humanizeDuration }}, and pushed plenty at this time yesterday",
+    ),
+    Cause(
+        alert="CarrierHeld",
+        when=f"max by (carrier) ({_s(names.INBOX_OLDEST_HELD)}) > 4 * 3600",
+        lasts="5m",
+        severity="ticket",
+        summary="{{ $labels.carrier }} is on hold, the first message for {{ $value | humanizeDuration }}",
+    ),
+    Cause(
+        alert="SignaturesRefused",
+        when=f'sum by (carrier) (rate({ACK}_count{{outcome="rejected"}}[15m])) / sum by (carrier) (rate({ACK}_count[15m])) > 0.5'
+        f" and sum by (carrier) (increase({ACK}_count[15m])) > 20",
+        lasts="5m",
+        severity="page",
+        summary="{{ $value | humanizePercentage }} of what {{ $labels.carrier }} pushes is refused: a secret was changed?",
+    ),
+    Cause(
+        alert="Overloaded",
+        when=f'sum by (cause) (rate({_s(names.REFUSALS)}{{cause=~"overloaded|not_durable|database_unavailable|storage_low|connections"}}[5m])) > 0.1',
+        lasts="5m",
+        severity="page",
+        summary="Webhooks are refused: {{ $labels.cause }}",
+        page="AckAvailability",
+    ),
+    Cause(
+        alert="FormatChanged",
+        when=f"sum by (carrier) (rate({_s(names.MESSAGES_BURIED)}[15m])) / sum by (carrier) (rate({_s(names.MESSAGES_CLAIMED)}[15m])) > 0.05"
+        f" and sum by (carrier) (increase({_s(names.MESSAGES_BURIED)}[15m])) > 10",
+        lasts="5m",
+        severity="page",
+        summary="{{ $value | humanizePercentage }} of the messages of {{ $labels.carrier }} become dead letters",
+    ),
+    Cause(
+        alert="UnmappedCodes",
+        when=f'sum by (carrier) (rate({_s(names.EVENTS_UNMAPPED)}[1h])) / sum by (carrier) (rate({_s(names.EVENTS)}{{verdict="appended"}}[1h])) > 0.05'
+        f" and sum by (carrier) (increase({_s(names.EVENTS_UNMAPPED)}[1h])) > 20",
+        lasts="15m",
+        severity="ticket",
+        summary="{{ $value | humanizePercentage }} of the events of {{ $labels.carrier }} have codes that no table knows",
+        page="FormatChanged",
+    ),
+    Cause(
+        alert="DeadLettersGrow",
+        when=f'max by (kind, cause) ({_s(names.DEAD_LETTERS_OPEN)}{{kind!="code"}}) - max by (kind, cause) ({_s(names.DEAD_LETTERS_OPEN)}{{kind!="code"}} offset 1h) > 50',
+        lasts="5m",
+        severity="ticket",
+        summary="{{ $value }} dead letters more than an hour ago: {{ $labels.kind }}, {{ $labels.cause }}",
+    ),
+    Cause(
+        alert="SubscriberFailing",
+        when=f'max({_s(names.SUBSCRIPTIONS_FAILING)}{{state="failing"}}) > 0',
+        lasts="10m",
+        severity="ticket",
+        summary="{{ $value }} subscriptions take nothing: every try fails",
+    ),
+    Cause(
+        alert="SubscriberBacklog",
+        when=f"max by (subscription) ({_s(names.OUTBOX_OLDEST_READY)}) > 900",
+        lasts="5m",
+        severity="ticket",
+        summary="Notifications wait {{ $value | humanizeDuration }} for subscription {{ $labels.subscription }}",
+        page="SubscriberFailing",
+    ),
+    Cause(
+        alert="SealerStopped",
+        when=f"max({_s(names.OLDEST_UNSEALED)}) > 60",
+        lasts="2m",
+        severity="page",
+        summary="Entries of the log have waited {{ $value | humanizeDuration }} to be sealed: no feed, no proofs",
+    ),
+    Cause(
+        alert="SealerRefuses",
+        when=f"max({_s(names.SEALER_REFUSES)}) > 0",
+        lasts="0m",
+        severity="page",
+        summary="The log is not the one that was published; nobody is notified until a human has resolved it",
+    ),
+    Cause(
+        alert="ClocksDiffer",
+        when=f"max(abs({_s(names.CLOCK_OFFSET)})) > 2",
+        lasts="2m",
+        severity="ticket",
+        summary="The clocks of the database and of the sealer differ by {{ $value | humanizeDuration }}; at 5 s sealing stops",
+    ),
+    Cause(
+        alert="ListenerDown",
+        when=f"min by (instance) ({_s(names.LISTENER_UP)}) < 1",
+        lasts="5m",
+        severity="ticket",
+        summary="{{ $labels.instance }} hears no wake-ups and polls",
+    ),
+    Cause(
+        alert="PoolExhausted",
+        when=f"min_over_time({_s(names.POOL_WAITING)}[5m]) > 0",
+        lasts="0m",
+        severity="ticket",
+        summary="{{ $labels.instance }}: requests have waited for a connection of pool {{ $labels.pool }} for five minutes",
+    ),
+    Cause(
+        alert="EventLoopLate",
+        when=f"histogram_quantile(0.99, sum by (instance, le) (rate({_s(names.LOOP_LAG)}_bucket[5m]))) > 0.25",
+        lasts="5m",
+        severity="ticket",
+        summary="The event loop of {{ $labels.instance }} is late by {{ $value | humanizeDuration }}: too little processor",
+    ),
+    Cause(
+        alert="PartitionHorizon",
+        when=f"min({_s(names.PARTITION_HORIZON)}) < {4 * DAY}",
+        lasts="10m",
+        severity="page",
+        summary="In {{ $value | humanizeDuration }} a table has no partition left, and every append stops",
+    ),
+    Cause(
+        alert="OldTransaction",
+        when=f"max({_s(names.OLDEST_TRANSACTION)}) > 900",
+        lasts="5m",
+        severity="ticket",
+        summary="A transaction has been open for {{ $value | humanizeDuration }}: dead rows pile up, queues get slow",
+    ),
+    Cause(
+        alert="DiskFilling",
+        when=f"predict_linear({_s(names.DISK_FREE)}[6h], 86400) < 0 or {_s(names.DISK_FREE)} < 5e9",
+        lasts="15m",
+        severity="page",
+        summary="The disk of {{ $labels.volume }} is full within a day, or nearly so ({{ $value | humanize1024 }}B)",
+    ),
+)
+
+
+def rules() -> dict[str, Any]:
+    """The whole file."""
+    return {
+        "groups": [
+            *(_objective(one) for one in OBJECTIVES),
+            {"name": "statesvc_causes", "rules": [_cause(one) for one in CAUSES]},
+        ]
+    }
+
+
+def _objective(one: Objective) -> dict[str, Any]:
+    recorded = [
+        {
+            "record": f"statesvc:{one.name}:bad_ratio_{window}",
+            "expr": f"(({one.bad}) / ({one.all} > 0)) or vector(0)".replace("$window", window),
+        }
+        for window in WINDOWS
+    ]
+    budget = {"record": f"statesvc:{one.name}:budget_left", "expr": f"1 - statesvc:{one.name}:bad_ratio_3d / {one.budget:g}"}
+    alerts = [
+        {
+            "alert": f"{one.alert}Burns{speed}",
+            "expr": f"statesvc:{one.name}:bad_ratio_{long} > {burn:g} * {one.budget:g}"
+            f" and statesvc:{one.name}:bad_ratio_{short} > {burn:g} * {one.budget:g}"
+            f" and ({one.all}) > {one.least}".replace("$window", long),
+            "for": "1m",
+            "labels": {"severity": severity},
+            "annotations": {
+                "summary": f"{{{{ $value | humanizePercentage }}}} miss the promise ({one.objective:.4g} of them are to hold it)",
+                "description": one.hurts,
+                "runbook_url": RUNBOOK.format(page=one.alert),
+            },
+        }
+        for severity, speed, long, short, burn in BURNS
+    ]
+    return {"name": f"statesvc_{one.name}", "rules": [*recorded, budget, *alerts]}
+
+
+def _cause(one: Cause) -> dict[str, Any]:
+    return {
+        "alert": one.alert,
+        "expr": one.when,
+        "for": one.lasts,
+        "labels": {"severity": one.severity},
+        "annotations": {"summary": one.summary, "runbook_url": RUNBOOK.format(page=one.page or one.alert)},
+    }
+
+
+def text() -> str:
+    """As it is committed."""
+    head = "# written by python -m deploy.prometheus.rules; change rules.py instead\n"
+    return head + str(yaml.safe_dump(rules(), sort_keys=False, width=10_000, allow_unicode=True))
+
+
+if __name__ == "__main__":
+    RULES.write_text(text(), "utf-8")

@@ -1,0 +1,105 @@
+"""`statesvc shipments show|history`: one parcel for a terminal, without personal fields: the API shows those, and records to whom."""
+
+import argparse
+import asyncio
+from typing import Any
+
+from psycopg import AsyncConnection
+
+from events.recipes import number_of
+from statesvc.cli.arguments import carrier_named
+from statesvc.cli.command_error import CommandError
+from statesvc.cli.output import write_json, write_line, write_table
+from statesvc.cli.session import service_connection
+from statesvc.settings.service_settings import load_settings
+from statesvc.shipments.find import FoundShipment, OtherDiscriminators, find_shipment
+from statesvc.shipments.timeline import timeline
+
+_EVENTS_MAX = 1000
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    for name, summary in (("show", "where it is"), ("history", "how it got there")):
+        action = actions.add_parser(name, help=summary, description=summary)
+        action.add_argument("carrier")
+        action.add_argument("tracking")
+        action.add_argument("--discriminator", help="of shipments that share the number; default: the latest")
+        action.add_argument("--json", action="store_true", help="for scripts")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints it. 1: there is no such shipment."""
+    carrier_named(options.carrier)
+    return asyncio.run(_run(options))
+
+
+async def _run(options: argparse.Namespace) -> int:
+    async with service_connection(load_settings()) as connection:
+        found = await find_shipment(
+            connection,
+            carrier_id=options.carrier,
+            number=number_of(options.carrier, options.tracking),
+            discriminator=options.discriminator,
+        )
+        if found is None:
+            raise CommandError(f"{options.carrier} said nothing of this number, or has not been read yet: `statesvc queue` says what waits")
+        if isinstance(found, OtherDiscriminators):
+            raise CommandError(f"{found.count} shipments bear the number, none with this discriminator: leave it out for the latest")
+        if options.action == "show":
+            _show(found, as_json=options.json)
+        else:
+            await _history(connection, found, as_json=options.json)
+    return 0
+
+
+def _show(found: FoundShipment, *, as_json: bool) -> None:
+    shown = found.shipment
+    fields: dict[str, Any] = {
+        "shipment_id": shown.shipment_id,
+        "carrier_id": shown.carrier_id,
+        "tracking_number": shown.tracking_number,
+        "discriminator": shown.discriminator,
+        "status": shown.status,
+        "reason": shown.reason,
+        "status_since": shown.status_since,
+        "delivered_at": shown.delivered_at,
+        "estimated_delivery": shown.estimated_delivery,
+        "attempts": shown.attempts,
+        "flags": list(shown.flags),
+        "last_event_at": shown.last_event_at,
+        "version": shown.version,
+        "others": [other.discriminator for other in found.others],
+    }
+    if as_json:
+        write_json(fields)
+        return
+    for name, value in fields.items():
+        if value not in (None, "", []):
+            write_line(f"{name:<20}{', '.join(value) if isinstance(value, list) else value}")
+
+
+async def _history(connection: AsyncConnection[Any], found: FoundShipment, *, as_json: bool) -> None:
+    page = await timeline(connection, found.shipment, after=None, limit=_EVENTS_MAX, opener=None)
+    events: list[Any] = [] if page is None else list(page.events)
+    if as_json:
+        write_json(events)
+        return
+    write_table(
+        ("VERSION", "OCCURRED", "STATUS", "REASON", "CODE", "PLACE", "RECORDED"),
+        [
+            (
+                event["version"],
+                event["occurred_at"],
+                event["status"] or event["kind"],
+                event["reason"],
+                event["carrier_code"],
+                ", ".join(filter(None, (event["location"]["city"], event["location"]["region"], event["location"]["country"]))) or None,
+                event["recorded_at"],
+            )
+            for event in events
+        ],
+    )
+    if page is not None and page.next_after is not None:
+        write_line(f"the first {_EVENTS_MAX:,} events; the API pages through all")

@@ -1,0 +1,112 @@
+"""`statesvc status [--watch] [--json]`: one screen, worst first. 1 when something needs a human."""
+
+import argparse
+import asyncio
+import sys
+import time
+from dataclasses import asdict
+from typing import Any, Final
+
+from statesvc.api.service_status import ServiceStatus, Urgency, duration, read_status
+from statesvc.cli.output import write_json, write_line, write_table
+from statesvc.cli.session import service_connection
+from statesvc.settings.service_settings import load_settings
+
+_MARKS: Final = {Urgency.NOW: "NOW", Urgency.HUMAN: "DO", Urgency.NOTE: "note"}
+_WATCH_SECONDS: Final = 2.0
+_CLEAR: Final = "\x1b[H\x1b[2J"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
+    parser.add_argument("--watch", action="store_true", help="again every two seconds, until Ctrl-C")
+    parser.add_argument("--json", action="store_true", help="for scripts")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints it."""
+    return asyncio.run(_run(watch=options.watch, as_json=options.json))
+
+
+async def _run(*, watch: bool, as_json: bool) -> int:
+    async with service_connection(load_settings()) as connection:
+        while True:
+            status = await read_status(connection)
+            if as_json:
+                write_json(document(status))
+            else:
+                if watch and sys.stdout.isatty():
+                    sys.stdout.write(_CLEAR)
+                _show(status)
+            if not watch:
+                return 1 if status.needs_human else 0
+            sys.stdout.flush()
+            await asyncio.sleep(_WATCH_SECONDS)
+
+
+def document(status: ServiceStatus) -> dict[str, Any]:
+    """For scripts."""
+    sample = status.sample
+    return {
+        "needs_human": status.needs_human,
+        "troubles": [
+            {**asdict(trouble), "page": None if trouble.page is None else f"docs/runbook/{trouble.page}.md"} for trouble in status.troubles
+        ],
+        "promises": [asdict(promise) for promise in sample.promises],
+        "queue": status.queue,
+        "pushes_last_hour": {carrier_id: pushes._asdict() for carrier_id, pushes in status.pushes.items()},
+        "processes": dict(sample.processes),
+        "oldest_unsealed_seconds": sample.oldest_unsealed_seconds,
+        "database_bytes": sample.size_bytes,
+    }
+
+
+def _show(status: ServiceStatus) -> None:
+    write_line(time.strftime("%Y-%m-%d %H:%M:%S"))
+    if status.troubles:
+        write_table(
+            ("", "ABOUT", "", "SEE"),
+            [(_MARKS[t.urgency], t.about, t.text, None if t.page is None else f"docs/runbook/{t.page}.md") for t in status.troubles],
+        )
+    else:
+        write_line("all is well")
+    write_line("")
+    for promise in status.sample.promises:
+        behind = "never compared" if promise.behind_seconds is None else f"compared up to {duration(promise.behind_seconds)} ago"
+        write_line(
+            f"{promise.promise}: {promise.expected:,} in eight days, {promise.waiting:,} wait, {promise.missing:,} missing; {behind}"
+        )
+    _show_carriers(status)
+    outbox = status.queue["outbox"]
+    write_line(f"outbox: {outbox['ready']:,} ready, {outbox['leased']:,} on their way, {outbox['scheduled']:,} to be tried later")
+    running = ", ".join(f"{count} {role}" for role, count in sorted(status.sample.processes)) or "none"
+    write_line(f"processes: {running}; database: {status.sample.size_bytes / 1e9:,.2f} GB")
+
+
+def _show_carriers(status: ServiceStatus) -> None:
+    pushed = {carrier_id: pushes for carrier_id, pushes in status.pushes.items() if any(pushes)}
+    last, now = dict(status.sample.last_pushes), time.time()
+    lanes = {carrier_id: lane for carrier_id, lane in status.queue["carriers"].items() if carrier_id in pushed or _waits(lane)}
+    if lanes:
+        write_line("")
+        write_table(
+            ("CARRIER", "LAST PUSH", "NEW IN AN HOUR", "REPEATED", "REFUSED", "READY", "OLDEST", "IN WORK", "LATER", "HELD"),
+            [
+                (
+                    carrier_id,
+                    f"{duration(max(0.0, now - last[carrier_id]))} ago" if carrier_id in last else None,
+                    *pushed.get(carrier_id, (0, 0, 0)),
+                    lane["ready"],
+                    None if lane["oldest_ready_seconds"] is None else duration(lane["oldest_ready_seconds"]),
+                    lane["leased"],
+                    lane["scheduled"],
+                    lane["held"],
+                )
+                for carrier_id, lane in sorted(lanes.items())
+            ],
+        )
+        write_line("")
+
+
+def _waits(lane: Any) -> bool:  # noqa: ANN401 - a typed dictionary, read by key
+    return bool(lane["ready"] or lane["leased"] or lane["scheduled"] or lane["held"])

@@ -1,0 +1,43 @@
+"""Log lines of what may come by the thousand: the first of a kind at once, those of the minute after it together at its end."""
+
+import asyncio
+from collections import Counter
+from typing import Final
+
+import structlog
+
+LOGGED_EVERY_SECONDS: Final = 60.0
+
+log = structlog.get_logger()
+
+
+class MinuteLog:
+    """Warnings of one `event`, by cause and, where it matters, by carrier. In an event loop."""
+
+    def __init__(self, event: str, *, every_seconds: float = LOGGED_EVERY_SECONDS) -> None:
+        self._event = event
+        self._every_seconds = every_seconds
+        self._since: Counter[tuple[str, str | None]] = Counter()
+
+    def count(self, cause: str, *, carrier: str | None = None, count: int = 1) -> None:
+        """Some of a kind."""
+        kind = cause, carrier
+        if kind in self._since:
+            self._since[kind] += count
+        else:
+            self._bound(carrier).warning(self._event, cause=cause, count=count)
+            self._open(kind)
+
+    def _open(self, kind: tuple[str, str | None]) -> None:
+        self._since[kind] = 0
+        asyncio.get_running_loop().call_later(self._every_seconds, self._report, kind)
+
+    def _report(self, kind: tuple[str, str | None]) -> None:
+        count, (cause, carrier) = self._since.pop(kind), kind
+        if count:
+            self._bound(carrier).warning(self._event, cause=cause, count=count, seconds=self._every_seconds)
+            self._open(kind)
+
+    def _bound(self, carrier: str | None) -> structlog.typing.FilteringBoundLogger:
+        found: structlog.typing.FilteringBoundLogger = log if carrier is None else log.bind(carrier=carrier)
+        return found

@@ -1,0 +1,166 @@
+"""The alerts, by promtool: each fires on what it is for and is silent on what it is not for; each leads to a page that exists."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from deploy.prometheus.rules import CAUSES, OBJECTIVES, RULES, rules, text
+
+RUNBOOK: Final = Path(__file__).parents[2] / "docs" / "runbook"
+needs_promtool = pytest.mark.skipif(
+    shutil.which("promtool") is None and not os.environ.get("CI"), reason="promtool is not installed (Debian: prometheus)"
+)
+
+ACK = "statesvc_ingest_ack_duration_seconds"
+APPLIED = "statesvc_messages_applied_lag_seconds"
+FIRST = "statesvc_notifications_first_attempt_lag_seconds"
+
+Series = dict[str, str]
+
+
+def _acks(slow_per_minute: int) -> Series:
+    labels = 'carrier="ups",outcome="accepted"'
+    return {
+        f"{ACK}_count{{{labels}}}": "0+100x300",
+        f'{ACK}_bucket{{{labels},le="0.1"}}': f"0+{100 - slow_per_minute}x300",
+        f'{ACK}_count{{carrier="ups",outcome="error"}}': "0+0x300",
+    }
+
+
+def _share(metric: str, bound: str, bad: int, labels: str = "") -> Series:
+    comma = "," if labels else ""
+    return {f"{metric}_count{{{labels}}}": "0+100x300", f'{metric}_bucket{{{labels}{comma}le="{bound}"}}': f"0+{100 - bad}x300"}
+
+
+WELL: Final[Series] = {
+    **_acks(0),
+    **_share(APPLIED, "120.0", 0),
+    **_share(FIRST, "10.0", 0, 'state="ready"'),
+    'statesvc_promises_missing{promise="settled"}': "0x300",
+    'statesvc_promises_behind_seconds{promise="settled"}': "200x300",
+    'statesvc_processes{type="worker"}': "2x300",
+    'statesvc_processes{type="notifier"}': "1x300",
+    'statesvc_processes{type="sealer"}': "1x300",
+    'up{job="statesvc",instance="a"}': "1x300",
+    'statesvc_inbox_oldest_ready_seconds{carrier="ups"}': "3x300",
+    'statesvc_inbox_oldest_held_seconds{carrier="ups"}': "0x300",
+    'statesvc_refusals_total{cause="bad_signature"}': "0+1x300",
+    'statesvc_messages_claimed_total{carrier="ups"}': "0+100x300",
+    'statesvc_messages_buried_total{carrier="ups",cause="unreadable"}': "0+1x300",
+    'statesvc_events_total{carrier="ups",verdict="appended"}': "0+100x300",
+    'statesvc_events_unmapped_total{carrier="ups"}': "0+1x300",
+    'statesvc_dead_letters_open{kind="message",cause="unreadable"}': "10x300",
+    'statesvc_subscriptions_failing{state="failing"}': "0x300",
+    'statesvc_outbox_oldest_ready_seconds{subscription="s"}': "20x300",
+    "statesvc_sealer_oldest_unsealed_seconds": "1x300",
+    "statesvc_sealer_refuses": "0x300",
+    "statesvc_sealer_clock_offset_seconds": "0.1x300",
+    'statesvc_listener_up{instance="a"}': "1x300",
+    'statesvc_pool_waiting{instance="a",pool="worker"}': "0 3 0 3 0 3x295",
+    "statesvc_partitions_horizon_seconds": "600000x300",
+    "statesvc_database_oldest_transaction_seconds": "20x300",
+    'statesvc_disk_free_bytes{volume="data"}': "9e11x300",
+}
+"""An hour and more of a service that is well; a `_` in a value would be a missing sample."""
+WELL['statesvc_pool_waiting{instance="a",pool="worker"}'] = " ".join(["0", "3"] * 150)
+
+TROUBLE: Final[dict[str, Series]] = {
+    "AckLatencyBurnsFast": _acks(20),
+    "AckLatencyBurnsMedium": _acks(8),
+    "AckLatencyBurnsSlow": _acks(2),
+    "AckAvailabilityBurnsFast": {f'{ACK}_count{{carrier="ups",outcome="error"}}': "0+2x300"},
+    "AckAvailabilityBurnsMedium": {f'{ACK}_count{{carrier="ups",outcome="error"}}': "0+0.5x300"},
+    "AckAvailabilityBurnsSlow": {f'{ACK}_count{{carrier="ups",outcome="error"}}': "0+0.1x300"},
+    "LagBurnsFast": _share(APPLIED, "120.0", 5),
+    "LagBurnsMedium": _share(APPLIED, "120.0", 1),
+    "LagBurnsSlow": _share(APPLIED, "120.0", 1),
+    "FirstAttemptBurnsFast": _share(FIRST, "10.0", 20, 'state="ready"'),
+    "FirstAttemptBurnsMedium": _share(FIRST, "10.0", 8, 'state="ready"'),
+    "FirstAttemptBurnsSlow": _share(FIRST, "10.0", 3, 'state="ready"'),
+    "PromiseBroken": {'statesvc_promises_missing{promise="settled"}': "3x300"},
+    "ReconcilerBehind": {'statesvc_promises_behind_seconds{promise="settled"}': "3000x300"},
+    "RoleDown": {'statesvc_processes{type="sealer"}': "1x100 _x200"},
+    "TargetDown": {'up{job="statesvc",instance="a"}': "1x100 0x200"},
+    "InboxBacklog": {'statesvc_inbox_oldest_ready_seconds{carrier="ups"}': "90x300"},
+    "CarrierSilent": {},
+    "CarrierHeld": {'statesvc_inbox_oldest_held_seconds{carrier="ups"}': "20000x300"},
+    "SignaturesRefused": {f'{ACK}_count{{carrier="ups",outcome="rejected"}}': "0+300x300"},
+    "Overloaded": {'statesvc_refusals_total{cause="overloaded"}': "0+60x300"},
+    "FormatChanged": {'statesvc_messages_buried_total{carrier="ups",cause="unreadable"}': "0+20x300"},
+    "UnmappedCodes": {'statesvc_events_unmapped_total{carrier="ups"}': "0+20x300"},
+    "DeadLettersGrow": {'statesvc_dead_letters_open{kind="message",cause="unreadable"}': "10x130 100x170"},
+    "SubscriberFailing": {'statesvc_subscriptions_failing{state="failing"}': "1x300"},
+    "SubscriberBacklog": {'statesvc_outbox_oldest_ready_seconds{subscription="s"}': "1000x300"},
+    "SealerStopped": {"statesvc_sealer_oldest_unsealed_seconds": "90x300"},
+    "SealerRefuses": {"statesvc_sealer_refuses": "1x300"},
+    "ClocksDiffer": {"statesvc_sealer_clock_offset_seconds": "-3x300"},
+    "ListenerDown": {'statesvc_listener_up{instance="a"}': "0x300"},
+    "PoolExhausted": {'statesvc_pool_waiting{instance="a",pool="worker"}': "2x300"},
+    "EventLoopLate": {
+        'statesvc_loop_lag_seconds_bucket{instance="a",le="0.25"}': "0+50x300",
+        'statesvc_loop_lag_seconds_bucket{instance="a",le="1.0"}': "0+240x300",
+        'statesvc_loop_lag_seconds_bucket{instance="a",le="+Inf"}': "0+240x300",
+    },
+    "PartitionHorizon": {"statesvc_partitions_horizon_seconds": "90000x300"},
+    "OldTransaction": {"statesvc_database_oldest_transaction_seconds": "2000x300"},
+    "DiskFilling": {'statesvc_disk_free_bytes{volume="data"}': "9e11-5e9x300"},
+}
+"""What is different when an alert is to fire."""
+# a day with pushes, then four hours without
+SILENT: Final[Series] = {
+    f'{ACK}_count{{carrier="ups",outcome="accepted"}}': "0+2x1440 2880x300",
+    'statesvc_ingest_last_push_seconds{carrier="ups"}': "86400x1740",
+}
+
+
+def _alerts() -> list[str]:
+    return [rule["alert"] for group in rules()["groups"] for rule in group["rules"] if "alert" in rule]
+
+
+def test_the_file_is_that_of_the_script() -> None:
+    assert RULES.read_text("utf-8") == text(), "run python -m deploy.prometheus.rules"
+
+
+@needs_promtool
+def test_each_alert_fires_on_what_it_is_for_and_a_service_that_is_well_calls_nobody(tmp_path: Path) -> None:
+    tests = [_scenario("well", WELL, expects="count(ALERTS{alertstate='firing'})", value=None)]
+    for alert, series in TROUBLE.items():
+        fires = f"count(ALERTS{{alertstate='firing',alertname='{alert}'}}) > bool 0"
+        tests.append(_scenario(alert, SILENT if alert == "CarrierSilent" else {**WELL, **series}, expects=fires, value=1))
+    few = {
+        f'{ACK}_count{{carrier="ups",outcome="accepted"}}': "0+1x300",
+        f'{ACK}_bucket{{carrier="ups",outcome="accepted",le="0.1"}}': "0+0x300",
+    }
+    fast = "count(ALERTS{alertstate='firing',alertname=~'.*Fast'})"
+    tests.append(_scenario("a night with few webhooks", {**WELL, **_none(ACK), **few}, expects=fast, value=None))
+    tmp_path.joinpath("rules.yml").write_text(text())
+    file = {"rule_files": ["rules.yml"], "evaluation_interval": "5m", "tests": tests}
+    tmp_path.joinpath("tests.yml").write_text(yaml.safe_dump(file, sort_keys=False))
+    done = subprocess.run(["promtool", "test", "rules", "tests.yml"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def _scenario(name: str, series: Series, *, expects: str, value: float | None) -> dict[str, Any]:
+    at = "28h30m" if series is SILENT else "1h" if "night" in name else "2h30m"
+    samples = [] if value is None else [{"labels": "{}", "value": value}]
+    return {
+        "name": name,
+        "interval": "1m",
+        "input_series": [{"series": key, "values": values} for key, values in series.items()],
+        "promql_expr_test": [{"expr": expects, "eval_time": at, "exp_samples": samples}],
+    }
+
+
+def _none(metric: str) -> Series:
+    return {key: "0x300" for key in WELL if key.startswith(metric)}
+
+
+def test_every_alert_is_tried_and_has_a_page() -> None:
+    assert set(_alerts()) == set(TROUBLE)
+    pages = {one.alert for one in OBJECTIVES} | {one.page or one.alert for one in CAUSES}
+    assert {page for page in pages if not RUNBOOK.joinpath(f"{page}.md").is_file()} == set()

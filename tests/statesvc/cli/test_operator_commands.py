@@ -1,0 +1,156 @@
+"""What the person on call types: status first, then what it leads to."""
+
+import json
+from typing import Any
+from uuid import UUID
+
+import pytest
+from psycopg import AsyncConnection
+
+from statesvc.api.service_status import duration
+from tests.world.database import Database
+from tests.world.shell import Shell, use
+from tests.world.story import story
+
+ONE, OTHER = UUID(int=0xA << 124), UUID(int=0xB << 124)
+
+
+@pytest.fixture
+async def owner(database: Database, monkeypatch: pytest.MonkeyPatch) -> Any:
+    use(database, monkeypatch)
+    async with await AsyncConnection.connect(database.owner_dsn, autocommit=True) as connection:
+        yield connection
+
+
+async def _run_roles(owner: AsyncConnection[Any]) -> None:
+    await owner.execute(
+        "INSERT INTO statesvc.worker (worker_id, role, host, pid, version, started_at, last_seen_at)"
+        " SELECT r, r, 'h', 1, '0', statesvc.clock(), statesvc.clock()"
+        " FROM unnest(ARRAY['ingress', 'api', 'worker', 'notifier', 'sealer']) r"
+    )
+
+
+async def _subscribe(owner: AsyncConnection[Any], one: UUID, **columns: object) -> None:
+    await owner.execute(
+        "INSERT INTO statesvc.subscription (subscription_id, created_at, created_by, owner, url, sealed_secrets, disabled_at, disabled_why)"
+        " VALUES (%s, statesvc.clock(), 'x', 'x', 'https://receiver.example/hook', '{}', %s, %s)",
+        (one, columns.get("disabled_at"), columns.get("disabled_why")),
+    )
+
+
+async def test_a_service_that_is_well_says_so_in_one_line(owner: AsyncConnection[Any], shell: Shell) -> None:
+    await _run_roles(owner)
+    assert "all is well" in await shell("status")
+    told = await shell.json("status")
+    assert (told["needs_human"], told["troubles"]) == (False, [])
+
+
+async def test_status_names_what_is_wrong_the_worst_first_and_fails(owner: AsyncConnection[Any], shell: Shell) -> None:
+    await _run_roles(owner)
+    await owner.execute("DELETE FROM statesvc.worker WHERE role = 'notifier'")
+    await owner.execute("INSERT INTO statesvc.lane (carrier_id) VALUES ('ups'), ('fedex')")
+    await owner.execute(
+        "INSERT INTO statesvc.inbox"
+        " (message_id, received_at, available_at, body_bytes, carrier_id, sealed_key)"
+        " SELECT gen_random_uuid(), statesvc.clock(), statesvc.clock() - interval '5 minutes', 1, c, ''"
+        " FROM unnest(ARRAY['ups', 'fedex']) c"
+    )
+    await owner.execute(
+        "INSERT INTO statesvc.rollout (carrier_id, hold, changed_at, changed_by) VALUES ('fedex', true, statesvc.clock(), 'me')"
+    )
+    await owner.execute(
+        "INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at) VALUES ('message', 'unreadable', 'ups', statesvc.clock())"
+    )
+    await _subscribe(owner, ONE)
+    await owner.execute(
+        "INSERT INTO statesvc.subscription_failing (subscription_id, since, last_at, failures, last_outcome, last_status_code)"
+        " VALUES (%s, statesvc.clock() - interval '3 hours', statesvc.clock(), 40, 'refused', 500)",
+        (ONE,),
+    )
+    await owner.execute("INSERT INTO statesvc.reconciled VALUES ('settled', 0, 60, statesvc.clock(), 9, 0, 2, NULL)")
+    told = await _document(shell)
+    by_urgency = [trouble["urgency"] for trouble in told["troubles"]]
+    assert by_urgency == sorted(by_urgency, key=["now", "human", "note"].index)
+    said = {(trouble["about"], trouble["page"]): trouble["text"] for trouble in told["troubles"]}
+    assert said["promises", "docs/runbook/PromiseBroken.md"].startswith("2 acknowledged messages")
+    assert "no notifier" in said["processes", "docs/runbook/RoleDown.md"]
+    assert "the first for 5 min" in said["ups", "docs/runbook/Lag.md"]
+    assert "on hold" in said["fedex", "docs/runbook/CarrierHeld.md"]
+    assert "1 dead letters wait: message, unreadable" in said["dead letters", "docs/runbook/DeadLettersGrow.md"]
+    assert "receiver.example has taken nothing for 3 h" in said["subscription a0000000", "docs/runbook/SubscriberFailing.md"]
+
+
+async def _document(shell: Shell) -> Any:
+    return json.loads(await shell("status", "--json", exit_code=1))
+
+
+async def test_a_carrier_that_fell_silent_is_named(owner: AsyncConnection[Any], shell: Shell) -> None:
+    await _run_roles(owner)
+    await owner.execute("INSERT INTO statesvc.lane (carrier_id) VALUES ('ups'), ('fedex')")
+    await owner.execute(
+        "INSERT INTO statesvc.ingest_tally"
+        " SELECT c, date_trunc('minute', statesvc.clock() - interval '26 hours'), 'p', 100, 0, 0, statesvc.clock() - interval '26 hours'"
+        " FROM unnest(ARRAY['ups', 'fedex']) c"
+    )
+    await owner.execute(
+        "INSERT INTO statesvc.ingest_tally"
+        " VALUES ('fedex', date_trunc('minute', statesvc.clock()), 'p', 1, 0, 0, statesvc.clock() - interval '1 minute')"
+    )
+    told = await _document(shell)
+    assert [(trouble["about"], trouble["page"]) for trouble in told["troubles"]] == [("ups", "docs/runbook/CarrierSilent.md")]
+
+
+async def test_subscriptions_are_listed_paused_resumed_and_replayed(database: Database, owner: AsyncConnection[Any], shell: Shell) -> None:
+    await _subscribe(owner, ONE)
+    await _subscribe(owner, OTHER)
+    await owner.execute(
+        "INSERT INTO statesvc.api_key VALUES ('k', 'k', 'x', %s, ARRAY['subscriptions'], statesvc.clock(), 'x', NULL)", (bytes(32),)
+    )
+    assert {one["state"] for one in await shell.json("subscriptions", "list")} == {"active"}
+    await shell("subscriptions", "pause", "a0000000")
+    shown = await shell.json("subscriptions", "show", str(ONE))
+    assert (shown["state"], shown["attempts"], shown["limiter"]["breaker"]) == ("paused", [], "closed")
+    await shell("subscriptions", "resume", "a0000000")
+    assert (await shell.json("subscriptions", "show", "a0000000"))["state"] == "active"
+    told = await shell("subscriptions", "replay", "a0000000", "--since", "2026-01-01", "--dry-run")
+    assert "0 of 0 would be sent again" in told
+    assert "must lie after" in await shell("subscriptions", "replay", "a0000000", "--since", "2126-01-01", exit_code=2)
+    assert "there is no subscription" in await shell("subscriptions", "show", "cccccccc", exit_code=1)
+    async with await AsyncConnection.connect(database.service_dsn) as connection:
+        verbs = await (await connection.execute("SELECT verb FROM statesvc.action ORDER BY batch_id")).fetchall()
+    assert [verb for (verb,) in verbs] == ["subscription.pause", "subscription.resume"]
+
+
+@pytest.mark.parametrize("wrong", ["zz", "a", "a000000g"])
+async def test_what_is_no_id_is_refused(shell: Shell, wrong: str) -> None:
+    with pytest.raises(SystemExit):
+        await shell("subscriptions", "show", wrong)
+
+
+async def test_a_parcel_is_shown_without_what_is_personal(database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    use(database, monkeypatch)
+    async with story(database) as going:
+        await going.parcel("1Z5338FF0107231059")
+    async with await AsyncConnection.connect(database.service_dsn) as connection:
+        query = "SELECT carrier_id, tracking_number, version FROM statesvc.shipment ORDER BY version DESC"
+        row = await (await connection.execute(query)).fetchone()
+    assert row is not None
+    shown = await shell.json("shipments", "show", row[0], row[1])
+    assert (shown["tracking_number"], shown["version"]) == (row[1], row[2])
+    events = await shell.json("shipments", "history", row[0], row[1])
+    assert [event["version"] for event in events]
+    assert "VERSION" in await shell("shipments", "history", row[0], row[1])
+    assert "said nothing of this number" in await shell("shipments", "show", row[0], "0NOTHING0", exit_code=1)
+
+
+async def test_the_queue_is_shown(owner: AsyncConnection[Any], shell: Shell) -> None:
+    await owner.execute("INSERT INTO statesvc.lane (carrier_id) VALUES ('ups')")
+    assert (await shell.json("queue"))["carriers"]["ups"]["ready"] == 0
+    assert "outbox: 0 ready" in await shell("queue")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(0.25, "250 ms"), (59, "59 s"), (60, "1 min"), (3599, "59 min 59 s"), (7260, "2 h 1 min"), (90000, "1 d 1 h")]
+)
+def test_durations_are_said_in_two_units(seconds: float, said: str) -> None:
+    assert duration(seconds) == said
