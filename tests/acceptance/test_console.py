@@ -116,6 +116,14 @@ async def test_a_code_is_mapped_on_the_console(service_maker: ServiceMaker, tmp_
         await expect(page.locator("#outcome")).to_contain_text("1 events corrected, 1 changes of status")
         await expect(page.locator("#unmapped-codes")).to_contain_text("Every code that was pushed is mapped.")
         assert (await service.get("/v1/shipments/royalmail/AB1GB"))[1]["status"] == "delivery_attempted"
+        await page.get_by_role("button", name="Close").click()
+        await page.get_by_label("Carrier", exact=True).fill("royalmail")
+        await page.get_by_role("button", name="Map any code of it").click()
+        await page.get_by_role("button", name="Take back").click()
+        await expect(page.locator("#outcome")).to_contain_text("1 shipments would change their status")
+        await page.get_by_label("Why").fill("it was wrong")
+        await page.get_by_role("button", name="Map it").click()
+        await expect(page.locator("#mappings")).to_contain_text("None.")
         await page.get_by_role("button", name="Forget the key").click()
         assert await page.locator("table").count() == 0
         assert flaws == []
