@@ -66,7 +66,8 @@ async def test_a_run_stops_when_errors_rise(desk: Desk) -> None:
     await desk.bury(*(unread(number, hopeless=True) for number in range(40, 300)))
     desk.mend()
     async with desk.working():
-        progress = await desk.replay(desk.order(**CAUSE), ReplayLimits(canary=10, per_second=200))
+        # a run is as far ahead of its verdicts as it may be: a slow worker would else get all before the first failure
+        progress = await desk.replay(desk.order(**CAUSE), ReplayLimits(canary=10, per_second=200, waiting_max=50))
     assert progress.ended is ReplayEnd.ERRORS_ROSE
     assert progress.replayed < 200
     assert len(await desk.open_dead_letters()) > 200
