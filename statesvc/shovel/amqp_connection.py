@@ -35,17 +35,14 @@ async def connect(url: URL) -> AbstractConnection:
     return connection
 
 
-async def count_messages(connection: AbstractConnection, queues: Sequence[str]) -> int:
-    """How many are ready in these queues. Raises ShovelError where one does not exist."""
-    total = 0
+async def count_messages(connection: AbstractConnection, queues: Sequence[str]) -> dict[str, int]:
+    """How many are ready in each of these queues. Raises ShovelError where one does not exist."""
     channel = await connection.channel(publisher_confirms=False)
     try:
-        for queue in queues:
-            total += await _count(channel, queue)
+        return {queue: await _count(channel, queue) for queue in queues}
     finally:
         if not channel.is_closed:
             await channel.close()
-    return total
 
 
 async def existing(connection: AbstractConnection, queues: Sequence[str]) -> list[str]:

@@ -5,7 +5,7 @@ queue again. Celery's own workers may consume from the same queues meanwhile: th
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import aiormq.exceptions
@@ -91,7 +91,7 @@ class AmqpSource:
         if self._connection is None or self._connection.is_closed:
             raise SourceLostError("the broker ended the connection")
         try:
-            return self._delivered.qsize() + await count_messages(self._connection, self._queues)
+            return self._delivered.qsize() + sum((await count_messages(self._connection, self._queues)).values())
         except _FAILED as error:
             raise _lost(error) from error
 
@@ -130,11 +130,12 @@ class AmqpSource:
         if self._connection is None or self._connection.is_closed:
             raise SourceLostError("the broker ended the connection")
         try:
+            counts = await count_messages(self._connection, self._queues)
             channel = await self._connection.channel(publisher_confirms=False)
-            # a bound for the whole channel is refused by quorum queues
-            await channel.basic_qos(prefetch_count=max(1, self._prefetch // len(self._queues)))
             channel.on_consumer_cancel_callbacks.add(self._cancelled)
-            for queue in self._queues:
+            for queue, share in prefetch_shares(self._prefetch, counts).items():
+                # a bound for the whole channel is refused by quorum queues, so each consumer has one of its own
+                await channel.basic_qos(prefetch_count=share)
                 await channel.basic_consume(queue, self._receiver(queue))
         except _FAILED as error:
             raise _lost(error) from error
@@ -158,6 +159,14 @@ class AmqpSource:
                     f"{taken.queue!r} delays a message for {wanted!r}, which is none of the queues that were named: "
                     "name it with --queue too, or leave out --delayed. It stays there"
                 )
+
+
+def prefetch_shares(prefetch: int, counts: Mapping[str, int]) -> dict[str, int]:
+    """How many messages each queue may hand over in advance: one half is shared evenly, the other by what waits."""
+    half, total = prefetch / 2, sum(counts.values())
+    return {
+        queue: max(1, int(half / len(counts) + (half * count / total if total else half / len(counts)))) for queue, count in counts.items()
+    }
 
 
 def _taken(queue: str, message: DeliveredMessage) -> Taken:

@@ -16,7 +16,9 @@ from kombu.utils import json as kombu_json
 from pamqp.commands import Basic
 
 from events.carriers import CARRIERS
+from statesvc.shovel import celery_task
 from statesvc.shovel.amqp_properties import read_properties, wire_properties
+from statesvc.shovel.amqp_source import prefetch_shares
 from statesvc.shovel.backup import BackupWriter, read_backup
 from statesvc.shovel.celery_task import Task, UnreadableTaskError, as_bytes, read_task
 from statesvc.shovel.delayed_delivery import delayed_address, destination, due_time, is_delaying, level_names
@@ -78,14 +80,15 @@ def test_an_eta_that_is_no_time_is_refused_not_guessed(stated: object) -> None:
         task(b"[[], {}, {}]", {"eta": stated})
 
 
-def test_compressed_bodies_are_read_within_bounds() -> None:
+def test_compressed_bodies_are_read_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(celery_task, "_PLAIN_BYTES_MAX", 1 << 20)
     body = b'[["x"], {}, {}]'
     for name, content in (("application/x-gzip", zlib.compress(body)), ("application/x-bz2", bz2.compress(body))):
         assert task(content, {"compression": name}).args == ["x"]
     for name, content in (
         ("application/x-gzip", b"no"),
         ("application/x-brotli", body),
-        ("application/x-gzip", zlib.compress(bytes(1 << 27))),
+        ("application/x-gzip", zlib.compress(bytes(1 << 21))),
     ):
         with pytest.raises(UnreadableTaskError, match="compress"):
             task(content, {"compression": name})
@@ -198,6 +201,15 @@ def test_a_pace_is_held_on_the_average() -> None:
     pace.spend(100, now=5.0)
     assert pace.wait_seconds(5.25) == pytest.approx(0.75)
     assert (pace.wait_seconds(6.0), Pace(None).wait_seconds(0), Pace(0.5).batch_max(500)) == (0, 0, 1)
+
+
+def test_most_of_the_prefetch_goes_where_most_waits() -> None:
+    counts = {"full": 9000, "half": 1000, **{f"empty-{number}": 0 for number in range(8)}}
+    shares = prefetch_shares(1000, counts)
+    assert (shares["full"], shares["half"], shares["empty-0"]) == (500, 100, 50)
+    assert sum(shares.values()) <= 1000
+    assert set(prefetch_shares(1000, dict.fromkeys(counts, 0)).values()) == {100}
+    assert set(prefetch_shares(1, counts).values()) == {1}
 
 
 def test_progress_has_a_rate_and_an_estimate() -> None:
