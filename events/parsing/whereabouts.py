@@ -108,7 +108,7 @@ def _by_airport(place: EventPlace, known: tuple[Bearer, ...]) -> LocalZone | Non
     found = _airports().get(place.facility or "")
     if found is None:
         return None
-    country, zone = found
+    country, zone = found[0], ZoneInfo(found[1])
     countries = {place.country} if place.country else {bearer.country for bearer in known}
     is_bare = place.country is None and place.city in (None, place.facility)
     return LocalZone(zone) if is_bare or country in countries else None
@@ -130,10 +130,11 @@ def _by_end(journey: Journey) -> LocalZone | None:
     found = [zone for end in journey.ends() if (zone := zone_of(end)) is not None]
     if not found:
         return None
-    agree = all(same_time(found[0].zone, other.zone) for other in found[1:])
+    decided = journey.status in _AT_ORIGIN or journey.status in _AT_DESTINATION
+    agree = decided or all(same_time(found[0].zone, other.zone) for other in found[1:])
     return found[0]._replace(of_shipment=True, certain=found[0].certain and agree)
 
 
 @cache
-def _airports() -> dict[str, tuple[str, ZoneInfo]]:
-    return {row["code"]: (row["country"], ZoneInfo(row["zone"])) for row in rows_of("airports.csv")}
+def _airports() -> dict[str, tuple[str, str]]:
+    return {row["code"]: (row["country"], row["zone"]) for row in rows_of("airports.csv")}
