@@ -84,6 +84,13 @@ def zone_of_scan(
     return _by_city(place, known, journey) or _by_end(journey)
 
 
+def load_tables() -> None:
+    """Reads the tables that are otherwise read with the first message that needs them."""
+    _airports()
+    bearers("-")
+    zone_of(EventPlace(country="US", region="New York", postal_code="10001"))
+
+
 def _in_words(place: EventPlace) -> EventPlace:
     """The place with the state or country that is printed in the place of its city."""
     city = place.city

@@ -1,6 +1,7 @@
 """The role `worker`: turns messages into events, state and notifications, and keeps the tables in order."""
 
 from events.carriers import CARRIERS
+from events.parsing.whereabouts import load_tables
 from statesvc.bodies.body_archiver import BodyArchiver
 from statesvc.database.wakeups.channels import INBOX
 from statesvc.log.archive.folder import archive_folder
@@ -21,6 +22,8 @@ async def run(launch: Launch) -> int:
     """Runs until it is asked to stop; returns the exit code."""
     settings = launch.settings
     limits = worker_limits(settings)
+    # a worker reads places all the time, and its first message should not wait for them
+    load_tables()
     async with open_runtime(launch, limits, channel=INBOX) as base:
         base.telemetry.observe_pools({"worker": base.pool})
         folder = archive_folder(settings)

@@ -14,6 +14,7 @@ from events.entry import Provenance, conflict_document, event_document, leaf, pa
 from events.errors import Cause, UnreadableMessageError
 from events.event import Event, Normalized, Reading
 from events.identity import enrichment_id, facts_digest, identify, shipment_id, value_digest
+from events.parsing.whereabouts import load_tables
 from events.spelling import normalize_number
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
 from projections.fact import Fact, fact_from_canonical
@@ -65,6 +66,7 @@ def _timed(carrier: Carrier, body: bytes) -> Normalized:
 
 
 def _weighed(carrier: Carrier, body: bytes) -> Normalized:
+    load_tables()
     tracemalloc.start()
     try:
         return carrier.normalizers[carrier.stable](body, RECEIVED_AT)
