@@ -88,6 +88,7 @@ RECIPES: Final[dict[str, Recipe]] = {
     "ninjavan": replace(_INSTANT, codes=("type",), place=()),
     "nzpost": replace(_LOCAL, place=()),
     "parcelone": _LOCAL,
+    "postnl": replace(_LOCAL, place=(), translates=True),
     "purolator": replace(_LOCAL, translates=True),
     "roadie": replace(_INSTANT, place=()),
     "royalmail": _INSTANT,

@@ -113,6 +113,16 @@ NINJA_ANSWER: Final = {"tracking_number": "TESTSG000000009", "events": [{**_NINJ
 
 _DHL_NUMBER: Final = "9374800000000000000018"
 
+
+def _postnl(**status: str) -> dict[str, object]:
+    return {"Barcode": "3SDEVC000000001", "Status": {"StatusCode": "7", "PhaseCode": "3", **status}}
+
+
+POSTNL_ANSWER: Final = {
+    "CurrentStatus": {"Shipment": _postnl(TimeStamp="08-11-2022 10:13:20", StatusDescription="Shipment out for delivery")}
+}
+POSTNL_UPDATED: Final = [_postnl(Timestamp="2022-11-08T10:13:20", StatusDescription="Zending in distributieproces")]
+
 ADDED_PAIRS: Final = (
     pair("inpost", "webhook_and_history", *_shipx("15:08", "ready_to_pickup")),
     pair("inpost", "webhook_of_a_new_shipment_and_history", *_shipx("08:00", "confirmed", "shipment_confirmed")),
@@ -129,4 +139,5 @@ ADDED_PAIRS: Final = (
     pair("bring", "english_and_norwegian", _bring("The parcel is registered", "OSLO"), _bring("Sendingen er registrert", "")),
     pair("sendcloud", "v3_push_and_answer", SENDCLOUD_PUSH, SENDCLOUD_ANSWER),
     pair("trackingmore", "two_versions", TRACKINGMORE_V4, TRACKINGMORE_V2),
+    pair("postnl", "answer_and_updated_shipments", POSTNL_ANSWER, POSTNL_UPDATED),
 )

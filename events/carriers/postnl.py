@@ -1,0 +1,110 @@
+"""PostNL: answers of the ShippingStatus API: complete or current status of a shipment, updated shipments or one of them by itself.
+
+An answer with events is read by them: each of its statuses stands for one of its events at the same time. Without them the statuses
+are read. PostNL's webhooks are a pilot whose body is not documented. Answers of 2018 print `01B` for the code B01.
+"""
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
+
+from events.carriers.carrier import Carrier, ShipperChoice
+from events.errors import Cause, UnreadableMessageError
+from events.event import Normalized, Raw, Reading
+from events.parsing.enrichment import estimate, with_estimate
+from events.parsing.formats import ISO, TimeFormats
+from events.parsing.json import read_json
+from events.parsing.lists import JsonObject, child, objects
+from events.parsing.meanings import Meaning, finest, meanings
+from events.parsing.rejections import Rejections
+from events.parsing.scan import Scan, readings_of
+from events.parsing.text import text
+from events.parsing.times import Clock
+
+CODES: Final = meanings("postnl_codes.csv")
+"""(level, code): of an `event`, of a `status`."""
+
+CLOCK: Final = Clock(formats=TimeFormats("%d-%m-%Y %H:%M:%S[%f]"), default_zone="Europe/Amsterdam")
+
+_ROOTS: Final = ("CompleteStatus", "CurrentStatus")
+_NO_STATUS_FIELDS: Final = frozenset({"Signature", "Warnings", "Errors", "Error", "fault", "http_status"})
+_REVERSED: Final = re.compile(r"\A(\d\d)([A-Z])\Z", re.ASCII)
+
+
+def normalize(body: bytes, received_at: datetime) -> Normalized:
+    """Events of one answer or push."""
+    rejections = Rejections()
+    readings: list[Reading] = []
+    for where, shipment in _shipments(read_json(body), rejections):
+        scans = _scans(shipment, where, received_at, rejections)
+        readings += with_estimate(readings_of(scans, text(shipment.get("Barcode")), rejections), _estimate(shipment))
+    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
+    if body in ({}, []):
+        return
+    if type(body) is list:
+        found = [(f"/{index}", shipment) for index, shipment in objects(body, "", rejections)]
+        known = [(where, shipment) for where, shipment in found if "Barcode" in shipment and "Status" in shipment]
+    elif type(body) is not dict:
+        known = []
+    elif "Barcode" in body and "Status" in body:
+        known = [("", body)]
+    else:
+        known = []
+        for root in _ROOTS:
+            pointer = f"/{root}/Shipment"
+            known += [
+                (f"{pointer}/{index}", shipment) for index, shipment in objects(child(body, root).get("Shipment"), pointer, rejections)
+            ]
+    if not known and not (type(body) is dict and (_NO_STATUS_FIELDS | set(_ROOTS)) & body.keys()):
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no ShippingStatus of PostNL")
+    yield from known
+
+
+def _scans(shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+    events = list(objects(shipment.get("Event"), f"{where}/Event", rejections))
+    for index, event in events:
+        raw = Raw(code=text(event.get("Code")))
+        yield _scan(event, raw, event.get("Description"), f"{where}/Event/{index}", received_at)
+    if events:
+        return
+    older = objects(shipment.get("OldStatus"), f"{where}/OldStatus", rejections)
+    steps = [*((f"{where}/OldStatus/{index}", status) for index, status in older)]
+    steps += [(f"{where}/Status", status) for _, status in objects(shipment.get("Status"), f"{where}/Status", rejections)]
+    for at, status in steps:
+        raw = Raw(type=text(status.get("PhaseCode")), code=text(status.get("StatusCode")))
+        yield _scan(status, raw, status.get("StatusDescription"), at, received_at)
+
+
+def _scan(step: JsonObject, raw: Raw, description: object, where: str, received_at: datetime) -> Scan:
+    printed = text(step.get("TimeStamp")) or text(step.get("Timestamp"))
+    return Scan(
+        where=where, raw=raw, meaning=_meaning(raw), time=CLOCK.read(printed, received_at=received_at), description=text(description)
+    )
+
+
+def _meaning(raw: Raw) -> Meaning:
+    code = raw.code or ""
+    level = "status" if code.isdecimal() else "event"
+    return finest((raw.code, CODES.get((level, _REVERSED.sub(r"\2\1", code)))))
+
+
+def _estimate(shipment: JsonObject) -> str | None:
+    """The beginning of the frame in which the shipment is expected, or the day."""
+    printed = text(child(shipment, "Expectation").get("ETAFrom")) or text(shipment.get("DeliveryDate"))
+    return estimate(printed, ISO) if printed else None
+
+
+CARRIER: Final = Carrier(
+    carrier_id="postnl",
+    name="PostNL",
+    number_fields=("Barcode",),
+    normalizers={"1": normalize},
+    stable="1",
+    formats=("ShippingStatus JSON", "Updated shipments JSON"),
+    reread=_meaning,
+    authentication=(ShipperChoice(),),
+)
