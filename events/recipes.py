@@ -89,6 +89,7 @@ RECIPES: Final[dict[str, Recipe]] = {
     "nzpost": replace(_LOCAL, place=()),
     "parcelone": _LOCAL,
     "postnl": replace(_LOCAL, place=(), translates=True),
+    "postnord": replace(_LOCAL, place=(), translates=True),
     "purolator": replace(_LOCAL, translates=True),
     "roadie": replace(_INSTANT, place=()),
     "royalmail": _INSTANT,

@@ -123,6 +123,15 @@ POSTNL_ANSWER: Final = {
 }
 POSTNL_UPDATED: Final = [_postnl(Timestamp="2022-11-08T10:13:20", StatusDescription="Zending in distributieproces")]
 
+
+def _postnord(status_field: str, **event: object) -> dict[str, object]:
+    step = {"eventTime": "2024-07-31T02:20:00", "eventCode": "31", status_field: "EN_ROUTE", **event}
+    return {"TrackingInformationResponse": {"shipments": [{"shipmentId": "UB1SE", "items": [{"itemId": "UB1SE", "events": [step]}]}]}}
+
+
+POSTNORD_ENGLISH: Final = _postnord("status", eventDescription="Under transportation", location={"city": "Segeltorp", "countryCode": "SWE"})
+POSTNORD_SWEDISH: Final = _postnord("eventStatus", eventDescription="Under transport")
+
 ADDED_PAIRS: Final = (
     pair("inpost", "webhook_and_history", *_shipx("15:08", "ready_to_pickup")),
     pair("inpost", "webhook_of_a_new_shipment_and_history", *_shipx("08:00", "confirmed", "shipment_confirmed")),
@@ -140,4 +149,5 @@ ADDED_PAIRS: Final = (
     pair("sendcloud", "v3_push_and_answer", SENDCLOUD_PUSH, SENDCLOUD_ANSWER),
     pair("trackingmore", "two_versions", TRACKINGMORE_V4, TRACKINGMORE_V2),
     pair("postnl", "answer_and_updated_shipments", POSTNL_ANSWER, POSTNL_UPDATED),
+    pair("postnord", "english_and_swedish", POSTNORD_ENGLISH, POSTNORD_SWEDISH),
 )

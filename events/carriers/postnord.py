@@ -1,0 +1,95 @@
+"""PostNord: answers of its Track & Trace API. The items of a shipment are tracked each by itself.
+
+The status of an event decides. PostNord does not publish what its event codes mean. Times are local to the
+place of the event.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
+
+from events.carriers.carrier import Carrier, ShipperChoice
+from events.errors import Cause, UnreadableMessageError
+from events.event import Normalized, Raw, Reading
+from events.parsing.enrichment import estimate, with_estimate
+from events.parsing.formats import ISO
+from events.parsing.json import read_json
+from events.parsing.lists import JsonObject, child, objects
+from events.parsing.meanings import UNMAPPED, Meaning, meanings
+from events.parsing.places import place
+from events.parsing.rejections import Rejections
+from events.parsing.scan import Scan, readings_of
+from events.parsing.text import text
+from events.parsing.times import Clock
+
+CODES: Final = meanings("postnord_codes.csv")
+"""Statuses of an event."""
+
+CLOCK: Final = Clock(formats=ISO, default_zone="Europe/Stockholm")
+
+_ROOT: Final = "TrackingInformationResponse"
+_ERROR_FIELDS: Final = frozenset({"compositeFault", "message", "error"})
+
+
+def normalize(body: bytes, received_at: datetime) -> Normalized:
+    """Events of one answer."""
+    rejections = Rejections()
+    readings: list[Reading] = []
+    for where, shipment in _shipments(read_json(body), rejections):
+        for index, item in objects(shipment.get("items"), f"{where}/items", rejections):
+            number = text(item.get("itemId")) or text(shipment.get("shipmentId"))
+            found = readings_of(_scans(item, f"{where}/items/{index}", received_at, rejections), number, rejections)
+            readings += with_estimate(found, _estimate(item) or _estimate(shipment))
+    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
+    if body in ({}, []):
+        return
+    if type(body) is dict and type(body.get(_ROOT)) is dict:
+        pointer = f"/{_ROOT}/shipments"
+        for index, shipment in objects(body[_ROOT].get("shipments"), pointer, rejections):
+            yield f"{pointer}/{index}", shipment
+    elif type(body) is not dict or not _ERROR_FIELDS & body.keys():
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking of PostNord")
+
+
+def _scans(item: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+    for index, event in objects(item.get("events"), f"{where}/events", rejections):
+        raw = Raw(type=text(event.get("status")) or text(event.get("eventStatus")), code=text(event.get("eventCode")))
+        location = child(event, "location")
+        at = place(
+            city=location.get("city"),
+            postal_code=location.get("postcode"),
+            country=location.get("countryCode"),
+            facility=location.get("displayName") or location.get("name"),
+        )
+        yield Scan(
+            where=f"{where}/events/{index}",
+            raw=raw,
+            meaning=_meaning(raw),
+            time=CLOCK.read(text(event.get("eventTime")), at, received_at=received_at),
+            place=at,
+            description=text(event.get("eventDescription")),
+        )
+
+
+def _meaning(raw: Raw) -> Meaning:
+    return CODES.get((raw.type or "",), UNMAPPED)
+
+
+def _estimate(parcel: JsonObject) -> str | None:
+    printed = text(parcel.get("publicTimeOfArrival")) or text(parcel.get("estimatedTimeOfArrival"))
+    return estimate(printed, ISO) if printed else None
+
+
+CARRIER: Final = Carrier(
+    carrier_id="postnord",
+    name="PostNord",
+    number_fields=("itemId",),
+    normalizers={"1": normalize},
+    stable="1",
+    formats=("Track & Trace JSON",),
+    reread=_meaning,
+    authentication=(ShipperChoice(),),
+)
