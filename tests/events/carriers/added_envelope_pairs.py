@@ -132,6 +132,26 @@ def _postnord(status_field: str, **event: object) -> dict[str, object]:
 POSTNORD_ENGLISH: Final = _postnord("status", eventDescription="Under transportation", location={"city": "Segeltorp", "countryCode": "SWE"})
 POSTNORD_SWEDISH: Final = _postnord("eventStatus", eventDescription="Under transport")
 
+
+_ONTRAC_EVENT: Final = (
+    "<Events><Event><Status>RD</Status><Description>{}</Description><EventTime>2015-04-17T07:18:13</EventTime>{}</Event></Events>"
+)
+_ONTRAC_PLACE: Final = "<Facility>SanFrancisco</Facility><City>SOUTH SAN FRANCISCO</City><State>CA</State><Zip>94080</Zip>"
+
+
+def _ontrac(words: str, around: str, number: str) -> str:
+    return around.format(_ONTRAC_EVENT.format(words, _ONTRAC_PLACE) + f"<{number}>D10010466126749</{number}>")
+
+
+ONTRAC_ANSWER: Final = _ontrac(
+    "Package received at the facility.",
+    "<ShipGlobalCourier><Tracking><Shipment>{}</Shipment></Tracking></ShipGlobalCourier>",
+    "TrackingNbr",
+)
+ONTRAC_STATUS: Final = _ontrac(
+    "PACKAGE RECEIVED AT FACILITY", "<OnTracShipmentStatus><Packages><Package>{}</Package></Packages></OnTracShipmentStatus>", "Tracking"
+)
+
 ADDED_PAIRS: Final = (
     pair("inpost", "webhook_and_history", *_shipx("15:08", "ready_to_pickup")),
     pair("inpost", "webhook_of_a_new_shipment_and_history", *_shipx("08:00", "confirmed", "shipment_confirmed")),
@@ -150,4 +170,5 @@ ADDED_PAIRS: Final = (
     pair("trackingmore", "two_versions", TRACKINGMORE_V4, TRACKINGMORE_V2),
     pair("postnl", "answer_and_updated_shipments", POSTNL_ANSWER, POSTNL_UPDATED),
     pair("postnord", "english_and_swedish", POSTNORD_ENGLISH, POSTNORD_SWEDISH),
+    pair("ontrac", "courier_and_public_status", ONTRAC_ANSWER, ONTRAC_STATUS),
 )

@@ -69,6 +69,10 @@ WITHOUT_SCANS: Final[dict[str, tuple[bytes, ...]]] = {
     "nationex": (b"{}", b"[]", b'{"code": 404, "message": "no"}', b'{"ShipmentId": 1}'),
     "ninjavan": (b"{}", b"[]", b'{"error": {"code": 404}}', b'{"tracking_number": "N1", "events": []}'),
     "nzpost": (b"{}", b'{"success": false, "errors": [{"code": 1}]}', b'{"success": true, "results": []}'),
+    "ontrac": (
+        b"<OnTracTrackingResult><Shipments/><Error>Invalid Tracking Number</Error></OnTracTrackingResult>",
+        b"<OnTracUpdateResponse><Shipments><Shipment><Tracking>D1</Tracking></Shipment></Shipments></OnTracUpdateResponse>",
+    ),
     "parcelone": (b"{}", b'{"success": 0, "message": "no"}', b'{"success": 1, "results": {"StatusCode": "UNKNOWN", "Events": []}}'),
     "postnl": (b"{}", b"[]", b'{"CurrentStatus": {"Warnings": [{"Code": "2"}]}}', b'{"Signature": {"Barcode": "3S"}}'),
     "postnord": (
@@ -147,6 +151,7 @@ OTHER_FORMATS: Final[dict[str, tuple[bytes, ...]]] = {
     "nationex": (b'{"hello": 1}',),
     "ninjavan": (b"1", b'{"hello": 1}', b"[1]"),
     "nzpost": (b"1", b'{"hello": 1}', b"[1]"),
+    "ontrac": (b"<Shipments/>", b"<OnTracRateResponse/>"),
     "parcelone": (b"1", b'{"hello": 1}', b"<html/>"),
     "postnl": (b"[1]", b'{"Shipment": {}}'),
     "postnord": (b"[1]", b'{"shipments": []}'),
