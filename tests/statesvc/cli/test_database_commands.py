@@ -86,7 +86,7 @@ async def test_dead_letters_are_listed_and_shown(database: Database, shell: Shel
     shown = await shell.json("dead-letters", "show", str(letter["dead_letter_id"]))
     assert (shown["raw_code"], shown["occurrences"]["events"]) == ("ZQ7", 0)
     (unmapped,) = await shell.json("carriers", "unmapped")
-    assert (unmapped["carrier_id"], unmapped["code"]) == ("ups", "X/ZQ7")
+    assert (unmapped["carrier_id"], unmapped["carrier_code"]) == ("ups", "X/ZQ7")
     assert await shell.json("dead-letters", "list", "--carrier", "fedex") == []
     assert "no dead letter" in await shell("dead-letters", "show", "999", exit_code=1)
 
