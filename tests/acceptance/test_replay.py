@@ -135,7 +135,9 @@ async def _all_events_of_a_code_are_corrected_by_one_command(service: ReplayServ
     code = (*REPLAY, "--cause", "unknown_code")
     *_, refused = await service.lines(*code, exit_code=1)
     assert refused["result"]["refused"] == {"no_mapping": 1}
-    mapping = await service.begin("carriers", "map", CARRIER_ID, "--type", "T", "--code", "NEW", "--status", "out_for_delivery")
+    mapping = await service.begin(
+        "carriers", "map", CARRIER_ID, "--type", "T", "--code", "NEW", "--status", "out_for_delivery", "--yes", "--why", "new in autumn"
+    )
     printed, _ = await mapping.communicate()
     assert b"dead-letters replay" in printed
     began = time.monotonic()
