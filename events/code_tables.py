@@ -49,6 +49,7 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "landmark": ("always:event", "code"),
     "laposte": ("always:event", "code", "lower:text"),
     "nzpost": ("always:code", "lower:code"),
+    "postnord": ("stated:type",),
     "purolator": ("code", "bare:text"),
     "royalmail": ("always:event", "code"),
     "sendle": ("lower:code",),

@@ -24,6 +24,7 @@ pytest_plugins = (
 )
 
 hypothesis.settings.register_profile("default", deadline=None)
+hypothesis.settings.register_profile("fast", deadline=None, max_examples=25)
 hypothesis.settings.register_profile("fuzz", deadline=None, max_examples=20_000)
 hypothesis.settings.load_profile(os.environ.get("STATESVC_HYPOTHESIS", "default"))
 
