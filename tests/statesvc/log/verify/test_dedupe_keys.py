@@ -29,7 +29,7 @@ async def aliased(log: Story) -> None:
         (f"UPDATE statesvc.event_key SET shipment_id = {OTHER} WHERE {DERIVED}", "shipment_id", "but the event is in shipment"),
         (f"UPDATE statesvc.event_key SET event_id = 'other' WHERE {NATIVE}", "event_id", "was deleted"),
         (
-            f"{FACTS} overlay(facts_digest PLACING 'x' FROM 5) WHERE {NATIVE}",
+            f"{FACTS} set_byte(facts_digest, 4, 255 - get_byte(facts_digest, 4)) WHERE {NATIVE}",
             "facts_digest",
             "is not that",
         ),
