@@ -11,13 +11,13 @@ from typing import Any, Final
 
 import yaml
 
+from statesvc.api import service_status as status
 from statesvc.telemetry import names
 from statesvc.telemetry.metric import Instrument, Metric
 
 RULES: Final = Path(__file__).with_name("rules.yml")
 RUNBOOK: Final = os.environ.get("RUNBOOK_URL", "docs/runbook").rstrip("/") + "/{page}.md"
 """Where the pages can be read; RUNBOOK_URL says where you serve them."""
-DAY: Final = 86_400
 
 
 def series(metric: Metric, suffix: str = "") -> str:
@@ -142,7 +142,7 @@ CAUSES: Final = (
     ),
     Cause(
         alert="InboxBacklog",
-        when=f"max by (carrier) ({_s(names.INBOX_OLDEST_READY)}) > 60",
+        when=f"max by (carrier) ({_s(names.INBOX_OLDEST_READY)}) > {status.READY_SECONDS_MAX:g}",
         lasts="2m",
         severity="page",
         summary="The oldest message of {{ $labels.carrier }} has been ready for {{ $value | humanizeDuration }}; the promise is 2 minutes",
@@ -158,7 +158,7 @@ CAUSES: Final = (
     ),
     Cause(
         alert="CarrierHeld",
-        when=f"max by (carrier) ({_s(names.INBOX_OLDEST_HELD)}) > 4 * 3600",
+        when=f"max by (carrier) ({_s(names.INBOX_OLDEST_HELD)}) > {status.HELD_SECONDS_MAX:g}",
         lasts="5m",
         severity="ticket",
         summary="{{ $labels.carrier }} is on hold, the first message for {{ $value | humanizeDuration }}",
@@ -212,7 +212,7 @@ CAUSES: Final = (
     ),
     Cause(
         alert="SubscriberBacklog",
-        when=f"max by (subscription) ({_s(names.OUTBOX_OLDEST_READY)}) > 900",
+        when=f"max by (subscription) ({_s(names.OUTBOX_OLDEST_READY)}) > {status.NOTIFICATION_SECONDS_MAX:g}",
         lasts="5m",
         severity="ticket",
         summary="Notifications wait {{ $value | humanizeDuration }} for subscription {{ $labels.subscription }}",
@@ -220,7 +220,7 @@ CAUSES: Final = (
     ),
     Cause(
         alert="SealerStopped",
-        when=f"max({_s(names.OLDEST_UNSEALED)}) > 60",
+        when=f"max({_s(names.OLDEST_UNSEALED)}) > {status.UNSEALED_SECONDS_MAX:g}",
         lasts="2m",
         severity="page",
         summary="Entries of the log have waited {{ $value | humanizeDuration }} to be sealed: no feed, no proofs",
@@ -262,14 +262,14 @@ CAUSES: Final = (
     ),
     Cause(
         alert="PartitionHorizon",
-        when=f"min({_s(names.PARTITION_HORIZON)}) < {4 * DAY}",
+        when=f"min({_s(names.PARTITION_HORIZON)}) < {status.HORIZON_SECONDS_MIN:g}",
         lasts="10m",
         severity="page",
         summary="In {{ $value | humanizeDuration }} a table has no partition left, and every append stops",
     ),
     Cause(
         alert="OldTransaction",
-        when=f"max({_s(names.OLDEST_TRANSACTION)}) > 900",
+        when=f"max({_s(names.OLDEST_TRANSACTION)}) > {status.TRANSACTION_SECONDS_MAX:g}",
         lasts="5m",
         severity="ticket",
         summary="A transaction has been open for {{ $value | humanizeDuration }}: dead rows pile up, queues get slow",

@@ -1,6 +1,6 @@
 """How the service does, worst first: what needs a human, what is worth knowing, and which page of the runbook says what to do.
 
-The thresholds are those of the alerts (deploy/prometheus/rules.py), so the person who is called finds here why.
+The alerts take their thresholds from here (deploy/prometheus/rules.py), so the person who is called finds here why.
 """
 
 from collections.abc import Iterator, Mapping

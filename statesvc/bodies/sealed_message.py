@@ -2,7 +2,9 @@
 
 import secrets
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 from uuid import UUID
 
 from events.crypto.keyring import DIGEST_BYTES, Keyring, body_context
@@ -39,6 +41,20 @@ def seal_message(keyring: Keyring, carrier_id: str, body: bytes, headers: str) -
         headers,
         len(body),
     )
+
+
+def put_columns(messages: Sequence[SealedMessage]) -> dict[str, list[Any]]:
+    """What `statesvc.put` takes of them, one array a column."""
+    return {
+        "message_ids": [message.message_id for message in messages],
+        "carrier_ids": [message.carrier_id for message in messages],
+        "digests": [message.digest for message in messages],
+        "sealed": [message.sealed for message in messages],
+        "sealed_keys": [message.sealed_key for message in messages],
+        "commitments": [message.commitment for message in messages],
+        "headers": [message.headers for message in messages],
+        "body_bytes": [message.body_bytes for message in messages],
+    }
 
 
 _RANDOM_BYTES = 10

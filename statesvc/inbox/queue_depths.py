@@ -4,13 +4,10 @@ The cost is bounded: a lane and state is counted through its index as far as `CO
 A count that reached it says so in `counts_capped`.
 """
 
-import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, Final
 
-import psycopg
-import structlog
 from psycopg import AsyncConnection
 from psycopg.rows import DictRow, dict_row
 from pydantic import Field
@@ -20,6 +17,7 @@ from statesvc.database.pool import Connections
 from statesvc.database.queries import queries
 from statesvc.telemetry import names
 from statesvc.telemetry.metrics import Telemetry, Values
+from statesvc.telemetry.sampled import Sampled
 
 _SQL = queries("statesvc.inbox", "queue_depths")
 
@@ -29,8 +27,6 @@ SAMPLE_SECONDS: Final = 10.0
 """Below the usual interval of a scraper, so that each of its scrapes is a new reading."""
 READ_SECONDS: Final = 2.0
 INBOX_STATES: Final = ("ready", "leased", "scheduled", "held")
-
-_log = structlog.get_logger()
 
 
 class CarrierDepths(TypedDict):
@@ -94,11 +90,7 @@ class Depths:
     """What waited at the last reading."""
 
     def __init__(self, pool: Connections, *, now: Callable[[], float] = time.monotonic) -> None:
-        self._pool = pool
-        self._now = now
-        self._reading = asyncio.Lock()
-        self._read_at = float("-inf")
-        self._queue: QueueDepths | None = None
+        self._sampled = Sampled(pool, read_depths, name="queue depths", every_seconds=SAMPLE_SECONDS, read_seconds=READ_SECONDS, now=now)
 
     def report_to(self, telemetry: Telemetry) -> None:
         """Has every exposition show the last reading."""
@@ -109,16 +101,7 @@ class Depths:
 
     async def sample(self) -> None:
         """Reads anew, unless that was done just now."""
-        async with self._reading:
-            if self._now() < self._read_at + SAMPLE_SECONDS:
-                return
-            try:
-                async with asyncio.timeout(READ_SECONDS), self._pool.connection() as connection:
-                    self._queue = await read_depths(connection)
-            except (psycopg.Error, TimeoutError):
-                self._queue = None
-                _log.warning("depths_not_read", exc_info=True)
-            self._read_at = self._now()
+        await self._sampled.sample()
 
     def _inbox(self) -> Iterator[tuple[float, Values]]:
         for carrier_id, lane in self._lanes():
@@ -134,11 +117,11 @@ class Depths:
             yield lane["oldest_held_seconds"] or 0.0, {"carrier": carrier_id}
 
     def _outbox(self) -> Iterator[tuple[float, Values]]:
-        if self._queue is not None:
-            outbox: Mapping[str, Any] = self._queue["outbox"]
+        if self._sampled.last is not None:
+            outbox: Mapping[str, Any] = self._sampled.last["outbox"]
             for state, count in outbox.items():
                 yield count, {"state": state}
 
     def _lanes(self) -> Iterator[tuple[str, Any]]:
-        if self._queue is not None:
-            yield from self._queue["carriers"].items()
+        if self._sampled.last is not None:
+            yield from self._sampled.last["carriers"].items()

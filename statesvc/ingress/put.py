@@ -7,7 +7,7 @@ from uuid import UUID
 
 from psycopg import AsyncConnection
 
-from statesvc.bodies.sealed_message import SealedMessage
+from statesvc.bodies.sealed_message import SealedMessage, put_columns
 from statesvc.database.queries import queries
 
 _SQL = queries("statesvc.ingress", "put")
@@ -25,16 +25,7 @@ async def put(connection: AsyncConnection[Any], messages: Sequence[SealedMessage
     """Stores them in one transaction, all or none; answers in their order. Durable when it returns: the connection is in autocommit."""
     cursor = await connection.execute(
         _SQL["put"],
-        {
-            "message_ids": [message.message_id for message in messages],
-            "carrier_ids": [message.carrier_id for message in messages],
-            "digests": [message.digest for message in messages],
-            "sealed": [message.sealed for message in messages],
-            "sealed_keys": [message.sealed_key for message in messages],
-            "commitments": [message.commitment for message in messages],
-            "headers": [message.headers for message in messages],
-            "body_bytes": [message.body_bytes for message in messages],
-        },
+        put_columns(messages),
         binary=True,
     )
     return [Stored(message_id, duplicate) for _, message_id, duplicate in await cursor.fetchall()]

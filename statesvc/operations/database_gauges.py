@@ -1,14 +1,11 @@
 """What a scrape shows of the database: read in one go, at most every few seconds, by every process that is asked."""
 
-import asyncio
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import psycopg
-import structlog
 from psycopg import AsyncConnection
 
 from statesvc.database.pool import Connections
@@ -17,6 +14,7 @@ from statesvc.operations.reconciler import PromiseStatus, read_promises
 from statesvc.telemetry import names
 from statesvc.telemetry.metric import Metric
 from statesvc.telemetry.metrics import Telemetry, Values
+from statesvc.telemetry.sampled import Sampled
 
 SAMPLE_SECONDS: Final = 10.0
 READ_SECONDS: Final = 5.0
@@ -26,7 +24,6 @@ _COUNT_MAX: Final = 100_000
 _WAITING_MAX: Final = 10_000
 
 _SQL = queries("statesvc.operations", "database_gauges")
-log = structlog.get_logger()
 
 
 class SubscriptionGauges(NamedTuple):
@@ -83,12 +80,8 @@ class DatabaseGauges:
     """The last reading. `volumes`: folders whose disks this process sees, by what they hold."""
 
     def __init__(self, pool: Connections, *, volumes: Mapping[str, Path], now: Callable[[], float] = time.monotonic) -> None:
-        self._pool = pool
         self._volumes = volumes
-        self._now = now
-        self._reading = asyncio.Lock()
-        self._read_at = float("-inf")
-        self._sample: Sample | None = None
+        self._sampled = Sampled(pool, read_sample, name="database gauges", every_seconds=SAMPLE_SECONDS, read_seconds=READ_SECONDS, now=now)
 
     def report_to(self, telemetry: Telemetry) -> None:
         """Has every exposition show it."""
@@ -97,7 +90,7 @@ class DatabaseGauges:
             many(metric, lambda sample: [] if (found := value(sample)) is None else [(found, {})])
 
         def many(metric: Metric, values: Callable[[Sample], Iterable[tuple[float, Values]]]) -> None:
-            telemetry.observe(metric, lambda: [] if self._sample is None else values(self._sample))
+            telemetry.observe(metric, lambda: [] if self._sampled.last is None else values(self._sampled.last))
 
         def subscriptions(metric: Metric, value: Callable[[SubscriptionGauges], float]) -> None:
             many(metric, lambda sample: [(value(each), {"subscription": each.subscription_id}) for each in sample.subscriptions])
@@ -132,16 +125,7 @@ class DatabaseGauges:
 
     async def sample(self) -> None:
         """Reads anew, unless that was done just now."""
-        async with self._reading:
-            if self._now() < self._read_at + SAMPLE_SECONDS:
-                return
-            try:
-                async with asyncio.timeout(READ_SECONDS), self._pool.connection() as connection:
-                    self._sample = await read_sample(connection)
-            except (psycopg.Error, TimeoutError):
-                self._sample = None
-                log.warning("gauges_not_read", exc_info=True)
-            self._read_at = self._now()
+        await self._sampled.sample()
 
     def _disk_free(self) -> Iterator[tuple[float, Values]]:
         for volume, folder in self._volumes.items():

@@ -14,7 +14,7 @@ from psycopg import AsyncConnection
 
 from events.crypto.keyring import DIGEST_BYTES, Keyring
 from events.errors import Cause
-from statesvc.bodies.sealed_message import SealedMessage, seal_message
+from statesvc.bodies.sealed_message import SealedMessage, put_columns, seal_message
 from statesvc.database.queries import queries
 from statesvc.shovel.source_message import Taken
 from statesvc.shovel.task_mapping import Mapped, Unmapped, unmapped_identity
@@ -52,14 +52,7 @@ async def store(
         cursor = await connection.execute(
             _SQL["put"],
             {
-                "message_ids": [message.message_id for message in messages],
-                "carrier_ids": [message.carrier_id for message in messages],
-                "digests": [message.digest for message in messages],
-                "sealed": [message.sealed for message in messages],
-                "sealed_keys": [message.sealed_key for message in messages],
-                "commitments": [message.commitment for message in messages],
-                "headers": [message.headers for message in messages],
-                "body_bytes": [message.body_bytes for message in messages],
+                **put_columns(messages),
                 "etas": etas,
                 "receipts_until": [max(now, eta or now) + timedelta(days=RECEIPT_DAYS) for eta in etas],
             },
