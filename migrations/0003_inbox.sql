@@ -289,6 +289,8 @@ CREATE TABLE statesvc.worker (
     host text NOT NULL,
     pid int NOT NULL,
     version text NOT NULL,
+    -- carrier_id/version, of workers: what each can read messages with
+    normalizers text[] NOT NULL DEFAULT '{}',
     started_at timestamptz NOT NULL,
     last_seen_at timestamptz NOT NULL,
     stopping_at timestamptz

@@ -1170,6 +1170,7 @@ CREATE TABLE statesvc.worker (
     host text NOT NULL,
     pid integer NOT NULL,
     version text NOT NULL,
+    normalizers text[] DEFAULT '{}'::text[] NOT NULL,
     started_at timestamp with time zone NOT NULL,
     last_seen_at timestamp with time zone NOT NULL,
     stopping_at timestamp with time zone

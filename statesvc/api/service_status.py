@@ -13,6 +13,7 @@ from yarl import URL
 
 from statesvc.database.queries import queries
 from statesvc.inbox.queue_depths import QueueDepths, read_depths
+from statesvc.inbox.rollouts.dial import lacking_workers
 from statesvc.operations.database_gauges import Sample, read_sample
 
 _SQL = queries("statesvc.api", "service_status")
@@ -93,6 +94,7 @@ async def read_status(connection: AsyncConnection[Any]) -> ServiceStatus:
     refusal = await (await connection.execute(_SQL["refusal"])).fetchone()
     silent = await (await connection.execute(_SQL["silent"])).fetchall()
     pushes = await (await connection.execute(_SQL["pushes"])).fetchall()
+    lacking = await lacking_workers(connection)
     unsent = await (await connection.execute(_SQL["unsent"], {"count_max": _COUNT_MAX, "limit": _SHOWN_MAX})).fetchall()
     troubles = [
         *_refusal(refusal),
@@ -100,6 +102,7 @@ async def read_status(connection: AsyncConnection[Any]) -> ServiceStatus:
         *_roles(sample),
         *_database(sample),
         *_carriers(queue, dict(silent)),
+        *(Trouble(urgency=Urgency.HUMAN, about=one.carrier_id, text=one.sentence, page="WorkersOutdated") for one in lacking),
         *_dead_letters(sample),
         *_subscribers(sample, [Unsent(*row) for row in unsent]),
     ]

@@ -5,7 +5,7 @@ A command module has `configure(parser)` and `run(options) -> int`. Exit codes: 
 
 import argparse
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Final, Protocol, cast
@@ -36,6 +36,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "notifier": Command("statesvc.cli.role", "one process that notifies subscribers"),
     "sealer": Command("statesvc.cli.role", "one process that seals and signs the log"),
     "migrate": Command("statesvc.cli.migrate", "bring the database's schema up to date"),
+    "completion": Command("statesvc.cli.completion", "what makes a shell complete commands and options: bash, zsh or fish"),
     "doctor": Command("statesvc.cli.doctor.doctor", "what is wrong with this installation, in plain words"),
     "status": Command("statesvc.cli.status", "one screen, worst first: what needs a human, what waits, who pushes"),
     "keys": Command("statesvc.cli.keys", "make, list and revoke API keys"),
@@ -62,20 +63,26 @@ COMMANDS: Final[Mapping[str, Command]] = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    called = next((argument for argument in given if not argument.startswith("-")), None)
+    parser, modules = build_parser({called} if called is not None else ())
+    options = parser.parse_args(given)
+    if called not in modules:
+        parser.error("name a command")
+    return _guarded(modules[called], options)
+
+
+def build_parser(names: Collection[str]) -> tuple[argparse.ArgumentParser, dict[str, CommandModule]]:
+    """The parser of the whole command line, with the arguments of these commands, and the modules that were loaded for them."""
     parser = argparse.ArgumentParser(prog="statesvc", description="Event-sourced shipment state on PostgreSQL.")
     parser.add_argument("--version", action="version", version=f"statesvc {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    called = next((argument for argument in given if not argument.startswith("-")), None)
-    module: CommandModule | None = None
+    modules: dict[str, CommandModule] = {}
     for name, command in COMMANDS.items():
         subparser = commands.add_parser(name, help=command.summary, description=command.summary)
-        if name == called:
-            module = cast("CommandModule", import_module(command.module))
-            module.configure(subparser)
-    options = parser.parse_args(given)
-    if module is None:
-        parser.error("name a command")
-    return _guarded(module, options)
+        if name in names:
+            modules[name] = cast("CommandModule", import_module(command.module))
+            modules[name].configure(subparser)
+    return parser, modules
 
 
 def _guarded(module: CommandModule, options: argparse.Namespace) -> int:

@@ -1,20 +1,39 @@
 """Writing results: aligned columns and a progress bar for people, JSON for scripts."""
 
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, Final
 
 import orjson
 
 _BAR_WIDTH: Final = 40
+_GAP: Final = "  "
+_WRAPPED_WIDTH_MIN: Final = 12
 
 
 def write_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Columns as wide as their widest cell; None is a dash."""
+    """Columns as wide as their widest cell; None is a dash. On a terminal the widest columns wrap, so that the table fits."""
     cells = [list(headings), *(["-" if value is None else str(value) for value in row] for row in rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(headings))]
+    if sys.stdout.isatty():
+        widths = fitting(widths, shutil.get_terminal_size().columns)
     for row in cells:
-        sys.stdout.write("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() + "\n")
+        wrapped = [textwrap.wrap(cell, width) if len(cell) > width else [cell] for cell, width in zip(row, widths, strict=True)]
+        for line in zip_longest(*wrapped, fillvalue=""):
+            sys.stdout.write(_GAP.join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() + "\n")
+
+
+def fitting(widths: Sequence[int], columns: int) -> list[int]:
+    """The widths for a terminal of this many columns: the widest wrap, none below `_WRAPPED_WIDTH_MIN`."""
+    fitted = list(widths)
+    excess = sum(fitted) + len(_GAP) * (len(fitted) - 1) - columns
+    while excess > 0 and max(fitted) > _WRAPPED_WIDTH_MIN:
+        fitted[fitted.index(max(fitted))] -= 1
+        excess -= 1
+    return fitted
 
 
 def write_json(value: Mapping[str, Any] | Sequence[Any]) -> None:

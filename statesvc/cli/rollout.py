@@ -17,7 +17,7 @@ from statesvc.cli.output import write_json, write_line, write_table
 from statesvc.cli.session import actor, service_connection
 from statesvc.database.queries import queries
 from statesvc.database.wakeups.channels import INBOX
-from statesvc.inbox.rollouts.dial import ALL, Dial, Guard, Rollout, list_rollouts, refusals, rollout_of, set_dial, set_hold
+from statesvc.inbox.rollouts.dial import ALL, Dial, Guard, Rollout, lacking_workers, list_rollouts, refusals, rollout_of, set_dial, set_hold
 from statesvc.inbox.rollouts.trials import StoredDifference, Totals, list_differences, totals_of
 from statesvc.settings.service_settings import load_settings
 
@@ -80,6 +80,9 @@ async def _set(connection: AsyncConnection[Any], options: argparse.Namespace) ->
     await set_dial(connection, options.carrier, dial, why=options.why, actor=actor())
     shadow = ", with a shadow" if dial.shadow else ""
     write_line(f"{options.carrier}: {dial.percent} % to version {dial.candidate or '-'}{shadow}; in effect at the next claim")
+    for lacking in await lacking_workers(connection):
+        if lacking.carrier_id == options.carrier:
+            write_line(lacking.sentence)
 
 
 def _guard(options: argparse.Namespace) -> Guard | None:

@@ -6,7 +6,7 @@ It says who is there and since when, for people; nothing is decided by it. Wheth
 import asyncio
 import random
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Final
 
 import psycopg
@@ -26,13 +26,14 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incarnation:
-    """One start of one process."""
+    """One start of one process. `normalizers`: what a worker can read with, each as `carrier_id/version`."""
 
     worker_id: str
     role: str
     host: str
     pid: int
     version: str
+    normalizers: list[str] = field(default_factory=list)
 
 
 class Heartbeat:

@@ -1,7 +1,7 @@
 -- name: beat
 -- Says that this process lives, and since when it is stopping. Makes its row again where it was forgotten.
-INSERT INTO statesvc.worker AS w (worker_id, role, host, pid, version, started_at, last_seen_at, stopping_at)
-SELECT %(worker_id)s, %(role)s, %(host)s, %(pid)s, %(version)s, now.at - make_interval(secs => %(age_seconds)s), now.at,
+INSERT INTO statesvc.worker AS w (worker_id, role, host, pid, version, normalizers, started_at, last_seen_at, stopping_at)
+SELECT %(worker_id)s, %(role)s, %(host)s, %(pid)s, %(version)s, %(normalizers)s::text[], now.at - make_interval(secs => %(age_seconds)s), now.at,
     CASE WHEN %(stopping)s THEN now.at END
 FROM (SELECT statesvc.clock() AS at) now
 ON CONFLICT (worker_id) DO UPDATE SET

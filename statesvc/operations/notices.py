@@ -28,6 +28,8 @@ class NoticeKind(StrEnum):
     """The service notifies this subscriber no more, until it is resumed."""
     RECOVERED = "subscription.recovered"
     """One that a notice warned of takes notifications again."""
+    TURNED_BACK = "rollout.turned_back"
+    """The guard gave a candidate normalizer's share back to the stable one: it failed too often, or read too much differently."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

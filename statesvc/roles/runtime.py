@@ -13,6 +13,7 @@ from typing import Final, Literal
 import psycopg
 import structlog
 
+from events.carriers import CARRIERS
 from events.crypto.keyring import Keyring
 from statesvc import __version__
 from statesvc.background.waiting import set_within
@@ -27,6 +28,7 @@ from statesvc.database.wakeups.waker import Waker
 from statesvc.http.health import Readiness, shipped_migrations
 from statesvc.operations.heartbeat import Heartbeat, Incarnation
 from statesvc.roles.master_key import KeySources, key_sources, open_sources
+from statesvc.roles.pooler_faults import require_usable_pooler
 from statesvc.roles.shutdown import StopSignals
 from statesvc.settings.service_settings import DatabaseSettings, Settings
 from statesvc.telemetry import names
@@ -62,7 +64,14 @@ class Launch:
     @property
     def incarnation(self) -> Incarnation:
         """How this start shows in the list of workers."""
-        return Incarnation(worker_id=self.worker_id, role=self.role, host=socket.gethostname(), pid=os.getpid(), version=__version__)
+        return Incarnation(
+            worker_id=self.worker_id,
+            role=self.role,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            version=__version__,
+            normalizers=_normalizers() if self.role == "worker" else [],
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +123,7 @@ async def open_runtime(launch: Launch, limits: PoolLimits, *, channel: str | Non
     telemetry = Telemetry(resource=resource, tracer=tracer, exporter=metric_exporter())
     try:
         async with pool_of(launch, dsns, name=f"statesvc {launch.role}", limits=limits) as pool:
-            keyring = await _keyring(pool, sources, signals)
+            keyring = await _keyring(pool, dsns, settings, sources, signals)
             waker = Waker(dsns.listen)
             await waker.start()
             listener = Listener(dsns.listen, [] if channel is None else [channel])
@@ -148,6 +157,10 @@ async def open_runtime(launch: Launch, limits: PoolLimits, *, channel: str | Non
             await asyncio.to_thread(tracing.shutdown)
 
 
+def _normalizers() -> list[str]:
+    return [f"{carrier.carrier_id}/{version}" for carrier in CARRIERS.values() for version in carrier.normalizers]
+
+
 def _dsns(settings: DatabaseSettings) -> Dsns:
     """DATABASE_URL, or the embedded server that `statesvc up` keeps running."""
     dsns = Dsns.from_settings(settings) or attach(settings.data_dir)
@@ -173,13 +186,15 @@ async def pool_of(launch: Launch, dsns: Dsns, *, name: str, limits: PoolLimits) 
         await pool.close()
 
 
-async def _keyring(pool: Pool, sources: KeySources, signals: StopSignals) -> Keyring:
+async def _keyring(pool: Pool, dsns: Dsns, settings: Settings, sources: KeySources, signals: StopSignals) -> Keyring:
     """Waits for the database, its schema and the KMS as long as it takes.
 
-    Raises KmsError and MissingPartitionError where waiting does not help.
+    Raises KmsError, MissingPartitionError and PoolerSettingError where waiting does not help.
     """
     while not signals.stopping.is_set():
         try:
+            if settings.database.database_url is not None:
+                await require_usable_pooler(dsns, settings)
             async with pool.connection() as connection:
                 await require_partitions(connection)
                 return await load_keyring(connection, await open_sources(sources, connection, make=True))

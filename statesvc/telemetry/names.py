@@ -176,7 +176,7 @@ LIMITER_PERMITS: Final = gauge(
 NOTICES: Final = counter(
     "statesvc.notices",
     "{notice}",
-    "Notices to the operator. type: subscription.failing, subscription.disabled, subscription.recovered.",
+    "Notices to the operator. type: subscription.failing, subscription.disabled, subscription.recovered, rollout.turned_back.",
     Attribute.TYPE,
 )
 CLAIMS: Final = counter(

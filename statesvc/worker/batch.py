@@ -30,6 +30,7 @@ from statesvc.inbox.rollouts.code_mapping import Mappings
 from statesvc.inbox.rollouts.trials import Evidence, record_evidence
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.event_store import NEW_STREAMS_MAX, await_streams
+from statesvc.operations.notices import NoticeKind
 from statesvc.telemetry.burials import Burials
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.telemetry.names import Stage
@@ -336,6 +337,7 @@ async def _record_trials(context: BatchContext, trials: Sequence[Trial]) -> None
             continue
         if turned_back:
             log.error("rollout_turned_back", carrier=carrier_id)
+            context.telemetry.notices.add(1, {"type": NoticeKind.TURNED_BACK.value})
 
 
 def _burial_of(read: Read, error: BaseException) -> Burial:

@@ -1,12 +1,12 @@
 """The service behind PgBouncer in transaction mode; STATESVC_TEST_PGBOUNCER=1 runs every acceptance test that way."""
 
-import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.acceptance.processes import Service
-from tests.acceptance.stories import ups_alert
 from tests.acceptance.test_crash import assert_each_took_effect_once, push
 
 ServiceMaker = Callable[..., Any]
@@ -28,20 +28,22 @@ async def test_each_message_takes_effect_once_behind_a_pooler(service_maker: Ser
             assert '"level":"error"' not in role.log.read_text()
 
 
-async def test_the_log_names_the_cause_when_a_prepared_statement_does_not_exist(service_maker: ServiceMaker, tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", ["api", "worker", "sealer", "up"])
+async def test_nothing_starts_behind_a_pooler_that_does_not_carry_what_is_sent_through_it(
+    service_maker: ServiceMaker, tmp_path: Path, command: str
+) -> None:
     wrong = {"STATESVC_PREPARED_STATEMENTS": "true"}
     service: Service = await service_maker(tmp_path, wrong, behind_pooler=True)
     async with service:
-        await service.start("api")
-        told = ""
-        async with asyncio.timeout(20):
-            while "STATESVC_PREPARED_STATEMENTS=false" not in told:
-                statuses = await asyncio.gather(*(_push_one(service, place) for place in range(200)))
-                assert set(statuses) <= {200, 503}, "what is not stored is not acknowledged"
-                told = service.api.log.read_text()
-        assert '"failure":"misrouted"' in told
+        exit_code, _, errors = await service.run(command, "--port", "0")
+    assert exit_code == 1
+    assert "set STATESVC_PREPARED_STATEMENTS=false, or use PgBouncer 1.22 or later" in errors
 
 
-async def _push_one(service: Service, place: int) -> int:
-    status, _ = await service.webhook("ups", ups_alert(f"1ZPOOL{place:010d}", "I/OT", day=3, minute=300).body)
-    return status
+async def test_nothing_starts_that_listens_through_a_pooler(service_maker: ServiceMaker, tmp_path: Path) -> None:
+    service: Service = await service_maker(tmp_path, behind_pooler=True)
+    async with service:
+        through = service.environment["DATABASE_URL"]
+        exit_code, _, errors = await service.run("worker", "--port", "0", settings={"STATESVC_LISTEN_URL": through})
+    assert exit_code == 1
+    assert "leads through a pooler in transaction mode: set STATESVC_LISTEN_URL to the server itself" in errors

@@ -8,11 +8,12 @@ import psycopg
 from psycopg import AsyncConnection
 
 from events.carriers import CARRIERS
+from statesvc.api.service_status import Urgency, read_status
 from statesvc.cli.carrier_authentication import accepted, described, open_points
 from statesvc.cli.doctor.archive_checks import check_body_archive, check_log_archive
 from statesvc.cli.doctor.finding import Finding, fail, ok, warn
 from statesvc.cli.doctor.interpreter import check_interpreter
-from statesvc.cli.doctor.log_checks import check_database_roles, check_log_privileges, check_sealed_log, check_tombstones
+from statesvc.cli.doctor.log_checks import check_database_roles, check_log_privileges, check_logins, check_sealed_log, check_tombstones
 from statesvc.cli.doctor.pooler_checks import check_pooler
 from statesvc.cli.doctor.server_checks import check_server
 from statesvc.cli.session import connect
@@ -37,6 +38,9 @@ HORIZON_DAYS_MIN: Final = 7
 BOOTSTRAP_CHARS_MIN: Final = 24
 CLOCK_SECONDS_OFF_MAX: Final = 1.0
 
+SAID_ELSEWHERE: Final = frozenset({"CarrierHeld", "DeadLettersGrow", "PartitionHorizon", "SealerStopped", "UnknownCodes"})
+"""Pages of troubles that checks of doctor's own name."""
+
 _SQL = queries("statesvc.cli.doctor", "checks")
 
 
@@ -53,6 +57,8 @@ async def run_checks(settings: Settings, environment: Mapping[str, str]) -> Asyn
         async with await connect(dsns.service) as connection:
             async for finding in _database(connection, settings):
                 yield finding
+        async for finding in check_logins(dsns, settings):
+            yield finding
         async for finding in check_pooler(dsns, settings):
             yield finding
     except psycopg.OperationalError as error:
@@ -131,6 +137,7 @@ async def _database(connection: AsyncConnection[Any], settings: Settings) -> Asy
         _partitions(connection),
         _keys(connection, settings),
         check_waiting(connection),
+        _service(connection),
         check_body_archive(connection, settings),
         check_log_archive(connection, settings),
         check_sealed_log(connection, settings),
@@ -208,6 +215,13 @@ async def check_waiting(connection: AsyncConnection[Any]) -> AsyncIterator[Findi
         )
         hint = f"; perhaps by {holder or 'a session'} (pid {pid}, for {held_seconds:,.0f} s)" if pid is not None and held_seconds else ""
         yield warn("locked shipments", text + hint)
+
+
+async def _service(connection: AsyncConnection[Any]) -> AsyncIterator[Finding]:
+    """What `statesvc status` finds, but for what other checks say."""
+    for trouble in (await read_status(connection)).troubles:
+        if trouble.urgency is not Urgency.NOTE and trouble.page not in SAID_ELSEWHERE:
+            yield warn(trouble.about, f"{trouble.text}: docs/runbook/{trouble.page}.md")
 
 
 async def _one(connection: AsyncConnection[Any], query: str) -> tuple[Any, ...]:

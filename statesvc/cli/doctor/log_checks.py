@@ -3,10 +3,13 @@
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
+import psycopg
 from psycopg import AsyncConnection
 
 from events.crypto.sealing import SealError
 from statesvc.cli.doctor.finding import Finding, fail, ok, warn
+from statesvc.cli.session import connect
+from statesvc.database.dsns import Dsns
 from statesvc.database.keyring_store import MasterKeyError
 from statesvc.database.kms.kms import KmsError
 from statesvc.database.log_guard import TRIGGERS
@@ -127,6 +130,30 @@ async def _stamps(connection: AsyncConnection[Any], interval_seconds: float) -> 
             "time stamps", f"the last stamp came {since}: the sealer's log says what the authority answers (checkpoint_stamp_failed)"
         )
     return ok("time stamps", f"the last one came {found.age_seconds / 60:,.0f} min ago, of the first {found.stamped_size:,} entries")
+
+
+async def check_logins(dsns: Dsns, settings: Settings) -> AsyncIterator[Finding]:
+    """Whether each address logs in as the role that it is for. Where all are one role, `check_log_privileges` says so."""
+    if dsns.owner == dsns.service:
+        return
+    owns = {dsn: await _owns(dsn) for dsn in {dsns.service, dsns.listen, dsns.owner}}
+    if owns[dsns.listen] and not owns[dsns.service]:
+        yield fail(
+            "log",
+            "STATESVC_LISTEN_URL logs in as the owner of the tables, and the sealer works through it: give it the role of DATABASE_URL",
+        )
+    if settings.database.owner_url is not None and owns[dsns.owner] is False:
+        yield fail("owner", "STATESVC_OWNER_URL logs in as a role that does not own the tables: no migration can run with it")
+
+
+async def _owns(dsn: str) -> bool | None:
+    """Whether its role owns the log. None: it does not answer, or there is no log yet."""
+    try:
+        async with await connect(dsn) as connection:
+            row = await (await connection.execute(_SQL["owned_log"])).fetchone()
+    except psycopg.OperationalError:
+        return None
+    return None if row is None else bool(row[0])
 
 
 async def check_log_privileges(connection: AsyncConnection[Any]) -> AsyncIterator[Finding]:

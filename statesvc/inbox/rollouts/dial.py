@@ -14,6 +14,7 @@ from psycopg.rows import class_row
 from events.carriers.carrier import Carrier
 from statesvc.database.queries import queries
 from statesvc.log.actions import record_action
+from statesvc.operations.worker_list import SILENT_SECONDS
 
 _SQL = queries("statesvc.inbox.rollouts", "dial")
 _EVIDENCE = queries("statesvc.inbox.rollouts", "trials")
@@ -22,6 +23,7 @@ log = structlog.get_logger()
 ALL: Final = "*"
 """Stands for all carriers."""
 PERCENT_MAX: Final = 100
+_WORKERS_SHOWN: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +121,32 @@ async def list_rollouts(connection: AsyncConnection[Any]) -> list[Rollout]:
     cursor = connection.cursor(row_factory=class_row(Rollout))
     await cursor.execute(_SQL["rollouts"])
     return await cursor.fetchall()
+
+
+@dataclass(frozen=True, slots=True)
+class Lacking:
+    """Workers that run without the version that the dial asks for: they read with the stable one, whatever the share is."""
+
+    carrier_id: str
+    candidate: str
+    percent: int
+    workers: list[str]
+    running: int
+
+    @property
+    def sentence(self) -> str:
+        """For people."""
+        few = ", ".join(self.workers[:_WORKERS_SHOWN]) + (", ..." if len(self.workers) > _WORKERS_SHOWN else "")
+        return (
+            f"{len(self.workers)} of {self.running} workers lack version {self.candidate}, which the dial gives {self.percent} % of the "
+            f"messages, and read with the stable one: {few}"
+        )
+
+
+async def lacking_workers(connection: AsyncConnection[Any]) -> list[Lacking]:
+    """For each dial that some worker cannot follow."""
+    cursor = await connection.execute(_SQL["lacking"], {"silent_seconds": SILENT_SECONDS})
+    return [Lacking(*row) for row in await cursor.fetchall()]
 
 
 async def set_hold(connection: AsyncConnection[Any], *, carrier_id: str, hold: bool, why: str, actor: str) -> None:

@@ -12,6 +12,19 @@ SELECT r.carrier_id, r.candidate, r.percent, r.shadow, r.hold, r.changed_at, r.c
 FROM statesvc.rollout r
 ORDER BY r.carrier_id;
 
+-- name: lacking
+-- Workers that run and lack the version that a dial asks for, and how many run.
+SELECT r.carrier_id, r.candidate, r.percent, array_agg(w.worker_id ORDER BY w.worker_id) FILTER (WHERE w.lacks), count(*)
+FROM statesvc.rollout r
+CROSS JOIN LATERAL (
+    SELECT a.worker_id, r.carrier_id || '/' || r.candidate <> ALL (a.normalizers) AS lacks FROM statesvc.worker a
+    WHERE a.role = 'worker' AND a.stopping_at IS NULL AND a.last_seen_at > statesvc.clock() - make_interval(secs => %(silent_seconds)s)
+) w
+WHERE r.candidate IS NOT NULL AND (r.percent > 0 OR r.shadow)
+GROUP BY r.carrier_id, r.candidate, r.percent
+HAVING bool_or(w.lacks)
+ORDER BY r.carrier_id;
+
 -- name: set_hold
 -- Turns the kill switch; leaves candidate, share and shadow as they are.
 INSERT INTO statesvc.rollout AS r (carrier_id, hold, changed_at, changed_by, why)

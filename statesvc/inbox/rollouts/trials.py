@@ -18,6 +18,7 @@ from statesvc.database.pending import columns
 from statesvc.database.queries import queries
 from statesvc.inbox.rollouts.differences import Difference
 from statesvc.log.actions import record_action
+from statesvc.operations.notices import Notice, NoticeKind, write_notices
 
 _SQL = queries("statesvc.inbox.rollouts", "trials")
 
@@ -25,6 +26,10 @@ DIFFS_PER_BATCH_MAX: Final = 1_000
 DIFFS_RETAINED: Final = 10_000
 TALLIES_RETAINED: Final = 5_000
 GUARD_ACTOR: Final = "guard"
+WHAT_TO_DO: Final = (
+    "the stable version reads everything again. `statesvc rollout show CARRIER` shows what was read differently; what the candidate read "
+    "is corrected by `statesvc renormalize --carrier CARRIER --read-by VERSION`"
+)
 FIELD: Final = "field:"
 _PRUNE_EVERY: Final = 50
 _DIFF_COLUMNS: Final = ("message_ids", "event_ids", "fields", "stable_values", "candidate_values")
@@ -85,7 +90,7 @@ async def _guard(connection: AsyncConnection[Any], evidence: Evidence) -> bool:
     seen = await cursor.fetchone()
     if seen is None:
         return False
-    messages, errors, differing = seen
+    messages, errors, differing, turned_at = seen
     await record_action(
         connection,
         actor=GUARD_ACTOR,
@@ -100,6 +105,9 @@ async def _guard(connection: AsyncConnection[Any], evidence: Evidence) -> bool:
             "differing": differing,
         },
     )
+    details = {"candidate": evidence.candidate, "messages": messages, "errors": errors, "differing": differing, "what_to_do": WHAT_TO_DO}
+    notice = Notice(kind=NoticeKind.TURNED_BACK, target=f"carrier {evidence.carrier_id}", details=details)
+    await write_notices(connection, [notice], now=turned_at)
     return True
 
 

@@ -51,7 +51,7 @@ SET percent = 0, turned_at = statesvc.clock(), changed_at = statesvc.clock(), ch
 FROM seen s
 WHERE r.carrier_id = %(carrier_id)s AND r.candidate = %(candidate)s AND r.percent > 0
     AND (s.errors * 100.0 > s.messages * r.guard_errors_percent OR s.differing * 100.0 > s.messages * r.guard_differences_percent)
-RETURNING s.messages::bigint, s.errors::bigint, s.differing::bigint;
+RETURNING s.messages::bigint, s.errors::bigint, s.differing::bigint, r.turned_at;
 
 -- name: totals
 -- What all workers counted of a candidate.

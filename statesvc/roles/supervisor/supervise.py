@@ -26,6 +26,7 @@ from statesvc.database.migrator import migrate
 from statesvc.database.partitions import require_partitions
 from statesvc.roles.carrier_names import require_known_carriers
 from statesvc.roles.master_key import ensure_master_key, key_sources
+from statesvc.roles.pooler_faults import require_usable_pooler
 from statesvc.roles.shutdown import StopSignals
 from statesvc.roles.supervisor.child_plan import DEMO, INGRESS, ROLES, ServicePlan, environment_of, is_loopback, programs
 from statesvc.roles.supervisor.child_process import ChildProcess
@@ -52,6 +53,7 @@ async def up(plan: ServicePlan) -> int:
     given = Dsns.from_settings(settings.database)
     if given is not None:
         key_sources(settings)
+        await require_usable_pooler(given, settings)
         await _migrate(given, settings.database.auditor_role, has_owner=settings.database.owner_url is not None)
         await _require_partitions(given)
         return await _supervise(plan, given, signals, new_key_file=None)

@@ -154,3 +154,54 @@ async def test_the_queue_is_shown(owner: AsyncConnection[Any], shell: Shell) -> 
 )
 def test_durations_are_said_in_two_units(seconds: float, said: str) -> None:
     assert duration(seconds) == said
+
+
+async def test_status_names_workers_that_lack_the_version_of_the_dial(owner: AsyncConnection[Any], shell: Shell) -> None:
+    await _run_roles(owner)
+    await owner.execute(
+        "INSERT INTO statesvc.worker (worker_id, role, host, pid, version, normalizers, started_at, last_seen_at)"
+        " VALUES ('new', 'worker', 'h', 2, '1', '{ups/1,ups/2}', statesvc.clock(), statesvc.clock())"
+    )
+    await owner.execute(
+        "INSERT INTO statesvc.rollout (carrier_id, candidate, percent, changed_at, changed_by)"
+        " VALUES ('ups', '2', 100, statesvc.clock(), 'me')"
+    )
+    (trouble,) = (await shell.json("status", exit_code=1))["troubles"]
+    assert (trouble["about"], trouble["page"]) == ("ups", "docs/runbook/WorkersOutdated.md")
+    assert trouble["text"].startswith("1 of 2 workers lack version 2")
+    assert trouble["text"].endswith(": worker")
+    assert trouble["text"] in json.dumps(await shell.json("doctor", exit_code=1)), "the clock of the tests fails it"
+    # one that is gone, or a dial that asks for nothing, is no trouble
+    await owner.execute("UPDATE statesvc.rollout SET percent = 0")
+    assert (await shell.json("status"))["troubles"] == []
+    await owner.execute("UPDATE statesvc.rollout SET percent = 100")
+    await owner.execute("UPDATE statesvc.worker SET stopping_at = statesvc.clock() WHERE worker_id = 'worker'")
+    assert (await shell.json("status"))["troubles"] == []
+
+
+async def test_doctor_names_receivers_that_take_nothing_and_carriers_that_are_silent(owner: AsyncConnection[Any], shell: Shell) -> None:
+    await _run_roles(owner)
+    await _subscribe(owner, ONE)
+    await owner.execute(
+        "INSERT INTO statesvc.subscription_failing (subscription_id, since, last_at, failures, last_outcome, last_status_code)"
+        " VALUES (%s, statesvc.clock() - interval '3 hours', statesvc.clock(), 40, 'refused', 500)",
+        (ONE,),
+    )
+    await owner.execute("INSERT INTO statesvc.lane (carrier_id) VALUES ('ups')")
+    await owner.execute(
+        "INSERT INTO statesvc.inbox (message_id, received_at, available_at, body_bytes, carrier_id, sealed_key)"
+        " VALUES (gen_random_uuid(), statesvc.clock(), statesvc.clock() - interval '5 minutes', 1, 'ups', '')"
+    )
+    said = {each["about"]: each for each in await shell.json("doctor", exit_code=1)}
+    assert "receiver.example has taken nothing for 3 h" in said["subscription a0000000"]["text"]
+    assert "1 messages wait, the first for 5 min" in said["ups"]["text"]
+
+
+@pytest.mark.parametrize(("variable", "role"), [("STATESVC_LISTEN_URL", "owner_dsn"), ("STATESVC_OWNER_URL", "service_dsn")])
+async def test_doctor_names_an_address_that_logs_in_as_the_wrong_role(
+    database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch, variable: str, role: str
+) -> None:
+    use(database, monkeypatch)
+    monkeypatch.setenv(variable, f"{getattr(database, role)} application_name=elsewhere")
+    findings = await shell.json("doctor", exit_code=1)
+    assert [each["severity"] for each in findings if each["text"].startswith(f"{variable} logs in as")] == ["fail"]

@@ -8,6 +8,7 @@ import pytest
 
 from statesvc.inbox.rollouts.dial import Dial, Guard, rollout_of, set_dial
 from statesvc.inbox.rollouts.trials import DIFFS_PER_BATCH_MAX, list_differences, totals_of
+from statesvc.operations.notices import list_notices
 from statesvc.worker.versions import in_share
 from tests.statesvc.inbox.rollouts.planted import MISREAD
 from tests.world.shop import CARRIER_ID, Shop, says
@@ -156,6 +157,8 @@ async def test_the_guard_turns_the_dial_to_0_and_says_so_in_the_log(shop: Shop, 
     await push(shop, 3, minute=9)
     await shop.work()
     assert await shop.value("SELECT count(*) FROM statesvc.action WHERE actor = 'guard'") == 1
+    ((notice,), _) = await list_notices(shop.connection, unseen_only=True, limit=10)
+    assert (notice.kind, notice.target, notice.details["candidate"]) == ("rollout.turned_back", "carrier acme", candidate)
 
 
 async def test_a_guard_within_its_bounds_keeps_still_and_old_failures_do_not_count_for_a_new_turn(shop: Shop) -> None:

@@ -1,0 +1,28 @@
+"""`statesvc completion SHELL`: a script that has the shell complete commands, options and their choices.
+
+eval "$(statesvc completion bash)"                                        in ~/.bashrc
+statesvc completion zsh > "${fpath[1]}/_statesvc"                         once
+statesvc completion fish > ~/.config/fish/completions/statesvc.fish       once
+"""
+
+import argparse
+from typing import Final
+
+import shtab
+
+from statesvc.cli import COMMANDS, build_parser
+from statesvc.cli.output import write_line
+
+SHELLS: Final = ("bash", "zsh", "fish")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
+    parser.add_argument("shell", choices=SHELLS, help="which shell")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints it."""
+    parser, _ = build_parser(COMMANDS)
+    write_line(shtab.complete(parser, options.shell))
+    return 0

@@ -1,0 +1,145 @@
+"""What is wrong between the service and a pooler, as sentences that name the setting. `doctor` prints them, and no role starts with one.
+
+A wrong setting here shows late otherwise: statements fail now and then, wake-ups are lost, time limits hit the session's next client.
+"""
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any, Final
+
+import psycopg
+from psycopg import AsyncConnection, capabilities
+
+from statesvc.database.dsns import Dsns
+from statesvc.database.pool import CONNECT_TIMEOUT_SECONDS, KEEPALIVE, PoolLimits, make_pool
+from statesvc.database.queries import queries
+from statesvc.database.sql_errors import ADVICE
+from statesvc.roles.connection_limits import worker_limits
+from statesvc.settings.service_settings import Settings
+
+TRIES: Final = 4
+_LISTEN: Final = "set STATESVC_LISTEN_URL to the server itself"
+
+_SQL = queries("statesvc.roles", "pooler_faults")
+
+
+class PoolerMode(Enum):
+    """What stands between a client and the server."""
+
+    DIRECT = "direct"
+    SESSION = "a pooler that gives each client a server connection of its own"
+    TRANSACTION = "a pooler that gives each transaction another server connection"
+
+
+class PoolerSettingError(RuntimeError):
+    """A setting does not fit the pooler between the service and its server; the message names it and what to set."""
+
+
+async def require_usable_pooler(dsns: Dsns, settings: Settings) -> None:
+    """Raises PoolerSettingError with everything that is wrong, and OperationalError where the server does not answer."""
+    service = await pooler_mode(dsns.service)
+    listen = await pooler_mode(dsns.listen) if dsns.is_pooled else service
+    faults = [
+        listen_fault(listen, is_own=dsns.is_pooled),
+        await limits_fault(dsns, settings) if service is PoolerMode.TRANSACTION else None,
+        await prepared_fault(dsns, settings) if service is PoolerMode.TRANSACTION else None,
+    ]
+    found = [fault for fault in faults if fault is not None]
+    if found:
+        raise PoolerSettingError("; ".join(found))
+
+
+def listen_fault(mode: PoolerMode, *, is_own: bool) -> str | None:
+    """`is_own`: LISTEN has an address of its own."""
+    if mode is not PoolerMode.TRANSACTION:
+        return None
+    variable = "STATESVC_LISTEN_URL" if is_own else "DATABASE_URL"
+    return f"{variable} leads through a pooler in transaction mode: {_LISTEN}, or wake-ups are lost"
+
+
+async def limits_fault(dsns: Dsns, settings: Settings) -> str | None:
+    """Behind a pooler in transaction mode: whether time limits travel with each transaction."""
+    if not dsns.is_pooled:
+        return f"without STATESVC_LISTEN_URL the pooler is taken for the server, and time limits hit the session's next client: {_LISTEN}"
+    limits = worker_limits(settings)
+    found = await limits_in_transaction(dsns.service, limits, direct=False)
+    wanted = limits.milliseconds()
+    lost = ", ".join(f"{name} is {found.get(name)}, not {value}" for name, value in wanted.items() if found.get(name) != value)
+    return f"time limits are lost on the way through the pooler ({lost}): it must be in transaction mode" if lost else None
+
+
+async def prepared_fault(dsns: Dsns, settings: Settings) -> str | None:
+    """Behind a pooler in transaction mode: whether it carries prepared statements, where they are on."""
+    if not settings.database.prepared_statements:
+        return None
+    if not await carries_prepared(dsns.service):
+        return ADVICE["26000"]
+    if not capabilities.has_send_close_prepared():
+        return (
+            "the pooler carries prepared statements, but libpq here is older than 17 and can't take them back through it: "
+            "install psycopg[binary] 3.2 or later, or set STATESVC_PREPARED_STATEMENTS=false"
+        )
+    return None
+
+
+async def pooler_mode(dsn: str) -> PoolerMode:
+    """Two clients at once: in transaction mode they meet on a server connection, or one of them changes its own."""
+    async with await _connect(dsn) as one, await _connect(dsn) as other:
+        ones, others = set(), set()
+        for _ in range(TRIES):
+            ones.add(await _backend(one))
+            others.add(await _backend(other))
+        reported = {one.info.backend_pid}
+    if len(ones) > 1 or len(others) > 1 or ones & others:
+        return PoolerMode.TRANSACTION
+    return PoolerMode.DIRECT if ones == reported else PoolerMode.SESSION
+
+
+async def carries_prepared(dsn: str) -> bool:
+    """Whether a statement that a client prepared is there when a pooler in transaction mode gives it another server connection."""
+    async with await _connect(dsn) as one, await _connect(dsn) as other:
+        one.prepare_threshold = 1
+        for _ in range(TRIES):
+            try:
+                prepared_on = await _backend(one, prepare=True)
+            except (psycopg.errors.InvalidSqlStatementName, psycopg.errors.DuplicatePreparedStatement):
+                return False
+            async with other.transaction():
+                if await _backend(other) != prepared_on:
+                    continue
+                try:
+                    await _backend(one, prepare=True)
+                except (psycopg.errors.InvalidSqlStatementName, psycopg.errors.DuplicatePreparedStatement):
+                    # what this check prepared lies on the connection that the other client holds now
+                    await other.execute(_SQL["forget_prepared"])
+                    return False
+    return True
+
+
+async def limits_in_transaction(dsn: str, limits: PoolLimits, *, direct: bool) -> Mapping[str, int]:
+    """The time limits, in milliseconds, that a transaction of the service would have."""
+    async with (
+        make_pool(dsn, name="statesvc check", limits=limits, prepared_statements=False, direct=direct) as pool,
+        pool.connection() as connection,
+        connection.transaction(),
+    ):
+        rows = await (await connection.execute(_SQL["limits"])).fetchall()
+    return dict(rows)
+
+
+async def _connect(dsn: str) -> AsyncConnection[Any]:
+    return await AsyncConnection.connect(
+        dsn,
+        autocommit=True,
+        application_name="statesvc check",
+        connect_timeout=CONNECT_TIMEOUT_SECONDS,
+        prepare_threshold=None,
+        **KEEPALIVE,
+    )
+
+
+async def _backend(connection: AsyncConnection[Any], *, prepare: bool = False) -> int:
+    row = await (await connection.execute(_SQL["backend"], prepare=prepare)).fetchone()
+    assert row is not None  # noqa: S101 - a query without FROM has one row
+    pid: int = row[0]
+    return pid

@@ -1,0 +1,42 @@
+"""Shells complete what the parser takes: asked of the shells themselves."""
+
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from statesvc.cli import COMMANDS
+from tests.world.shell import Shell
+
+ASKS: Final[Mapping[str, str]] = {
+    "bash": "source {script}; COMP_WORDS=({line} ''); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _shtab_statesvc; "
+    "printf '%s\\n' ${{COMPREPLY[@]}}",
+    "fish": "source {script}; complete -C '{line} '",
+}
+
+
+def _completed(shell: str, script: Path, line: str) -> set[str]:
+    command = {"bash": ["bash", "--norc", "-c"], "fish": ["fish", "--no-config", "-c"]}[shell]
+    asked = subprocess.run([*command, ASKS[shell].format(script=script, line=line)], capture_output=True, text=True, check=True)
+    return {each.partition("\t")[0] for each in asked.stdout.splitlines()}
+
+
+@pytest.mark.parametrize("name", sorted(ASKS))
+@pytest.mark.usefixtures("own_processes")
+async def test_commands_and_their_words_are_completed(name: str, shell: Shell, tmp_path: Path) -> None:
+    if shutil.which(name) is None:
+        pytest.skip(f"{name} is not installed")
+    script = tmp_path / "script"
+    script.write_text(await shell("completion", name))
+    assert set(COMMANDS) <= _completed(name, script, "statesvc")
+    assert {"list", "pause", "rotate-secret"} <= _completed(name, script, "statesvc subscriptions")
+    assert {"message", "code", "notification"} <= _completed(name, script, "statesvc dead-letters list --kind")
+
+
+async def test_zsh_takes_its_script(shell: Shell, tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    script.write_text(await shell("completion", "zsh"))
+    assert script.read_text().startswith("#compdef statesvc")
