@@ -50,6 +50,11 @@ class Keyring:
             HKDF(algorithm=SHA256(), length=DIGEST_KEY_BYTES, salt=None, info=b"statesvc mapped texts").derive(self.digest_key)
         )
 
+    @property
+    def token_key(self) -> bytes:
+        """Signs what is handed out for a short time (`statesvc/http/signed_token.py`): 32 bytes, the same in every process."""
+        return HKDF(algorithm=SHA256(), length=DIGEST_KEY_BYTES, salt=None, info=b"statesvc signed tokens").derive(self.digest_key)
+
     def seal_shipment_key(self, key: SealingKey, shipment_id: UUID) -> bytes:
         """A shipment's own key under the master key."""
         return self.master.wrap(key, shipment_context(shipment_id))

@@ -195,7 +195,7 @@ async def _replay(connection: Connection, settings: Settings, one: store.Subscri
         raise CommandError("--until must lie after --since", exit_code=2)
     request = ReplayRequest(
         subscription_id=one.subscription_id,
-        since=max(options.since, current.created_at),
+        since=options.since,
         until=until,
         open_end=options.until is None or options.until >= current.now,
         delivered_too=options.delivered_too,

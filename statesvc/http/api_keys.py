@@ -42,6 +42,7 @@ class Caller:
         return f"key:{self.key_id}"
 
 
+_BOOTSTRAP_CALLER: Final = Caller(key_id=BOOTSTRAP, name=BOOTSTRAP, owner=BOOTSTRAP, scopes=granted(frozenset({Scope.ADMIN})))
 CALLER: Final = web.RequestKey("caller", Caller)
 
 
@@ -56,7 +57,7 @@ class Keys:
         self._pool = pool
         self._bootstrap_hash = None if bootstrap_key is None else key_hash(bootstrap_key)
         self._now = now
-        self._remembered: dict[bytes, tuple[float, asyncio.Task[Caller | None]]] = {}
+        self._remembered: dict[tuple[str, bytes | None], tuple[float, asyncio.Task[Caller | None]]] = {}
 
     async def caller(self, request: web.Request) -> Caller | None:
         """The caller; None without a good key. Database errors pass through."""
@@ -66,9 +67,15 @@ class Keys:
         key = key.strip()
         digest = key_hash(key)
         if self._bootstrap_hash is not None and hmac.compare_digest(digest, self._bootstrap_hash):
-            return Caller(key_id=BOOTSTRAP, name=BOOTSTRAP, owner=BOOTSTRAP, scopes=granted(frozenset({Scope.ADMIN})))
+            return _BOOTSTRAP_CALLER
         key_id = key_id_of(key)
         return None if key_id is None else await self._look_up(key_id, digest)
+
+    async def by_id(self, key_id: str) -> Caller | None:
+        """The holder of a key that is still good, by its public id: for a right that it gave away. Database errors pass through."""
+        if key_id == BOOTSTRAP:
+            return None if self._bootstrap_hash is None else _BOOTSTRAP_CALLER
+        return await self._look_up(key_id, None)
 
     async def require(self, request: web.Request, scope: Scope) -> Caller:
         """The caller, who has the scope; otherwise the problem 401 or 403."""
@@ -88,25 +95,25 @@ class Keys:
             )
         return caller
 
-    async def _look_up(self, key_id: str, digest: bytes) -> Caller | None:
-        now = self._now()
-        remembered = self._remembered.get(digest)
+    async def _look_up(self, key_id: str, digest: bytes | None) -> Caller | None:
+        now, place = self._now(), (key_id, digest)
+        remembered = self._remembered.get(place)
         if remembered is None or now >= remembered[0]:
             if len(self._remembered) >= _REMEMBERED_MAX:
                 self._remembered.clear()
             # callers that come together share one query
             remembered = (now + REMEMBERED_SECONDS, asyncio.create_task(self._find(key_id, digest), name="key-lookup"))
-            self._remembered[digest] = remembered
+            self._remembered[place] = remembered
         try:
             return await asyncio.shield(remembered[1])
         except Exception:
-            self._remembered.pop(digest, None)
+            self._remembered.pop(place, None)
             raise
 
-    async def _find(self, key_id: str, digest: bytes) -> Caller | None:
+    async def _find(self, key_id: str, digest: bytes | None) -> Caller | None:
         async with self._pool.connection() as connection:
             row = await (await connection.execute(SQL["find"], {"key_id": key_id})).fetchone()
-        if row is None or not hmac.compare_digest(row[1], digest):
+        if row is None or (digest is not None and not hmac.compare_digest(row[1], digest)):
             return None
         return Caller(key_id=key_id, name=row[0], owner=row[3], scopes=granted(frozenset(scope for scope in Scope if scope in row[2])))
 

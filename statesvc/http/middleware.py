@@ -16,7 +16,7 @@ from statesvc.database.sql_errors import Failure, failure
 from statesvc.http.api_keys import CALLER, Keys
 from statesvc.http.key_limits import KeyLimits
 from statesvc.http.key_store import Scope
-from statesvc.http.operation import BODY, PARAMETERS, Handler, Route
+from statesvc.http.operation import BODY, PARAMETERS, Handler, Operation, Route
 from statesvc.http.problem import Code, Problem, Violation, from_aiohttp
 from statesvc.log.archive.log_archive_errors import LogArchiveError
 
@@ -65,12 +65,13 @@ class Parameters:
             raise _invalid(error, "query") from None
 
 
-async def checked_body(request: web.Request, model: type[BaseModel]) -> BaseModel:
-    """The body as the model has it; the problem `invalid_request` where it breaks it."""
+async def checked_body(request: web.Request, model: type[BaseModel], *, is_optional: bool = False) -> BaseModel:
+    """The body as the model has it; the problem `invalid_request` where it breaks it. `is_optional`: none at all is an empty object."""
     if request.content_type not in _JSON_TYPES:
         raise Problem(Code.UNSUPPORTED_MEDIA_TYPE, "send application/json", headers={hdrs.ACCEPT: "application/json"})
     try:
-        return model.model_validate_json(await request.read())
+        content = await request.read()
+        return model.model_validate_json(b"{}" if is_optional and not content else content)
     except ValidationError as error:
         raise _invalid(error, "body") from None
 
@@ -89,7 +90,7 @@ def guarded(route: Route, keys: Keys, limits: KeyLimits | None = None) -> Handle
         return route.handler
     call = _checked(route)
     if contract.scope is not None:
-        call = _allowed(call, Scope(contract.scope), keys, limits if contract.is_limited else None, is_computed=contract.is_computed)
+        call = _allowed(call, contract, Scope(contract.scope), keys, limits if contract.is_limited else None)
     if contract.deadline_seconds is None:
         return call
     deadline_seconds = contract.deadline_seconds
@@ -115,20 +116,21 @@ def _checked(route: Route) -> Handler:
             if given is not None:
                 request[PARAMETERS] = given
             if contract.request is not None:
-                request[BODY] = await checked_body(request, contract.request)
+                request[BODY] = await checked_body(request, contract.request, is_optional=contract.is_body_optional)
         return await route.handler(request)
 
     return call
 
 
-def _allowed(handler: Handler, scope: Scope, keys: Keys, limits: KeyLimits | None, *, is_computed: bool) -> Handler:
+def _allowed(handler: Handler, contract: Operation[Any], scope: Scope, keys: Keys, limits: KeyLimits | None) -> Handler:
     """For callers with the scope, within the limits of their key."""
 
     async def call(request: web.Request) -> web.StreamResponse:
-        request[CALLER] = caller = await keys.require(request, scope)
+        caller = None if contract.credential is None else await contract.credential.caller(request, keys)
+        request[CALLER] = caller = caller or await keys.require(request, scope)
         if limits is None:
             return await handler(request)
-        with limits.call(caller.key_id, is_computed=is_computed):
+        with limits.call(caller.key_id, is_computed=contract.is_computed):
             return await handler(request)
 
     return call

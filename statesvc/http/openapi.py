@@ -61,6 +61,7 @@ def build_document(routes: Iterable[Route], *, version: str) -> dict[str, Any]:
             "schemas": {**definitions, "Problem": _PROBLEM},
             "securitySchemes": {
                 "key": {"type": "http", "scheme": "bearer", "description": "An API key; `statesvc keys create` makes one."},
+                **{other.name: other.scheme for route in listed if (other := route.operation.credential) is not None},
             },
         },
         "x-problems": [
@@ -96,10 +97,12 @@ def _operation(route: Route, path: str, schemas: Schemas) -> dict[str, Any]:
         described["parameters"] = given
     if contract.request is not None:
         described["requestBody"] = {
-            "required": True,
+            "required": not contract.is_body_optional,
             "content": {"application/json": {"schema": schemas[(contract.request, "validation")]}},
         }
     described["security"] = [] if contract.scope is None else [{"key": [Scope(contract.scope).value]}]
+    if contract.credential is not None:
+        described["security"].append({contract.credential.name: []})
     return described
 
 

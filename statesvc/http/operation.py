@@ -16,6 +16,7 @@ import orjson
 from aiohttp import hdrs, web
 from pydantic import BaseModel
 
+from statesvc.http.api_keys import Caller, Keys
 from statesvc.http.key_store import Scope
 from statesvc.http.problem import NOT_MODIFIED, OK, Code
 
@@ -64,21 +65,36 @@ def answer_unless_known(request: web.Request, value: T, *, head_hash: bytes, hea
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Credential:
+    """What a call takes in place of a key. `scheme`: as OpenAPI describes it, under its `name`.
+
+    `caller` answers None where the request has none of this kind, so that a key is needed, and raises the problem 401 for a bad one.
+    """
+
+    name: str
+    scheme: Mapping[str, str]
+    caller: Callable[[web.Request, Keys], Awaitable[Caller | None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Operation(Generic[T]):
     """The contract of one call.
 
     `parameters` is a model of the path's and the query's parameters (a field named as in the path is the path's). `statuses`
     describes the answers in words. `checked` False: the handler takes any query and checks the rest itself (webhooks).
     `is_computed`: it takes long to compute, so that a key may have but a few such calls under way.
+    `credential`: what does in place of a key. `is_body_optional`: without a body all members have their defaults.
     `streamed` is the model of each event of an answer that is a stream; `deadline_seconds` None: it may take as long as it likes.
     """
 
     summary: str
     scope: Scope | ScopeWord | None
+    credential: Credential | None = None
     description: str = ""
     tag: str = ""
     parameters: type[BaseModel] | None = None
     request: type[BaseModel] | None = None
+    is_body_optional: bool = False
     response: type[T] | None = None
     streamed: type[Any] | None = None
     response_types: tuple[str, ...] = ("application/json",)

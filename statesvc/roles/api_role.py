@@ -14,6 +14,8 @@ from statesvc.api.personal_reads import PersonalReadings
 from statesvc.api.routes import routes as api_routes
 from statesvc.api.stream.routes import routes as stream_routes
 from statesvc.api.stream.streams import Streams, limits_of
+from statesvc.api.stream.tickets import Tickets
+from statesvc.api.stream.transition_feed import routes as transition_feed_routes
 from statesvc.api.submission.routes import routes as submission_routes
 from statesvc.api.subscriptions.routes import routes as subscription_routes
 from statesvc.background.process_pool import ProcessPool
@@ -22,6 +24,7 @@ from statesvc.delivery.targets import Targets
 from statesvc.http.app import documentation_routes
 from statesvc.http.health import health_routes
 from statesvc.http.key_limits import KeyLimits
+from statesvc.http.signed_token import TokenSigner
 from statesvc.log.archive.folder import archive_folder
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.checkpoint_store import CheckpointStoreError
@@ -81,6 +84,8 @@ async def run(launch: Launch) -> int:
             refused=base.refusals.count,
         )
 
+        signer = TokenSigner(base.keyring.token_key)
+
         def drain() -> None:
             # streams end now, not when the server stops: their clients come back elsewhere
             base.readiness.drain()
@@ -99,7 +104,8 @@ async def run(launch: Launch) -> int:
                 readings=readings,
                 computing=ComputingProcesses(processes),
             ),
-            *stream_routes(streams),
+            *stream_routes(streams, Tickets(signer)),
+            *transition_feed_routes(base.pool, log_archive),
             *subscription_routes(
                 pool=base.pool,
                 keyring=base.keyring,

@@ -180,7 +180,7 @@ class Follower:
         before = self._next_index
         if self.is_behind:
             page = await self._pages.older(before, end=self._window.begin, epoch=self._window.epoch)
-            await self._send([frame for frame in page.frames if self._selection.takes(frame)])
+            await self._send([frame for frame in page.frames if self._selection.takes(carrier_id=frame.carrier_id, status=frame.status)])
             self._next_index = page.end
         else:
             step = self._window.step(before, self._selection, limit=FRAMES_A_SEND)

@@ -1,21 +1,22 @@
 """`GET /v1/stream`."""
 
 from collections.abc import Sequence
-from typing import Annotated, Final
+from typing import Annotated, Final, Self
 
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from events.vocabulary import Status
 from statesvc.api.parameters import Name
 from statesvc.api.stream.streams import EVENT_STREAM, Streams
+from statesvc.api.stream.tickets import CHOICES_MAX, PATH, Tickets
 from statesvc.api.stream.window import Selection, StreamedTransition
 from statesvc.http.operation import Route, operation, parameters
 from statesvc.http.problem import OK, Code, Problem, Violation
+from statesvc.http.signed_token import TOKEN_CHARS_MAX
 from statesvc.log.cursor import CURSOR_PATTERN, LogCursor, read_cursor
 
 LAST_EVENT_ID: Final = "Last-Event-ID"
-_CHOICES_MAX: Final = 64
 
 
 class StreamParameters(BaseModel):
@@ -31,25 +32,41 @@ class StreamParameters(BaseModel):
             f"`{LAST_EVENT_ID}`, which browsers send when they come back, goes before it.",
         ),
     ] = None
-    carrier_id: Annotated[list[Name], Field(max_length=_CHOICES_MAX, description="Only of these carriers; may stand more than once.")] = []
-    status: Annotated[list[Status], Field(max_length=_CHOICES_MAX, description="Only to these statuses; may stand more than once.")] = []
+    carrier_id: Annotated[list[Name], Field(max_length=CHOICES_MAX, description="Only of these carriers; may stand more than once.")] = []
+    status: Annotated[list[Status], Field(max_length=CHOICES_MAX, description="Only to these statuses; may stand more than once.")] = []
+    ticket: Annotated[
+        str | None,
+        Field(
+            max_length=TOKEN_CHARS_MAX, description="In place of a key: of `POST /v1/stream/tickets`, which names carriers and statuses."
+        ),
+    ] = None
+
+    @model_validator(mode="after")
+    def _is_selected_once(self) -> Self:
+        if self.ticket is not None and (self.carrier_id or self.status):
+            raise ValueError("the `ticket` names carriers and statuses: give it alone, or with `after`")
+        return self
 
 
-def routes(streams: Streams) -> Sequence[Route]:
-    """The one call."""
+def routes(streams: Streams, tickets: Tickets) -> Sequence[Route]:
+    """The stream, and the tickets to it."""
 
     async def stream(request: web.Request) -> web.StreamResponse:
         asked = parameters(request, StreamParameters)
+        selection = Selection(carriers=frozenset(asked.carrier_id), statuses=frozenset(asked.status))
         return await streams.serve(
             request,
-            selection=Selection(carriers=frozenset(asked.carrier_id), statuses=frozenset(asked.status)),
+            selection=selection if asked.ticket is None else tickets.selection(asked.ticket),
             after=_last_event_id(request, asked.after),
+            # the ticket is the whole right: no cookie or key of the browser is involved, so a page of any origin may read what it opens
+            any_origin=asked.ticket is not None,
         )
 
     return [
+        *tickets.routes(),
         Route(
             "GET",
-            "/v1/stream",
+            PATH,
             stream,
             operation(
                 summary="Changes of status as they happen",
@@ -59,6 +76,7 @@ def routes(streams: Streams) -> Sequence[Route]:
                 "`event: reset`: the id is not of this log; read what you need anew, what follows is from now on. "
                 "A comment comes every 15 s. Ends when the process stops or has no room for streams.",
                 scope="read",
+                credential=tickets.credential,
                 tag="log",
                 parameters=StreamParameters,
                 streamed=StreamedTransition,
@@ -67,7 +85,7 @@ def routes(streams: Streams) -> Sequence[Route]:
                 problems=(Code.CURSOR_LOST, Code.TOO_MANY_REQUESTS, Code.OVERLOADED, Code.NOT_READY),
                 deadline_seconds=None,
             ),
-        )
+        ),
     ]
 
 

@@ -28,6 +28,7 @@ from statesvc.telemetry.metrics import Telemetry, Values
 
 EVENT_STREAM: Final = "text/event-stream"
 _HEADERS: Final = {hdrs.CONTENT_TYPE: EVENT_STREAM, hdrs.CACHE_CONTROL: "no-store", "X-Accel-Buffering": "no"}
+_ANY_ORIGIN: Final = {hdrs.ACCESS_CONTROL_ALLOW_ORIGIN: "*"}
 _RETRY_SECONDS: Final = (1.0, 5.0)
 
 _log = structlog.get_logger()
@@ -93,10 +94,15 @@ class Streams:
         self._tail.stop()
         self._end_all(StreamEnd.STOPPING)
 
-    async def serve(self, request: web.Request, *, selection: Selection, after: LogCursor | None) -> web.StreamResponse:
-        """Answers with a stream of what comes after `after` (None: from now on). Raises the problems 410, 429 and 503."""
+    async def serve(
+        self, request: web.Request, *, selection: Selection, after: LogCursor | None, any_origin: bool = False
+    ) -> web.StreamResponse:
+        """Answers with a stream of what comes after `after` (None: from now on). Raises the problems 410, 429 and 503.
+
+        `any_origin`: pages of other origins may read it.
+        """
         self._check_open()
-        response = web.StreamResponse(headers=_HEADERS)
+        response = web.StreamResponse(headers=_HEADERS | (_ANY_ORIGIN if any_origin else {}))
         # a client that comes back should find another process, which it can't on the same connection
         response.force_close()
         if request.method == hdrs.METH_HEAD:
@@ -144,13 +150,11 @@ class Streams:
 
     async def _may_go_on(self, request: web.Request) -> bool:
         try:
-            await self._keys.require(request, Scope.READ)
-        except Problem:
-            return False
+            caller = await self._keys.by_id(caller_of(request).key_id)
         except psycopg.Error:
             # the database cannot say; nothing can be read from it either
             return True
-        return True
+        return caller is not None and caller.has(Scope.READ)
 
     async def _watch(self) -> None:
         loop = asyncio.get_running_loop()

@@ -49,14 +49,14 @@ class Selection:
     carriers: Collection[str] = frozenset()
     statuses: Collection[str] = frozenset()
 
-    def takes(self, frame: Frame) -> bool:
-        """True where the client wants it."""
-        return (not self.carriers or frame.carrier_id in self.carriers) and (not self.statuses or frame.status in self.statuses)
+    def takes(self, *, carrier_id: str, status: str) -> bool:
+        """True where the client wants a transition of this carrier to this status."""
+        return (not self.carriers or carrier_id in self.carriers) and (not self.statuses or status in self.statuses)
 
 
-def frame_of(transition: SealedTransition, *, epoch: int) -> Frame:
-    """The transition as an event of the stream. `epoch`: of the log now."""
-    data: StreamedTransition = {
+def streamed(transition: SealedTransition) -> StreamedTransition:
+    """The transition as it is sent."""
+    return {
         "carrier_id": transition.carrier_id,
         "tracking_number": transition.tracking_number,
         "from": transition.from_status,
@@ -66,8 +66,12 @@ def frame_of(transition: SealedTransition, *, epoch: int) -> Frame:
         "log_index": transition.index,
         "recorded_at": rfc3339(transition.recorded_at),
     }
+
+
+def frame_of(transition: SealedTransition, *, epoch: int) -> Frame:
+    """The transition as an event of the stream. `epoch`: of the log now."""
     cursor = str(LogCursor(epoch, transition.index)).encode()
-    text = b"id: %b\nevent: shipment.status_changed\ndata: %b\n\n" % (cursor, orjson.dumps(data))
+    text = b"id: %b\nevent: shipment.status_changed\ndata: %b\n\n" % (cursor, orjson.dumps(streamed(transition)))
     return Frame(transition.index, transition.carrier_id, transition.to_status, text)
 
 
@@ -122,7 +126,7 @@ class Window:
         chosen: list[Frame] = []
         for place in range(bisect_left(self._frames, next_index, key=_index), len(self._frames)):
             frame = self._frames[place]
-            if selection.takes(frame):
+            if selection.takes(carrier_id=frame.carrier_id, status=frame.status):
                 if len(chosen) == limit:
                     return WindowStep(chosen, frame.index)
                 chosen.append(frame)

@@ -169,7 +169,9 @@ class ReplayWish(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    since: Annotated[AwareDatetime, Field(description="Recorded then or later. Before the subscription was made, nothing was missed.")]
+    since: Annotated[
+        AwareDatetime, Field(description="Recorded then or later. Before the subscription was made: for keys with scope `read`.")
+    ]
     until: Annotated[AwareDatetime | None, Field(description="Recorded before then; null: up to now.")] = None
     dry_run: Annotated[bool, Field(description="Only count.")] = False
     delivered_too: Annotated[bool, Field(description="Also what the subscriber has taken already; it dedupes on `webhook-id`.")] = False
@@ -185,7 +187,7 @@ class ReplayProgress(TypedDict):
     until: AwareDatetime
     matched: Annotated[int, Field(description="Notifications in the range, and changes that were not collected but match.")]
     put: Annotated[int, Field(description="Put into the outbox, or would be.")]
-    never_written: Annotated[int, Field(description="Of those: changes while the subscription was disabled.")]
+    never_written: Annotated[int, Field(description="Of those: changes before the subscription was made, or while it was disabled.")]
     waiting: Annotated[int, Field(description="Left alone: they wait in the outbox anyway.")]
     delivered: Annotated[int, Field(description="Left out: the subscriber has taken them.")]
     next_cursor: Annotated[str | None, Field(description="The range goes on: call again with it. null: done.")]

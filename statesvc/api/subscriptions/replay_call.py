@@ -14,6 +14,7 @@ from statesvc.database.pool import Connections
 from statesvc.database.wakeups.channels import OUTBOX
 from statesvc.database.wakeups.waker import Wakes
 from statesvc.http.api_keys import caller_of
+from statesvc.http.key_store import Scope
 from statesvc.http.operation import Reply, Route, answer, body, operation, parameters
 from statesvc.http.paging import decode_cursor, encode_cursor
 from statesvc.http.problem import Code, Problem, Violation
@@ -45,7 +46,8 @@ class RangeReplay:
             until, after, run_id = min(asked.until or current.now, current.now), START, uuid4()
             if asked.cursor is not None:
                 until, after, run_id = _place(decode_cursor(asked.cursor, bound_to, fields=5))
-            since = max(asked.since, current.created_at)
+            # what came before was never its to be notified of; who may read the shipments anyway may have it sent
+            since = asked.since if caller_of(request).has(Scope.READ) else max(asked.since, current.created_at)
             if asked.until is not None and asked.until <= asked.since:
                 raise Problem(
                     Code.INVALID_REQUEST, "the body breaks the contract", violations=[Violation("/body/until", "must lie after since")]
@@ -103,8 +105,9 @@ def replay_routes(pool: Connections, waker: Wakes, archive: LogArchive) -> Seque
                 summary="Send a range again",
                 description=(
                     "Puts what was written for the subscription in a range of time back into the outbox, under the same `webhook-id`, and "
-                    "writes changes of status that match it but came while it was disabled. What it has taken is left out unless "
-                    "`delivered_too`. Does a bounded part; go on with `next_cursor`. Recorded as operator actions."
+                    "writes changes of status that match it but came while it was disabled. With a key that has the scope `read` too, the "
+                    "range may begin before the subscription was made; with others it begins there (`since` of the answer). What it has "
+                    "taken is left out unless `delivered_too`. Does a bounded part; go on with `next_cursor`. Recorded as operator actions."
                 ),
                 scope="subscriptions",
                 tag="subscriptions",

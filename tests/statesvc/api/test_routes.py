@@ -5,9 +5,11 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from events.crypto.keyring import Keyring
 from statesvc.api.routes import routes
 from statesvc.api.stream.routes import routes as stream_routes
-from statesvc.api.stream.streams import Streams
+from statesvc.api.stream.tickets import Tickets
+from statesvc.api.stream.transition_feed import routes as transition_feed_routes
 from statesvc.database.pool import Connections
 from statesvc.http.openapi import build_document
+from statesvc.http.signed_token import TokenSigner
 
 
 def test_the_calls_are_described_as_valid_openapi() -> None:
@@ -21,7 +23,7 @@ def test_the_calls_are_described_as_valid_openapi() -> None:
         tombstones=nothing,
         readings=nothing,
     )
-    calls = [*read, *stream_routes(cast("Streams", nothing))]
+    calls = [*read, *stream_routes(nothing, Tickets(TokenSigner(b""))), *transition_feed_routes(nothing, nothing)]
     described = build_document(calls, version="1")
     OpenAPIV31SpecValidator(described).validate()
     scopes = {
@@ -35,7 +37,9 @@ def test_the_calls_are_described_as_valid_openapi() -> None:
         "GET /v1/shipments/{carrier_id}/{tracking_number}/history": ["read"],
         "GET /v1/shipments/{carrier_id}/{tracking_number}/audit": ["audit"],
         "GET /v1/feed": ["audit"],
+        "GET /v1/feed/transitions": ["read"],
         "GET /v1/stream": ["read"],
+        "POST /v1/stream/tickets": ["read"],
         "GET /v1/checkpoint": ["read"],
         "GET /v1/checkpoint/keys": ["read"],
         "GET /v1/proofs/inclusion": ["read"],

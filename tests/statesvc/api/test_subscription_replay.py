@@ -8,6 +8,7 @@ import pytest
 
 from events.vocabulary import Status
 from statesvc.delivery.outcome import AttemptOutcome
+from statesvc.http.key_store import Scope, create_key
 from statesvc.subscriptions import replay as replaying
 from tests.world.deliver import deliver
 
@@ -22,8 +23,8 @@ async def subscribe(api: Any, **wish: Any) -> str:
     return subscription_id
 
 
-async def replay(api: Any, subscription_id: str, **wish: Any) -> Any:
-    reply = await api.call("POST", f"{PATH}/{subscription_id}/replay", scopes="subscriptions", json={"since": LONG_AGO, **wish})
+async def replay(api: Any, subscription_id: str, *, scopes: str = "subscriptions", **wish: Any) -> Any:
+    reply = await api.call("POST", f"{PATH}/{subscription_id}/replay", scopes=scopes, json={"since": LONG_AGO, **wish})
     return reply.body
 
 
@@ -171,6 +172,27 @@ async def test_a_closed_range_ends_where_it_says_and_what_was_missed_after_it_st
     assert datetime.fromisoformat(shown["missed_since"]) == middle
     assert counts(await replay(api, subscription_id, since=shown["missed_since"])) == (1, 1, 1, 0, 0)
     assert (await api.get(f"{PATH}/{subscription_id}", scopes="subscriptions")).body["missed_since"] is None
+
+
+async def test_a_range_before_the_subscription_was_made_is_for_keys_that_may_read(api: Any, scan: Any) -> None:
+    await api.carriers.say(scan("1Z1", Status.PICKED_UP))
+    await api.carriers.say(scan("1Z2", Status.PICKED_UP), carrier_id="fedex")
+    both = "subscriptions read"
+    made = await api.call("POST", PATH, scopes=both, json={"url": "https://subscriber.invalid/", "carriers": ["ups"]})
+    subscription_id = made.body["id"]
+    assert counts(await replay(api, subscription_id, scopes=both, dry_run=True)) == (1, 1, 1, 0, 0)
+    done = await replay(api, subscription_id, scopes=both)
+    assert (counts(done), datetime.fromisoformat(done["since"])) == ((1, 1, 1, 0, 0), datetime.fromisoformat(LONG_AGO))
+    assert await rows(api, "SELECT carrier_id, type, to_status FROM statesvc.notification") == [
+        ("ups", "shipment.status_changed", "picked_up")
+    ]
+    assert counts(await replay(api, subscription_id, scopes=both)) == (1, 0, 0, 1, 0), "a second replay puts nothing twice"
+    # a key of the same owner that may not read gets what is the subscription's own
+    _, key = await create_key(api.connection, name="plain", scopes=[Scope.SUBSCRIPTIONS], created_by="test", owner=made.body["owner"])
+    plain = await api.client.post(
+        f"{PATH}/{subscription_id}/replay", json={"since": LONG_AGO, "dry_run": True}, headers={"Authorization": f"Bearer {key}"}
+    )
+    assert (await plain.json())["since"] == made.body["created_at"]
 
 
 async def test_nothing_was_missed_before_the_subscription_was_made(api: Any, scan: Any) -> None:

@@ -17,6 +17,8 @@ from events.event import Reading
 from events.identity import identify
 from statesvc.api.stream.routes import routes
 from statesvc.api.stream.streams import StreamLimits, Streams
+from statesvc.api.stream.tickets import Tickets
+from statesvc.api.stream.transition_feed import routes as transition_feed_routes
 from statesvc.append.append_batch import AppendBatch
 from statesvc.append.transaction import append
 from statesvc.database.pool import PoolLimits, make_pool
@@ -26,6 +28,7 @@ from statesvc.database.wakeups.waker import notify
 from statesvc.http.api_keys import Keys
 from statesvc.http.app import build_app
 from statesvc.http.key_store import Scope, create_key
+from statesvc.http.signed_token import TokenSigner
 from statesvc.inbox.read_message import Read
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.telemetry.metrics import Telemetry
@@ -147,7 +150,8 @@ def staged(database: Any) -> StageMaker:
         running = asyncio.create_task(streams.run())
         async with story(database) as log:
             key_id, key = await create_key(log.connection, name="test", scopes=[Scope.READ], created_by="test")
-            app = build_app(routes(streams), keys=keys)
+            tickets = Tickets(TokenSigner(log.keyring.token_key))
+            app = build_app([*routes(streams, tickets), *transition_feed_routes(opened, LogArchive(None))], keys=keys)
             async with TestClient(TestServer(app)) as client:
                 yield Stage(log, streams, client, telemetry, key, key_id)
                 streams.stop()

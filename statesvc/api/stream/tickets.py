@@ -1,0 +1,115 @@
+"""`POST /v1/stream/tickets`: a right to one selection of the stream for a minute, in a URL.
+
+A browser's EventSource sends no `Authorization`, and an API key has no business in a page. So the page's own server, which has the key,
+fetches a ticket for it. It opens streams until it expires, none after its key was revoked; a stream that is open goes on.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Final
+from urllib.parse import urlencode
+
+from aiohttp import web
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from typing_extensions import TypedDict
+
+from events.vocabulary import Status
+from statesvc.api.parameters import Name
+from statesvc.api.stream.window import Selection
+from statesvc.http.api_keys import Caller, Keys, caller_of
+from statesvc.http.key_store import Scope
+from statesvc.http.operation import Credential, Reply, Route, answer, body, operation
+from statesvc.http.problem import CREATED, Code, Problem
+from statesvc.http.signed_token import TokenRefusedError, TokenSigner
+
+TICKET_SECONDS: Final = 60
+CHOICES_MAX: Final = 64
+PATH: Final = "/v1/stream"
+_PURPOSE: Final = "stream"
+_TICKET: Final = "ticket"
+
+CarrierChoice = Annotated[list[Name], Field(max_length=CHOICES_MAX, description="Only of these carriers; none: of all.")]
+StatusChoice = Annotated[list[Status], Field(max_length=CHOICES_MAX, description="Only to these statuses; none: to any.")]
+
+
+class TicketRequest(BaseModel):
+    """Which transitions the ticket is good for."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    carrier_id: CarrierChoice = []
+    status: StatusChoice = []
+
+
+class StreamTicket(TypedDict):
+    """A ticket, and where it is used."""
+
+    ticket: str
+    path: Annotated[str, Field(description="For EventSource: the stream with the ticket. Append `&after=<id>` to go on from an event.")]
+    expires_at: Annotated[AwareDatetime, Field(description="Opens no stream from then on; one that is open goes on.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Tickets:
+    """Gives them out, and finds out who bears one."""
+
+    signer: TokenSigner
+
+    async def create(self, request: web.Request) -> Reply[StreamTicket]:
+        """A ticket in the name of the caller's key."""
+        asked = body(request, TicketRequest)
+        expires_at = datetime.now(UTC) + timedelta(seconds=TICKET_SECONDS)
+        claims = {"key_id": caller_of(request).key_id, "carriers": asked.carrier_id, "statuses": asked.status}
+        ticket = self.signer.sign(_PURPOSE, claims, expires_at=expires_at)
+        return answer({"ticket": ticket, "path": f"{PATH}?{urlencode({_TICKET: ticket})}", "expires_at": expires_at}, status=CREATED)
+
+    async def bearer(self, request: web.Request, keys: Keys) -> Caller | None:
+        """The holder of the key that made the request's ticket; None without one. Raises the problem 401."""
+        ticket = request.query.get(_TICKET)
+        if ticket is None:
+            return None
+        try:
+            caller = await keys.by_id(self.signer.read(_PURPOSE, ticket)["key_id"])
+        except TokenRefusedError as error:
+            raise _refused(str(error)) from None
+        if caller is None or not caller.has(Scope.READ):
+            raise _refused("the key that made it is good no more")
+        return caller
+
+    def selection(self, ticket: str) -> Selection:
+        """What a ticket is good for, which `bearer` has accepted."""
+        claims = self.signer.read(_PURPOSE, ticket)
+        return Selection(carriers=frozenset(claims["carriers"]), statuses=frozenset(claims["statuses"]))
+
+    @property
+    def credential(self) -> Credential:
+        """A ticket in place of a key."""
+        scheme = {"type": "apiKey", "in": "query", "name": _TICKET, "description": "Of `POST /v1/stream/tickets`."}
+        return Credential(name=_TICKET, scheme=scheme, caller=self.bearer)
+
+    def routes(self) -> Sequence[Route]:
+        """The call."""
+        return [
+            Route(
+                "POST",
+                f"{PATH}/tickets",
+                self.create,
+                operation(
+                    summary="A ticket for a browser's EventSource",
+                    description=f"Good for {TICKET_SECONDS} s, for this selection of the stream and nothing else. Fetch it on your server, "
+                    "give it to the page: `new EventSource(path)`. When the page has to come back later, it asks your server for the next "
+                    "ticket and appends `&after=` with the last id that it has.",
+                    scope="read",
+                    tag="log",
+                    request=TicketRequest,
+                    is_body_optional=True,
+                    response=StreamTicket,
+                    statuses={CREATED: "made"},
+                ),
+            )
+        ]
+
+
+def _refused(why: str) -> Problem:
+    return Problem(Code.UNAUTHENTICATED, f"the ticket opens no stream: {why}; get a new one by POST {PATH}/tickets")

@@ -1,0 +1,128 @@
+"""`GET /v1/feed/transitions`: what the stream says, page by page, for who has to catch up with the past.
+
+Same items, same selection, same cursors as the stream: read to the end, then follow the stream after the last `cursor`; nothing is missed
+or repeated in between. The whole log with its proofs is `/v1/feed`, for scope `audit`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
+
+from aiohttp import web
+from psycopg import AsyncConnection
+from pydantic import BaseModel, ConfigDict, Field
+from typing_extensions import TypedDict
+
+from events.vocabulary import Status
+from statesvc.api.log_calls import FEED_DEFAULT, FEED_MAX, lost_cursor
+from statesvc.api.parameters import Name
+from statesvc.api.stream.tail import ENTRIES_MAX, LogEnd
+from statesvc.api.stream.tickets import CHOICES_MAX
+from statesvc.api.stream.window import Selection, StreamedTransition, streamed
+from statesvc.database.pool import Connections
+from statesvc.http.operation import Reply, Route, answer, operation, parameters
+from statesvc.http.problem import Code, Problem
+from statesvc.log.archive.log_archive import LogArchive
+from statesvc.log.checkpoints import latest_head
+from statesvc.log.cursor import CURSOR_PATTERN, LogCursor, LostCursorError, read_cursor, resume
+from statesvc.log.feed import MissingEntryError
+from statesvc.log.transitions import read_transitions
+
+_PAGES_MAX: Final = 20
+"""Of ENTRIES_MAX entries each: a selection that few transitions fit costs a call no more."""
+
+
+class TransitionFeedParameters(BaseModel):
+    """Which transitions, and from where on."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    after: Annotated[
+        str,
+        Field(
+            pattern=CURSOR_PATTERN,
+            description="`cursor` of the answer before, or the `id` of an event of the stream. Left out: from the first entry on.",
+        ),
+    ] = "-1"
+    limit: Annotated[int, Field(ge=1, le=FEED_MAX, description="Transitions per answer, at most.")] = FEED_DEFAULT
+    carrier_id: Annotated[list[Name], Field(max_length=CHOICES_MAX, description="Only of these carriers; may stand more than once.")] = []
+    status: Annotated[list[Status], Field(max_length=CHOICES_MAX, description="Only to these statuses; may stand more than once.")] = []
+
+
+class TransitionFeed(TypedDict):
+    """Transitions in the order of the log."""
+
+    items: list[StreamedTransition]
+    next_cursor: Annotated[
+        str | None, Field(description="`after` of the next call; null where this was the end for now. A page with one may be empty.")
+    ]
+    cursor: Annotated[str, Field(description="Where this answer ends: `after` of the next call, or of the stream.")]
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    items: list[StreamedTransition]
+    last_index: int
+    """Up to where the log was read."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransitionFeedCall:
+    """The handler."""
+
+    pool: Connections
+    archive: LogArchive
+
+    async def page(self, request: web.Request) -> Reply[TransitionFeed]:
+        """At most `limit` transitions of the selection."""
+        asked = parameters(request, TransitionFeedParameters)
+        selection = Selection(carriers=frozenset(asked.carrier_id), statuses=frozenset(asked.status))
+        async with self.pool.connection() as connection:
+            end = LogEnd.of(await latest_head(connection))
+            try:
+                after = await resume(connection, read_cursor(asked.after), epoch=end.epoch)
+                if after.epoch > end.epoch or after.index >= max(end.tree_size, 1):
+                    raise Problem(Code.INVALID_CURSOR, f"the log has {end.tree_size} entries: `after` was given by another log")
+                found = await self._read(connection, selection, begin=after.index + 1, end=end.tree_size, limit=asked.limit)
+            except LostCursorError as error:
+                raise lost_cursor(error) from error
+            except MissingEntryError as error:
+                raise Problem(Code.INTERNAL_ERROR, str(error)) from error
+        cursor = str(LogCursor(end.epoch, found.last_index))
+        more = found.last_index + 1 < end.tree_size
+        return answer({"items": found.items, "next_cursor": cursor if more else None, "cursor": cursor})
+
+    async def _read(self, connection: AsyncConnection[Any], selection: Selection, *, begin: int, end: int, limit: int) -> _Found:
+        items: list[StreamedTransition] = []
+        for _ in range(_PAGES_MAX):
+            if begin >= end:
+                break
+            page_end = min(begin + ENTRIES_MAX, end)
+            for transition in await read_transitions(connection, begin=begin, end=page_end, archive=self.archive):
+                if selection.takes(carrier_id=transition.carrier_id, status=transition.to_status):
+                    items.append(streamed(transition))
+                    if len(items) == limit:
+                        return _Found(items, transition.index)
+            begin = page_end
+        return _Found(items, begin - 1)
+
+
+def routes(pool: Connections, archive: LogArchive) -> Sequence[Route]:
+    """The one call."""
+    return [
+        Route(
+            "GET",
+            "/v1/feed/transitions",
+            TransitionFeedCall(pool, archive).page,
+            operation(
+                summary="Changes of status from the beginning",
+                description="What `/v1/stream` sends, in pages and from any place of the log: to fill a store with the past. Go on with "
+                "`after` set to `cursor` while `next_cursor` is not null, then open the stream with the same `after`. 410 as there.",
+                scope="read",
+                tag="log",
+                parameters=TransitionFeedParameters,
+                response=TransitionFeed,
+                problems=(Code.INVALID_CURSOR, Code.CURSOR_LOST, Code.LOG_UNAVAILABLE),
+            ),
+        )
+    ]
