@@ -14,6 +14,18 @@ CREATE TABLE statesvc.api_key (
 );
 CREATE INDEX api_key_owner ON statesvc.api_key (owner);
 
+-- Sessions of the console. Neither the token nor the key behind it can be read from here; `key_hash` ends the session when the key is
+-- another one. `may_change` false: it only reads. A login takes expired ones away.
+CREATE TABLE statesvc.console_session (
+    token_hash bytea PRIMARY KEY CHECK (octet_length(token_hash) = 32),
+    key_id text NOT NULL,
+    key_hash bytea NOT NULL CHECK (octet_length(key_hash) = 32),
+    may_change boolean NOT NULL,
+    created_at timestamptz NOT NULL,
+    expires_at timestamptz NOT NULL CHECK (expires_at > created_at)
+);
+CREATE INDEX console_session_key ON statesvc.console_session (key_id, created_at);
+
 -- The digest key and the inbox key under the master key. The digest key is made once and never changes: every keyed digest in the log
 -- depends on it.
 CREATE TABLE statesvc.service_key (

@@ -28,7 +28,7 @@ GRANT INSERT, DELETE ON statesvc.message_attempt TO {service_role};
 GRANT INSERT, UPDATE ON statesvc.body_archive, statesvc.legal_hold TO {service_role};
 GRANT INSERT, DELETE ON statesvc.body_retained TO {service_role};
 GRANT INSERT, DELETE ON statesvc.unsealed TO {service_role};
-GRANT INSERT, UPDATE, DELETE ON statesvc.personal_reading TO {service_role};
+GRANT INSERT, UPDATE, DELETE ON statesvc.personal_reading, statesvc.console_session TO {service_role};
 GRANT INSERT ON statesvc.sealed_batch, statesvc.subtree, statesvc.checkpoint TO {service_role};
 REVOKE UPDATE, DELETE, TRUNCATE ON statesvc.sealed_batch, statesvc.subtree, statesvc.checkpoint FROM {service_role};
 GRANT INSERT, UPDATE (sealed_seed, retired_at) ON statesvc.signing_key TO {service_role};

@@ -312,6 +312,21 @@ CREATE TABLE statesvc.conflict_key (
 ALTER TABLE ONLY statesvc.conflict_key
     ADD CONSTRAINT conflict_key_pkey PRIMARY KEY (carrier_id, event_id, facts_digest);
 
+CREATE TABLE statesvc.console_session (
+    token_hash bytea NOT NULL,
+    key_id text NOT NULL,
+    key_hash bytea NOT NULL,
+    may_change boolean NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    expires_at timestamp with time zone NOT NULL,
+    CONSTRAINT console_session_check CHECK ((expires_at > created_at)),
+    CONSTRAINT console_session_key_hash_check CHECK ((octet_length(key_hash) = 32)),
+    CONSTRAINT console_session_token_hash_check CHECK ((octet_length(token_hash) = 32))
+);
+ALTER TABLE ONLY statesvc.console_session
+    ADD CONSTRAINT console_session_pkey PRIMARY KEY (token_hash);
+CREATE INDEX console_session_key ON statesvc.console_session USING btree (key_id, created_at);
+
 CREATE TABLE statesvc.dead_letter (
     dead_letter_id bigint NOT NULL,
     kind text NOT NULL,

@@ -57,8 +57,10 @@ RIGHT: Final = re.compile(
     re.IGNORECASE,
 )
 """Where those words are the trade's own, or a proper name."""
-QUOTING: Final = re.compile(r"_(?:codes|texts)\.csv$|/fixtures/|\.(?:ttf|pdf|png)$|LICENSE|(?:cities|countries|regions|zones)\.csv$")
-"""Files that quote what carriers print."""
+QUOTING: Final = re.compile(
+    r"_(?:codes|texts)\.csv$|/fixtures/|/vendor/|\.(?:ttf|pdf|png)$|LICENSE|(?:cities|countries|regions|zones)\.csv$"
+)
+"""Files that quote what carriers print, and those of others."""
 FROZEN: Final = "Tells apart the shipments of a number that is used again"
 """In the schema's version 1, which has landed and never changes, and in the declaration, which has to equal it word for word."""
 

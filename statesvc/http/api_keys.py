@@ -64,12 +64,21 @@ class Keys:
         scheme, _, key = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
         if scheme.lower() != "bearer":
             return None
-        key = key.strip()
+        return await self.holder(key.strip())
+
+    async def holder(self, key: str) -> Caller | None:
+        """Whose key this is; None where it is not good. Database errors pass through."""
         digest = key_hash(key)
-        if self._bootstrap_hash is not None and hmac.compare_digest(digest, self._bootstrap_hash):
+        return await self.holder_of(BOOTSTRAP if self._is_bootstrap(digest) else key_id_of(key), digest)
+
+    async def holder_of(self, key_id: str | None, digest: bytes) -> Caller | None:
+        """As `holder`, by the id and the hash of the key."""
+        if key_id == BOOTSTRAP and self._is_bootstrap(digest):
             return _BOOTSTRAP_CALLER
-        key_id = key_id_of(key)
         return None if key_id is None else await self._look_up(key_id, digest)
+
+    def _is_bootstrap(self, digest: bytes) -> bool:
+        return self._bootstrap_hash is not None and hmac.compare_digest(digest, self._bootstrap_hash)
 
     async def by_id(self, key_id: str) -> Caller | None:
         """The holder of a key that is still good, by its public id: for a right that it gave away. Database errors pass through."""
@@ -86,13 +95,7 @@ class Keys:
                 "send `Authorization: Bearer <key>` with a key that is not revoked; `statesvc keys create` makes one",
                 headers={hdrs.WWW_AUTHENTICATE: "Bearer"},
             )
-        if not caller.has(scope):
-            raise Problem(
-                Code.MISSING_SCOPE,
-                f"this call takes a key with scope `{scope.value}`; key {caller.key_id} lacks it",
-                headers={hdrs.WWW_AUTHENTICATE: f'Bearer error="insufficient_scope", scope="{scope.value}"'},
-                members={"required_scope": scope.value},
-            )
+        require_scope(caller, scope)
         return caller
 
     async def _look_up(self, key_id: str, digest: bytes | None) -> Caller | None:
@@ -116,6 +119,17 @@ class Keys:
         if row is None or (digest is not None and not hmac.compare_digest(row[1], digest)):
             return None
         return Caller(key_id=key_id, name=row[0], owner=row[3], scopes=granted(frozenset(scope for scope in Scope if scope in row[2])))
+
+
+def require_scope(caller: Caller, scope: Scope) -> None:
+    """Raises the problem of a missing scope."""
+    if not caller.has(scope):
+        raise Problem(
+            Code.MISSING_SCOPE,
+            f"this call takes a key with scope `{scope.value}`; key {caller.key_id} lacks it",
+            headers={hdrs.WWW_AUTHENTICATE: f'Bearer error="insufficient_scope", scope="{scope.value}"'},
+            members={"required_scope": scope.value},
+        )
 
 
 def caller_of(request: web.Request) -> Caller:

@@ -62,7 +62,7 @@ class Parameters:
         try:
             return self._model.model_validate(given)
         except ValidationError as error:
-            raise _invalid(error, "query") from None
+            raise invalid(error, "query") from None
 
 
 async def checked_body(request: web.Request, model: type[BaseModel], *, is_optional: bool = False) -> BaseModel:
@@ -73,10 +73,11 @@ async def checked_body(request: web.Request, model: type[BaseModel], *, is_optio
         content = await request.read()
         return model.model_validate_json(b"{}" if is_optional and not content else content)
     except ValidationError as error:
-        raise _invalid(error, "body") from None
+        raise invalid(error, "body") from None
 
 
-def _invalid(error: ValidationError, part: str) -> Problem:
+def invalid(error: ValidationError, part: str) -> Problem:
+    """The problem of what breaks a model; `part`: `query` or `body`."""
     details = error.errors(include_url=False, include_input=False, include_context=False)
     violations = [Violation("/".join(["", part, *map(str, detail["loc"])]), detail["msg"]) for detail in details]
     what = "the parameters break" if part == "query" else "the body breaks"

@@ -17,7 +17,9 @@ OK: Final = int(HTTPStatus.OK)
 CREATED: Final = int(HTTPStatus.CREATED)
 ACCEPTED: Final = int(HTTPStatus.ACCEPTED)
 NO_CONTENT: Final = int(HTTPStatus.NO_CONTENT)
+SEE_OTHER: Final = int(HTTPStatus.SEE_OTHER)
 NOT_MODIFIED: Final = int(HTTPStatus.NOT_MODIFIED)
+UNAUTHORIZED: Final = int(HTTPStatus.UNAUTHORIZED)
 
 CONTENT_TYPE: Final = "application/problem+json"
 RETRY_AFTER_SECONDS: Final = 2

@@ -9,7 +9,6 @@ from contextlib import AsyncExitStack
 
 from statesvc import __version__
 from statesvc.api.computing import ComputingProcesses
-from statesvc.api.console_page import routes as console_routes
 from statesvc.api.personal_reads import PersonalReadings
 from statesvc.api.routes import routes as api_routes
 from statesvc.api.stream.routes import routes as stream_routes
@@ -19,6 +18,7 @@ from statesvc.api.stream.transition_feed import routes as transition_feed_routes
 from statesvc.api.submission.routes import routes as submission_routes
 from statesvc.api.subscriptions.routes import routes as subscription_routes
 from statesvc.background.process_pool import ProcessPool
+from statesvc.console.routes import routes as console_routes
 from statesvc.database.wakeups.channels import SEALED
 from statesvc.delivery.targets import Targets
 from statesvc.http.app import documentation_routes
@@ -117,11 +117,11 @@ async def run(launch: Launch) -> int:
             ),
         ]
         calls += health_routes(base.readiness, base.telemetry.exposition, sample=sampling(launch, base))
-        calls += console_routes()
         documentation = documentation_routes(calls, version=__version__)
+        console = console_routes(calls, pool=base.pool, keys=keys, limits=limits)
         shared = None if launch.socket is None else SharedPort(launch.socket, is_ingress=False)
         sharing = None if shared is None else shared.accepted
-        server = await serve(launch, base, keys=keys, routes=[*calls, *documentation], limits=limits, sharing=sharing)
+        server = await serve(launch, base, keys=keys, routes=[*calls, *documentation, *console], limits=limits, sharing=sharing)
         stack.push_async_callback(server.stop)
         return await run_until_stopped(
             [

@@ -25,6 +25,7 @@ from statesvc.api.routes import routes
 from statesvc.api.subscriptions.routes import routes as subscription_routes
 from statesvc.append.append_batch import AppendBatch
 from statesvc.append.transaction import append
+from statesvc.console.routes import routes as console_routes
 from statesvc.database.keyring_store import load_keyring
 from statesvc.database.pool import PoolLimits, make_pool
 from statesvc.delivery.targets import Targets
@@ -179,7 +180,8 @@ async def api(database: Database, tmp_path: Path) -> AsyncIterator[Api]:
             pool=pool, keyring=keyring, waker=waker, targets=targets, allowed=(), archive=archive, readings=readings
         )
         served = [*calls, *subscriptions]
-        app = build_app(served, keys=Keys(pool))
+        keys = Keys(pool)
+        app = build_app([*served, *console_routes(served, pool=pool, keys=keys)], keys=keys)
         async with targets, TestClient(TestServer(app)) as client:
             yield Api(client, connection, Carriers(connection, keyring), keyring, waker.woken, contract_of(served), readings)
     await pool.close()

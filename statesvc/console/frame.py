@@ -1,0 +1,276 @@
+"""What every page of the console has: a session, a place in the navigation, a checked form, errors that a person can read.
+
+Every POST carries a token that only a page made for its session can know, and every change says why and was shown before.
+"""
+
+import base64
+import hashlib
+import hmac
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final
+
+import orjson
+from aiohttp import hdrs, web
+
+from statesvc.console.inner_calls import InnerCalls
+from statesvc.console.pages import Templates
+from statesvc.console.screen import Done, DryRun, FormAction, Input, Screen, Values, Visit
+from statesvc.console.web_sessions import Cookie, WebSession, WebSessions, form_token, fresh_token, is_form_token
+from statesvc.http.middleware import problems
+from statesvc.http.operation import Operation, Route, operation
+from statesvc.http.problem import PROBLEM, SEE_OTHER, UNAUTHORIZED, Code, Problem
+
+HOME: Final = "/console"
+LOGIN: Final = "/console/login"
+WHY_CHARS_MAX: Final = 1000
+_NOTE: Final = "statesvc_note"
+_INNER: Final = re.compile(r"/console(?:[/?][!-~]*)?")
+_FORM: Final = web.RequestKey("console_form", dict[str, str])
+_REFUSED: Final = frozenset({Code.INVALID_REQUEST, Code.CONFLICT, Code.NOT_FOUND, Code.UNKNOWN_CARRIER, Code.HELD, Code.TOO_MANY_REQUESTS})
+"""Problems that a person can do something about: the form shows them and stays filled."""
+
+Answer = Callable[[Visit], Awaitable[web.StreamResponse]]
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class ScreenFrame:
+    """Serves screens and actions."""
+
+    def __init__(
+        self, *, pages: Templates, sessions: WebSessions, calls: InnerCalls, screens: Sequence[Screen], actions: Sequence[FormAction]
+    ) -> None:
+        self._pages = pages
+        self._sessions = sessions
+        self._calls = calls
+        self._screens = {screen.path: screen for screen in screens}
+        self._actions = actions
+
+    def routes(self) -> list[Route]:
+        """The pages."""
+        page: Operation[None] = operation(summary="A page of the console", scope=None, checked=False, response_types=("text/html",))
+        served = [
+            Route("GET", LOGIN, self._readable(self._login_form), page),
+            Route("POST", LOGIN, self._readable(self._log_in), page),
+            Route("POST", "/console/logout", self._visited(self._log_out), page),
+            Route("POST", "/console/changes", self._visited(self._allow_changes), page),
+        ]
+        served += [Route("GET", screen.path, self._visited(self._shown(screen)), page) for screen in self._screens.values()]
+        for action in self._actions:
+            served += [
+                Route("GET", action.path, self._visited(self._asked(action)), page),
+                Route("POST", action.path, self._visited(self._posted(action)), page),
+            ]
+        return served
+
+    def response(self, visit: Visit, template: str, title: str, values: Mapping[str, Any], *, section: str = "") -> web.Response:
+        """A page inside the frame."""
+        response = self._pages.response(template, {**self._frame(visit, title, section), **values})
+        if _NOTE in visit.request.cookies:
+            response.del_cookie(_NOTE, path=HOME)
+        return response
+
+    def _frame(self, visit: Visit, title: str, section: str) -> dict[str, Any]:
+        session = visit.session
+        return {
+            "title": title,
+            "menu": [
+                {"path": screen.path, "name": screen.menu, "is_here": screen.path == section}
+                for screen in self._screens.values()
+                if screen.menu is not None and session.may(screen.scope)
+            ],
+            "session": session,
+            "form_token": form_token(session.token),
+            "note": _note_of(visit),
+            "here": visit.request.path_qs,
+            "visit": visit,
+        }
+
+    # who is there
+
+    def _visited(self, answer: Answer) -> Handler:
+        """For browsers with a session; a POST needs the token of its forms. Others go to the login."""
+
+        async def call(request: web.Request) -> web.StreamResponse:
+            session = await self._sessions.find(Cookie(request).token)
+            if session is None:
+                return _to_login(request)
+            if request.method == hdrs.METH_POST:
+                posted = await _form(request)
+                if not is_form_token(session.token, posted.get("form_token", "")):
+                    raise Problem(Code.BAD_REQUEST, "this form is not of your session: open its page again and send it from there")
+            return await answer(Visit(request, session, self._calls, self._screens))
+
+        return self._readable(call)
+
+    def _readable(self, handler: Handler) -> Handler:
+        """With errors as pages."""
+
+        async def call(request: web.Request) -> web.StreamResponse:
+            response = await problems(request, handler)
+            code = response.get(PROBLEM)
+            if code is None or not isinstance(response, web.Response) or not isinstance(response.body, bytes):
+                return response
+            document = orjson.loads(response.body)
+            page = self._pages.response("problem.html", {"problem": document}, status=response.status)
+            page[PROBLEM] = code
+            return page
+
+        return call
+
+    # login and logout
+
+    async def _login_form(self, request: web.Request) -> web.StreamResponse:
+        return self._login_page(request, "")
+
+    def _login_page(self, request: web.Request, error: str) -> web.Response:
+        cookie, to = Cookie(request), request.query.get("to", HOME)
+        token = cookie.token or fresh_token()
+        response = self._pages.response(
+            "login.html", {"form_token": form_token(token), "error": error, "to": to if _INNER.fullmatch(to) else HOME}
+        )
+        cookie.set(response, token)
+        return response
+
+    async def _log_in(self, request: web.Request) -> web.StreamResponse:
+        posted, cookie = await _form(request), Cookie(request)
+        if not is_form_token(cookie.token, posted.get("form_token", "")):
+            error = "Your browser sent no cookie with this form. Use HTTPS, or http://localhost through a tunnel, and try again."
+            return self._login_page(request, error)
+        token = await self._sessions.begin(posted.get("key", "").strip(), may_change="may_change" in posted)
+        if token is None:
+            return self._login_page(request, "This key is not valid: it is mistyped, or was revoked.")
+        to = posted.get("to", HOME)
+        response = _redirect(to if _INNER.fullmatch(to) else HOME)
+        cookie.set(response, token)
+        return response
+
+    async def _log_out(self, visit: Visit) -> web.StreamResponse:
+        await self._sessions.end(visit.session.token)
+        response = _redirect(LOGIN)
+        Cookie(visit.request).clear(response)
+        return response
+
+    async def _allow_changes(self, visit: Visit) -> web.StreamResponse:
+        posted = await _form(visit.request)
+        await self._sessions.set_may_change(visit.session.token, may_change=posted.get("may_change") == "1")
+        to = posted.get("to", HOME)
+        return _redirect(to if _INNER.fullmatch(to) else HOME)
+
+    # screens and actions
+
+    def _shown(self, screen: Screen) -> Answer:
+        async def answer(visit: Visit) -> web.StreamResponse:
+            if screen.path == HOME and not visit.has(screen.scope):
+                return self._first_that_it_may(visit)
+            _require(visit.session, screen)
+            values = await screen.show(visit)
+            return self.response(visit, screen.template, screen.title, values, section=screen.section or screen.path)
+
+        return answer
+
+    def _first_that_it_may(self, visit: Visit) -> web.StreamResponse:
+        for screen in self._screens.values():
+            if screen.menu is not None and visit.has(screen.scope):
+                return _redirect(screen.path)
+        return self.response(visit, "nothing.html", "Nothing to see", {})
+
+    def _asked(self, action: FormAction) -> Answer:
+        async def answer(visit: Visit) -> web.StreamResponse:
+            _require(visit.session, action)
+            return await self._form_page(visit, action, values={**visit.request.query}, dry_run=None)
+
+        return answer
+
+    def _posted(self, action: FormAction) -> Answer:
+        async def answer(visit: Visit) -> web.StreamResponse:
+            _require(visit.session, action)
+            posted = await _form(visit.request)
+            why = posted.get("why", "").strip()
+            if not why or len(why) > WHY_CHARS_MAX:
+                return await self._form_page(visit, action, values=posted, dry_run=None, errors=["Say why: the log stores it."])
+            values = {**posted, "why": why}
+            try:
+                if posted.get("step") != "do":
+                    return await self._form_page(visit, action, values=values, dry_run=await action.dry_run(visit, values))
+                return self._finished(visit, action, await action.carry_out(visit, values))
+            except Problem as problem:
+                if problem.code not in _REFUSED:
+                    raise
+                errors = [problem.detail, *(f"{each.pointer.removeprefix('/body/')}: {each.detail}" for each in problem.violations)]
+                return await self._form_page(visit, action, values=values, dry_run=None, errors=errors)
+
+        return answer
+
+    async def _form_page(
+        self, visit: Visit, action: FormAction, *, values: Values, dry_run: DryRun | None, errors: Sequence[str] = ()
+    ) -> web.Response:
+        inputs: Sequence[Input] = () if action.inputs is None else await action.inputs(visit)
+        return self.response(
+            visit,
+            "action.html",
+            action.title.format_map(visit.request.match_info),
+            {
+                "action": action,
+                "inputs": inputs,
+                "values": values,
+                "dry_run": dry_run,
+                "errors": errors,
+                "back": action.back.format_map(visit.request.match_info),
+            },
+            section=action.section,
+        )
+
+    def _finished(self, visit: Visit, action: FormAction, done: Done) -> web.Response:
+        if done.secret is not None:
+            title = action.title.format_map(visit.request.match_info)
+            return self.response(visit, "secret.html", title, {"done": done}, section=action.section)
+        response = _redirect(done.then)
+        response.set_cookie(_NOTE, _signed_note(visit.session, done.sentence), max_age=60, path=HOME, httponly=True, samesite="Strict")
+        return response
+
+
+async def _form(request: web.Request) -> dict[str, str]:
+    """The fields of a form. Read from a copy: a request whose body was read can't be copied for a call."""
+    if _FORM not in request:
+        if request.content_type != "application/x-www-form-urlencoded":
+            raise Problem(Code.UNSUPPORTED_MEDIA_TYPE, "send the form as the page has it")
+        fields = await request.clone().post()
+        request[_FORM] = {name: value for name, value in fields.items() if isinstance(value, str)}
+    return request[_FORM]
+
+
+def _require(session: WebSession, wanted: Screen | FormAction) -> None:
+    if not session.may(wanted.scope):
+        raise Problem(Code.MISSING_SCOPE, f"this page takes a key with scope `{wanted.scope.value}`; log in with one that has it")
+    if isinstance(wanted, FormAction) and not wanted.only_reads and not session.may_change:
+        raise Problem(Code.MISSING_SCOPE, "this session only reads: allow changes at the top of any page first")
+
+
+def _to_login(request: web.Request) -> web.Response:
+    """A page that updates itself is led there as a whole."""
+    asked = request.path_qs if request.method == hdrs.METH_GET else HOME
+    if "HX-Request" in request.headers:
+        return web.Response(status=UNAUTHORIZED, headers={"HX-Redirect": LOGIN})
+    return _redirect(str(request.rel_url.with_path(LOGIN).with_query({"to": asked})))
+
+
+def _redirect(to: str) -> web.Response:
+    return web.Response(status=SEE_OTHER, headers={hdrs.LOCATION: to, hdrs.CACHE_CONTROL: "no-store"})
+
+
+def _signed_note(session: WebSession, sentence: str) -> str:
+    """What was done, for the next page to show; signed, so that nobody else can put words there."""
+    text = base64.urlsafe_b64encode(sentence.encode()).decode()
+    return f"{text}.{_note_signature(session, text)}"
+
+
+def _note_signature(session: WebSession, text: str) -> str:
+    return hmac.new(session.token.encode(), b"note" + text.encode("utf-8", "replace"), hashlib.sha256).hexdigest()
+
+
+def _note_of(visit: Visit) -> str | None:
+    text, _, signature = visit.request.cookies.get(_NOTE, "").partition(".")
+    if not signature or not hmac.compare_digest(signature.encode("utf-8", "replace"), _note_signature(visit.session, text).encode()):
+        return None
+    return base64.urlsafe_b64decode(text).decode()

@@ -1,0 +1,86 @@
+"""Templates from templates: everything escaped, nothing loaded from elsewhere, no script or style but our files."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from aiohttp import hdrs, web
+from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
+from jinja2.runtime import Context
+from markupsafe import Markup
+
+from statesvc import __version__
+from statesvc.api.service_status import duration
+from statesvc.console.assets import Assets
+from statesvc.http.problem import OK
+
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'"
+)
+_HEADERS: Final = {
+    "Content-Security-Policy": POLICY,
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Referrer-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+    hdrs.CACHE_CONTROL: "no-store",
+}
+
+
+class Templates:
+    """Renders templates of this package."""
+
+    def __init__(self, assets: Assets) -> None:
+        self._environment = Environment(
+            loader=PackageLoader("statesvc.console"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            auto_reload=False,
+        )
+        self._environment.filters |= {
+            "count": _count,
+            "duration": _duration,
+            "instant": _instant,
+            "percent": _percent,
+            "ago": _ago,
+        }
+        self._environment.globals |= {"asset": assets.url, "version": __version__}
+
+    def response(
+        self, template: str, values: Mapping[str, Any], *, status: int = OK, headers: Mapping[str, str] | None = None
+    ) -> web.Response:
+        """The page. It may show what only this caller may see: nobody stores it."""
+        text = self._environment.get_template(template).render(now=datetime.now(UTC), **values)
+        return web.Response(text=text, status=status, content_type="text/html", charset="utf-8", headers={**_HEADERS, **(headers or {})})
+
+
+def _count(number: float | None) -> str:
+    return "" if number is None else f"{number:,}"
+
+
+def _duration(seconds: float | None) -> str:
+    return "" if seconds is None else duration(max(seconds, 0.0))
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{100 * share:.1f} %".replace(".0 %", " %")
+
+
+def _instant(at: datetime | str | None) -> Markup | str:
+    """As `<time>`, to the second, in UTC; the browser adds its own zone."""
+    if at is None:
+        return ""
+    parsed = datetime.fromisoformat(at) if isinstance(at, str) else at
+    utc = parsed.astimezone(UTC)
+    return Markup('<time datetime="{}">{}</time>').format(utc.isoformat(timespec="seconds"), f"{utc:%Y-%m-%d %H:%M:%S} UTC")
+
+
+@pass_context
+def _ago(context: Context, at: datetime | str | None) -> str:
+    if at is None:
+        return ""
+    parsed = datetime.fromisoformat(at) if isinstance(at, str) else at
+    now: datetime = context["now"]
+    return f"{duration(max((now - parsed).total_seconds(), 0.0))} ago"

@@ -1,0 +1,25 @@
+"""Every page of the console: a screen is a row here, an action another."""
+
+from collections.abc import Sequence
+
+from statesvc.console.assets import Assets
+from statesvc.console.frame import ScreenFrame
+from statesvc.console.inner_calls import InnerCalls
+from statesvc.console.overview import Overview
+from statesvc.console.pages import Templates
+from statesvc.console.screen import FormAction, Screen
+from statesvc.console.web_sessions import WebSessions
+from statesvc.database.pool import Connections
+from statesvc.http.api_keys import Keys
+from statesvc.http.key_limits import KeyLimits
+from statesvc.http.operation import Route
+
+
+def routes(calls: Sequence[Route], *, pool: Connections, keys: Keys, limits: KeyLimits | None = None) -> list[Route]:
+    """`calls`: those of the API, which the pages make in this process."""
+    assets = Assets()
+    inner = InnerCalls(calls, limits)
+    screens: list[Screen] = [Overview(pool).screen()]
+    actions: list[FormAction] = []
+    frame = ScreenFrame(pages=Templates(assets), sessions=WebSessions(pool, keys), calls=inner, screens=screens, actions=actions)
+    return [assets.route(), *frame.routes()]

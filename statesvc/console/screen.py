@@ -1,0 +1,117 @@
+"""What a screen and an action are: a row in a table each. The frame (`frame.py`) does the rest for all of them."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import web
+
+from statesvc.console.inner_calls import InnerCalls, Json
+from statesvc.console.web_sessions import WebSession
+from statesvc.http.key_store import Scope
+
+Values = Mapping[str, str]
+"""What a form has: a text for each of its inputs, empty where nothing was given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """One request of a browser that has a session."""
+
+    request: web.Request
+    session: WebSession
+    calls: InnerCalls
+    screens: Mapping[str, "Screen"] = field(default_factory=dict)
+
+    async def ask(self, name: str, body: Mapping[str, Json] | None = None, /, **given: Json) -> Json:
+        """Makes a call of the API (`GET /v1/queue`) as the session's key and answers its JSON. Raises Problem."""
+        return await self.calls.call(self.request, self.session.caller, name, given=given, body=body)
+
+    def path(self, name: str) -> str:
+        """A part of the path."""
+        return self.request.match_info[name]
+
+    def query(self, name: str) -> str:
+        """A parameter of the query; empty where it is not there."""
+        return self.request.query.get(name, "")
+
+    def has(self, scope: Scope) -> bool:
+        """Whether the key has a scope."""
+        return self.session.may(scope)
+
+    def is_shown(self, path: str) -> bool:
+        """Whether there is such a screen, and the key may see it."""
+        screen = self.screens.get(path)
+        return screen is not None and self.session.may(screen.scope)
+
+    def may_change(self, scope: Scope) -> bool:
+        """Whether this session may do what takes the scope."""
+        return self.session.may_change and self.session.may(scope)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Screen:
+    """A page that shows something. `menu`: its name in the navigation, if it is there; `show` answers what the template takes."""
+
+    path: str
+    title: str
+    template: str
+    scope: Scope
+    show: Callable[[Visit], Awaitable[Mapping[str, Any]]]
+    menu: str | None = None
+    section: str = ""
+    """The path of the screen whose menu entry is marked, where that is another one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Input:
+    """One field of a form. With `options` it is a choice; each is a value and what is shown for it."""
+
+    name: str
+    label: str
+    value: str = ""
+    hint: str = ""
+    type: str = "text"
+    options: Sequence[tuple[str, str]] = ()
+    is_required: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DryRun:
+    """What an action would do. `hidden`: what the confirmation sends along; `refusal`: why it can't be done at all."""
+
+    sentences: Sequence[str]
+    hidden: Values = field(default_factory=dict)
+    columns: Sequence[str] = ()
+    rows: Sequence[Sequence[object]] = ()
+    refusal: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """What was done. `then`: the path to go to. `secret`: what is shown this once; it is stored nowhere."""
+
+    sentence: str
+    then: str
+    secret: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormAction:
+    """Something that an operator does: a form that asks for a why, a dry run, a confirmation.
+
+    `inputs` are asked for besides the why; `back` is where the form's way out leads, with the path's own names in braces.
+    """
+
+    path: str
+    title: str
+    scope: Scope
+    back: str
+    button: str
+    dry_run: Callable[[Visit, Values], Awaitable[DryRun]]
+    carry_out: Callable[[Visit, Values], Awaitable[Done]]
+    inputs: Callable[[Visit], Awaitable[Sequence[Input]]] | None = None
+    section: str = ""
+    is_drastic: bool = False
+    only_reads: bool = False
+    """A reading that takes a reason: sessions that may not change anything may do it."""

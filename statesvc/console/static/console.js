@@ -1,0 +1,33 @@
+"use strict";
+// Asks the page for a refresh every few seconds, unless nobody sees it, someone works in the part that would be replaced, or updates are paused.
+const EVERY_MS = 5000, PAUSED = "statesvc-paused";
+const isPaused = () => sessionStorage.getItem(PAUSED) === "1";
+const isInUse = live => live.contains(document.activeElement) || (!document.getSelection().isCollapsed && live.contains(document.getSelection().anchorNode));
+
+function refresh() {
+  const live = document.getElementById("live");
+  if (live && document.visibilityState === "visible" && !isPaused() && !isInUse(live)) htmx.trigger(document.body, "refresh");
+}
+
+function showLocalTimes() {
+  for (const time of document.querySelectorAll("time:not([title])")) time.title = new Date(time.dateTime).toLocaleString(undefined, { timeZoneName: "short" });
+}
+
+function showPause(button) {
+  button.setAttribute("aria-pressed", String(isPaused()));
+  button.textContent = isPaused() ? "Resume updates" : "Pause updates";
+}
+
+document.addEventListener("DOMContentLoaded", () => {
+  showLocalTimes();
+  document.addEventListener("htmx:afterSettle", showLocalTimes);
+  const button = document.getElementById("pause");
+  if (!button) return;
+  button.hidden = false;
+  showPause(button);
+  button.addEventListener("click", () => {
+    sessionStorage.setItem(PAUSED, isPaused() ? "0" : "1");
+    showPause(button);
+  });
+  setInterval(refresh, EVERY_MS);
+});

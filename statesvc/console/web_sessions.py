@@ -1,0 +1,126 @@
+"""Sessions of the console: an API key, shown once, stands behind a random token that only the browser has.
+
+The table has SHA-256 of the token and of the key, so that neither can be read from it. A session ends after twelve hours, when it is
+ended, and when its key is revoked or changes.
+"""
+
+import hashlib
+import hmac
+import secrets
+from dataclasses import dataclass
+from typing import Final
+
+from aiohttp import web
+
+from statesvc.database.pool import Connections
+from statesvc.database.queries import queries
+from statesvc.http.api_keys import Caller, Keys
+from statesvc.http.key_store import Scope, key_hash
+
+SESSION_SECONDS: Final = 12 * 3600.0
+SESSIONS_PER_KEY_MAX: Final = 20
+_SQL: Final = queries("statesvc.console", "web_sessions")
+_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
+
+
+@dataclass(frozen=True, slots=True)
+class WebSession:
+    """Who is at the browser, and whether this session may change anything: no more than its key may."""
+
+    token: str
+    caller: Caller
+    may_change: bool
+
+    def may(self, scope: Scope | None) -> bool:
+        """Whether its key has the scope."""
+        return scope is None or self.caller.has(scope)
+
+
+class Cookie:
+    """The cookie that has the token. Over anything but a loopback address it travels by HTTPS alone."""
+
+    def __init__(self, request: web.Request) -> None:
+        host = request.host.rpartition(":")[0] if not request.host.endswith("]") else request.host
+        self._is_secure = (host or request.host) not in _LOOPBACK
+        self._name = "__Host-statesvc" if self._is_secure else "statesvc"
+        self.token = request.cookies.get(self._name, "")
+
+    def set(self, response: web.StreamResponse, token: str) -> None:
+        """Gives the browser a token."""
+        response.set_cookie(
+            self._name, token, max_age=int(SESSION_SECONDS), path="/", httponly=True, secure=self._is_secure, samesite="Strict"
+        )
+
+    def clear(self, response: web.StreamResponse) -> None:
+        """Takes it back."""
+        response.del_cookie(self._name, path="/", httponly=True, secure=self._is_secure, samesite="Strict")
+
+
+def fresh_token() -> str:
+    """256 random bits."""
+    return secrets.token_urlsafe(32)
+
+
+def form_token(token: str) -> str:
+    """What a form has to send along: only a page that was made for this token can know it."""
+    return hmac.new(token.encode(), b"form", hashlib.sha256).hexdigest()
+
+
+def is_form_token(token: str, sent: str) -> bool:
+    """Whether a form was made for this token, in constant time."""
+    return bool(token) and hmac.compare_digest(form_token(token).encode(), sent.encode("utf-8", "replace"))
+
+
+class WebSessions:
+    """Those of the database."""
+
+    def __init__(self, pool: Connections, keys: Keys) -> None:
+        self._pool = pool
+        self._keys = keys
+
+    async def begin(self, key: str, *, may_change: bool) -> str | None:
+        """The token of a new session; None where the key is not good."""
+        digest = key_hash(key)
+        caller = await self._keys.holder(key)
+        if caller is None:
+            return None
+        token = fresh_token()
+        async with self._pool.connection() as connection, connection.transaction():
+            await connection.execute(
+                _SQL["begin"],
+                {
+                    "token_hash": _hash(token),
+                    "key_id": caller.key_id,
+                    "key_hash": digest,
+                    "may_change": may_change,
+                    "seconds": SESSION_SECONDS,
+                },
+            )
+            await connection.execute(_SQL["forget"], {"key_id": caller.key_id, "sessions_max": SESSIONS_PER_KEY_MAX})
+        return token
+
+    async def find(self, token: str) -> WebSession | None:
+        """The session of a token, if it has not ended."""
+        if not token:
+            return None
+        async with self._pool.connection() as connection:
+            row = await (await connection.execute(_SQL["find"], {"token_hash": _hash(token)})).fetchone()
+        if row is None:
+            return None
+        key_id, digest, may_change = row
+        caller = await self._keys.holder_of(key_id, digest)
+        return None if caller is None else WebSession(token, caller, may_change)
+
+    async def set_may_change(self, token: str, *, may_change: bool) -> None:
+        """Allows or ends changes."""
+        async with self._pool.connection() as connection:
+            await connection.execute(_SQL["set_may_change"], {"token_hash": _hash(token), "may_change": may_change})
+
+    async def end(self, token: str) -> None:
+        """Ends it."""
+        async with self._pool.connection() as connection:
+            await connection.execute(_SQL["end"], {"token_hash": _hash(token)})
+
+
+def _hash(token: str) -> bytes:
+    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()

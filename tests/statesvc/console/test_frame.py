@@ -1,0 +1,180 @@
+"""Login, sessions, forms: what every page of the console has."""
+
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from aiohttp import ClientResponse, CookieJar
+from aiohttp.test_utils import TestClient
+from yarl import URL
+
+from statesvc.subscriptions.key_revocation import revoke_key
+from tests.world.api import Api
+from tests.world.database import Database
+
+LOGIN = "/console/login"
+
+
+@dataclass
+class Tab:
+    """A browser without a browser: cookies, forms, no redirects by itself."""
+
+    api: Api
+    client: TestClient[Any, Any]
+
+    async def get(self, path: str, **headers: str) -> ClientResponse:
+        return await self.client.get(path, allow_redirects=False, headers=headers)
+
+    async def post(self, path: str, **fields: str) -> ClientResponse:
+        return await self.client.post(path, data=fields, allow_redirects=False)
+
+    async def form_token(self, path: str = LOGIN) -> str:
+        found = re.search(r'name="form_token" value="([0-9a-f]{64})"', await (await self.get(path)).text())
+        assert found is not None
+        return found[1]
+
+    async def log_in(self, scopes: str, **fields: str) -> ClientResponse:
+        return await self.post(LOGIN, form_token=await self.form_token(), key=await self.api.key(scopes), **fields)
+
+
+@pytest.fixture
+async def tab(api: Api) -> AsyncIterator[Tab]:
+    client: TestClient[Any, Any] = TestClient(api.client.server, cookie_jar=CookieJar(unsafe=True))
+    yield Tab(api, client)
+    await client.session.close()
+
+
+async def test_a_page_asks_for_a_key_and_comes_after_it(tab: Tab) -> None:
+    asked = await tab.get("/console?x=1")
+    assert (asked.status, asked.headers["Location"]) == (303, f"{LOGIN}?to=/console?x%3D1")
+    entered = await tab.log_in("ops", to="/console")
+    assert (entered.status, entered.headers["Location"]) == (303, "/console")
+    cookie = entered.cookies["statesvc"]
+    assert cookie["httponly"]
+    assert cookie["samesite"] == "Strict"
+    page = await tab.get("/console")
+    text = await page.text()
+    assert page.status == 200
+    assert "no worker was heard of" in text
+    assert "Read-only" in text
+    assert page.headers["Cache-Control"] == "no-store"
+    assert "unsafe" not in page.headers["Content-Security-Policy"]
+
+
+async def test_neither_token_nor_key_is_stored(tab: Tab) -> None:
+    entered = await tab.log_in("ops")
+    rows = await (await tab.api.connection.execute("SELECT s::text FROM statesvc.console_session s")).fetchall()
+    assert len(rows) == 1
+    assert entered.cookies["statesvc"].value not in rows[0][0]
+    assert (await tab.api.key("ops")).rpartition("_")[2] not in rows[0][0]
+
+
+async def test_a_login_takes_a_new_token_and_refuses_a_wrong_key(tab: Tab) -> None:
+    token = await tab.form_token()
+    before = tab.client.session.cookie_jar.filter_cookies(URL(str(tab.client.make_url("/"))))["statesvc"].value
+    refused = await tab.post(LOGIN, form_token=token, key="ss_000000000000_" + "x" * 43)
+    assert "not valid" in await refused.text()
+    entered = await tab.log_in("ops")
+    assert entered.cookies["statesvc"].value != before
+
+
+async def test_a_session_ends_with_its_key(tab: Tab) -> None:
+    await tab.log_in("ops")
+    assert (await tab.get("/console")).status == 200
+    key_id = (await tab.api.key("ops")).split("_")[1]
+    async with tab.api.connection.transaction():
+        await revoke_key(tab.api.connection, key_id=key_id, revoked_by="test")
+    assert (await tab.get("/console")).status == 303
+
+
+async def test_a_session_ends_after_half_a_day(tab: Tab, database: Database) -> None:
+    await tab.log_in("ops")
+    await database.clock.advance(12 * 3600 - 60)
+    assert (await tab.get("/console")).status == 200
+    await database.clock.advance(61)
+    assert (await tab.get("/console")).status == 303
+
+
+async def test_a_session_ends_where_its_key_is_another_one(tab: Tab) -> None:
+    await tab.log_in("ops")
+    await tab.api.connection.execute("UPDATE statesvc.console_session SET key_hash = sha256('other')")
+    assert (await tab.get("/console")).status == 303
+
+
+async def test_a_form_of_another_session_is_refused(tab: Tab) -> None:
+    await tab.log_in("ops", may_change="on")
+    for token in ("", "0" * 64):
+        refused = await tab.post("/console/changes", form_token=token, may_change="0")
+        assert refused.status == 400
+    assert "Changes allowed" in await (await tab.get("/console")).text()
+    changed = await tab.post("/console/changes", form_token=await tab.form_token("/console"), may_change="0", to="/console")
+    assert changed.status == 303
+    assert "Read-only" in await (await tab.get("/console")).text()
+
+
+async def test_a_login_form_without_its_cookie_is_refused(tab: Tab) -> None:
+    token = await tab.form_token()
+    tab.client.session.cookie_jar.clear()
+    refused = await tab.post(LOGIN, form_token=token, key=await tab.api.key("ops"))
+    assert "sent no cookie" in await refused.text()
+    assert await (await tab.api.connection.execute("SELECT FROM statesvc.console_session")).fetchall() == []
+
+
+async def test_over_a_name_of_the_network_the_cookie_takes_https(tab: Tab) -> None:
+    page = await tab.get(LOGIN, Host="console.example.com")
+    cookie = page.cookies["__Host-statesvc"]
+    assert cookie["secure"]
+    assert cookie["path"] == "/"
+
+
+@pytest.mark.parametrize("to", ["https://evil.example/", "//evil.example", "/consoles", "/console\\@evil.example\r\nX: y"])
+async def test_a_login_leads_nowhere_else(tab: Tab, to: str) -> None:
+    entered = await tab.log_in("ops", to=to)
+    assert entered.headers["Location"] == "/console"
+
+
+async def test_a_page_that_updates_itself_is_led_to_the_login(tab: Tab) -> None:
+    asked = await tab.get("/console", **{"HX-Request": "true"})
+    assert (asked.status, asked.headers["HX-Redirect"]) == (401, LOGIN)
+
+
+async def test_navigation_has_what_the_key_may_see(tab: Tab) -> None:
+    await tab.log_in("ingest")
+    page = await tab.get("/console")
+    assert page.status == 200
+    assert "no scope that any screen takes" in await page.text()
+    assert "<li><a" not in await page.text()
+
+
+async def test_logging_out_ends_the_session(tab: Tab) -> None:
+    await tab.log_in("ops")
+    left = await tab.post("/console/logout", form_token=await tab.form_token("/console"))
+    assert left.status == 303
+    assert await (await tab.api.connection.execute("SELECT FROM statesvc.console_session")).fetchall() == []
+
+
+async def test_a_key_has_twenty_sessions_at_most(tab: Tab, database: Database) -> None:
+    for _ in range(22):
+        await tab.log_in("ops")
+    await database.clock.advance(0)
+    rows = await (await tab.api.connection.execute("SELECT count(*) FROM statesvc.console_session")).fetchone()
+    assert rows == (20,)
+    assert (await tab.get("/console")).status == 200
+
+
+async def test_files_are_stored_for_ever_under_their_digest(tab: Tab) -> None:
+    text = await (await tab.get(LOGIN)).text()
+    style = re.search(r'href="(/console/static/[0-9a-f]{12}/console\.css)"', text)
+    assert style is not None
+    file = await tab.get(style[1])
+    assert (file.status, file.content_type) == (200, "text/css")
+    assert "immutable" in file.headers["Cache-Control"]
+    assert (await tab.get("/console/static/000000000000/console.css")).status == 404
+
+
+async def test_what_went_wrong_is_a_page(tab: Tab) -> None:
+    await tab.log_in("ops")
+    refused = await tab.client.post("/console/changes", json={"may_change": "1"}, allow_redirects=False)
+    assert (refused.status, refused.content_type) == (415, "text/html")
