@@ -50,6 +50,10 @@ def _closed(schema: Any) -> Any:
         return [_closed(each) for each in schema]
     if not isinstance(schema, dict):
         return schema
+    variants = schema.get("anyOf", [])
+    if {"type": "string"} in variants and variants[0].keys() & {"$ref", "enum"}:
+        # a vocabulary that is open to callers; its words of today are all in the document
+        schema = schema | {"anyOf": [variant for variant in variants if variant != {"type": "string"}]}
     closed = {name: _closed(each) for name, each in schema.items()}
     if closed.get("type") == "object" and "properties" in closed and closed.get("title"):
         closed.setdefault("additionalProperties", False)

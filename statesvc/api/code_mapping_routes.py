@@ -53,6 +53,7 @@ def routes(
             "/v1/unmapped-codes",
             calls.unmapped,
             operation(
+                operation_id="list_unmapped_codes",
                 summary="List unknown codes",
                 description="Codes that no mapping knows yet, with their open dead letter, and codes read by their category only.",
                 scope="ops",
@@ -66,6 +67,7 @@ def routes(
             "/v1/unmapped-codes/samples",
             calls.samples,
             operation(
+                operation_id="list_unmapped_code_samples",
                 summary="Show events with an unknown code",
                 description="The newest first; with `include=personal` the texts that the carrier printed.",
                 scope="ops",
@@ -80,6 +82,7 @@ def routes(
             _MAPPINGS,
             calls.mappings,
             operation(
+                operation_id="list_code_mappings",
                 summary="List a carrier's code mappings",
                 description="Those in effect, next to what this release's own table says.",
                 scope="ops",
@@ -94,6 +97,7 @@ def routes(
             _MAPPINGS,
             calls.teach,
             operation(
+                operation_id="teach_code",
                 summary="Map a code, or take its mapping back",
                 description=(
                     "In effect at the next claim of every worker; what was read before stays until it is read again. The latest row of a "
@@ -114,6 +118,7 @@ def routes(
             f"{_MAPPINGS}/preview",
             calls.preview,
             operation(
+                operation_id="preview_code_mapping",
                 summary="Preview a mapping",
                 description=(
                     "Changes nothing: reads the newest messages with the code again as if it were mapped, and answers which events would "
@@ -134,6 +139,7 @@ def routes(
             f"{_MAPPINGS}/export",
             calls.export,
             operation(
+                operation_id="export_code_mappings",
                 summary="Export a carrier's mappings as a patch",
                 description=(
                     "Of the carrier's table in the repository, for `git apply`. Mappings of texts are in it with `include=personal` only."
@@ -150,6 +156,7 @@ def routes(
             f"{_MAPPINGS}/{{revision}}",
             calls.show,
             operation(
+                operation_id="get_code_mapping",
                 summary="Show a mapping and what came before it",
                 description="All rows of its code, the newest first.",
                 scope="ops",
@@ -164,6 +171,7 @@ def routes(
             f"{_MAPPINGS}/{{revision}}/renormalize",
             calls.renormalize,
             operation(
+                operation_id="renormalize_code_mapping",
                 summary="Read the history of a mapped code again",
                 description=(
                     "Reads the messages with the code again, as many as fit into a call, and appends what comes out differently; go on "

@@ -103,6 +103,7 @@ def routes(pool: Connections) -> Sequence[Route]:
             "/v1/dead-letters",
             calls.list,
             operation(
+                operation_id="list_dead_letters",
                 summary="List dead letters",
                 scope="ops",
                 tag="dead letters",
@@ -116,6 +117,7 @@ def routes(pool: Connections) -> Sequence[Route]:
             "/v1/dead-letters/groups",
             calls.groups,
             operation(
+                operation_id="list_dead_letter_groups",
                 summary="Group dead letters by cause",
                 description="The open ones, by kind, cause and carrier, with the details that occur most.",
                 scope="ops",
@@ -129,6 +131,7 @@ def routes(pool: Connections) -> Sequence[Route]:
             "/v1/dead-letters/{id}",
             calls.show,
             operation(
+                operation_id="get_dead_letter",
                 summary="Show a dead letter",
                 description=(
                     "With each attempt, earlier and later ones of the same message, and what a replay of it means or what stands in "

@@ -298,6 +298,7 @@ def routes(pool: Connections, keyring: Keyring, waker: Wakes, *, carriers: Mappi
             "/v1/dead-letters/replay",
             calls.many,
             operation(
+                operation_id="replay_dead_letters",
                 summary="Replay the dead letters that a filter means",
                 description=(
                     "The open ones, oldest first: a canary, and the rest once that went well, as many as fit into a call; go on with "
@@ -317,6 +318,7 @@ def routes(pool: Connections, keyring: Keyring, waker: Wakes, *, carriers: Mappi
             "/v1/dead-letters/{id}/replay",
             calls.one,
             operation(
+                operation_id="replay_dead_letter",
                 summary="Replay a dead letter",
                 description=(
                     "A message goes back into the inbox, a notification into the outbox. A message with rejected members, and all events "
@@ -336,6 +338,7 @@ def routes(pool: Connections, keyring: Keyring, waker: Wakes, *, carriers: Mappi
             "/v1/dead-letters/{id}/discard",
             calls.discard,
             operation(
+                operation_id="discard_dead_letter",
                 summary="Discard a dead letter",
                 description="It stays, listed as discarded. An unknown code that is pushed again makes a new dead letter.",
                 scope="ops",

@@ -116,6 +116,7 @@ def routes(pool: Connections, keyring: Keyring, *, folder: Path | None, backup_d
             "/v1/shipments/{carrier_id}/{tracking_number}/erase",
             ErasureCalls(pool, keyring, folder, backup_days, tombstones).erase,
             operation(
+                operation_id="erase_shipment",
                 summary="Erase a shipment's personal data",
                 description="Destroys the key that bodies and personal fields are sealed under. Hashes and proofs go on verifying; later "
                 "messages of the number are applied and leave nothing personal, also where it was never seen. It cannot be undone.",

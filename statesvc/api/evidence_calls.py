@@ -137,6 +137,7 @@ def routes(pool: Connections, computing: Computing, readings: PersonalReadings) 
             "/v1/shipments/{carrier_id}/{tracking_number}/evidence",
             EvidenceCalls(pool, computing, readings).show,
             operation(
+                operation_id="get_shipment_evidence",
                 summary="Evidence about a shipment",
                 description="What the carrier said, when we knew it, what we concluded, what we sent, with proofs against the newest "
                 "signed head. The JSON verifies by itself (`statesvc verify --bundle`). Personal parts and bodies only with scope `pii`.",

@@ -97,6 +97,7 @@ def routes(pool: Connections) -> Sequence[Route]:
             "/v1/legal-holds",
             holds.list,
             operation(
+                operation_id="list_legal_holds",
                 summary="List legal holds",
                 scope="audit",
                 tag="legal holds",
@@ -110,6 +111,7 @@ def routes(pool: Connections) -> Sequence[Route]:
             "/v1/legal-holds",
             holds.place,
             operation(
+                operation_id="place_legal_hold",
                 summary="Place a legal hold",
                 description="The bodies of all messages that name a shipment with this number outlive their archive, and the shipment "
                 "is not erased without an explicit override, until the hold is released. Recorded as an operator action.",
@@ -126,6 +128,7 @@ def routes(pool: Connections) -> Sequence[Route]:
             "/v1/legal-holds/release",
             holds.release,
             operation(
+                operation_id="release_legal_hold",
                 summary="Release a legal hold",
                 description="Retention goes on as for any other shipment. Recorded as an operator action.",
                 scope="admin",

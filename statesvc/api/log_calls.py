@@ -264,6 +264,7 @@ def routes(pool: Connections, archive: LogArchive) -> Sequence[Route]:
             "/v1/feed",
             log.feed,
             operation(
+                operation_id="read_feed",
                 summary="The log by index",
                 description="All entries in their one order: never skips one that committed late, never repeats one. Ask again "
                 "with `after` set to `cursor`. A cursor is `epoch.index`; after a restore that lost entries, one beyond the restored end "
@@ -280,6 +281,7 @@ def routes(pool: Connections, archive: LogArchive) -> Sequence[Route]:
             "/v1/checkpoint",
             log.checkpoint,
             operation(
+                operation_id="get_checkpoint",
                 summary="The log's signed head",
                 description="A C2SP tlog-checkpoint as signed note, Ed25519. Keep one elsewhere: `statesvc verify --checkpoint FILE` "
                 "holds the log against it.",
@@ -295,13 +297,16 @@ def routes(pool: Connections, archive: LogArchive) -> Sequence[Route]:
             "GET",
             "/v1/checkpoint/keys",
             log.keys,
-            operation(summary="The keys of the log's heads", scope="read", tag="log", response=Page[LogKey]),
+            operation(
+                operation_id="list_checkpoint_keys", summary="The keys of the log's heads", scope="read", tag="log", response=Page[LogKey]
+            ),
         ),
         Route(
             "GET",
             "/v1/proofs/inclusion",
             log.inclusion,
             operation(
+                operation_id="prove_inclusion",
                 summary="Prove that an entry is in the log",
                 scope="read",
                 tag="log",
@@ -315,6 +320,7 @@ def routes(pool: Connections, archive: LogArchive) -> Sequence[Route]:
             "/v1/proofs/consistency",
             log.consistency,
             operation(
+                operation_id="prove_consistency",
                 summary="Prove that the log only grew",
                 scope="read",
                 tag="log",

@@ -134,6 +134,7 @@ def routes(pool: Connections, keyring: Keyring, folder: Path | None, readings: P
             "/v1/messages/{message_id}",
             messages.show,
             operation(
+                operation_id="get_message",
                 summary="Show a message",
                 description="What became of one webhook and where its body is; with `include=personal` the body byte for byte.",
                 scope="audit",

@@ -16,7 +16,7 @@ from statesvc.database.pool import Connections
 from statesvc.database.wakeups.channels import INBOX
 from statesvc.database.wakeups.waker import Wakes
 from statesvc.http.api_keys import caller_of
-from statesvc.http.operation import Reply, Route, answer, body, operation, parameters
+from statesvc.http.operation import PartialChange, Reply, Route, answer, body, operation, parameters
 from statesvc.http.paging import Page, PageParameters, decode_cursor, encode_cursor
 from statesvc.http.problem import Code, Problem
 from statesvc.inbox.allotment import IN_FLIGHT_MAX, WEIGHT_MAX, WEIGHT_MIN, Allotment, allot, allotment_of, list_allotments
@@ -41,7 +41,7 @@ class AllotmentParameters(BaseModel):
     carrier_id: Annotated[Name, Field(description="A carrier_id.")]
 
 
-class AllotmentChange(BaseModel):
+class AllotmentChange(PartialChange):
     """What to set; a member that is left out stays as it is. The log stores `why`: no personal data there."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -140,12 +140,18 @@ def routes(pool: Connections, waker: Wakes, *, carriers: Mapping[str, Carrier] =
     """The calls of operators about queues, workers and notices."""
     calls = OperatorCalls(pool, waker, carriers)
     return [
-        Route("GET", "/v1/queue", calls.queue, operation(summary="How much is waiting", scope="ops", tag="queue", response=QueueDepths)),
+        Route(
+            "GET",
+            "/v1/queue",
+            calls.queue,
+            operation(operation_id="get_queue", summary="How much is waiting", scope="ops", tag="queue", response=QueueDepths),
+        ),
         Route(
             "GET",
             "/v1/workers",
             calls.workers,
             operation(
+                operation_id="list_workers",
                 summary="List workers",
                 description="Each process sends a heartbeat every 10 s; its row goes with a clean exit, or after a day without one. "
                 f"`silent`: no heartbeat for {SILENT_SECONDS:g} s. A worker in another language shows only while it holds messages.",
@@ -158,13 +164,14 @@ def routes(pool: Connections, waker: Wakes, *, carriers: Mapping[str, Carrier] =
             "GET",
             "/v1/allotments",
             calls.allotments,
-            operation(summary="List allotments", scope="ops", tag="queue", response=Page[Allotment]),
+            operation(operation_id="list_allotments", summary="List allotments", scope="ops", tag="queue", response=Page[Allotment]),
         ),
         Route(
             "PUT",
             "/v1/allotments/{carrier_id}",
             calls.change_allotment,
             operation(
+                operation_id="change_allotment",
                 summary="Set a carrier's weight and bound",
                 description=(
                     "In effect at the next claim of every worker. What a carrier leaves of its share goes to the others; the bound counts "
@@ -183,6 +190,7 @@ def routes(pool: Connections, waker: Wakes, *, carriers: Mapping[str, Carrier] =
             "/v1/notices",
             calls.notices,
             operation(
+                operation_id="list_notices",
                 summary="List notices",
                 description="What the service did or saw by itself and an operator should know: subscribers that only fail, were disabled, "
                 "or have recovered.",
@@ -198,6 +206,7 @@ def routes(pool: Connections, waker: Wakes, *, carriers: Mapping[str, Carrier] =
             "/v1/notices/{notice_id}/seen",
             calls.notice_seen,
             operation(
+                operation_id="mark_notice_seen",
                 summary="Mark a notice as seen",
                 description="Recorded as an operator action; who saw it first stays.",
                 scope="ops",

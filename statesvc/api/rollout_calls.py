@@ -16,7 +16,7 @@ from statesvc.database.pool import Connections
 from statesvc.database.wakeups.channels import INBOX
 from statesvc.database.wakeups.waker import Wakes
 from statesvc.http.api_keys import caller_of
-from statesvc.http.operation import Reply, Route, answer, body, operation, parameters
+from statesvc.http.operation import PartialChange, Reply, Route, answer, body, operation, parameters
 from statesvc.http.paging import PageParameters, decode_cursor, encode_cursor
 from statesvc.http.problem import Code, Problem, Violation
 from statesvc.inbox.rollouts.dial import ALL, PERCENT_MAX, Dial, Guard, Rollout, RolloutState, refusals, rollout_of, set_dial, set_hold
@@ -48,7 +48,7 @@ class GuardBounds(BaseModel):
     )
 
 
-class RolloutChange(BaseModel):
+class RolloutChange(PartialChange):
     """What to turn; a member that is left out stays as it is. The log stores `why`: no personal data there."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -229,6 +229,7 @@ def routes(pool: Connections, waker: Wakes, *, carriers: Mapping[str, Carrier] =
             "/v1/rollouts/{carrier_id}",
             rollouts.show,
             operation(
+                operation_id="get_rollout",
                 summary="Show a carrier's dial",
                 scope="ops",
                 tag="rollouts",
@@ -242,6 +243,7 @@ def routes(pool: Connections, waker: Wakes, *, carriers: Mapping[str, Carrier] =
             "/v1/rollouts/{carrier_id}",
             rollouts.change,
             operation(
+                operation_id="change_rollout",
                 summary="Turn a carrier's dial",
                 description=(
                     "In effect at the next claim of every worker. A share of the messages, the same ones each time, is read by the "
@@ -260,6 +262,7 @@ def routes(pool: Connections, waker: Wakes, *, carriers: Mapping[str, Carrier] =
             "/v1/rollouts/{carrier_id}/diffs",
             rollouts.diffs,
             operation(
+                operation_id="list_rollout_diffs",
                 summary="Show what a candidate read differently",
                 description="Found by the shadow, field by field, the newest first. Values that may name a person are keyed digests.",
                 scope="ops",

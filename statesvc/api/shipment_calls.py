@@ -271,6 +271,7 @@ def routes(pool: Connections, sources: Sources, computing: Computing, readings: 
             "/v1/shipments",
             shipments.list,
             operation(
+                operation_id="list_shipments",
                 summary="List shipments",
                 description="In the order of their last change. A page may be short, or empty, and still have a `next_cursor`. "
                 "Never holds personal fields.",
@@ -286,12 +287,17 @@ def routes(pool: Connections, sources: Sources, computing: Computing, readings: 
             _ONE,
             shipments.state,
             operation(
+                operation_id="get_shipment",
                 summary="Where a shipment is",
                 description="A number that was used twice answers with the latest shipment; `others` lists the rest. "
                 "Takes `If-None-Match`.",
                 scope="read",
                 tag="shipments",
                 parameters=ShipmentParameters,
+                request_headers={
+                    hdrs.IF_NONE_MATCH: "The `ETag` of the answer that the caller has: 304 without a body where it still holds."
+                },
+                response_headers={hdrs.ETAG: "Of the last event and of the whole answer."},
                 response=Shipment,
                 statuses={OK: "the current state", NOT_MODIFIED: "it has not changed"},
                 problems=unknown,
@@ -302,6 +308,7 @@ def routes(pool: Connections, sources: Sources, computing: Computing, readings: 
             f"{_ONE}/history",
             shipments.history,
             operation(
+                operation_id="get_shipment_history",
                 summary="How a shipment got there",
                 description="Its events in timeline order, whatever order they came in.",
                 scope="read",
@@ -316,6 +323,7 @@ def routes(pool: Connections, sources: Sources, computing: Computing, readings: 
             f"{_ONE}/audit",
             shipments.audit,
             operation(
+                operation_id="get_shipment_audit",
                 summary="What is on record about a shipment",
                 description="What the carrier said and when we knew it, what we concluded, what we sent. One consistent snapshot.",
                 scope="audit",

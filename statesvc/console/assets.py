@@ -50,7 +50,9 @@ class Assets:
     def route(self) -> Route:
         """Serves them, to anyone."""
         path = "/console/static/{digest}/{name}"
-        return Route("GET", path, self._serve, operation(summary="Styles and scripts", scope=None, checked=False))
+        return Route(
+            "GET", path, self._serve, operation(operation_id="get_console_file", summary="Styles and scripts", scope=None, checked=False)
+        )
 
 
 def _found(folder: Traversable) -> Iterator[tuple[str, str, bytes]]:

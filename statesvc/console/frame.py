@@ -48,7 +48,9 @@ class ScreenFrame:
 
     def routes(self) -> list[Route]:
         """The pages."""
-        page: Operation[None] = operation(summary="A page of the console", scope=None, checked=False, response_types=("text/html",))
+        page: Operation[None] = operation(
+            operation_id="show_console_page", summary="A page of the console", scope=None, checked=False, response_types=("text/html",)
+        )
         served = [
             Route("GET", LOGIN, self._readable(self._login_form), page),
             Route("POST", LOGIN, self._readable(self._log_in), page),

@@ -15,7 +15,7 @@ from statesvc.http.api_keys import Keys
 from statesvc.http.client_connection import ClientConnection, Sharing
 from statesvc.http.connection_gate import ConnectionGate
 from statesvc.http.key_limits import KeyLimits
-from statesvc.http.middleware import guarded, problems
+from statesvc.http.middleware import guarded, problems, showing_limits
 from statesvc.http.openapi import build_document
 from statesvc.http.operation import Route, operation
 
@@ -32,6 +32,8 @@ def build_app(
 ) -> web.Application:
     """The application. Handlers that read their body themselves bound it themselves."""
     app = web.Application(middlewares=[problems], client_max_size=body_bytes_max)
+    if limits is not None:
+        app.on_response_prepare.append(showing_limits(limits))
     for route in routes:
         handler = guarded(route, keys, limits)
         if route.method == "GET":
@@ -53,12 +55,19 @@ def documentation_routes(documented: Sequence[Route], *, version: str) -> list[R
         return web.Response(body=page, content_type="text/html", charset="utf-8", headers={"Content-Security-Policy": _PAGE_POLICY})
 
     return [
-        Route("GET", "/openapi.json", openapi, operation(summary="This API as OpenAPI 3.1", scope=None, tag="documentation")),
+        Route(
+            "GET",
+            "/openapi.json",
+            openapi,
+            operation(operation_id="get_openapi", summary="This API as OpenAPI 3.1", scope=None, tag="documentation"),
+        ),
         Route(
             "GET",
             "/docs",
             docs,
-            operation(summary="This API as a page", scope=None, tag="documentation", response_types=("text/html",)),
+            operation(
+                operation_id="open_docs", summary="This API as a page", scope=None, tag="documentation", response_types=("text/html",)
+            ),
         ),
     ]
 

@@ -111,12 +111,17 @@ def health_routes(
         return web.Response(body=exposition(), headers={"Content-Type": _EXPOSITION})
 
     return [
-        Route("GET", "/livez", livez, operation(summary="Is the process alive?", scope=None, tag="health")),
+        Route("GET", "/livez", livez, operation(operation_id="check_alive", summary="Is the process alive?", scope=None, tag="health")),
         Route(
             "GET",
             "/readyz",
             readyz,
-            operation(summary="May it get traffic?", scope=None, tag="health", problems=(Code.NOT_READY,)),
+            operation(operation_id="check_ready", summary="May it get traffic?", scope=None, tag="health", problems=(Code.NOT_READY,)),
         ),
-        Route("GET", "/metrics", metrics, operation(summary="Prometheus metrics", scope=None, tag="health", checked=False)),
+        Route(
+            "GET",
+            "/metrics",
+            metrics,
+            operation(operation_id="read_metrics", summary="Prometheus metrics", scope=None, tag="health", checked=False),
+        ),
     ]

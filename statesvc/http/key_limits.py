@@ -16,6 +16,8 @@ from statesvc.http.problem import Code, Problem
 
 BURST_SECONDS: Final = 2.0
 """What a key may ask at once after a pause, in seconds of its rate."""
+RATE_LIMIT: Final = "RateLimit"
+RATE_LIMIT_POLICY: Final = "RateLimit-Policy"
 _BUSY_SECONDS: Final = 1
 _KEYS_MAX: Final = 4096
 
@@ -33,6 +35,7 @@ class KeyLimits:
         refused: Callable[[str], None] = lambda _kind: None,
     ) -> None:
         self._calls_max = calls_max
+        self._burst = max(1.0, calls_per_second * BURST_SECONDS)
         self._computed_max = computed_max
         self._per_second = calls_per_second
         self._now = now
@@ -60,11 +63,23 @@ class KeyLimits:
                 if not counter[key_id]:
                     del counter[key_id]
 
+    def headers(self, key_id: str) -> dict[str, str]:
+        """What the key may still ask, as draft-ietf-httpapi-ratelimit-headers has it."""
+        left = self._left_of(key_id, self._now())
+        full_seconds = math.ceil((self._burst - left) / self._per_second)
+        window_seconds = math.ceil(self._burst / self._per_second)
+        return {
+            RATE_LIMIT: f'"key";r={int(left)};t={full_seconds}',
+            RATE_LIMIT_POLICY: f'"key";q={int(self._burst)};w={window_seconds}',
+        }
+
+    def _left_of(self, key_id: str, now: float) -> float:
+        left, at = self._left.get(key_id, (self._burst, now))
+        return min(self._burst, left + (now - at) * self._per_second)
+
     def _take(self, key_id: str) -> None:
         now = self._now()
-        most = max(1.0, self._per_second * BURST_SECONDS)
-        left, at = self._left.get(key_id, (most, now))
-        left = min(most, left + (now - at) * self._per_second)
+        left = self._left_of(key_id, now)
         if left < 1:
             seconds = (1 - left) / self._per_second
             raise self._refusal("rate", f"key {key_id} asks more than {self._per_second:g} times a second", math.ceil(seconds))

@@ -4,6 +4,7 @@ What is wrong with a request is reported by place and rule, never with the rejec
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import psycopg
@@ -20,6 +21,8 @@ from statesvc.http.operation import BODY, PARAMETERS, Handler, Operation, Route
 from statesvc.http.problem import Code, Problem, Violation, from_aiohttp
 from statesvc.log.archive.log_archive_errors import LogArchiveError
 
+LIMITED_KEY: Final = web.RequestKey("limited_key", str)
+"""The id of the key whose limits hold for the call."""
 _log = structlog.get_logger()
 _AWAY: Final = frozenset({Failure.UNAVAILABLE, Failure.TRANSIENT})
 _JSON_TYPES: Final = frozenset({"application/json", "application/octet-stream"})
@@ -131,10 +134,22 @@ def _allowed(handler: Handler, contract: Operation[Any], scope: Scope, keys: Key
         request[CALLER] = caller = caller or await keys.require(request, scope)
         if limits is None:
             return await handler(request)
+        request[LIMITED_KEY] = caller.key_id
         with limits.call(caller.key_id, is_computed=contract.is_computed):
             return await handler(request)
 
     return call
+
+
+def showing_limits(limits: KeyLimits) -> Callable[[web.Request, web.StreamResponse], Awaitable[None]]:
+    """For `on_response_prepare`: every answer to a limited call, refusals too, says what its key may still ask."""
+
+    async def show(request: web.Request, response: web.StreamResponse) -> None:
+        key_id = request.get(LIMITED_KEY)
+        if key_id is not None:
+            response.headers.update(limits.headers(key_id))
+
+    return show
 
 
 @web.middleware

@@ -1,19 +1,47 @@
 """OpenAPI 3.1 of the routes, made from their operations and models: the document cannot disagree with what is checked, and sent."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal
 
+from aiohttp import hdrs
 from pydantic import TypeAdapter
-from pydantic.json_schema import GenerateJsonSchema
-from pydantic_core.core_schema import DataclassField, ModelField, TypedDictField
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core.core_schema import DataclassField, ModelField, ModelSchema, TypedDictField
 
+from statesvc.http.key_limits import RATE_LIMIT, RATE_LIMIT_POLICY
 from statesvc.http.key_store import Scope
 from statesvc.http.operation import Operation, Route
 from statesvc.http.problem import CONTENT_TYPE, PROBLEM_KINDS, Code
 
 _REFERENCE: Final = "#/components/schemas/{model}"
+_PAGE_OF: Final = re.compile(r"^Page\[(\w+)\]$")
 _PATH_NAME: Final = re.compile(r"\{(\w+)(?::[^}]*)?\}")
+_HEADERS: Final = {
+    RATE_LIMIT: "What the key may still ask of this process: `r` calls now, the whole quota again in `t` seconds.",
+    RATE_LIMIT_POLICY: "The key's quota: `q` calls in `w` seconds.",
+    str(hdrs.RETRY_AFTER): "Wait this many seconds before the next try.",
+}
+_WAITED_FOR: Final = frozenset({"429", "503"})
+_SECURITY_SCHEMES: Final = {
+    "key": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "An API key; `statesvc keys create` makes one. Lists of scopes: what it must have.",
+    },
+    "carrier": {
+        "type": "apiKey",
+        "in": "header",
+        "name": "Authorization",
+        "description": "The carrier's own scheme on the raw bytes: a signature in a header of its own, a token, basic authentication.",
+    },
+}
+_PROBLEM_CODE: Final = {
+    "type": "string",
+    "description": "What went wrong, for programs; docs/errors.md lists all. Later versions add some.",
+    "enum": [code.value for code in Code],
+}
 _PROBLEM: Final = {
     "type": "object",
     "description": "RFC 9457. `code` is stable; `errors` names each flaw of a request.",
@@ -22,16 +50,18 @@ _PROBLEM: Final = {
         "type": {"type": "string"},
         "title": {"type": "string"},
         "status": {"type": "integer"},
-        "code": {"type": "string", "enum": [code.value for code in Code]},
+        "code": {"anyOf": [{"$ref": "#/components/schemas/ProblemCode"}, {"type": "string"}]},
         "detail": {"type": "string"},
-        "errors": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "required": ["pointer", "detail"],
-                "properties": {"pointer": {"type": "string"}, "detail": {"type": "string"}},
-            },
-        },
+        "errors": {"type": "array", "items": {"$ref": "#/components/schemas/ProblemViolation"}},
+    },
+}
+_VIOLATION: Final = {
+    "type": "object",
+    "description": "One thing wrong with a request.",
+    "required": ["pointer", "detail"],
+    "properties": {
+        "pointer": {"type": "string", "description": "Where: `/body/url`, `/query/limit`."},
+        "detail": {"type": "string"},
     },
 }
 Mode = Literal["validation", "serialization"]
@@ -39,6 +69,17 @@ Schemas = Mapping[tuple[Any, Mode], dict[str, Any]]
 
 
 class _Generator(GenerateJsonSchema):
+    """Answers are open: later versions add members. A page of things is a `ThingPage`."""
+
+    def model_schema(self, schema: ModelSchema) -> JsonSchemaValue:
+        described = super().model_schema(schema)
+        if self.mode == "serialization":
+            described.pop("additionalProperties", None)
+        return described
+
+    def normalize_name(self, name: str) -> str:
+        return super().normalize_name(_PAGE_OF.sub(r"\1Page", name))
+
     def field_is_required(self, field: ModelField | DataclassField | TypedDictField, total: bool) -> bool:  # noqa: FBT001 - pydantic's
         """A dataclass is always sent whole, whatever defaults it has."""
         is_sent = self.mode == "serialization" and field["type"] == "dataclass-field"
@@ -49,6 +90,7 @@ def build_document(routes: Iterable[Route], *, version: str) -> dict[str, Any]:
     """The whole document as JSON values."""
     listed = list(routes)
     schemas, definitions = _schemas(listed)
+    _require_distinct(route.operation.operation_id for route in listed)
     paths: dict[str, dict[str, Any]] = {}
     for route in listed:
         path = _PATH_NAME.sub(r"{\1}", route.path)
@@ -56,58 +98,68 @@ def build_document(routes: Iterable[Route], *, version: str) -> dict[str, Any]:
     return {
         "openapi": "3.1.0",
         "info": {"title": "statesvc", "version": version, "summary": "Where shipments are, how they got there, and proof of it"},
+        "servers": [{"url": "/", "description": "The service that serves this document"}],
         "paths": paths,
         "components": {
-            "schemas": {**definitions, "Problem": _PROBLEM},
-            "securitySchemes": {
-                "key": {"type": "http", "scheme": "bearer", "description": "An API key; `statesvc keys create` makes one."},
-                **{other.name: other.scheme for route in listed if (other := route.operation.credential) is not None},
-            },
+            "schemas": {**definitions, "Problem": _PROBLEM, "ProblemCode": _PROBLEM_CODE, "ProblemViolation": _VIOLATION},
+            "headers": {name: {"description": description, "schema": {"type": "string"}} for name, description in _HEADERS.items()},
+            "securitySchemes": _SECURITY_SCHEMES
+            | {other.name: other.scheme for route in listed if (other := route.operation.credential) is not None},
         },
         "x-problems": [
-            {"code": code.value, "status": int(meaning.status), "title": meaning.title} for code, meaning in PROBLEM_KINDS.items()
+            {"code": code.value, "status": int(meaning.status), "title": meaning.title, "remedy": meaning.remedy}
+            for code, meaning in PROBLEM_KINDS.items()
         ],
     }
 
 
-def _schemas(routes: Iterable[Route]) -> tuple[Schemas, dict[str, Any]]:
+def _schemas(routes: Sequence[Route]) -> tuple[Schemas, dict[str, Any]]:
     wanted: list[tuple[type[Any], Mode]] = []
     for route in routes:
         contract = route.operation
-        wanted += [(model, "validation") for model in (contract.request, contract.parameters) if model is not None]
+        wanted += [(model, "validation") for model in (contract.request, *contract.accepts.values()) if model is not None]
         wanted += [(model, "serialization") for model in (contract.response, contract.streamed) if model is not None]
     adapters: list[tuple[Any, Mode, TypeAdapter[Any]]] = [(model, mode, TypeAdapter(model)) for model, mode in dict.fromkeys(wanted)]
-    if not adapters:
-        return {}, {}
     found, document = TypeAdapter.json_schemas(adapters, ref_template=_REFERENCE, schema_generator=_Generator)
-    return found, document.get("$defs", {})
+    definitions = document.get("$defs", {})
+    for route in routes:
+        if route.operation.parameters is not None:
+            definitions = route.operation.parameters.model_json_schema(ref_template=_REFERENCE).get("$defs", {}) | definitions
+    return found, definitions
+
+
+def _require_distinct(operation_ids: Iterable[str]) -> None:
+    repeated = [name for name, count in Counter(operation_ids).items() if count > 1]
+    if repeated:
+        raise ValueError(f"operations share a name: {', '.join(repeated)}")
 
 
 def _operation(route: Route, path: str, schemas: Schemas) -> dict[str, Any]:
     contract = route.operation
     described: dict[str, Any] = {
-        "operationId": _operation_id(route.method, path),
+        "operationId": contract.operation_id,
         "summary": contract.summary,
         "tags": [contract.tag or path.strip("/").removeprefix("v1/").split("/")[0]],
         "responses": _responses(contract, schemas),
+        "security": _security(contract),
     }
     if contract.description:
         described["description"] = contract.description
     if given := _parameters(contract, path):
         described["parameters"] = given
-    if contract.request is not None:
-        described["requestBody"] = {
-            "required": not contract.is_body_optional,
-            "content": {"application/json": {"schema": schemas[(contract.request, "validation")]}},
-        }
-    described["security"] = [] if contract.scope is None else [{"key": [Scope(contract.scope).value]}]
-    if contract.credential is not None:
-        described["security"].append({contract.credential.name: []})
+    accepted = {"application/json": contract.request} if contract.request is not None else contract.accepts
+    if accepted:
+        content = {media_type: {"schema": schemas[(model, "validation")]} for media_type, model in accepted.items()}
+        described["requestBody"] = {"required": not contract.is_body_optional, "content": content}
     return described
 
 
-def _operation_id(method: str, path: str) -> str:
-    return "_".join([method.lower(), *re.findall(r"\w+", path.removeprefix("/v1"))])
+def _security(contract: Operation[Any]) -> list[dict[str, list[str]]]:
+    """Any one of these is enough; none: the call takes no key."""
+    if contract.carrier_authenticated:
+        return [{"carrier": []}, {"key": [Scope.INGEST.value]}]
+    keys = [] if contract.scope is None else [{"key": [Scope(contract.scope).value]}]
+    return keys if contract.credential is None else [*keys, {contract.credential.name: []}]
 
 
 def _parameters(contract: Operation[Any], path: str) -> list[dict[str, Any]]:
@@ -121,6 +173,10 @@ def _parameters(contract: Operation[Any], path: str) -> list[dict[str, Any]]:
         for name, property_schema in properties.items()
         if name not in in_path
     ]
+    given += [
+        {"name": str(name), "in": "header", "required": False, "description": description, "schema": {"type": "string"}}
+        for name, description in contract.request_headers.items()
+    ]
     return given
 
 
@@ -132,6 +188,11 @@ def _responses(contract: Operation[Any], schemas: Schemas) -> dict[str, Any]:
         if model is not None and 200 <= status < 300:
             schema = schemas[(model, "serialization")]
             responses[str(status)]["content"] = {media_type: {"schema": schema} for media_type in contract.response_types}
+        if contract.response_headers:
+            responses[str(status)]["headers"] = {
+                str(name): {"description": description, "schema": {"type": "string"}}
+                for name, description in contract.response_headers.items()
+            }
     codes = [*contract.problems]
     if contract.scope is not None:
         codes += [Code.UNAUTHENTICATED, Code.MISSING_SCOPE]
@@ -145,6 +206,11 @@ def _responses(contract: Operation[Any], schemas: Schemas) -> dict[str, Any]:
         described = f"`{code.value}`: {PROBLEM_KINDS[code].title}"
         responses[answered] = _problem(described if said is None else f"{said}; {described}")
     responses["default"] = _problem("Any other problem")
+    for answered, response in responses.items():
+        shown = [str(hdrs.RETRY_AFTER)] if answered in _WAITED_FOR else []
+        shown += [RATE_LIMIT, RATE_LIMIT_POLICY] if contract.is_limited else []
+        if shown:
+            response.setdefault("headers", {}).update({name: {"$ref": f"#/components/headers/{name}"} for name in shown})
     return responses
 
 

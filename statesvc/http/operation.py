@@ -14,7 +14,9 @@ from typing import Any, Final, Generic, Literal, TypeVar, overload
 
 import orjson
 from aiohttp import hdrs, web
-from pydantic import BaseModel
+from pydantic import BaseModel, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from statesvc.http.api_keys import Caller, Keys
 from statesvc.http.key_store import Scope
@@ -24,6 +26,19 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")
 ScopeWord = Literal["ingest", "read", "audit", "pii", "subscriptions", "ops", "admin"]
+
+
+class PartialChange(BaseModel):
+    """A body that changes what it names: a member that is left out stays as it is, so no member has a default to show."""
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """The schema of a request, whose members have no defaults."""
+        described = handler(schema)
+        for member in handler.resolve_ref_schema(described).get("properties", {}).values():
+            member.pop("default", None)
+        return described
+
 
 PARAMETERS: Final = web.RequestKey("parameters", BaseModel)
 BODY: Final = web.RequestKey("body", BaseModel)
@@ -80,13 +95,17 @@ class Credential:
 class Operation(Generic[T]):
     """The contract of one call.
 
-    `parameters` is a model of the path's and the query's parameters (a field named as in the path is the path's). `statuses`
-    describes the answers in words. `checked` False: the handler takes any query and checks the rest itself (webhooks).
+    `operation_id` names it in generated clients: verb and noun, never changed. `parameters` is a model of the path's and the query's
+    parameters (a field named as in the path is the path's). `statuses` describes the answers in words. `request` is a body that is
+    checked; where the handler reads the body itself, `accepts` says what it takes: media types and what they hold. `request_headers` and
+    `response_headers` (of answers that are no problem) are described in words. `checked` False: the handler takes any query and checks the
+    rest itself (webhooks). `carrier_authenticated`: by a carrier's own scheme, or a key with scope `ingest`.
     `is_computed`: it takes long to compute, so that a key may have but a few such calls under way.
     `credential`: what does in place of a key. `is_body_optional`: without a body all members have their defaults.
     `streamed` is the model of each event of an answer that is a stream; `deadline_seconds` None: it may take as long as it likes.
     """
 
+    operation_id: str
     summary: str
     scope: Scope | ScopeWord | None
     credential: Credential | None = None
@@ -95,12 +114,16 @@ class Operation(Generic[T]):
     parameters: type[BaseModel] | None = None
     request: type[BaseModel] | None = None
     is_body_optional: bool = False
+    accepts: Mapping[str, Any] = field(default_factory=dict)
+    request_headers: Mapping[str, str] = field(default_factory=dict)
+    response_headers: Mapping[str, str] = field(default_factory=dict)
     response: type[T] | None = None
     streamed: type[Any] | None = None
     response_types: tuple[str, ...] = ("application/json",)
     statuses: Mapping[int, str] = field(default_factory=lambda: {OK: "done"})
     problems: tuple[Code, ...] = ()
     checked: bool = True
+    carrier_authenticated: bool = False
     is_computed: bool = False
     deadline_seconds: float | None = DEADLINE_SECONDS
 
@@ -111,7 +134,7 @@ class Operation(Generic[T]):
 
 
 operation = Operation
-"""How route modules spell it: `operation(summary=..., scope="read", ...)`."""
+"""How route modules spell it: `operation(operation_id="list_things", summary=..., scope="read", ...)`."""
 
 
 class Route:

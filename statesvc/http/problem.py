@@ -26,7 +26,7 @@ RETRY_AFTER_SECONDS: Final = 2
 
 
 class Code(StrEnum):
-    """What went wrong, for programs. Only ever grows."""
+    """What went wrong, for programs. Only ever grows; `python -m tests.errors_page` writes docs/errors.md."""
 
     BAD_REQUEST = "bad_request"
     INVALID_CURSOR = "invalid_cursor"
@@ -63,46 +63,115 @@ class Code(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProblemKind:
-    """A code's status and its title, which is the same each time."""
+    """A code's status, its title, which is the same each time, and what the caller can do."""
 
     status: HTTPStatus
     title: str
+    remedy: str
 
 
 PROBLEM_KINDS: Final[Mapping[Code, ProblemKind]] = {
-    Code.BAD_REQUEST: ProblemKind(HTTPStatus.BAD_REQUEST, "The request is malformed"),
-    Code.INVALID_CURSOR: ProblemKind(HTTPStatus.BAD_REQUEST, "The cursor does not belong to this list and filter"),
-    Code.CURSOR_LOST: ProblemKind(HTTPStatus.GONE, "The log was restored to before this cursor"),
-    Code.UNAUTHENTICATED: ProblemKind(HTTPStatus.UNAUTHORIZED, "A valid API key is required"),
-    Code.BAD_SIGNATURE: ProblemKind(HTTPStatus.UNAUTHORIZED, "The webhook is not authenticated"),
-    Code.UNSIGNED_CARRIER: ProblemKind(HTTPStatus.UNAUTHORIZED, "No webhook secret is set for this carrier"),
-    Code.MISSING_SCOPE: ProblemKind(HTTPStatus.FORBIDDEN, "The API key lacks a scope"),
-    Code.NOT_FOUND: ProblemKind(HTTPStatus.NOT_FOUND, "There is no such thing"),
-    Code.UNKNOWN_CARRIER: ProblemKind(HTTPStatus.NOT_FOUND, "There is no such carrier"),
-    Code.METHOD_NOT_ALLOWED: ProblemKind(HTTPStatus.METHOD_NOT_ALLOWED, "The path does not take this method"),
-    Code.REQUEST_TIMEOUT: ProblemKind(HTTPStatus.REQUEST_TIMEOUT, "The request body came too slowly"),
-    Code.CONFLICT: ProblemKind(HTTPStatus.CONFLICT, "The request contradicts the present state"),
-    Code.NOT_SEALED: ProblemKind(HTTPStatus.CONFLICT, "No checkpoint covers this yet"),
-    Code.TOO_LARGE: ProblemKind(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The body is too large"),
-    Code.UNSUPPORTED_MEDIA_TYPE: ProblemKind(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "The body has another media type than the call takes"),
-    Code.UNSUPPORTED_CONTENT_ENCODING: ProblemKind(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "The body must not be compressed"),
-    Code.INVALID_REQUEST: ProblemKind(HTTPStatus.UNPROCESSABLE_ENTITY, "The request breaks the contract"),
-    Code.TOO_MANY_REQUESTS: ProblemKind(HTTPStatus.TOO_MANY_REQUESTS, "Too many requests"),
-    Code.INTERNAL_ERROR: ProblemKind(HTTPStatus.INTERNAL_SERVER_ERROR, "A defect of this service"),
-    Code.DATABASE_UNAVAILABLE: ProblemKind(HTTPStatus.SERVICE_UNAVAILABLE, "The database does not answer"),
-    Code.API_UNAVAILABLE: ProblemKind(HTTPStatus.SERVICE_UNAVAILABLE, "The process that answers the API is not there"),
-    Code.BODY_UNAVAILABLE: ProblemKind(HTTPStatus.SERVICE_UNAVAILABLE, "The archived body cannot be read now"),
-    Code.LOG_UNAVAILABLE: ProblemKind(HTTPStatus.SERVICE_UNAVAILABLE, "The archived part of the log cannot be read now"),
-    Code.NOT_DURABLE: ProblemKind(HTTPStatus.SERVICE_UNAVAILABLE, "The message could not be made durable"),
-    Code.TOMBSTONE_UNAVAILABLE: ProblemKind(
-        HTTPStatus.SERVICE_UNAVAILABLE, "What must survive a restore cannot be stored outside the database now"
+    Code.BAD_REQUEST: ProblemKind(
+        HTTPStatus.BAD_REQUEST, "The request is malformed", "Send well-formed HTTP; `detail` says what could not be read."
     ),
-    Code.OVERLOADED: ProblemKind(HTTPStatus.SERVICE_UNAVAILABLE, "Too much is in flight"),
-    Code.STORAGE_LOW: ProblemKind(HTTPStatus.SERVICE_UNAVAILABLE, "The disk is nearly full"),
-    Code.SIGNING_KEYS_UNAVAILABLE: ProblemKind(HTTPStatus.SERVICE_UNAVAILABLE, "The carrier's public keys can't be fetched"),
-    Code.TIMED_OUT: ProblemKind(HTTPStatus.SERVICE_UNAVAILABLE, "The answer took too long"),
-    Code.HELD: ProblemKind(HTTPStatus.SERVICE_UNAVAILABLE, "The carrier is on hold"),
-    Code.NOT_READY: ProblemKind(HTTPStatus.SERVICE_UNAVAILABLE, "The process is not ready"),
+    Code.INVALID_CURSOR: ProblemKind(
+        HTTPStatus.BAD_REQUEST,
+        "The cursor does not belong to this list and filter",
+        "Send `next_cursor` as it was given, with the same filter; or start again without a cursor.",
+    ),
+    Code.CURSOR_LOST: ProblemKind(
+        HTTPStatus.GONE,
+        "The log was restored to before this cursor",
+        "Go on after the cursor in `go_on_after`; read anew what you took from the lost entries.",
+    ),
+    Code.UNAUTHENTICATED: ProblemKind(
+        HTTPStatus.UNAUTHORIZED, "A valid API key is required", "Send `Authorization: Bearer <key>` with a key that is not revoked."
+    ),
+    Code.BAD_SIGNATURE: ProblemKind(
+        HTTPStatus.UNAUTHORIZED,
+        "The webhook is not authenticated",
+        "Sign the raw bytes by the carrier's scheme with a secret that is set here.",
+    ),
+    Code.UNSIGNED_CARRIER: ProblemKind(
+        HTTPStatus.UNAUTHORIZED,
+        "No webhook secret is set for this carrier",
+        "Set the carrier's secret (docs/authentication.md), or send a key with scope `ingest`.",
+    ),
+    Code.MISSING_SCOPE: ProblemKind(HTTPStatus.FORBIDDEN, "The API key lacks a scope", "Use a key that has `required_scope`."),
+    Code.NOT_FOUND: ProblemKind(
+        HTTPStatus.NOT_FOUND, "There is no such thing", "Check the path and the id; a shipment exists once its carrier named it."
+    ),
+    Code.UNKNOWN_CARRIER: ProblemKind(HTTPStatus.NOT_FOUND, "There is no such carrier", "Use a carrier_id that `statesvc carriers` lists."),
+    Code.METHOD_NOT_ALLOWED: ProblemKind(
+        HTTPStatus.METHOD_NOT_ALLOWED, "The path does not take this method", "Use a method that the header `Allow` names."
+    ),
+    Code.REQUEST_TIMEOUT: ProblemKind(HTTPStatus.REQUEST_TIMEOUT, "The request body came too slowly", "Send the whole body at once."),
+    Code.CONFLICT: ProblemKind(
+        HTTPStatus.CONFLICT,
+        "The request contradicts the present state",
+        "Read the present state, then decide anew; the same request again gives the same answer.",
+    ),
+    Code.NOT_SEALED: ProblemKind(
+        HTTPStatus.CONFLICT, "No checkpoint covers this yet", "Try again in a second: the next checkpoint covers it."
+    ),
+    Code.TOO_LARGE: ProblemKind(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The body is too large", "Send less at a time."),
+    Code.UNSUPPORTED_MEDIA_TYPE: ProblemKind(
+        HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "The body has another media type than the call takes", "Send a media type that the call takes."
+    ),
+    Code.UNSUPPORTED_CONTENT_ENCODING: ProblemKind(
+        HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "The body must not be compressed", "Send the body without `Content-Encoding`."
+    ),
+    Code.INVALID_REQUEST: ProblemKind(
+        HTTPStatus.UNPROCESSABLE_ENTITY,
+        "The request breaks the contract",
+        "Correct what `errors` names; the same request is refused again.",
+    ),
+    Code.TOO_MANY_REQUESTS: ProblemKind(HTTPStatus.TOO_MANY_REQUESTS, "Too many requests", "Wait as long as `Retry-After` says."),
+    Code.INTERNAL_ERROR: ProblemKind(
+        HTTPStatus.INTERNAL_SERVER_ERROR, "A defect of this service", "Try again later; the service's log has the reason."
+    ),
+    Code.DATABASE_UNAVAILABLE: ProblemKind(
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        "The database does not answer",
+        "Try again as `Retry-After` says; a webhook sent again is recognised.",
+    ),
+    Code.API_UNAVAILABLE: ProblemKind(
+        HTTPStatus.SERVICE_UNAVAILABLE, "The process that answers the API is not there", "Try again as `Retry-After` says."
+    ),
+    Code.BODY_UNAVAILABLE: ProblemKind(
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        "The archived body cannot be read now",
+        "Try again later; operators see the archive's error in the log.",
+    ),
+    Code.LOG_UNAVAILABLE: ProblemKind(
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        "The archived part of the log cannot be read now",
+        "Try again later; operators see the archive's error in the log.",
+    ),
+    Code.NOT_DURABLE: ProblemKind(
+        HTTPStatus.SERVICE_UNAVAILABLE, "The message could not be made durable", "Send it again; a retry is recognised."
+    ),
+    Code.TOMBSTONE_UNAVAILABLE: ProblemKind(
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        "What must survive a restore cannot be stored outside the database now",
+        "Send it again once the place for tombstones can be written; nothing was erased.",
+    ),
+    Code.OVERLOADED: ProblemKind(HTTPStatus.SERVICE_UNAVAILABLE, "Too much is in flight", "Try again as `Retry-After` says."),
+    Code.STORAGE_LOW: ProblemKind(
+        HTTPStatus.SERVICE_UNAVAILABLE, "The disk is nearly full", "Send it again as `Retry-After` says; operators make room."
+    ),
+    Code.SIGNING_KEYS_UNAVAILABLE: ProblemKind(
+        HTTPStatus.SERVICE_UNAVAILABLE, "The carrier's public keys can't be fetched", "Send it again as `Retry-After` says."
+    ),
+    Code.TIMED_OUT: ProblemKind(HTTPStatus.SERVICE_UNAVAILABLE, "The answer took too long", "Try again, or ask for less."),
+    Code.HELD: ProblemKind(
+        HTTPStatus.SERVICE_UNAVAILABLE, "The carrier is on hold", "Send it again after the release of the carrier; nothing was applied."
+    ),
+    Code.NOT_READY: ProblemKind(
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        "The process is not ready",
+        "Use another process; this one starts, stops or cannot reach its database.",
+    ),
 }
 
 

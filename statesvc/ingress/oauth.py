@@ -8,11 +8,12 @@ import base64
 import binascii
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Final, Literal, NotRequired
 from urllib.parse import parse_qs, unquote_plus
 
 import orjson
 from aiohttp import hdrs, web
+from typing_extensions import TypedDict
 
 from statesvc.http.operation import Operation, Route, operation
 from statesvc.http.problem import OK, Code, Problem
@@ -29,6 +30,14 @@ _CHALLENGE: Final[Mapping[str, str]] = {hdrs.WWW_AUTHENTICATE: 'Basic realm="web
 _NO_STORE: Final[Mapping[str, str]] = {hdrs.CACHE_CONTROL: "no-store", hdrs.PRAGMA: "no-cache"}
 
 
+class TokenRequest(TypedDict):
+    """RFC 6749, section 4.4.2."""
+
+    grant_type: NotRequired[Literal["client_credentials"]]
+    client_id: NotRequired[str]
+    client_secret: NotRequired[str]
+
+
 class Tokens:
     """The handler with what it needs; one for all carriers."""
 
@@ -40,11 +49,14 @@ class Tokens:
     def routes(self) -> Sequence[Route]:
         """The call."""
         contract: Operation[None] = operation(
+            operation_id="issue_webhook_token",
             summary="A carrier fetches a token for its webhooks",
             description="OAuth 2.0 client credentials: `grant_type=client_credentials` as a form, the credentials by HTTP basic "
             "authentication or as `client_id` and `client_secret`. They are a secret of the carrier, `client_id:client_secret`.",
             scope=None,
+            carrier_authenticated=True,
             tag="webhooks",
+            accepts={"application/x-www-form-urlencoded": TokenRequest},
             statuses={OK: "`access_token`, for `Authorization: Bearer` on the carrier's webhooks, and `expires_in` in seconds"},
             problems=(Code.UNKNOWN_CARRIER, Code.UNSIGNED_CARRIER, Code.BAD_SIGNATURE, Code.BAD_REQUEST, Code.TOO_LARGE),
             checked=False,

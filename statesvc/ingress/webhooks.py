@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, assert_never
+from typing import Any, Final, assert_never
 
 import orjson
 from aiohttp import hdrs, web
@@ -69,12 +69,16 @@ class Webhooks:
     def routes(self) -> Sequence[Route]:
         """The call."""
         contract: Operation[None] = operation(
+            operation_id="receive_webhook",
             summary="A carrier pushes a message",
             description="Authenticated by the carrier's own scheme on the raw bytes, or by an API key with scope `ingest`. The answer "
             "means that the message is durable; it is the carrier's own ACK, by default `{message_id, duplicate}`.",
             scope=None,
+            carrier_authenticated=True,
             tag="webhooks",
-            statuses={OK: "the message is durable; header Statesvc-Message-Id names it"},
+            accepts={"application/json": dict[str, Any], "application/xml": str, "application/octet-stream": bytes},
+            statuses={OK: "the message is durable"},
+            response_headers={MESSAGE_ID_HEADER: "Names the message: `GET /v1/messages/{message_id}` shows it."},
             problems=(
                 Code.BAD_SIGNATURE,
                 Code.UNSIGNED_CARRIER,

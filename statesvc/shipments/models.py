@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from pydantic import AwareDatetime, Field, GetPydanticSchema
+from pydantic.json_schema import JsonSchemaValue
 from typing_extensions import TypedDict
 
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
@@ -16,8 +17,12 @@ from statesvc.bodies.find_bodies import BodyLocation
 
 
 def text_of(kind: Any) -> GetPydanticSchema:  # noqa: ANN401 - any type that pydantic knows
-    """Describes a text that is the written form of a `kind`."""
-    return GetPydanticSchema(lambda _source, handler: handler.generate_schema(kind))
+    """Describes a text that is the written form of a `kind`. Words of a vocabulary are shown, and left open: later versions add some."""
+    return GetPydanticSchema(lambda _source, handler: handler.generate_schema(kind), lambda schema, handler: _open(handler(schema)))
+
+
+def _open(described: JsonSchemaValue) -> JsonSchemaValue:
+    return described if described.get("type") == "string" and "enum" not in described else {"anyOf": [described, {"type": "string"}]}
 
 
 StatusText = Annotated[str, text_of(Status)]

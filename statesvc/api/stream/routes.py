@@ -69,6 +69,7 @@ def routes(streams: Streams, tickets: Tickets) -> Sequence[Route]:
             PATH,
             stream,
             operation(
+                operation_id="stream_transitions",
                 summary="Changes of status as they happen",
                 description=f"Server-Sent Events from the sealed log, each once, in its order. Come back with the last `id` as "
                 f"`{LAST_EVENT_ID}` (or `after`) and nothing is missed or repeated, even after you were cut off for reading too slowly. "
@@ -79,6 +80,7 @@ def routes(streams: Streams, tickets: Tickets) -> Sequence[Route]:
                 credential=tickets.credential,
                 tag="log",
                 parameters=StreamParameters,
+                request_headers={LAST_EVENT_ID: "The `id` of the last event that the client has; goes before `after`."},
                 streamed=StreamedTransition,
                 response_types=(EVENT_STREAM,),
                 statuses={OK: "events `shipment.status_changed` with this as their `data`"},

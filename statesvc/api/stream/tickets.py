@@ -96,6 +96,7 @@ class Tickets:
                 f"{PATH}/tickets",
                 self.create,
                 operation(
+                    operation_id="create_stream_ticket",
                     summary="A ticket for a browser's EventSource",
                     description=f"Good for {TICKET_SECONDS} s, for this selection of the stream and nothing else. Fetch it on your server, "
                     "give it to the page: `new EventSource(path)`. When the page has to come back later, it asks your server for the next "

@@ -115,6 +115,7 @@ def routes(pool: Connections, archive: LogArchive) -> Sequence[Route]:
             "/v1/feed/transitions",
             TransitionFeedCall(pool, archive).page,
             operation(
+                operation_id="list_transitions",
                 summary="Changes of status from the beginning",
                 description="What `/v1/stream` sends, in pages and from any place of the log: to fill a store with the past. Go on with "
                 "`after` set to `cursor` while `next_cursor` is not null, then open the stream with the same `after`. 410 as there.",

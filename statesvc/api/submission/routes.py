@@ -12,7 +12,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from events.carriers import CARRIERS
-from events.carriers.canonical import FieldFault, InvalidEventError, lines, read_line
+from events.carriers.canonical import CanonicalEvent, FieldFault, InvalidEventError, lines, read_line
 from events.clear_part import Digest
 from events.crypto.keyring import Keyring
 from events.event import Event
@@ -141,11 +141,13 @@ def routes(
     """The call. `writer` names this process in the log."""
     submission = Submission(pool, keyring, waker, writer, archive)
     contract: Operation[Verdicts] = operation(
+        operation_id="submit_events",
         summary="Append canonical events",
         description=f"One event as {_JSON}: 201 appended, 200 duplicate, 409 conflict. Many, one per line, as {_LINES[0]}: 200 with a "
         "verdict for each line.",
         scope="ingest",
         tag="events",
+        accepts={_JSON: CanonicalEvent, **dict.fromkeys(_LINES, str)},
         response=cast("type[Verdicts]", Verdicts),
         statuses={CREATED: "appended", OK: "a duplicate; or, for lines, `results` with a verdict for each"},
         problems=(Code.CONFLICT, Code.INVALID_REQUEST, Code.UNSUPPORTED_MEDIA_TYPE, Code.TOO_LARGE, Code.HELD, Code.LOG_UNAVAILABLE),

@@ -10,6 +10,7 @@ from typing_extensions import TypedDict
 from events.carriers import CARRIERS
 from events.vocabulary import Status
 from statesvc.delivery.outcome import AttemptOutcome
+from statesvc.http.operation import PartialChange
 from statesvc.http.paging import PageParameters
 from statesvc.shipments.models import text_of
 from statesvc.subscriptions.subscription_secrets import ROTATION_GRACE_HOURS_MAX, SignatureKind
@@ -127,7 +128,7 @@ class SubscriptionWish(BaseModel):
         return self
 
 
-class SubscriptionChange(BaseModel):
+class SubscriptionChange(PartialChange):
     """What to change; members that are left out stay."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -102,6 +102,7 @@ def replay_routes(pool: Connections, waker: Wakes, archive: LogArchive) -> Seque
             "/v1/subscriptions/{subscription_id}/replay",
             RangeReplay(pool, waker, archive).replay,
             operation(
+                operation_id="replay_subscription",
                 summary="Send a range again",
                 description=(
                     "Puts what was written for the subscription in a range of time back into the outbox, under the same `webhook-id`, and "

@@ -270,8 +270,17 @@ def _shown_once(secret: Secret) -> str | None:
     return secret.shown if secret.kind == "hmac" else None
 
 
-def _operation(summary: str, **rest: Any) -> Operation[Any]:  # noqa: ANN401 - the fields of an operation
-    return operation(**{"summary": summary, "scope": "subscriptions", "tag": "subscriptions", "parameters": SubscriptionParameters, **rest})
+def _operation(operation_id: str, summary: str, **rest: Any) -> Operation[Any]:  # noqa: ANN401 - the fields of an operation
+    return operation(
+        **{
+            "operation_id": operation_id,
+            "summary": summary,
+            "scope": "subscriptions",
+            "tag": "subscriptions",
+            "parameters": SubscriptionParameters,
+            **rest,
+        }
+    )
 
 
 def routes(
@@ -295,37 +304,54 @@ def routes(
             "POST",
             PATH,
             calls.create,
-            _operation("Subscribe", parameters=None, request=SubscriptionWish, statuses={CREATED: "made; `secret` is shown once"}, **made),
+            _operation(
+                "create_subscription",
+                "Subscribe",
+                parameters=None,
+                request=SubscriptionWish,
+                statuses={CREATED: "made; `secret` is shown once"},
+                **made,
+            ),
         ),
         Route(
             "GET",
             PATH,
             calls.list,
-            _operation("List subscriptions", parameters=PageParameters, response=Page[SubscriptionShown], problems=(Code.INVALID_CURSOR,)),
+            _operation(
+                "list_subscriptions",
+                "List subscriptions",
+                parameters=PageParameters,
+                response=Page[SubscriptionShown],
+                problems=(Code.INVALID_CURSOR,),
+            ),
         ),
-        Route("GET", ONE, calls.show, _operation("Show a subscription", response=SubscriptionDetail, **gone)),
-        Route("PATCH", ONE, calls.change, _operation("Change a subscription", request=SubscriptionChange, **shown)),
-        Route("DELETE", ONE, calls.delete, _operation("Unsubscribe", statuses={NO_CONTENT: "ended"}, **gone)),
-        Route("POST", ONE + "/pause", calls.pause, _operation("Send nothing for now", **shown)),
-        Route("POST", ONE + "/resume", calls.resume, _operation("Send again", **shown)),
+        Route("GET", ONE, calls.show, _operation("get_subscription", "Show a subscription", response=SubscriptionDetail, **gone)),
+        Route("PATCH", ONE, calls.change, _operation("change_subscription", "Change a subscription", request=SubscriptionChange, **shown)),
+        Route("DELETE", ONE, calls.delete, _operation("delete_subscription", "Unsubscribe", statuses={NO_CONTENT: "ended"}, **gone)),
+        Route("POST", ONE + "/pause", calls.pause, _operation("pause_subscription", "Send nothing for now", **shown)),
+        Route("POST", ONE + "/resume", calls.resume, _operation("resume_subscription", "Send again", **shown)),
         Route(
             "POST",
             ONE + "/rotate-secret",
             calls.rotate_secret,
-            _operation("Make a new secret", parameters=RotationParameters, **made, **gone),
+            _operation("rotate_subscription_secret", "Make a new secret", parameters=RotationParameters, **made, **gone),
         ),
         Route(
             "POST",
             ONE + "/test",
             calls.test,
-            _operation("Send a test once", response=TrialShown, deadline_seconds=TOTAL_SECONDS + 5, **gone),
+            _operation("test_subscription", "Send a test once", response=TrialShown, deadline_seconds=TOTAL_SECONDS + 5, **gone),
         ),
         Route(
             "GET",
             ONE + "/attempts",
             calls.attempts,
             _operation(
-                "List attempts", parameters=AttemptsParameters, response=Page[AttemptShown], problems=(Code.NOT_FOUND, Code.INVALID_CURSOR)
+                "list_attempts",
+                "List attempts",
+                parameters=AttemptsParameters,
+                response=Page[AttemptShown],
+                problems=(Code.NOT_FOUND, Code.INVALID_CURSOR),
             ),
         ),
     ]

@@ -3,10 +3,16 @@
 from contextlib import ExitStack
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
 
+from statesvc.http.api_keys import Keys
+from statesvc.http.app import build_app
 from statesvc.http.key_limits import KeyLimits
-from statesvc.http.operation import operation
+from statesvc.http.operation import Reply, Route, answer, operation
 from statesvc.http.problem import Code, Problem
+
+BOOTSTRAP_KEY = "a" * 24
 
 
 class Clock:
@@ -88,9 +94,38 @@ def test_a_slow_rate_says_how_long_to_wait(clock: Clock) -> None:
     assert_refused(limits, retry_after="10")
 
 
+def test_a_key_is_shown_what_is_left_of_its_rate(limits: KeyLimits, clock: Clock) -> None:
+    assert limits.headers("a") == {"RateLimit": '"key";r=10;t=0', "RateLimit-Policy": '"key";q=10;w=2'}
+    for _ in range(3):
+        ask(limits)
+    assert limits.headers("a")["RateLimit"] == '"key";r=7;t=1'
+    clock.now += 0.3
+    assert limits.headers("a")["RateLimit"] == '"key";r=8;t=1'
+    assert limits.headers("b")["RateLimit"] == '"key";r=10;t=0'
+
+
+async def who(_request: web.Request) -> Reply[dict[str, str]]:
+    return answer({})
+
+
+async def test_every_answer_to_a_limited_call_shows_it(clock: Clock) -> None:
+    limits = KeyLimits(calls_max=1, computed_max=1, calls_per_second=1, now=clock)
+    limited = Route("GET", "/who", who, operation(operation_id="a", summary="", scope="read", response=dict[str, str]))
+    free = Route("GET", "/free", who, operation(operation_id="b", summary="", scope="ingest", response=dict[str, str]))
+    headers = {"Authorization": f"Bearer {BOOTSTRAP_KEY}"}
+    app = build_app([limited, free], keys=Keys(None, bootstrap_key=BOOTSTRAP_KEY), limits=limits)  # type: ignore[arg-type]
+    async with TestClient(TestServer(app)) as client:
+        shown = [await client.get("/who", headers=headers) for _ in range(3)]
+        assert [answer.status for answer in shown] == [200, 200, 429]
+        assert [answer.headers["RateLimit"].split(";")[1] for answer in shown] == ["r=1", "r=0", "r=0"]
+        assert shown[2].headers["Retry-After"] == "1"
+        assert (await client.get("/who?x=1", headers=headers)).headers["RateLimit-Policy"] == '"key";q=2;w=2'
+        assert "RateLimit" not in (await client.get("/free", headers=headers)).headers
+
+
 @pytest.mark.parametrize(
     ("scope", "deadline_seconds", "is_limited"),
     [("read", 10.0, True), ("ingest", 10.0, False), ("read", None, False), (None, 10.0, False)],
 )
 def test_ingest_and_streams_are_not_limited_here(scope: str | None, deadline_seconds: float | None, is_limited: bool) -> None:  # noqa: FBT001
-    assert operation(summary="x", scope=scope, deadline_seconds=deadline_seconds).is_limited is is_limited  # type: ignore[arg-type]
+    assert operation(operation_id="call_1", summary="x", scope=scope, deadline_seconds=deadline_seconds).is_limited is is_limited  # type: ignore[arg-type]

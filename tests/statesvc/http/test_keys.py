@@ -43,7 +43,7 @@ async def call(pool: Pool, clock: Clock) -> AsyncIterator[Call]:
     async def who(request: web.Request) -> web.StreamResponse:
         return answer({"actor": caller_of(request).actor, "scopes": sorted(caller_of(request).scopes)})
 
-    route = Route("GET", "/who", who, operation(summary="who am I", scope="audit"))
+    route = Route("GET", "/who", who, operation(operation_id="call_1", summary="who am I", scope="audit"))
     app = build_app([route], keys=Keys(pool, bootstrap_key=BOOTSTRAP, now=clock))
     async with TestClient(TestServer(app)) as client:
 
@@ -137,7 +137,7 @@ async def test_a_database_that_is_away_is_a_quick_503(clock: Clock) -> None:
     pool = make_pool("host=127.0.0.1 port=1 dbname=none", name="away", limits=limits)
     await pool.open(wait=False)
     try:
-        route = Route("GET", "/who", lambda _request: answer({}), operation(summary="", scope="read"))  # type: ignore[arg-type, return-value]
+        route = Route("GET", "/who", lambda _request: answer({}), operation(operation_id="call_2", summary="", scope="read"))  # type: ignore[arg-type, return-value]
         async with TestClient(TestServer(build_app([route], keys=Keys(pool, now=clock)))) as client:
             response = await client.get("/who", headers={"Authorization": "Bearer ss_000000000000_" + "a" * 43})
             assert (response.status, (await response.json(content_type=None))["code"]) == (503, "database_unavailable")

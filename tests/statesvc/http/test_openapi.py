@@ -47,12 +47,18 @@ async def buy(_request: web.Request) -> Reply[Sold]:
 
 
 ROUTES = [
-    Route("GET", "/v1/paints/{shop}", stock, operation(summary="List", scope="read", parameters=Wanted, response=Page[Sold])),
+    Route(
+        "GET",
+        "/v1/paints/{shop}",
+        stock,
+        operation(operation_id="call_1", summary="List", scope="read", parameters=Wanted, response=Page[Sold]),
+    ),
     Route(
         "POST",
         "/v1/paints/{shop}",
         buy,
         operation(
+            operation_id="call_2",
             summary="Buy",
             scope=Scope.OPS,
             request=Paint,
@@ -85,7 +91,7 @@ def test_the_document_says_what_is_checked() -> None:
     assert buying["requestBody"]["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/Paint"}
     schemas = document["components"]["schemas"]
     assert buying["responses"]["201"]["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/Sold"}
-    assert (schemas["Sold"]["required"], schemas["Page_Sold_"]["required"]) == (["colour"], ["items", "next_cursor"])
+    assert (schemas["Sold"]["required"], schemas["SoldPage"]["required"]) == (["colour"], ["items", "next_cursor"])
     assert "held" in buying["responses"]["503"]["description"]
     assert "not_ready" in buying["responses"]["503"]["description"]
 

@@ -12,6 +12,7 @@ from statesvc.http.api_keys import Keys
 from statesvc.http.app import build_app
 from statesvc.http.operation import Handler, Route, body, operation, parameters
 from statesvc.http.problem import OK, PROBLEM_KINDS, Code, Problem
+from tests.errors_page import PAGE, page
 
 Client = TestClient[web.Request, web.Application]
 
@@ -53,12 +54,17 @@ async def slow(_request: web.Request) -> web.StreamResponse:
 
 
 ROUTES = [
-    Route("POST", "/echo/{place}", echo, operation(summary="", scope=None, parameters=Wanted, request=Thing)),
-    Route("GET", "/plain", failing(Problem(Code.CONFLICT, "was sold")), operation(summary="", scope=None)),
-    Route("GET", "/defect", failing(RuntimeError("Mrs Miller lives there")), operation(summary="", scope=None)),
-    Route("GET", "/away", failing(psycopg.OperationalError("connection to Mrs Miller failed")), operation(summary="", scope=None)),
-    Route("GET", "/broken", failing(psycopg.errors.UndefinedTable("no table")), operation(summary="", scope=None)),
-    Route("GET", "/slow", slow, operation(summary="", scope=None, deadline_seconds=0.05)),
+    Route("POST", "/echo/{place}", echo, operation(operation_id="call_1", summary="", scope=None, parameters=Wanted, request=Thing)),
+    Route("GET", "/plain", failing(Problem(Code.CONFLICT, "was sold")), operation(operation_id="call_2", summary="", scope=None)),
+    Route("GET", "/defect", failing(RuntimeError("Mrs Miller lives there")), operation(operation_id="call_3", summary="", scope=None)),
+    Route(
+        "GET",
+        "/away",
+        failing(psycopg.OperationalError("connection to Mrs Miller failed")),
+        operation(operation_id="call_4", summary="", scope=None),
+    ),
+    Route("GET", "/broken", failing(psycopg.errors.UndefinedTable("no table")), operation(operation_id="call_5", summary="", scope=None)),
+    Route("GET", "/slow", slow, operation(operation_id="call_6", summary="", scope=None, deadline_seconds=0.05)),
 ]
 
 
@@ -130,3 +136,8 @@ async def test_a_body_that_is_no_json_or_too_large_is_refused(client: Client) ->
 
 def test_every_code_has_a_meaning() -> None:
     assert set(PROBLEM_KINDS) == set(Code)
+
+
+def test_each_code_is_in_the_table_and_the_table_is_the_page() -> None:
+    assert set(PROBLEM_KINDS) == set(Code)
+    assert page() == PAGE.read_text("utf-8"), "write it: python -m tests.errors_page"
