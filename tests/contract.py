@@ -24,7 +24,7 @@ class Contract:
     """The documented answers, strictly: a member that is not documented is a fault."""
 
     def __init__(self, routes: Iterable[Route]) -> None:
-        self._document = _closed(build_document(routes, version="test"))
+        self._document = _closed(closed_words(build_document(routes, version="test")))
         self._validators: dict[tuple[str, str, str], Draft202012Validator] = {}
         # a path without a variable goes before one with
         self._paths = [
@@ -45,15 +45,26 @@ class Contract:
             self._validators[key].validate(body)
 
 
+def closed_words(schema: Any) -> Any:
+    """A vocabulary that is open to callers, with the words of today alone: its schema holds them all."""
+    if isinstance(schema, list):
+        return [closed_words(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    schema = {name: closed_words(each) for name, each in schema.items()}
+    variants = schema.get("anyOf", [])
+    if {"type": "string"} in variants and variants[0].keys() & {"$ref", "enum"}:
+        variants.remove({"type": "string"})
+        if len(variants) == 1:
+            return {**schema.pop("anyOf")[0], **schema}
+    return schema
+
+
 def _closed(schema: Any) -> Any:
     if isinstance(schema, list):
         return [_closed(each) for each in schema]
     if not isinstance(schema, dict):
         return schema
-    variants = schema.get("anyOf", [])
-    if {"type": "string"} in variants and variants[0].keys() & {"$ref", "enum"}:
-        # a vocabulary that is open to callers; its words of today are all in the document
-        schema = schema | {"anyOf": [variant for variant in variants if variant != {"type": "string"}]}
     closed = {name: _closed(each) for name, each in schema.items()}
     if closed.get("type") == "object" and "properties" in closed and closed.get("title"):
         closed.setdefault("additionalProperties", False)
