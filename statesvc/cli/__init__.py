@@ -4,10 +4,12 @@ A command module has `configure(parser)` and `run(options) -> int`. Exit codes: 
 """
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Final, Protocol, cast
 
 from statesvc import __version__
@@ -35,6 +37,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "worker": Command("statesvc.cli.role", "one process that turns messages into events and state"),
     "notifier": Command("statesvc.cli.role", "one process that notifies subscribers"),
     "sealer": Command("statesvc.cli.role", "one process that seals and signs the log"),
+    "init": Command("statesvc.cli.init", "write a file of all settings, commented out, with defaults and meanings"),
     "migrate": Command("statesvc.cli.migrate", "bring the database's schema up to date"),
     "completion": Command("statesvc.cli.completion", "what makes a shell complete commands and options: bash, zsh or fish"),
     "doctor": Command("statesvc.cli.doctor.doctor", "what is wrong with this installation, in plain words"),
@@ -63,7 +66,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    called = next((argument for argument in given if not argument.startswith("-")), None)
+    called = next((argument for argument in _without_env_file(given) if not argument.startswith("-")), None)
     parser, modules = build_parser({called} if called is not None else ())
     options = parser.parse_args(given)
     if called not in modules:
@@ -73,8 +76,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def build_parser(names: Collection[str]) -> tuple[argparse.ArgumentParser, dict[str, CommandModule]]:
     """The parser of the whole command line, with the arguments of these commands, and the modules that were loaded for them."""
-    parser = argparse.ArgumentParser(prog="statesvc", description="Event-sourced shipment state on PostgreSQL.")
+    parser = argparse.ArgumentParser(prog="statesvc", description="Event-sourced shipment state on PostgreSQL.", allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"statesvc {__version__}")
+    parser.add_argument("--env-file", metavar="FILE", help="a file of settings, NAME=value a line (`statesvc init` writes one)")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     modules: dict[str, CommandModule] = {}
     for name, command in COMMANDS.items():
@@ -85,8 +89,22 @@ def build_parser(names: Collection[str]) -> tuple[argparse.ArgumentParser, dict[
     return parser, modules
 
 
+def _without_env_file(given: Sequence[str]) -> Sequence[str]:
+    """Without the name of the file, which could be taken for the command."""
+    return given[2:] if given[:1] == ["--env-file"] else given
+
+
+def _read_env_file(given: str | None) -> None:
+    named = given or os.environ.get("STATESVC_ENV_FILE")
+    if named:
+        from statesvc.settings.env_file import add_env_file  # noqa: PLC0415 - loads the settings, which --help does not need
+
+        add_env_file(Path(named), os.environ)
+
+
 def _guarded(module: CommandModule, options: argparse.Namespace) -> int:
     try:
+        _read_env_file(options.env_file)
         return module.run(options)
     except KeyboardInterrupt:
         return 1

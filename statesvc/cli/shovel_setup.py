@@ -132,10 +132,10 @@ async def database(settings: Settings) -> AsyncIterator[tuple[Pool, Keyring]]:
 
 
 def stop_event() -> asyncio.Event:
-    """Set by SIGTERM and by Ctrl-C: the batch at hand is ended first."""
+    """Set by SIGTERM, Ctrl-C and a terminal that closes: the batch at hand is ended first."""
     stop = asyncio.Event()
     with suppress(RuntimeError, ValueError):  # only the main thread hears signals
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
     return stop
 

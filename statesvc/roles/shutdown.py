@@ -1,9 +1,9 @@
 """How a process stops: readiness fails first, then its parts stop taking work, then they finish within the grace period.
 
-SIGTERM and SIGINT ask for it, and so does the death of the supervisor. Between the first and the second step a role that is called
-from outside goes on serving, until load balancers have noticed. A second signal cuts everything short, at any point: what is in
-progress is cancelled and given back. A part that ends by itself, or a helper task that dies, stops the whole process with an error:
-half a worker is worse than none, because its supervisor restarts a dead one.
+SIGTERM and SIGINT ask for it, and so do a terminal that closes (SIGHUP) and the death of the supervisor. Between the first and the
+second step a role that is called from outside goes on serving, until load balancers have noticed. A second signal cuts everything
+short, at any point: what is in progress is cancelled and given back. A part that ends by itself, or a helper task that dies, stops the
+whole process with an error: half a worker is worse than none, because its supervisor restarts a dead one.
 """
 
 import asyncio
@@ -38,6 +38,9 @@ class StopSignals:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.ask, number.name.lower())
+        # who ignores it wants to outlive the terminal (`nohup`)
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+            loop.add_signal_handler(signal.SIGHUP, self._hang_up)
         if os.environ.get(SUPERVISED_VARIABLE):
             loop.add_reader(sys.stdin.fileno(), self._read_supervisor_pipe)
 
@@ -49,6 +52,11 @@ class StopSignals:
         else:
             log.info("stopping", reason=reason)
             self.stopping.set()
+
+    def _hang_up(self) -> None:
+        """Shell and kernel both send it when a terminal closes: a second one must not cut short what the first began."""
+        if not self.stopping.is_set():
+            self.ask("sighup")
 
     def _read_supervisor_pipe(self) -> None:
         if not os.read(sys.stdin.fileno(), 1024):

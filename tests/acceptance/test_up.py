@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import pty
 import signal
 import socket
 import sys
@@ -21,6 +22,10 @@ from statesvc.roles.supervisor.child_plan import ROLES
 from tests.acceptance.slow_request import slow_request
 
 SECRET = "up-test-credential"
+ON_A_TERMINAL = (
+    "import fcntl, os, sys, termios; os.setsid(); fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+    "os.execv(sys.executable, [sys.executable, '-m', 'statesvc', *sys.argv[1:]])"
+)
 START_SECONDS = 60
 STOP_SECONDS = 40
 
@@ -44,6 +49,20 @@ class Running:
                 stdout=out,
                 stderr=err,
             )
+
+    async def up_on_a_terminal(self) -> tuple[asyncio.subprocess.Process, int]:
+        """The process, which leads a session, and the terminal's other end: who closes it hangs up."""
+        ours, theirs = pty.openpty()
+        with self.folder.joinpath("err").open("ab") as err:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-c", ON_A_TERMINAL, "up", "--port", str(self.port)),
+                env=self.environment,
+                stdin=theirs,
+                stdout=theirs,
+                stderr=err,
+            )
+        os.close(theirs)
+        return process, ours
 
     async def command(self, *arguments: str) -> tuple[int, str]:
         process = await asyncio.create_subprocess_exec(
@@ -155,6 +174,26 @@ async def test_sigterm_ends_ingest_first_and_every_request_that_was_taken_is_ans
     told = [line["process"] for line in running.lines("stopping")]
     assert told[:2] == ["up", "ingress"]
     assert running.lines("child_killed") == []
+
+
+async def test_a_terminal_that_closes_ends_everything_as_sigterm_does(running: Running) -> None:
+    running.environment |= {"STATESVC_ALLOW_UNSIGNED_WEBHOOKS": "fedex"}
+    process, terminal = await running.up_on_a_terminal()
+    try:
+        await running.ready(process, running.port)
+        async with slow_request(running.port, "fedex", b"{}  ") as slow:
+            os.close(terminal)
+            # the kernel hangs up on the leader of the session, its shell on the group
+            await until(lambda: len(running.lines("stopping")) > 0)
+            os.killpg(process.pid, signal.SIGHUP)
+            await until(lambda: len(running.lines("stopping")) > len(ROLES))
+            assert await slow.finish() == 200
+        assert await asyncio.wait_for(process.wait(), STOP_SECONDS) == 0, running.log()
+    finally:
+        await end(process)
+    assert [line["reason"] for line in running.lines("stopping") if line["process"] == "up"] == ["sighup"]
+    assert running.lines("aborting") + running.lines("child_died") + running.lines("child_killed") == []
+    await is_gone(running)
 
 
 async def test_a_second_sigterm_aborts_everything(running: Running) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from statesvc.cli.doctor.checks import run_checks
 from statesvc.cli.doctor.finding import Finding, Severity
 from statesvc.cli.output import write_json, write_line, write_table
-from statesvc.settings.known_settings import documented_settings
+from statesvc.settings.known_settings import ENV_FILE, documented_settings
 from statesvc.settings.service_settings import read_settings
 
 MARKS = {Severity.OK: "ok", Severity.WARN: "WARN", Severity.FAIL: "FAIL"}
@@ -46,7 +46,7 @@ def _list_settings(*, as_json: bool) -> None:
             "default": None if setting.default is None else str(setting.default),
             "meaning": setting.meaning,
         }
-        for setting in documented_settings()
+        for setting in (ENV_FILE, *documented_settings())
     ]
     if as_json:
         write_json(rows)

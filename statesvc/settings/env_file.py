@@ -1,0 +1,50 @@
+"""A file of settings: the part of the format that systemd's EnvironmentFile=, Docker's --env-file and we read alike.
+
+A line is `NAME=value`, empty, or a comment that begins with `#`. The value is taken as it stands: no quotes, no escapes, nothing expanded.
+"""
+
+import re
+from collections.abc import MutableMapping
+from pathlib import Path
+from typing import Final
+
+from statesvc.settings.carrier_settings import SettingError
+
+VARIABLE: Final = "STATESVC_ENV_FILE"
+MEANING: Final = (
+    "File of settings, `NAME=value` a line (`statesvc init` writes one); what the environment sets wins. Or: `--env-file FILE`."
+)
+
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def add_env_file(path: Path, environment: MutableMapping[str, str]) -> None:
+    """Adds what the file sets and the environment does not. Raises SettingError, which names the line and never shows a value.
+
+    The name of the file goes: processes that are started from this one have the same settings, whatever becomes of the file.
+    """
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise SettingError(f"the file of settings {path} cannot be read: {reason}") from None
+    for name, value in parsed(text, str(path)).items():
+        environment.setdefault(name, value)
+    environment.pop(VARIABLE, None)
+
+
+def parsed(text: str, file: str) -> dict[str, str]:
+    """The variables of such a text. `file` is its name in errors. Raises SettingError."""
+    found: dict[str, str] = {}
+    for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), start=1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        name, equals, value = (part.strip() for part in line.partition("="))
+        if not equals or not _NAME.fullmatch(name):
+            raise SettingError(f"{file}, line {number}: write NAME=value, without `export`")
+        if name in found:
+            raise SettingError(f"{file}, line {number}: {name} is set twice")
+        if value[:1] in {'"', "'"} or "\\" in value or "\0" in value:
+            raise SettingError(f"{file}, line {number}: the value of {name} must have no quotes around it and no backslash in it")
+        found[name] = value
+    return found

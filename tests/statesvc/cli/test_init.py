@@ -1,0 +1,62 @@
+import os
+import re
+import stat
+from pathlib import Path
+
+import pytest
+
+from statesvc.cli import main
+from statesvc.settings.env_file import VARIABLE, parsed
+from statesvc.settings.known_settings import documented_settings
+from statesvc.settings.service_settings import load_settings
+
+
+@pytest.fixture(autouse=True)
+def _bare_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Whatever a command adds to it goes again, too."""
+    for name in [name for name in os.environ if name.startswith(("STATESVC_", "DATABASE_URL"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setattr(os, "environ", os.environ.copy())
+    monkeypatch.chdir(tmp_path)
+
+
+def test_every_setting_is_written_with_its_meaning_and_what_is_commented_out_is_the_default(tmp_path: Path) -> None:
+    defaults = load_settings()
+    assert main(["init"]) == 0
+    text = (tmp_path / "statesvc.env").read_text()
+    assert parsed(text, "f") == {}
+    found = parsed(re.sub(r"^#(?=[A-Z_]+=)", "", text, flags=re.MULTILINE), "f")
+    assert [*found] == [setting.variable.replace("<CARRIER>", "UPS") for setting in documented_settings()]
+    os.environ.update(found)
+    assert load_settings() == defaults
+    assert max(map(len, text.splitlines())) <= 140
+
+
+def test_it_is_for_its_owner_alone_and_an_existing_file_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "mine.env"
+    assert main(["init", str(file)]) == 0
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    file.write_text("STATESVC_PORT=9000\n")
+    assert main(["init", str(file)]) == 1
+    assert "exists and stays as it is" in capsys.readouterr().err
+    assert file.read_text() == "STATESVC_PORT=9000\n"
+    assert main(["init", str(tmp_path / "no" / "such.env")]) == 1
+    assert "No such file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("how", ["option", "option with =", "variable"])
+def test_a_command_takes_its_settings_from_the_file(how: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "s.env"
+    file.write_text("STATESVC_WEBHOOK_SECRET_UPS=from-the-file\nSTATESVC_PROT=1\n")
+    given = {"option": ["--env-file", str(file)], "option with =": [f"--env-file={file}"], "variable": []}[how]
+    if how == "variable":
+        os.environ[VARIABLE] = str(file)
+    assert main([*given, "carriers"]) == 2
+    assert "STATESVC_PROT is no setting: did you mean STATESVC_PORT?" in capsys.readouterr().err
+    del os.environ["STATESVC_PROT"]
+    assert load_settings().webhook_secrets("ups") == ("from-the-file",)
+
+
+def test_a_file_that_is_not_there_is_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--env-file", "missing.env", "carriers"]) == 2
+    assert "missing.env cannot be read" in capsys.readouterr().err
