@@ -37,6 +37,7 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "aftership": ("always:subtag", "code"),
     "amazon": ("reason", "code"),
     "australiapost": ("always:event", "lower:text"),
+    "austrianpost": ("type", "code", "reason"),
     "canadapost": ("code", "lower:text"),
     "chronopost": ("always:event", "code"),
     "delhivery": ("type", "lower:code"),
@@ -62,7 +63,7 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """What stands in the key columns of the table of a carrier whose columns are not called after the raw fields."""
 
-_IMPLIED: Final[Mapping[str, str]] = {"dhl_parcel_nl": "type", "nzpost": "type", "trackingmore": "type"}
+_IMPLIED: Final[Mapping[str, str]] = {"dhl_parcel_nl": "type", "nzpost": "type", "postnl": "type", "trackingmore": "type"}
 """What these print next to a code and the table does not ask for: the code says it all."""
 
 _MORE_DECIDES: Final = frozenset({"dcsa"})

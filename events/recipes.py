@@ -44,8 +44,10 @@ RECIPES: Final[dict[str, Recipe]] = {
     "aramex": replace(_LOCAL, codes=("code", "reason")),
     "asendia": _LOCAL,
     "australiapost": replace(_INSTANT, place=_ADDRESS),
+    "austrianpost": replace(_INSTANT, codes=("type", "code", "reason"), place=(), translates=True),
     "bpost": replace(_INSTANT, place=(), translates=True),
     "bring": replace(_INSTANT, place=(), translates=True),
+    "cainiao": replace(_LOCAL, place=(), translates=True),
     # a summary has another code for the same event, but its text
     "canadapost": replace(_LOCAL, translates=True, also=(Recipe(time="local", codes=()),)),
     # every part is the sender's own statement
@@ -53,6 +55,11 @@ RECIPES: Final[dict[str, Recipe]] = {
     "canpar": _LOCAL,
     "chronopost": replace(_INSTANT, translates=True),
     "clickpost": _LOCAL,
+    # older answers print the minute, and a status of one digit
+    "correios": replace(
+        _LOCAL, precision=_MINUTE, codes=("type", "code"), place=(), translates=True, ignored_in_code=re.compile(r"\A0(?=\d\Z)")
+    ),
+    "correos": replace(_LOCAL, place=(), translates=True),
     "dcsa": Recipe(time="instant", place=("country", "facility")),
     # pending is one word for many codes
     "delhivery": replace(_LOCAL, codes=("type", "code", "further")),
@@ -72,6 +79,7 @@ RECIPES: Final[dict[str, Recipe]] = {
     "easypost": Recipe(time="instant", place=_CITY),
     "easyship": _INSTANT,
     "epcis": _EPCIS,
+    "evri": replace(_INSTANT, codes=("type", "code"), place=()),
     # a facility stands in some envelopes only, and which part of FedEx carries the parcel makes no other shipment
     "fedex": Recipe(time="local", place=_CITY, ignored_in_discriminator=re.compile(r"~[A-Z]+\Z")),
     "geodis": replace(_LOCAL, place=_FACILITY, translates=True),
@@ -80,6 +88,7 @@ RECIPES: Final[dict[str, Recipe]] = {
     "ics_courier": _LOCAL,
     # a webhook of ShipX prints the minute of its push, and a state by the name of the webhook
     "inpost": Recipe(time="instant", precision=_MINUTE, codes=("code",), ignored_in_code=re.compile(r"\Ashipment_(?=confirmed\Z)")),
+    "jtexpress": replace(_LOCAL, place=(), translates=True),
     "landmark": _LOCAL,
     "laposte": replace(_INSTANT, place=(), translates=True),
     "morneau": replace(_LOCAL, codes=("code", "reason"), translates=True),

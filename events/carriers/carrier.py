@@ -62,6 +62,14 @@ class Sha256InBody:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FormFieldMd5:
+    """MD5 over the value of a form field, then the secret, as base64 in a header (J&T Express): no HMAC, and no stronger than MD5."""
+
+    header: str
+    field: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TimestampedHmac:
     """HMAC-SHA256 over a stamp of time, a dot and the raw body.
 
@@ -124,7 +132,9 @@ class UrlToken:
 
 
 ChosenAuthentication = SharedHeader | Basic | UrlToken
-Authentication = ChosenAuthentication | Hmac | Sha256Concat | Sha256InBody | TimestampedHmac | RsaSha256 | SignedWebToken | OAuthToken
+Authentication = (
+    ChosenAuthentication | Hmac | Sha256Concat | Sha256InBody | FormFieldMd5 | TimestampedHmac | RsaSha256 | SignedWebToken | OAuthToken
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

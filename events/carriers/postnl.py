@@ -16,14 +16,14 @@ from events.parsing.enrichment import estimate, with_estimate
 from events.parsing.formats import ISO, TimeFormats
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, child, objects
-from events.parsing.meanings import Meaning, finest, meanings
+from events.parsing.meanings import UNMAPPED, Meaning, meanings
 from events.parsing.rejections import Rejections
 from events.parsing.scan import Scan, readings_of
 from events.parsing.text import text
 from events.parsing.times import Clock
 
 CODES: Final = meanings("postnl_codes.csv")
-"""(level, code): of an `event`, of a `status`."""
+"""Of events (`B01`) and of statuses (numbers): their names never meet."""
 
 CLOCK: Final = Clock(formats=TimeFormats("%d-%m-%Y %H:%M:%S[%f]"), default_zone="Europe/Amsterdam")
 
@@ -88,8 +88,7 @@ def _scan(step: JsonObject, raw: Raw, description: object, where: str, received_
 
 def _meaning(raw: Raw) -> Meaning:
     code = raw.code or ""
-    level = "status" if code.isdecimal() else "event"
-    return finest((raw.code, CODES.get((level, _REVERSED.sub(r"\2\1", code)))))
+    return CODES.get((code,)) or CODES.get((_REVERSED.sub(r"\2\1", code),), UNMAPPED)
 
 
 def _estimate(shipment: JsonObject) -> str | None:

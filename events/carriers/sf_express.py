@@ -7,12 +7,12 @@ wherever the parcel is. JSON inside JSON as text is SF's way to wrap an answer.
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
-from urllib.parse import unquote_to_bytes
 
 from events.carriers.carrier import Ack, Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
 from events.event import Normalized, Raw, Reading
 from events.parsing.formats import TimeFormats
+from events.parsing.forms import form_fields
 from events.parsing.json import read_json
 from events.parsing.lists import JsonObject, child, objects
 from events.parsing.meanings import by_code, meanings
@@ -31,7 +31,7 @@ CLOCK: Final = Clock(
     default_zone="Asia/Shanghai",
 )
 
-_FIELD: Final = b"content="
+_FIELD: Final = b"content"
 _ROUTES: Final = "WaybillRoute"
 _FIELDS: Final = ("id", "acceptTime", "acceptAddress", "opCode", "reasonCode", "remark")
 _WRAPPERS: Final = ("apiResultData", "msgData", "Body", "body")
@@ -42,20 +42,12 @@ _ERROR_FIELDS: Final = frozenset({"apiErrorMsg", "apiResultCode", "errorCode", "
 def normalize(body: bytes, received_at: datetime) -> Normalized:
     """Events of one push or answer."""
     rejections = Rejections()
-    content = _content(body)
+    content = form_fields(body).get(_FIELD, body)
     routes = _from_xml(read_xml(content)) if is_xml(content) else _from_json(read_json(content), "", rejections)
     readings: list[Reading] = []
     for where, number, route in routes:
         readings += readings_of((_scan(route, where, received_at),), number, rejections)
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
-
-
-def _content(body: bytes) -> bytes:
-    """The document, out of its form field where it is in one."""
-    if not body[:1].isalpha():
-        return body
-    field = next((part for part in body.split(b"&") if part.startswith(_FIELD)), None)
-    return body if field is None else unquote_to_bytes(field.removeprefix(_FIELD).replace(b"+", b" "))
 
 
 def _scan(route: JsonObject, where: str, received_at: datetime) -> Scan:

@@ -13,6 +13,7 @@ import orjson
 from lxml import etree
 
 from events.errors import UnreadableMessageError
+from events.parsing.forms import form_fields
 from events.parsing.json import has_long_number, read_json
 from events.parsing.text import scrub, text
 from events.parsing.xml import is_xml, read_xml
@@ -57,6 +58,11 @@ def named_numbers(body: bytes, declared: tuple[str, ...]) -> dict[str, None]:
 
 
 def _printed(body: bytes, declared: _Fields) -> Iterator[str]:
+    for content in form_fields(body).values() or (body,):
+        yield from _printed_in(content, declared)
+
+
+def _printed_in(body: bytes, declared: _Fields) -> Iterator[str]:
     try:
         if is_xml(body):
             yield from _in_xml(read_xml(body).root, declared.fields)

@@ -10,6 +10,7 @@ from events.carriers.carrier import (
     Authentication,
     Basic,
     Carrier,
+    FormFieldMd5,
     Hmac,
     OAuthToken,
     RsaSha256,
@@ -23,7 +24,7 @@ from events.carriers.carrier import (
 from statesvc.settings.carrier_settings import WEBHOOK_AUTH_PREFIX, WEBHOOK_JWKS_PREFIX, WEBHOOK_SECRET_PREFIX
 from statesvc.settings.service_settings import Settings
 
-_BODY_BINDING = (Hmac, Sha256Concat, Sha256InBody, TimestampedHmac, RsaSha256)
+_BODY_BINDING = (Hmac, Sha256Concat, Sha256InBody, FormFieldMd5, TimestampedHmac, RsaSha256)
 
 
 def described(schemes: Sequence[Authentication]) -> list[str]:
@@ -47,7 +48,7 @@ def _described(scheme: Authentication) -> str:
             return _described_signature(scheme)
 
 
-def _described_signature(scheme: Hmac | Sha256Concat | Sha256InBody | TimestampedHmac | RsaSha256) -> str:
+def _described_signature(scheme: Hmac | Sha256Concat | Sha256InBody | FormFieldMd5 | TimestampedHmac | RsaSha256) -> str:
     match scheme:
         case Hmac():
             return f"HMAC-{scheme.algorithm.upper()} in {scheme.header}"
@@ -57,6 +58,8 @@ def _described_signature(scheme: Hmac | Sha256Concat | Sha256InBody | Timestampe
             return f"HMAC-SHA256 in {scheme.header}"
         case RsaSha256():
             return f"RSA-SHA256 in {scheme.signature_header}"
+        case FormFieldMd5():
+            return f"MD5 of {scheme.field} and secret in {scheme.header}"
         case Sha256InBody():
             return f"SHA-256 of {' and '.join(scheme.signed)} and secret in the body's {scheme.member}"
         case _:

@@ -27,6 +27,7 @@ from events.carriers.carrier import (
     Basic,
     Carrier,
     ChosenAuthentication,
+    FormFieldMd5,
     Hmac,
     OAuthToken,
     RsaSha256,
@@ -37,6 +38,7 @@ from events.carriers.carrier import (
     TimestampedHmac,
     UrlToken,
 )
+from events.parsing.forms import form_fields
 from statesvc.ingress.rsa_signature import is_signed, public_key
 from statesvc.ingress.signature_age import SignatureAge
 from statesvc.ingress.web_token import is_web_token
@@ -111,6 +113,9 @@ class Verifier:
             case Sha256Concat():
                 self._with_body.append(_sha256_concat_check(scheme, secrets))
                 self._signature_headers.append(scheme.header)
+            case FormFieldMd5():
+                self._with_body.append(_form_field_md5_check(scheme, secrets))
+                self._signature_headers.append(scheme.header)
             case TimestampedHmac():
                 self._with_body.append(_timestamped_hmac_check(scheme, secrets, self.age))
                 self._signature_headers.append(scheme.header)
@@ -168,6 +173,20 @@ def _sha256_concat_check(scheme: Sha256Concat, secrets: tuple[str, ...]) -> Body
         except (UnicodeEncodeError, binascii.Error):
             return False
         return _equals_any(digest, [hashlib.sha256(body + tail).digest() for tail in tails])
+
+    return check
+
+
+def _form_field_md5_check(scheme: FormFieldMd5, secrets: tuple[str, ...]) -> BodyCheck:
+    tails, field = [secret.encode() for secret in secrets], scheme.field.encode()
+
+    def check(headers: Strings, body: bytes) -> bool:
+        signed = form_fields(body).get(field)
+        try:
+            digest = base64.b64decode(_bytes(headers.get(scheme.header, "").strip()), validate=True)
+        except binascii.Error:
+            return False
+        return signed is not None and _equals_any(digest, [hashlib.md5(signed + tail, usedforsecurity=False).digest() for tail in tails])
 
     return check
 

@@ -1,6 +1,8 @@
 """The same scans in two envelopes, of InPost, DHL's other networks and the carriers that came with them."""
 
+import json
 from typing import Any, Final
+from urllib.parse import quote_plus
 
 from tests.events.carriers.envelope_pairs import pair
 
@@ -152,6 +154,50 @@ ONTRAC_STATUS: Final = _ontrac(
     "PACKAGE RECEIVED AT FACILITY", "<OnTracShipmentStatus><Packages><Package>{}</Package></Packages></OnTracShipmentStatus>", "Tracking"
 )
 
+_CORREIOS_UNIT: Final = {"tipo": "Unidade de Tratamento", "endereco": {"cidade": "Recife", "uf": "PE"}}
+CORREIOS_RASTRO: Final = {
+    "objetos": [
+        {
+            "codObjeto": "AA000000009BR",
+            "eventos": [{"codigo": "BDE", "tipo": "01", "dtHrCriado": "2026-03-03T23:30:03", "descricao": "Objeto entregue"}],
+        }
+    ]
+}
+CORREIOS_APP: Final = {
+    "codObjeto": "AA000000009BR",
+    "eventos": [
+        {
+            "codigo": "BDE",
+            "tipo": "01",
+            "dtHrCriado": {"date": "2026-03-03 23:30:03.000000", "timezone_type": 3, "timezone": "America/Sao_Paulo"},
+            "descricao": "Objeto entregue ao destinatário",
+            "unidade": _CORREIOS_UNIT,
+        }
+    ],
+}
+CORREIOS_SOAP: Final = (
+    "<buscaEventosResponse><return><objeto><numero>AA000000009BR</numero><evento><tipo>BDE</tipo><status>1</status>"
+    "<data>03/03/2026</data><hora>23:30</hora><descricao>Object delivered</descricao><cidade>RECIFE</cidade><uf>PE</uf></evento>"
+    "</objeto></return></buscaEventosResponse>"
+)
+
+
+def _cainiao(words: str, **more: object) -> dict[str, object]:
+    step = {"actionCode": "SC_INBOUND_SUCCESS", "standerdDesc": words, "timeZone": "GMT+8", **more}
+    return {"mailNo": "LP00000000000009", "detailList": [step]}
+
+
+CAINIAO_TEXT: Final = {"module": [_cainiao("[Shatian Town] Processing at sorting center", timeStr="2026-03-04 08:00:00")], "success": True}
+CAINIAO_NUMBER: Final = _cainiao("分拣中心处理中", time=1772582400000)
+
+_JT_SCANS: Final = [{"scanTime": "2026-03-03 09:12:11", "scanTypeCode": "10", "desc": "Picked up", "timeZone": "GMT+08:00"}]
+JT_PUSH: Final = "bizContent=" + quote_plus(json.dumps([{"billCode": "630000000009", "details": _JT_SCANS}]))
+JT_ANSWER: Final = {
+    "code": "1",
+    "msg": "success",
+    "data": [{"billCode": "630000000009", "details": [{**_JT_SCANS[0], "desc": "Diambil", "scanNetworkCity": "Johor Bahru"}]}],
+}
+
 ADDED_PAIRS: Final = (
     pair("inpost", "webhook_and_history", *_shipx("15:08", "ready_to_pickup")),
     pair("inpost", "webhook_of_a_new_shipment_and_history", *_shipx("08:00", "confirmed", "shipment_confirmed")),
@@ -170,5 +216,9 @@ ADDED_PAIRS: Final = (
     pair("trackingmore", "two_versions", TRACKINGMORE_V4, TRACKINGMORE_V2),
     pair("postnl", "answer_and_updated_shipments", POSTNL_ANSWER, POSTNL_UPDATED),
     pair("postnord", "english_and_swedish", POSTNORD_ENGLISH, POSTNORD_SWEDISH),
+    pair("correios", "rastro_and_app", CORREIOS_RASTRO, CORREIOS_APP),
+    pair("correios", "rastro_and_soap", CORREIOS_RASTRO, CORREIOS_SOAP),
+    pair("cainiao", "english_with_text_and_chinese_with_number", CAINIAO_TEXT, CAINIAO_NUMBER),
+    pair("jtexpress", "push_and_answer", JT_PUSH, JT_ANSWER),
     pair("ontrac", "courier_and_public_status", ONTRAC_ANSWER, ONTRAC_STATUS),
 )

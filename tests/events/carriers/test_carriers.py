@@ -11,6 +11,7 @@ import pytest
 from events.carriers import CARRIERS
 from events.carriers.carrier import (
     Ack,
+    FormFieldMd5,
     Hmac,
     OAuthToken,
     RsaSha256,
@@ -40,6 +41,7 @@ AUTHENTICATION: Final[dict[str, tuple[object, ...]]] = {
     "easypost": (Hmac(header="X-Hmac-Signature", prefix="hmac-sha256-hex=", nfkd=True),),
     "easyship": (SignedWebToken(header="X-EASYSHIP-SIGNATURE"),),
     "fedex": (Hmac(header="fdx-signature", encoding="base64"), Hmac(header="fdx-signature")),
+    "jtexpress": (FormFieldMd5(header="digest", field="bizContent"),),
     "sendcloud": (Hmac(header="Sendcloud-Signature"),),
     "ship24": (SharedHeader(header="Authorization", prefix="Bearer "),),
     "shippo": (TimestampedHmac(header="Shippo-Auth-Signature"), UrlToken()),

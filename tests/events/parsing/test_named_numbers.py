@@ -44,6 +44,8 @@ def test_every_number_that_an_event_has_is_named_by_a_declared_field(carrier_id:
         ("aramex", b'{"TrackingResults":[],"NonExistingWaybills":["1","2"]}', ["1", "2"]),
         ("usps", b'<TrackResponse><TrackInfo ID="94"><Error/></TrackInfo></TrackResponse>', ["94"]),
         ("canonical", b'{"tracking_number":"1"}\n{"tracking_number":null}\nnothing\n{"tracking_number":"2","status":"?"}', ["1", "2"]),
+        ("jtexpress", b"x=1&bizContent=%5B%7B%22billCode%22%3A%2263%22%2C%22details%22%3A%5B%5D%7D%5D", ["63"]),
+        ("evri", b'{"results":[{"parcelIdentifiers":[{"type":"BARCODE","value":"H1"}]}],"failures":[]}', ["H1"]),
         ("ups", b"nothing that can be read", []),
     ],
 )

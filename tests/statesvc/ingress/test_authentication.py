@@ -23,6 +23,7 @@ from events.carriers.carrier import (
     Authentication,
     Basic,
     Carrier,
+    FormFieldMd5,
     Hmac,
     OAuthToken,
     RsaSha256,
@@ -93,6 +94,18 @@ def test_a_plain_hash_over_body_and_secret_fits_with_either_secret(secret: str) 
 @pytest.mark.parametrize("presented", ["", "zz", "é", hashlib.sha256(BODY).hexdigest(), hashlib.sha256(BODY + b"/").hexdigest()])
 def test_another_plain_hash_does_not(presented: str) -> None:
     assert not accepts(Sha256Concat(header="sign"), sign=presented)
+
+
+@pytest.mark.parametrize("secret", ["old", "new"])
+def test_a_hash_over_a_form_field_and_secret_fits_with_either_secret(secret: str) -> None:
+    scheme, body = FormFieldMd5(header="digest", field="f"), b"a=1&f=%7B%22n%22%3A+1%7D&f=2"
+    signed = base64.b64encode(hashlib.md5(b'{"n": 1}' + secret.encode(), usedforsecurity=False).digest()).decode()
+    assert accepts(scheme, body=body, digest=signed)
+    assert not accepts(scheme, body=body.replace(b"f=%7B", b"f=2&f=%7B", 1), digest=signed), "only the field that is read is signed"
+    for other in (b"", b"f", b'{"n": 1}', b"g=%7B%22n%22%3A+1%7D", b"f=%7B%22n%22%3A+2%7D"):
+        assert not accepts(scheme, body=other, digest=signed)
+    for presented in ("", "zz", "é", signed[:-4], hashlib.md5(b'{"n": 1}' + secret.encode(), usedforsecurity=False).hexdigest()):
+        assert not accepts(scheme, body=body, digest=presented)
 
 
 @pytest.mark.parametrize("secret", ["old", "new"])

@@ -219,6 +219,13 @@ PUSHES: Final = (
         secret="my_shared_secret",
         headers={"X-NINJAVAN-HMAC-SHA256": based(hmac_of("my_shared_secret", BODY))},
     ),
+    Push(
+        carrier_id="jtexpress",
+        source="J&T Open Platform of Malaysia, 2.1: base64(md5(bizContent + privateKey)) with the key of its sandbox, read 2026-11",
+        secret="8e88c8477d4e4939859c560192fcafbc",
+        headers={"digest": "WdRuj0AEzWg9lDM1nxyWhw=="},
+        body=b"bizContent=%7B%22customerCode%22%3A%22ITTEST0001%22%2C%22txlogisticId%22%3A%22TEST123%22%7D&x=1",
+    ),
     Push(carrier_id="clickpost", source="ClickPost's webhook settings: `webhook_key`", secret="k-1", headers={"webhook_key": "k-1"}),
     Push(
         carrier_id="ups",

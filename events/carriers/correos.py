@@ -1,0 +1,77 @@
+"""Correos (Spain): answers of its tracking (`localizador`), one parcel or a list of them.
+
+An event's date and time are fields of their own, by the clock of the mainland, and name no place but an office.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
+
+from events.carriers.carrier import Carrier, ShipperChoice
+from events.errors import Cause, UnreadableMessageError
+from events.event import Normalized, Raw, Reading
+from events.parsing.formats import TimeFormats
+from events.parsing.json import read_json
+from events.parsing.lists import JsonObject, objects
+from events.parsing.meanings import by_code, meanings
+from events.parsing.places import place
+from events.parsing.rejections import Rejections
+from events.parsing.scan import Scan, readings_of
+from events.parsing.text import text
+from events.parsing.times import Clock
+
+CODES: Final = meanings("correos_codes.csv")
+_meaning: Final = by_code(CODES)
+
+CLOCK: Final = Clock(formats=TimeFormats("%d/%m/%Y[ %H:%M[:%S]]"), default_zone="Europe/Madrid", country="ES")
+
+_NUMBER: Final = "codEnvio"
+_ERROR_FIELDS: Final = frozenset({"error", "codError", "moreInformation"})
+
+
+def normalize(body: bytes, received_at: datetime) -> Normalized:
+    """Events of one answer."""
+    rejections = Rejections()
+    readings: list[Reading] = []
+    for where, parcel in _parcels(read_json(body), rejections):
+        readings += readings_of(_scans(parcel, where, received_at, rejections), text(parcel.get(_NUMBER)), rejections)
+    return Normalized(readings=tuple(readings), rejections=tuple(rejections))
+
+
+def _parcels(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
+    if body in ({}, []):
+        return
+    found = [("", body)] if type(body) is dict else [(f"/{index}", parcel) for index, parcel in _listed(body, rejections)]
+    if not any(parcel.keys() & {_NUMBER, *_ERROR_FIELDS} for _, parcel in found):
+        raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no tracking answer of Correos")
+    yield from found
+
+
+def _listed(body: object, rejections: Rejections) -> list[tuple[int, JsonObject]]:
+    return objects(body, "", rejections) if type(body) is list else []
+
+
+def _scans(parcel: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
+    for index, event in objects(parcel.get("eventos"), f"{where}/eventos", rejections):
+        raw = Raw(code=text(event.get("codEvento")))
+        printed = " ".join(part for part in (text(event.get("fecEvento")), text(event.get("horEvento"))) if part) or None
+        yield Scan(
+            where=f"{where}/eventos/{index}",
+            raw=raw,
+            meaning=_meaning(raw),
+            time=CLOCK.read(printed, received_at=received_at),
+            place=place(facility=event.get("unidad")),
+            description=text(event.get("desTextoResumen")),
+        )
+
+
+CARRIER: Final = Carrier(
+    carrier_id="correos",
+    name="Correos",
+    number_fields=(_NUMBER,),
+    normalizers={"1": normalize},
+    stable="1",
+    formats=("Localizador JSON",),
+    reread=_meaning,
+    authentication=(ShipperChoice(),),
+)
