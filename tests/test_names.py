@@ -53,7 +53,7 @@ WORDS: Final = {
 
 RIGHT: Final = re.compile(
     r"dead[-_ ]?letter(?:s|ed|ing)?|(?:capital|small|one|two|three|same|first)[-_ ]letters?|letters? (?:and digits|at the end)"
-    r"|round\(|round[-_ ]trips?|round[-_ ]robin|(?:dhl|sf|purolator)[-_ ]?express|expressconnect|0001_foundation|momentIndication",
+    r"|round\(|round[-_ ]trips?|round[-_ ]robin|(?:dhl|sf|purolator|j&t)[-_ ]?express|expressconnect|0001_foundation|momentIndication",
     re.IGNORECASE,
 )
 """Where those words are the trade's own, or a proper name."""

@@ -1,4 +1,4 @@
-"""Bodies of form posts: carriers that push a document in a field of one, beside fields that say nothing of a parcel."""
+"""Bodies of form posts: carriers that push a document in a field of one, next to fields that say nothing of a parcel."""
 
 from typing import Final
 from urllib.parse import unquote_to_bytes
