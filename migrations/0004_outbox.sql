@@ -124,6 +124,23 @@ CREATE TABLE statesvc.open_attempt (
 );
 CREATE INDEX open_attempt_recorded ON statesvc.open_attempt (subscription_id, recorded_at);
 
+-- The newest tests of each subscription (POST /v1/subscriptions/{id}/test), which were about no change: the log does not bind them. What
+-- their examples say is NULL where they say nothing of a shipment.
+CREATE TABLE statesvc.test_attempt (
+    subscription_id uuid NOT NULL,
+    webhook_id text NOT NULL,
+    type text NOT NULL,
+    carrier_id text,
+    tracking_number text,
+    sequence int,
+    started_at timestamptz NOT NULL,
+    recorded_at timestamptz NOT NULL,
+    duration_ms int NOT NULL CHECK (duration_ms >= 0),
+    outcome text NOT NULL,
+    status_code int,
+    PRIMARY KEY (subscription_id, webhook_id)
+);
+
 -- What rules every notifier alike. The contracted rate is a bucket: what it brings is spent until `spent_until`, and of the time since
 -- then at most a second's worth is left, but at least one notification. `not_before`: the receiver asked not to be called earlier.
 CREATE TABLE statesvc.throttle (

@@ -34,7 +34,7 @@ REVOKE UPDATE, DELETE, TRUNCATE ON statesvc.sealed_batch, statesvc.subtree, stat
 GRANT INSERT, UPDATE (sealed_seed, retired_at) ON statesvc.signing_key TO {service_role};
 GRANT INSERT, UPDATE, DELETE ON statesvc.throttle, statesvc.limiter_state TO {service_role};
 GRANT INSERT ON statesvc.notification_gap TO {service_role};
-GRANT INSERT, DELETE ON statesvc.open_attempt TO {service_role};
+GRANT INSERT, DELETE ON statesvc.open_attempt, statesvc.test_attempt TO {service_role};
 GRANT INSERT, UPDATE, DELETE ON statesvc.subscription_failing TO {service_role};
 GRANT INSERT, UPDATE, DELETE ON statesvc.ingest_tally, statesvc.reconciled TO {service_role};
 GRANT INSERT, UPDATE ON statesvc.notice TO {service_role};

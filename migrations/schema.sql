@@ -1137,6 +1137,23 @@ ALTER TABLE ONLY statesvc.subtree
     ADD CONSTRAINT subtree_pkey PRIMARY KEY (level, "position");
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON statesvc.subtree FOR EACH STATEMENT EXECUTE FUNCTION statesvc.refuse_change();
 
+CREATE TABLE statesvc.test_attempt (
+    subscription_id uuid NOT NULL,
+    webhook_id text NOT NULL,
+    type text NOT NULL,
+    carrier_id text,
+    tracking_number text,
+    sequence integer,
+    started_at timestamp with time zone NOT NULL,
+    recorded_at timestamp with time zone NOT NULL,
+    duration_ms integer NOT NULL,
+    outcome text NOT NULL,
+    status_code integer,
+    CONSTRAINT test_attempt_duration_ms_check CHECK ((duration_ms >= 0))
+);
+ALTER TABLE ONLY statesvc.test_attempt
+    ADD CONSTRAINT test_attempt_pkey PRIMARY KEY (subscription_id, webhook_id);
+
 CREATE TABLE statesvc.throttle (
     subscription_id uuid NOT NULL,
     spent_until timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL,

@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any
 
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
+from statesvc.api.event_documents import hooks
 from statesvc.http.openapi import build_document
 from statesvc.http.operation import Route
 
@@ -43,6 +45,16 @@ class Contract:
                 schema = {**content[content_type]["schema"], "components": self._document["components"]}
                 self._validators[key] = Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER)
             self._validators[key].validate(body)
+
+
+@cache
+def hook_validators() -> dict[str, Draft202012Validator]:
+    """By type of notification, of its documented body, as strictly."""
+    document = _closed(closed_words(build_document([], version="test", hooks=hooks())))
+    return {
+        hook.kind: Draft202012Validator({"$ref": f"#/components/schemas/{hook.name}", "components": document["components"]})
+        for hook in hooks()
+    }
 
 
 def closed_words(schema: Any) -> Any:

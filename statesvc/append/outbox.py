@@ -13,6 +13,7 @@ from uuid import UUID
 from psycopg import AsyncConnection
 
 from events.log.proposal import Proposal
+from projections.notification_type import type_of_change
 from projections.project import Change
 from statesvc.database.arrays import Columns, byteas, encoded, ints, texts, timestamps, uuids
 from statesvc.database.pending import Pending, send
@@ -70,7 +71,7 @@ class OutboxChange:
         return cls(
             shipment_id=change.shipment_id,
             sequence=change.row.version,
-            type="shipment.status_changed" if change.is_transition else "shipment.updated",
+            type=type_of_change(change.from_status, change.to_status),
             carrier_id=event.carrier_id,
             number=proposal.number,
             tracking_number=event.tracking_number,

@@ -17,6 +17,7 @@ from statesvc.cli.session import actor, service_connection
 from statesvc.database.keyring_store import load_keyring
 from statesvc.database.wakeups.channels import OUTBOX
 from statesvc.database.wakeups.waker import notify
+from statesvc.delivery.event_catalogue import BY_TYPE, CONNECTION_TEST
 from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.delivery.targets import Targets
 from statesvc.log.archive.folder import archive_folder
@@ -25,7 +26,7 @@ from statesvc.roles.master_key import open_master_keys
 from statesvc.settings.service_settings import Settings, load_settings
 from statesvc.subscriptions import subscription_store as store
 from statesvc.subscriptions.replay import START, ReplayRequest, read_status, replay
-from statesvc.subscriptions.test_delivery import send_test
+from statesvc.subscriptions.test_delivery import record_test, send_test
 
 _PAGE: Final = 500
 _ATTEMPTS: Final = 20
@@ -41,13 +42,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         ("show", "one, with its limiter and its last tries"),
         ("pause", "send nothing for now; what comes is collected"),
         ("resume", "send again, also after the service disabled it"),
-        ("test", "send one subscription.test and print the answer"),
+        ("test", "send a test and print the answer"),
         ("replay", "send a range again: what it missed, under the same webhook-ids"),
         ("rotate-secret", "a new secret; the former one signs too for a while"),
     ):
         action = actions.add_parser(name, help=summary, description=summary)
         action.add_argument("id", type=_subscription_id, help="of the subscription; its first eight characters will do")
         action.add_argument("--json", action="store_true", help="for scripts")
+        if name == "test":
+            action.add_argument("--type", choices=[*BY_TYPE], default=CONNECTION_TEST, help="whose example is sent (subscription.test)")
         if name == "replay":
             action.add_argument("--since", type=_instant, required=True, help="RFC 3339, such as 2026-11-23T02:00:00Z")
             action.add_argument("--until", type=_instant, help="exclusive; default: now")
@@ -172,7 +175,8 @@ async def _test(connection: Connection, settings: Settings, one: store.Subscript
     if means is None:
         raise CommandError("the subscription was deleted meanwhile")
     async with Targets(allowed=settings.notifier.subscriber_allow, source=settings.notifier.event_source) as targets:
-        sent = await send_test(targets, one.subscription_id, means)
+        sent = await send_test(targets, one.subscription_id, means, kind=options.type)
+    await record_test(connection, one.subscription_id, sent)
     came = sent.answer
     if options.json:
         write_json({"webhook_id": sent.webhook_id, "outcome": came.outcome, "status_code": came.status_code, "detail": came.detail})

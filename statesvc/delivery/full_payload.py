@@ -19,8 +19,10 @@ from events.crypto.sealing import SealError
 from projections.row import rebuilt_row
 from statesvc.database.pending import columns
 from statesvc.database.queries import queries
+from statesvc.delivery.notification_data import NotifiedShipment
 from statesvc.log.archive.log_archive_errors import ArchivedHistoryError
 from statesvc.shipments.find import summary_of
+from statesvc.shipments.models import Signer, StatedEvent
 from statesvc.shipments.personal import HIDDEN, Opener
 from statesvc.shipments.timeline import stated_event
 
@@ -35,8 +37,8 @@ Named = tuple[UUID, int]
 class Full:
     """The event and the shipment as the API shows them. `erased`: its personal fields are gone for good."""
 
-    event: dict[str, Any] = field(repr=False)
-    shipment: dict[str, Any] = field(repr=False)
+    event: StatedEvent = field(repr=False)
+    shipment: NotifiedShipment = field(repr=False)
     erased: bool
 
 
@@ -51,13 +53,13 @@ class Past:
         """`opener` None: without personal fields."""
         documents = [orjson.loads(canonical) for canonical in self.canonicals]
         row = rebuilt_row(shipment_id, self.canonicals)
-        personal, signer = HIDDEN, {}
+        personal, signer = HIDDEN, Signer()
         if opener is not None and not opener.erased:
             parts = {document["event_id"]: sealed for document, sealed in zip(documents, self.sealed_parts, strict=True)}
             personal = opener.part(documents[-1]["event_id"], self.sealed_parts[-1])
             signed_by = row.signed_by_event_id
             signer = {"signed_by": None if signed_by is None else opener.part(signed_by, parts.get(signed_by)).fields["signed_by"]}
-        return Full(event={**stated_event(documents[-1], personal)}, shipment={**summary_of(row)} | signer, erased=erased)
+        return Full(event=stated_event(documents[-1], personal), shipment={**summary_of(row), **signer}, erased=erased)
 
 
 async def read_past(connection: AsyncConnection[Any], named: Sequence[Named], *, thin: frozenset[UUID]) -> dict[Named, Past]:

@@ -1,7 +1,7 @@
 """The body of a notification. Pure, and the same bytes at every attempt: nothing in it depends on when it is sent."""
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -10,6 +10,7 @@ import orjson
 
 from events.entry import rfc3339
 from statesvc.delivery.full_payload import Full
+from statesvc.delivery.notification_data import ChangeData
 from statesvc.shipments.local_time import in_offset
 
 
@@ -51,7 +52,17 @@ def body_of(notification: Notification) -> bytes:
     `sequence` lets a receiver drop what it has already passed, within one `epoch` of the log (absent: 1); in the next sequences begin anew.
     `gap` says what was left out before it.
     """
-    data: dict[str, Any] = {
+    return body(notification.type, notification.created_at, data_of(notification))
+
+
+def body(kind: str, at: datetime, data: Mapping[str, Any]) -> bytes:
+    """The bytes of any notification, of its type and its data. `at`: when what it reports was recorded."""
+    return orjson.dumps({"type": kind, "timestamp": rfc3339(at), "data": data})
+
+
+def data_of(notification: Notification) -> ChangeData:
+    """What it says of the change."""
+    data: ChangeData = {
         "carrier_id": notification.carrier_id,
         "tracking_number": notification.tracking_number,
         "from": notification.from_status,
@@ -62,10 +73,12 @@ def body_of(notification: Notification) -> bytes:
     if notification.epoch is not None:
         data["epoch"] = notification.epoch
     if notification.gap is not None:
-        data["gap"] = asdict(notification.gap)
+        gap = notification.gap
+        data["gap"] = {"skipped": gap.skipped, "from_sequence": gap.from_sequence, "to_sequence": gap.to_sequence}
     if notification.full is not None:
-        data |= {"event": notification.full.event, "shipment": notification.full.shipment, "erased": notification.full.erased}
-    return orjson.dumps({"type": notification.type, "timestamp": rfc3339(notification.created_at), "data": data})
+        full = notification.full
+        data["event"], data["shipment"], data["erased"] = full.event, full.shipment, full.erased
+    return data
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from statesvc.http.client_connection import ClientConnection, Sharing
 from statesvc.http.connection_gate import ConnectionGate
 from statesvc.http.key_limits import KeyLimits
 from statesvc.http.middleware import guarded, problems, showing_limits
-from statesvc.http.openapi import build_document
+from statesvc.http.openapi import Hook, build_document
 from statesvc.http.operation import Route, operation
 
 BODY_BYTES_MAX: Final = 1024 * 1024
@@ -43,9 +43,9 @@ def build_app(
     return app
 
 
-def documentation_routes(documented: Sequence[Route], *, version: str) -> list[Route]:
-    """`/openapi.json` and `/docs` for these routes."""
-    document = orjson.dumps(build_document(documented, version=version))
+def documentation_routes(documented: Sequence[Route], *, version: str, hooks: Sequence[Hook] = ()) -> list[Route]:
+    """`/openapi.json` and `/docs` for these routes, and the requests that the service itself makes."""
+    document = orjson.dumps(build_document(documented, version=version, hooks=hooks))
     page = files("statesvc.http").joinpath("docs.html").read_bytes()
 
     async def openapi(_request: web.Request) -> web.StreamResponse:

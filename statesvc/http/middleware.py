@@ -82,7 +82,9 @@ async def checked_body(request: web.Request, model: type[BaseModel], *, is_optio
 def invalid(error: ValidationError, part: str) -> Problem:
     """The problem of what breaks a model; `part`: `query` or `body`."""
     details = error.errors(include_url=False, include_input=False, include_context=False)
-    violations = [Violation("/".join(["", part, *map(str, detail["loc"])]), detail["msg"]) for detail in details]
+    # pydantic marks the key of a map, which its value's place names already
+    places = ([str(step) for step in detail["loc"] if step != "[key]"] for detail in details)
+    violations = [Violation("/".join(["", part, *place]), detail["msg"]) for place, detail in zip(places, details, strict=True)]
     what = "the parameters break" if part == "query" else "the body breaks"
     return Problem(Code.INVALID_REQUEST, f"{what} the contract", violations=violations)
 

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from aiohttp import hdrs
@@ -68,6 +69,32 @@ Mode = Literal["validation", "serialization"]
 Schemas = Mapping[tuple[Any, Mode], dict[str, Any]]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hook:
+    """A request that the service makes to others: `kind`, a time and `data`, as Standard Webhooks has them. `examples`: bodies, by name."""
+
+    kind: str
+    name: str
+    summary: str
+    description: str
+    data: type[Any]
+    examples: Mapping[str, Mapping[str, Any]]
+    headers: Mapping[str, str]
+
+    def schema(self, schemas: Schemas) -> dict[str, Any]:
+        """Of its body."""
+        return {
+            "type": "object",
+            "description": self.summary,
+            "required": ["type", "timestamp", "data"],
+            "properties": {
+                "type": {"type": "string", "const": self.kind},
+                "timestamp": {"type": "string", "format": "date-time", "description": "When what it reports was recorded."},
+                "data": schemas[(self.data, "serialization")],
+            },
+        }
+
+
 class _Generator(GenerateJsonSchema):
     """Answers are open: later versions add members. A page of things is a `ThingPage`."""
 
@@ -86,10 +113,10 @@ class _Generator(GenerateJsonSchema):
         return is_sent or super().field_is_required(field, total)
 
 
-def build_document(routes: Iterable[Route], *, version: str) -> dict[str, Any]:
+def build_document(routes: Iterable[Route], *, version: str, hooks: Sequence[Hook] = ()) -> dict[str, Any]:
     """The whole document as JSON values."""
     listed = list(routes)
-    schemas, definitions = _schemas(listed)
+    schemas, definitions = _schemas(listed, hooks)
     _require_distinct(route.operation.operation_id for route in listed)
     paths: dict[str, dict[str, Any]] = {}
     for route in listed:
@@ -100,8 +127,15 @@ def build_document(routes: Iterable[Route], *, version: str) -> dict[str, Any]:
         "info": {"title": "statesvc", "version": version, "summary": "Where shipments are, how they got there, and proof of it"},
         "servers": [{"url": "/", "description": "The service that serves this document"}],
         "paths": paths,
+        "webhooks": {hook.kind: {"post": _hook(hook)} for hook in hooks},
         "components": {
-            "schemas": {**definitions, "Problem": _PROBLEM, "ProblemCode": _PROBLEM_CODE, "ProblemViolation": _VIOLATION},
+            "schemas": {
+                **definitions,
+                **{hook.name: hook.schema(schemas) for hook in hooks},
+                "Problem": _PROBLEM,
+                "ProblemCode": _PROBLEM_CODE,
+                "ProblemViolation": _VIOLATION,
+            },
             "headers": {name: {"description": description, "schema": {"type": "string"}} for name, description in _HEADERS.items()},
             "securitySchemes": _SECURITY_SCHEMES
             | {other.name: other.scheme for route in listed if (other := route.operation.credential) is not None},
@@ -113,19 +147,47 @@ def build_document(routes: Iterable[Route], *, version: str) -> dict[str, Any]:
     }
 
 
-def _schemas(routes: Sequence[Route]) -> tuple[Schemas, dict[str, Any]]:
-    wanted: list[tuple[type[Any], Mode]] = []
+def schemas_of(wanted: Iterable[tuple[type[Any], Mode]]) -> tuple[Schemas, dict[str, Any]]:
+    """The schemas of models, and the definitions in `#/components/schemas` that they refer to."""
+    adapters: list[tuple[Any, Mode, TypeAdapter[Any]]] = [(model, mode, TypeAdapter(model)) for model, mode in dict.fromkeys(wanted)]
+    found, document = TypeAdapter.json_schemas(adapters, ref_template=_REFERENCE, schema_generator=_Generator)
+    return found, document.get("$defs", {})
+
+
+def _schemas(routes: Sequence[Route], hooks: Sequence[Hook]) -> tuple[Schemas, dict[str, Any]]:
+    wanted: list[tuple[type[Any], Mode]] = [(hook.data, "serialization") for hook in hooks]
     for route in routes:
         contract = route.operation
         wanted += [(model, "validation") for model in (contract.request, *contract.accepts.values()) if model is not None]
         wanted += [(model, "serialization") for model in (contract.response, contract.streamed) if model is not None]
-    adapters: list[tuple[Any, Mode, TypeAdapter[Any]]] = [(model, mode, TypeAdapter(model)) for model, mode in dict.fromkeys(wanted)]
-    found, document = TypeAdapter.json_schemas(adapters, ref_template=_REFERENCE, schema_generator=_Generator)
-    definitions = document.get("$defs", {})
+    found, definitions = schemas_of(wanted)
     for route in routes:
         if route.operation.parameters is not None:
             definitions = route.operation.parameters.model_json_schema(ref_template=_REFERENCE).get("$defs", {}) | definitions
     return found, definitions
+
+
+def _hook(hook: Hook) -> dict[str, Any]:
+    content = {
+        "schema": {"$ref": _REFERENCE.format(model=hook.name)},
+        "examples": {name: {"value": example} for name, example in hook.examples.items()},
+    }
+    return {
+        "operationId": f"receive_{hook.kind.replace('.', '_')}",
+        "summary": hook.summary,
+        "description": hook.description,
+        "tags": ["webhooks"],
+        "parameters": [
+            {"name": name, "in": "header", "required": True, "description": description, "schema": {"type": "string"}}
+            for name, description in hook.headers.items()
+        ],
+        "requestBody": {"required": True, "content": {"application/json": content}},
+        "responses": {
+            "2XX": {"description": "Taken. Anything else, or none within 15 s: it comes again later, under the same `webhook-id`."},
+            "410": {"description": "You want no more: the subscription is disabled."},
+        },
+        "security": [],
+    }
 
 
 def _require_distinct(operation_ids: Iterable[str]) -> None:

@@ -9,6 +9,8 @@ from contextlib import AsyncExitStack
 
 from statesvc import __version__
 from statesvc.api.computing import ComputingProcesses
+from statesvc.api.event_documents import hooks
+from statesvc.api.event_documents import routes as event_routes
 from statesvc.api.personal_reads import PersonalReadings
 from statesvc.api.routes import routes as api_routes
 from statesvc.api.stream.routes import routes as stream_routes
@@ -117,7 +119,8 @@ async def run(launch: Launch) -> int:
             ),
         ]
         calls += health_routes(base.readiness, base.telemetry.exposition, sample=sampling(launch, base))
-        documentation = documentation_routes(calls, version=__version__)
+        documentation = documentation_routes(calls, version=__version__, hooks=hooks())
+        calls += event_routes(__version__)
         console = console_routes(calls, pool=base.pool, keys=keys, limits=limits)
         shared = None if launch.socket is None else SharedPort(launch.socket, is_ingress=False)
         sharing = None if shared is None else shared.accepted

@@ -31,7 +31,13 @@ TimeText = Annotated[str, text_of(AwareDatetime)]
 Personal = Annotated[str | None, Field(description="Only with `include=personal`; null where the shipment was erased.")]
 Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
-StatusChange = TypedDict("StatusChange", {"from": StatusText, "to": StatusText})
+StatusChange = TypedDict(
+    "StatusChange",
+    {
+        "from": Annotated[StatusText, Field(description="The status before.")],
+        "to": Annotated[StatusText, Field(description="The status after.")],
+    },
+)
 """Its keys are words of Python, so it cannot be written as a class."""
 
 

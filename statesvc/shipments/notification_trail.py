@@ -10,6 +10,7 @@ from uuid import UUID
 
 from events.entry import FIRST_EPOCH
 from events.identity import webhook_id
+from projections.notification_type import type_of_change
 
 COALESCED: Final = "coalesced"
 LATE: Final = "late"
@@ -90,4 +91,4 @@ def _end(one: LoggedNotification | None, document: Document, entry: Any) -> None
 
 def type_of(one: LoggedNotification) -> str:
     """As the body says it."""
-    return "shipment.updated" if one.from_status == one.to_status else "shipment.status_changed"
+    return type_of_change(one.from_status, one.to_status)

@@ -16,7 +16,6 @@ from events.crypto.sealing import SealError
 from statesvc.database.queries import queries
 from statesvc.delivery.attempt_part import Response, opened_part, parts_by_number
 from statesvc.delivery.outgoing import Destination, Login
-from statesvc.delivery.signing import SigningKey
 from statesvc.http.key_store import Scope
 from statesvc.log.actions import record_action
 from statesvc.log.fanouts import open_details
@@ -31,6 +30,7 @@ from statesvc.subscriptions.subscription_secrets import (
     seal_login,
     seal_secrets,
 )
+from statesvc.subscriptions.test_delivery import SigningMeans
 
 _SQL = queries("statesvc.subscriptions", "subscription_store")
 
@@ -108,11 +108,14 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedAttempt:
-    """One try at one notification. Once that has ended, the log has it: in the entry with the try `last_number`; `recorded_at` is of it."""
+    """One try at one notification, or a test, which is of no shipment.
+
+    Once the notification has ended, the log has it: in the entry with the try `last_number`; `recorded_at` is of it.
+    """
 
     webhook_id: str
-    shipment_id: UUID
-    sequence: int
+    shipment_id: UUID | None
+    sequence: int | None
     number: int
     outcome: str
     status_code: int | None
@@ -120,8 +123,8 @@ class RecordedAttempt:
     started_at: datetime
     recorded_at: datetime
     type: str
-    carrier_id: str
-    tracking_number: str = field(repr=False)
+    carrier_id: str | None
+    tracking_number: str | None = field(repr=False)
     last_number: int | None
     covering_id: str
     """The `webhook_id` of that entry: another notification may have stood for this one."""
@@ -131,7 +134,7 @@ class RecordedAttempt:
 
     def response(self, keyring: Keyring) -> Response | None:
         """What its receiver answered; None where it is erased or was never stored. `SealError` where it was changed."""
-        if self.sealed_part is None or self.sealed_key is None:
+        if self.shipment_id is None or self.sealed_part is None or self.sealed_key is None:
             return None
         key = keyring.open_shipment_key(self.sealed_key, self.shipment_id)
         if self.last_number is None:
@@ -274,6 +277,8 @@ async def turn(connection: AsyncConnection[Any], subscription_id: UUID, switch: 
                 await connection.execute(_SQL["begin_anew"], {"subscription_id": subscription_id})
             # what waits ends with the subscription: its entry covers that
             details = open_details(*(await cursor.fetchall())[0]) if switch == "delete" else {}
+            if switch == "delete":
+                await connection.execute(_SQL["forget_tests"], {"subscription_id": subscription_id})
             await _record(connection, f"subscription.{switch}", subscription_id, actor=actor, details=details)
     return cursor.rowcount > 0
 
@@ -327,16 +332,18 @@ def _shown_keys(keyring: Keyring, subscription_id: UUID, sealed: Sequence[bytes]
     return [secret.shown for secret in held if secret.kind == "ed25519" and secret.signs_at(now)]
 
 
-async def signing_means(
-    connection: AsyncConnection[Any], keyring: Keyring, subscription_id: UUID
-) -> tuple[Destination, tuple[SigningKey, ...]] | None:
-    """Where its notifications go, and the keys that sign now; None where there is no such subscription."""
+async def signing_means(connection: AsyncConnection[Any], keyring: Keyring, subscription_id: UUID) -> SigningMeans | None:
+    """What a test of it is made with; None where there is no such subscription."""
     row = await (await connection.execute(_SQL["read_means"], {"subscription_id": subscription_id}, binary=True)).fetchone()
     if row is None:
         return None
-    sealed_secrets, now, url, sealed_login = row
-    destination = Destination(url, open_login(keyring, subscription_id, sealed_login))
-    return destination, live(open_secrets(keyring, subscription_id, sealed_secrets), now)
+    sealed_secrets, now, url, sealed_login, payload, pii = row
+    return SigningMeans(
+        destination=Destination(url, open_login(keyring, subscription_id, sealed_login)),
+        keys=live(open_secrets(keyring, subscription_id, sealed_secrets), now),
+        payload=payload,
+        pii=pii,
+    )
 
 
 async def attempts(

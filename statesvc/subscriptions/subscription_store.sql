@@ -31,7 +31,7 @@ WHERE subscription_id = %(subscription_id)s AND deleted_at IS NULL FOR NO KEY UP
 
 -- name: read_means
 -- Where a subscription's notifications go, its sealed secrets and login, and the time, for a test.
-SELECT sealed_secrets, statesvc.clock(), url, sealed_login FROM statesvc.subscription
+SELECT sealed_secrets, statesvc.clock(), url, sealed_login, payload, pii FROM statesvc.subscription
 WHERE subscription_id = %(subscription_id)s AND deleted_at IS NULL;
 
 -- name: read_all_secrets
@@ -98,9 +98,13 @@ FROM statesvc.open_notifications(%(subscription_id)s) w
 WHERE s.subscription_id = %(subscription_id)s AND s.deleted_at IS NULL
 RETURNING w.open, w.open_since, w.open_until;
 
+-- name: forget_tests
+-- Of a deleted subscription.
+DELETE FROM statesvc.test_attempt WHERE subscription_id = %(subscription_id)s;
+
 -- name: attempts
--- What was tried for a subscription, the newest first, before a position: the tries at what has not ended, and those of the entries of what
--- has, which count as of then.
+-- What was tried for a subscription, the newest first, before a position: the tries at what has not ended, those of the entries of what
+-- has, which count as of then, and tests.
 SELECT n.webhook_id, x.shipment_id, x.sequence, x.number, x.outcome, x.status_code, x.duration_ms, x.started_at, x.recorded_at,
     n.type, n.carrier_id, n.tracking_number, x.last_number, coalesce(x.covering_id, n.webhook_id) AS covering_id, x.sealed_part, k.sealed_key
 FROM (
@@ -129,7 +133,13 @@ LEFT JOIN statesvc.stream k ON k.shipment_id = x.shipment_id
 JOIN statesvc.notification n ON n.shipment_id = x.shipment_id AND n.sequence = x.sequence AND n.subscription_id = %(subscription_id)s
 WHERE %(before_recorded_at)s::timestamptz IS NULL OR (x.recorded_at, n.webhook_id, x.number)
     < (%(before_recorded_at)s::timestamptz, %(before_webhook_id)s::text, %(before_number)s::int)
-ORDER BY x.recorded_at DESC, n.webhook_id DESC, x.number DESC LIMIT %(limit)s;
+UNION ALL
+SELECT t.webhook_id, NULL, t.sequence, 1, t.outcome, t.status_code, t.duration_ms, t.started_at, t.recorded_at,
+    t.type, t.carrier_id, t.tracking_number, NULL, t.webhook_id, NULL, NULL
+FROM statesvc.test_attempt t
+WHERE t.subscription_id = %(subscription_id)s AND (%(before_recorded_at)s::timestamptz IS NULL OR (t.recorded_at, t.webhook_id, 1)
+    < (%(before_recorded_at)s::timestamptz, %(before_webhook_id)s::text, %(before_number)s::int))
+ORDER BY recorded_at DESC, webhook_id DESC, number DESC LIMIT %(limit)s;
 
 -- name: limiter
 -- What the notifiers know of a subscription's receiver, summed up; of those that said so lately, because a dead one takes nothing back.

@@ -1,39 +1,83 @@
-"""One `subscription.test` to a subscriber, also while it is paused or disabled. It counts nowhere and is never retried."""
+"""One test to a subscriber, also while it is paused or disabled. It is never retried, and counts for nothing.
+
+It is listed with the attempts; the newest of each subscription only, because it proves nothing.
+"""
 
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
-import orjson
+from psycopg import AsyncConnection
 
-from events.entry import rfc3339
+from statesvc.database.queries import queries
+from statesvc.delivery.event_catalogue import BY_TYPE, CONNECTION_TEST
+from statesvc.delivery.notification import body
 from statesvc.delivery.outcome import Answer
 from statesvc.delivery.outgoing import Destination, Outgoing
 from statesvc.delivery.signing import SigningKey, signed_headers
 from statesvc.delivery.targets import Targets
 
-TEST: Final = "subscription.test"
+RECORDED_MAX: Final = 20
+"""Tests of one subscription that are listed."""
+
+_SQL = queries("statesvc.subscriptions", "test_delivery")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SigningMeans:
+    """What a test is made with, as `subscription_store.signing_means` reads it: where to, the keys that sign now, and which payload."""
+
+    destination: Destination
+    keys: tuple[SigningKey, ...]
+    payload: str
+    pii: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SentTest:
     """What was sent, and what came back."""
 
     webhook_id: str
+    type: str
+    data: Mapping[str, Any]
+    started_at: datetime
     answer: Answer
 
 
-Means = tuple[Destination, tuple[SigningKey, ...]]
-"""As `subscription_store.signing_means` reads them."""
-
-
-async def send_test(targets: Targets, subscription_id: UUID, means: Means) -> SentTest:
-    """Sends it, and waits for the answer. Holds no connection to the database meanwhile."""
-    destination, keys = means
+async def send_test(targets: Targets, subscription_id: UUID, means: SigningMeans, *, kind: str = CONNECTION_TEST) -> SentTest:
+    """Sends the catalogue's example of a type, and waits for the answer. Holds no connection to the database meanwhile."""
     now, webhook_id = datetime.now(UTC), f"t1-{secrets.token_hex(16)}"
-    message = orjson.dumps({"type": TEST, "timestamp": rfc3339(now), "data": {"subscription_id": str(subscription_id)}})
-    headers = signed_headers(keys, webhook_id=webhook_id, timestamp=int(now.timestamp()), body=message)
-    outgoing = Outgoing(webhook_id=webhook_id, type=TEST, at=now, subject=str(subscription_id), body=message, headers=headers)
-    return SentTest(webhook_id, await targets.send(destination, outgoing))
+    data: Mapping[str, Any]
+    if kind == CONNECTION_TEST:
+        data = {"subscription_id": str(subscription_id)}
+    else:
+        data = {**BY_TYPE[kind].example(means.payload, pii=means.pii), "test": True}
+    message = body(kind, now, data)
+    headers = signed_headers(means.keys, webhook_id=webhook_id, timestamp=int(now.timestamp()), body=message)
+    outgoing = Outgoing(webhook_id=webhook_id, type=kind, at=now, subject=str(subscription_id), body=message, headers=headers)
+    came = await targets.send(means.destination, outgoing)
+    return SentTest(webhook_id=webhook_id, type=kind, data=data, started_at=now, answer=came)
+
+
+async def record_test(connection: AsyncConnection[Any], subscription_id: UUID, sent: SentTest) -> None:
+    """Lists it with the attempts, and forgets the oldest of more than `RECORDED_MAX`."""
+    async with connection.transaction():
+        await connection.execute(
+            _SQL["record"],
+            {
+                "subscription_id": subscription_id,
+                "webhook_id": sent.webhook_id,
+                "type": sent.type,
+                "carrier_id": sent.data.get("carrier_id"),
+                "tracking_number": sent.data.get("tracking_number"),
+                "sequence": sent.data.get("sequence"),
+                "started_at": sent.started_at,
+                "duration_ms": round(sent.answer.duration_seconds * 1000),
+                "outcome": sent.answer.outcome.value,
+                "status_code": sent.answer.status_code,
+            },
+        )
+        await connection.execute(_SQL["forget_old"], {"subscription_id": subscription_id, "recorded_max": RECORDED_MAX})

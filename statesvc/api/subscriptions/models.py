@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from typing import Annotated, Literal, Self
 from uuid import UUID
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
 from typing_extensions import TypedDict
 
 from events.carriers import CARRIERS
 from events.vocabulary import Status
+from projections.notification_type import NotificationType
+from statesvc.delivery.event_catalogue import BY_TYPE, CONNECTION_TEST
 from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.http.operation import PartialChange
 from statesvc.http.paging import PageParameters
@@ -28,7 +30,12 @@ def _known(carrier_id: str) -> str:
     return carrier_id
 
 
-NotificationType = Literal["shipment.status_changed", "shipment.updated"]
+def _of_catalogue(kind: str) -> str:
+    if kind not in BY_TYPE:
+        raise ValueError(f"no such type; there are {', '.join(BY_TYPE)}")
+    return kind
+
+
 CarrierId = Annotated[str, Field(max_length=64), AfterValidator(_known)]
 GiveUpSeconds = Annotated[float | None, Field(gt=0, le=GIVE_UP_SECONDS_MAX, allow_inf_nan=False)]
 Url = Annotated[
@@ -60,15 +67,13 @@ class WatchedShipment(BaseModel):
     ]
 
 
-class GiveUpAfter(BaseModel):
-    """By type, how many seconds a notification may wait; its next attempt makes a dead letter of an older one. null: never for its age."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    status_changed: GiveUpSeconds = Field(default=None, alias="shipment.status_changed")
-    updated: GiveUpSeconds = Field(default=None, alias="shipment.updated")
-
-
+GiveUpAfter = Annotated[
+    dict[NotificationType, GiveUpSeconds],
+    Field(
+        description="By type, how many seconds a notification may wait; its next attempt makes a dead letter of an older one. A type"
+        " that is left out, or null: never for its age."
+    ),
+]
 Shipments = Annotated[
     list[WatchedShipment] | None, Field(min_length=1, max_length=FILTER_MAX, description="Only these shipments; null: all of the carriers.")
 ]
@@ -119,7 +124,7 @@ class SubscriptionWish(BaseModel):
     signature: Signature = "hmac"
     rate_per_second: RatePerSecond = None
     coalesce: Coalesce = True
-    give_up_after_seconds: GiveUpAfter = GiveUpAfter()
+    give_up_after_seconds: GiveUpAfter = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _has_room_for_personal_fields(self) -> Self:
@@ -142,7 +147,7 @@ class SubscriptionChange(PartialChange):
     pii: Pii = False
     rate_per_second: RatePerSecond = None
     coalesce: Coalesce = True
-    give_up_after_seconds: GiveUpAfter = GiveUpAfter()
+    give_up_after_seconds: GiveUpAfter = Field(default_factory=dict)
 
 
 class SubscriptionParameters(BaseModel):
@@ -163,6 +168,19 @@ class RotationParameters(SubscriptionParameters):
         ),
     ] = 24
     signature: Annotated[SignatureKind | None, Field(description="The kind of the new one; left out: as before.")] = None
+
+
+class TestRequest(BaseModel):
+    """What to send."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    type: Annotated[
+        str,
+        AfterValidator(_of_catalogue),
+        WithJsonSchema({"type": "string", "enum": [*BY_TYPE]}),
+        Field(description="Its example is sent, with the payload that the subscription has."),
+    ] = CONNECTION_TEST
 
 
 class ReplayWish(BaseModel):
@@ -219,8 +237,7 @@ class WatchedNumber(TypedDict):
     tracking_number: str
 
 
-AgeLimits = TypedDict("AgeLimits", {"shipment.status_changed": float | None, "shipment.updated": float | None})
-"""`GiveUpAfter` as it is shown; its keys are types of notifications."""
+AgeLimits = Annotated[dict[str, float | None], Field(description="As `give_up_after_seconds` was set; all types are there.")]
 
 
 class SubscriptionShown(TypedDict):
@@ -277,13 +294,14 @@ class SubscriptionMade(SubscriptionShown):
 
 
 class AttemptShown(TypedDict):
-    """One try at one notification."""
+    """One try at one notification, or a test."""
 
     webhook_id: str
-    type: Annotated[str, text_of(NotificationType)]
-    carrier_id: str
-    tracking_number: str
-    sequence: int
+    type: str
+    test: Annotated[bool, Field(description="`POST .../test` sent it: nothing happened to any shipment.")]
+    carrier_id: Annotated[str | None, Field(description="null: a `subscription.test`; of other tests: what their example says.")]
+    tracking_number: str | None
+    sequence: int | None
     number: Annotated[int, Field(description="1 for the first try.")]
     outcome: Annotated[str, text_of(AttemptOutcome)]
     status_code: int | None
@@ -291,7 +309,8 @@ class AttemptShown(TypedDict):
     started_at: AwareDatetime
     recorded_at: AwareDatetime
     response: Annotated[
-        str | None, Field(description="The first 20 kB of the answer. null: not asked for, none came, or the shipment was erased.")
+        str | None,
+        Field(description="The first 20 kB of the answer. null: not asked for, none came, erased with the shipment, or a test's."),
     ]
     response_headers: Annotated[Sequence[tuple[str, str]] | None, Field(description="Without cookies and credentials.")]
 
@@ -300,6 +319,7 @@ class TrialShown(TypedDict):
     """What came of a test."""
 
     webhook_id: str
+    type: str
     outcome: AttemptOutcome
     status_code: int | None
     duration_ms: int

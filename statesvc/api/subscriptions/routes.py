@@ -23,6 +23,7 @@ from statesvc.api.subscriptions.models import (
     SubscriptionParameters,
     SubscriptionShown,
     SubscriptionWish,
+    TestRequest,
     TrialShown,
     WatchedShipment,
 )
@@ -46,7 +47,7 @@ from statesvc.subscriptions import subscription_store as store
 from statesvc.subscriptions.key_revocation import needed
 from statesvc.subscriptions.subscription_secrets import Secret
 from statesvc.subscriptions.subscription_store import Subscription, SubscriptionRequest, Switch, read_limiter
-from statesvc.subscriptions.test_delivery import send_test
+from statesvc.subscriptions.test_delivery import record_test, send_test
 from statesvc.subscriptions.url import UrlRefusedError, checked_url
 
 T = TypeVar("T")
@@ -76,7 +77,7 @@ class SubscriptionCalls:
             login=login,
             carriers=asked.carriers,
             statuses=None if asked.statuses is None else [status.value for status in asked.statuses],
-            types=asked.types,
+            types=None if asked.types is None else [kind.value for kind in asked.types],
             shipments=_watched(asked.shipments),
             payload=asked.payload,
             pii=asked.pii,
@@ -176,18 +177,21 @@ class SubscriptionCalls:
         return answer({**shown, "secret": _shown_once(secret)})
 
     async def test(self, request: web.Request) -> Reply[TrialShown]:
-        """Sends one `subscription.test`, also while paused or disabled. It counts nowhere and is never retried."""
-        subscription_id = _id(request)
+        """Sends one, also while paused or disabled."""
+        subscription_id, asked = _id(request), body(request, TestRequest)
         async with self.pool.connection() as connection:
             await require_visible(connection, request, subscription_id)
             means = await store.signing_means(connection, self.keyring, subscription_id)
         if means is None:
             raise absent(subscription_id)
-        sent = await send_test(self.targets, subscription_id, means)
+        sent = await send_test(self.targets, subscription_id, means, kind=asked.type)
+        async with self.pool.connection() as connection:
+            await record_test(connection, subscription_id, sent)
         came = sent.answer
         return answer(
             {
                 "webhook_id": sent.webhook_id,
+                "type": sent.type,
                 "outcome": came.outcome,
                 "status_code": came.status_code,
                 "duration_ms": round(came.duration_seconds * 1000),
@@ -263,7 +267,7 @@ def _watched(shipments: Sequence[WatchedShipment] | None) -> list[str] | None:
 
 
 def _ages(asked: GiveUpAfter) -> dict[str, float]:
-    return asked.model_dump(by_alias=True, exclude_none=True)
+    return {kind.value: seconds for kind, seconds in asked.items() if seconds is not None}
 
 
 def _shown_once(secret: Secret) -> str | None:
@@ -340,7 +344,17 @@ def routes(
             "POST",
             ONE + "/test",
             calls.test,
-            _operation("test_subscription", "Send a test once", response=TrialShown, deadline_seconds=TOTAL_SECONDS + 5, **gone),
+            _operation(
+                "test_subscription",
+                "Send a test once",
+                description="The example of a type, with `data.test` true, or a mere `subscription.test`; signed like any other, never "
+                "retried, also while the subscription is paused or disabled. `attempts` lists the newest twenty.",
+                request=TestRequest,
+                is_body_optional=True,
+                response=TrialShown,
+                deadline_seconds=TOTAL_SECONDS + 5,
+                **gone,
+            ),
         ),
         Route(
             "GET",

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from uuid import UUID
 
+from projections.notification_type import NotificationType
 from statesvc.api.subscriptions.models import AttemptShown, FailingShown, SubscriptionShown, WatchedNumber
 from statesvc.delivery.attempt_part import Response
 from statesvc.subscriptions.subscription_store import RecordedAttempt, Subscription
@@ -25,10 +26,7 @@ def subscription_shown(one: Subscription, public_keys: Mapping[UUID, list[str]])
         "public_keys": public_keys.get(one.subscription_id, []),
         "rate_per_second": one.rate_per_second,
         "coalesce": one.coalesce,
-        "give_up_after_seconds": {
-            "shipment.status_changed": one.give_up_after.get("shipment.status_changed"),
-            "shipment.updated": one.give_up_after.get("shipment.updated"),
-        },
+        "give_up_after_seconds": {kind.value: one.give_up_after.get(kind) for kind in NotificationType},
         "state": one.state,
         "created_at": one.created_at,
         "created_by": one.created_by,
@@ -61,6 +59,7 @@ def attempt_shown(one: RecordedAttempt, response: Response | None) -> AttemptSho
     return {
         "webhook_id": one.webhook_id,
         "type": one.type,
+        "test": one.shipment_id is None,
         "carrier_id": one.carrier_id,
         "tracking_number": one.tracking_number,
         "sequence": one.sequence,

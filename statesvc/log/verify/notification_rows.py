@@ -16,6 +16,7 @@ from uuid import UUID
 from psycopg import Connection
 
 from events.identity import webhook_id
+from projections.notification_type import type_of_change
 from statesvc.database.queries import queries
 from statesvc.log import entry_documents
 from statesvc.log.batch_row import LONGEST_TRANSACTION
@@ -173,7 +174,7 @@ def _opened(canonical: bytes) -> Iterator[tuple[Notified, Words | None]]:
     except ValueError:
         # the entry's own check says what is wrong with it
         return
-    kind = "shipment.updated" if document.from_status == document.to_status else "shipment.status_changed"
+    kind = type_of_change(document.from_status, document.to_status)
     for each, its_id in zip(document.subscriptions, ids, strict=True):
         words = None if document.replayed else Words(its_id, kind, document.from_status, document.to_status)
         yield Notified(document.shipment_id, document.sequence, each), words

@@ -10,6 +10,7 @@ from statesvc.delivery.limiter.permits import Permits
 from statesvc.delivery.notification import body_of
 from statesvc.notifier.claim_outbox import OutboxClaim, claim
 from statesvc.subscriptions import subscription_store as store
+from tests.contract import hook_validators
 
 THIN = {"carrier_id", "tracking_number", "from", "to", "occurred_at", "sequence"}
 
@@ -28,7 +29,10 @@ async def bodies(api: Any) -> list[dict[str, Any]]:
     """Of what may be sent now, as the next attempt would send it; the leases end at once."""
     asked = OutboxClaim(worker="notifier-1", lease_seconds=0, offer=Permits(256).offer(time.time(), limit=64))
     deliveries = await claim(api.connection, api.keyring, asked)
-    return [orjson.loads(body_of(one.notification))["data"] for one in sorted(deliveries, key=lambda one: one.sequence)]
+    sent = [orjson.loads(body_of(one.notification)) for one in sorted(deliveries, key=lambda one: one.sequence)]
+    for body in sent:
+        hook_validators()[body["type"]].validate(body)
+    return [body["data"] for body in sent]
 
 
 async def test_it_holds_the_event_and_the_state_right_after_it_the_same_at_every_attempt(api: Any, scan: Any) -> None:

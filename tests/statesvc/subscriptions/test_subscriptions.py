@@ -214,6 +214,7 @@ async def test_attempts_are_listed_newest_first_and_paged(api: Api) -> None:
     assert first["items"][0] | {"started_at": "", "recorded_at": ""} == {
         "webhook_id": "n1-5",
         "type": "shipment.updated",
+        "test": False,
         "carrier_id": "ups",
         "tracking_number": "1ZINVENTED",
         "sequence": 1,

@@ -1,0 +1,15 @@
+"""What subscribers are notified of, as the bodies, the database and the API name it. Pure."""
+
+from enum import StrEnum
+
+
+class NotificationType(StrEnum):
+    """The `type` of a notification. Only ever grows; `statesvc/delivery/event_catalogue.py` says what each means and holds."""
+
+    STATUS_CHANGED = "shipment.status_changed"
+    UPDATED = "shipment.updated"
+
+
+def type_of_change(from_status: str, to_status: str) -> NotificationType:
+    """Of a change of a shipment, by its status before and after."""
+    return NotificationType.UPDATED if from_status == to_status else NotificationType.STATUS_CHANGED

@@ -1,0 +1,146 @@
+"""Every type of notification: what it means, what its `data` holds, and an example. To add one, add a row.
+
+Tests, the page `docs/events.md`, OpenAPI's `webhooks` and the AsyncAPI document are made of this table.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any, Final
+from uuid import UUID
+
+from projections.notification_type import NotificationType
+from statesvc.delivery.full_payload import Full
+from statesvc.delivery.notification import Notification, data_of
+from statesvc.delivery.notification_data import ChangeData, ConnectionTestData, NotifiedShipment
+from statesvc.shipments.models import PersonalPart, Signer, StatedEvent
+
+CONNECTION_TEST: Final = "subscription.test"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventType:
+    """`kind` is the `type` of the body, `data` the TypedDict of its data; `thin`, `full` and `personal`: an example for each payload."""
+
+    kind: str
+    summary: str
+    description: str
+    data: type[Any]
+    thin: Mapping[str, Any]
+    full: Mapping[str, Any]
+    personal: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """As its schema is called: `ShipmentStatusChanged`."""
+        return "".join(word.capitalize() for word in self.kind.replace(".", "_").split("_"))
+
+    def example(self, payload: str, *, pii: bool) -> Mapping[str, Any]:
+        """The one that a subscription with this payload gets."""
+        return self.thin if payload == "thin" else self.personal if pii else self.full
+
+
+EXAMPLE_AT: Final = datetime(2026, 3, 3, 22, 30, 5, tzinfo=UTC)
+"""When the examples were recorded."""
+_DELIVERED_AT: Final = datetime(2026, 3, 3, 17, 30, tzinfo=timezone(timedelta(hours=-5)))
+_NUMBER: Final = "1Z999AA10123456784"
+_EVENT: Final[StatedEvent] = {
+    "carrier_id": "ups",
+    "event_id": "d1-260303-7hqk2m5xw3ztq4vaoyb6n2lrcu",
+    "tracking_number": _NUMBER,
+    "discriminator": "",
+    "kind": "scan",
+    "occurred_at": _DELIVERED_AT.isoformat(),
+    "occurred_at_raw": "20260303 173000",
+    "tz_source": "pair",
+    "time_precision": "second",
+    "status": "delivered",
+    "reason": None,
+    "carrier_code": "D/KB",
+    "by_category": False,
+    "location": {"city": "Louisville", "region": "KY", "postal_code": "402", "country": "US", "facility": None},
+    "piece": None,
+    "estimated_delivery": "2026-03-03",
+    "corrects": None,
+    "anchor": None,
+}
+_SHIPMENT: Final[NotifiedShipment] = {
+    "shipment_id": UUID("5a2c7b60-3c1e-4b8f-9a55-0d1f6f3c2b7e"),
+    "carrier_id": "ups",
+    "tracking_number": _NUMBER,
+    "discriminator": "",
+    "status": "delivered",
+    "reason": None,
+    "status_since": _DELIVERED_AT,
+    "terminal": True,
+    "flags": [],
+    "version": 7,
+    "last_event_at": _DELIVERED_AT,
+    "recorded_at": EXAMPLE_AT,
+    "estimated_delivery": "2026-03-03",
+    "delivered_at": _DELIVERED_AT,
+    "attempts": 0,
+}
+_PERSONAL: Final[PersonalPart] = {"description": "DELIVERED", "signed_by": "SAMPLE", "delivery_address": None}
+_SIGNER: Final[Signer] = {"signed_by": "SAMPLE"}
+
+
+def _change(kind: NotificationType, *, before: str, full: Full | None = None) -> ChangeData:
+    return data_of(
+        Notification(
+            webhook_id="",
+            type=kind,
+            created_at=EXAMPLE_AT,
+            occurred_at=_DELIVERED_AT,
+            carrier_id="ups",
+            tracking_number=_NUMBER,
+            from_status=before,
+            to_status="delivered",
+            sequence=7,
+            full=full,
+        )
+    )
+
+
+def _of_change(kind: NotificationType, summary: str, description: str, *, before: str) -> EventType:
+    personal = Full(event={**_EVENT, **_PERSONAL}, shipment={**_SHIPMENT, **_SIGNER}, erased=False)
+    return EventType(
+        kind=kind.value,
+        summary=summary,
+        description=description,
+        data=ChangeData,
+        thin=_change(kind, before=before),
+        full=_change(kind, before=before, full=Full(event=_EVENT, shipment=_SHIPMENT, erased=False)),
+        personal=_change(kind, before=before, full=personal),
+    )
+
+
+_CONNECTION_TEST_DATA: Final[ConnectionTestData] = {"subscription_id": "0c9f2a34-5d0e-4c0b-8a6e-1f7b3f1f9a10"}
+
+EVENT_TYPES: Final = (
+    _of_change(
+        NotificationType.STATUS_CHANGED,
+        "A shipment's status changed",
+        "Once for each change, in the order of the changes. A carrier that pushes a whole history at once causes one notification, not one "
+        "per scan. A late scan or a correction may change the status back.",
+        before="out_for_delivery",
+    ),
+    _of_change(
+        NotificationType.UPDATED,
+        "What was known of a shipment changed, its status did not",
+        "Delivered again at another time, or a correction of the reason, the time of the status, the time of delivery, the attempts or the "
+        "signature. `from` equals `to`.",
+        before="delivered",
+    ),
+    EventType(
+        kind=CONNECTION_TEST,
+        summary="You asked for a test",
+        description="Of `POST /v1/subscriptions/{id}/test` without a `type`: whether anything arrives, and verifies.",
+        data=ConnectionTestData,
+        thin=_CONNECTION_TEST_DATA,
+        full=_CONNECTION_TEST_DATA,
+        personal=_CONNECTION_TEST_DATA,
+    ),
+)
+
+BY_TYPE: Final[Mapping[str, EventType]] = {each.kind: each for each in EVENT_TYPES}

@@ -1,0 +1,41 @@
+"""What the `data` of a notification holds: what is sent is built of these types, and what is documented is made of them."""
+
+from typing import Annotated, NotRequired
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from statesvc.shipments.models import ShipmentSummary, Signer, StatedEvent, StatusChange, TimeText
+
+
+class GapData(TypedDict):
+    """The notifications of the same shipment that were left out before this one because too much waited."""
+
+    skipped: Annotated[int, Field(description="How many.")]
+    from_sequence: int
+    to_sequence: int
+
+
+class NotifiedShipment(ShipmentSummary, Signer):
+    """A shipment's state right after the change."""
+
+
+class ChangeData(StatusChange):
+    """A change of one shipment. With a full payload also the event and the state; fields may be added."""
+
+    carrier_id: str
+    tracking_number: Annotated[str, Field(description="As the carrier prints it.")]
+    occurred_at: Annotated[TimeText, Field(description="When the carrier says it happened, in the offset in which it says so.")]
+    sequence: Annotated[int, Field(description="Grows per shipment, within one `epoch`; not always by one.")]
+    epoch: NotRequired[Annotated[int, Field(description="Of the log; absent: 1. In the next one, after a restore, sequences begin anew.")]]
+    gap: NotRequired[Annotated[GapData, Field(description="This one stands for earlier ones, too.")]]
+    event: NotRequired[Annotated[StatedEvent, Field(description="Full payload: what the carrier said.")]]
+    shipment: NotRequired[Annotated[NotifiedShipment, Field(description="Full payload: the state right after it.")]]
+    erased: NotRequired[Annotated[bool, Field(description="Full payload: its personal fields are gone for good.")]]
+    test: NotRequired[Annotated[bool, Field(description="True: an example that `/test` sent; nothing happened.")]]
+
+
+class ConnectionTestData(TypedDict):
+    """Of a test that is about nothing but the connection."""
+
+    subscription_id: str

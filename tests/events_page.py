@@ -1,0 +1,55 @@
+"""Writes docs/events.md from the catalogue of notifications: `python -m tests.events_page`. A test compares the two."""
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+from statesvc.api.event_documents import examples
+from statesvc.delivery.event_catalogue import EVENT_TYPES, EventType
+from statesvc.delivery.notification_data import ChangeData
+from statesvc.http.openapi import schemas_of
+
+PAGE: Final = Path(__file__).parents[1] / "docs" / "events.md"
+_HEAD: Final = """# The events
+<!-- written by python -m tests.events_page: change statesvc/delivery/event_catalogue.py instead -->
+
+What a subscription sends ([how to receive it](subscribers.md)). `types` of a subscription chooses among those of a shipment; later versions
+may add types and members. The same as documents: `webhooks` in `/openapi.json` (OpenAPI 3.1), and `/asyncapi.json` (AsyncAPI 3.0) for
+[brokers](brokers.md). `POST /v1/subscriptions/{id}/test` with `{"type": "..."}` sends you the example below, signed, with `data.test` true.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    return "\n".join([_HEAD, *map(_section, EVENT_TYPES), _members()])
+
+
+def _section(event_type: EventType) -> str:
+    bodies = examples(event_type)
+    shown = [f"## `{event_type.kind}`", f"{event_type.summary}. {event_type.description}", _json(bodies["thin"])]
+    if "full" in bodies and event_type is EVENT_TYPES[0]:
+        shown += ['With `"payload": "full"`:', _json(bodies["full"])]
+    return "\n\n".join(shown) + "\n"
+
+
+def _members() -> str:
+    _, definitions = schemas_of([(ChangeData, "serialization")])
+    members = definitions["ChangeData"]["properties"]
+    required = set(definitions["ChangeData"]["required"])
+    rows = [f"| `{name}` | {'always' if name in required else 'or absent'} | {_text(schema)} |" for name, schema in members.items()]
+    return (
+        "\n".join(["## Members of `data`", "Of the types of a shipment.", "", "| member | is there | says |", "|---|---|---|", *rows])
+        + "\n"
+    )
+
+
+def _text(schema: dict[str, Any]) -> str:
+    return str(schema.get("description", "")).replace("|", "\\|")
+
+
+def _json(value: Any) -> str:
+    return "```json\n" + json.dumps(value, indent=1, ensure_ascii=False) + "\n```"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), "utf-8")
