@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 from uuid import UUID
 
 from events.crypto.keyring import Keyring
-from statesvc.api.parameters import AuditParameters
+from statesvc.api.parameters import AuditParameters, EvidencePart
 from statesvc.background.process_pool import PoolFullError, ProcessDiedError, ProcessPool
 from statesvc.database.pool import Connections
 from statesvc.http.problem import Code, Problem
@@ -34,13 +34,14 @@ class Sources:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceWanted:
-    """Whose evidence, in which media type. `personal`: with personal parts and bodies."""
+    """Whose evidence, in which media type. `personal`: with personal parts and bodies. `part`: of a PDF."""
 
     carrier_id: str
     number: str
     discriminator: str | None
     personal: bool
     media_type: str
+    part: EvidencePart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

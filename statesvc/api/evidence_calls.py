@@ -2,17 +2,17 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Annotated, Any, Final
 from uuid import UUID
 
 import orjson
 from aiohttp import hdrs, web
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from events.carriers import CARRIERS
 from events.recipes import discriminator_of, number_of
 from statesvc.api.computing import COMPUTING_SECONDS, Computing, EvidenceWanted, PrintedEvidence, Sources
-from statesvc.api.parameters import Discriminator, Name
+from statesvc.api.parameters import Discriminator, EvidencePart, Name
 from statesvc.api.personal_reads import Include, PersonalReadings, reads_personal
 from statesvc.database.pool import Connections
 from statesvc.evidence.gather import NothingSealedError, UnknownShipmentError, Wanted, gather
@@ -24,6 +24,7 @@ from statesvc.log.proofs import ContradictionError
 from statesvc.log.snapshot import take_snapshot
 
 _JSON: Final = "application/json"
+_PDF: Final = "application/pdf"
 
 
 class EvidenceParameters(BaseModel):
@@ -35,6 +36,9 @@ class EvidenceParameters(BaseModel):
     tracking_number: Name
     discriminator: Discriminator = None
     include: Include = None
+    part: Annotated[
+        EvidencePart, Field(description="Of a PDF. The document has at most 18 pages; the annex has everything, of any length.")
+    ] = "document"
 
 
 def _html(bundle: Mapping[str, Any]) -> bytes:
@@ -46,12 +50,19 @@ def _html(bundle: Mapping[str, Any]) -> bytes:
 
 def _pdf(bundle: Mapping[str, Any]) -> bytes:
     from statesvc.evidence.evidence_report import report_of  # noqa: PLC0415 - as above
-    from statesvc.evidence.pdf import pdf_of  # noqa: PLC0415 - fonts and pictures, which only this needs
+    from statesvc.evidence.pdf import print_report  # noqa: PLC0415 - as above
 
-    return pdf_of(report_of(bundle))
+    return print_report(report_of(bundle)).document.content
 
 
-PRINTERS: Final[Mapping[str, Callable[[Mapping[str, Any]], bytes]]] = {_JSON: orjson.dumps, "text/html": _html, "application/pdf": _pdf}
+def _annex(bundle: Mapping[str, Any]) -> bytes:
+    from statesvc.evidence.evidence_report import report_of  # noqa: PLC0415 - as above
+    from statesvc.evidence.pdf import annex_pages  # noqa: PLC0415 - as above
+
+    return annex_pages(report_of(bundle)).content
+
+
+PRINTERS: Final[Mapping[str, Callable[[Mapping[str, Any]], bytes]]] = {_JSON: orjson.dumps, "text/html": _html, _PDF: _pdf}
 
 
 async def print_evidence(sources: Sources, wanted: EvidenceWanted) -> PrintedEvidence:
@@ -77,9 +88,8 @@ async def print_evidence(sources: Sources, wanted: EvidenceWanted) -> PrintedEvi
         except ContradictionError as error:
             raise Problem(Code.INTERNAL_ERROR, str(error)) from error
     shipment = bundle["shipment"]
-    return PrintedEvidence(
-        content=PRINTERS[wanted.media_type](bundle), shipment_id=UUID(shipment["shipment_id"]), is_erased=shipment["erased"]
-    )
+    printer = _annex if wanted.part == "annex" and wanted.media_type == _PDF else PRINTERS[wanted.media_type]
+    return PrintedEvidence(content=printer(bundle), shipment_id=UUID(shipment["shipment_id"]), is_erased=shipment["erased"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +115,7 @@ class EvidenceCalls:
                 discriminator=discriminator_of(asked.carrier_id, asked.discriminator),
                 personal=personal,
                 media_type=kind,
+                part=asked.part,
             )
         )
         if personal and not printed.is_erased:

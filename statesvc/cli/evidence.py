@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from statesvc.database.keyring_store import load_keyring
 from statesvc.evidence.evidence_report import report_of
 from statesvc.evidence.gather import Wanted, gather
 from statesvc.evidence.html_page import html_of
+from statesvc.evidence.pdf import annex_pages, print_report
 from statesvc.log.archive.folder import archive_folder
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.snapshot import take_snapshot
@@ -43,19 +45,25 @@ def run(options: argparse.Namespace) -> int:
     if options.out.suffix not in _KINDS:
         raise CommandError(f"--out must end in {', '.join(_KINDS)}", exit_code=2)
     bundle = asyncio.run(_bundle(options))
-    options.out.write_bytes(_printed(bundle, options.out.suffix))
-    write_line(f"{options.out}: {len(bundle['entries'])} entries of the log, sealed {bundle['log']['sealed_at']}")
+    for path, content in _printed(bundle, options.out):
+        path.write_bytes(content)
+        write_line(f"{path}: {len(bundle['entries'])} entries of the log, sealed {bundle['log']['sealed_at']}")
     return 0
 
 
-def _printed(bundle: dict[str, Any], kind: str) -> bytes:
-    if kind == ".json":
-        return orjson.dumps(bundle, option=orjson.OPT_INDENT_2)
-    if kind == ".html":
-        return html_of(report_of(bundle))
-    from statesvc.evidence.pdf import pdf_of  # noqa: PLC0415 - loads fonts and pictures, which only this needs
-
-    return pdf_of(report_of(bundle))
+def _printed(bundle: dict[str, Any], out: Path) -> Iterator[tuple[Path, bytes]]:
+    """The file, and its annex where that is one of its own."""
+    match out.suffix:
+        case ".json":
+            yield out, orjson.dumps(bundle, option=orjson.OPT_INDENT_2)
+        case ".html":
+            yield out, html_of(report_of(bundle))
+        case _:
+            report = report_of(bundle)
+            printed = print_report(report)
+            yield out, printed.document.content
+            if printed.has_annex:
+                yield out.with_stem(f"{out.stem}-annex"), annex_pages(report).content
 
 
 async def _bundle(options: argparse.Namespace) -> dict[str, Any]:

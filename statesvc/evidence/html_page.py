@@ -1,4 +1,4 @@
-"""The report as an HTML page that needs nothing else: no script, no picture, no font from elsewhere."""
+"""The report as an HTML page that needs nothing else: no script, no font and no picture from elsewhere."""
 
 from functools import cache
 from importlib.resources import files
@@ -7,11 +7,13 @@ from jinja2 import Environment, StrictUndefined, Template
 
 from statesvc.evidence import wording as words
 from statesvc.evidence.evidence_report import EvidenceReport
+from statesvc.evidence.report_sections import annex_of, details_of, verification_of
 
 
 def html_of(report: EvidenceReport) -> bytes:
     """UTF-8. Every value is escaped: carriers and customers wrote most of them."""
-    return _template().render(report=report, words=words).encode()
+    sections = [*details_of(report), *annex_of(report), verification_of(report)]
+    return _template().render(report=report, sections=sections, words=words).encode()
 
 
 @cache

@@ -1,154 +1,182 @@
-"""The report as a PDF: with its own fonts, page numbers, and the same words as the HTML page."""
+"""The report as PDF files, in any script: one file, or the document and its annex where together they are too long.
 
-import logging
-import warnings
-from collections.abc import Iterable, Sequence
-from importlib.resources import as_file, files
-from typing import Final
+Card networks bound what a bank may hand in: from 19 pages on Mastercard charges for it. So the document never has more than 18;
+what does not fit is in the annex.
+"""
 
-from fpdf import FPDF
-from fpdf.enums import TableBordersLayout
-from fpdf.fonts import FontFace, TTFFont
+import subprocess
+import sys
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final
+
+import orjson
 
 from statesvc.evidence import wording as words
 from statesvc.evidence.evidence_report import EvidenceReport
+from statesvc.evidence.report_sections import ReportSection, annex_of, details_of, verification_of
 
-_FONT: Final = "DejaVu"
-_GREY: Final = (90, 90, 90)
-_HEADING: Final = FontFace(emphasis="BOLD", color=_GREY)
-
-
-class _Document(FPDF):
-    """A4, with the title and the page number at the foot."""
-
-    def __init__(self, title: str) -> None:
-        super().__init__(format="A4")
-        self._about = title
-        for style, name in (("", "DejaVuSans.ttf"), ("B", "DejaVuSans-Bold.ttf")):
-            with as_file(files("statesvc.evidence") / "fonts" / name) as path:
-                self.add_font(_FONT, style, path)
-        font = self.fonts[_FONT.lower()]
-        if not isinstance(font, TTFFont):
-            raise TypeError("the font has no table of its characters")
-        self._glyphs = frozenset(font.cmap)
-        self.set_title(f"Evidence: {title}")
-        self.set_margins(18, 16, 18)
-        self.set_auto_page_break(auto=True, margin=18)
-        self.add_page()
-
-    def footer(self) -> None:
-        self.set_y(-13)
-        self.set_font(_FONT, size=7.5)
-        self.set_text_color(*_GREY)
-        self.cell(0, 5, f"Evidence: {self._about}", align="L")
-        self.set_x(self.l_margin)
-        self.cell(0, 5, f"{self.page_no()} / {{nb}}", align="R")
-        self.set_text_color(0)
-
-    def heading(self, text: str) -> None:
-        """A section, on the same page as what follows."""
-        if self.get_y() > self.h - 50:
-            self.add_page()
-        self.ln(5)
-        self.set_font(_FONT, "B", 12)
-        self.multi_cell(0, 7, self.shown(text), new_x="LMARGIN", new_y="NEXT")
-        self.set_draw_color(200)
-        self.line(self.l_margin, self.get_y(), self.w - self.r_margin, self.get_y())
-        self.ln(2)
-
-    def paragraph(self, text: str, size: float = 9) -> None:
-        """Running text."""
-        self.set_font(_FONT, size=size)
-        self.multi_cell(0, size * 0.52, self.shown(text), new_x="LMARGIN", new_y="NEXT", align="L")
-        self.ln(1.5)
-
-    def grid(self, headings: Sequence[str], rows: Iterable[Sequence[str]], widths: Sequence[int]) -> None:
-        """A table whose head is repeated on every page."""
-        self.set_font(_FONT, size=7.5)
-        with self.table(
-            col_widths=tuple(widths),
-            headings_style=_HEADING,
-            borders_layout=TableBordersLayout.HORIZONTAL_LINES,
-            line_height=4,
-            text_align="LEFT",
-            padding=0.8,
-            first_row_as_headings=bool(headings),
-        ) as table:
-            if headings:
-                table.row(list(headings))
-            for row in rows:
-                table.row([self.shown(cell) for cell in row])
-        self.ln(1)
-
-    def shown(self, text: str) -> str:
-        """The text in characters that the font has; any other by its code point, so that nothing is lost."""
-        return "".join(each if each == "\n" or ord(each) in self._glyphs else f"[U+{ord(each):04X}]" for each in text)
+PAGES_MAX: Final = 18
+_SECONDS_MAX: Final = 30.0
+_ROWS_A_PAGE_MAX: Final = 60
+"""More do not fit, however short."""
+_KEY_STATEMENTS: Final = 120
+_SUMMARY_VALUE_MAX: Final = 160
+_CELL_MAX: Final = 240
+_FONTS: Final = (
+    "Noto Sans",
+    *(f"Noto Sans {script}" for script in ("Arabic", "Armenian", "Bengali", "Devanagari", "Ethiopic", "Georgian", "Gujarati")),
+    *(f"Noto Sans {script}" for script in ("Gurmukhi", "Hebrew", "Kannada", "Khmer", "Lao", "Malayalam", "Myanmar", "Sinhala")),
+    *(f"Noto Sans {script}" for script in ("Tamil", "Telugu", "Thai", "Math")),
+    "Droid Sans Fallback",
+    "Statesvc Hangul",
+)
 
 
-def pdf_of(report: EvidenceReport) -> bytes:
-    """The PDF file."""
-    # it logs each table of the font that it leaves out
-    logging.getLogger("fontTools").setLevel(logging.WARNING)
-    with warnings.catch_warnings():
-        # the library warns where it subsets a font's optional tables
-        warnings.simplefilter("ignore")
-        return _written(report)
+class TypesettingError(RuntimeError):
+    """The pages could not be made: a defect of ours, or not enough memory."""
 
 
-def _written(report: EvidenceReport) -> bytes:
-    pdf = _Document(report.title)
-    pdf.set_font(_FONT, "B", 16)
-    pdf.multi_cell(0, 9, pdf.shown(report.title), new_x="LMARGIN", new_y="NEXT")
-    pdf.paragraph(report.verdict, size=11)
-    pdf.grid((), report.facts, (30, 70))
-    pdf.heading("What the carrier said")
-    pdf.paragraph(words.BOTH_CLOCKS, size=7.5)
-    columns = ("Happened", "Recorded", "What", "Where", "Code", "Entry")
-    pdf.grid(
-        columns,
-        [(o.occurred, o.recorded, _with_note(o.what, o.note), o.where, o.code, str(o.index)) for o in report.statements],
-        (23, 21, 34, 22, 12, 8),
-    )
-    pdf.heading("What we concluded")
-    if report.conclusions:
-        pdf.grid(
-            ("Recorded", "State", "Because of", "Entry"),
-            [(o.recorded, o.what, o.code, str(o.index)) for o in report.conclusions],
-            (24, 38, 48, 10),
-        )
-    else:
-        pdf.paragraph("Nothing: no scan changed the state.")
-    if report.contradictions:
-        pdf.heading("What contradicted it")
-        pdf.grid(
-            columns,
-            [(o.occurred, o.recorded, o.what, o.where, o.code, str(o.index)) for o in report.contradictions],
-            (23, 21, 34, 22, 12, 8),
-        )
-    pdf.heading("What was sent, and the answers")
-    if report.attempts:
-        pdf.grid(
-            ("Sent", "To", "What", "Answer", "Entry"),
-            [(o.at, o.receiver, o.what, o.answer, str(o.index)) for o in report.attempts],
-            (24, 28, 32, 28, 8),
-        )
-    else:
-        pdf.paragraph("Nothing was sent: there was no subscription to it.")
-    if report.bodies:
-        pdf.heading("What was sent, word for word")
-        for one in report.bodies:
-            pdf.paragraph(f"To {one.receiver}, {one.webhook_id}, attempt {one.attempts}:\n{one.text}", size=7.5)
-    if report.actions:
-        pdf.heading("What operators did")
-        pdf.grid(("When", "What", "Entry"), [(o.at, o.what, str(o.index)) for o in report.actions], (24, 84, 10))
-    pdf.add_page()
-    pdf.heading("How to verify this")
-    for text in words.HOW_TO_VERIFY:
-        pdf.paragraph(text)
-    pdf.grid((), report.proof, (30, 90))
-    pdf.paragraph(report.checkpoint, size=7.5)
-    return bytes(pdf.output())
+@dataclass(frozen=True, slots=True)
+class PrintedPages:
+    """One PDF."""
+
+    content: bytes
+    pages: int
+    summary_page: int
 
 
-def _with_note(text: str, note: str) -> str:
-    return f"{text}\n{note}" if note else text
+@dataclass(frozen=True, slots=True)
+class PrintedReport:
+    """The document, and whether its annex is a file of its own, which `annex_pages` makes."""
+
+    document: PrintedPages
+    has_annex: bool
+
+
+def print_report(report: EvidenceReport) -> PrintedReport:
+    """The document of at most 18 pages. Raises TypesettingError."""
+    details, annex, verification = details_of(report), annex_of(report), verification_of(report)
+    rows = sum(len(section.rows) for section in (*details, *annex))
+    if rows <= _ROWS_A_PAGE_MAX * PAGES_MAX:
+        whole = _typeset(report, [*details, *annex, verification])
+        if whole.pages <= PAGES_MAX:
+            return PrintedReport(whole, has_annex=False)
+        document = _typeset(report, [*details, verification])
+        if document.pages <= PAGES_MAX:
+            return PrintedReport(document, has_annex=True)
+    return PrintedReport(_shortened(report), has_annex=True)
+
+
+def annex_pages(report: EvidenceReport) -> PrintedPages:
+    """All statements, what we concluded, sent and did, of any length. Raises TypesettingError."""
+    sections = [*details_of(report), *annex_of(report), verification_of(report)]
+    return _typeset(report, sections, is_annex=True)
+
+
+def _shortened(report: EvidenceReport) -> PrintedPages:
+    """The statements that matter most, as many of them as fit."""
+    number = _KEY_STATEMENTS
+    while True:
+        details = [_clipped(section) for section in details_of(report, key_only=number)]
+        document = _typeset(report, [*details, verification_of(report)])
+        if document.pages <= PAGES_MAX or number == 1:
+            return document
+        number //= 2
+
+
+def _clipped(section: ReportSection) -> ReportSection:
+    return replace(section, rows=[[_clip(cell, _CELL_MAX) for cell in row] for row in section.rows])
+
+
+def _clip(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[: length - 1]}…"
+
+
+def _typeset(report: EvidenceReport, sections: Sequence[ReportSection], *, is_annex: bool = False) -> PrintedPages:
+    """Without pictures where one of them cannot be read; with long values of the summary cut where it would not fit its page."""
+    document = _document(report, sections, is_annex=is_annex)
+    pages = _run(document)
+    if pages is None:
+        document["sections"] = [{**section, "pictures": []} for section in document["sections"]]
+        pages = _run(document)
+    if pages is not None and pages.summary_page > 1:
+        summary = document["summary"]
+        for name in ("facts", "stated", "agreement", "remarks"):
+            summary[name] = _cut(summary[name])
+        pages = _run(document)
+    if pages is None:
+        raise TypesettingError("the pages could not be typeset")
+    return pages
+
+
+def _cut(value: Any) -> Any:  # noqa: ANN401 - lists of lists of text
+    return _clip(value, _SUMMARY_VALUE_MAX) if isinstance(value, str) else [_cut(member) for member in value]
+
+
+def _document(report: EvidenceReport, sections: Sequence[ReportSection], *, is_annex: bool) -> dict[str, Any]:
+    """What `evidence.typ` reads."""
+    document = {
+        "title": report.title,
+        "reference": report.reference,
+        "foot": "annex" if is_annex else "",
+        "made_at": report.made_at,
+        "fonts": _FONTS,
+        "words": {"stated": words.STATED, "compared": words.COMPARED},
+        "summary": None if is_annex else asdict(report.summary),
+        "sections": [{**asdict(replace(section, pictures=())), "pictures": []} for section in sections],
+    }
+    shown: dict[str, Any] = _shown(document)
+    for printed, section in zip(shown["sections"], sections, strict=True):
+        printed["pictures"] = [{"what": proof.what, "format": proof.image_format, "bytes": list(proof.image)} for proof in section.pictures]
+    return shown
+
+
+def _run(document: Mapping[str, Any]) -> PrintedPages | None:
+    """None: it could not be printed as it is."""
+    command = [sys.executable, "-m", "statesvc.evidence.typesetter"]
+    try:
+        done = subprocess.run(command, input=orjson.dumps(document), stdout=subprocess.PIPE, timeout=_SECONDS_MAX, check=False)  # noqa: S603 - our own module
+    except subprocess.TimeoutExpired:
+        return None
+    if done.returncode:
+        return None
+    numbers, _, content = done.stdout.partition(b"\n")
+    pages, summary_page = map(int, numbers.split())
+    return PrintedPages(content, pages, summary_page)
+
+
+def _shown(value: Any) -> Any:  # noqa: ANN401 - any JSON
+    """The same in characters that the fonts have; any other by its code point, so that nothing is lost, and none reorders the text."""
+    match value:
+        case str():
+            return value if value.isascii() and value.isprintable() else "".join(map(_printable, value))
+        case Mapping():
+            return {name: _shown(member) for name, member in value.items()}
+        case list() | tuple():
+            return [_shown(member) for member in value]
+        case _:
+            return value
+
+
+def _printable(character: str) -> str:
+    if character == "\n" or _is_covered(ord(character)):
+        return character
+    return " " if character == "\t" else f"[U+{ord(character):04X}]"
+
+
+def _is_covered(character: int) -> bool:
+    firsts, lasts = _coverage()
+    place = bisect_right(firsts, character) - 1
+    return place >= 0 and character <= lasts[place]
+
+
+@cache
+def _coverage() -> tuple[Sequence[int], Sequence[int]]:
+    """First and last characters of what the fonts print, written by `tests/evidence_fonts.py`."""
+    lines = (files("statesvc.evidence") / "fonts" / "coverage.csv").read_text("ascii").split()[1:]
+    firsts, lasts = zip(*(line.split(",") for line in lines), strict=True)
+    return [int(first, 16) for first in firsts], [int(last, 16) for last in lasts]

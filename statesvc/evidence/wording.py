@@ -12,6 +12,19 @@ def _paragraphs(text: str) -> tuple[str, ...]:
 database, in UTC. A scan may be recorded long after it happened; the table is in the order in which things happened.
 """)
 
+(SEALED,) = _paragraphs("""
+Each statement is an entry of an append-only log, whose signed head is printed at the end: none can be changed, removed or inserted later
+without contradicting it. How to check that stands at the end, and needs neither this service nor its operator.
+""")
+
+(STATED,) = _paragraphs("""
+Stated by the merchant when it asked for this document. The carrier said nothing of it.
+""")
+
+(COMPARED,) = _paragraphs("""
+Compared by spelling. Capitals, accents and punctuation do not matter.
+""")
+
 HOW_TO_VERIFY: Final = _paragraphs("""
 Every line of this document is an entry of an append-only log. The entries are the leaves of a Merkle tree (RFC 9162); the tree's head
 is signed and published again and again, so that no entry can be changed, removed or inserted later without the signed heads disagreeing.

@@ -20,6 +20,7 @@ async def _raw(api: Any, accept: str, scopes: str = "audit pii") -> tuple[int, s
         return response.status, response.content_type, await response.read()
 
 
+@pytest.mark.usefixtures("own_processes")
 async def test_the_evidence_verifies_and_comes_in_three_forms(api: Any, scan: Any) -> None:
     await api.carriers.say(scan("5", Status.DELIVERED, signed_by="J. <b>Doe</b>"))
     assert (await _raw(api, "*/*"))[0] == 409, "nothing is sealed yet"

@@ -16,7 +16,6 @@ from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.evidence import bundle as module
 from statesvc.evidence.evidence_report import report_of
 from statesvc.evidence.html_page import html_of
-from statesvc.evidence.pdf import pdf_of
 from statesvc.notifier.coalesce import Backlog, Coalescer
 from statesvc.subscriptions import subscription_store as store
 from tests.statesvc.evidence.test_bundle import NUMBER, both, bundle_of, keys_of
@@ -65,7 +64,6 @@ async def test_a_full_body_is_shown_as_it_was_sent_to_readers_who_may_see_it(dat
         assert [(one.receiver, one.what) for one in report_of(bundle).attempts] == [("subscriber.invalid", "unknown → delivered")]
     assert "&#34;signed_by&#34;:&#34;J. Doe&#34;" in html_of(report_of(shown)).decode()
     assert "not shown to this reader" in html_of(report_of(withheld)).decode()
-    assert pdf_of(report_of(shown)).startswith(b"%PDF-")
 
 
 @pytest.mark.parametrize("pii", [False, True])
