@@ -22,8 +22,10 @@ CREATE TABLE statesvc.shipment (
     signed_by_event_id text,
     state bytea NOT NULL
 ) WITH (fillfactor = 70);
-CREATE INDEX shipment_number ON statesvc.shipment (carrier_id, number);
-CREATE INDEX shipment_updated ON statesvc.shipment (recorded_at, shipment_id);
+-- by number alone, too: carriers share some
+CREATE INDEX shipment_number ON statesvc.shipment (number, carrier_id);
+-- most shipments have ended; who looks for those that have not never reads past them
+CREATE INDEX shipment_updated ON statesvc.shipment (terminal, recorded_at, shipment_id);
 
 -- Rebuilding goes on during live traffic: the spare table is filled from the log and takes the live one's place. Meanwhile triggers on
 -- the live table note which shipments changed; the rebuild folds these again, the last of them under the lock of the swap. After the

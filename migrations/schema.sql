@@ -1010,8 +1010,8 @@ CREATE TABLE statesvc.shipment (
 WITH (fillfactor='70');
 ALTER TABLE ONLY statesvc.shipment
     ADD CONSTRAINT shipment_pkey PRIMARY KEY (shipment_id);
-CREATE INDEX shipment_number ON statesvc.shipment USING btree (carrier_id, number);
-CREATE INDEX shipment_updated ON statesvc.shipment USING btree (recorded_at, shipment_id);
+CREATE INDEX shipment_number ON statesvc.shipment USING btree (number, carrier_id);
+CREATE INDEX shipment_updated ON statesvc.shipment USING btree (terminal, recorded_at, shipment_id);
 
 CREATE TABLE statesvc.shipment_spare (
     shipment_id uuid CONSTRAINT shipment_shipment_id_not_null NOT NULL,
@@ -1037,8 +1037,8 @@ CREATE TABLE statesvc.shipment_spare (
 WITH (fillfactor='70');
 ALTER TABLE ONLY statesvc.shipment_spare
     ADD CONSTRAINT shipment_spare_pkey PRIMARY KEY (shipment_id);
-CREATE INDEX shipment_spare_carrier_id_number_idx ON statesvc.shipment_spare USING btree (carrier_id, number);
-CREATE INDEX shipment_spare_recorded_at_shipment_id_idx ON statesvc.shipment_spare USING btree (recorded_at, shipment_id);
+CREATE INDEX shipment_spare_number_carrier_id_idx ON statesvc.shipment_spare USING btree (number, carrier_id);
+CREATE INDEX shipment_spare_terminal_recorded_at_shipment_id_idx ON statesvc.shipment_spare USING btree (terminal, recorded_at, shipment_id);
 
 CREATE TABLE statesvc.shipment_touched (
     shipment_id uuid NOT NULL

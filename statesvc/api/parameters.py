@@ -2,11 +2,11 @@
 
 import re
 from typing import Annotated, Final, Literal
+from uuid import UUID
 
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
 from events.identity import NAMES_BYTES_MAX
-from events.vocabulary import Status
 from statesvc.api.personal_reads import Include
 from statesvc.http.paging import PageParameters
 
@@ -68,9 +68,11 @@ class AuditParameters(ShipmentParameters):
     cursor: Annotated[str | None, Field(max_length=1024, description="`next_cursor` of the answer before.")] = None
 
 
-class ListParameters(PageParameters):
-    """Shipments, those that changed first come first."""
+class ShipmentIdParameters(BaseModel):
+    """One shipment by its id."""
 
-    status: Annotated[Status | None, Field(description="Only those with this status.")] = None
-    carrier_id: Annotated[Name | None, Field(description="Only those of this carrier.")] = None
-    updated_after: Annotated[Instant | None, Field(description="Only those that changed after this time (RFC 3339 with offset).")] = None
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    shipment_id: Annotated[UUID, Field(description="As feed, stream and lists name it.")]
+    as_of: AsOf = None
+    include: Include = None

@@ -16,6 +16,7 @@ from statesvc.api import message_calls as messages
 from statesvc.api import operator_calls as operators
 from statesvc.api import rollout_calls as rollouts
 from statesvc.api import shipment_calls as shipments
+from statesvc.api import shipment_list_call as shipment_list
 from statesvc.api.computations import ComputingHere
 from statesvc.api.computing import Computing, Sources
 from statesvc.api.personal_reads import PersonalReadings
@@ -46,6 +47,7 @@ def routes(
     sources = Sources(pool=pool, keyring=keyring, folder=archive, archive=log_archive)
     computing = computing or ComputingHere(sources)
     return [
+        *shipment_list.routes(pool),
         *shipments.routes(pool, sources, computing, readings),
         *erasure.routes(pool, keyring, folder=archive, backup_days=backup_days, tombstones=tombstones),
         *messages.routes(pool, keyring, archive, readings),

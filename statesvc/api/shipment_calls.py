@@ -1,8 +1,8 @@
 """`GET /v1/shipments...`: where a shipment is, how it got there, and what is on record about it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
@@ -13,11 +13,11 @@ from events.carriers import CARRIERS
 from events.crypto.keyring import Keyring
 from events.recipes import discriminator_of, number_of
 from statesvc.api.computing import COMPUTING_SECONDS, AuditWanted, Computing, PrintedAudit, Sources
-from statesvc.api.parameters import AuditParameters, HistoryParameters, ListParameters, ShipmentParameters
+from statesvc.api.parameters import AuditParameters, HistoryParameters, ShipmentIdParameters, ShipmentParameters
 from statesvc.api.personal_reads import PersonalReadings, reads_personal
 from statesvc.database.pool import Connections
 from statesvc.http.operation import Reply, Route, answer, answer_unless_known, operation, parameters, printed
-from statesvc.http.paging import Page, decode_cursor, encode_cursor
+from statesvc.http.paging import decode_cursor, encode_cursor
 from statesvc.http.problem import NOT_MODIFIED, OK, Code, Problem
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.snapshot import take_snapshot
@@ -25,22 +25,23 @@ from statesvc.shipments.as_of import Horizon, find_shipment_at, horizon_at
 from statesvc.shipments.audit_trail import EVENTS_MAX, read_audit_trail
 from statesvc.shipments.find import (
     FoundShipment,
-    ListPosition,
     OtherDiscriminators,
     find_shipment,
-    list_shipments,
     listed,
+    number_of_shipment,
     other_of_number,
     signed_by,
 )
 from statesvc.shipments.known_texts import KnownTexts
-from statesvc.shipments.models import AsOf, Audit, HistoryPage, ListedShipment, Shipment, Signer
+from statesvc.shipments.models import AsOf, Audit, HistoryPage, Shipment, Signer
 from statesvc.shipments.timeline import timeline
 
-_AFTER_ALL: Final = UUID(int=2**128 - 1)
-_BEGINNING: Final = ListPosition(datetime(1, 1, 1, tzinfo=UTC), _AFTER_ALL)
 LONG_AUDIT_EVENTS: Final = 200
 """A shipment with more events is audited in a process of its own."""
+_KNOWN: Final[Mapping[str, str]] = {
+    hdrs.IF_NONE_MATCH: "The `ETag` of the answer that the caller has: 304 without a body where it still holds."
+}
+_TAGGED: Final[Mapping[str, str]] = {hdrs.ETAG: "Of the last event and of the whole answer."}
 _ONE: Final = "/v1/shipments/{carrier_id}/{tracking_number}"
 
 
@@ -61,16 +62,35 @@ class Shipments:
     async def state(self, request: web.Request) -> Reply[Shipment]:
         """The current state; 304 where the caller has it already."""
         asked = parameters(request, ShipmentParameters)
-        personal = reads_personal(request, asked.include)
         async with self.pool.connection() as connection:
-            await _bring_back(connection, self.sources.archive, asked)
-            found, horizon = await _find(connection, asked, _Resumed())
-            shipment = await _shipment(connection, found, horizon, keyring=self.keyring if personal else None)
-            headers: dict[str, str] = {hdrs.CACHE_CONTROL: "private, no-cache", hdrs.VARY: hdrs.AUTHORIZATION}
-            # the erasure state stands in the body; so do the others of the number and what the caller may see
-            reply = answer_unless_known(request, shipment, head_hash=found.shipment.head_hash, headers=headers)
-            if reply.status == OK and shipment.get("signed_by") is not None:
-                await self.readings.record_shipment(connection, request, found.shipment, call="state")
+            return await self._state(connection, request, asked)
+
+    async def state_by_id(self, request: web.Request) -> Reply[Shipment]:
+        """The same, for who has its id: entries of the log name it."""
+        wanted = parameters(request, ShipmentIdParameters)
+        async with self.pool.connection() as connection:
+            number = await number_of_shipment(connection, wanted.shipment_id)
+            if number is None:
+                raise Problem(Code.NOT_FOUND, "no event belongs to a shipment of this id")
+            asked = ShipmentParameters(
+                carrier_id=number.carrier_id,
+                tracking_number=number.number,
+                discriminator=number.discriminator,
+                as_of=wanted.as_of,
+                include=wanted.include,
+            )
+            return await self._state(connection, request, asked)
+
+    async def _state(self, connection: AsyncConnection[Any], request: web.Request, asked: ShipmentParameters) -> Reply[Shipment]:
+        personal = reads_personal(request, asked.include)
+        await _bring_back(connection, self.sources.archive, asked)
+        found, horizon = await _find(connection, asked, _Resumed())
+        shipment = await _shipment(connection, found, horizon, keyring=self.keyring if personal else None)
+        headers: dict[str, str] = {hdrs.CACHE_CONTROL: "private, no-cache", hdrs.VARY: hdrs.AUTHORIZATION}
+        # the erasure state stands in the body; so do the others of the number and what the caller may see
+        reply = answer_unless_known(request, shipment, head_hash=found.shipment.head_hash, headers=headers)
+        if reply.status == OK and shipment.get("signed_by") is not None:
+            await self.readings.record_shipment(connection, request, found.shipment, call="state")
         return reply
 
     async def history(self, request: web.Request) -> Reply[HistoryPage]:
@@ -107,25 +127,6 @@ class Shipments:
             async with self.pool.connection() as connection:
                 await self.readings.record_shipment(connection, request, printed.shipment, call="audit")
         return Reply(body=printed.content, content_type="application/json")
-
-    async def list(self, request: web.Request) -> Reply[Page[ListedShipment]]:
-        """A page of shipments in the order of their last change."""
-        asked = parameters(request, ListParameters)
-        since = asked.updated_after
-        bound_to = {"list": "shipments", "status": asked.status, "carrier_id": asked.carrier_id, "updated_after": since}
-        after = _BEGINNING if since is None else ListPosition(since, _AFTER_ALL)
-        if asked.cursor is not None:
-            try:
-                recorded_at, shipment_id = decode_cursor(asked.cursor, bound_to, fields=2)
-                after = ListPosition(datetime.fromisoformat(recorded_at), UUID(shipment_id))
-            except (AttributeError, TypeError, ValueError):
-                raise _foreign_cursor() from None
-        async with self.pool.connection() as connection:
-            shipments, end = await list_shipments(
-                connection, status=asked.status, carrier_id=asked.carrier_id, after=after, limit=asked.limit
-            )
-        cursor = None if end is None else encode_cursor([end.recorded_at.isoformat(), str(end.shipment_id)], bound_to)
-        return answer(Page([listed(shipment) for shipment in shipments], cursor))
 
 
 async def print_audit(connection: AsyncConnection[Any], sources: Sources, wanted: AuditWanted) -> PrintedAudit:
@@ -268,18 +269,20 @@ def routes(pool: Connections, sources: Sources, computing: Computing, readings: 
     return [
         Route(
             "GET",
-            "/v1/shipments",
-            shipments.list,
+            "/v1/shipments/{shipment_id}",
+            shipments.state_by_id,
             operation(
-                operation_id="list_shipments",
-                summary="List shipments",
-                description="In the order of their last change. A page may be short, or empty, and still have a `next_cursor`. "
-                "Never holds personal fields.",
+                operation_id="get_shipment_by_id",
+                summary="Where a shipment is, by its id",
+                description="As by its number; `carrier_id`, `tracking_number` and `discriminator` of the answer lead to its other calls.",
                 scope="read",
                 tag="shipments",
-                parameters=ListParameters,
-                response=Page[ListedShipment],
-                problems=(Code.INVALID_CURSOR,),
+                parameters=ShipmentIdParameters,
+                request_headers=_KNOWN,
+                response_headers=_TAGGED,
+                response=Shipment,
+                statuses={OK: "the current state", NOT_MODIFIED: "it has not changed"},
+                problems=(Code.NOT_FOUND, Code.LOG_UNAVAILABLE),
             ),
         ),
         Route(
@@ -294,10 +297,8 @@ def routes(pool: Connections, sources: Sources, computing: Computing, readings: 
                 scope="read",
                 tag="shipments",
                 parameters=ShipmentParameters,
-                request_headers={
-                    hdrs.IF_NONE_MATCH: "The `ETag` of the answer that the caller has: 304 without a body where it still holds."
-                },
-                response_headers={hdrs.ETAG: "Of the last event and of the whole answer."},
+                request_headers=_KNOWN,
+                response_headers=_TAGGED,
                 response=Shipment,
                 statuses={OK: "the current state", NOT_MODIFIED: "it has not changed"},
                 problems=unknown,

@@ -1,4 +1,4 @@
-"""`statesvc shipments show|history`: one parcel for a terminal, without personal fields: the API shows those, and records to whom."""
+"""`statesvc shipments find|show|history`: one parcel for a terminal, without personal fields: the API shows those, and records to whom."""
 
 import argparse
 import asyncio
@@ -12,15 +12,20 @@ from statesvc.cli.command_error import CommandError
 from statesvc.cli.output import write_json, write_line, write_table
 from statesvc.cli.session import service_connection
 from statesvc.settings.service_settings import load_settings
-from statesvc.shipments.find import FoundShipment, OtherDiscriminators, find_shipment
+from statesvc.shipments.find import FoundShipment, OtherDiscriminators, find_shipment, listed
+from statesvc.shipments.shipment_list import BEGINNING, ShipmentFilter, list_shipments, numbers_in_any_spelling
 from statesvc.shipments.timeline import timeline
 
 _EVENTS_MAX = 1000
+_FOUND_MAX = 200
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    action = actions.add_parser("find", help="by its number alone", description="which carriers' shipments bear a number")
+    action.add_argument("tracking")
+    action.add_argument("--json", action="store_true", help="for scripts")
     for name, summary in (("show", "where it is"), ("history", "how it got there")):
         action = actions.add_parser(name, help=summary, description=summary)
         action.add_argument("carrier")
@@ -31,8 +36,37 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Prints it. 1: there is no such shipment."""
+    if options.action == "find":
+        return asyncio.run(_find(options))
     carrier_named(options.carrier)
     return asyncio.run(_run(options))
+
+
+async def _find(options: argparse.Namespace) -> int:
+    wanted = ShipmentFilter(numbers=numbers_in_any_spelling(options.tracking))
+    async with service_connection(load_settings()) as connection:
+        found, _ = await list_shipments(connection, wanted, after=BEGINNING, limit=_FOUND_MAX)
+    if not found:
+        raise CommandError("no carrier named this number, or it has not been read yet: `statesvc queue` says what waits")
+    if options.json:
+        write_json([listed(shipment) for shipment in found])
+        return 0
+    write_table(
+        ("CARRIER", "NUMBER", "DISCRIMINATOR", "STATUS", "REASON", "LAST EVENT", "ID"),
+        [
+            (
+                each.carrier_id,
+                each.tracking_number,
+                each.discriminator or None,
+                each.status,
+                each.reason,
+                each.last_event_at,
+                each.shipment_id,
+            )
+            for each in found
+        ],
+    )
+    return 0
 
 
 async def _run(options: argparse.Namespace) -> int:

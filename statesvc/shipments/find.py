@@ -1,4 +1,4 @@
-"""Shipments as the projection holds them: found by number, or listed.
+"""One shipment as the projection holds it, found by its number or its id.
 
 A carrier that uses a number again makes another shipment of it: the answer is the latest one (by what happened, not by when a late scan
 of the old one came in), `others` names the rest.
@@ -24,15 +24,6 @@ _SQL = queries("statesvc.shipments", "find")
 
 OTHERS_MAX: Final = 100
 """How many further shipments of one number an answer lists."""
-SCAN_MAX: Final = 20_000
-"""How many shipments one page of a filtered list reads."""
-
-
-class ListPosition(NamedTuple):
-    """A place in the list of shipments: after this one."""
-
-    recorded_at: datetime
-    shipment_id: UUID
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +75,20 @@ class OtherDiscriminators:
     count: int
 
 
+class ShipmentNumber(NamedTuple):
+    """What a shipment's id is made of, each as it is compared."""
+
+    carrier_id: str
+    number: str
+    discriminator: str
+
+
+async def number_of_shipment(connection: AsyncConnection[Any], shipment_id: UUID) -> ShipmentNumber | None:
+    """What an id stands for; None: nothing was ever said of such a shipment."""
+    row = await (await connection.execute(_SQL["number_of_shipment"], {"shipment_id": shipment_id})).fetchone()
+    return None if row is None else ShipmentNumber(*row)
+
+
 async def find_shipment(
     connection: AsyncConnection[Any], *, carrier_id: str, number: str, discriminator: str | None = None, shipment_id: UUID | None = None
 ) -> FoundShipment | OtherDiscriminators | None:
@@ -99,7 +104,7 @@ async def find_shipment(
             "limit": OTHERS_MAX + 1,
         },
     )
-    rows = [_stored(row) for row in await cursor.fetchall()]
+    rows = [stored_shipment(row) for row in await cursor.fetchall()]
     if not rows:
         return None
     if discriminator is not None and rows[0].discriminator != discriminator:
@@ -119,32 +124,7 @@ async def signed_by(connection: AsyncConnection[Any], shipment: StoredShipment, 
     return shipment.opener(keyring).part(shipment.signed_by_event_id, row[0]).fields["signed_by"]
 
 
-async def list_shipments(
-    connection: AsyncConnection[Any], *, status: str | None, carrier_id: str | None, after: ListPosition, limit: int
-) -> tuple[list[StoredShipment], ListPosition | None]:
-    """A page in the order of the last change, and where the next one begins (None: this is the last).
-
-    A filter that fits few shipments may give a short or empty page that is not the last: each page reads `SCAN_MAX` shipments at most.
-    """
-    parameters = {
-        "status": status,
-        "carrier_id": carrier_id,
-        "after_recorded_at": after.recorded_at,
-        "after_shipment_id": after.shipment_id,
-        "scan_max": SCAN_MAX,
-        "limit": limit + 1,
-    }
-    cursor = connection.cursor(binary=True, row_factory=dict_row)
-    await cursor.execute(_SQL["list_shipments"], parameters)
-    rows = [_stored(row) for row in await cursor.fetchall()]
-    if len(rows) > limit:
-        last = rows[limit - 1]
-        return rows[:limit], ListPosition(last.recorded_at, last.shipment_id)
-    end = await (await connection.execute(_SQL["scan_end"], parameters, binary=True)).fetchone()
-    return rows, None if end is None else ListPosition(*end)
-
-
-def _stored(row: DictRow) -> StoredShipment:
+def stored_shipment(row: DictRow) -> StoredShipment:
     """What a carrier stated reads in its own offset, live as in the past."""
     times = local_times(row.pop("state"))
     return StoredShipment(**{**row, **times})

@@ -1,12 +1,14 @@
 import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from events.vocabulary import Status
 from statesvc.database.queries import queries
 from statesvc.shipments.find import FoundShipment, find_shipment
+from statesvc.shipments.shipment_list import END_OF_TIME
 
 READ = "statesvc.shipments"
 WINDOW = {"after": 0, "upto": 9, "limit": 10}
@@ -43,3 +45,23 @@ async def test_a_number_is_looked_up_by_its_index_and_a_shipments_events_by_thei
     }
     for module, name in (("timeline", "events_of_shipment"), ("find", "sealed_part"), ("audit_trail", "recorded_events")):
         assert "Seq Scan" not in await plan(api, module, name, life | WINDOW)
+
+
+async def test_a_number_alone_is_looked_up_by_its_index_and_open_shipments_by_theirs(api: Any) -> None:
+    await api.connection.execute("SET enable_seqscan = off; SET enable_bitmapscan = off")
+    asked: dict[str, Any] = {
+        "carrier_id": None,
+        "status": None,
+        "reason": None,
+        "numbers": ["1"],
+        "before": END_OF_TIME,
+        "open": True,
+        "ended": False,
+    }
+    asked |= {"after_recorded_at": END_OF_TIME, "after_shipment_id": UUID(int=0), "scan_max": 9, "limit": 2}
+    assert "Index Scan using shipment_number" in await plan(api, "shipment_list", "list_shipments_of_number", asked)
+    for name in ("list_shipments", "scan_end"):
+        read = await plan(api, "shipment_list", name, asked)
+        assert "using shipment_updated" in read
+        assert re.search(r"Index Cond: \(\(terminal = false\) AND \(ROW\(recorded_at, shipment_id\) > ", read)
+        assert "terminal = true" not in read

@@ -33,6 +33,7 @@ def test_the_calls_are_described_as_valid_openapi() -> None:
     }
     assert scopes == {
         "GET /v1/shipments": ["read"],
+        "GET /v1/shipments/{shipment_id}": ["read"],
         "GET /v1/shipments/{carrier_id}/{tracking_number}": ["read"],
         "GET /v1/shipments/{carrier_id}/{tracking_number}/history": ["read"],
         "GET /v1/shipments/{carrier_id}/{tracking_number}/audit": ["audit"],

@@ -132,11 +132,18 @@ async def test_the_list_is_filtered(api: Any, scan: Any) -> None:
 
 
 async def test_a_rare_status_is_found_beyond_the_rows_that_one_page_looks_at(api: Any, scan: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("statesvc.shipments.find.SCAN_MAX", 3)
+    monkeypatch.setattr("statesvc.shipments.shipment_list.SCAN_MAX", 3)
+    for number in range(7):
+        await api.carriers.say(scan(f"R{number}", Status.EXCEPTION if number == 6 else Status.IN_TRANSIT))
+    pages = await api.pages("/v1/shipments", status="exception")
+    assert [[item["tracking_number"] for item in page] for page in pages] == [[], [], ["R6"]]
+
+
+async def test_who_looks_for_shipments_at_their_end_does_not_read_the_others(api: Any, scan: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("statesvc.shipments.shipment_list.SCAN_MAX", 3)
     for number in range(7):
         await api.carriers.say(scan(f"R{number}", Status.LOST if number == 6 else Status.IN_TRANSIT))
-    pages = await api.pages("/v1/shipments", status="lost")
-    assert [[item["tracking_number"] for item in page] for page in pages] == [[], [], ["R6"]]
+    assert [[item["tracking_number"] for item in page] for page in await api.pages("/v1/shipments", status="lost")] == [["R6"]]
 
 
 async def test_a_cursor_of_another_filter_is_refused(api: Any, scan: Any) -> None:

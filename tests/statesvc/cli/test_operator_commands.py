@@ -137,6 +137,8 @@ async def test_a_parcel_is_shown_without_what_is_personal(database: Database, sh
     assert row is not None
     shown = await shell.json("shipments", "show", row[0], row[1])
     assert (shown["tracking_number"], shown["version"]) == (row[1], row[2])
+    assert [each["shipment_id"] for each in await shell.json("shipments", "find", f" {row[1].lower()} ")] == [shown["shipment_id"]]
+    assert shown["shipment_id"] in await shell("shipments", "find", row[1])
     events = await shell.json("shipments", "history", row[0], row[1])
     assert [event["version"] for event in events]
     assert "VERSION" in await shell("shipments", "history", row[0], row[1])

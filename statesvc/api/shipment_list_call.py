@@ -1,0 +1,129 @@
+"""`GET /v1/shipments`: shipments found by number alone, by state, by how long nothing was heard of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+from aiohttp import web
+from psycopg import AsyncConnection
+from pydantic import Field
+
+from events.recipes import number_of
+from events.vocabulary import Reason, Status
+from statesvc.api.parameters import Instant, Name
+from statesvc.database.pool import Connections
+from statesvc.http.operation import Reply, Route, answer, operation, parameters
+from statesvc.http.paging import Page, PageParameters, decode_cursor, encode_cursor
+from statesvc.http.problem import Code, Problem
+from statesvc.shipments.find import listed
+from statesvc.shipments.models import ListedShipment
+from statesvc.shipments.shipment_list import (
+    AFTER_ALL,
+    BEGINNING,
+    END_OF_TIME,
+    ListPosition,
+    ShipmentFilter,
+    list_shipments,
+    numbers_in_any_spelling,
+    unchanged_since,
+)
+
+STALLED_DAYS_MAX: Final = 3650
+
+
+class ListParameters(PageParameters):
+    """Shipments, those that changed first come first."""
+
+    tracking_number: Annotated[
+        Name | None,
+        Field(description="Only those that bear this number, whichever carrier's; case, blanks and hyphens do not matter."),
+    ] = None
+    carrier_id: Annotated[Name | None, Field(description="Only those of this carrier.")] = None
+    status: Annotated[Status | None, Field(description="Only those with this status.")] = None
+    reason: Annotated[Reason | None, Field(description="Only those with this reason of their status.")] = None
+    updated_after: Annotated[Instant | None, Field(description="Only those that changed after this time (RFC 3339 with offset).")] = None
+    updated_before: Annotated[Instant | None, Field(description="Only those that have not changed since this time.")] = None
+    stalled_for: Annotated[
+        timedelta | None,
+        Field(
+            gt=timedelta(0),
+            le=timedelta(days=STALLED_DAYS_MAX),
+            description="Only those that are not at their end and of which nothing was heard for this long (ISO 8601: `P3D`, `PT36H`).",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShipmentListCall:
+    """The handler."""
+
+    pool: Connections
+
+    async def page(self, request: web.Request) -> Reply[Page[ListedShipment]]:
+        """A page of shipments in the order of their last change."""
+        asked = parameters(request, ListParameters)
+        bound_to = asked.model_dump(mode="json", exclude={"limit", "cursor"})
+        async with self.pool.connection() as connection:
+            if asked.cursor is None:
+                after = BEGINNING if asked.updated_after is None else ListPosition(asked.updated_after, AFTER_ALL)
+                before = await _before(connection, asked)
+            else:
+                after, before = _resumed(asked.cursor, bound_to)
+            shipments, end = await list_shipments(connection, _filter(asked, before), after=after, limit=asked.limit)
+        cursor = None if end is None else encode_cursor([end.recorded_at.isoformat(), str(end.shipment_id), before.isoformat()], bound_to)
+        return answer(Page([listed(shipment) for shipment in shipments], cursor))
+
+
+def _filter(asked: ListParameters, before: datetime) -> ShipmentFilter:
+    numbers = None
+    if asked.tracking_number is not None and asked.carrier_id is not None:
+        numbers = [number_of(asked.carrier_id, asked.tracking_number)]
+    elif asked.tracking_number is not None:
+        numbers = numbers_in_any_spelling(asked.tracking_number)
+    return ShipmentFilter(
+        carrier_id=asked.carrier_id,
+        status=asked.status,
+        reason=asked.reason,
+        numbers=numbers,
+        before=before,
+        is_open=asked.stalled_for is not None,
+    )
+
+
+async def _before(connection: AsyncConnection[Any], asked: ListParameters) -> datetime:
+    """The same for all pages, though time goes on while they are read: the cursor holds it."""
+    before = asked.updated_before or END_OF_TIME
+    return before if asked.stalled_for is None else min(before, await unchanged_since(connection, asked.stalled_for))
+
+
+def _resumed(cursor: str, bound_to: dict[str, Any]) -> tuple[ListPosition, datetime]:
+    recorded_at, shipment_id, before = decode_cursor(cursor, bound_to, fields=3)
+    try:
+        return ListPosition(datetime.fromisoformat(recorded_at), UUID(shipment_id)), datetime.fromisoformat(before)
+    except (AttributeError, TypeError, ValueError):
+        raise Problem(Code.INVALID_CURSOR, "the cursor names nothing that is here; start again without one") from None
+
+
+def routes(pool: Connections) -> Sequence[Route]:
+    """The one call."""
+    return [
+        Route(
+            "GET",
+            "/v1/shipments",
+            ShipmentListCall(pool).page,
+            operation(
+                operation_id="list_shipments",
+                summary="Find and list shipments",
+                description="In the order of their last change: one that changes while you read the pages comes again at the end, with its "
+                "new state, and none is missed. Bounds of time stay as they were for the first page. A page may be short, or empty, and "
+                "still have a `next_cursor`. Never holds personal fields.",
+                scope="read",
+                tag="shipments",
+                parameters=ListParameters,
+                response=Page[ListedShipment],
+                problems=(Code.INVALID_CURSOR,),
+            ),
+        ),
+    ]

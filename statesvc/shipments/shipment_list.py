@@ -1,0 +1,95 @@
+"""Shipments listed: all of them, or those that bear a number, under a filter; page by page in the order of their last change."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from psycopg import AsyncConnection
+from psycopg.rows import dict_row
+
+from events.carriers import CARRIERS
+from events.recipes import number_of
+from projections.lifecycle import TERMINAL
+from statesvc.database.queries import queries
+from statesvc.shipments.find import StoredShipment, stored_shipment
+
+_SQL = queries("statesvc.shipments", "shipment_list")
+
+SCAN_MAX: Final = 20_000
+"""How many shipments one page of a filtered list reads."""
+END_OF_TIME: Final = datetime(9999, 12, 31, tzinfo=UTC)
+
+
+class ListPosition(NamedTuple):
+    """A place in the list of shipments: after this one."""
+
+    recorded_at: datetime
+    shipment_id: UUID
+
+
+AFTER_ALL: Final = UUID(int=2**128 - 1)
+"""After all shipments that changed at the same time."""
+BEGINNING: Final = ListPosition(datetime(1, 1, 1, tzinfo=UTC), AFTER_ALL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShipmentFilter:
+    """Which shipments. `numbers`: bearing one of these, as they are compared; None: any. `before`: unchanged since then.
+
+    `is_open`: those from which a further scan is expected, alone.
+    """
+
+    carrier_id: str | None = None
+    status: str | None = None
+    reason: str | None = None
+    numbers: Sequence[str] | None = None
+    before: datetime = END_OF_TIME
+    is_open: bool = False
+
+
+def numbers_in_any_spelling(printed: str) -> list[str]:
+    """A tracking number as each carrier compares it: most of them alike."""
+    return sorted({number_of(carrier_id, printed) for carrier_id in CARRIERS})
+
+
+async def unchanged_since(connection: AsyncConnection[Any], duration: timedelta) -> datetime:
+    """What was not changed from then on has been unchanged for `duration`."""
+    row = await (await connection.execute(_SQL["unchanged_since"], {"duration": duration})).fetchone()
+    assert row is not None  # noqa: S101 - one row, always
+    since: datetime = row[0]
+    return since
+
+
+async def list_shipments(
+    connection: AsyncConnection[Any], wanted: ShipmentFilter, *, after: ListPosition, limit: int
+) -> tuple[list[StoredShipment], ListPosition | None]:
+    """A page in the order of the last change, and where the next one begins (None: this is the last).
+
+    A filter that fits few shipments may give a short or empty page that is not the last: each page reads `SCAN_MAX` shipments at most.
+    """
+    parameters = {
+        "carrier_id": wanted.carrier_id,
+        "status": wanted.status,
+        "reason": wanted.reason,
+        "numbers": None if wanted.numbers is None else list(wanted.numbers),
+        "before": wanted.before,
+        "open": wanted.status not in TERMINAL,
+        "ended": not wanted.is_open and (wanted.status is None or wanted.status in TERMINAL),
+        "after_recorded_at": after.recorded_at,
+        "after_shipment_id": after.shipment_id,
+        "scan_max": SCAN_MAX,
+        "limit": limit + 1,
+    }
+    query = "list_shipments" if wanted.numbers is None else "list_shipments_of_number"
+    cursor = connection.cursor(binary=True, row_factory=dict_row)
+    await cursor.execute(_SQL[query], parameters)
+    rows = [stored_shipment(row) for row in await cursor.fetchall()]
+    if len(rows) > limit:
+        last = rows[limit - 1]
+        return rows[:limit], ListPosition(last.recorded_at, last.shipment_id)
+    if wanted.numbers is not None:
+        return rows, None
+    end = await (await connection.execute(_SQL["scan_end"], parameters, binary=True)).fetchone()
+    return rows, None if end is None else ListPosition(*end)

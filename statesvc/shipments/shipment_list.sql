@@ -1,0 +1,62 @@
+-- name: list_shipments
+-- A page of shipments, the longest unchanged first: one that changes while the pages are read moves to the end, and is not missed. Looks
+-- at `scan_max` shipments at most, so that a filter which fits few of them costs no more than a full page. Open ones and those at their
+-- end are two ranges of one index: a filter that means one of them never reads the other.
+SELECT s.shipment_id, s.carrier_id, s.tracking_number, s.discriminator, s.status, s.reason, s.status_since, s.terminal, s.flags, s.version,
+    s.last_event_at, s.recorded_at, s.first_recorded_at, s.estimated_delivery, s.delivered_at, s.attempts, s.signed_by_event_id,
+    t.sealed_key, t.head_hash, s.state
+FROM (
+    (
+        SELECT * FROM statesvc.shipment
+        WHERE NOT terminal AND %(open)s AND (recorded_at, shipment_id) > (%(after_recorded_at)s::timestamptz, %(after_shipment_id)s::uuid)
+            AND recorded_at < %(before)s::timestamptz
+        ORDER BY recorded_at, shipment_id LIMIT %(scan_max)s
+    ) UNION ALL (
+        SELECT * FROM statesvc.shipment
+        WHERE terminal AND %(ended)s AND (recorded_at, shipment_id) > (%(after_recorded_at)s::timestamptz, %(after_shipment_id)s::uuid)
+            AND recorded_at < %(before)s::timestamptz
+        ORDER BY recorded_at, shipment_id LIMIT %(scan_max)s
+    )
+    ORDER BY recorded_at, shipment_id LIMIT %(scan_max)s
+) s JOIN statesvc.stream t USING (shipment_id)
+WHERE (%(status)s::text IS NULL OR s.status = %(status)s) AND (%(reason)s::text IS NULL OR s.reason = %(reason)s)
+    AND (%(carrier_id)s::text IS NULL OR s.carrier_id = %(carrier_id)s)
+ORDER BY s.recorded_at, s.shipment_id
+LIMIT %(limit)s;
+
+-- name: scan_end
+-- The last shipment that `list_shipments` may have looked at; none when it reached the end.
+SELECT s.recorded_at, s.shipment_id FROM (
+    (
+        SELECT recorded_at, shipment_id FROM statesvc.shipment
+        WHERE NOT terminal AND %(open)s AND (recorded_at, shipment_id) > (%(after_recorded_at)s::timestamptz, %(after_shipment_id)s::uuid)
+            AND recorded_at < %(before)s::timestamptz
+        ORDER BY recorded_at, shipment_id LIMIT %(scan_max)s
+    ) UNION ALL (
+        SELECT recorded_at, shipment_id FROM statesvc.shipment
+        WHERE terminal AND %(ended)s AND (recorded_at, shipment_id) > (%(after_recorded_at)s::timestamptz, %(after_shipment_id)s::uuid)
+            AND recorded_at < %(before)s::timestamptz
+        ORDER BY recorded_at, shipment_id LIMIT %(scan_max)s
+    )
+) s
+ORDER BY s.recorded_at, s.shipment_id
+OFFSET %(scan_max)s - 1 LIMIT 1;
+
+-- name: list_shipments_of_number
+-- The same among the shipments that bear a number, whichever carrier's: an index range of a few rows.
+SELECT s.shipment_id, s.carrier_id, s.tracking_number, s.discriminator, s.status, s.reason, s.status_since, s.terminal, s.flags, s.version,
+    s.last_event_at, s.recorded_at, s.first_recorded_at, s.estimated_delivery, s.delivered_at, s.attempts, s.signed_by_event_id,
+    t.sealed_key, t.head_hash, s.state
+FROM statesvc.shipment s JOIN statesvc.stream t USING (shipment_id)
+WHERE s.number = ANY (%(numbers)s::text[])
+    AND ((NOT s.terminal AND %(open)s) OR (s.terminal AND %(ended)s))
+    AND (s.recorded_at, s.shipment_id) > (%(after_recorded_at)s::timestamptz, %(after_shipment_id)s::uuid)
+    AND s.recorded_at < %(before)s::timestamptz
+    AND (%(status)s::text IS NULL OR s.status = %(status)s) AND (%(reason)s::text IS NULL OR s.reason = %(reason)s)
+    AND (%(carrier_id)s::text IS NULL OR s.carrier_id = %(carrier_id)s)
+ORDER BY s.recorded_at, s.shipment_id
+LIMIT %(limit)s;
+
+-- name: unchanged_since
+-- The bound of what has been unchanged for this long by now.
+SELECT statesvc.clock() - %(duration)s::interval;

@@ -1,0 +1,118 @@
+"""A shipment is found by its number alone, by its id, by how long nothing was heard of it."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from events.vocabulary import Reason, Status
+
+BARCODE = "420627019205590164917312345678"
+"""What a scanner reads from a parcel of USPS: the consignee's postcode in front of the number."""
+
+
+async def found(api: Any, **query: str) -> list[tuple[str, str]]:
+    return [(item["carrier_id"], item["tracking_number"]) for page in await api.pages("/v1/shipments", **query) for item in page]
+
+
+@pytest.mark.parametrize("spelling", ["1Z-99", "1z 99", "\u200b1Z99"])
+async def test_a_number_alone_finds_the_shipments_of_every_carrier_that_uses_it(api: Any, scan: Any, spelling: str) -> None:
+    for carrier_id in ("ups", "fedex"):
+        await api.carriers.say(scan("1Z99", Status.IN_TRANSIT), scan("1Z98", Status.IN_TRANSIT), carrier_id=carrier_id)
+    assert await found(api, tracking_number=spelling) == [("ups", "1Z99"), ("fedex", "1Z99")]
+    assert await found(api, tracking_number=spelling, carrier_id="fedex") == [("fedex", "1Z99")]
+    assert await found(api, tracking_number=spelling, status="lost") == []
+    assert await found(api, tracking_number="1Z97") == []
+
+
+async def test_a_barcode_finds_the_parcel(api: Any, scan: Any) -> None:
+    await api.carriers.say(scan(BARCODE[8:], Status.IN_TRANSIT), carrier_id="usps")
+    assert await found(api, tracking_number=BARCODE) == [("usps", BARCODE[8:])]
+
+
+async def test_a_number_that_many_shipments_bear_is_paged(api: Any, scan: Any) -> None:
+    for each in range(5):
+        await api.carriers.say(scan("R", Status.IN_TRANSIT, discriminator=f"d{each}", minutes=each), carrier_id="fedex")
+    pages = await api.pages("/v1/shipments", tracking_number="r", limit="2")
+    assert [[item["discriminator"] for item in page] for page in pages] == [["d0", "d1"], ["d2", "d3"], ["d4"]]
+
+
+async def test_shipments_are_found_by_the_reason_of_their_status(api: Any, scan: Any) -> None:
+    await api.carriers.say(
+        scan("A", Status.EXCEPTION, reason=Reason.WEATHER),
+        scan("B", Status.EXCEPTION, reason=Reason.CUSTOMS_HOLD),
+        scan("C", Status.EXCEPTION),
+    )
+    assert await found(api, reason="customs_hold") == [("ups", "B")]
+    assert (await api.get("/v1/shipments", params={"reason": "bad mood"})).status == 422
+
+
+async def test_a_shipment_is_found_by_its_id_now_and_in_the_past(api: Any, scan: Any) -> None:
+    await api.carriers.say(scan("TWICE", Status.DELIVERED, discriminator="old"), carrier_id="fedex")
+    await api.carriers.say(scan("TWICE", Status.IN_TRANSIT, minutes=9, discriminator="new"), carrier_id="fedex")
+    latest = (await api.get("/v1/shipments/fedex/TWICE")).body
+    (other,) = latest["others"]
+    for shipment_id, discriminator in ((latest["shipment_id"], "new"), (other["shipment_id"], "old")):
+        reply = await api.get(f"/v1/shipments/{shipment_id}")
+        assert (reply.status, reply.body["shipment_id"], reply.body["discriminator"]) == (200, shipment_id, discriminator)
+        assert reply.body["tracking_number"] == "TWICE"
+        assert (await api.get(f"/v1/shipments/{shipment_id}", headers={"If-None-Match": reply.headers["ETag"]})).status == 304
+        # nothing was sealed yet
+        assert (await api.get(f"/v1/shipments/{shipment_id}", params={"as_of": "2026-03-01T00:00:00Z"})).status == 404
+
+
+async def test_an_id_that_means_no_shipment_is_not_found(api: Any, scan: Any) -> None:
+    await api.carriers.say(scan("1", Status.IN_TRANSIT))
+    await api.call("POST", "/v1/shipments/ups/never/erase", scopes="admin", json={"why": "asked to"})
+    (erased,) = await (await api.connection.execute("SELECT shipment_id FROM statesvc.stream WHERE version = 0")).fetchone()
+    for shipment_id in (erased, "00000000-0000-4000-8000-000000000000"):
+        assert (await api.get(f"/v1/shipments/{shipment_id}")).body["code"] == "not_found"
+    assert (await api.get("/v1/shipments/1Z99")).body["code"] == "invalid_request"
+
+
+@pytest.fixture
+async def clock(database: Any) -> AsyncIterator[Any]:
+    """Sets the service's clock to this many hours from the beginning."""
+    begin = datetime.now(UTC).replace(microsecond=0)
+    async with await psycopg.AsyncConnection.connect(database.owner_dsn, autocommit=True) as owner:
+
+        async def set_to(hours: float) -> str:
+            now = begin + timedelta(hours=hours)
+            await owner.execute(
+                "CREATE OR REPLACE FUNCTION statesvc.clock() RETURNS timestamptz LANGUAGE sql STABLE PARALLEL SAFE"
+                f" RETURN '{now.isoformat()}'::timestamptz".encode()
+            )
+            return now.isoformat()
+
+        await set_to(0)
+        yield set_to
+
+
+async def test_stalled_are_those_not_at_their_end_that_were_not_heard_of(api: Any, scan: Any, clock: Any) -> None:
+    await api.carriers.say(scan("STUCK", Status.IN_TRANSIT), scan("DONE", Status.DELIVERED))
+    noon = await clock(48)
+    await api.carriers.say(scan("FRESH", Status.IN_TRANSIT))
+    await clock(60)
+    assert await found(api, stalled_for="PT36H") == [("ups", "STUCK")]
+    assert await found(api, stalled_for="PT36H", status="delivered") == []
+    assert await found(api, stalled_for="P3D") == []
+    assert sorted(await found(api, updated_before=noon)) == [("ups", "DONE"), ("ups", "STUCK")]
+    assert await found(api, updated_before=noon, status="delivered") == [("ups", "DONE")]
+    assert await found(api, updated_before=noon, updated_after=noon) == []
+    for wrong in ("PT0S", "-P1D", "yesterday", "P99999D"):
+        assert (await api.get("/v1/shipments", params={"stalled_for": wrong})).status == 422
+
+
+async def test_what_stalls_while_the_pages_are_read_does_not_come_into_them(api: Any, scan: Any, clock: Any) -> None:
+    await api.carriers.say(scan("S1", Status.IN_TRANSIT))
+    await api.carriers.say(scan("S2", Status.IN_TRANSIT))
+    await clock(1)
+    await api.carriers.say(scan("S3", Status.IN_TRANSIT))
+    await clock(3)
+    first = (await api.get("/v1/shipments", params={"stalled_for": "PT2H", "limit": "1"})).body
+    await clock(9)
+    rest = (await api.get("/v1/shipments", params={"stalled_for": "PT2H", "limit": "9", "cursor": first["next_cursor"]})).body
+    assert sorted(item["tracking_number"] for item in [*first["items"], *rest["items"]]) == ["S1", "S2"]
+    assert rest["next_cursor"] is None
