@@ -12,6 +12,7 @@ A client that sends its next request together with the body of the one before (p
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any, Final, Protocol, cast
 
 from aiohttp import web
@@ -183,6 +184,19 @@ class ClientConnection(web.RequestHandler):
         # closes our copy of the socket, not the connection
         self.force_close()
         return True
+
+    def handle_error(
+        self, request: web.BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
+    ) -> web.StreamResponse:
+        """What is no HTTP gets an answer that quotes nothing of it. Anyone may send it, so it is counted and logged as a refusal is."""
+        if status != HTTPStatus.BAD_REQUEST:
+            return super().handle_error(request, status, exc, message)
+        self._gate.refused("malformed_request")
+        if request.writer.output_size > 0:
+            raise ConnectionResetError("an answer was begun")
+        answer = Problem(Code.BAD_REQUEST, "this is not HTTP/1.1 as RFC 9112 has it, or its head is too large").response()
+        answer.force_close()
+        return answer
 
     async def _handle_request(
         self, request: web.BaseRequest, start_time: float | None, request_handler: Handler

@@ -4,12 +4,14 @@ What is wrong with a request is reported by place and rule, never with the rejec
 """
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import psycopg
 import structlog
 from aiohttp import hdrs, web
+from aiohttp.http import HttpProcessingError
 from aiohttp.typedefs import Handler as NextHandler
 from pydantic import BaseModel, ValidationError
 
@@ -25,6 +27,7 @@ LIMITED_KEY: Final = web.RequestKey("limited_key", str)
 """The id of the key whose limits hold for the call."""
 _log = structlog.get_logger()
 _AWAY: Final = frozenset({Failure.UNAVAILABLE, Failure.TRANSIENT})
+_WORD: Final = re.compile(r"[A-Za-z][A-Za-z_-]{0,39}")
 _JSON_TYPES: Final = frozenset({"application/json", "application/octet-stream"})
 """The second is what aiohttp reports for a request without a Content-Type."""
 
@@ -51,7 +54,9 @@ class Parameters:
             values = request.query.getall(name)
             if name not in self._names or name in path:
                 takes = ", ".join(sorted(self._names - set(path))) or "none"
-                violations.append(Violation(f"/query/{name}", f"this call has no such parameter; it takes: {takes}"))
+                # what is no word is a value in the wrong place, and is not repeated
+                place = f"/query/{name}" if _WORD.fullmatch(name) else "/query"
+                violations.append(Violation(place, f"this call has no such parameter; it takes: {takes}"))
             elif name in self._repeatable:
                 given[name] = values
             elif len(values) > 1:
@@ -73,10 +78,18 @@ async def checked_body(request: web.Request, model: type[BaseModel], *, is_optio
     if request.content_type not in _JSON_TYPES:
         raise Problem(Code.UNSUPPORTED_MEDIA_TYPE, "send application/json", headers={hdrs.ACCEPT: "application/json"})
     try:
-        content = await request.read()
+        content = await whole_body(request)
         return model.model_validate_json(b"{}" if is_optional and not content else content)
     except ValidationError as error:
         raise invalid(error, "body") from None
+
+
+async def whole_body(request: web.Request) -> bytes:
+    """The body; the problem `bad_request` where the client hangs up in the middle of it, or frames it wrongly."""
+    try:
+        return await request.read()
+    except (web.RequestPayloadError, HttpProcessingError, ConnectionError):
+        raise Problem(Code.BAD_REQUEST, "the body broke off, or its framing is wrong") from None
 
 
 def invalid(error: ValidationError, part: str) -> Problem:

@@ -9,7 +9,8 @@ import sys
 import threading
 from collections.abc import Mapping, MutableMapping
 from contextlib import suppress
-from types import TracebackType
+from pathlib import PurePath
+from types import FrameType, TracebackType
 from typing import Any, Final, Literal, TextIO
 
 import orjson
@@ -29,6 +30,9 @@ _LEVELS: Final[Mapping[Level, int]] = {
     "warning": logging.WARNING,
     "error": logging.ERROR,
 }
+_FRAMES_MAX: Final = 16
+"""Of the stack of a log call: the half is logging's own."""
+_WARNED: Final = re.compile(r"(?P<file>[^\n]*):(?P<line>\d+): (?P<category>\w+):")
 _PLACEHOLDER = re.compile(r"%(\(\w+\))?[-+ #0-9.*]*[a-zA-Z]")
 
 
@@ -128,7 +132,8 @@ def redact(_logger: WrappedLogger, _method: str, event_dict: EventDict) -> Event
 class ForeignHandler(logging.Handler):
     """Sends a library's record through the same pipeline.
 
-    Of its message only the template is logged, with numbers filled in and exceptions described; other arguments may be data.
+    Of its message only the template is logged, with numbers filled in and exceptions described; other arguments may be data, and so may a
+    message that stands nowhere in the code: it was put together.
     """
 
     def __init__(self, processors: list[Processor], output: Output) -> None:
@@ -152,11 +157,35 @@ class ForeignHandler(logging.Handler):
 
 def _template(record: logging.LogRecord) -> str:
     text = str(record.msg)
+    if not _is_in_the_code(text):
+        return _withheld(record, text)
     arguments = record.args
     values = list(arguments.values()) if isinstance(arguments, Mapping) else list(arguments or ())
     for value in values:
         text = _PLACEHOLDER.sub(lambda _match, value=value: _argument(value), text, count=1)  # type: ignore[misc]
     return text
+
+
+def _is_in_the_code(text: str) -> bool:
+    """Whether one of the callers, or what they call to log, has this text as a constant."""
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - the stack without the cost of `inspect`
+    for _ in range(_FRAMES_MAX):
+        if frame is None:
+            break
+        if any(type(constant) is str and constant == text for constant in frame.f_code.co_consts):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _withheld(record: logging.LogRecord, text: str) -> str:
+    """What can be shown of a message that was put together: of asyncio's the first line, of a warning the category, of others the place."""
+    if record.name == "asyncio":
+        return text.partition("\n")[0]
+    warned = _WARNED.match(text) if record.name == "py.warnings" else None
+    if warned is not None:
+        return f"{warned['category']} at {PurePath(warned['file']).name}:{warned['line']}"
+    return f"message withheld, of {PurePath(record.pathname).name}:{record.lineno}"
 
 
 def _argument(value: object) -> str:

@@ -1,102 +1,33 @@
 """One trace from a carrier's webhook to the subscriber, as a collector hears it; and nothing personal in what it hears."""
 
 import asyncio
-import gzip
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import orjson
-from aiohttp import web
-from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from statesvc.telemetry.names import METRICS
-from tests.acceptance.processes import Service, free_port, until_false
+from tests.acceptance.processes import Service, until_false
 from tests.acceptance.service_maker import ServiceMaker
 from tests.acceptance.stories import ups_alert
+from tests.world.collector import Collector, collecting, settings_for
 
 NUMBER = "1Z5338FF0107231059"
 SIGNER = "Quentin Maurer-Lindholm"
 
 
-class Collector:
-    """Takes OTLP over HTTP, and webhooks as a subscriber does."""
-
-    def __init__(self) -> None:
-        self.spans: list[tuple[str, Any]] = []
-        self.metrics: set[str] = set()
-        self.bodies: list[bytes] = []
-        self.notified: list[str | None] = []
-        self.url = ""
-
-    async def traces(self, request: web.Request) -> web.Response:
-        body = _unpacked(request, await request.read())
-        for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
-            role = next(one.value.string_value for one in resource.resource.attributes if one.key == "service.name")
-            self.spans += [(role, span) for scope in resource.scope_spans for span in scope.spans]
-        return self._taken(body)
-
-    async def measured(self, request: web.Request) -> web.Response:
-        body = _unpacked(request, await request.read())
-        for resource in ExportMetricsServiceRequest.FromString(body).resource_metrics:
-            self.metrics |= {metric.name for scope in resource.scope_metrics for metric in scope.metrics}
-        return self._taken(body)
-
-    async def subscriber(self, request: web.Request) -> web.Response:
-        self.notified.append(request.headers.get("traceparent"))
-        return web.Response()
-
-    async def waits(self) -> bool:
-        heard = {span.name for _, span in self.spans}
-        awaited = {"statesvc.ingest", "statesvc.append", "statesvc.process", "statesvc.deliver"}
-        return not self.notified or not awaited <= heard or len(self.metrics) < 10
-
-    def _taken(self, body: bytes) -> web.Response:
-        self.bodies.append(body)
-        return web.Response(body=b"", content_type="application/x-protobuf")
-
-    def named(self, name: str) -> Iterator[tuple[str, Any]]:
-        return ((role, span) for role, span in self.spans if span.name == name)
-
-
-def _unpacked(request: web.Request, body: bytes) -> bytes:
-    # aiohttp may have unpacked it already
-    return gzip.decompress(body) if request.headers.get("Content-Encoding") == "gzip" and body[:2] == b"\x1f\x8b" else body
-
-
-@asynccontextmanager
-async def collecting() -> AsyncIterator[Collector]:
-    collector = Collector()
-    application = web.Application(client_max_size=1 << 24)
-    application.router.add_post("/v1/traces", collector.traces)
-    application.router.add_post("/v1/metrics", collector.measured)
-    application.router.add_post("/notify", collector.subscriber)
-    runner = web.AppRunner(application)
-    await runner.setup()
-    port = free_port()
-    await web.TCPSite(runner, "127.0.0.1", port).start()
-    collector.url = f"http://127.0.0.1:{port}"
-    try:
-        yield collector
-    finally:
-        await runner.cleanup()
+async def _waits(collector: Collector) -> bool:
+    heard = {span.name for _, span in collector.spans}
+    awaited = {"statesvc.ingest", "statesvc.append", "statesvc.process", "statesvc.deliver"}
+    return not collector.notified or not awaited <= heard or len(collector.metrics) < 10
 
 
 async def test_one_trace_leads_from_the_webhook_to_the_subscriber(service_maker: ServiceMaker, tmp_path: Path) -> None:
     async with collecting() as collector:
-        settings = {
-            "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
-            "OTEL_TRACES_SAMPLER": "always_on",
-            "OTEL_BSP_SCHEDULE_DELAY": "200",
-            "OTEL_METRIC_EXPORT_INTERVAL": "500",
-        }
-        async with await service_maker(tmp_path, settings) as service:
+        async with await service_maker(tmp_path, settings_for(collector)) as service:
             await service.start("api", "worker", "notifier")
             await _push(service, collector)
             async with asyncio.timeout(30):
-                await until_false(collector.waits)
+                await until_false(lambda: _waits(collector))
         ((ingest_role, ingest),) = collector.named("statesvc.ingest")
         ((process_role, process),) = collector.named("statesvc.process")
         ((deliver_role, deliver),) = collector.named("statesvc.deliver")

@@ -20,6 +20,7 @@ from events.vocabulary import Verdict
 from statesvc.api.submission.submit import Held, Submitted, submit
 from statesvc.database.wakeups.channels import LOG, OUTBOX
 from statesvc.database.wakeups.waker import Wakes
+from statesvc.http.middleware import whole_body
 from statesvc.http.operation import Operation, Reply, Route, answer, operation
 from statesvc.http.problem import CREATED, OK, Code, Problem, Violation
 from statesvc.log.archive.log_archive import LogArchive
@@ -67,7 +68,7 @@ class Submission:
 
     async def receive(self, request: web.Request) -> Reply[Verdicts]:
         """Answers after the events are durable, with what they did."""
-        body = await request.read()
+        body = await whole_body(request)
         if request.content_type in _LINES:
             return await self._many(body)
         if request.content_type == _JSON:

@@ -1,6 +1,7 @@
 import io
 import logging
 import sys
+import warnings
 
 import orjson
 import psycopg
@@ -87,6 +88,22 @@ def test_library_records_pass_the_same_redaction(stream: io.StringIO) -> None:
     assert first["logger"] == "psycopg.pool"
     assert second["event"] == "Error handling request from …"
     assert third["event"] == "Task exception was never retrieved"
+
+
+def test_a_message_that_a_library_put_together_is_withheld(stream: io.StringIO) -> None:
+    name = "Quentin Maurer"
+    library = logging.getLogger("library")
+    library.warning(f"no such person: {name}")
+    library.warning("no such person: " + name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        logging.captureWarnings(capture=True)
+        warnings.warn(f"no such person: {name}", stacklevel=1)
+    assert name.split(maxsplit=1)[0] not in stream.getvalue()
+    first, second, third = lines(stream)
+    assert str(first["event"]).startswith("message withheld, of test_logs.py:")
+    assert str(second["event"]).startswith("message withheld, of test_logs.py:")
+    assert str(third["event"]).startswith("UserWarning at test_logs.py:")
 
 
 def test_a_key_that_is_not_listed_is_dropped_and_counted(stream: io.StringIO) -> None:
