@@ -18,6 +18,7 @@ import psycopg
 from events.carriers import CARRIERS
 from events.event import Normalized
 from statesvc import cli
+from statesvc.append import transaction
 from statesvc.worker import batch
 
 FORCED: Final = b"forced-failure"
@@ -28,7 +29,7 @@ def main() -> int:
     for carrier_id, carrier in list(CARRIERS.items()):
         normalizers = {version: _failing(normalize) for version, normalize in carrier.normalizers.items()}
         CARRIERS[carrier_id] = replace(carrier, normalizers=normalizers)
-    append = batch.append_claimed
+    append = transaction.append_claimed
 
     async def append_or_fail(*arguments: Any, **options: Any) -> Any:
         text = repr((arguments, options))
@@ -36,7 +37,7 @@ def main() -> int:
             raise psycopg.errors.InvalidTextRepresentation(f"invalid input syntax for type integer: {text}")
         return await append(*arguments, **options)
 
-    batch.append_claimed = append_or_fail  # type: ignore[assignment]
+    vars(batch)["append_claimed"] = append_or_fail
     return cli.main()
 
 
