@@ -1,7 +1,8 @@
 """Asendia: the Sync tracking API (Europe) and the milestones of Asendia USA.
 
 Sync numbers the events of a shipment (`id` 1, 2, 3), so the ordinal is an id only together with the number. The milestones of Asendia USA
-have none; its detail events repeat them in the words of the last mile and are read only where no milestones are.
+have none; its detail events, in its answers and on its branded pages, repeat them in the words of the last mile and are read only where no
+milestones are.
 """
 
 from collections.abc import Iterator
@@ -10,23 +11,25 @@ from typing import Final
 
 from events.carriers.carrier import Carrier, ShipperChoice
 from events.errors import Cause, UnreadableMessageError
-from events.event import Normalized, Raw, Reading
+from events.event import EventPlace, Normalized, Raw, Reading
 from events.parsing.formats import TimeFormats
 from events.parsing.json import read_json
-from events.parsing.lists import JsonObject, as_list, objects
+from events.parsing.lists import JsonObject, as_list, child, objects
 from events.parsing.meanings import by_code, meanings
 from events.parsing.places import place
 from events.parsing.rejections import Rejections
 from events.parsing.scan import Scan, reading_of
-from events.parsing.text import text
+from events.parsing.text import text, text_unless
 from events.parsing.times import Clock
 
 CODES: Final = meanings("asendia_codes.csv")
+"""Of milestones (`s1`), of Asendia USA's details and those of the United States Postal Service that it passes on."""
 _meaning: Final = by_code(CODES)
 CLOCK: Final = Clock(
     formats=TimeFormats("%Y-%m-%dT%H:%M:%S[%f][%z]", "%Y-%m-%d[ %H:%M[:%S]]", "%Y-%m-%dT%H:%M[%z]"), default_zone="Europe/Paris"
 )
-_MILESTONES: Final = ("trackingMilestoneEvents", "trackingDetailEvents")
+PLACEHOLDERS: Final = frozenset({"string"})
+_MILESTONES: Final = ("trackingMilestoneEvents", "trackingDetailEvents", "trackingBrandedDetail")
 _ERROR_FIELDS: Final = frozenset({"error", "errors", "message", "detail", "responseStatus"})
 
 
@@ -86,7 +89,7 @@ def _usa(shipment: JsonObject, where: str, received_at: datetime, rejections: Re
     pointer = f"{where}/{name}"
     for index, event in objects(shipment.get(name), pointer, rejections):
         code = text(event.get("eventCode"))
-        at = place(city=event.get("eventLocation"))
+        at = _place(event)
         raw = Raw(code=code)
         yield from reading_of(
             Scan(
@@ -97,9 +100,18 @@ def _usa(shipment: JsonObject, where: str, received_at: datetime, rejections: Re
                 place=at,
                 description=text(event.get("eventDescription")),
             ),
-            text(shipment.get("trackingNumberVendor")),
+            text(shipment.get("trackingNumberVendor")) or text(child(shipment, "trackingBrandedSummary").get("trackingNumberVendor")),
             rejections,
         )
+
+
+def _place(event: JsonObject) -> EventPlace:
+    """A milestone prints a line, a detail its parts or placeholders."""
+    parts = child(event, "eventLocationDetails")
+    city, region, postal_code, country = (
+        text_unless(parts.get(name), PLACEHOLDERS) for name in ("city", "province", "postalCode", "countryIso2")
+    )
+    return place(city=text(event.get("eventLocation")) or city, region=region, postal_code=postal_code, country=country)
 
 
 CARRIER: Final = Carrier(

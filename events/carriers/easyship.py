@@ -1,4 +1,7 @@
-"""Easyship: the webhook of a status change, which prints no time, and that of checkpoints. The words of a status are its code."""
+"""Easyship: the webhook of a status change, which prints no time, that of checkpoints, and answers of its tracking API.
+
+The words of a status are its code.
+"""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -14,14 +17,17 @@ from events.parsing.meanings import UNMAPPED, Meaning, meanings, texts_of
 from events.parsing.places import place
 from events.parsing.rejections import Rejections
 from events.parsing.scan import Scan, reading_of
-from events.parsing.text import text
+from events.parsing.text import text, text_unless
 from events.parsing.times import Clock
 
 CODES: Final = meanings("easyship_codes.csv")
 """Words of a status, in lower case with blanks."""
 
 CLOCK: Final = Clock(formats=ISO)
+PLACEHOLDERS: Final = frozenset({"string"})
 _CHECKPOINT_WORDS: Final = ("primary_status", "status", "order_status")
+_COUNTRIES: Final = ("country_iso3", "country_alpha2", "country_name")
+_ANSWERS: Final = ("tracking", "trackings")
 
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:
@@ -36,7 +42,7 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
                 city=text(event.get("city")) or event.get("location"),
                 region=event.get("state"),
                 postal_code=event.get("postal_code"),
-                country=text(event.get("country_iso3")) or event.get("country_name"),
+                country=next((found for name in _COUNTRIES if (found := text_unless(event.get(name), PLACEHOLDERS))), None),
             )
             readings += reading_of(
                 Scan(
@@ -45,7 +51,7 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
                     meaning=_meaning(raw),
                     time=CLOCK.read(text(event.get("checkpoint_time")), at, received_at=received_at),
                     place=at,
-                    description=text(event.get("message")),
+                    description=text(event.get("message")) or text(event.get("description")),
                 ),
                 number,
                 rejections,
@@ -59,6 +65,10 @@ def _meaning(raw: Raw) -> Meaning:
 
 def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     if body in ({}, []):
+        return
+    answer = next((name for name in _ANSWERS if name in body), None) if type(body) is dict else None
+    if answer is not None:
+        yield from ((f"/{answer}/{index}", shipment) for index, shipment in objects(body[answer], f"/{answer}", rejections))
         return
     if type(body) is not dict or not {"event_type", "resource_type"} & body.keys():
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no webhook of Easyship")
@@ -74,8 +84,8 @@ def _events(shipment: JsonObject, where: str, rejections: Rejections) -> Iterato
     if as_list(shipment.get("checkpoints")):
         pointer = f"{where}/checkpoints"
         yield from ((f"{pointer}/{index}", event) for index, event in objects(shipment["checkpoints"], pointer, rejections))
-    elif "status" in shipment:
-        yield f"{where}/status", {"status": shipment["status"]}
+    elif "tracking_status" in shipment or "status" in shipment:
+        yield f"{where}/status", {"status": shipment.get("tracking_status") or shipment.get("status")}
 
 
 CARRIER: Final = Carrier(
@@ -84,7 +94,7 @@ CARRIER: Final = Carrier(
     number_fields=("tracking_number",),
     normalizers={"1": normalize},
     stable="1",
-    formats=("shipment.tracking.status.changed webhook", "shipment.tracking.checkpoints.created webhook"),
+    formats=("shipment.tracking.status.changed webhook", "shipment.tracking.checkpoints.created webhook", "Tracking API JSON"),
     reread=_meaning,
     texts=texts_of(CODES),
     authentication=(SignedWebToken(header="X-EASYSHIP-SIGNATURE"),),

@@ -63,7 +63,7 @@ def _meaning(raw: Raw) -> Meaning:
 def _scans(shipment: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Scan]:
     for index, event in objects(shipment.get("events"), f"{where}/events", rejections):
         where_at = place_in_line(text(event.get("location")))
-        raw = Raw(code=text(event.get("code")))
+        raw = Raw(code=text(event.get("code")) or text(event.get("status")))
         yield Scan(
             where=f"{where}/events/{index}",
             raw=raw,
