@@ -66,8 +66,7 @@ def _meaning(raw: Raw) -> Meaning:
 def _shipments(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
     if body in ({}, []):
         return
-    answer = next((name for name in _ANSWERS if name in body), None) if type(body) is dict else None
-    if answer is not None:
+    if type(body) is dict and (answer := next((name for name in _ANSWERS if name in body), None)) is not None:
         yield from ((f"/{answer}/{index}", shipment) for index, shipment in objects(body[answer], f"/{answer}", rejections))
         return
     if type(body) is not dict or not {"event_type", "resource_type"} & body.keys():
