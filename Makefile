@@ -14,7 +14,7 @@ ARGS :=
 # tests start hundreds of processes, which would compile everything anew; an empty value is as none
 test test-fast soak fuzz: export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help install run demo test test-fast check bench soak fuzz clean
+.PHONY: help install run demo test test-fast check bench soak fuzz wheel clean
 
 help: ## what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
@@ -51,6 +51,9 @@ soak: $(READY_DEV) ## long runs under load and failures (tests marked soak)
 fuzz: $(READY_DEV) ## 60 s of mutated messages for each carrier, then the property tests; ARGS="ups --seconds 10" for one
 	@$(BIN)/python -m tests.fuzz $(ARGS)
 	@[ -n "$(ARGS)" ] || STATESVC_HYPOTHESIS=fuzz $(BIN)/python -m pytest -m hypothesis -n 2
+
+wheel: $(READY_DEV) ## dist/statesvc-....whl and the source distribution
+	@$(BIN)/python -m hatchling build
 
 clean: ## removes the environment and caches, never data
 	rm -rf $(VENV) .venv-bench .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

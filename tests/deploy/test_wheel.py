@@ -11,17 +11,19 @@ from zipfile import ZipFile
 import pytest
 
 from deploy.packaging.wheel_hook import MOVED, rewritten
+from tests.deploy.image_context import ROOT, copy_to
 
-ROOT: Final = Path(__file__).parents[2]
 PAYLOAD: Final = ROOT / "tests/events/carriers/fixtures/ups/track_alert_delivered_signed.json"
 RUN: Final = "import sys; sys.path[:0] = sys.argv[1:3]; from statesvc.cli import main; sys.exit(main(sys.argv[3:]))"
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Unpacked; built from what the image is built from."""
     folder = tmp_path_factory.mktemp("wheel")
+    copy_to(folder / "src")
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    subprocess.run(command, cwd=folder / "src", check=True, capture_output=True)
     (built,) = folder.glob("*.whl")
     unpacked = folder / "unpacked"
     with ZipFile(built) as archive:

@@ -1,0 +1,107 @@
+"""What others install with: the image, compose, Kubernetes, systemd. Checked as far as that goes without running them."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from deploy.kubernetes import manifests
+from statesvc.roles.supervisor.child_plan import ROLES
+from statesvc.settings.http_settings import HttpSettings
+from statesvc.settings.service_settings import SECTIONS
+from statesvc.settings.variable_names import unknown_variables
+from tests.deploy.image_context import DOCKERFILE, ROOT, copied
+from tests.world.programs import required
+
+DEPLOY: Final = ROOT / "deploy"
+UNIT: Final = DEPLOY / "systemd" / "statesvc@.service"
+EXPOSURE_MAX: Final = 2.0
+"""Of `systemd-analyze security`: 10 is a service that may do anything."""
+
+COMPOSE: Final = yaml.safe_load((DEPLOY / "docker" / "compose.yml").read_text("utf-8"))
+PROGRAMS: Final = Path(sys.executable).parent
+
+
+def run(*command: str | Path) -> str:
+    ended = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout
+
+
+@pytest.mark.usefixtures("own_processes")
+def test_the_image_is_written_well() -> None:
+    run(PROGRAMS / "hadolint", DOCKERFILE)
+
+
+def test_the_image_gets_what_it_copies_and_nothing_else() -> None:
+    ignored = (ROOT / ".dockerignore").read_text("utf-8").splitlines()
+    assert sorted(line[1:] for line in ignored if line.startswith("!")) == sorted(copied())
+    assert [line for line in ignored if not line.startswith(("#", "!"))] == ["*", "**/__pycache__"]
+
+
+@pytest.mark.usefixtures("own_processes")
+def test_compose_keeps_to_its_schema() -> None:
+    run(PROGRAMS / "check-jsonschema", "--builtin-schema", "vendor.compose-spec", DEPLOY / "docker" / "compose.yml")
+
+
+def test_compose_mounts_files_that_exist_and_sets_settings_that_exist() -> None:
+    mounts = [
+        mount.split(":")[0] for service in COMPOSE["services"].values() for mount in service.get("volumes", ()) if mount.startswith(".")
+    ]
+    assert [mount for mount in mounts if not (DEPLOY / "docker" / mount).exists()] == []
+    assert unknown_variables(COMPOSE["services"]["statesvc"]["environment"], SECTIONS) == []
+
+
+def test_prometheus_asks_every_role_of_up() -> None:
+    (job,) = yaml.safe_load((DEPLOY / "docker" / "prometheus.yml").read_text("utf-8"))["scrape_configs"]
+    first = HttpSettings.model_fields["port"].default
+    assert job["static_configs"][0]["targets"] == [f"statesvc:{first + number}" for number, _ in enumerate(ROLES)]
+
+
+def test_the_manifests_are_what_their_declaration_says() -> None:
+    assert manifests.FILE.read_text("utf-8") == manifests.text(), "run python -m deploy.kubernetes.manifests"
+
+
+def of_kind(kind: str) -> Iterator[dict[str, Any]]:
+    return (manifest for manifest in yaml.safe_load_all(manifests.text()) if manifest["kind"] == kind)
+
+
+def test_the_manifests_keep_to_the_schemas_of_kubernetes() -> None:
+    for manifest in yaml.safe_load_all(manifests.text()):
+        kubernetes_validate.validate(manifest, "1.31", strict=True)
+
+
+def test_each_role_has_a_deployment_a_service_and_a_budget_that_find_its_pods() -> None:
+    for kind in ("Deployment", "Service", "PodDisruptionBudget"):
+        found = list(of_kind(kind))
+        assert [manifest["metadata"]["name"] for manifest in found] == [f"statesvc-{role}" for role in ROLES]
+        for manifest, deployment in zip(found, of_kind("Deployment"), strict=True):
+            selector = manifest["spec"]["selector"]
+            assert selector.get("matchLabels", selector) == deployment["spec"]["template"]["metadata"]["labels"]
+
+
+def test_a_pod_has_time_to_drain_and_settings_that_exist() -> None:
+    (config,) = of_kind("ConfigMap")
+    assert unknown_variables(config["data"], SECTIONS) == []
+    needs = float(config["data"]["STATESVC_DRAIN_SECONDS"]) + float(config["data"]["STATESVC_GRACE_SECONDS"])
+    for deployment in of_kind("Deployment"):
+        pod = deployment["spec"]["template"]["spec"]
+        assert pod["terminationGracePeriodSeconds"] > needs
+        assert pod["enableServiceLinks"] is False
+
+
+@pytest.mark.usefixtures("own_processes")
+def test_the_unit_is_right_and_exposes_little(tmp_path: Path) -> None:
+    analyze = required("systemd-analyze", "systemd")
+    unit = tmp_path / "statesvc@up.service"
+    unit.write_text(UNIT.read_text("utf-8").replace("/opt/statesvc/bin/statesvc", "/bin/true"))
+    run(analyze, "verify", unit)
+    exposure = re.search(r"Overall exposure level for \S+: ([\d.]+)", run(analyze, "security", "--offline=true", "--no-pager", unit))
+    assert exposure is not None
+    assert float(exposure[1]) <= EXPOSURE_MAX
