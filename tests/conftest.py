@@ -18,6 +18,7 @@ pytest_plugins = (
     "tests.world.database",
     "tests.world.shop",
     "tests.world.api",
+    "tests.world.console",
     "tests.world.body_archivist",
     "tests.world.shell",
     "tests.acceptance.service_maker",

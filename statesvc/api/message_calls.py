@@ -15,7 +15,7 @@ from events.crypto.keyring import Keyring
 from statesvc.api.personal_reads import Include, PersonalReadings, reads_personal
 from statesvc.bodies.find_bodies import BodyLocation
 from statesvc.database.pool import Connections
-from statesvc.http.operation import Reply, Route, answer, operation, parameters
+from statesvc.http.operation import WHY_TAKEN, Reply, Route, answer, operation, parameters
 from statesvc.http.problem import Code, Problem
 from statesvc.shipments.models import text_of
 from statesvc.shipments.stored_message import FoundMessage, find_message, open_body
@@ -140,6 +140,7 @@ def routes(pool: Connections, keyring: Keyring, folder: Path | None, readings: P
                 scope="audit",
                 tag="messages",
                 parameters=MessageParameters,
+                request_headers=WHY_TAKEN,
                 response=ShownMessage,
                 problems=(Code.NOT_FOUND, Code.BODY_UNAVAILABLE),
             ),

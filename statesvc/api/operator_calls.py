@@ -16,7 +16,7 @@ from statesvc.database.pool import Connections
 from statesvc.database.wakeups.channels import INBOX
 from statesvc.database.wakeups.waker import Wakes
 from statesvc.http.api_keys import caller_of
-from statesvc.http.operation import PartialChange, Reply, Route, answer, body, operation, parameters
+from statesvc.http.operation import WHY_TAKEN, PartialChange, Reply, Route, answer, body, operation, parameters, why_of
 from statesvc.http.paging import Page, PageParameters, decode_cursor, encode_cursor
 from statesvc.http.problem import Code, Problem
 from statesvc.inbox.allotment import IN_FLIGHT_MAX, WEIGHT_MAX, WEIGHT_MIN, Allotment, allot, allotment_of, list_allotments
@@ -130,7 +130,7 @@ class OperatorCalls:
         """Marks it as seen by the caller."""
         notice_id = parameters(request, NoticeParameters).notice_id
         async with self.pool.connection() as connection:
-            notice = await mark_seen(connection, notice_id, actor=caller_of(request).actor)
+            notice = await mark_seen(connection, notice_id, actor=caller_of(request).actor, details=why_of(request))
         if notice is None:
             raise Problem(Code.NOT_FOUND, f"there is no notice {notice_id}")
         return answer(notice)
@@ -212,6 +212,7 @@ def routes(pool: Connections, waker: Wakes, *, carriers: Mapping[str, Carrier] =
                 scope="ops",
                 tag="notices",
                 parameters=NoticeParameters,
+                request_headers=WHY_TAKEN,
                 response=StoredNotice,
                 problems=(Code.NOT_FOUND,),
             ),

@@ -12,8 +12,9 @@ from statesvc.background.periodic import Periodic
 from statesvc.database.pool import Connections
 from statesvc.http.api_keys import caller_of
 from statesvc.http.key_store import Scope
+from statesvc.http.operation import why_of
 from statesvc.http.problem import Code, Problem
-from statesvc.operations.personal_readings import CountedHour, PersonalReading, begin_reading, close_hours, count_further
+from statesvc.operations.personal_readings import CountedHour, PersonalReading, begin_reading, close_hours, count_further, record_reading
 from statesvc.shipments.find import StoredShipment
 
 _RECORDED: Final = web.RequestKey("personal_reading_recorded", bool)
@@ -62,11 +63,16 @@ class PersonalReadings:
     async def record(
         self, connection: AsyncConnection[Any], request: web.Request, *, call: str, target: str, carrier_id: str | None = None
     ) -> None:
-        """One reading by the caller: on record, or counted, when this returns."""
-        details = {"call": call, **({} if carrier_id is None else {"carrier_id": carrier_id})}
-        begun = await begin_reading(connection, PersonalReading(actor=caller_of(request).actor, target=target, details=details))
+        """One reading by the caller: on record, or counted, when this returns. One that says why is always an entry of its own."""
+        why = why_of(request)
+        details = {"call": call, **({} if carrier_id is None else {"carrier_id": carrier_id}), **why}
+        reading = PersonalReading(actor=caller_of(request).actor, target=target, details=details)
+        begun = await begin_reading(connection, reading)
         self._closes_at[begun.counted.hour.timestamp()] = time.monotonic() + begun.seconds_left
         if begun.is_first:
+            request[_RECORDED] = True
+        elif why:
+            await record_reading(connection, reading)
             request[_RECORDED] = True
         else:
             self._further[begun.counted] += 1

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from events.carriers import CARRIERS
 from events.crypto.keyring import Keyring
+from statesvc.api import action_calls as actions
 from statesvc.api import code_mapping_routes as code_mappings
 from statesvc.api import dead_letter_calls as dead_letters
 from statesvc.api import dead_letter_replay_calls as dead_letter_replay
@@ -59,4 +60,5 @@ def routes(
         *rollouts.routes(pool, waker),
         *legal_holds.routes(pool),
         *operators.routes(pool, waker),
+        *actions.routes(pool),
     ]

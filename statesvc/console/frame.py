@@ -8,6 +8,7 @@ import hashlib
 import hmac
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import orjson
@@ -195,7 +196,7 @@ class ScreenFrame:
             try:
                 if posted.get("step") != "do":
                     return await self._form_page(visit, action, values=values, dry_run=await action.dry_run(visit, values))
-                return self._finished(visit, action, await action.carry_out(visit, values))
+                return self._finished(visit, action, await action.carry_out(replace(visit, why=why), values))
             except Problem as problem:
                 if problem.code not in _REFUSED:
                     raise

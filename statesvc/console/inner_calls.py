@@ -5,7 +5,7 @@ There is no other way from a page to what an operator changes.
 
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 from aiohttp import web
@@ -15,8 +15,9 @@ from statesvc.http.api_keys import CALLER, Caller, require_scope
 from statesvc.http.key_limits import KeyLimits
 from statesvc.http.key_store import Scope
 from statesvc.http.middleware import invalid
-from statesvc.http.operation import BODY, PARAMETERS, Route
+from statesvc.http.operation import BODY, PARAMETERS, WHY, Route
 
+M = TypeVar("M", bound=BaseModel)
 Json = Any
 """What a call answers, and takes: values as JSON has them."""
 
@@ -33,23 +34,37 @@ class InnerCalls:
         scope = self._routes[name].operation.scope
         return None if scope is None else Scope(scope)
 
-    async def call(
-        self, request: web.Request, caller: Caller, name: str, *, given: Mapping[str, Json], body: Mapping[str, Json] | None = None
-    ) -> Json:
-        """The answer's JSON; None where it has none. `given`: the parameters of path and query. Raises Problem.
+    def check(self, name: str, body: Mapping[str, Json]) -> None:
+        """That the call would take the body. Raises Problem."""
+        model = self._routes[name].operation.request
+        if model is not None:
+            checked_body(model, body)
 
-        `request` is what the browser asked; its own body must not have been read (read a copy).
+    async def call(
+        self,
+        request: web.Request,
+        caller: Caller,
+        name: str,
+        *,
+        given: Mapping[str, Json],
+        body: Mapping[str, Json] | None = None,
+        why: str = "",
+    ) -> Json:
+        """The answer's JSON; None where it has none. `given`: the parameters of path and query; `why`: of a call that has no member for it.
+
+        Raises Problem. `request` is what the browser asked; its own body must not have been read (read a copy).
         """
         route = self._routes[name]
         contract = route.operation
         inner = request.clone(method=route.method, headers={})
         inner[CALLER] = caller
+        inner[WHY] = why
         if contract.scope is not None:
             require_scope(caller, Scope(contract.scope))
         if contract.parameters is not None:
-            inner[PARAMETERS] = _checked(contract.parameters, given, "query")
+            inner[PARAMETERS] = _checked_parameters(contract.parameters, given)
         if contract.request is not None:
-            inner[BODY] = _checked(contract.request, body or {}, "body")
+            inner[BODY] = checked_body(contract.request, body or {})
         limited = self._limits is not None and contract.is_limited
         with self._limits.call(caller.key_id, is_computed=contract.is_computed) if self._limits and limited else nullcontext():
             answer = await route.handler(inner)
@@ -58,8 +73,16 @@ class InnerCalls:
         return orjson.loads(answer.body) if isinstance(answer.body, bytes) and answer.body else None
 
 
-def _checked(model: type[BaseModel], given: Mapping[str, Json], part: str) -> BaseModel:
+def checked_body(model: type[M], values: Mapping[str, Json]) -> M:
+    """The values as the body of a call has them; numbers may be texts, as forms send them. Raises Problem."""
     try:
-        return model.model_validate_json(orjson.dumps(given)) if part == "body" else model.model_validate(given)
+        return model.model_validate_json(orjson.dumps(values))
     except ValidationError as error:
-        raise invalid(error, part) from None
+        raise invalid(error, "body") from None
+
+
+def _checked_parameters(model: type[BaseModel], given: Mapping[str, Json]) -> BaseModel:
+    try:
+        return model.model_validate({name: value for name, value in given.items() if value is not None})
+    except ValidationError as error:
+        raise invalid(error, "query") from None

@@ -1,4 +1,4 @@
-"""Templates from templates: everything escaped, nothing loaded from elsewhere, no script or style but our files."""
+"""Pages from templates: everything escaped, nothing loaded from elsewhere, no script or style but our files."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -12,6 +12,7 @@ from markupsafe import Markup
 from statesvc import __version__
 from statesvc.api.service_status import duration
 from statesvc.console.assets import Assets
+from statesvc.console.charts import meter
 from statesvc.http.problem import OK
 
 POLICY: Final = (
@@ -46,7 +47,7 @@ class Templates:
             "percent": _percent,
             "ago": _ago,
         }
-        self._environment.globals |= {"asset": assets.url, "version": __version__}
+        self._environment.globals |= {"asset": assets.url, "meter": meter, "version": __version__}
 
     def response(
         self, template: str, values: Mapping[str, Any], *, status: int = OK, headers: Mapping[str, str] | None = None

@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 
 from statesvc.console.assets import Assets
+from statesvc.console.carrier_screens import carrier_pages
 from statesvc.console.frame import ScreenFrame
 from statesvc.console.inner_calls import InnerCalls
 from statesvc.console.overview import Overview
 from statesvc.console.pages import Templates
 from statesvc.console.screen import FormAction, Screen
 from statesvc.console.web_sessions import WebSessions
+from statesvc.console.work_screens import work_pages
 from statesvc.database.pool import Connections
 from statesvc.http.api_keys import Keys
 from statesvc.http.key_limits import KeyLimits
@@ -19,7 +21,8 @@ def routes(calls: Sequence[Route], *, pool: Connections, keys: Keys, limits: Key
     """`calls`: those of the API, which the pages make in this process."""
     assets = Assets()
     inner = InnerCalls(calls, limits)
-    screens: list[Screen] = [Overview(pool).screen()]
-    actions: list[FormAction] = []
+    pages = [([Overview(pool).screen()], []), carrier_pages(pool), work_pages()]
+    screens: list[Screen] = [screen for found, _ in pages for screen in found]
+    actions: list[FormAction] = [action for _, found in pages for action in found]
     frame = ScreenFrame(pages=Templates(assets), sessions=WebSessions(pool, keys), calls=inner, screens=screens, actions=actions)
     return [assets.route(), *frame.routes()]

@@ -22,10 +22,12 @@ class Visit:
     session: WebSession
     calls: InnerCalls
     screens: Mapping[str, "Screen"] = field(default_factory=dict)
+    why: str = ""
+    """What the visitor said for what is done, or read, now."""
 
     async def ask(self, name: str, body: Mapping[str, Json] | None = None, /, **given: Json) -> Json:
         """Makes a call of the API (`GET /v1/queue`) as the session's key and answers its JSON. Raises Problem."""
-        return await self.calls.call(self.request, self.session.caller, name, given=given, body=body)
+        return await self.calls.call(self.request, self.session.caller, name, given=given, body=body, why=self.why)
 
     def path(self, name: str) -> str:
         """A part of the path."""

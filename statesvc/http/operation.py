@@ -20,7 +20,7 @@ from pydantic_core import CoreSchema
 
 from statesvc.http.api_keys import Caller, Keys
 from statesvc.http.key_store import Scope
-from statesvc.http.problem import NOT_MODIFIED, OK, Code
+from statesvc.http.problem import NOT_MODIFIED, OK, Code, Problem
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 M = TypeVar("M", bound=BaseModel)
@@ -42,6 +42,12 @@ class PartialChange(BaseModel):
 
 PARAMETERS: Final = web.RequestKey("parameters", BaseModel)
 BODY: Final = web.RequestKey("body", BaseModel)
+
+WHY: Final = web.RequestKey("why", str)
+WHY_HEADER: Final = "Statesvc-Why"
+WHY_CHARS_MAX: Final = 1000
+WHY_TAKEN: Final = {WHY_HEADER: "Why it is done: stands in the log for ever, so nothing personal."}
+"""For `request_headers` of operations whose handlers use `why_of`."""
 
 DEADLINE_SECONDS: Final = 10.0
 
@@ -171,3 +177,11 @@ def body(request: web.Request, model: type[M]) -> M:
     if not isinstance(value, model):
         raise TypeError(f"the operation declares {type(value).__name__}, the handler reads {model.__name__}")
     return value
+
+
+def why_of(request: web.Request) -> dict[str, str]:
+    """Why the caller does it, for the details of the log's entry; empty where it did not say. Raises Problem."""
+    why: str = (request.get(WHY) or request.headers.get(WHY_HEADER) or "").strip()
+    if len(why) > WHY_CHARS_MAX or not why.isprintable():
+        raise Problem(Code.INVALID_REQUEST, f"the header {WHY_HEADER} takes at most {WHY_CHARS_MAX} printable characters")
+    return {"why": why} if why else {}

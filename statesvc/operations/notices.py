@@ -76,12 +76,14 @@ async def list_notices(
     return notices[:limit], notices[limit - 1].notice_id if len(notices) > limit else None
 
 
-async def mark_seen(connection: AsyncConnection[Any], notice_id: int, *, actor: str) -> StoredNotice | None:
+async def mark_seen(
+    connection: AsyncConnection[Any], notice_id: int, *, actor: str, details: Mapping[str, str] | None = None
+) -> StoredNotice | None:
     """Who saw it first stays. None: there is no such notice."""
     async with connection.transaction():
         cursor = connection.cursor(row_factory=class_row(StoredNotice))
         marked = await connection.execute(_SQL["mark_seen"], {"notice_id": notice_id, "actor": actor})
         if marked.rowcount:
-            await record_action(connection, actor=actor, verb="notice.seen", target=f"notice {notice_id}", details={})
+            await record_action(connection, actor=actor, verb="notice.seen", target=f"notice {notice_id}", details=details or {})
         await cursor.execute(_SQL["find"], {"notice_id": notice_id})
         return await cursor.fetchone()

@@ -57,8 +57,14 @@ async def begin_reading(connection: AsyncConnection[Any], reading: PersonalReadi
         assert row is not None  # noqa: S101 - a SELECT from one tick has one row
         hour, seconds_left, is_first = row
         if is_first:
-            await record_action(connection, actor=reading.actor, verb=READ, target=reading.target, details=reading.details)
+            await record_reading(connection, reading)
     return BegunHour(CountedHour(reading.actor, reading.target, hour), is_first, seconds_left)
+
+
+async def record_reading(connection: AsyncConnection[Any], reading: PersonalReading) -> None:
+    """Has it on record, whether or not it is the first of the hour."""
+    async with connection.transaction():
+        await record_action(connection, actor=reading.actor, verb=READ, target=reading.target, details=reading.details)
 
 
 async def count_further(connection: AsyncConnection[Any], further: Mapping[CountedHour, int]) -> None:

@@ -60,6 +60,7 @@ def test_the_calls_are_described_as_valid_openapi() -> None:
         "POST /v1/legal-holds/release": ["admin"],
         "GET /v1/notices": ["ops"],
         "POST /v1/notices/{notice_id}/seen": ["ops"],
+        "GET /v1/actions": ["ops"],
         "GET /v1/rollouts/{carrier_id}": ["ops"],
         "PUT /v1/rollouts/{carrier_id}": ["ops"],
         "GET /v1/rollouts/{carrier_id}/diffs": ["ops"],

@@ -1,49 +1,13 @@
 """Login, sessions, forms: what every page of the console has."""
 
 import re
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
-from typing import Any
 
 import pytest
-from aiohttp import ClientResponse, CookieJar
-from aiohttp.test_utils import TestClient
 from yarl import URL
 
 from statesvc.subscriptions.key_revocation import revoke_key
-from tests.world.api import Api
+from tests.world.console import LOGIN, Tab
 from tests.world.database import Database
-
-LOGIN = "/console/login"
-
-
-@dataclass
-class Tab:
-    """A browser without a browser: cookies, forms, no redirects by itself."""
-
-    api: Api
-    client: TestClient[Any, Any]
-
-    async def get(self, path: str, **headers: str) -> ClientResponse:
-        return await self.client.get(path, allow_redirects=False, headers=headers)
-
-    async def post(self, path: str, **fields: str) -> ClientResponse:
-        return await self.client.post(path, data=fields, allow_redirects=False)
-
-    async def form_token(self, path: str = LOGIN) -> str:
-        found = re.search(r'name="form_token" value="([0-9a-f]{64})"', await (await self.get(path)).text())
-        assert found is not None
-        return found[1]
-
-    async def log_in(self, scopes: str, **fields: str) -> ClientResponse:
-        return await self.post(LOGIN, form_token=await self.form_token(), key=await self.api.key(scopes), **fields)
-
-
-@pytest.fixture
-async def tab(api: Api) -> AsyncIterator[Tab]:
-    client: TestClient[Any, Any] = TestClient(api.client.server, cookie_jar=CookieJar(unsafe=True))
-    yield Tab(api, client)
-    await client.session.close()
 
 
 async def test_a_page_asks_for_a_key_and_comes_after_it(tab: Tab) -> None:

@@ -1,0 +1,298 @@
+"""Carriers: rates, silence, dial, what a candidate reads differently, unknown codes; holding, releasing, turning the dial, allotting."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from events.carriers import CARRIERS
+from events.carriers.carrier import Carrier
+from statesvc.api.rollout_calls import RolloutChange
+from statesvc.console.carrier_board import CarrierLine, read_board
+from statesvc.console.charts import Bar, bars
+from statesvc.console.inner_calls import checked_body
+from statesvc.console.screen import Done, DryRun, FormAction, Input, Screen, Values, Visit
+from statesvc.database.pool import Connections
+from statesvc.http.key_store import Scope
+from statesvc.http.problem import Code, Problem
+from statesvc.inbox.rollouts.dial import ALL, Dial, Rollout, refusals
+
+LIST: Final = "/console/carriers"
+ONE: Final = LIST + "/{carrier_id}"
+_DIFFERENCES: Final = 20
+_PUSHED: Final = "Webhooks of the last day, hour by hour: new, repeated, refused"
+
+
+@dataclass(frozen=True, slots=True)
+class CarrierScreens:
+    """Screens and actions about carriers."""
+
+    pool: Connections
+    carriers: Mapping[str, Carrier]
+
+    async def show_list(self, _visit: Visit) -> Mapping[str, Any]:
+        """Those that push, trouble first; the others by name."""
+        async with self.pool.connection() as connection:
+            board = await read_board(connection, sorted(self.carriers))
+        lines = [(line, _chart(line, width=96)) for line in board.lines if not line.is_quiet]
+        quiet = sorted(line.carrier_id for line in board.lines if line.is_quiet)
+        return {"lines": lines, "quiet": quiet, "all_held": board.all_held, "all": ALL}
+
+    async def show_one(self, visit: Visit) -> Mapping[str, Any]:
+        """One carrier, with its candidate's differences and its codes."""
+        carrier = self._carrier(visit)
+        carrier_id = carrier.carrier_id
+        async with self.pool.connection() as connection:
+            line = (await read_board(connection, [carrier_id])).lines[0]
+        rollout = await visit.ask("GET /v1/rollouts/{carrier_id}", carrier_id=carrier_id)
+        diffs = None
+        if rollout["candidate"] is not None:
+            diffs = await visit.ask("GET /v1/rollouts/{carrier_id}/diffs", carrier_id=carrier_id, limit=_DIFFERENCES)
+        codes = await visit.ask("GET /v1/unmapped-codes", carrier_id=carrier_id)
+        mappings = await visit.ask("GET /v1/carriers/{carrier_id}/mappings", carrier_id=carrier_id, limit=50)
+        allotments = (await visit.ask("GET /v1/allotments"))["items"]
+        return {
+            "title": carrier.name,
+            "carrier": carrier,
+            "line": line,
+            "chart": _chart(line, width=720, label_every=4),
+            "rollout": rollout,
+            "diffs": diffs,
+            "codes": codes["items"],
+            "mappings": mappings["items"],
+            "allotment": next((one for one in allotments if one["carrier_id"] == carrier_id), None),
+        }
+
+    async def would_hold(self, visit: Visit, _values: Values) -> DryRun:
+        """What a hold stops."""
+        lines = await self._lines(visit)
+        ready = sum(line.depths["ready"] for line in lines if line.depths is not None)
+        pushed = sum(line.hours[-1].accepted for line in lines)
+        refusal = "It is on hold already." if all(line.dial.hold for line in lines) and not self._means_all(visit) else None
+        return DryRun(
+            sentences=[
+                f"Messages of {self._name(visit)} are still acknowledged and stored, and none is processed until a release.",
+                f"{ready:,} that are ready now would wait, and what comes: {pushed:,} came within this hour.",
+                "Nothing is lost. In effect at the next claim of every worker.",
+            ],
+            refusal=refusal,
+        )
+
+    async def hold(self, visit: Visit, values: Values) -> Done:
+        """Turns the kill switch on."""
+        return await self._turn(visit, {"hold": True, "why": values["why"]}, f"{self._name(visit)} is on hold.")
+
+    async def would_release(self, visit: Visit, _values: Values) -> DryRun:
+        """What a release starts."""
+        lines = await self._lines(visit)
+        held = sum(line.depths["held"] for line in lines if line.depths is not None)
+        return DryRun(
+            sentences=[f"{held:,} messages of {self._name(visit)} that wait are processed, the oldest first, and so is what comes."]
+        )
+
+    async def release(self, visit: Visit, values: Values) -> Done:
+        """Turns it off."""
+        return await self._turn(visit, {"hold": False, "why": values["why"]}, f"{self._name(visit)} is released.")
+
+    async def dial_inputs(self, visit: Visit) -> Sequence[Input]:
+        """As the dial stands."""
+        carrier = self._carrier(visit)
+        rollout = await visit.ask("GET /v1/rollouts/{carrier_id}", carrier_id=carrier.carrier_id)
+        candidates = [version for version in carrier.normalizers if version != carrier.stable]
+        guard = rollout["guard"] or {"messages": "", "errors_percent": None, "differences_percent": None}
+        return [
+            Input(
+                name="candidate",
+                label="Candidate version",
+                value=rollout["candidate"] or "",
+                options=[("", "none: the rollout ends"), *((version, version) for version in candidates)],
+                hint=f"The stable version is {carrier.stable}.",
+            ),
+            Input(name="percent", label="Share of its messages, in percent", type="number", value=str(rollout["percent"])),
+            Input(
+                name="shadow",
+                label="Shadow: read every message with both versions, and store the differences",
+                type="checkbox",
+                value="1" if rollout["shadow"] else "",
+            ),
+            Input(
+                name="guard_messages",
+                label="Guard: number of the last messages that count",
+                type="number",
+                value=str(guard["messages"]),
+                hint="Empty: no guard. The share falls to 0 by itself when one of the two bounds is passed.",
+            ),
+            Input(name="guard_errors", label="At most this percentage may fail", value=_number(guard["errors_percent"])),
+            Input(
+                name="guard_differences",
+                label="At most this percentage may be read differently",
+                value=_number(guard["differences_percent"]),
+                hint="Needs the shadow.",
+            ),
+        ]
+
+    async def would_dial(self, visit: Visit, values: Values) -> DryRun:
+        """The dial before and after."""
+        carrier = self._carrier(visit)
+        rollout = await visit.ask("GET /v1/rollouts/{carrier_id}", carrier_id=carrier.carrier_id)
+        line = (await self._lines(visit))[0]
+        change = _dial(values)
+        wanted = checked_body(RolloutChange, {**change, "why": values["why"]})
+        refused = "; ".join(each.why for each in refusals(_wanted_dial(wanted), carrier))
+        sentences = [f"Now: {_dial_in_words(rollout)}.", f"Then: {_dial_in_words(change)}, from the next claim of every worker on."]
+        hour = line.hours[-1].accepted + line.hours[-2].accepted
+        if change["percent"]:
+            sentences.append(
+                f"About {hour * int(change['percent']) / 100:,.0f} messages of the last two hours would have gone to the candidate."
+            )
+        return DryRun(sentences=sentences, refusal=refused or None)
+
+    async def dial(self, visit: Visit, values: Values) -> Done:
+        """Turns it."""
+        return await self._turn(visit, {**_dial(values), "why": values["why"]}, "The dial is turned.")
+
+    async def allotment_inputs(self, visit: Visit) -> Sequence[Input]:
+        """As it is allotted now."""
+        carrier_id = self._carrier(visit).carrier_id
+        items = (await visit.ask("GET /v1/allotments"))["items"]
+        present = next((one for one in items if one["carrier_id"] == carrier_id), {"weight": 1.0, "in_flight_max": None})
+        return [
+            Input(
+                name="weight",
+                label="Weight",
+                type="text",
+                value=f"{present['weight']:g}",
+                hint="Its part of each claim, where the others have 1.",
+            ),
+            Input(
+                name="in_flight_max",
+                label="Messages in hand at a time, at most",
+                type="number",
+                value="" if present["in_flight_max"] is None else str(present["in_flight_max"]),
+                hint="Empty: no bound.",
+            ),
+        ]
+
+    async def would_allot(self, visit: Visit, values: Values) -> DryRun:
+        """The part before and after."""
+        present = {one.name: one.value for one in await self.allotment_inputs(visit)}
+        visit.calls.check("PUT /v1/allotments/{carrier_id}", _allotment(values))
+        bound = values.get("in_flight_max") or "no bound"
+        return DryRun(
+            sentences=[
+                f"Now: weight {present['weight']}, {present['in_flight_max'] or 'no bound'} in hand.",
+                f"Then: weight {values.get('weight', '')}, {bound} in hand, from the next claim of every worker on.",
+            ]
+        )
+
+    async def allot(self, visit: Visit, values: Values) -> Done:
+        """Sets it."""
+        carrier_id = self._carrier(visit).carrier_id
+        await visit.ask("PUT /v1/allotments/{carrier_id}", _allotment(values), carrier_id=carrier_id)
+        return Done(sentence="The allotment is set.", then=f"{LIST}/{carrier_id}")
+
+    async def _turn(self, visit: Visit, change: Mapping[str, Any], sentence: str) -> Done:
+        carrier_id = visit.path("carrier_id")
+        await visit.ask("PUT /v1/rollouts/{carrier_id}", change, carrier_id=carrier_id)
+        return Done(sentence=sentence, then=LIST if self._means_all(visit) else f"{LIST}/{carrier_id}")
+
+    async def _lines(self, visit: Visit) -> Sequence[CarrierLine]:
+        wanted = sorted(self.carriers) if self._means_all(visit) else [self._carrier(visit).carrier_id]
+        async with self.pool.connection() as connection:
+            return (await read_board(connection, wanted)).lines
+
+    def _means_all(self, visit: Visit) -> bool:
+        return visit.path("carrier_id") == "all"
+
+    def _name(self, visit: Visit) -> str:
+        return "every carrier" if self._means_all(visit) else self._carrier(visit).name
+
+    def _carrier(self, visit: Visit) -> Carrier:
+        carrier = self.carriers.get(visit.path("carrier_id"))
+        if carrier is None:
+            raise Problem(Code.UNKNOWN_CARRIER, "no such carrier_id; the list of carriers has them")
+        return carrier
+
+
+def _chart(line: CarrierLine, *, width: int, label_every: int = 0) -> Any:  # noqa: ANN401 - markup
+    return bars([Bar(f"{hour.begins:%H:%M}", hour.counts) for hour in line.hours], title=_PUSHED, width=width, label_every=label_every)
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:g}"
+
+
+def _allotment(values: Values) -> dict[str, Any]:
+    return {"weight": values.get("weight", ""), "in_flight_max": values.get("in_flight_max") or None, "why": values["why"]}
+
+
+def _dial(values: Values) -> dict[str, Any]:
+    candidate = values.get("candidate") or None
+    if candidate is None:
+        return {"candidate": None, "percent": 0, "shadow": False, "guard": None}
+    guard = None
+    if values.get("guard_messages"):
+        guard = {
+            "messages": values["guard_messages"],
+            "errors_percent": values.get("guard_errors") or None,
+            "differences_percent": values.get("guard_differences") or None,
+        }
+    return {"candidate": candidate, "percent": values.get("percent") or "0", "shadow": values.get("shadow") == "1", "guard": guard}
+
+
+def _wanted_dial(change: RolloutChange) -> Dial:
+    return change.dial(Rollout(carrier_id="")) or Dial(candidate=None)
+
+
+def _dial_in_words(dial: Mapping[str, Any]) -> str:
+    if dial["candidate"] is None:
+        return "no candidate, the stable version reads everything"
+    shadow = ", all others are read by both in the shadow" if dial["shadow"] else ""
+    guard = dial["guard"]
+    guarded = "" if guard is None else f"; a guard over {guard['messages']} messages"
+    return f"version {dial['candidate']} reads {dial['percent']} %{shadow}{guarded}"
+
+
+def carrier_pages(pool: Connections, carriers: Mapping[str, Carrier] = CARRIERS) -> tuple[list[Screen], list[FormAction]]:
+    """The rows of the tables."""
+    pages = CarrierScreens(pool, carriers)
+    about: dict[str, Any] = {"scope": Scope.OPS, "section": LIST, "back": ONE}
+    return [
+        Screen(path=LIST, title="Carriers", template="carriers.html", scope=Scope.OPS, show=pages.show_list, menu="Carriers"),
+        Screen(path=ONE, title="Carrier", template="carrier.html", scope=Scope.OPS, show=pages.show_one, section=LIST),
+    ], [
+        FormAction(
+            path=ONE + "/hold",
+            title="Hold {carrier_id}",
+            button="Hold it",
+            dry_run=pages.would_hold,
+            carry_out=pages.hold,
+            is_drastic=True,
+            **about,
+        ),
+        FormAction(
+            path=ONE + "/release",
+            title="Release {carrier_id}",
+            button="Release it",
+            dry_run=pages.would_release,
+            carry_out=pages.release,
+            **about,
+        ),
+        FormAction(
+            path=ONE + "/dial",
+            title="Turn the dial of {carrier_id}",
+            button="Turn it",
+            inputs=pages.dial_inputs,
+            dry_run=pages.would_dial,
+            carry_out=pages.dial,
+            **about,
+        ),
+        FormAction(
+            path=ONE + "/allot",
+            title="Allotment of {carrier_id}",
+            button="Set it",
+            inputs=pages.allotment_inputs,
+            dry_run=pages.would_allot,
+            carry_out=pages.allot,
+            **about,
+        ),
+    ]

@@ -1,0 +1,81 @@
+"""What waits, who works on it, and what operators did."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from statesvc.console.screen import Done, DryRun, FormAction, Screen, Values, Visit
+from statesvc.http.key_store import Scope
+
+QUEUE: Final = "/console/queue"
+WORKERS: Final = "/console/workers"
+RECORD: Final = "/console/record"
+NOTICES: Final = "/console/notices"
+_STATES: Final = ("ready", "leased", "scheduled", "held")
+
+
+async def show_queue(visit: Visit) -> Mapping[str, Any]:
+    """Lanes with something in them, the fullest first; the way out."""
+    depths = await visit.ask("GET /v1/queue")
+    lanes = [(carrier_id, lane, sum(lane[state] for state in _STATES)) for carrier_id, lane in depths["carriers"].items()]
+    lanes = sorted((each for each in lanes if each[2]), key=lambda each: -each[2])
+    return {
+        "lanes": lanes,
+        "most": max((each[2] for each in lanes), default=0),
+        "outbox": depths["outbox"],
+        "capped": depths["counts_capped"],
+    }
+
+
+async def show_workers(visit: Visit) -> Mapping[str, Any]:
+    """Every process, those in trouble first."""
+    found = await visit.ask("GET /v1/workers")
+    order = ("silent", "stopping", "foreign", "alive")
+    workers = sorted(found["items"], key=lambda worker: (order.index(worker["state"]), worker["role"] or "", worker["worker_id"]))
+    versions = sorted({worker["version"] for worker in workers if worker["version"] is not None and worker["state"] == "alive"})
+    return {"workers": workers, "versions": versions, "rescues": found["rescues_last_hour"]}
+
+
+async def show_record(visit: Visit) -> Mapping[str, Any]:
+    """A page of actions, the newest first."""
+    wanted = {name: visit.query(name) for name in ("actor", "verb", "target")}
+    page = await visit.ask("GET /v1/actions", **wanted, cursor=visit.query("cursor") or None)
+    return {"wanted": wanted, "actions": page["items"], "next_cursor": page["next_cursor"]}
+
+
+async def show_notices(visit: Visit) -> Mapping[str, Any]:
+    """A page of notices, the newest first."""
+    unseen = visit.query("all") != "1"
+    page = await visit.ask("GET /v1/notices", unseen=unseen, cursor=visit.query("cursor") or None)
+    return {"unseen": unseen, "notices": page["items"], "next_cursor": page["next_cursor"]}
+
+
+async def _would_see(visit: Visit, _values: Values) -> DryRun:
+    return DryRun(
+        sentences=[f"Notice {visit.path('notice_id')} is marked as seen by your key, and leaves the list of those that nobody saw."]
+    )
+
+
+async def _see(visit: Visit, _values: Values) -> Done:
+    await visit.ask("POST /v1/notices/{notice_id}/seen", notice_id=visit.path("notice_id"))
+    return Done(sentence=f"Notice {visit.path('notice_id')} is marked as seen.", then=NOTICES)
+
+
+def work_pages() -> tuple[list[Screen], list[FormAction]]:
+    """The rows of the tables."""
+    return [
+        Screen(path=QUEUE, title="Queue", template="queue.html", scope=Scope.OPS, show=show_queue, menu="Queue"),
+        Screen(path=WORKERS, title="Workers", template="workers.html", scope=Scope.OPS, show=show_workers, menu="Workers"),
+        Screen(path=NOTICES, title="Notices", template="notices.html", scope=Scope.OPS, show=show_notices, menu="Notices"),
+        Screen(path=RECORD, title="Record", template="record.html", scope=Scope.OPS, show=show_record, menu="Record"),
+    ], [
+        FormAction(
+            path=NOTICES + "/{notice_id}/seen",
+            title="Notice {notice_id}",
+            button="Mark as seen",
+            scope=Scope.OPS,
+            section=NOTICES,
+            back=NOTICES,
+            dry_run=_would_see,
+            carry_out=_see,
+        )
+    ]

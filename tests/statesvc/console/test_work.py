@@ -1,0 +1,142 @@
+"""Carriers, queue, workers, notices and the record on the console."""
+
+import orjson
+import pytest
+
+from statesvc.inbox.rollouts.dial import rollout_of
+from tests.world.api import Api
+from tests.world.console import Tab
+
+
+async def _say_hello(api: Api, carrier_id: str, *, minutes_ago: int = 5, accepted: int = 7, duplicates: int = 3) -> None:
+    await api.carriers.execute(
+        "INSERT INTO statesvc.ingest_tally SELECT %s, date_trunc('minute', c) - make_interval(mins => %s), 'p', %s, %s, 2,"
+        " c - make_interval(mins => %s) FROM statesvc.clock() c",
+        [carrier_id, minutes_ago, accepted, duplicates, minutes_ago],
+    )
+
+
+async def test_a_carrier_shows_what_it_pushed_and_the_rest_is_folded_away(tab: Tab) -> None:
+    await _say_hello(tab.api, "ups")
+    await tab.log_in("ops")
+    text = await tab.text("/console/carriers")
+    assert "ups" in text.partition("carriers without anything to see")[0]
+    assert "30 %" in text
+    assert "dhl" not in text.partition("carriers without anything to see")[0]
+    one = await tab.text("/console/carriers/ups")
+    assert "10, 30 % repeated" in one
+    assert "5 min ago" in one
+    assert (await tab.get("/console/carriers/nobody")).status == 404
+
+
+async def test_a_carrier_is_held_and_released_with_a_why(tab: Tab) -> None:
+    await tab.log_in("ops", may_change="on")
+    would = await tab.preview("/console/carriers/ups/hold", why="their feed is broken")
+    assert "Nothing is lost" in would
+    assert not (await rollout_of(tab.api.connection, "ups")).held
+    after = await tab.act("/console/carriers/ups/hold", why="their feed is broken")
+    assert "UPS is on hold." in after
+    assert "their feed is broken" in after
+    assert (await rollout_of(tab.api.connection, "ups")).held
+    assert "UPS is on hold." not in await tab.text("/console/carriers/ups")
+    await tab.act("/console/carriers/ups/release", why="they repaired it")
+    assert not (await rollout_of(tab.api.connection, "ups")).held
+    record = await tab.text("/console/record?target=carrier")
+    assert record.index("they repaired it") < record.index("their feed is broken")
+
+
+async def test_every_carrier_is_held_at_once(tab: Tab) -> None:
+    await tab.log_in("ops", may_change="on")
+    assert "Every carrier is on hold." in await tab.act("/console/carriers/all/hold", why="drill")
+    assert (await rollout_of(tab.api.connection, "ups")).held
+
+
+async def test_the_dial_says_what_it_would_do_and_refuses_what_cannot_be(tab: Tab) -> None:
+    await tab.log_in("ops", may_change="on")
+    refused = await tab.preview("/console/carriers/ups/dial", why="try", candidate="99", percent="5")
+    assert "no candidate version of this name" in refused
+    assert "percent: Input should be a valid integer" in await tab.preview(
+        "/console/carriers/ups/dial", why="x", candidate="99", percent="many"
+    )
+    would = await tab.preview("/console/carriers/ups/dial", why="end it", candidate="")
+    assert "Then: no candidate, the stable version reads everything" in would
+
+
+async def test_an_allotment_is_set(tab: Tab) -> None:
+    await tab.log_in("ops", may_change="on")
+    after = await tab.act("/console/carriers/ups/allot", why="floods", weight="0.5", in_flight_max="200")
+    assert "weight 0.5, 200 in hand at most" in after
+    refused = await tab.preview("/console/carriers/ups/allot", why="floods", weight="heavy")
+    assert "weight: Input should be a valid number" in refused
+
+
+async def test_without_a_why_nothing_is_shown_or_done(tab: Tab) -> None:
+    await tab.log_in("ops", may_change="on")
+    for why in ("", "  ", "x" * 1001):
+        text = await tab.preview("/console/carriers/ups/hold", why=why, step="do")
+        assert "Say why" in text
+    assert not (await rollout_of(tab.api.connection, "ups")).held
+
+
+async def test_a_session_that_only_reads_changes_nothing(tab: Tab) -> None:
+    await tab.log_in("ops")
+    assert "Hold" not in await tab.text("/console/carriers/ups")
+    assert (await tab.get("/console/carriers/ups/hold")).status == 403
+    token = await tab.form_token("/console/carriers")
+    refused = await tab.post("/console/carriers/ups/hold", form_token=token, why="no", step="do")
+    assert refused.status == 403
+    assert not (await rollout_of(tab.api.connection, "ups")).held
+
+
+@pytest.mark.parametrize("path", ["/console/carriers", "/console/queue", "/console/workers", "/console/record", "/console/notices"])
+async def test_a_key_without_the_scope_sees_no_such_screen(tab: Tab, path: str) -> None:
+    await tab.log_in("read", may_change="on")
+    assert (await tab.get(path)).status == 403
+    assert path not in await (await tab.get("/console")).text()
+
+
+async def test_the_queue_shows_what_waits_and_hides_zeros(tab: Tab) -> None:
+    await tab.log_in("ops")
+    assert "No message waits. Notifications No notification waits." in await tab.text("/console/queue")
+
+
+async def test_workers_in_trouble_come_first(tab: Tab) -> None:
+    await tab.api.carriers.execute(
+        "INSERT INTO statesvc.worker (worker_id, role, host, pid, version, started_at, last_seen_at)"
+        " SELECT w, 'worker', 'h', 1, v, c - interval '1 day', c - make_interval(secs => s)"
+        " FROM statesvc.clock() c, (VALUES ('w-alive', '2', 3), ('w-old', '1', 4), ('w-gone', '2', 100)) AS t(w, v, s)"
+    )
+    await tab.log_in("ops")
+    text = await tab.text("/console/workers")
+    assert "Several versions run: 1, 2." in text
+    assert text.index("w-gone") < text.index("w-alive")
+
+
+async def test_a_notice_is_marked_as_seen(tab: Tab) -> None:
+    await tab.api.carriers.execute(
+        "INSERT INTO statesvc.notice (kind, target, created_at, details) VALUES ('subscription.failing', 'x', statesvc.clock(), %s)",
+        [orjson.dumps({"host": "<script>alert(1)</script>"}).decode()],
+    )
+    await tab.log_in("ops", may_change="on")
+    page = await (await tab.get("/console/notices")).text()
+    assert "<script>alert" not in page
+    assert "&lt;script&gt;alert" in page
+    after = await tab.act("/console/notices/1/seen", why="called them")
+    assert "Notice 1 is marked as seen." in after
+    query = "SELECT convert_from(canonical, 'UTF8')::jsonb -> 'details' FROM statesvc.action WHERE verb = 'notice.seen'"
+    rows = await (await tab.api.connection.execute(query)).fetchall()
+    assert rows == [({"why": "called them"},)]
+
+
+async def test_the_record_is_paged_and_filtered(tab: Tab) -> None:
+    await tab.log_in("ops", may_change="on")
+    for number in range(3):
+        await tab.act("/console/carriers/ups/hold", why=f"hold {number}")
+        await tab.act("/console/carriers/ups/release", why=f"release {number}")
+    pages = await tab.api.pages("/v1/actions", scopes="ops", limit=2, verb="hold")
+    assert [[action["details"]["why"] for action in page] for page in pages] == [["hold 2", "hold 1"], ["hold 0"]]
+    refused = await tab.api.get("/v1/actions", scopes="ops", params={"cursor": "AAAA"})
+    assert refused.status == 400
+    text = await tab.text("/console/record?verb=release")
+    assert "hold 1" not in text
+    assert "release 1" in text
