@@ -1,6 +1,8 @@
 """DCSA Track & Trace 2.2 and 3: events of container shipping, one or a list of them. Only classifier ACT is a fact; PLN and EST are `info`.
 
-Version 3 splits an event into `metadata` (its id and type) and `payload`, and renames its references; both are read as one event of 2.2.
+The beta of version 3 splits an event into `metadata` (its id and type) and `payload`, and version 3 itself into a classification and
+details of the shipment, the transport and the equipment; all are read as one event of 2.2. Version 3 prints a new state of an event under
+its old id, so that only a fact goes by the id, and takes an event back by printing it again with `isRetracted`.
 
 Event ids are unique only together with what the event is about: a shipment event is about its document, an equipment event about its
 container, a transport event about the documents (else the references) that it names, each a shipment of its own. An empty container
@@ -25,7 +27,7 @@ from events.parsing.scan import Scan, reading_of
 from events.parsing.text import text, text_unless
 from events.parsing.times import Clock
 from events.spelling import normalize_number
-from events.vocabulary import Kind
+from events.vocabulary import Kind, Status
 
 CODES: Final = meanings("dcsa_codes.csv")
 CLOCK: Final = Clock(
@@ -37,15 +39,25 @@ EMPTY: Final = "EMPTY"
 """An indicator; no other code reads so."""
 TALK: Final = Meaning(Kind.INFO)
 RETRACTED: Final = Meaning(Kind.CORRECTION)
-_IS_EVENT: Final = frozenset({"eventType", "payload"})
+_IS_EVENT: Final = frozenset({"eventType", "payload", "eventClassification"})
 _NAMES_OF_2: Final = {"documentReference": "documentID", "relatedDocumentReferences": "documentReferences"}
 _TYPE_CODES: Final = {
     "SHIPMENT": "shipmentEventTypeCode",
     "TRANSPORT": "transportEventTypeCode",
     "EQUIPMENT": "equipmentEventTypeCode",
+    "IOT": "iotEventTypeCode",
+    "REEFER": "reeferEventTypeCode",
+}
+_SUBJECTS: Final = {
+    "SHIPMENT": "documentID",
+    "EQUIPMENT": "equipmentReference",
+    "IOT": "equipmentReference",
+    "REEFER": "equipmentReference",
 }
 _DOCUMENTS: Final = ("TRD", "BKG", "SHI", "CBR")
 """Types of the documents that name a shipment, the most definite first."""
+_BOOKINGS: Final = frozenset({"BKG", "CBR"})
+"""What is cancelled with its shipment. Any other document is made out anew."""
 
 
 class DcsaStatement(NamedTuple):
@@ -60,15 +72,15 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
     rejections = Rejections()
     readings: list[Reading] = []
     for where, event in _events(read_json(body), rejections):
-        statement, at, event_id = _statement(event), _place(event), text(event.get("eventID"))
-        retracted = text(event.get("retractedEventID"))
+        statement, at = _statement(event), _place(event)
+        event_id, retracted = _ids(event)
         for number in _numbers(event):
             found = reading_of(
                 Scan(
                     where=where,
                     raw=statement.raw,
                     meaning=statement.meaning,
-                    time=CLOCK.read(text(event.get("eventDateTime")), at, received_at=received_at),
+                    time=CLOCK.read(text(event.get("eventDateTime")) or _retracted_at(event), at, received_at=received_at),
                     place=at,
                     description=text(event.get("changeRemark")) or text(event.get("reason")),
                     native_id=event_id,
@@ -96,11 +108,44 @@ def _events(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonObj
 
 def _whole(event: JsonObject) -> JsonObject:
     """An event of version 3 with its halves put together, under the names of 2.2."""
-    payload = child(event, "payload")
-    if not payload:
-        return event
-    names = {_NAMES_OF_2.get(name, name): value for name, value in payload.items()}
-    return child(event, "metadata") | names
+    if payload := child(event, "payload"):
+        return child(event, "metadata") | {_NAMES_OF_2.get(name, name): value for name, value in payload.items()}
+    if classification := child(event, "eventClassification"):
+        return _joined(event, classification)
+    return event
+
+
+def _joined(event: JsonObject, classification: JsonObject) -> JsonObject:
+    shipment = child(event, "shipmentDetails")
+    document = child(shipment, "documentReference")
+    kind = classification.get("eventTypeCode")
+    own = {"documentID": document.get("reference"), "documentTypeCode": document.get("typeCode")} if kind == "SHIPMENT" else {}
+    return {
+        **event,
+        **classification,
+        **child(event, "equipmentDetails"),
+        **child(event, "transportDetails"),
+        **child(event, "iotDetails"),
+        **own,
+        "eventType": kind,
+        "documentReferences": [document, *as_list(shipment.get("additionalDocumentReferences"))],
+        "references": shipment.get("shipmentReferences"),
+        "reason": shipment.get("reason"),
+    }
+
+
+def _ids(event: JsonObject) -> tuple[str | None, str | None]:
+    """The event's own id and the id of the event that it takes back."""
+    event_id = text(event.get("eventID"))
+    if not child(event, "eventClassification"):
+        return event_id, text(event.get("retractedEventID"))
+    if text(event.get("eventClassifierCode")) != FACT or event_id is None:
+        return None, None
+    return (f"{event_id}-retracted", event_id) if event.get("isRetracted") is True else (event_id, None)
+
+
+def _retracted_at(event: JsonObject) -> str | None:
+    return text(event.get("eventUpdatedDateTime")) if event.get("isRetracted") is True else None
 
 
 def _statement(event: JsonObject) -> DcsaStatement:
@@ -114,18 +159,20 @@ def _meaning(raw: Raw) -> Meaning:
     meaning = CODES.get((raw.type or "", raw.code or ""), UNMAPPED)
     if meaning.kind is Kind.SCAN and (raw.reason != FACT or EMPTY in raw.further):
         return TALK
+    if meaning.status is Status.CANCELLED and not _BOOKINGS & set(raw.further):
+        return TALK
     return meaning
 
 
 def _further(event: JsonObject) -> tuple[str, ...]:
-    named = ("documentTypeCode", "delayReasonCode", "emptyIndicatorCode")
-    return tuple(found for name in named if (found := text(event.get(name))) is not None)
+    named = ("documentTypeCode", "delayReasonCode", "emptyIndicatorCode", "iotEventCode")
+    printed = (*(event.get(name) for name in named), *as_list(event.get("delayReasonCodes")))
+    return tuple(found for code in printed if (found := text(code)) is not None)
 
 
 def _numbers(event: JsonObject) -> tuple[str | None, ...]:
     """What the event is about, by the first of these that is printed; (None,) where nothing is."""
-    own = {"SHIPMENT": "documentID", "EQUIPMENT": "equipmentReference"}.get(text(event.get("eventType")) or "", "")
-    subject = text_unless(event.get(own), PLACEHOLDER)
+    subject = text_unless(event.get(_SUBJECTS.get(text(event.get("eventType")) or "", "")), PLACEHOLDER)
     if subject is not None:
         return (subject,)
     documents = _values(event, "documentReferences", "documentReference")
@@ -141,8 +188,9 @@ def _values(event: JsonObject, name: str, prefix: str) -> dict[str, list[str]]:
     for member in as_list(event.get(name)):
         if type(member) is not dict:
             continue
-        value = text_unless(member.get(f"{prefix}Value"), PLACEHOLDER) or text_unless(member.get("value"), PLACEHOLDER)
-        values = found.setdefault(text(member.get(f"{prefix}Type")) or text(member.get("type")) or "", [])
+        printed = (text_unless(member.get(name), PLACEHOLDER) for name in (f"{prefix}Value", "value", "reference"))
+        value = next(filter(None, printed), None)
+        values = found.setdefault(next(filter(None, (text(member.get(name)) for name in (f"{prefix}Type", "type", "typeCode"))), ""), [])
         if value is not None and value not in values:
             values.append(value)
     return found
@@ -158,11 +206,12 @@ def _place(event: JsonObject) -> EventPlace:
     location, call = child(event, "eventLocation"), child(event, "transportCall")
     somewhere = location or child(call, "location") or call
     code = text(somewhere.get("UNLocationCode")) or text(call.get("UNLocationCode"))
-    facility = text(somewhere.get("facilityCode")) or text(call.get("facilityCode"))
+    coded = (somewhere, call, child(somewhere, "facility"))
+    facility = next(filter(None, (text(found.get("facilityCode")) for found in coded)), None)
     address = child(somewhere, "address")
     return place(
         city=text(address.get("city")) or text(somewhere.get("locationName")),
-        country=code[:2] if code is not None and len(code) == 5 else address.get("country"),
+        country=code[:2] if code is not None and len(code) == 5 else address.get("country") or address.get("countryCode"),
         facility=f"{code} {facility}" if code and facility else code or facility,
     )
 
@@ -173,10 +222,11 @@ CARRIER: Final = Carrier(
     number_fields=(
         *("documentID", "equipmentReference", "documentReferenceValue", "referenceValue", "references.value"),
         *("payload.documentReference", "relatedDocumentReferences.value"),
+        *("documentReference.reference", "additionalDocumentReferences.reference", "shipmentReferences.reference"),
     ),
     normalizers={"1": normalize},
     stable="1",
-    formats=("Track & Trace 2.2 JSON", "Track & Trace 3 JSON"),
+    formats=("Track & Trace 2.2 JSON", "Track & Trace 3 JSON", "Track & Trace 3 beta JSON"),
     reread=_meaning,
     authentication=(ShipperChoice(),),
 )
