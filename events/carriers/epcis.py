@@ -39,7 +39,7 @@ TROUBLE: Final = frozenset({"damaged", "destroyed", "disposed", "returned", "sto
 EVENTS: Final = ("ObjectEvent", "AggregationEvent", "TransactionEvent", "TransformationEvent", "AssociationEvent")
 DOCUMENTS: Final = frozenset({"EPCISDocument", "EPCISQueryDocument", "QueryResults"})
 _ERROR_SUFFIX: Final = "#error"
-_PREFIXES: Final = ("urn:epcglobal:cbv:bizstep:", "urn:epcglobal:cbv:disp:", "BizStep-", "Disp-")
+_PREFIXES: Final = ("urn:epcglobal:cbv:bizstep:", "urn:epcglobal:cbv:disp:", "BizStep-", "Bizstep-", "Disp-")
 
 
 class EpcisEvent(NamedTuple):
@@ -122,7 +122,7 @@ def _reread(raw: Raw) -> Meaning | None:
 
 
 def _word(printed: str | None) -> str:
-    """`shipping` out of `urn:epcglobal:cbv:bizstep:shipping` or `https://ref.gs1.org/cbv/BizStep-shipping`."""
+    """`shipping` out of `urn:epcglobal:cbv:bizstep:shipping` or `https://ref.gs1.org/cbv/BizStep-shipping`. GS1 spells `Bizstep-`, too."""
     for prefix in _PREFIXES:
         _, found, word = (printed or "").rpartition(prefix)
         if found:
