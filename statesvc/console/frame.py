@@ -11,28 +11,25 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-import orjson
 from aiohttp import hdrs, web
 
+from statesvc.console.html_exchange import Handler, read_form, readable, redirect
 from statesvc.console.inner_calls import InnerCalls
 from statesvc.console.pages import Templates
 from statesvc.console.screen import Done, DryRun, FormAction, Input, Screen, Values, Visit
 from statesvc.console.web_sessions import Cookie, WebSession, WebSessions, form_token, fresh_token, is_form_token
-from statesvc.http.middleware import problems
 from statesvc.http.operation import Operation, Route, operation
-from statesvc.http.problem import PROBLEM, SEE_OTHER, UNAUTHORIZED, Code, Problem
+from statesvc.http.problem import UNAUTHORIZED, Code, Problem
 
 HOME: Final = "/console"
 LOGIN: Final = "/console/login"
 WHY_CHARS_MAX: Final = 1000
 _NOTE: Final = "statesvc_note"
 _INNER: Final = re.compile(r"/console(?:[/?][!-~]*)?")
-_FORM: Final = web.RequestKey("console_form", dict[str, str])
 _REFUSED: Final = frozenset({Code.INVALID_REQUEST, Code.CONFLICT, Code.NOT_FOUND, Code.UNKNOWN_CARRIER, Code.HELD, Code.TOO_MANY_REQUESTS})
 """Problems that a person can do something about: the form shows them and stays filled."""
 
 Answer = Callable[[Visit], Awaitable[web.StreamResponse]]
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class ScreenFrame:
@@ -99,7 +96,7 @@ class ScreenFrame:
             if session is None:
                 return _to_login(request)
             if request.method == hdrs.METH_POST:
-                posted = await _form(request)
+                posted = await read_form(request)
                 if not is_form_token(session.token, posted.get("form_token", "")):
                     raise Problem(Code.BAD_REQUEST, "this form is not of your session: open its page again and send it from there")
             return await answer(Visit(request, session, self._calls, self._screens))
@@ -107,19 +104,7 @@ class ScreenFrame:
         return self._readable(call)
 
     def _readable(self, handler: Handler) -> Handler:
-        """With errors as pages."""
-
-        async def call(request: web.Request) -> web.StreamResponse:
-            response = await problems(request, handler)
-            code = response.get(PROBLEM)
-            if code is None or not isinstance(response, web.Response) or not isinstance(response.body, bytes):
-                return response
-            document = orjson.loads(response.body)
-            page = self._pages.response("problem.html", {"problem": document}, status=response.status)
-            page[PROBLEM] = code
-            return page
-
-        return call
+        return readable(handler, self._pages, "problem.html")
 
     # login and logout
 
@@ -136,7 +121,7 @@ class ScreenFrame:
         return response
 
     async def _log_in(self, request: web.Request) -> web.StreamResponse:
-        posted, cookie = await _form(request), Cookie(request)
+        posted, cookie = await read_form(request), Cookie(request)
         if not is_form_token(cookie.token, posted.get("form_token", "")):
             error = "Your browser sent no cookie with this form. Use HTTPS, or http://localhost through a tunnel, and try again."
             return self._login_page(request, error)
@@ -144,21 +129,21 @@ class ScreenFrame:
         if token is None:
             return self._login_page(request, "This key is not valid: it is mistyped, or was revoked.")
         to = posted.get("to", HOME)
-        response = _redirect(to if _INNER.fullmatch(to) else HOME)
+        response = redirect(to if _INNER.fullmatch(to) else HOME)
         cookie.set(response, token)
         return response
 
     async def _log_out(self, visit: Visit) -> web.StreamResponse:
         await self._sessions.end(visit.session.token)
-        response = _redirect(LOGIN)
+        response = redirect(LOGIN)
         Cookie(visit.request).clear(response)
         return response
 
     async def _allow_changes(self, visit: Visit) -> web.StreamResponse:
-        posted = await _form(visit.request)
+        posted = await read_form(visit.request)
         await self._sessions.set_may_change(visit.session.token, may_change=posted.get("may_change") == "1")
         to = posted.get("to", HOME)
-        return _redirect(to if _INNER.fullmatch(to) else HOME)
+        return redirect(to if _INNER.fullmatch(to) else HOME)
 
     # screens and actions
 
@@ -175,7 +160,7 @@ class ScreenFrame:
     def _first_that_it_may(self, visit: Visit) -> web.StreamResponse:
         for screen in self._screens.values():
             if screen.menu is not None and visit.has(screen.scope):
-                return _redirect(screen.path)
+                return redirect(screen.path)
         return self.response(visit, "nothing.html", "Nothing to see", {})
 
     def _asked(self, action: FormAction) -> Answer:
@@ -188,7 +173,7 @@ class ScreenFrame:
     def _posted(self, action: FormAction) -> Answer:
         async def answer(visit: Visit) -> web.StreamResponse:
             _require(visit.session, action)
-            posted = await _form(visit.request)
+            posted = await read_form(visit.request)
             why = posted.get("why", "").strip()
             if not why or len(why) > WHY_CHARS_MAX:
                 return await self._form_page(visit, action, values=posted, dry_run=None, errors=["Say why: the log stores it."])
@@ -228,19 +213,9 @@ class ScreenFrame:
         if done.secret is not None:
             title = action.title.format_map(visit.request.match_info)
             return self.response(visit, "secret.html", title, {"done": done}, section=action.section)
-        response = _redirect(done.then)
+        response = redirect(done.then)
         response.set_cookie(_NOTE, _signed_note(visit.session, done.sentence), max_age=60, path=HOME, httponly=True, samesite="Strict")
         return response
-
-
-async def _form(request: web.Request) -> dict[str, str]:
-    """The fields of a form. Read from a copy: a request whose body was read can't be copied for a call."""
-    if _FORM not in request:
-        if request.content_type != "application/x-www-form-urlencoded":
-            raise Problem(Code.UNSUPPORTED_MEDIA_TYPE, "send the form as the page has it")
-        fields = await request.clone().post()
-        request[_FORM] = {name: value for name, value in fields.items() if isinstance(value, str)}
-    return request[_FORM]
 
 
 def _require(session: WebSession, wanted: Screen | FormAction) -> None:
@@ -255,11 +230,7 @@ def _to_login(request: web.Request) -> web.Response:
     asked = request.path_qs if request.method == hdrs.METH_GET else HOME
     if "HX-Request" in request.headers:
         return web.Response(status=UNAUTHORIZED, headers={"HX-Redirect": LOGIN})
-    return _redirect(str(request.rel_url.with_path(LOGIN).with_query({"to": asked})))
-
-
-def _redirect(to: str) -> web.Response:
-    return web.Response(status=SEE_OTHER, headers={hdrs.LOCATION: to, hdrs.CACHE_CONTROL: "no-store"})
+    return redirect(str(request.rel_url.with_path(LOGIN).with_query({"to": asked})))
 
 
 def _signed_note(session: WebSession, sentence: str) -> str:

@@ -8,7 +8,7 @@ import hashlib
 import hmac
 import secrets
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from aiohttp import web
 
@@ -37,23 +37,34 @@ class WebSession:
 
 
 class Cookie:
-    """The cookie that has the token. Over anything but a loopback address it travels by HTTPS alone."""
+    """The cookie that has a token. Over anything but a loopback address it travels by HTTPS alone.
 
-    def __init__(self, request: web.Request) -> None:
+    `same_site` Lax: it comes with what a link of another site opens, but with none of its forms.
+    """
+
+    def __init__(
+        self,
+        request: web.Request,
+        *,
+        name: str = "statesvc",
+        same_site: Literal["Strict", "Lax"] = "Strict",
+        seconds: float = SESSION_SECONDS,
+    ) -> None:
         host = request.host.rpartition(":")[0] if not request.host.endswith("]") else request.host
         self._is_secure = (host or request.host) not in _LOOPBACK
-        self._name = "__Host-statesvc" if self._is_secure else "statesvc"
+        self._name = f"__Host-{name}" if self._is_secure else name
+        self._same_site, self._seconds = same_site, seconds
         self.token = request.cookies.get(self._name, "")
 
     def set(self, response: web.StreamResponse, token: str) -> None:
         """Gives the browser a token."""
         response.set_cookie(
-            self._name, token, max_age=int(SESSION_SECONDS), path="/", httponly=True, secure=self._is_secure, samesite="Strict"
+            self._name, token, max_age=int(self._seconds), path="/", httponly=True, secure=self._is_secure, samesite=self._same_site
         )
 
     def clear(self, response: web.StreamResponse) -> None:
         """Takes it back."""
-        response.del_cookie(self._name, path="/", httponly=True, secure=self._is_secure, samesite="Strict")
+        response.del_cookie(self._name, path="/", httponly=True, secure=self._is_secure, samesite=self._same_site)
 
 
 def fresh_token() -> str:

@@ -20,6 +20,7 @@ from statesvc.api.stream.transition_feed import routes as transition_feed_routes
 from statesvc.api.submission.routes import routes as submission_routes
 from statesvc.api.subscriptions.routes import routes as subscription_routes
 from statesvc.background.process_pool import ProcessPool
+from statesvc.console.portal import routes as portal_routes
 from statesvc.console.routes import routes as console_routes
 from statesvc.database.wakeups.channels import SEALED
 from statesvc.delivery.targets import Targets
@@ -122,6 +123,7 @@ async def run(launch: Launch) -> int:
         documentation = documentation_routes(calls, version=__version__, hooks=hooks())
         calls += event_routes(__version__)
         console = console_routes(calls, pool=base.pool, keys=keys, limits=limits)
+        console += portal_routes(calls, pool=base.pool, keyring=base.keyring, keys=keys, limits=limits)
         shared = None if launch.socket is None else SharedPort(launch.socket, is_ingress=False)
         sharing = None if shared is None else shared.accepted
         server = await serve(launch, base, keys=keys, routes=[*calls, *documentation, *console], limits=limits, sharing=sharing)

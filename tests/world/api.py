@@ -25,6 +25,7 @@ from statesvc.api.routes import routes
 from statesvc.api.subscriptions.routes import routes as subscription_routes
 from statesvc.append.append_batch import AppendBatch
 from statesvc.append.transaction import append
+from statesvc.console.portal import routes as portal_routes
 from statesvc.console.routes import routes as console_routes
 from statesvc.database.keyring_store import load_keyring
 from statesvc.database.pool import PoolLimits, make_pool
@@ -181,7 +182,8 @@ async def api(database: Database, tmp_path: Path) -> AsyncIterator[Api]:
         )
         served = [*calls, *subscriptions]
         keys = Keys(pool)
-        app = build_app([*served, *console_routes(served, pool=pool, keys=keys)], keys=keys)
+        pages = [*console_routes(served, pool=pool, keys=keys), *portal_routes(served, pool=pool, keyring=keyring, keys=keys)]
+        app = build_app([*served, *pages], keys=keys)
         async with targets, TestClient(TestServer(app)) as client:
             yield Api(client, connection, Carriers(connection, keyring), keyring, waker.woken, contract_of(served), readings)
     await pool.close()

@@ -28,6 +28,7 @@ from statesvc.api.subscriptions.models import (
     WatchedShipment,
 )
 from statesvc.api.subscriptions.ownership import absent, grants_checked, owner_seen_by, require_scopes, require_visible
+from statesvc.api.subscriptions.portal_links import PortalLinks
 from statesvc.api.subscriptions.replay_call import replay_routes
 from statesvc.api.subscriptions.shown import attempt_shown, subscription_shown
 from statesvc.database.pool import Connections
@@ -304,6 +305,7 @@ def routes(
     made = {"response": SubscriptionMade}
     return [
         *replay_routes(pool, waker, archive),
+        *PortalLinks(pool, keyring).routes(),
         Route(
             "POST",
             PATH,

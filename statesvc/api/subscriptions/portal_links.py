@@ -1,0 +1,138 @@
+"""`POST /v1/subscriptions/portal-links`: a link that opens the portal of one owner's subscriptions for some minutes.
+
+Who operates the service gives it to a subscriber that has no key, and shall not need one. The link says whose subscriptions, until when,
+and whether answers are shown; it is good while the key that made it is, and may see that owner's subscriptions.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Final
+from urllib.parse import urlencode
+
+from aiohttp import web
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from typing_extensions import TypedDict
+
+from events.crypto.keyring import Keyring
+from events.entry import rfc3339
+from statesvc.database.pool import Connections
+from statesvc.http.api_keys import Caller, Keys, caller_of, require_scope
+from statesvc.http.key_store import OWNER, Scope
+from statesvc.http.operation import Reply, Route, answer, body, operation
+from statesvc.http.problem import CREATED, Code, Problem
+from statesvc.http.signed_token import TokenRefusedError, TokenSigner
+from statesvc.log.actions import record_action
+
+PORTAL: Final = "/portal"
+LINK: Final = "link"
+"""The parameter of the query that has the token."""
+MINUTES_MAX: Final = 60
+_PURPOSE: Final = "portal"
+
+
+class PortalLinkRequest(BaseModel):
+    """Whose subscriptions, for how long, how much of them."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    owner: Annotated[
+        str | None,
+        Field(pattern=f"^{OWNER.pattern}$", description="Whose; left out: the key's own owner. Another one takes the scope `ops`."),
+    ] = None
+    minutes: Annotated[int, Field(ge=1, le=MINUTES_MAX, description="How long it is good.")] = 15
+    responses: Annotated[
+        bool, Field(description="It shows what the receiver answered, which may repeat personal data: takes the scope `pii`.")
+    ] = False
+
+
+class PortalLinkMade(TypedDict):
+    """A link."""
+
+    path: Annotated[str, Field(description="Put the address before it at which your subscribers reach this service.")]
+    owner: str
+    expires_at: Annotated[AwareDatetime, Field(description="The link and what it opened end then.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PortalVisit:
+    """What a link opens. `caller` may see to the owner's subscriptions, and nothing else; `token`: of the link."""
+
+    token: str
+    caller: Caller
+    expires_at: datetime
+    shows_responses: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PortalLinks:
+    """Makes them, and finds out what one opens."""
+
+    pool: Connections
+    keyring: Keyring
+
+    async def create(self, request: web.Request) -> Reply[PortalLinkMade]:
+        """A link in the name of the caller's key; an operator action."""
+        asked, caller = body(request, PortalLinkRequest), caller_of(request)
+        owner = asked.owner or caller.owner
+        if owner != caller.owner:
+            require_scope(caller, Scope.OPS)
+        if asked.responses:
+            require_scope(caller, Scope.PII)
+        expires_at = datetime.now(UTC) + timedelta(minutes=asked.minutes)
+        claims = {"key_id": caller.key_id, "owner": owner, "responses": asked.responses, "until": rfc3339(expires_at)}
+        details = {"expires_at": rfc3339(expires_at), "responses": asked.responses}
+        async with self.pool.connection() as connection, connection.transaction():
+            await record_action(connection, actor=caller.actor, verb="portal.link", target=f"owner {owner}", details=details)
+        path = f"{PORTAL}?{urlencode({LINK: self._signer.sign(_PURPOSE, claims, expires_at=expires_at)})}"
+        return answer({"path": path, "owner": owner, "expires_at": expires_at}, status=CREATED)
+
+    async def visit(self, token: str, keys: Keys) -> PortalVisit:
+        """What a link's token opens now. Raises the problem 401."""
+        try:
+            claims = self._signer.read(_PURPOSE, token)
+        except TokenRefusedError as error:
+            raise _refused(str(error)) from None
+        maker, owner = await keys.by_id(claims["key_id"]), claims["owner"]
+        if maker is None or not maker.has(Scope.SUBSCRIPTIONS) or (owner != maker.owner and not maker.has(Scope.OPS)):
+            raise _refused("the key that made it may not do so any more")
+        shows_responses = claims["responses"] and maker.has(Scope.PII)
+        scopes = frozenset({Scope.SUBSCRIPTIONS, *([Scope.PII] if shows_responses else [])})
+        return PortalVisit(
+            token=token,
+            # the log says that it was done in the portal, not by the holder of the key
+            caller=Caller(key_id=f"{maker.key_id}/portal", name=owner, owner=owner, scopes=scopes),
+            expires_at=datetime.fromisoformat(claims["until"]),
+            shows_responses=shows_responses,
+        )
+
+    @property
+    def _signer(self) -> TokenSigner:
+        return TokenSigner(self.keyring.token_key)
+
+    def routes(self) -> Sequence[Route]:
+        """The call."""
+        return [
+            Route(
+                "POST",
+                "/v1/subscriptions/portal-links",
+                self.create,
+                operation(
+                    operation_id="create_portal_link",
+                    summary="A link to the portal of an owner's subscriptions",
+                    description="For a subscriber without a key: what was tried and answered, replay, a test, pause, a new secret; of this "
+                    "owner's subscriptions alone, until the link expires or the key that made it is revoked. Anyone who has it may do "
+                    "so: send it as you would send a password.",
+                    scope="subscriptions",
+                    tag="subscriptions",
+                    request=PortalLinkRequest,
+                    is_body_optional=True,
+                    response=PortalLinkMade,
+                    statuses={CREATED: "made"},
+                ),
+            )
+        ]
+
+
+def _refused(why: str) -> Problem:
+    return Problem(Code.UNAUTHENTICATED, f"this link opens nothing: {why}. Ask for a new one where you had it from")

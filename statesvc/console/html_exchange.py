@@ -1,0 +1,46 @@
+"""What pages need of HTTP besides templates: forms read, problems that a person can read, redirects."""
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import orjson
+from aiohttp import hdrs, web
+
+from statesvc.console.pages import Templates
+from statesvc.http.middleware import problems
+from statesvc.http.problem import PROBLEM, SEE_OTHER, Code, Problem
+
+_FORM: Final = web.RequestKey("console_form", dict[str, str])
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+async def read_form(request: web.Request) -> dict[str, str]:
+    """The fields of a form. Read from a copy: a request whose body was read can't be copied for a call."""
+    if _FORM not in request:
+        if request.content_type != "application/x-www-form-urlencoded":
+            raise Problem(Code.UNSUPPORTED_MEDIA_TYPE, "send the form as the page has it")
+        fields = await request.clone().post()
+        request[_FORM] = {name: value for name, value in fields.items() if isinstance(value, str)}
+    return request[_FORM]
+
+
+def readable(handler: Handler, pages: Templates, template: str) -> Handler:
+    """The handler with its problems as pages of the template, which takes `problem`."""
+
+    async def call(request: web.Request) -> web.StreamResponse:
+        response = await problems(request, handler)
+        code = response.get(PROBLEM)
+        if code is None or not isinstance(response, web.Response) or not isinstance(response.body, bytes):
+            return response
+        document = orjson.loads(response.body)
+        page = pages.response(template, {"problem": document}, status=response.status)
+        page[PROBLEM] = code
+        return page
+
+    return call
+
+
+def redirect(to: str) -> web.Response:
+    """To a path of ours, by GET."""
+    return web.Response(status=SEE_OTHER, headers={hdrs.LOCATION: to, hdrs.CACHE_CONTROL: "no-store"})
