@@ -4,14 +4,17 @@ A process has its own connection to the database, reads, opens, proves and print
 """
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Protocol
 from uuid import UUID
 
 from events.crypto.keyring import Keyring
-from statesvc.api.parameters import AuditParameters, EvidencePart
+from statesvc.api.parameters import AuditParameters
 from statesvc.background.process_pool import PoolFullError, ProcessDiedError, ProcessPool
 from statesvc.database.pool import Connections
+from statesvc.evidence.bundle import EvidencePart
+from statesvc.evidence.merchant_statement import MerchantStatement
 from statesvc.http.problem import Code, Problem
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.shipments.find import StoredShipment
@@ -34,7 +37,7 @@ class Sources:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceWanted:
-    """Whose evidence, in which media type. `personal`: with personal parts and bodies. `part`: of a PDF."""
+    """Whose evidence, in which media type, as `statesvc.evidence.gather.Wanted` says. `part`: of a PDF. `actor`: who asked."""
 
     carrier_id: str
     number: str
@@ -42,6 +45,9 @@ class EvidenceWanted:
     personal: bool
     media_type: str
     part: EvidencePart
+    as_of: datetime | None
+    statement: MerchantStatement | None
+    actor: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,30 +1,32 @@
-"""`GET /v1/shipments/{carrier_id}/{tracking_number}/evidence`: one document that is complete in itself, as JSON, HTML or PDF."""
+"""`/v1/shipments/{carrier_id}/{tracking_number}/evidence`: one document that is complete in itself, as JSON, HTML, PDF, or all in a zip."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 from uuid import UUID
 
-import orjson
 from aiohttp import hdrs, web
 from pydantic import BaseModel, ConfigDict, Field
 
 from events.carriers import CARRIERS
 from events.recipes import discriminator_of, number_of
 from statesvc.api.computing import COMPUTING_SECONDS, Computing, EvidenceWanted, PrintedEvidence, Sources
-from statesvc.api.parameters import Discriminator, EvidencePart, Name
+from statesvc.api.parameters import AsOf, Discriminator, Name
 from statesvc.api.personal_reads import Include, PersonalReadings, reads_personal
 from statesvc.database.pool import Connections
+from statesvc.evidence.bundle import FORMS, EvidencePart
 from statesvc.evidence.gather import NothingSealedError, UnknownShipmentError, Wanted, gather
+from statesvc.evidence.made_evidence import record_evidence
+from statesvc.evidence.merchant_statement import MerchantStatement
 from statesvc.http.api_keys import caller_of
 from statesvc.http.key_store import Scope
-from statesvc.http.operation import Route, operation, parameters
+from statesvc.http.operation import Route, body, operation, parameters
 from statesvc.http.problem import Code, Problem
 from statesvc.log.proofs import ContradictionError
 from statesvc.log.snapshot import take_snapshot
 
-_JSON: Final = "application/json"
-_PDF: Final = "application/pdf"
+_JSON: Final = FORMS[".json"]
+_KINDS: Final = tuple(FORMS.values())
 
 
 class EvidenceParameters(BaseModel):
@@ -35,38 +37,17 @@ class EvidenceParameters(BaseModel):
     carrier_id: Name
     tracking_number: Name
     discriminator: Discriminator = None
+    as_of: AsOf = None
     include: Include = None
     part: Annotated[
         EvidencePart, Field(description="Of a PDF. The document has at most 18 pages; the annex has everything, of any length.")
     ] = "document"
 
 
-def _html(bundle: Mapping[str, Any]) -> bytes:
-    from statesvc.evidence.evidence_report import report_of  # noqa: PLC0415 - as above
-    from statesvc.evidence.html_page import html_of  # noqa: PLC0415 - a process that never shows evidence need not hold it in memory
-
-    return html_of(report_of(bundle))
-
-
-def _pdf(bundle: Mapping[str, Any]) -> bytes:
-    from statesvc.evidence.evidence_report import report_of  # noqa: PLC0415 - as above
-    from statesvc.evidence.pdf import print_report  # noqa: PLC0415 - as above
-
-    return print_report(report_of(bundle)).document.content
-
-
-def _annex(bundle: Mapping[str, Any]) -> bytes:
-    from statesvc.evidence.evidence_report import report_of  # noqa: PLC0415 - as above
-    from statesvc.evidence.pdf import annex_pages  # noqa: PLC0415 - as above
-
-    return annex_pages(report_of(bundle)).content
-
-
-PRINTERS: Final[Mapping[str, Callable[[Mapping[str, Any]], bytes]]] = {_JSON: orjson.dumps, "text/html": _html, _PDF: _pdf}
-
-
 async def print_evidence(sources: Sources, wanted: EvidenceWanted) -> PrintedEvidence:
-    """Gathers, proves, seals and prints. Raises Problem."""
+    """Gathers, proves, seals and prints; what is made for a case is on record when this returns. Raises Problem."""
+    from statesvc.evidence.evidence_forms import print_form  # noqa: PLC0415 - a process that only asks for evidence need not hold it
+
     asked = Wanted(
         carrier_id=wanted.carrier_id,
         number=wanted.number,
@@ -74,22 +55,27 @@ async def print_evidence(sources: Sources, wanted: EvidenceWanted) -> PrintedEvi
         keyring=sources.keyring,
         personal=wanted.personal,
         archive=sources.folder,
+        as_of=wanted.as_of,
+        statement=wanted.statement,
     )
     async with sources.pool.connection() as connection:
         await sources.archive.bring_back_number(connection, asked.carrier_id, asked.number)
         try:
             async with connection.transaction():
                 await take_snapshot(connection)
-                bundle = await gather(connection, asked)
+                gathered = await gather(connection, asked)
         except UnknownShipmentError as error:
             raise Problem(Code.NOT_FOUND, str(error)) from error
         except NothingSealedError as error:
             raise Problem(Code.CONFLICT, str(error)) from error
         except ContradictionError as error:
             raise Problem(Code.INTERNAL_ERROR, str(error)) from error
-    shipment = bundle["shipment"]
-    printer = _annex if wanted.part == "annex" and wanted.media_type == _PDF else PRINTERS[wanted.media_type]
-    return PrintedEvidence(content=printer(bundle), shipment_id=UUID(shipment["shipment_id"]), is_erased=shipment["erased"])
+    content = print_form(gathered, wanted.media_type, wanted.part).content
+    if wanted.statement is not None:
+        async with sources.pool.connection() as connection:
+            await record_evidence(connection, gathered.bundle, content, actor=wanted.actor, form=wanted.media_type)
+    shipment = gathered.bundle["shipment"]
+    return PrintedEvidence(content=content, shipment_id=UUID(shipment["shipment_id"]), is_erased=shipment["erased"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +88,13 @@ class EvidenceCalls:
 
     async def show(self, request: web.Request) -> web.StreamResponse:
         """The bundle, in the form that `Accept` prefers."""
+        return await self._answer(request, None)
+
+    async def make(self, request: web.Request) -> web.StreamResponse:
+        """The same with what the merchant states."""
+        return await self._answer(request, body(request, MerchantStatement))
+
+    async def _answer(self, request: web.Request, statement: MerchantStatement | None) -> web.StreamResponse:
         asked = parameters(request, EvidenceParameters)
         if asked.carrier_id not in CARRIERS:
             raise Problem(Code.UNKNOWN_CARRIER, "no such carrier_id; `statesvc carriers` lists them")
@@ -116,6 +109,9 @@ class EvidenceCalls:
                 personal=personal,
                 media_type=kind,
                 part=asked.part,
+                as_of=asked.as_of,
+                statement=statement,
+                actor=caller_of(request).actor,
             )
         )
         if personal and not printed.is_erased:
@@ -135,30 +131,53 @@ def _preferred(accept: str) -> str:
             weight = float(parameter.strip().removeprefix("q=")) if parameter.strip().startswith("q=") else 1.0
         except ValueError:
             weight = 0.0
-        if kind.strip().lower() in PRINTERS and weight > 0:
+        if kind.strip().lower() in _KINDS and weight > 0:
             weighed.append((-weight, place, kind.strip().lower()))
     return min(weighed)[2] if weighed else _JSON
 
 
 def routes(pool: Connections, computing: Computing, readings: PersonalReadings) -> Sequence[Route]:
-    """The call for evidence."""
+    """The calls for evidence."""
+    calls = EvidenceCalls(pool, computing, readings)
+    path = "/v1/shipments/{carrier_id}/{tracking_number}/evidence"
+    problems = (Code.NOT_FOUND, Code.UNKNOWN_CARRIER, Code.CONFLICT, Code.LOG_UNAVAILABLE, Code.OVERLOADED)
     return [
         Route(
             "GET",
-            "/v1/shipments/{carrier_id}/{tracking_number}/evidence",
-            EvidenceCalls(pool, computing, readings).show,
+            path,
+            calls.show,
             operation(
                 operation_id="get_shipment_evidence",
                 summary="Evidence about a shipment",
                 description="What the carrier said, when we knew it, what we concluded, what we sent, with proofs against the newest "
-                "signed head. The JSON verifies by itself (`statesvc verify --bundle`). Personal parts and bodies only with scope `pii`.",
+                "signed head. The JSON verifies by itself (`statesvc verify --bundle`); the zip has PDF, JSON and a verifier in one file. "
+                "Personal parts and bodies only with scope `pii`.",
                 scope="audit",
                 tag="shipments",
                 parameters=EvidenceParameters,
-                response_types=tuple(PRINTERS),
-                problems=(Code.NOT_FOUND, Code.UNKNOWN_CARRIER, Code.CONFLICT, Code.LOG_UNAVAILABLE, Code.OVERLOADED),
+                response_types=_KINDS,
+                problems=problems,
                 is_computed=True,
                 deadline_seconds=COMPUTING_SECONDS,
             ),
-        )
+        ),
+        Route(
+            "POST",
+            path,
+            calls.make,
+            operation(
+                operation_id="make_shipment_evidence",
+                summary="Evidence for a case",
+                description="The same with what the merchant states, marked as such, and whether the place of delivery agrees with its "
+                "address. Who asked, for which case, and which file it was (SHA-256) enter the log; the statement itself is not stored.",
+                scope="audit",
+                tag="shipments",
+                parameters=EvidenceParameters,
+                request=MerchantStatement,
+                response_types=_KINDS,
+                problems=problems,
+                is_computed=True,
+                deadline_seconds=COMPUTING_SECONDS,
+            ),
+        ),
     ]

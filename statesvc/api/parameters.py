@@ -1,7 +1,7 @@
 """What the calls about shipments take in path and query."""
 
 import re
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 from uuid import UUID
 
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
@@ -35,9 +35,6 @@ AsOf = Annotated[
         "a time past the newest seal is clamped to it, and the answer says so."
     ),
 ]
-
-
-EvidencePart = Literal["document", "annex"]
 
 
 class ShipmentParameters(BaseModel):

@@ -7,7 +7,7 @@ proofs hold all the same. `seal` signs the digest of everything else, so that no
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from events.canonical_json import canonical_bytes
 from events.checkpoint import Checkpoint, NoteSigner
@@ -16,6 +16,11 @@ FORMAT: Final = "statesvc-evidence/1"
 SEAL: Final = "seal"
 SEALED_ORIGIN: Final = "/evidence"
 Bundle = Mapping[str, Any]
+
+FORMS: Final = {".json": "application/json", ".html": "text/html", ".pdf": "application/pdf", ".zip": "application/zip"}
+"""What evidence is handed out as: the end of a file's name, and its media type."""
+EvidencePart = Literal["document", "annex"]
+"""Of a PDF: its at most 18 pages, or everything."""
 
 OPENED: Final = "opened"
 """The first of the words of the `..._state` fields: whether what an entry is committed to is shown."""

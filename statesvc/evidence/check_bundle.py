@@ -77,6 +77,7 @@ def _flaws(bundle: Bundle, keys: Sequence[VerifierKey], trust: Trust | None) -> 
     seal = _opened(f"/{SEAL}", bundle[SEAL], keys)
     if seal.root != digest_of(bundle) or seal.size != len(bundle["entries"]) or seal.origin != head.log + SEALED_ORIGIN:
         yield BundleFlaw(f"/{SEAL}", "the bundle is not the one that was sealed: something in it was changed")
+    yield from _as_of(bundle, head, keys)
     yield from _stamp(bundle, head, keys, trust)
     documents = [orjson.loads(entry["canonical"]) for entry in bundle["entries"]]
     for place, (entry, document) in enumerate(zip(bundle["entries"], documents, strict=True)):
@@ -87,6 +88,21 @@ def _flaws(bundle: Bundle, keys: Sequence[VerifierKey], trust: Trust | None) -> 
     yield from _chain(bundle, documents)
     yield from _bodies(bundle, documents)
     yield from _sent(bundle, documents)
+
+
+def _as_of(bundle: Bundle, head: Checkpoint, keys: Sequence[VerifierKey]) -> Iterator[BundleFlaw]:
+    """That the log had been signed with these entries and no more, and only grew since."""
+    stated = bundle.get("as_of")
+    if stated is None:
+        return
+    signed = _opened("/as_of/checkpoint", stated["checkpoint"], keys)
+    path = [base64.b64decode(node, validate=True) for node in stated["consistency"]]
+    if signed.size != stated["log_index"] + 1:
+        yield BundleFlaw("/as_of/log_index", "is not that of the last entry which the head was signed for")
+    if not verify_consistency(first=signed.size, second=head.size, path=path, first_root=signed.root, second_root=head.root):
+        yield BundleFlaw("/as_of/consistency", "does not prove that the log begins with the one that was signed then")
+    if any(entry["index"] >= signed.size for entry in bundle["entries"]):
+        yield BundleFlaw("/as_of", "an entry was sealed later")
 
 
 def _stamp(bundle: Bundle, head: Checkpoint, keys: Sequence[VerifierKey], trust: Trust | None) -> Iterator[BundleFlaw]:

@@ -1,11 +1,14 @@
-"""The members of Stripe's `evidence` about shipping, as far as the log and the merchant's statement fill them. Pure."""
+"""What a dispute's forms ask for, as far as the log and the merchant's statement fill them. Pure."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any, Final
 
 from events.carriers import CARRIERS
-from statesvc.evidence.merchant_statement import ShipTo
+from statesvc.evidence.bundle_entry import BundleEntry
+from statesvc.evidence.merchant_statement import ShipTo, read_statement
 from statesvc.evidence.milestones import Milestones
+from statesvc.evidence.place_agreement import compare_places
 
 AGGREGATORS: Final = frozenset(
     {
@@ -22,8 +25,21 @@ def carrier_name(carrier_id: str) -> str:
     return CARRIERS[carrier_id].name if carrier_id in CARRIERS else carrier_id
 
 
+def dispute_fields(bundle: Mapping[str, Any]) -> dict[str, Any]:
+    """What follows from a bundle's entries and the merchant's statement: its members `stripe` and `place_agreement`."""
+    events = [BundleEntry.of(entry) for entry in bundle["entries"] if entry["kind"] == "event"]
+    milestones = Milestones.of(bundle["shipment"], events)
+    statement = read_statement(bundle)
+    ship_to = None if statement is None else statement.ship_to
+    compared = [] if ship_to is None else [asdict(each) for each in compare_places(milestones.delivery, ship_to)]
+    return {"place_agreement": compared, "stripe": stripe_fields(bundle["shipment"], milestones, ship_to)}
+
+
 def stripe_fields(shipment: Mapping[str, Any], milestones: Milestones, ship_to: ShipTo | None) -> dict[str, str | None]:
-    """None: nothing was stated that would fill it. `shipping_documentation` names the file: Stripe wants the id of its upload there."""
+    """The members of Stripe's `evidence` about shipping. None: nothing was stated that would fill it.
+
+    `shipping_documentation` names the file: Stripe wants the id of its upload there.
+    """
     carrier_id, shipped = shipment["carrier_id"], milestones.picked_up
     return {
         "shipping_carrier": None if carrier_id in AGGREGATORS else carrier_name(carrier_id),

@@ -25,8 +25,8 @@ FROM (
     UNION ALL
     SELECT 'action', o.batch_id, o.ordinal, o.leaf_hash, o.canonical, NULL
     FROM statesvc.action o
-    -- who read it is for the audit, not for the bank
-    WHERE o.target = 'shipment ' || %(shipment_id)s::uuid AND o.verb NOT IN ('read_personal', 'read_personal_again')
+    -- who read it, and who asked for evidence of it, is for the audit, not for the bank
+    WHERE o.target = 'shipment ' || %(shipment_id)s::uuid AND o.verb NOT IN ('read_personal', 'read_personal_again', 'make_evidence')
 ) x
 JOIN statesvc.sealed_batch s ON s.batch_id = x.batch_id
 WHERE s.first_index + x.ordinal < %(size)s

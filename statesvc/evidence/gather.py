@@ -1,6 +1,7 @@
 """Reading everything about one shipment in one snapshot, up to the newest signed head."""
 
 import base64
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -11,6 +12,7 @@ from uuid import UUID
 import orjson
 from psycopg import AsyncConnection
 
+from events.checkpoint import NoteSigner
 from events.crypto.keyring import Keyring, ended_context, part_context
 from events.crypto.sealing import SealError, SealingKey
 from statesvc.bodies.body_key import open_committed, unwrap_body_key
@@ -18,14 +20,16 @@ from statesvc.bodies.find_bodies import ArchiveUnavailableError, find_bodies
 from statesvc.database.arrays import timestamps, uuids
 from statesvc.database.queries import queries
 from statesvc.evidence.back_dated import BACK_DATED, read_back_dated
-from statesvc.evidence.bundle import ERASED, FORMAT, NONE, OPENED, SHARED, UNAVAILABLE, WITHHELD, sealed
+from statesvc.evidence.bundle import ERASED, FORMAT, NONE, OPENED, SHARED, UNAVAILABLE, WITHHELD, Bundle, sealed
+from statesvc.evidence.dispute_fields import dispute_fields
+from statesvc.evidence.merchant_statement import MerchantStatement
 from statesvc.evidence.notifications import Reader, read_sent
-from statesvc.log.checkpoints import SignedHead, latest_head
+from statesvc.log.checkpoints import SignedHead, covering_head, latest_head
 from statesvc.log.event_store import read_streams
 from statesvc.log.proofs import inclusion_paths, prove_consistency
 from statesvc.log.signing_keys import open_signers, read_keys
 from statesvc.log.timestamp_store import vouching_stamp
-from statesvc.shipments.as_of import Horizon, find_shipment_at
+from statesvc.shipments.as_of import Horizon, find_shipment_at, horizon_at
 from statesvc.shipments.find import FoundShipment, OtherDiscriminators, StoredShipment, listed
 from statesvc.shipments.personal import Opener
 
@@ -44,7 +48,10 @@ class UnknownShipmentError(RuntimeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """Whose evidence. `personal`: with personal parts and bodies. `archive`: the folder of older bodies."""
+    """Whose evidence. `personal`: with personal parts and bodies. `archive`: the folder of older bodies.
+
+    `as_of`: only what was sealed by then. `statement`: what the merchant states, which the bundle repeats as such.
+    """
 
     carrier_id: str
     number: str
@@ -52,17 +59,35 @@ class Wanted:
     keyring: Keyring = field(repr=False)
     personal: bool
     archive: Path | None
+    as_of: datetime | None = None
+    statement: MerchantStatement | None = None
 
 
-async def gather(connection: Connection, wanted: Wanted) -> dict[str, Any]:
-    """The sealed bundle. Runs in the caller's snapshot. Raises NothingSealedError, UnknownShipmentError, ContradictionError."""
+@dataclass(frozen=True, slots=True)
+class GatheredEvidence:
+    """A bundle before it is sealed, and who seals it."""
+
+    bundle: Bundle
+    signers: Sequence[NoteSigner] = field(repr=False)
+
+    def sealed(self, documents: Mapping[str, bytes] | None = None) -> dict[str, Any]:
+        """The sealed bundle. `documents`: files made of it, by name, that its seal is to be of as well."""
+        digests = {name: hashlib.sha256(content).hexdigest() for name, content in (documents or {}).items()}
+        return sealed({**self.bundle, "documents": digests}, self.signers, origin=self.signers[0].verifier.name)
+
+
+async def gather(connection: Connection, wanted: Wanted) -> GatheredEvidence:
+    """The bundle. Runs in the caller's snapshot. Raises NothingSealedError, UnknownShipmentError, ContradictionError."""
     head = await latest_head(connection)
     if head is None:
         raise NothingSealedError("nothing is sealed yet: is a sealer running?")
-    shipment = await _shipment(connection, wanted, head)
+    horizon = Horizon(head.tree_size, head.created_at, clamped=False)
+    if wanted.as_of is not None:
+        horizon = await horizon_at(connection, wanted.as_of)
+    shipment = await _shipment(connection, wanted, horizon)
     cursor = await connection.execute(
         _SQL["entries"],
-        {"shipment_id": shipment.shipment_id, "since": shipment.first_recorded_at, "size": head.tree_size},
+        {"shipment_id": shipment.shipment_id, "since": shipment.first_recorded_at, "size": horizon.size},
         binary=True,
     )
     rows = await cursor.fetchall()
@@ -97,12 +122,27 @@ async def gather(connection: Connection, wanted: Wanted) -> dict[str, Any]:
             "keys": [str(key.verifier) for key in signing],
             **({} if stamp is None else {"stamp": stamp}),
         },
+        "as_of": None if wanted.as_of is None else await _as_of(connection, horizon, head),
+        "stated": None if wanted.statement is None else wanted.statement.salted(),
         "shipment": _plain({**listed(shipment)} | {"signed_by": _signer(shipment, documents, parts) if wanted.personal else None}),
         "entries": entries,
         "messages": await _messages(connection, wanted, shipment, documents, keys),
         "sent": await read_sent(connection, reader, list(zip(documents, parts, strict=True))),
     }
-    return sealed(bundle, signers, origin=signers[0].verifier.name)
+    return GatheredEvidence({**bundle, **dispute_fields(bundle)}, signers)
+
+
+async def _as_of(connection: Connection, horizon: Horizon, head: SignedHead) -> dict[str, Any]:
+    """The head that was signed by then, and the proof that its log is the beginning of the one that the entries are proved to be in."""
+    signed = await covering_head(connection, horizon.size)
+    proof = await prove_consistency(connection, horizon.size, head.tree_size, head)
+    return {
+        "at": horizon.at.astimezone(UTC).isoformat(),
+        "clamped": horizon.clamped,
+        "log_index": horizon.size - 1,
+        "checkpoint": None if signed is None else signed.note,
+        "consistency": [_base64(node) for node in proof.path],
+    }
 
 
 async def _stamp(connection: Connection, head: SignedHead, *, last: int) -> dict[str, Any] | None:
@@ -120,8 +160,7 @@ async def _stamp(connection: Connection, head: SignedHead, *, last: int) -> dict
     }
 
 
-async def _shipment(connection: Connection, wanted: Wanted, head: SignedHead) -> StoredShipment:
-    horizon = Horizon(head.tree_size, head.created_at, clamped=False)
+async def _shipment(connection: Connection, wanted: Wanted, horizon: Horizon) -> StoredShipment:
     found = await find_shipment_at(
         connection, horizon, carrier_id=wanted.carrier_id, number=wanted.number, discriminator=wanted.discriminator
     )
@@ -131,7 +170,8 @@ async def _shipment(connection: Connection, wanted: Wanted, head: SignedHead) ->
         case OtherDiscriminators():
             raise UnknownShipmentError("the number is known, but never with this discriminator")
         case None:
-            raise UnknownShipmentError(f"no sealed event of carrier {wanted.carrier_id} named this tracking number")
+            by_then = "" if wanted.as_of is None else f" by {horizon.at.isoformat()}"
+            raise UnknownShipmentError(f"no sealed event of carrier {wanted.carrier_id} named this tracking number{by_then}")
 
 
 async def _keys(connection: Connection, keyring: Keyring, shipment: StoredShipment, documents: Sequence[Mapping[str, Any]]) -> Keys:

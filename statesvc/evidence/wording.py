@@ -43,6 +43,19 @@ personal data was erased, the commitment stays and everything else still verifie
 entry of each attempt, whose personal part holds the salt.
 """)
 
+README: Final = """Evidence of a shipment.
+
+evidence.pdf          to be read; at most 18 pages
+evidence-annex.pdf    only where the document is too short for all of it
+evidence.json         the same with the proofs
+checkpoint.txt        the signed head of the log that the proofs lead to
+verify_evidence.py    checks it: one file of Python 3.9 or later, offline
+
+    python3 verify_evidence.py . --key KEY
+
+KEY is the log's public key, or a file of such keys. Take it from a source that you trust, not from these files.
+"""
+
 REMARKS: Final = {
     "contradicted": "one scan contradicts the others; it did not change the state",
     "reopened": "it was cancelled or lost, and then scanned again",

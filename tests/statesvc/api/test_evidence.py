@@ -1,6 +1,9 @@
 """Evidence over HTTP, in each of its forms."""
 
+import hashlib
+import io
 import json
+import zipfile
 from typing import Any
 
 import pytest
@@ -9,6 +12,7 @@ from events.checkpoint import VerifierKey
 from events.vocabulary import Status
 from statesvc.api.evidence_calls import _preferred
 from statesvc.evidence.check_bundle import check
+from statesvc.evidence.merchant_statement import statement_commitment
 from tests.world.story import Story
 
 PATH = "/v1/shipments/ups/5/evidence"
@@ -39,6 +43,53 @@ async def test_the_evidence_verifies_and_comes_in_three_forms(api: Any, scan: An
     recorded = "SELECT count(*) FROM statesvc.action WHERE verb = 'read_personal'"
     assert await (await api.connection.execute(recorded.encode())).fetchone() == (1,)
     assert (await api.get("/v1/shipments/ups/6/evidence", scopes="audit")).status == 404
+
+
+@pytest.mark.usefixtures("own_processes")
+async def test_evidence_for_a_case_is_on_record_and_nothing_of_the_statement_is(api: Any, scan: Any) -> None:
+    await api.carriers.say(scan("5", Status.DELIVERED, signed_by="J. Doe"))
+    await Story(api.connection, api.keyring).seal()
+    stated = {"case": "dp_7", "reason_code": "13.1", "ship_to": {"name": "Erika Mustermann", "city": "springfield", "country": "US"}}
+    headers = {"Authorization": f"Bearer {await api.key('audit pii')}", "Accept": "application/zip"}
+    async with api.client.post(PATH, json=stated, headers=headers) as response:
+        content = await response.read()
+        assert (response.status, response.content_type) == (200, "application/zip")
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        bundle = json.loads(archive.read("evidence.json"))
+    assert [each["agreement"] for each in bundle["place_agreement"]] == ["agrees", "cannot_be_compared", "agrees"]
+    entries = await (await api.connection.execute("SELECT canonical FROM statesvc.action WHERE verb = 'make_evidence'")).fetchall()
+    ((canonical,),) = entries
+    details = json.loads(canonical)["details"]
+    assert details == {
+        "case": "dp_7",
+        "reason_code": "13.1",
+        "form": "application/zip",
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "statement_commitment": statement_commitment(bundle["stated"]),
+    }
+    assert b"Mustermann" not in canonical
+    await Story(api.connection, api.keyring).seal()
+    _, _, again = await _raw(api, "application/json")
+    assert "make_evidence" not in again.decode(), "who asks for evidence is not part of it"
+
+
+async def test_a_statement_that_does_not_fit_is_refused_without_repeating_it(api: Any, scan: Any) -> None:
+    await api.carriers.say(scan("5", Status.DELIVERED))
+    headers = {"Authorization": f"Bearer {await api.key('audit')}"}
+    async with api.client.post(PATH, json={"case": "Erika Mustermann"}, headers=headers) as response:
+        refused = await response.text()
+        assert response.status == 422
+    assert "case" in refused
+    assert "Mustermann" not in refused
+
+
+async def test_as_of_an_instant_it_is_what_was_known_then(api: Any, scan: Any) -> None:
+    await api.carriers.say(scan("5", Status.PICKED_UP))
+    await Story(api.connection, api.keyring).seal()
+    known = await api.get(f"{PATH}?as_of=2999-01-01T00:00:00Z", scopes="audit")
+    assert known.body["as_of"]["clamped"]
+    unknown = await api.get(f"{PATH}?as_of=1999-01-01T00:00:00Z", scopes="audit")
+    assert (unknown.status, "by 1999-01-01" in unknown.body["detail"]) == (404, True)
 
 
 @pytest.mark.parametrize(

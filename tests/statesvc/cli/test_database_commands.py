@@ -1,6 +1,7 @@
 import base64
 import json
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 from psycopg import AsyncConnection
@@ -179,6 +180,7 @@ async def test_a_projection_is_compared_rebuilt_and_put_back(database: Database,
     assert "nothing to go back to" in await shell("rebuild", "shipment", "--rollback", exit_code=1)
 
 
+@pytest.mark.usefixtures("own_processes")
 async def test_evidence_is_written_and_verified_without_a_database(
     database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -192,6 +194,14 @@ async def test_evidence_is_written_and_verified_without_a_database(
         keys.write_text("\n".join(str(key.verifier) for key in await read_keys(log.connection)))
     for kind in ("json", "html", "pdf"):
         assert "entries of the log" in await shell("evidence", "ups", "1z-evidence", "--out", str(tmp_path / f"e.{kind}"))
+    case, zipped = tmp_path / "case.json", str(tmp_path / "e.zip")
+    case.write_text('{"case": "7", "ship_to": {"city": "Springfield"}}')
+    await shell("evidence", "ups", "1z-evidence", "--out", zipped, "--case", str(case), "--as-of", "2999-01-01T00:00:00Z")
+    with ZipFile(zipped) as archive:
+        assert json.loads(archive.read("evidence.json"))["place_agreement"][0]["agreement"] == "agrees"
+    case.write_text('{"case": "Erika Mustermann"}')
+    refused = await shell("evidence", "ups", "1z-evidence", "--out", zipped, "--case", str(case), exit_code=2)
+    assert ("case" in refused, "Mustermann" in refused) == (True, False)
     monkeypatch.setenv("DATABASE_URL", "postgresql://nowhere.invalid/none")
     found = tmp_path / "e.json"
     assert "evidence holds" in await shell("verify", "--bundle", str(found), "--key", str(keys))

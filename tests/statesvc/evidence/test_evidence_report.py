@@ -72,7 +72,7 @@ async def _bundle(log: Story, carrier_id: str, number: str) -> dict[str, Any]:
     wanted = Wanted(
         carrier_id=carrier_id, number=normalize_number(number), discriminator=None, keyring=log.keyring, personal=True, archive=None
     )
-    return await gather(log.connection, wanted)
+    return (await gather(log.connection, wanted)).sealed()
 
 
 async def test_markup_that_a_carrier_sends_stays_text(database: Any) -> None:
