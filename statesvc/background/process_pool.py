@@ -25,6 +25,8 @@ import structlog
 
 IDLE_SECONDS: Final = 300.0
 _SIZE: Final = struct.Struct(">Q")
+_NICENESS: Final = 10
+"""It gives way to what answers at once."""
 
 Task = Callable[[Any], Awaitable[object]]
 
@@ -163,6 +165,7 @@ def serve_tasks(tasks: Mapping[str, Task]) -> Callable[[], Awaitable[None]]:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     # a Ctrl-C in the terminal is for the parent
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.nice(_NICENESS)
 
     async def serve() -> None:
         loop = asyncio.get_running_loop()

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from statesvc.roles.supervisor.child_process import ChildProgram
@@ -16,6 +17,8 @@ from statesvc.settings.service_settings import Settings
 INGRESS: Final = "ingress"
 API: Final = "api"
 ROLES: Final = (INGRESS, API, "worker", "notifier", "sealer")
+NICENESS: Final = MappingProxyType({"worker": 10, "notifier": 10, "sealer": 10})
+"""An ACK comes first: under a backlog what is behind it would take the processor from ingress."""
 DEMO: Final = "demo"
 LOOPBACK_NETWORKS: Final = "127.0.0.0/8,::1/128"
 
@@ -62,7 +65,10 @@ def environment_of(plan: ServicePlan, inherited: Mapping[str, str]) -> dict[str,
 
 def programs(plan: ServicePlan, environment: Mapping[str, str]) -> list[ChildProgram]:
     """One per role, in the order in which they are started, and the demo."""
-    listed = [ChildProgram(name=role, start=fork(plan.entry, arguments_of(plan, role), environment)) for role in ROLES]
+    listed = [
+        ChildProgram(name=role, start=fork(plan.entry, arguments_of(plan, role), environment, niceness=NICENESS.get(role, 0)))
+        for role in ROLES
+    ]
     if plan.demo_rate is not None:
         command = [sys.executable, "-m", "statesvc.demo.run", "--url", plan.url, "--rate", str(plan.demo_rate)]
         listed.append(ChildProgram(name=DEMO, start=spawn(command, demo_environment(environment)), restart=False))

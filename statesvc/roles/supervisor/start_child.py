@@ -62,13 +62,16 @@ def spawn(command: Sequence[str], environment: Mapping[str, str]) -> Start:
     return start
 
 
-def fork(entry: Entry, arguments: Sequence[str], environment: Mapping[str, str]) -> Start:
-    """Forks a process that calls `entry`, a function that is found by its name, with `arguments`."""
+def fork(entry: Entry, arguments: Sequence[str], environment: Mapping[str, str], *, niceness: int = 0) -> Start:
+    """Forks a process that calls `entry`, a function that is found by its name, with `arguments`.
+
+    `niceness`: how far it gives way to other processes when there is not enough processor for all, as `nice` has it.
+    """
 
     async def start() -> Child:
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(list(PRELOADED))
-        process = context.Process(target=_run, args=(entry, list(arguments), {**environment, SUPERVISED_VARIABLE: "1"}))
+        process = context.Process(target=_run, args=(entry, list(arguments), {**environment, SUPERVISED_VARIABLE: "1"}, niceness))
         # the first one starts the server
         await asyncio.to_thread(process.start)
         return _Forked(process)
@@ -76,9 +79,10 @@ def fork(entry: Entry, arguments: Sequence[str], environment: Mapping[str, str])
     return start
 
 
-def _run(entry: Entry, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
+def _run(entry: Entry, arguments: Sequence[str], environment: Mapping[str, str], niceness: int) -> None:
     """In the child."""
     os.setsid()
+    os.nice(niceness)
     supervisor = multiprocessing.parent_process()
     if supervisor is not None:
         os.dup2(supervisor.sentinel, sys.stdin.fileno())

@@ -27,6 +27,7 @@ def report(arguments: Sequence[str]) -> int:
         "leads": os.getsid(0) == os.getpid(),
         "loaded": "statesvc.roles.worker_role" in sys.modules,
         "frozen": gc.get_freeze_count(),
+        "niceness": os.nice(0),
         "title": Path(f"/proc/{os.getpid()}/cmdline").read_bytes().rstrip(b"\0").decode(),
     }
     Path(arguments[0]).write_text(json.dumps(seen))
@@ -75,13 +76,14 @@ async def until_says(path: Path, word: str) -> str:
 
 async def test_it_is_one_with_what_it_shares_and_alone_with_what_it_does_not(tmp_path: Path) -> None:
     path = tmp_path / "report"
-    child = await fork(report, [str(path), "7"], {"PATH": "/bin", "ONLY": "mine"})()
+    child = await fork(report, [str(path), "7"], {"PATH": "/bin", "ONLY": "mine"}, niceness=3)()
     assert await asyncio.wait_for(child.wait(), 30) == 7
     seen = json.loads(path.read_text())
     assert seen["environment"] == {"PATH": "/bin", "ONLY": "mine", SUPERVISED_VARIABLE: "1"}
     assert seen["leads"]
     assert seen["loaded"]
     assert seen["frozen"] > 100_000
+    assert seen["niceness"] == os.nice(0) + 3
     assert seen["title"] == f"statesvc {path} 7"
 
 
