@@ -159,8 +159,7 @@ class Server:
             return
         loop = asyncio.get_running_loop()
         _, connection = await loop.connect_accepted_socket(lambda: self._connection(sharing, is_shared=is_shared, is_adopted=True), client)
-        if head:
-            connection.data_received(head)
+        connection.begin(head)
 
     def _connection(self, sharing: Sharing | None, *, is_shared: bool = False, is_adopted: bool = False) -> ClientConnection:
         if self._runner.server is None:

@@ -60,7 +60,7 @@ class ClientConnection(web.RequestHandler):
     """One connection. `is_shared`: it has carried requests of both processes."""
 
     __slots__ = (
-        *("_answered", "_body", "_gate", "_head", "_head_timer", "_held", "_is_adopted", "_is_refused", "_is_shared", "_reads_head"),
+        *("_answered", "_body", "_early", "_gate", "_head", "_head_timer", "_held", "_is_refused", "_is_shared", "_reads_head"),
         *("_share", "_sharing"),
     )
 
@@ -79,7 +79,8 @@ class ClientConnection(web.RequestHandler):
         self._gate = gate
         self._share: str | None = None
         self._is_refused = False
-        self._is_adopted = is_adopted
+        # what is read here of a connection before `begin` said what another process has read of it
+        self._early: bytes | None = b"" if is_adopted else None
         self._head_timer: asyncio.TimerHandle | None = None
         self._sharing = sharing
         self._is_shared = is_shared
@@ -99,8 +100,14 @@ class ClientConnection(web.RequestHandler):
             refused.close()
             return
         super().connection_made(transport)
-        if not self._is_adopted:
+        if self._early is None:
             self._await_head()
+
+    def begin(self, head: bytes) -> None:
+        """Goes on with an adopted connection. `head`: what another process has read of it, which comes before what is read here."""
+        early, self._early = self._early or b"", None
+        if self.transport is not None and (head or early):
+            self.data_received(head + early)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Makes room for another."""
@@ -123,7 +130,9 @@ class ClientConnection(web.RequestHandler):
         """Bytes of a head, of a body, or of the next request's head before this one is answered."""
         if self._is_refused:
             return
-        if not data or not self._body.is_eof():
+        if self._early is not None:
+            self._early += data
+        elif not data or not self._body.is_eof():
             self._feed(data)
         elif self._request_count == self._answered:
             self._take_head(data)

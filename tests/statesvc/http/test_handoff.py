@@ -1,6 +1,7 @@
 """Two servers behind one port: whose request it is decides, not where the client's connection is. Real sockets."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
@@ -8,10 +9,12 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+import uvloop
 from aiohttp import web
 
 from statesvc.http.app import Server
 from statesvc.http.client_connection import Sharing
+from statesvc.http.handoff import Handoff
 from statesvc.http.middleware import problems
 from statesvc.http.problem import Code
 from statesvc.roles.shared_port import SharedPort, is_for_api, is_for_ingress, is_webhook, path_begins, without_api
@@ -268,3 +271,28 @@ async def test_a_client_that_ends_keep_alive_is_let_go(pair: Pair, connect: Conn
         await client.answer()
         async with asyncio.timeout(5):
             assert await client.reader.read() == b""
+
+
+def test_what_another_process_read_comes_before_what_waits_in_the_socket(tmp_path: Path) -> None:
+    """On the loop of the roles, which may read of an adopted socket before the adoption returns."""
+    uvloop.run(_adopt_half_read_bodies(tmp_path))
+
+
+async def _adopt_half_read_bodies(folder: Path) -> None:
+    api, loop = Side(folder / "api", is_ingress=False), asyncio.get_running_loop()
+    await api.server.start()
+    whole = request("POST", "/v1/events", b"y" * 200_000)
+    sharing = Sharing(recipient=Handoff(folder / "other", listens=False, adopt=lambda *_: None), is_theirs=is_for_ingress)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        for _ in range(100):
+            with socket.create_connection(listener.getsockname()) as client:
+                accepted, _ = listener.accept()
+                client.sendall(whole)
+                head = accepted.recv(1_000)
+                client.setblocking(False)
+                await api.server.adopt(accepted, head, sharing=sharing, is_shared=False)
+                async with asyncio.timeout(5):
+                    answer = await loop.sock_recv(client, 65_536)
+            assert answer.startswith(b"HTTP/1.1 200"), answer
+            assert b'"bytes": 200000' in answer
+    await api.server.stop()
