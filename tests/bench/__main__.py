@@ -6,35 +6,52 @@ import signal
 import sys
 import tempfile
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 import uvloop
 
-from tests.bench import ack, archive, claim, ingest, memory, normalize, rebuild, sealing, storm, verifying, visible, worker
-from tests.bench.bench import ROOT, Bench
+from tests.bench import (
+    ack,
+    archive,
+    batch,
+    claim,
+    cost,
+    ingest,
+    memory,
+    neighbours,
+    normalize,
+    rebuild,
+    saturation,
+    sealing,
+    storm,
+    verifying,
+    worker,
+)
+from tests.bench.bench import Bench
 from tests.bench.environment import load, machine, server_settings
+from tests.bench.publish import publish
 from tests.bench.report import Row, table
 from tests.bench.scale import QUICK, Scale
 from tests.bench.server import BenchServer
 
 PARTS: Final = {
     "normalize": normalize.measure,
+    "cost": cost.measure,
+    "batch": batch.measure,
     "worker": worker.measure,
     "memory": memory.measure,
     "claim": claim.measure,
     "archive": archive.measure,
     "ingest": ingest.measure,
     "ack": ack.measure,
-    "visible": visible.measure,
+    "saturation": saturation.measure,
+    "neighbours": neighbours.measure,
     "storm": storm.measure,
     "rebuild": rebuild.measure,
     "sealing": sealing.measure,
     "verify": verifying.measure,
 }
-PAGE: Final = ROOT / "docs" / "bench.md"
-_BEGIN: Final = "<!-- measured: written by `make bench ARGS=--write` -->"
 
 
 async def run(scale: Scale, parts: list[str], *, write: bool) -> int:
@@ -50,7 +67,7 @@ async def run(scale: Scale, parts: list[str], *, write: bool) -> int:
         await server.start()
         facts = [*machine(folder), await server_settings(server.root.superuser)]
         _print("\n".join(facts))
-        rows: list[Row] = []
+        measured: dict[str, list[Row]] = {}
         for name in parts:
             sys.stderr.write(f"{name} (load average {load()})\n")
             try:
@@ -58,22 +75,14 @@ async def run(scale: Scale, parts: list[str], *, write: bool) -> int:
             except Exception as error:  # noqa: BLE001 - one part that breaks must not take the others' figures along
                 broken = 1
                 found = [Row(name, f"broken: {type(error).__name__}: {error}".replace("\n", " "))]
-            rows += found
+            measured[name] = found
             _print("\n" + table(found))
         facts.append(f"Load average at the end: {load()}; figures are medians of {scale.runs} runs")
         if write:
-            _write(facts, rows)
+            publish(measured, facts, order=list(PARTS))
     finally:
         server.stop()
     return broken
-
-
-def _write(facts: list[str], rows: list[Row]) -> None:
-    """Replaces the measured half of the page; what stands above it is written by people."""
-    above = PAGE.read_text().partition(_BEGIN)[0].rstrip() if PAGE.exists() else "# Numbers"
-    when = f"Measured {datetime.now(UTC):%Y-%m-%d %H:%M} UTC on one machine, which made the load too."
-    body = "\n".join([when, "", *(f"- {fact}" for fact in facts), "", table(rows)])
-    PAGE.write_text(f"{above}\n\n{_BEGIN}\n\n{body}\n")
 
 
 def _print(text: str) -> None:
@@ -87,7 +96,7 @@ def main() -> int:
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; default: all")
     parser.add_argument("--runs", type=int, help="runs a figure is the median of (default 3, with --quick 1)")
     parser.add_argument("--quick", action="store_true", help="short runs, to see that nothing broke")
-    parser.add_argument("--write", action="store_true", help="put the figures into docs/bench.md")
+    parser.add_argument("--write", action="store_true", help="put the figures into docs/bench.md and docs/bench/")
     asked = parser.parse_args()
     unknown = sorted(set(asked.parts) - set(PARTS))
     if unknown:

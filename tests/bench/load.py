@@ -18,7 +18,6 @@ import uvloop
 
 from tests.bench.report import percentile
 from tests.bench.traffic import Push, alerts, mixed
-from tests.bench.visibility import sample
 from tests.bench.wire import Wire, connect, post
 
 
@@ -143,11 +142,6 @@ async def main() -> None:
         case "closed":
             source = repeated(ready, told.get("copies", 1), wires)
             seen = await closed_loop(source, port=port, wires=wires, seconds=told.get("seconds"))
-        case "visible":
-            async with asyncio.TaskGroup() as both:
-                load = both.create_task(open_loop(ready, port=port, rate=told["rate"], wires=wires))
-                samples = both.create_task(sample(port=port, seconds=told["count"] / told["rate"], key=told["key"]))
-            seen = {**load.result(), "visible": samples.result()}
         case unknown:
             raise ValueError(unknown)
     json.dump(seen, sys.stdout)

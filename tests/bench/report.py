@@ -8,12 +8,13 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the table. `met` None: there is no bar, or nothing to hold against it."""
+    """One line of the table. `met` None: there is no bar, or nothing to hold against it. `figure`: drawn in the part's chart."""
 
     what: str
     measured: str
     bar: str = ""
     met: bool | None = None
+    figure: float | None = None
 
 
 def rate(values: Sequence[float], unit: str = "/s") -> str:

@@ -20,6 +20,7 @@ class Scale:
     """Five minutes at 50 a second; each is pushed ten times."""
     dead_rows: int = 240_000
     waiting_rows: int = 500_000
+    neighbour_seconds: int = 20
     normalize_seconds: float = 1.0
     rebuild_events: int = 1_000_000
 
@@ -35,6 +36,7 @@ QUICK = Scale(
     storm_messages=1_500,
     dead_rows=60_000,
     waiting_rows=100_000,
+    neighbour_seconds=6,
     normalize_seconds=0.3,
     rebuild_events=150_000,
 )

@@ -6,17 +6,15 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 from statistics import median, quantiles
-from typing import Final, NamedTuple
+from typing import Final
 
 from psycopg import AsyncConnection
 
 from tests.acceptance.processes import BOOTSTRAP_KEY, until_false
 from tests.bench.bench import Bench, child
-from tests.bench.drain import cpu_seconds, until_empty
+from tests.bench.cost import Cost, drain_cost
 from tests.bench.inbox import waiting
-from tests.bench.processor import server_cpu_seconds
 from tests.bench.report import Row, milliseconds, percentile
 from tests.bench.server import Place
 from tests.bench.traffic import SCANS, alerts, histories
@@ -29,14 +27,6 @@ _PAIRS: Final = 3
 """In each run, because a shared machine is faster one minute than the next: what stands side by side is compared."""
 _LOOK_SECONDS: Final = 0.02
 _WIRES: Final = 256
-
-
-class Cost(NamedTuple):
-    """For one event: microseconds of processor of worker, sealer and server together, those of the sealer's process, and bytes of WAL."""
-
-    cpu: float
-    sealer: float
-    wal: float
 
 
 async def measure(bench: Bench) -> list[Row]:
@@ -54,7 +44,7 @@ async def measure(bench: Bench) -> list[Row]:
             # each is first as often as the others
             order.rotate()
             for variant in order:
-                cost = await _drain(bench, template, variant)
+                cost = await drain_cost(bench, template, seals=variant == "sealed", altered=_WITHOUT[variant])
                 costs[variant].append(cost)
                 bench.say(f"sealing {turn + 1}, {name}, {variant}: {cost.cpu:.1f} us, {cost.wal:,.0f} bytes an event")
         rows += _rows(name, costs)
@@ -78,31 +68,6 @@ def _rows(name: str, costs: Mapping[str, list[Cost]]) -> list[Row]:
         rows.append(Row(f"sealing and the keys by batch, {name}: {what}", measured))
     own = median(cost.sealer for cost in costs["sealed"])
     return [*rows, Row(f"sealing, {name}: of it the sealer's process", f"{own:.1f} us an event")]
-
-
-async def _drain(bench: Bench, template: str, variant: str) -> Cost:
-    seals = variant == "sealed"
-    async with bench.server.database(template) as place, bench.service(place) as service:
-        if _WITHOUT[variant]:
-            await place.execute(*_WITHOUT[variant])
-        roles = await service.start("worker", *(["sealer"] if seals else []))
-        server = Path(await place.value("SHOW data_directory"))
-        known = await place.value("SELECT count(*) FROM statesvc.event")
-        await place.execute("CHECKPOINT")
-
-        def used() -> float:
-            return server_cpu_seconds(server) + sum(cpu_seconds(role.process.pid) for role in roles)
-
-        def sealer_used() -> float:
-            return sum(cpu_seconds(role.process.pid) for role in roles if role.role == "sealer")
-
-        wal, cpu, own = await place.value("SELECT pg_current_wal_insert_lsn() - '0/0'"), used(), sealer_used()
-        await until_empty(place)
-        if seals:
-            await until_false(lambda: place.value("SELECT EXISTS (SELECT FROM statesvc.unsealed)"))
-        wal, cpu, own = await place.value("SELECT pg_current_wal_insert_lsn() - '0/0'") - wal, used() - cpu, sealer_used() - own
-        events = await place.value("SELECT count(*) FROM statesvc.event") - known
-        return Cost(cpu * 1e6 / events, own * 1e6 / events, float(wal) / events)
 
 
 async def _proofs(bench: Bench) -> list[Row]:

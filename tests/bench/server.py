@@ -41,9 +41,13 @@ class Place:
 
     async def value(self, query: Any) -> Any:
         """The one value of a query."""
+        rows = await self.rows(query)
+        return rows[0][0] if rows else None
+
+    async def rows(self, query: Any) -> list[Any]:
+        """The rows of a query."""
         async with await AsyncConnection.connect(self.superuser, autocommit=True) as connection:
-            row = await (await connection.execute(query)).fetchone()
-        return None if row is None else row[0]
+            return await (await connection.execute(query)).fetchall()
 
 
 class BenchServer:
@@ -51,7 +55,8 @@ class BenchServer:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._embedded = EmbeddedServer(folder / "data")
+        # when each transaction commits is recorded: `saturation` reads from it how long messages took
+        self._embedded = EmbeddedServer(folder / "data", overrides={"track_commit_timestamp": "on"})
         self._numbers = count(1)
         self._filled: set[str] = set()
         self.root = Place("", "", "")

@@ -1,0 +1,84 @@
+"""Batches of one message and of many, one after the other, and the processor time of each step. A process of its own: `batch_steps URL`.
+
+Writes {step: [seconds of a batch of one, of a large one]} as JSON, medians; steps of the worker's own code and of its server connections.
+"""
+
+import gc
+import json
+import sys
+import time
+from collections import defaultdict
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import uvloop
+from psycopg import AsyncConnection
+from psycopg.rows import tuple_row
+
+from events.carriers import CARRIERS
+from events.crypto.keyring import Keyring
+from statesvc.append.append_batch import AppendBatch
+from statesvc.append.transaction import append_claimed
+from statesvc.inbox.claim import Claim, claim
+from statesvc.inbox.read_message import Read, read_message
+from tests.bench.batch import BATCHES, LARGE
+from tests.bench.inbox import keyring_of
+
+Steps = dict[str, float]
+
+
+class Batches:
+    """`claimer` and `appender`: the two connections that a worker uses."""
+
+    def __init__(self, claimer: AsyncConnection[Any], appender: AsyncConnection[Any], keyring: Keyring) -> None:
+        self._claimer = claimer
+        self._appender = appender
+        self._keyring = keyring
+
+    async def one(self, messages: int) -> Steps:
+        """Seconds of processor of each step of one batch."""
+        asked = Claim(worker="bench", limit=messages, lease_seconds=120, bytes_max=4 * 1024 * 1024)
+        steps: Steps = {}
+        own, server = time.process_time(), _used(self._claimer)
+        claimed = (await claim(self._claimer, asked)).messages
+        steps["claim"], own = time.process_time() - own, time.process_time()
+        steps["claim in the server"] = _used(self._claimer) - server
+        reads = [read for each in claimed if isinstance(read := read_message(each, keyring=self._keyring, carriers=CARRIERS), Read)]
+        steps["read"], own = time.process_time() - own, time.process_time()
+        server = _used(self._appender)
+        batch = AppendBatch(self._appender, self._keyring, reads, "bench", skips_locked=True, sets_aside=True)
+        await append_claimed(batch, token=claimed[0].token, lock_seconds=5)
+        steps["append and settle"] = time.process_time() - own
+        steps["the same in the server"] = _used(self._appender) - server
+        return steps
+
+
+def _used(connection: AsyncConnection[Any]) -> float:
+    """Seconds of processor of its backend."""
+    return int(Path(f"/proc/{connection.info.backend_pid}/schedstat").read_text().split()[0]) / 1e9
+
+
+async def _connect(url: str) -> AsyncConnection[Any]:
+    connection = await AsyncConnection.connect(url, autocommit=True, row_factory=tuple_row)
+    connection.prepare_threshold = 2
+    return connection
+
+
+async def main() -> None:
+    async with await _connect(sys.argv[1]) as claimer, await _connect(sys.argv[1]) as appender:
+        batches = Batches(claimer, appender, await keyring_of(claimer))
+        for _ in range(BATCHES):
+            await batches.one(1)
+        gc.collect()
+        gc.freeze()
+        seen: dict[str, list[list[float]]] = defaultdict(lambda: [[], []])
+        for size, messages, count in ((0, 1, BATCHES), (1, LARGE, BATCHES // 10)):
+            for _ in range(count):
+                for step, seconds in (await batches.one(messages)).items():
+                    seen[step][size].append(seconds)
+    sys.stdout.write(json.dumps({step: [median(small), median(large)] for step, (small, large) in seen.items()}))
+
+
+if __name__ == "__main__":
+    uvloop.run(main())

@@ -1,0 +1,161 @@
+"""ACK latency beside whoever else uses the service, legitimate or hostile, against the same load undisturbed in the same run."""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from statistics import median
+from typing import Any, Final
+
+from tests.acceptance.processes import BOOTSTRAP_KEY, ROOT
+from tests.bench.bench import Bench, child
+from tests.bench.report import Row, medians, milliseconds
+from tests.bench.server import Place
+from tests.bench.traffic import NOW
+from tests.bench.whole import WholeService, whole_service
+
+_RATE: Final = 500
+_WIRES: Final = 64
+_LEAD_SECONDS: Final = 1.0
+_EVENTS: Final = 3_000
+_EVENTS_A_REQUEST: Final = 500
+_SHIPMENT: Final = "/v1/shipments/canonical/BENCH3000"
+UNDISTURBED: Final = "undisturbed"
+_AT_MOST: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disturber:
+    """A child `kind` with what it is told, or a `command` of statesvc that is repeated."""
+
+    kind: str = ""
+    told: Mapping[str, Any] | None = None
+    command: tuple[str, ...] = ()
+
+
+DISTURBERS: Final[Mapping[str, Disturber]] = {
+    "evidence and audit of 3,000 events, 4 readers": Disturber(kind="evidence", told={"path": _SHIPMENT}),
+    "1,000 list pages/s": Disturber(kind="lists"),
+    "100 streams": Disturber(kind="streams"),
+    "1,100 half-open connections": Disturber(kind="half_open", told={"connections": 1_100}),
+    "3,000 half-open connections": Disturber(kind="half_open", told={"connections": 3_000}),
+    "1,000 bodies of 1 MiB at a time": Disturber(kind="bodies"),
+    "54 anonymous bodies of 1 MiB/s for 17TRACK": Disturber(kind="17track"),
+    "rebuild": Disturber(command=("rebuild", "shipments")),
+    "verify": Disturber(command=("verify",)),
+}
+
+
+async def measure(bench: Bench) -> list[Row]:
+    """The rows of this part."""
+    seen: dict[str, list[dict[str, Any]]] = {}
+    async with bench.server.database() as place, whole_service(bench, place) as service:
+        await _fill(service)
+        for run in range(bench.scale.runs):
+            for number, name in enumerate((UNDISTURBED, *DISTURBERS)):
+                async with _disturbed(bench, place, service, name) as neighbour:
+                    await asyncio.sleep(_LEAD_SECONDS)
+                    series = (run * (len(DISTURBERS) + 1) + number) % 26
+                    result = await _load(bench, service, series)
+                result["neighbour"] = neighbour
+                seen.setdefault(name, []).append(result)
+                bench.say(
+                    f"neighbours {run + 1}, {name}: p99 {result['p99'] * 1e3:.1f} ms, {result['statuses']}; the neighbour: {neighbour}"
+                )
+    return _rows(seen)
+
+
+def _rows(seen: dict[str, list[dict[str, Any]]]) -> list[Row]:
+    alone = median(medians(seen[UNDISTURBED], "p99"))
+    rows = [Row(f"ACK p99 at {_RATE}/s, {UNDISTURBED}", milliseconds(medians(seen[UNDISTURBED], "p99")), figure=alone * 1e3)]
+    for name in DISTURBERS:
+        p99 = medians(seen[name], "p99")
+        refused = sum(count for run in seen[name] for status, count in run["statuses"].items() if status != "200")
+        measured = f"{milliseconds(p99)}, {median(p99) / alone:.1f} x, refused {refused:,}"
+        met = median(p99) <= _AT_MOST * alone and not refused
+        rows.append(Row(f"... beside {name}", measured, f"<= {_AT_MOST:.0f} x, 0 refused", met, figure=median(p99) * 1e3))
+    return rows
+
+
+async def _load(bench: Bench, service: WholeService, series: int) -> dict[str, Any]:
+    count = int(_RATE * bench.scale.neighbour_seconds)
+    told = {"mode": "open", "traffic": "alerts", "series": series, "count": count, "rate": _RATE, "wires": _WIRES, "port": service.port}
+    seen: dict[str, Any] = await child("load", told=told)
+    return seen
+
+
+async def _fill(service: WholeService) -> None:
+    """A shipment of 3,000 scans."""
+    lines = [
+        json.dumps(
+            {
+                "carrier_id": "canonical",
+                "event_id": f"bench-{number}",
+                "tracking_number": "BENCH3000",
+                "kind": "scan",
+                "status": "in_transit",
+                "occurred_at": (NOW - timedelta(minutes=_EVENTS - number)).isoformat(),
+                "description": f"Scan {number}",
+                "location": {"city": "Chicago", "region": "IL", "country": "US"},
+            }
+        ).encode()
+        for number in range(_EVENTS)
+    ]
+    for start in range(0, _EVENTS, _EVENTS_A_REQUEST):
+        body = b"\n".join(lines[start : start + _EVENTS_A_REQUEST])
+        await service.post("/v1/events", body, content_type="application/x-ndjson")
+
+
+@asynccontextmanager
+async def _disturbed(bench: Bench, place: Place, service: WholeService, name: str) -> AsyncIterator[dict[str, Any]]:
+    """While it lasts the neighbour is at work; afterwards the answer says what it did."""
+    done: dict[str, Any] = {}
+    match DISTURBERS.get(name):
+        case None:
+            yield done
+        case Disturber(command=()) as neighbour:
+            told = {"port": service.port, "key": BOOTSTRAP_KEY, "kind": neighbour.kind, **(neighbour.told or {})}
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "tests.bench.neighbour"),
+                cwd=ROOT,
+                env={**os.environ, "PYTHONPATH": str(ROOT)},
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+            )
+            assert process.stdin is not None
+            process.stdin.write(json.dumps(told).encode() + b"\n")
+            try:
+                yield done
+            finally:
+                output, _ = await process.communicate()
+                done.update(json.loads(output or "{}"))
+        case Disturber(command=command):
+            repeated = asyncio.create_task(_repeat(bench, place, command, done))
+            try:
+                yield done
+            finally:
+                repeated.cancel()
+                await asyncio.gather(repeated, return_exceptions=True)
+
+
+async def _repeat(bench: Bench, place: Place, command: tuple[str, ...], done: dict[str, Any]) -> None:
+    environment = bench.service(place).environment
+    while True:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "statesvc", *command),
+            cwd=ROOT,
+            env=dict(environment),
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+        try:
+            exit_code = await process.wait()
+        except asyncio.CancelledError:
+            process.kill()
+            await process.wait()
+            raise
+        done[f"exit {exit_code}"] = done.get(f"exit {exit_code}", 0) + 1
