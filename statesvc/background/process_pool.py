@@ -26,7 +26,7 @@ import structlog
 IDLE_SECONDS: Final = 300.0
 _SIZE: Final = struct.Struct(">Q")
 _NICENESS: Final = 10
-"""It gives way to what answers at once."""
+"""What answers at once comes first."""
 
 Task = Callable[[Any], Awaitable[object]]
 

@@ -1,4 +1,4 @@
-"""Somebody who makes the service work while others push, in a process of its own: `neighbour KIND`, told what it needs by standard input.
+"""A client that makes the service work while others push, in a process of its own: `neighbour KIND`, told what it needs by standard input.
 
 Goes on until standard input ends, then writes how many answers of which status it got. Kinds: `evidence` (four readers in turn: JSON, HTML,
 PDF, audit), `lists` (1,000 pages a second), `streams` (100 readers), `half_open` (connections with half a head), `bodies` (1,000 of 1 MiB

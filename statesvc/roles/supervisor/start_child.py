@@ -65,7 +65,7 @@ def spawn(command: Sequence[str], environment: Mapping[str, str]) -> Start:
 def fork(entry: Entry, arguments: Sequence[str], environment: Mapping[str, str], *, niceness: int = 0) -> Start:
     """Forks a process that calls `entry`, a function that is found by its name, with `arguments`.
 
-    `niceness`: how far it gives way to other processes when there is not enough processor for all, as `nice` has it.
+    `niceness`: how far it stands back behind other processes when there is not enough processor for all, as `nice` has it.
     """
 
     async def start() -> Child:
