@@ -227,10 +227,12 @@ def fanout_document(
     subscriptions: Iterable[UUID],
     recorded_at: datetime,
     replayed: bool = False,
+    kind: str | None = None,
 ) -> dict[str, Any]:
     """Whom one change is sent to. `event`: the leaf hash of the event with the version `sequence`; `replayed`: they were notified before.
 
-    The webhook-ids follow from the event and the subscriptions. Equal statuses: the change is an update.
+    The webhook-ids follow from the event and the subscriptions. Equal statuses: the change is an update. `kind`: the type of the
+    notification where no change but an observation is sent: `event` is the leaf hash of that, and `sequence` negative.
     """
     return {
         "format": FORMAT,
@@ -242,6 +244,7 @@ def fanout_document(
         "to": to_status,
         "subscriptions": sorted(map(str, subscriptions)),
         "replayed": replayed or None,
+        "type": kind,
         "recorded_at": rfc3339(recorded_at),
     }
 

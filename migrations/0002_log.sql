@@ -164,7 +164,7 @@ CREATE INDEX transition_recorded ON statesvc.transition (recorded_at, shipment_i
 -- is replayed.
 CREATE TABLE statesvc.fanout (
     shipment_id uuid NOT NULL,
-    sequence int NOT NULL CHECK (sequence > 0),
+    sequence int NOT NULL CHECK (sequence <> 0),
     recorded_at timestamptz NOT NULL,
     batch_id bigint NOT NULL,
     ordinal int NOT NULL CHECK (ordinal >= 0),
@@ -199,11 +199,11 @@ CREATE INDEX attempt_subscription ON statesvc.attempt (subscription_id, recorded
 CREATE INDEX attempt_batch ON statesvc.attempt (batch_id, ordinal);
 
 -- What the service noticed by itself at a time, so that a later reading of the log says the same: `version` is that of the shipment's last
--- event then, `since` the time from which it was so. Nothing writes it yet.
+-- event then, `since` the time from which it was so.
 CREATE TABLE statesvc.observation (
     shipment_id uuid NOT NULL,
     version int NOT NULL CHECK (version > 0),
-    kind text NOT NULL CHECK (kind IN ('overdue', 'stalled')),
+    kind text NOT NULL CHECK (kind IN ('stalled', 'not_picked_up', 'overdue', 'delivery_missed', 'pickup_expiring')),
     recorded_at timestamptz NOT NULL,
     since timestamptz NOT NULL CHECK (since <= recorded_at),
     batch_id bigint NOT NULL,

@@ -47,6 +47,8 @@ CREATE TABLE statesvc.subscription_failing (
 ) WITH (fillfactor = 50);
 
 -- `occurred_offset_seconds`: of the offset from UTC in which the carrier stated `occurred_at`, so that a body says the local time.
+-- `observed`: what an observation's body says of it; its `sequence` is negative, counted up from -1,000,000 for each shipment, so that it
+-- never takes the place of a change.
 -- `epoch`: that of the log, where it is not the first: after a restore sequences begin anew. A fork of the log changes it for what waits.
 CREATE TABLE statesvc.notification (
     shipment_id uuid NOT NULL,
@@ -55,13 +57,17 @@ CREATE TABLE statesvc.notification (
     created_at timestamptz NOT NULL,
     occurred_at timestamptz NOT NULL,
     webhook_id text NOT NULL,
-    type text NOT NULL CHECK (type IN ('shipment.status_changed', 'shipment.updated')),
+    type text NOT NULL CHECK (type IN (
+        'shipment.status_changed', 'shipment.updated', 'shipment.stalled', 'shipment.not_picked_up', 'shipment.overdue',
+        'shipment.delivery_missed', 'shipment.pickup_expiring')),
     carrier_id text NOT NULL,
     tracking_number text NOT NULL,
     from_status text NOT NULL,
     to_status text NOT NULL,
     occurred_offset_seconds int NOT NULL DEFAULT 0,
     epoch int CHECK (epoch > 1),
+    observed jsonb,
+    CHECK ((observed IS NOT NULL) = (sequence < 0)),
     PRIMARY KEY (shipment_id, sequence, subscription_id)
 );
 CREATE INDEX notification_subscription ON statesvc.notification (subscription_id, created_at);

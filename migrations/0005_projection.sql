@@ -1,6 +1,8 @@
 -- What the log means now: one row per shipment. It can be rebuilt from the log at any time; nothing here is evidence.
 
--- `state` is the fold's whole accumulator, so that an event which sorts last is applied without reading the log.
+-- `state` is the fold's whole accumulator, so that an event which sorts last is applied without reading the log. `promised_until`: the end
+-- of the day that the carrier promised first; `lane`: country of the first and the last scan. `due_at`: when something that is expected of
+-- the shipment is overdue (NULL: nothing is), so that the watcher looks at it then and never at the others.
 CREATE TABLE statesvc.shipment (
     shipment_id uuid PRIMARY KEY,
     version int NOT NULL,
@@ -20,12 +22,31 @@ CREATE TABLE statesvc.shipment (
     flags text[] NOT NULL,
     estimated_delivery text,
     signed_by_event_id text,
+    promised_until timestamptz,
+    lane text,
+    due_at timestamptz,
     state bytea NOT NULL
 ) WITH (fillfactor = 70);
 -- by number alone, too: carriers share some
 CREATE INDEX shipment_number ON statesvc.shipment (number, carrier_id);
 -- most shipments have ended; who looks for those that have not never reads past them
 CREATE INDEX shipment_updated ON statesvc.shipment (terminal, recorded_at, shipment_id);
+CREATE INDEX shipment_due ON statesvc.shipment (due_at) WHERE due_at IS NOT NULL;
+
+-- What is expected of a carrier's shipments ('*': of all), and after how many hours it is observed that it did not happen; what a row leaves
+-- out, the next wider one says, at last the service's own defaults. `rearm_recorded_at`, `rearm_shipment_id`: up to where the unfinished
+-- shipments were given their due times by these rules (NULL: all of them were).
+CREATE TABLE statesvc.expectation_rules (
+    carrier_id text PRIMARY KEY,
+    revision bigint NOT NULL CHECK (revision > 0),
+    rules jsonb NOT NULL,
+    changed_at timestamptz NOT NULL,
+    changed_by text NOT NULL,
+    why text NOT NULL,
+    rearm_recorded_at timestamptz,
+    rearm_shipment_id uuid,
+    CHECK ((rearm_recorded_at IS NULL) = (rearm_shipment_id IS NULL))
+);
 
 -- Rebuilding goes on during live traffic: the spare table is filled from the log and takes the live one's place. Meanwhile triggers on
 -- the live table note which shipments changed; the rebuild folds these again, the last of them under the lock of the swap. After the

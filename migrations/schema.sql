@@ -419,6 +419,21 @@ ALTER TABLE ONLY statesvc.event_key
     ADD CONSTRAINT event_key_pkey PRIMARY KEY (carrier_id, event_id);
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON statesvc.event_key FOR EACH STATEMENT EXECUTE FUNCTION statesvc.refuse_change();
 
+CREATE TABLE statesvc.expectation_rules (
+    carrier_id text NOT NULL,
+    revision bigint NOT NULL,
+    rules jsonb NOT NULL,
+    changed_at timestamp with time zone NOT NULL,
+    changed_by text NOT NULL,
+    why text NOT NULL,
+    rearm_recorded_at timestamp with time zone,
+    rearm_shipment_id uuid,
+    CONSTRAINT expectation_rules_check CHECK (((rearm_recorded_at IS NULL) = (rearm_shipment_id IS NULL))),
+    CONSTRAINT expectation_rules_revision_check CHECK ((revision > 0))
+);
+ALTER TABLE ONLY statesvc.expectation_rules
+    ADD CONSTRAINT expectation_rules_pkey PRIMARY KEY (carrier_id);
+
 CREATE TABLE statesvc.fanout (
     shipment_id uuid NOT NULL,
     sequence integer NOT NULL,
@@ -431,7 +446,7 @@ CREATE TABLE statesvc.fanout (
     canonical bytea NOT NULL,
     CONSTRAINT fanout_check CHECK ((leaf_hash = sha256(('\x00'::bytea || canonical)))),
     CONSTRAINT fanout_ordinal_check CHECK ((ordinal >= 0)),
-    CONSTRAINT fanout_sequence_check CHECK ((sequence > 0)),
+    CONSTRAINT fanout_sequence_check CHECK ((sequence <> 0)),
     CONSTRAINT fanout_subscriptions_check CHECK ((cardinality(subscriptions) > 0))
 )
 PARTITION BY RANGE (recorded_at);
@@ -699,8 +714,10 @@ CREATE TABLE statesvc.notification (
     to_status text NOT NULL,
     occurred_offset_seconds integer DEFAULT 0 NOT NULL,
     epoch integer,
+    observed jsonb,
+    CONSTRAINT notification_check CHECK (((observed IS NOT NULL) = (sequence < 0))),
     CONSTRAINT notification_epoch_check CHECK ((epoch > 1)),
-    CONSTRAINT notification_type_check CHECK ((type = ANY (ARRAY['shipment.status_changed'::text, 'shipment.updated'::text])))
+    CONSTRAINT notification_type_check CHECK ((type = ANY (ARRAY['shipment.status_changed'::text, 'shipment.updated'::text, 'shipment.stalled'::text, 'shipment.not_picked_up'::text, 'shipment.overdue'::text, 'shipment.delivery_missed'::text, 'shipment.pickup_expiring'::text])))
 );
 ALTER TABLE ONLY statesvc.notification
     ADD CONSTRAINT notification_pkey PRIMARY KEY (shipment_id, sequence, subscription_id);
@@ -734,7 +751,7 @@ CREATE TABLE statesvc.observation (
     canonical bytea NOT NULL,
     CONSTRAINT observation_check CHECK ((since <= recorded_at)),
     CONSTRAINT observation_check1 CHECK ((leaf_hash = sha256(('\x00'::bytea || canonical)))),
-    CONSTRAINT observation_kind_check CHECK ((kind = ANY (ARRAY['overdue'::text, 'stalled'::text]))),
+    CONSTRAINT observation_kind_check CHECK ((kind = ANY (ARRAY['stalled'::text, 'not_picked_up'::text, 'overdue'::text, 'delivery_missed'::text, 'pickup_expiring'::text]))),
     CONSTRAINT observation_ordinal_check CHECK ((ordinal >= 0)),
     CONSTRAINT observation_version_check CHECK ((version > 0))
 )
@@ -1005,11 +1022,15 @@ CREATE TABLE statesvc.shipment (
     flags text[] NOT NULL,
     estimated_delivery text,
     signed_by_event_id text,
+    promised_until timestamp with time zone,
+    lane text,
+    due_at timestamp with time zone,
     state bytea NOT NULL
 )
 WITH (fillfactor='70');
 ALTER TABLE ONLY statesvc.shipment
     ADD CONSTRAINT shipment_pkey PRIMARY KEY (shipment_id);
+CREATE INDEX shipment_due ON statesvc.shipment USING btree (due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX shipment_number ON statesvc.shipment USING btree (number, carrier_id);
 CREATE INDEX shipment_updated ON statesvc.shipment USING btree (terminal, recorded_at, shipment_id);
 
@@ -1032,11 +1053,15 @@ CREATE TABLE statesvc.shipment_spare (
     flags text[] CONSTRAINT shipment_flags_not_null NOT NULL,
     estimated_delivery text,
     signed_by_event_id text,
+    promised_until timestamp with time zone,
+    lane text,
+    due_at timestamp with time zone,
     state bytea CONSTRAINT shipment_state_not_null NOT NULL
 )
 WITH (fillfactor='70');
 ALTER TABLE ONLY statesvc.shipment_spare
     ADD CONSTRAINT shipment_spare_pkey PRIMARY KEY (shipment_id);
+CREATE INDEX shipment_spare_due_at_idx ON statesvc.shipment_spare USING btree (due_at) WHERE (due_at IS NOT NULL);
 CREATE INDEX shipment_spare_number_carrier_id_idx ON statesvc.shipment_spare USING btree (number, carrier_id);
 CREATE INDEX shipment_spare_terminal_recorded_at_shipment_id_idx ON statesvc.shipment_spare USING btree (terminal, recorded_at, shipment_id);
 

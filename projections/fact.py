@@ -42,6 +42,15 @@ class LoggedRaw(Struct, frozen=True, gc=False):
     code: str | None = None
 
 
+class LoggedPlace(Struct, frozen=True, gc=False):
+    """Where it happened, as far as state is made of it."""
+
+    country: str | None = None
+
+
+NOWHERE: Final = LoggedPlace()
+
+
 class LoggedFact(Struct, frozen=True, gc=False, kw_only=True):
     """An event as the log holds it, as far as the fold reads it.
 
@@ -63,6 +72,7 @@ class LoggedFact(Struct, frozen=True, gc=False, kw_only=True):
     stamp: str | None = None
     estimated_delivery: str | None = None
     signer_digest: str | None = None
+    location: LoggedPlace = NOWHERE
     version: int = 0
 
 
@@ -103,6 +113,7 @@ class Fact:
     carrier_id: str = ""
     raw_type: str | None = None
     raw_code: str | None = None
+    country: str | None = None
     version: int = field(default=0, compare=False)
     """Place in the shipment's stream (0: not appended yet). Says when we learned it, so the fold never looks at it."""
     key: SortKey = field(init=False, compare=False, repr=False)
@@ -173,5 +184,6 @@ def fact_from_log(logged: LoggedFact) -> Fact:
         carrier_id=logged.carrier_id,
         raw_type=logged.raw.type,
         raw_code=logged.raw.code,
+        country=logged.location.country,
         version=logged.version,
     )

@@ -13,7 +13,7 @@ from events.vocabulary import Kind, Reason, Status
 from projections.correction import correct
 from projections.fact import ENRICHMENT_RANK, Fact, SortKey
 from projections.lifecycle import MOVES, OUT_AGAIN, Flag
-from projections.state import INITIAL, STALE_KEY, Estimate, ShipmentState, Signature
+from projections.state import INITIAL, STALE_KEY, Estimate, LastScan, ShipmentState, Signature
 
 _BY_KEY: Final = attrgetter("key")
 
@@ -91,6 +91,7 @@ class _Run:
     __slots__ = (
         "attempts",
         "corrections",
+        "countries",
         "delivered_at",
         "deliveries",
         "estimate",
@@ -99,9 +100,12 @@ class _Run:
         "last_event_at",
         "last_key",
         "newest_key",
+        "observed",
         "out_again",
         "pending",
+        "promise",
         "reason",
+        "scanned",
         "signature",
         "status",
         "status_since",
@@ -120,6 +124,10 @@ class _Run:
         self.deliveries: tuple[str, ...] = state.deliveries
         self.out_again: bool = state.out_again
         self.estimate: Estimate | None = state.estimate
+        self.promise: Estimate | None = state.promise
+        self.scanned: LastScan | None = state.scanned
+        self.countries: tuple[str, ...] = state.countries
+        self.observed: tuple[tuple[str, str], ...] = state.observed
         self.signature: Signature | None = state.signature
         self.pending: frozenset[str] = state.pending
         self.newest_key: SortKey = state.newest_key
@@ -139,6 +147,10 @@ class _Run:
             deliveries=self.deliveries,
             out_again=self.out_again,
             estimate=self.estimate,
+            promise=self.promise,
+            scanned=self.scanned,
+            countries=self.countries,
+            observed=self.observed,
             signature=self.signature,
             pending=self.pending,
             newest_key=self.newest_key,
@@ -151,6 +163,8 @@ class _Run:
         self.newest_key = fact.key
         if fact.estimated_delivery is not None:
             self._estimate(Estimate(fact.key, fact.stamp, fact.estimated_delivery, fact.event_id))
+        if fact.kind is Kind.SCAN or fact.kind is Kind.UNMAPPED:
+            self._seen(fact)
         if fact.kind is Kind.SCAN and fact.status is not None:
             self._scan(fact, fact.status)
         elif fact.names_signer and self.signature is None and self.deliveries and fact.signer_digest is not None:
@@ -182,6 +196,11 @@ class _Run:
         # One instant printed in two offsets must not read differently by the order of arrival.
         if last is None or fact.instant > last or (fact.instant == last and fact.instant.isoformat() < last.isoformat()):
             self.last_event_at = fact.instant
+
+    def _seen(self, fact: Fact) -> None:
+        self.scanned = LastScan(fact.event_id, fact.instant)
+        if fact.country is not None and (not self.countries or self.countries[-1] != fact.country):
+            self.countries = (*self.countries[:1], fact.country)
 
     def _scan(self, fact: Fact, scanned: Status) -> None:
         current = self.status
@@ -224,6 +243,8 @@ class _Run:
     def _estimate(self, candidate: Estimate) -> None:
         if self.estimate is None or candidate > self.estimate:
             self.estimate = candidate
+        if self.promise is None or candidate < self.promise:
+            self.promise = candidate
 
     def _sign(self, candidate: Signature) -> None:
         """Takes the signer of the earliest delivery that has one; there the last by stamp and digest."""

@@ -2,12 +2,24 @@
 
 from enum import StrEnum
 
+from projections.expectations import Expectation
+
 
 class NotificationType(StrEnum):
     """The `type` of a notification. Only ever grows; `statesvc/delivery/event_catalogue.py` says what each means and holds."""
 
     STATUS_CHANGED = "shipment.status_changed"
     UPDATED = "shipment.updated"
+    STALLED = "shipment.stalled"
+    NOT_PICKED_UP = "shipment.not_picked_up"
+    OVERDUE = "shipment.overdue"
+    DELIVERY_MISSED = "shipment.delivery_missed"
+    PICKUP_EXPIRING = "shipment.pickup_expiring"
+
+
+def type_of_observation(kind: Expectation) -> NotificationType:
+    """Of what was expected of a shipment and did not happen."""
+    return NotificationType(f"shipment.{kind}")
 
 
 def type_of_change(from_status: str, to_status: str) -> NotificationType:

@@ -6,7 +6,7 @@ behind everything known is applied to the stored state; any other makes the ship
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 from uuid import UUID
 
@@ -140,7 +140,7 @@ def _project_shipment(
         if after is None:
             if history is None:
                 return False
-            after = fold([*history, *so_far])
+            after = replace(fold([*history, *so_far]), observed=before.observed)
         last = appended[-1]
         match effect_of(before, after):
             case Transition(from_status, to_status):

@@ -1,18 +1,24 @@
 """A shipment's row: what the log means now, in the order of the table's columns."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
 from events.spelling import normalize_number
+from projections.expectations import ExpectationRules, flagged, next_deadline, promised_until
 from projections.fact import decode_event, fact_from_log
 from projections.fold import fold
+from projections.observed import is_observation, observed_from_log
 from projections.state import ShipmentState
 
 
 class ShipmentRow(NamedTuple):
-    """One row of `statesvc.shipment`. `flags` sorted; `state` is the fold's whole accumulator."""
+    """One row of `statesvc.shipment`. `flags` sorted; `state` is the fold's whole accumulator.
+
+    `due_at`: when the shipment is looked at again, because something is expected of it. It depends on today's rules, and may be early.
+    """
 
     shipment_id: UUID
     version: int
@@ -32,6 +38,9 @@ class ShipmentRow(NamedTuple):
     flags: list[str]
     estimated_delivery: str | None
     signed_by_event_id: str | None
+    promised_until: datetime | None
+    lane: str | None
+    due_at: datetime | None
     state: bytes
 
 
@@ -47,8 +56,13 @@ def shipment_row(
     number: str,
     tracking_number: str,
     discriminator: str,
+    rules: ExpectationRules | None = None,
 ) -> ShipmentRow:
-    """The row of `state` after the event with the highest version, which names the times and words given."""
+    """The row of `state` after the event with the highest version, which names the times and words given.
+
+    `rules`: of its carrier; None: nothing is expected of it.
+    """
+    deadline = rules and next_deadline(state, rules, recorded_at=recorded_at)
     return ShipmentRow(
         shipment_id,
         version,
@@ -65,19 +79,27 @@ def shipment_row(
         discriminator,
         state.status.value,
         state.reason.value if state.reason else None,
-        sorted(state.flags),
+        sorted([*state.flags, *flagged(state)]),
         state.estimated_delivery,
         state.signed_by_event_id,
+        promised_until(state),
+        state.lane,
+        deadline.due_at if deadline else None,
         state.to_json(),
     )
 
 
-def rebuilt_row(shipment_id: UUID, history: Sequence[bytes]) -> ShipmentRow:
-    """The row that all events of a shipment add up to; `history` holds their canonical bytes, oldest first, at least one."""
-    events = [decode_event(canonical) for canonical in history]
+def rebuilt_row(shipment_id: UUID, history: Sequence[bytes], rules_of: Callable[[str], ExpectationRules] | None = None) -> ShipmentRow:
+    """The row that all events and observations of a shipment add up to; `history` holds their canonical bytes, at least one event.
+
+    Events oldest first; observations anywhere among them. `rules_of`: the rules of a carrier.
+    """
+    events = [decode_event(canonical) for canonical in history if not is_observation(canonical)]
+    observed = observed_from_log(history)
     first, last = events[0], events[-1]
+    state = fold([fact_from_log(event) for event in events])
     return shipment_row(
-        fold([fact_from_log(event) for event in events]),
+        replace(state, observed=observed) if observed else state,
         shipment_id=shipment_id,
         version=last.version,
         recorded_at=datetime.fromisoformat(last.recorded_at),
@@ -87,4 +109,5 @@ def rebuilt_row(shipment_id: UUID, history: Sequence[bytes]) -> ShipmentRow:
         number=normalize_number(last.tracking_number),
         tracking_number=last.tracking_number,
         discriminator=last.discriminator,
+        rules=rules_of and rules_of(last.carrier_id),
     )

@@ -15,7 +15,7 @@ from events.vocabulary import Reason, Status
 from projections.fact import FIRST_KEY, SortKey
 from projections.lifecycle import TERMINAL, Flag
 
-_FORMAT: Final = 3
+_FORMAT: Final = 4
 STALE_KEY: Final[SortKey] = (2**62, 0, "", "", "")
 """Above the key of every fact: nothing sorts after it, so the log is folded."""
 _STATUSES: Final = {status.value: status for status in Status}
@@ -28,6 +28,13 @@ class Estimate(NamedTuple):
     stamp: str
     value: str
     anchor: str
+
+
+class LastScan(NamedTuple):
+    """The newest scan, also one whose code nobody knows yet: when the parcel itself was seen last. `at` in the carrier's offset."""
+
+    event_id: str
+    at: datetime
 
 
 class Signature(NamedTuple):
@@ -62,6 +69,10 @@ class ShipmentState:
     deliveries: tuple[str, ...] = ()
     out_again: bool = False
     estimate: Estimate | None = None
+    promise: Estimate | None = None
+    scanned: LastScan | None = None
+    countries: tuple[str, ...] = ()
+    observed: tuple[tuple[str, str], ...] = ()
     signature: Signature | None = None
     pending: frozenset[str] = frozenset()
     newest_key: SortKey = FIRST_KEY
@@ -76,6 +87,16 @@ class ShipmentState:
     def estimated_delivery(self) -> str | None:
         """As the carrier printed it."""
         return self.estimate.value if self.estimate else None
+
+    @property
+    def promised_delivery(self) -> str | None:
+        """The first estimate, as the carrier printed it."""
+        return self.promise.value if self.promise else None
+
+    @property
+    def lane(self) -> str | None:
+        """Country of the first and of the last scan: `US-CA`; None where none is known."""
+        return f"{self.countries[0]}-{self.countries[-1]}" if self.countries else None
 
     @property
     def delivered_event_id(self) -> str | None:
@@ -103,12 +124,25 @@ class ShipmentState:
             "deliveries": self.deliveries,
             "out_again": self.out_again,
             "estimate": self.estimate and tuple(self.estimate),
+            "promise": self.promise and (1 if self.promise == self.estimate else tuple(self.promise)),
+            "scanned": self._scanned(),
+            "countries": self.countries,
+            "observed": self.observed,
             "signature": self.signature and tuple(self.signature),
             "pending": sorted(self.pending),
             "newest": self.newest_key,
             "last": None if self.last_key == self.newest_key else self.last_key,
         }
         return orjson.dumps({name: value for name, value in document.items() if value})
+
+    def _scanned(self) -> tuple[str, str] | int | None:
+        """Mostly the newest event is the last scan, and what is there already says it."""
+        if self.scanned is None:
+            return None
+        event_id, at = self.scanned
+        if event_id == self.newest_key[2] and self.last_event_at is not None and at.isoformat() == self.last_event_at.isoformat():
+            return 1
+        return event_id, at.isoformat()
 
     @classmethod
     def from_json(cls, data: bytes) -> Self:
@@ -120,7 +154,10 @@ class ShipmentState:
             last_key = _key(document["last"]) if "last" in document else newest_key
         else:
             newest_key, last_key = FIRST_KEY, STALE_KEY
-        estimate = get("estimate")
+        estimate = _estimate(get("estimate"))
+        promise = get("promise")
+        last_event_at = _instant(get("last_event_at"))
+        scanned = get("scanned")
         signature = get("signature")
         reason = get("reason")
         return cls(
@@ -128,14 +165,18 @@ class ShipmentState:
             reason=Reason(reason) if reason else None,
             status_since=_instant(get("since")),
             flags=frozenset(map(Flag, get("flags", ()))),
-            last_event_at=_instant(get("last_event_at")),
+            last_event_at=last_event_at,
             has_time=get("has_time", False),
             delivered_at=_instant(get("delivered_at")),
             attempts=get("attempts", 0),
             corrections=get("corrections", 0),
             deliveries=tuple(get("deliveries", ())),
             out_again=get("out_again", False),
-            estimate=Estimate(_key(estimate[0]), *estimate[1:]) if estimate else None,
+            estimate=estimate,
+            promise=estimate if promise == 1 else _estimate(promise),
+            scanned=_last_scan(scanned, newest_key, last_event_at),
+            countries=tuple(get("countries", ())),
+            observed=tuple((kind, cause) for kind, cause in get("observed", ())),
             signature=Signature(*signature) if signature else None,
             pending=frozenset(get("pending", ())),
             newest_key=newest_key,
@@ -149,6 +190,16 @@ INITIAL: Final = ShipmentState()
 
 def _instant(text: str | None) -> datetime | None:
     return datetime.fromisoformat(text) if text else None
+
+
+def _estimate(fields: list[Any] | None) -> Estimate | None:
+    return Estimate(_key(fields[0]), *fields[1:]) if fields else None
+
+
+def _last_scan(stored: list[str] | int | None, newest_key: SortKey, last_event_at: datetime | None) -> LastScan | None:
+    if isinstance(stored, list):
+        return LastScan(stored[0], datetime.fromisoformat(stored[1]))
+    return LastScan(newest_key[2], last_event_at) if stored and last_event_at else None
 
 
 def _key(fields: list[Any]) -> SortKey:

@@ -36,12 +36,13 @@ _COLUMNS: Final[Columns] = {
     "leaf_hashes": byteas,
     "received_ats": timestamps,
     "traceparents": texts,
+    "observed": texts,
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutboxChange:
-    """One thing to notify of. `type`: `shipment.status_changed`, or `shipment.updated` where the status stayed.
+    """One thing to notify of. `type`: `shipment.status_changed`, or `shipment.updated` where the status stayed, or that of an observation.
 
     `number`: as it is compared; `tracking_number`: as the carrier prints it.
     """
@@ -62,6 +63,8 @@ class OutboxChange:
     received_at: datetime | None = None
     """When the message that caused it was acknowledged; None: no message did."""
     traceparent: str | None = None
+    observed: str | None = None
+    """Of an observation, what its body says of it, as JSON; `leaf_hash` is that of its entry, `sequence` negative."""
 
     @classmethod
     def of(cls, change: Change, traceparents: Mapping[UUID, str]) -> Self:
@@ -141,6 +144,7 @@ def fanout_of(change: OutboxChange, subscriptions: Sequence[UUID]) -> Fanout:
         to_status=change.to_status,
         subscriptions=subscriptions,
         recorded_at=change.recorded_at,
+        kind=None if change.observed is None else change.type,
     )
 
 
@@ -154,7 +158,7 @@ async def write_notifications(
     rows = [
         (
             *(subscription_id, c.shipment_id, c.sequence, c.type, c.carrier_id, c.tracking_number, c.from_status, c.to_status),
-            *(c.recorded_at, c.occurred_at, _offset_seconds(c.occurred_at), c.leaf_hash, c.received_at, c.traceparent),
+            *(c.recorded_at, c.occurred_at, _offset_seconds(c.occurred_at), c.leaf_hash, c.received_at, c.traceparent, c.observed),
         )
         for c, subscriptions in fanned_out
         for subscription_id in subscriptions

@@ -12,15 +12,15 @@ WITH due AS MATERIALIZED (
     SELECT * FROM unnest(%(subscription_ids)b::uuid[], %(shipment_ids)b::uuid[], %(sequences)b::int[], %(types)b::text[],
         %(carrier_ids)b::text[], %(tracking_numbers)b::text[], %(from_statuses)b::text[], %(to_statuses)b::text[],
         %(created_ats)b::timestamptz[], %(occurred_ats)b::timestamptz[], %(occurred_offsets)b::int[], %(leaf_hashes)b::bytea[],
-        %(received_ats)b::timestamptz[], %(traceparents)b::text[])
+        %(received_ats)b::timestamptz[], %(traceparents)b::text[], %(observed)b::text[])
         AS u(subscription_id, shipment_id, sequence, type, carrier_id, tracking_number, from_status, to_status, created_at, occurred_at,
-            occurred_offset_seconds, leaf_hash, received_at, traceparent)
+            occurred_offset_seconds, leaf_hash, received_at, traceparent, observed)
 ), written AS (
     INSERT INTO statesvc.notification
         (shipment_id, sequence, subscription_id, created_at, occurred_at, webhook_id, type, carrier_id, tracking_number, from_status, to_status,
-        occurred_offset_seconds, epoch)
+        occurred_offset_seconds, epoch, observed)
     SELECT d.shipment_id, d.sequence, d.subscription_id, d.created_at, d.occurred_at, statesvc.webhook_id(d.subscription_id, d.leaf_hash),
-        d.type, d.carrier_id, d.tracking_number, d.from_status, d.to_status, d.occurred_offset_seconds, nullif(%(epoch)s::int, 1)
+        d.type, d.carrier_id, d.tracking_number, d.from_status, d.to_status, d.occurred_offset_seconds, nullif(%(epoch)s::int, 1), d.observed::jsonb
     FROM due d
 ), tick AS MATERIALIZED (
     SELECT statesvc.clock() AS at

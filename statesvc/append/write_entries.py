@@ -15,6 +15,7 @@ from statesvc.log.event_store import (
     write_transitions,
 )
 from statesvc.log.fanouts import append_fanouts
+from statesvc.shipments.expectation_rules import rule_book
 from statesvc.shipments.projection_store import save_shipments
 
 
@@ -44,7 +45,7 @@ async def write_statements(batch: AppendBatch) -> list[bytes]:
         await write_heads(batch)
         await insert_keys(connection, batch.decision.appends)
         await write_events(connection, events, batch_id=batch.tick.batch_id)
-        await save_shipments(connection, batch.projection.shipments, batch.heads)
+        await save_shipments(connection, batch.projection.shipments, batch.heads, rule_book(batch.tick.expectations))
     if conflicts:
         await write_conflicts(connection, conflicts, batch_id=batch.tick.batch_id, before=len(events), recorded_at=batch.tick.recorded_at)
     return [row.leaf.leaf_hash for row in events] + [row.leaf.leaf_hash for row in conflicts]

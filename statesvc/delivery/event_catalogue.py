@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any, Final
 from uuid import UUID
 
+from projections.expectations import FIRST_SEQUENCE
 from projections.notification_type import NotificationType
 from statesvc.delivery.full_payload import Full
 from statesvc.delivery.notification import Notification, data_of
@@ -115,6 +116,24 @@ def _of_change(kind: NotificationType, summary: str, description: str, *, before
     )
 
 
+def _of_observation(kind: NotificationType, summary: str, description: str, *, status: str, cause: str, hours: int) -> EventType:
+    data = data_of(
+        Notification(
+            webhook_id="",
+            type=kind,
+            created_at=EXAMPLE_AT,
+            occurred_at=EXAMPLE_AT - timedelta(seconds=12),
+            carrier_id="ups",
+            tracking_number=_NUMBER,
+            from_status=status,
+            to_status=status,
+            sequence=FIRST_SEQUENCE + 1,
+            observed={"version": 6, "cause": cause, "hours": hours},
+        )
+    )
+    return EventType(kind=kind.value, summary=summary, description=description, data=ChangeData, thin=data, full=data, personal=data)
+
+
 _CONNECTION_TEST_DATA: Final[ConnectionTestData] = {"subscription_id": "0c9f2a34-5d0e-4c0b-8a6e-1f7b3f1f9a10"}
 
 EVENT_TYPES: Final = (
@@ -131,6 +150,46 @@ EVENT_TYPES: Final = (
         "Delivered again at another time, or a correction of the reason, the time of the status, the time of delivery, the attempts or the "
         "signature. `from` equals `to`.",
         before="delivered",
+    ),
+    _of_observation(
+        NotificationType.STALLED,
+        "No scan came for longer than is usual",
+        "By the rules of the carrier for the status that it is in. Once for each last scan; the next scan takes the flag `stalled` away.",
+        status="in_transit",
+        cause="d1-260226-w2zq5dnd5cjzbdqcqbqjsu3hbe",
+        hours=120,
+    ),
+    _of_observation(
+        NotificationType.NOT_PICKED_UP,
+        "A label was made, and the carrier never had the parcel",
+        "Once for a shipment.",
+        status="info_received",
+        cause="label",
+        hours=120,
+    ),
+    _of_observation(
+        NotificationType.OVERDUE,
+        "The promised day is over, and it is not delivered",
+        "The promise is the first estimate that the carrier gave; later ones change no promise.",
+        status="in_transit",
+        cause="2026-03-02",
+        hours=0,
+    ),
+    _of_observation(
+        NotificationType.DELIVERY_MISSED,
+        "Out for delivery, and the day ended without a delivery",
+        "At midnight where it was scanned. Once a day that it is out.",
+        status="out_for_delivery",
+        cause="2026-03-03",
+        hours=0,
+    ),
+    _of_observation(
+        NotificationType.PICKUP_EXPIRING,
+        "It waits to be picked up, and will soon be sent back",
+        "Once for each time that it becomes available.",
+        status="available_for_pickup",
+        cause="2026-02-26T17:30:00-05:00",
+        hours=120,
     ),
     EventType(
         kind=CONNECTION_TEST,

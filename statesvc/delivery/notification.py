@@ -41,6 +41,8 @@ class Notification:
     sequence: int
     epoch: int | None = None
     """Of the log; None: the first."""
+    observed: Mapping[str, Any] | None = None
+    """Of an observation: `version`, of the shipment's last event then, and by which rule; `occurred_at` is since when it was so."""
     gap: Gap | None = None
     full: Full | None = None
     """For subscriptions with a full payload: the event and the shipment's state."""
@@ -50,7 +52,7 @@ def body_of(notification: Notification) -> bytes:
     """Standard Webhooks 1.0.0: type, timestamp, data.
 
     `sequence` lets a receiver drop what it has already passed, within one `epoch` of the log (absent: 1); in the next sequences begin anew.
-    `gap` says what was left out before it.
+    `gap` says what was left out before it. An observation has the `sequence` of the shipment's last change or event before it.
     """
     return body(notification.type, notification.created_at, data_of(notification))
 
@@ -70,6 +72,10 @@ def data_of(notification: Notification) -> ChangeData:
         "occurred_at": notification.occurred_at.isoformat(),
         "sequence": notification.sequence,
     }
+    if notification.observed is not None:
+        observed = notification.observed
+        data["sequence"] = observed["version"]
+        data["observed"] = {"cause": observed["cause"], "hours": observed["hours"]}
     if notification.epoch is not None:
         data["epoch"] = notification.epoch
     if notification.gap is not None:
@@ -104,7 +110,7 @@ class QueuedNotification:
 
 def notification_of(sequence: int, row: Sequence[Any]) -> Notification:
     """A notification from its columns in the order of the queries, with the gap before it."""
-    webhook_id, kind, created_at, occurred_at, offset_seconds, epoch, carrier_id, number, from_status, to_status, *gap = row
+    webhook_id, kind, created_at, occurred_at, offset_seconds, epoch, carrier_id, number, from_status, to_status, *gap, observed = row
     skipped, first_skipped, last_skipped = gap
     return Notification(
         webhook_id=webhook_id,
@@ -118,4 +124,11 @@ def notification_of(sequence: int, row: Sequence[Any]) -> Notification:
         sequence=sequence,
         epoch=epoch,
         gap=None if skipped is None else Gap(skipped=skipped, from_sequence=first_skipped, to_sequence=last_skipped),
+        observed=observed,
     )
+
+
+def stated_observation(document: Mapping[str, Any]) -> dict[str, Any]:
+    """What a notification says of an observation, from its entry."""
+    details = document["details"]
+    return {"version": document["version"], "cause": details["cause"], "hours": details["hours"]}

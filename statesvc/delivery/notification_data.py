@@ -16,6 +16,13 @@ class GapData(TypedDict):
     to_sequence: int
 
 
+class ObservedData(TypedDict):
+    """By which rule it was observed."""
+
+    cause: Annotated[str, Field(description="It is observed again only if this changes: a scan's id, a day, a time.")]
+    hours: Annotated[int, Field(description="The hours of the rule.")]
+
+
 class NotifiedShipment(ShipmentSummary, Signer):
     """A shipment's state right after the change."""
 
@@ -27,6 +34,15 @@ class ChangeData(StatusChange):
     tracking_number: Annotated[str, Field(description="As the carrier prints it.")]
     occurred_at: Annotated[TimeText, Field(description="When the carrier says it happened, in the offset in which it says so.")]
     sequence: Annotated[int, Field(description="Grows per shipment, within one `epoch`; not always by one.")]
+    observed: NotRequired[
+        Annotated[
+            ObservedData,
+            Field(
+                description="Of something that did not happen: `occurred_at` is its deadline, `sequence` that of the shipment's last "
+                "event, `from` and `to` its status. Its payload is always thin."
+            ),
+        ]
+    ]
     epoch: NotRequired[Annotated[int, Field(description="Of the log; absent: 1. In the next one, after a restore, sequences begin anew.")]]
     gap: NotRequired[Annotated[GapData, Field(description="This one stands for earlier ones, too.")]]
     event: NotRequired[Annotated[StatedEvent, Field(description="Full payload: what the carrier said.")]]

@@ -24,7 +24,9 @@ from statesvc.log.timestamp import StampError, Trust, check_stamp, read_stamp
 from statesvc.shipments.notification_trail import LoggedTry, NotificationKey, notifications_of
 
 _STATED = tuple(
-    name for name in ShipmentRow._fields if name not in {"shipment_id", "state", "number", "first_recorded_at", "signed_by_event_id"}
+    name
+    for name in ShipmentRow._fields
+    if name not in {"shipment_id", "state", "number", "first_recorded_at", "signed_by_event_id", "promised_until", "lane", "due_at"}
 )
 
 
@@ -175,7 +177,8 @@ def _chain(bundle: Bundle, documents: Sequence[Mapping[str, Any]]) -> Iterator[B
     if not history:
         yield BundleFlaw("/entries", "no event")
         return
-    row = rebuilt_row(UUID(wanted), history)
+    observations = [entry["canonical"].encode() for entry in bundle["entries"] if entry["kind"] == "observation"]
+    row = rebuilt_row(UUID(wanted), [*history, *observations])
     added_up = orjson.loads(orjson.dumps({name: getattr(row, name) for name in _STATED}))
     for name in _STATED:
         if stated[name] != added_up[name]:
@@ -200,9 +203,11 @@ def _sent(bundle: Bundle, documents: Sequence[Mapping[str, Any]]) -> Iterator[Bu
     paired = [(document, (f"/entries/{place}", bundle["entries"][place])) for place, document in enumerate(documents)]
     leaves = {document["version"]: entry["leaf_hash"] for document, (_, entry) in paired if document["entry"] == "event"}
     fanouts, ends = ([pair for pair in paired if pair[0]["entry"] == kind] for kind in ("fanout", "attempt"))
+    observed = {entry["leaf_hash"] for document, (_, entry) in paired if document["entry"] == "observation"}
     for document, (pointer, _) in fanouts:
-        if leaves.get(document["sequence"]) != document["event"]:
-            yield BundleFlaw(pointer, "names an event that the bundle does not have")
+        is_known = document["event"] in observed if document["sequence"] < 0 else leaves.get(document["sequence"]) == document["event"]
+        if not is_known:
+            yield BundleFlaw(pointer, "names an event or observation that the bundle does not have")
     notified = notifications_of(fanouts, ends)
     for document, (pointer, _) in ends:
         one = notified.get(NotificationKey(document["sequence"], document["subscription_id"]))

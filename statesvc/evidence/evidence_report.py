@@ -196,7 +196,7 @@ def _attempts(entries: Sequence[BundleEntry], sent: Mapping[tuple[str, int | Non
     fanouts, ends = ([(entry.document, entry) for entry in entries if entry.kind == kind] for kind in ("fanout", "attempt"))
     for key, one in notifications_of(fanouts, ends).items():
         receiver = receivers.get(key.subscription_id) or key.subscription_id
-        what = f"{spaced(one.from_status)} → {spaced(one.to_status)}"
+        what = spaced(one.kind.removeprefix("shipment.")) if one.kind else f"{spaced(one.from_status)} → {spaced(one.to_status)}"
         for each in one.tries:
             at = utc(each.document["started_at"])
             yield AttemptLine(index=each.entry.index, at=at, receiver=receiver, what=what, answer=_answer(each.document))

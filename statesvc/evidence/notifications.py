@@ -1,7 +1,7 @@
 """What subscribers were sent: for each attempt the body that its own commitment fits, or why it is not shown."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -13,7 +13,7 @@ from events.entry import FIRST_EPOCH
 from statesvc.database.queries import queries
 from statesvc.delivery.attempt_part import SentBody, opened_part, parts_by_number
 from statesvc.delivery.full_payload import Past, read_past
-from statesvc.delivery.notification import Gap, Notification, body_of
+from statesvc.delivery.notification import Gap, Notification, body_of, stated_observation
 from statesvc.evidence.bundle import ERASED, OPENED, UNAVAILABLE, WITHHELD
 from statesvc.shipments.notification_trail import (
     Document,
@@ -73,12 +73,13 @@ async def read_sent(
     All of it is from the entries; only the receivers' names are not.
     """
     events = {document["version"]: document for document, _ in entries if document["entry"] == "event"}
+    observed = {document["details"].get("sequence"): document for document, _ in entries if document["entry"] == "observation"}
     of_kind = {kind: [each for each in entries if each[0]["entry"] == kind] for kind in ("fanout", "attempt")}
     found = notifications_of(of_kind["fanout"], of_kind["attempt"])
     tried = {key: [LoggedAttempt.of(key, each) for each in one.tries] for key, one in found.items() if one.tries}
-    notified = {key: _notifications(found[key], key.sequence, events[key.sequence]) for key in tried}
+    notified = {key: _notifications(found[key], key.sequence, events, observed.get(key.sequence)) for key in tried}
     shipment_id = reader.opener.shipment_id
-    unstored = [key.sequence for key, notifications in notified.items() if _needs_history(notifications, tried[key])]
+    unstored = [key.sequence for key, notifications in notified.items() if key.sequence > 0 and _needs_history(notifications, tried[key])]
     past = await read_past(connection, [(shipment_id, sequence) for sequence in unstored], thin=frozenset())
     cursor = await connection.execute(_SQL["receivers"], {"subscription_ids": list({key.subscription_id for key in notified})})
     urls = dict(await cursor.fetchall())
@@ -103,19 +104,24 @@ async def read_sent(
     ]
 
 
-def _notifications(one: LoggedNotification, sequence: int, event: Document) -> list[Notification]:
+def _notifications(
+    one: LoggedNotification, sequence: int, events: Mapping[int, Document], observation: Document | None
+) -> list[Notification]:
     """As it may have been sent: what its body says follows from its entries and its event, but for the epoch of the log at that time."""
+    event = events[sequence if observation is None else observation["version"]]
+    named = observation or event
     notification = Notification(
         webhook_id=one.webhook_id,
         type=type_of(one),
-        created_at=datetime.fromisoformat(event["recorded_at"]),
-        occurred_at=datetime.fromisoformat(event["occurred_at"]),
+        created_at=datetime.fromisoformat(named["recorded_at"]),
+        occurred_at=datetime.fromisoformat(event["occurred_at"] if observation is None else observation["since"]),
         carrier_id=event["carrier_id"],
         tracking_number=event["tracking_number"],
         from_status=one.from_status,
         to_status=one.to_status,
         sequence=sequence,
         gap=None if one.gap is None else Gap(**one.gap),
+        observed=None if observation is None else stated_observation(observation),
     )
     epochs = range(min(one.epochs), max(one.epochs) + 1)
     return [replace(notification, epoch=None if epoch == FIRST_EPOCH else epoch) for epoch in epochs]

@@ -62,5 +62,10 @@ REMARKS: Final = {
     "redelivered": "it was delivered twice: time and signature are those of the later delivery",
     "backward": "one scan belongs before others that, by the carrier's clock, happened earlier",
     "delivered_while_returning": "it was delivered on its way back; the carrier did not say to whom",
+    "stalled": "no scan came for longer than is usual in its state",
+    "not_picked_up": "a label was made, and no scan shows that the carrier had the parcel",
+    "overdue": "the day that the carrier promised first is over",
+    "delivery_missed": "it was out for delivery, and not delivered that day",
+    "pickup_expiring": "it waits to be picked up, and will soon be sent back",
 }
 """What a shipment's flags mean."""

@@ -36,6 +36,8 @@ class Tick(NamedTuple):
     recorded_at: datetime
     batch_id: int
     epoch: int
+    expectations: str | None = None
+    """The rules of what is expected of shipments, as JSON; None: there are the defaults alone."""
 
 
 NO_TICK: Final = Tick(datetime.min.replace(tzinfo=UTC), 0, FIRST_EPOCH)

@@ -83,6 +83,7 @@ class FanoutDocument(Struct, frozen=True, gc=False):
     subscriptions: list[str]
     recorded_at: str
     replayed: bool = False
+    kind: str | None = field(name="type", default=None)
     epoch: int = FIRST_EPOCH
 
 

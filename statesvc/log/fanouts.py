@@ -41,6 +41,8 @@ class Fanout:
     subscriptions: Sequence[UUID]
     recorded_at: datetime
     replayed: bool = False
+    kind: str | None = None
+    """The type of the notification where no change but an observation is sent; `event` is its leaf hash then, `sequence` negative."""
 
 
 def fanouts_again(rows: Iterable[Sequence[Any]], *, recorded_at: datetime) -> list[Fanout]:
@@ -49,7 +51,7 @@ def fanouts_again(rows: Iterable[Sequence[Any]], *, recorded_at: datetime) -> li
     Raises ArchivedHistoryError where the entries of an event are archived, so that its leaf hash is None.
     """
     again, archived = [], set()
-    for shipment_id, sequence, event, from_status, to_status, subscriptions, replayed in rows:
+    for shipment_id, sequence, event, from_status, to_status, subscriptions, replayed, kind in rows:
         if event is None:
             archived.add(shipment_id)
             continue
@@ -63,6 +65,7 @@ def fanouts_again(rows: Iterable[Sequence[Any]], *, recorded_at: datetime) -> li
                 subscriptions=subscriptions,
                 recorded_at=recorded_at,
                 replayed=replayed,
+                kind=kind,
             )
         )
     if archived:
@@ -85,6 +88,7 @@ async def append_fanouts(connection: AsyncConnection[Any], fanouts: Sequence[Fan
                 subscriptions=each.subscriptions,
                 recorded_at=each.recorded_at,
                 replayed=each.replayed,
+                kind=each.kind,
             ),
             epoch=now.epoch,
         )

@@ -78,7 +78,8 @@ async def claim(connection: AsyncConnection[Any], keyring: Keyring, asked: Outbo
             connection, _SQL["read_claimed"], columns(list(leased), ("subscription_ids", "shipment_ids", "sequences")), list
         )
         rows = [_Claimed(*row) for row in await asked_rows.rows()]
-        past = await read_past(connection, [(row.shipment_id, row.sequence) for row in rows if row.is_full], thin=asked.thin)
+        full = [(row.shipment_id, row.sequence) for row in rows if row.is_full and row.observed is None]
+        past = await read_past(connection, full, thin=asked.thin)
     return [_delivery(row, _Lease(*leased[row[:3]]), past.get(row[1:3]), token=token, keyring=keyring) for row in rows]
 
 
@@ -108,6 +109,7 @@ class _Claimed(NamedTuple):
     skipped: int | None
     from_sequence: int | None
     to_sequence: int | None
+    observed: dict[str, Any] | None
     url: str
     is_full: bool
     pii: bool
@@ -138,7 +140,7 @@ def _delivery(row: _Claimed, lease: _Lease, past: Past | None, *, token: UUID, k
     except SealError as error:
         _log.error("subscription_secret_unreadable", subscription_id=row.subscription_id, error=error)
         secrets, login = (), None
-    notification = notification_of(row.sequence, row[3:16])
+    notification = notification_of(row.sequence, row[3:17])
     if row.is_full:
         full = full_of(past, keyring, row.shipment_id, row.sealed_key, pii=row.pii)
         notification = replace(notification, full=full)

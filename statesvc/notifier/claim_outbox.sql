@@ -66,7 +66,7 @@ RETURNING o.subscription_id, o.shipment_id, o.sequence, o.attempts, o.earlier_at
 -- name: read_claimed
 -- The notification, where it goes, with which login and secrets, and the key that the attempt is sealed under (NULL once erased).
 SELECT n.subscription_id, n.shipment_id, n.sequence, n.webhook_id, n.type, n.created_at, n.occurred_at, n.occurred_offset_seconds, n.epoch, n.carrier_id, n.tracking_number,
-    n.from_status, n.to_status, g.skipped, g.from_sequence, g.to_sequence, s.url, s.payload = 'full', s.pii,
+    n.from_status, n.to_status, g.skipped, g.from_sequence, g.to_sequence, n.observed, s.url, s.payload = 'full', s.pii,
     (s.give_up_after ->> n.type)::float8, s.sealed_secrets, s.sealed_login, k.sealed_key, s.rate_per_second IS NOT NULL
 FROM unnest(%(subscription_ids)b::uuid[], %(shipment_ids)b::uuid[], %(sequences)b::int[]) AS u(subscription_id, shipment_id, sequence)
 JOIN statesvc.notification n

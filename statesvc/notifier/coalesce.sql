@@ -13,11 +13,11 @@ WHERE s.coalesces AND s.deleted_at IS NULL
 
 -- name: collapsible
 -- A window of what waits for a subscription: its shipments, and of which more than one notification waits (and the oldest is too
--- old, unless there are too many of all).
+-- old, unless there are too many of all). Observations stand for themselves.
 SELECT w.shipment_id, count(*) > 1 AND (%(too_many)s::boolean OR min(w.created_at) < %(too_old)s::timestamptz) AS collapses
 FROM (
     SELECT o.shipment_id, o.created_at FROM statesvc.outbox o
-    WHERE o.subscription_id = %(subscription_id)s AND o.shipment_id > %(after)s::uuid
+    WHERE o.subscription_id = %(subscription_id)s AND o.shipment_id > %(after)s::uuid AND o.sequence > 0
     ORDER BY o.shipment_id, o.sequence LIMIT %(window)s
 ) w
 GROUP BY w.shipment_id ORDER BY w.shipment_id;
@@ -30,7 +30,7 @@ SELECT o.shipment_id, o.sequence, o.earlier_attempts + o.attempts, EXISTS (
     WHERE g.shipment_id = o.shipment_id AND g.sequence = o.sequence AND g.subscription_id = o.subscription_id)
 FROM statesvc.outbox o
 WHERE o.subscription_id = %(subscription_id)s AND o.shipment_id = ANY (%(shipment_ids)b::uuid[])
-    AND (o.token IS NULL OR o.available_at <= statesvc.clock())
+    AND (o.token IS NULL OR o.available_at <= statesvc.clock()) AND o.sequence > 0
 ORDER BY o.shipment_id, o.sequence FOR UPDATE OF o SKIP LOCKED;
 
 -- name: read_skipped

@@ -4,6 +4,7 @@ from events.carriers import CARRIERS
 from events.parsing.whereabouts import load_tables
 from statesvc.bodies.body_archiver import BodyArchiver
 from statesvc.database.wakeups.channels import INBOX
+from statesvc.expectations.watcher import watcher
 from statesvc.log.archive.folder import archive_folder
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.archive.log_archiver import LogArchiver
@@ -48,11 +49,13 @@ async def run(launch: Launch) -> int:
         upkeep = maintenance(base.pool)
         reconciling = reconciler(base.pool)
         due_times = inbox_due_times(base.pool, base.telemetry, base.waker)
+        watching = watcher(base.pool, base.telemetry, base.waker, worker=launch.worker_id)
         parts = [
             Part(name="worker", run=worker.run, stop=worker.stop),
             Part(name=upkeep.name, run=upkeep.run, stop=upkeep.stop),
             Part(name=reconciling.name, run=reconciling.run, stop=reconciling.stop),
             Part(name=due_times.name, run=due_times.run, stop=due_times.stop),
+            Part(name=watching.name, run=watching.run, stop=watching.stop),
         ]
         if folder is not None:
             archiver = BodyArchiver(

@@ -11,6 +11,7 @@ from uuid import UUID
 from psycopg import AsyncConnection
 
 from events.entry import leaf_hash_of
+from projections.observed import is_observation
 from projections.row import ShipmentRow, rebuilt_row
 from statesvc.database.queries import queries
 from statesvc.log.checkpoints import latest_head
@@ -19,7 +20,7 @@ from statesvc.shipments.models import AsOf
 
 _SQL = queries("statesvc.shipments", "as_of")
 _SHIPMENT: Final = itemgetter(0)
-_NOT_SHOWN: Final = {"number", "state"}
+_NOT_SHOWN: Final = {"number", "promised_until", "lane", "due_at", "state"}
 _SHOWN: Final = [name for name in ShipmentRow._fields if name not in _NOT_SHOWN]
 
 
@@ -77,5 +78,5 @@ async def find_shipment_at(
 
 def _shipment(shipment_id: UUID, rows: Sequence[tuple[UUID, bytes, bytes | None]]) -> StoredShipment:
     row = rebuilt_row(shipment_id, [canonical for _, canonical, _ in rows])
-    head_hash = leaf_hash_of(rows[-1][1])
+    head_hash = leaf_hash_of([canonical for _, canonical, _ in rows if not is_observation(canonical)][-1])
     return StoredShipment(**{name: getattr(row, name) for name in _SHOWN}, sealed_key=rows[0][2], head_hash=head_hash)

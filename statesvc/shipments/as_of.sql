@@ -3,10 +3,17 @@
 SELECT c.tree_size FROM statesvc.checkpoint c WHERE c.created_at <= %(instant)s ORDER BY c.created_at DESC LIMIT 1;
 
 -- name: sealed_events_of_number
--- The events of all shipments that bear a number, as far as they were sealed, shipment by shipment, oldest first.
-SELECT e.shipment_id, e.canonical, t.sealed_key
+-- The events and observations of all shipments that bear a number, as far as they were sealed, shipment by shipment: the events oldest first,
+-- then what was observed.
+SELECT x.shipment_id, x.canonical, t.sealed_key
 FROM statesvc.stream t
-JOIN statesvc.event e ON e.shipment_id = t.shipment_id AND e.recorded_at BETWEEN t.first_recorded_at AND t.recorded_at
-JOIN statesvc.sealed_batch s ON s.batch_id = e.batch_id
-WHERE t.carrier_id = %(carrier_id)s AND t.number = %(number)s AND s.first_index + e.ordinal < %(size)s
-ORDER BY e.shipment_id, e.version;
+CROSS JOIN LATERAL (
+    SELECT e.shipment_id, e.version, e.batch_id, e.ordinal, e.canonical FROM statesvc.event e
+    WHERE e.shipment_id = t.shipment_id AND e.recorded_at BETWEEN t.first_recorded_at AND t.recorded_at
+    UNION ALL
+    SELECT v.shipment_id, NULL, v.batch_id, v.ordinal, v.canonical FROM statesvc.observation v
+    WHERE v.shipment_id = t.shipment_id AND v.recorded_at >= t.first_recorded_at
+) x
+JOIN statesvc.sealed_batch s ON s.batch_id = x.batch_id
+WHERE t.carrier_id = %(carrier_id)s AND t.number = %(number)s AND s.first_index + x.ordinal < %(size)s
+ORDER BY x.shipment_id, x.version;

@@ -42,6 +42,8 @@ class LoggedNotification:
     from_status: str
     to_status: str
     webhook_id: str
+    kind: str | None = None
+    """Its type where it is of an observation; `event` is the leaf hash of that then."""
     fanouts: list[Any] = field(default_factory=list)
     tries: list[LoggedTry] = field(default_factory=list)
     outcome: str | None = None
@@ -63,7 +65,7 @@ def notifications_of(
             if one is None:
                 leaf_hash = bytes.fromhex(document["event"])
                 one = found[key] = LoggedNotification(
-                    document["event"], document["from"], document["to"], webhook_id(UUID(subscription_id), leaf_hash)
+                    document["event"], document["from"], document["to"], webhook_id(UUID(subscription_id), leaf_hash), document.get("type")
                 )
             one.fanouts.append((document, entry))
             one.epochs.add(document.get("epoch", FIRST_EPOCH))
@@ -91,4 +93,4 @@ def _end(one: LoggedNotification | None, document: Document, entry: Any) -> None
 
 def type_of(one: LoggedNotification) -> str:
     """As the body says it."""
-    return type_of_change(one.from_status, one.to_status)
+    return one.kind or type_of_change(one.from_status, one.to_status)

@@ -15,6 +15,7 @@ from projections.state import ShipmentState
 from statesvc.database.arrays import Columns, bools, byteas, encoded, ints, texts, timestamps, uuids
 from statesvc.database.pending import Pending, send
 from statesvc.database.queries import queries
+from statesvc.shipments.expectation_rules import RuleBook
 
 _SQL = queries("statesvc.shipments", "projection_store")
 SHIPMENT_COLUMNS: Final[Columns] = {
@@ -36,6 +37,9 @@ SHIPMENT_COLUMNS: Final[Columns] = {
     "flags": texts,
     "estimated_deliveries": texts,
     "signed_by_event_ids": texts,
+    "promised_untils": timestamps,
+    "lanes": texts,
+    "due_ats": timestamps,
     "states": byteas,
 }
 _BY_INT: Final = attrgetter("int")
@@ -52,16 +56,18 @@ async def read_states(connection: AsyncConnection[Any], shipment_ids: Iterable[U
     )
 
 
-async def save_shipments(connection: AsyncConnection[Any], shipments: Mapping[UUID, Projected], heads: Mapping[UUID, StreamHead]) -> None:
-    """Writes the states of locked shipments."""
+async def save_shipments(
+    connection: AsyncConnection[Any], shipments: Mapping[UUID, Projected], heads: Mapping[UUID, StreamHead], rules: RuleBook
+) -> None:
+    """Writes the states of locked shipments, and when they are looked at again because something is expected of them."""
     rows = [
-        _columns(shipment_id, shipments[shipment_id], heads[shipment_id].first_recorded_at)
+        _columns(shipment_id, shipments[shipment_id], heads[shipment_id].first_recorded_at, rules)
         for shipment_id in sorted(shipments, key=_BY_INT)
     ]
     await connection.execute(_SQL["save_shipments"], encoded(rows, SHIPMENT_COLUMNS))
 
 
-def _columns(shipment_id: UUID, projected: Projected, first_recorded_at: datetime) -> tuple[Any, ...]:
+def _columns(shipment_id: UUID, projected: Projected, first_recorded_at: datetime, rules: RuleBook) -> tuple[Any, ...]:
     last = projected.last
     event = last.proposal.event
     row = shipment_row(
@@ -75,6 +81,7 @@ def _columns(shipment_id: UUID, projected: Projected, first_recorded_at: datetim
         number=last.proposal.number,
         tracking_number=event.tracking_number,
         discriminator=event.discriminator,
+        rules=rules.of(event.carrier_id),
     )
     return as_members(row)
 

@@ -154,7 +154,7 @@ async def _put(connection: AsyncConnection[Any], request: ReplayRequest, wanted:
             },
         )
         rows = await cursor.fetchall()
-        put, never_written = len(rows), sum(not again for *_, again in rows)
+        put, never_written = len(rows), sum(not again for *_, again, _ in rows)
         if put:
             await _record(connection, request, rows)
     return put, never_written
@@ -170,7 +170,7 @@ async def _record(connection: AsyncConnection[Any], request: ReplayRequest, rows
         "until": rfc3339(request.until),
         "delivered_too": request.delivered_too,
         "put": len(rows),
-        "never_written": sum(not again for *_, again in rows),
+        "never_written": sum(not again for *_, again, _ in rows),
     }
     action = Action(actor=request.actor, verb="subscription.replay", target=f"subscription {request.subscription_id}", details=details)
     leaf_hashes = await append_fanouts(connection, fanouts, now=now)

@@ -86,7 +86,7 @@ WITH asked AS MATERIALIZED (
     WHERE d.kind = 'notification' AND d.resolved_at IS NULL AND d.webhook_id = n.webhook_id
 )
 SELECT q.shipment_id, q.sequence, coalesce(e.leaf_hash, f.event), coalesce(m.from_status, n.from_status), coalesce(m.to_status, n.to_status),
-    ARRAY[%(subscription_id)s::uuid], m.shipment_id IS NULL
+    ARRAY[%(subscription_id)s::uuid], m.shipment_id IS NULL, CASE WHEN q.sequence < 0 THEN n.type END
 FROM queued q
 LEFT JOIN made m ON m.shipment_id = q.shipment_id AND m.sequence = q.sequence
 LEFT JOIN statesvc.notification n

@@ -78,6 +78,7 @@ class Telemetry:
         self.delivered_lag = self._histogram(names.DELIVERED_LAG)
         self.delivery_duration = self._histogram(names.DELIVERY_DURATION)
         self.notices = self._counter(names.NOTICES)
+        self.observations = self._counter(names.OBSERVATIONS)
         self.due_times_repaired = self._counter(names.DUE_TIMES_REPAIRED)
         self.claims = self._counter(names.CLAIMS)
         self.archived_bodies = self._counter(names.ARCHIVED_BODIES)

@@ -213,6 +213,13 @@ DUE_TIMES_REPAIRED: Final = counter(
     "What was due at a time that no rule explains, and was taken as due: the database's clock was ahead.",
     Attribute.QUEUE,
 )
+OBSERVATIONS: Final = counter(
+    "statesvc.observations",
+    "{observation}",
+    "What did not happen to shipments as it should have. type: stalled, not_picked_up, overdue, delivery_missed, pickup_expiring.",
+    Attribute.CARRIER,
+    Attribute.TYPE,
+)
 CHECKPOINT_STAMPS: Final = counter(
     "statesvc.checkpoint.stamps",
     "{stamp}",

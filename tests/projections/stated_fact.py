@@ -35,5 +35,6 @@ def fact_of(event: Event, *, signer_digest: bytes | None, version: int = 0) -> F
         carrier_id=event.carrier_id,
         raw_type=event.raw.type,
         raw_code=event.raw.code,
+        country=event.location.country,
         version=version,
     )

@@ -38,7 +38,12 @@ TIMES = st.fixed_dictionaries(
     }
 )
 VALUES = st.fixed_dictionaries(
-    {"signer_digest": st.sampled_from(DIGESTS), "estimated_delivery": st.sampled_from(ETAS), "stamp": st.sampled_from(["", "1"])}
+    {
+        "signer_digest": st.sampled_from(DIGESTS),
+        "estimated_delivery": st.sampled_from(ETAS),
+        "stamp": st.sampled_from(["", "1"]),
+        "country": st.sampled_from([None, "US", "CA"]),
+    }
 )
 STATUSES = st.sampled_from([status for status in Status if status is not Status.UNKNOWN])
 

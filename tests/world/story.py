@@ -44,6 +44,9 @@ SELECT e.shipment_id, 1, %s, e.recorded_at, e.occurred_at, statesvc.webhook_id(%
     k.number, 'unknown', 'info_received'
 FROM statesvc.event e JOIN statesvc.stream k USING (shipment_id) WHERE e.shipment_id = %s AND e.version = 1
 RETURNING webhook_id"""
+_OBSERVED = """
+UPDATE statesvc.shipment SET state = convert_to((convert_from(state, 'UTF8')::jsonb || %s::jsonb)::text, 'UTF8') WHERE shipment_id = %s
+"""
 _OBSERVATION = """INSERT INTO statesvc.observation
     (shipment_id, version, kind, recorded_at, since, batch_id, ordinal, leaf_hash, canonical)
 VALUES (%s, %s, 'stalled', %s, %s, %s, 0, %s, %s)"""
@@ -170,15 +173,17 @@ class Story:
             row = await (await self.connection.execute("SELECT shipment_id, version, recorded_at FROM statesvc.stream LIMIT 1")).fetchone()
             assert row is not None
             shipment_id, version, since = row
-            now, batch_id, epoch = await tick(self.connection)
+            now, batch_id, epoch, _ = await tick(self.connection)
+            details = {"cause": "d1-260301-none", "hours": 72, "rules": 0, "sequence": -999_999, "status": "in_transit"}
             entry = leaf(
                 observation_document(
-                    shipment_id=shipment_id, version=version, kind="stalled", since=since, details={"rule": "3 days"}, recorded_at=now
+                    shipment_id=shipment_id, version=version, kind="stalled", since=since, details=details, recorded_at=now
                 ),
                 epoch=epoch,
             )
             row = (shipment_id, version, now, since, batch_id, entry.leaf_hash, entry.canonical)
             await self.connection.execute(_OBSERVATION, row)
+            await self.connection.execute(_OBSERVED, (f'{{"observed": [["stalled", "{details["cause"]}"]]}}', shipment_id))
             await write_batch(self.connection, batch_id=batch_id, recorded_at=now, leaf_hashes=[entry.leaf_hash], writer="worker-1")
 
     async def everything(self) -> None:

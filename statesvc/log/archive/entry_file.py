@@ -184,11 +184,11 @@ class EntryFile:
             found.update(table["shipment_id"].filter(pc.and_(inside, pc.equal(table["entry"], "event"))).to_pylist())
         return found
 
-    def events(self) -> Iterator[list[tuple[str, int, bytes]]]:
-        """Shipment, version and canonical bytes of all events, each checked against its leaf hash; one list a row group."""
+    def histories(self) -> Iterator[list[tuple[str, int, bytes]]]:
+        """Shipment, version and canonical bytes of events and observations, each checked against its leaf hash; one list a row group."""
         for group in self.groups:
             table = self._table(group, ["log_index", "entry", "shipment_id", "version", "canonical", "leaf_hash"])
-            table = table.filter(pc.equal(table["entry"], "event"))
+            table = table.filter(pc.is_in(table["entry"], pa.array(["event", "observation"])))
             indexes, _, shipments, versions, canonicals, hashes = (column.to_pylist() for column in table.columns)
             for index, canonical, leaf_hash in zip(indexes, canonicals, hashes, strict=True):
                 if sha256(b"\x00" + canonical).digest() != leaf_hash:

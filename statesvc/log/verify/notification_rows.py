@@ -174,7 +174,7 @@ def _opened(canonical: bytes) -> Iterator[tuple[Notified, Words | None]]:
     except ValueError:
         # the entry's own check says what is wrong with it
         return
-    kind = type_of_change(document.from_status, document.to_status)
+    kind = document.kind or type_of_change(document.from_status, document.to_status)
     for each, its_id in zip(document.subscriptions, ids, strict=True):
         words = None if document.replayed else Words(its_id, kind, document.from_status, document.to_status)
         yield Notified(document.shipment_id, document.sequence, each), words

@@ -4,7 +4,8 @@ SELECT r.dead_letter_id, r.obstacle FROM statesvc.replay_dead_letters(%(ids)s::b
 
 -- name: put_back_fanouts
 -- The changes that the notifications of these dead letters are about, by the leaf hash of the event; NULL: its entries are archived.
-SELECT d.shipment_id, d.sequence, f.event, n.from_status, n.to_status, array_agg(d.subscription_id ORDER BY d.subscription_id), true
+SELECT d.shipment_id, d.sequence, f.event, n.from_status, n.to_status, array_agg(d.subscription_id ORDER BY d.subscription_id), true,
+    CASE WHEN d.sequence < 0 THEN n.type END
 FROM statesvc.dead_letter d
 JOIN statesvc.notification n
     ON n.shipment_id = d.shipment_id AND n.sequence = d.sequence AND n.subscription_id = d.subscription_id
@@ -13,7 +14,7 @@ LEFT JOIN LATERAL (
     WHERE w.shipment_id = d.shipment_id AND w.sequence = d.sequence LIMIT 1
 ) f ON true
 WHERE d.dead_letter_id = ANY (%(ids)s::bigint[]) AND d.kind = 'notification'
-GROUP BY d.shipment_id, d.sequence, n.from_status, n.to_status, f.event ORDER BY d.shipment_id, d.sequence;
+GROUP BY d.shipment_id, d.sequence, n.from_status, n.to_status, n.type, f.event ORDER BY d.shipment_id, d.sequence;
 
 -- name: obstacle
 -- What stands in the way of replaying one dead letter.

@@ -13,11 +13,13 @@ from uuid import UUID
 
 from psycopg import AsyncConnection, IsolationLevel
 
+from projections.observed import is_observation
 from projections.row import ShipmentRow, rebuilt_row
 from statesvc.database.arrays import encoded
 from statesvc.database.pending import send
 from statesvc.database.pool import CONNECT_TIMEOUT_SECONDS, KEEPALIVE
 from statesvc.database.queries import queries
+from statesvc.shipments.expectation_rules import DEFAULTS, RuleBook, read_rules
 from statesvc.shipments.projection_store import SHIPMENT_COLUMNS, as_members
 from statesvc.shipments.rebuild.drift import Drift, drifts
 from statesvc.shipments.rebuild.keyspace import Slice
@@ -70,20 +72,24 @@ async def connect(dsn: str) -> Connection:
 
 async def add_rows(connection: Connection, histories: Iterable[tuple[UUID, bytes]]) -> None:
     """Folds the histories (shipment by shipment, oldest event first) and adds their rows to the spare table."""
-    rows = [as_members(row) for row in rebuilt_rows(histories)]
+    rules = await read_rules(connection)
+    rows = [as_members(row) for row in rebuilt_rows(histories, rules)]
     if rows:
         await connection.execute(_SQL["fill"], encoded(rows, SHIPMENT_COLUMNS))
 
 
-def rebuilt_rows(histories: Iterable[tuple[UUID, bytes]]) -> list[ShipmentRow]:
+def rebuilt_rows(histories: Iterable[tuple[UUID, bytes]], rules: RuleBook) -> list[ShipmentRow]:
     """One row a shipment."""
-    return [rebuilt_row(shipment_id, [canonical for _, canonical in history]) for shipment_id, history in groupby(histories, key=_SHIPMENT)]
+    return [
+        rebuilt_row(shipment_id, [canonical for _, canonical in history], rules.of)
+        for shipment_id, history in groupby(histories, key=_SHIPMENT)
+    ]
 
 
 async def _fill(child: RebuildProcess, piece: Slice) -> int:
     histories = await _histories(child, piece)
     await add_rows(child.connection, histories)
-    return len(histories)
+    return _events(histories)
 
 
 async def _compare(child: RebuildProcess, piece: Slice) -> tuple[int, list[Drift]]:
@@ -99,7 +105,11 @@ async def _compare(child: RebuildProcess, piece: Slice) -> tuple[int, list[Drift
             lambda rows: {row[0]: ShipmentRow(*row) for row in rows},
         )
         live = await asked.rows()
-    return len(histories), list(drifts(live, rebuilt_rows(histories)))
+    return _events(histories), list(drifts(live, rebuilt_rows(histories, DEFAULTS)))
+
+
+def _events(histories: Iterable[tuple[UUID, bytes]]) -> int:
+    return sum(not is_observation(canonical) for _, canonical in histories)
 
 
 async def _histories(child: RebuildProcess, piece: Slice) -> Sequence[tuple[UUID, bytes]]:

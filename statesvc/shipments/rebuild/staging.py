@@ -47,7 +47,7 @@ class Staging:
     def add(self, path: Path) -> None:
         """Sorts in what a month's file has. Raises LogArchiveError."""
         with open_file(path) as file:
-            for events in file.events():
+            for events in file.histories():
                 sorted_in: dict[int, list[bytes]] = defaultdict(list)
                 for shipment_id, version, canonical in events:
                     shipment = UUID(shipment_id)
@@ -75,6 +75,7 @@ def staged(files: Iterable[Path], *, pieces: int) -> Iterator[Staging]:
 
 def merged(hot: Iterable[Event], archived: Iterable[Event]) -> list[tuple[UUID, bytes]]:
     """Shipment by shipment, oldest first; what is in both once."""
-    by_place = {(shipment.int, version): (shipment, canonical) for shipment, version, canonical in archived}
-    by_place.update({(shipment.int, version): (shipment, canonical) for shipment, version, canonical in hot})
+    # the same entry has the same bytes in both; an observation has the version of an event
+    by_place = {(shipment.int, version, canonical): (shipment, canonical) for shipment, version, canonical in archived}
+    by_place.update({(shipment.int, version, canonical): (shipment, canonical) for shipment, version, canonical in hot})
     return [by_place[place] for place in sorted(by_place)]

@@ -1,0 +1,35 @@
+"""What the service observed of a shipment, from its entries in the log: which expectation did not come true, for which cause."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from msgspec import Struct
+from msgspec.json import Decoder
+
+Observed = tuple[tuple[str, str], ...]
+"""Kind and cause of each, sorted."""
+
+
+class _Details(Struct, frozen=True, gc=False):
+    cause: str = ""
+
+
+class _Observation(Struct, frozen=True, gc=False):
+    entry: str
+    kind: str = ""
+    details: _Details = _Details()
+
+
+_decode: Final = Decoder(_Observation).decode
+_WORD: Final = b'"entry":"observation"'
+
+
+def is_observation(canonical: bytes) -> bool:
+    """Whether an entry is one: canonical JSON spells it in one way, and no text in it can hold a bare quotation mark."""
+    return _WORD in canonical
+
+
+def observed_from_log(canonicals: Iterable[bytes]) -> Observed:
+    """What the observations among these entries say, in any order."""
+    found = (_decode(canonical) for canonical in canonicals if is_observation(canonical))
+    return tuple(sorted({(one.kind, one.details.cause) for one in found}))

@@ -1,0 +1,57 @@
+-- name: try_alone
+-- One process at a time observes; the others leave it to that one.
+SELECT pg_try_advisory_xact_lock(hashtextextended('statesvc.expectations', 0));
+
+-- name: due
+-- The shipments that are due, the longest first. The cutoff is a subquery, so that the index can be used.
+SELECT s.shipment_id, s.carrier_id FROM statesvc.shipment s
+WHERE s.due_at <= (SELECT statesvc.clock()) ORDER BY s.due_at LIMIT %(limit)s;
+
+-- name: not_now
+-- Those of these carriers of which nothing can be concluded now: it is held; its messages have waited for longer than a minute; or it has
+-- fallen silent, by the rule of the alert.
+SELECT l.carrier_id FROM statesvc.lane l
+WHERE l.carrier_id = ANY (%(carrier_ids)s::text[]) AND (
+    statesvc.held(l.carrier_id)
+    OR EXISTS (SELECT FROM statesvc.inbox q
+        WHERE q.carrier_id = l.carrier_id AND q.token IS NULL AND q.available_at >= l.low_water
+            AND q.available_at < (SELECT statesvc.clock() - interval '1 minute'))
+    OR EXISTS (SELECT FROM statesvc.ingest_tally t
+        WHERE t.carrier_id = l.carrier_id AND t.minute > statesvc.clock() - interval '29 hours'
+        HAVING max(t.last_at) < statesvc.clock() - interval '4 hours'
+            AND sum(t.accepted + t.duplicates) FILTER (
+                WHERE t.minute BETWEEN statesvc.clock() - interval '28 hours' AND statesvc.clock() - interval '24 hours') > 50));
+
+-- name: put_off
+-- Looks at the due shipments of these carriers later: spread over an hour, so that they do not all come at once then.
+UPDATE statesvc.shipment s SET due_at = statesvc.clock() + interval '30 minutes' + random() * interval '1 hour'
+WHERE s.ctid = ANY (ARRAY(
+    SELECT d.ctid FROM statesvc.shipment d
+    WHERE d.due_at <= (SELECT statesvc.clock()) AND d.carrier_id = ANY (%(carrier_ids)s::text[])
+    ORDER BY d.due_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED));
+
+-- name: lock_due
+-- Locks the streams of these shipments, but those that another transaction holds: they are due again at the next pass.
+SELECT t.shipment_id FROM statesvc.stream t
+WHERE t.shipment_id = ANY (%(shipment_ids)b::uuid[]) ORDER BY t.shipment_id FOR NO KEY UPDATE SKIP LOCKED;
+
+-- name: read_due
+-- What is known of these shipments, read after their streams were locked.
+SELECT s.shipment_id, s.carrier_id, s.number, s.tracking_number, s.version, s.recorded_at, s.state
+FROM statesvc.shipment s WHERE s.shipment_id = ANY (%(shipment_ids)b::uuid[]) AND s.due_at <= (SELECT statesvc.clock())
+ORDER BY s.shipment_id;
+
+-- name: insert_observations
+-- Appends observations, after `before` other entries of the batch.
+INSERT INTO statesvc.observation (shipment_id, version, kind, recorded_at, since, batch_id, ordinal, leaf_hash, canonical)
+SELECT u.shipment_id, u.version, u.kind, %(recorded_at)s, u.since, %(batch_id)s, %(before)s + u.ordinal - 1, u.leaf_hash, u.canonical
+FROM unnest(%(shipment_ids)b::uuid[], %(versions)b::int[], %(kinds)b::text[], %(sinces)b::timestamptz[], %(leaf_hashes)b::bytea[],
+    %(canonicals)b::bytea[]) WITH ORDINALITY AS u(shipment_id, version, kind, since, leaf_hash, canonical, ordinal);
+
+-- name: save_observed
+-- What is known of the shipments now, and when they are due again.
+UPDATE statesvc.shipment s
+SET flags = CASE WHEN u.flags = '' THEN '{}' ELSE string_to_array(u.flags, ',') END, due_at = u.due_at, state = u.state
+FROM unnest(%(shipment_ids)b::uuid[], %(flags)b::text[], %(due_ats)b::timestamptz[], %(states)b::bytea[])
+    AS u(shipment_id, flags, due_at, state)
+WHERE s.shipment_id = u.shipment_id;

@@ -1,0 +1,45 @@
+"""The watcher: a job of every worker that looks at due shipments.
+
+It sleeps a minute while none is due, and works in small steps while many are.
+A million shipments that come due at once, because a carrier stood still, are observed by and by: the steps bound what they cost the others,
+and what their subscribers get at a time.
+"""
+
+from typing import Final
+
+import structlog
+
+from statesvc.background.periodic import Periodic
+from statesvc.database.pool import Pool
+from statesvc.database.wakeups.channels import LOG, OUTBOX
+from statesvc.database.wakeups.waker import Wakes
+from statesvc.expectations.observe import observe
+from statesvc.expectations.rearm import rearm
+from statesvc.telemetry.metrics import Telemetry
+
+EVERY_SECONDS: Final = 60.0
+STEP_SECONDS: Final = 1.0
+"""Between two steps while more is due: with `observe.AT_ONCE` the rate of each worker."""
+
+log = structlog.get_logger()
+
+
+def watcher(pool: Pool, telemetry: Telemetry, waker: Wakes, *, worker: str) -> Periodic:
+    """`worker` names the process in the log."""
+
+    async def work() -> float | None:
+        async with pool.connection() as connection:
+            is_rearming = await rearm(connection)
+            report = await observe(connection, worker=worker)
+        for one in report.observations:
+            telemetry.observations.add(1, {"carrier": one.shipment.carrier_id, "type": one.deadline.kind.value})
+        if report.observations:
+            log.info("observed", count=len(report.observations))
+            waker.wake(LOG)
+        if report.notifications:
+            waker.wake(OUTBOX)
+        if report.put_off:
+            log.warning("observations_put_off", count=report.put_off, why="their carriers are held, behind or silent")
+        return STEP_SECONDS if report.is_full or is_rearming else None
+
+    return Periodic("watcher", work, every_seconds=EVERY_SECONDS, retry_seconds=EVERY_SECONDS, jitter=0.1)
