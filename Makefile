@@ -14,7 +14,7 @@ ARGS :=
 # tests start hundreds of processes, which would compile everything anew; an empty value is as none
 test test-fast soak fuzz: export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help install run demo test test-fast check bench soak fuzz wheel clean
+.PHONY: help install run demo test test-fast check bench soak fuzz wheel clean client
 
 help: ## what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
@@ -41,6 +41,11 @@ check: $(READY_DEV) ## lint, format, types, import rules, the schema only grew, 
 	$(BIN)/python -m tests.schema_check
 	$(BIN)/python -m tests.code_lists
 	$(BIN)/python -m pytest -n 0 tests/events/test_schema.py
+
+client: $(READY_DEV) ## the typed Python client, generated from the OpenAPI document into clients/python
+	@$(BIN)/python -m tests.openapi_document clients/python/openapi.json
+	@$(BIN)/openapi-python-client generate --path clients/python/openapi.json --config clients/python/generator.yaml \
+		--meta none --overwrite --fail-on-warning --output-path clients/python/statesvc_client
 
 bench: $(READY_DEV) ## the numbers, side by side with peers and limits; ARGS=--help says more
 	@exec $(BIN)/python -m tests.bench $(ARGS)

@@ -11,8 +11,8 @@ _HEAD: Final = """# Errors
 
 Every error is `application/problem+json` (RFC 9457): `status`, `title` (the same each time), `detail` (this time) and `code`, which
 programs read. Codes are only ever added: treat one that you do not know by its status. `errors` names each flaw of a request by its place
-(`/query/limit`, `/body/url`). A 429 or 503 says in `Retry-After` how many seconds to wait. One exception: the call that gives a carrier its
-token answers in the form of RFC 6749.
+(`/query/limit`, `/body/url`). A 429 or 503 says in `Retry-After` how many seconds to wait. The call that gives a carrier its token adds
+`error`, as RFC 6749 has it, and says `application/json`.
 
 | code | status | meaning | what to do |
 |---|---:|---|---|

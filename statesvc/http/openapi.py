@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from aiohttp import hdrs
-from pydantic import TypeAdapter
+from pydantic import BaseModel, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
-from pydantic_core.core_schema import DataclassField, ModelField, ModelSchema, TypedDictField
+from pydantic_core.core_schema import DataclassField, LiteralSchema, ModelField, ModelSchema, TypedDictField
 
 from statesvc.http.key_limits import RATE_LIMIT, RATE_LIMIT_POLICY
 from statesvc.http.key_store import Scope
 from statesvc.http.operation import Operation, Route
-from statesvc.http.problem import CONTENT_TYPE, PROBLEM_KINDS, Code
+from statesvc.http.problem import PROBLEM_KINDS, Code
 
 _REFERENCE: Final = "#/components/schemas/{model}"
 _PAGE_OF: Final = re.compile(r"^Page\[(\w+)\]$")
@@ -96,13 +96,21 @@ class Hook:
 
 
 class _Generator(GenerateJsonSchema):
-    """Answers are open: later versions add members. A page of things is a `ThingPage`."""
+    """Answers are open: later versions add members, and words to their vocabularies. A page of things is a `ThingPage`."""
 
     def model_schema(self, schema: ModelSchema) -> JsonSchemaValue:
         described = super().model_schema(schema)
         if self.mode == "serialization":
             described.pop("additionalProperties", None)
         return described
+
+    def literal_schema(self, schema: LiteralSchema) -> JsonSchemaValue:
+        described = super().literal_schema(schema)
+        is_vocabulary = self.mode == "serialization" and described.get("type") == "string" and "enum" in described
+        return {"anyOf": [described, {"type": "string"}]} if is_vocabulary else described
+
+    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ANN401, ARG002 - pydantic's
+        return False
 
     def normalize_name(self, name: str) -> str:
         return super().normalize_name(_PAGE_OF.sub(r"\1Page", name))
@@ -163,7 +171,10 @@ def _schemas(routes: Sequence[Route], hooks: Sequence[Hook]) -> tuple[Schemas, d
     found, definitions = schemas_of(wanted)
     for route in routes:
         if route.operation.parameters is not None:
-            definitions = route.operation.parameters.model_json_schema(ref_template=_REFERENCE).get("$defs", {}) | definitions
+            definitions = _schema_of(route.operation.parameters).get("$defs", {}) | definitions
+    for name, schema in definitions.items():
+        if "title" in schema:
+            schema["title"] = name
     return found, definitions
 
 
@@ -188,6 +199,10 @@ def _hook(hook: Hook) -> dict[str, Any]:
         },
         "security": [],
     }
+
+
+def _schema_of(parameters: type[BaseModel]) -> dict[str, Any]:
+    return parameters.model_json_schema(ref_template=_REFERENCE, schema_generator=_Generator)
 
 
 def _require_distinct(operation_ids: Iterable[str]) -> None:
@@ -225,7 +240,7 @@ def _security(contract: Operation[Any]) -> list[dict[str, list[str]]]:
 
 
 def _parameters(contract: Operation[Any], path: str) -> list[dict[str, Any]]:
-    schema = {} if contract.parameters is None else contract.parameters.model_json_schema(ref_template=_REFERENCE)
+    schema = {} if contract.parameters is None else _schema_of(contract.parameters)
     properties: dict[str, Any] = schema.get("properties", {})
     in_path = _PATH_NAME.findall(path)
     given = [{"name": name, "in": "path", "required": True, "schema": properties.get(name, {"type": "string"})} for name in in_path]
@@ -266,8 +281,8 @@ def _responses(contract: Operation[Any], schemas: Schemas) -> dict[str, Any]:
         answered = str(int(PROBLEM_KINDS[code].status))
         said = responses.get(answered, {}).get("description")
         described = f"`{code.value}`: {PROBLEM_KINDS[code].title}"
-        responses[answered] = _problem(described if said is None else f"{said}; {described}")
-    responses["default"] = _problem("Any other problem")
+        responses[answered] = _problem(contract, described if said is None else f"{said}; {described}")
+    responses["default"] = _problem(contract, "Any other problem")
     for answered, response in responses.items():
         shown = [str(hdrs.RETRY_AFTER)] if answered in _WAITED_FOR else []
         shown += [RATE_LIMIT, RATE_LIMIT_POLICY] if contract.is_limited else []
@@ -276,5 +291,6 @@ def _responses(contract: Operation[Any], schemas: Schemas) -> dict[str, Any]:
     return responses
 
 
-def _problem(description: str) -> dict[str, Any]:
-    return {"description": description, "content": {CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
+def _problem(contract: Operation[Any], description: str) -> dict[str, Any]:
+    content = {"schema": {"$ref": _REFERENCE.format(model="Problem")}}
+    return {"description": description, "content": dict.fromkeys(contract.problem_types, content)}

@@ -20,7 +20,7 @@ from pydantic_core import CoreSchema
 
 from statesvc.http.api_keys import Caller, Keys
 from statesvc.http.key_store import Scope
-from statesvc.http.problem import NOT_MODIFIED, OK, Code, Problem
+from statesvc.http.problem import CONTENT_TYPE, NOT_MODIFIED, OK, Code, Problem
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 M = TypeVar("M", bound=BaseModel)
@@ -128,6 +128,7 @@ class Operation(Generic[T]):
     response_types: tuple[str, ...] = ("application/json",)
     statuses: Mapping[int, str] = field(default_factory=lambda: {OK: "done"})
     problems: tuple[Code, ...] = ()
+    problem_types: tuple[str, ...] = (CONTENT_TYPE,)
     checked: bool = True
     carrier_authenticated: bool = False
     is_computed: bool = False

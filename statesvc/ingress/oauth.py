@@ -1,7 +1,7 @@
 """`POST /v1/webhooks/{carrier_id}/oauth/token`: a carrier fetches a bearer token with its client credentials (RFC 6749, section 4.4).
 
 The credentials are a secret of the carrier in the form `client_id:client_secret`. Errors have the RFC's own form, for a program of the
-carrier reads them.
+carrier reads them; the members of a problem come with them.
 """
 
 import base64
@@ -16,7 +16,7 @@ from aiohttp import hdrs, web
 from typing_extensions import TypedDict
 
 from statesvc.http.operation import Operation, Route, operation
-from statesvc.http.problem import OK, Code, Problem
+from statesvc.http.problem import CONTENT_TYPE, OK, Code, Problem
 from statesvc.ingress.authentication import TOKEN_SECONDS, issue
 from statesvc.ingress.body_memory import MemoryBound
 from statesvc.ingress.carrier_authenticator import Authenticators, CarrierAuthenticator
@@ -59,6 +59,7 @@ class Tokens:
             accepts={"application/x-www-form-urlencoded": TokenRequest},
             statuses={OK: "`access_token`, for `Authorization: Bearer` on the carrier's webhooks, and `expires_in` in seconds"},
             problems=(Code.UNKNOWN_CARRIER, Code.UNSIGNED_CARRIER, Code.BAD_SIGNATURE, Code.BAD_REQUEST, Code.TOO_LARGE),
+            problem_types=(CONTENT_TYPE, "application/json"),
             checked=False,
             deadline_seconds=None,
         )
@@ -114,5 +115,5 @@ def _basic(header: str) -> tuple[str, str] | None:
 
 def _error(code: Code, error: str, challenge: Mapping[str, str] = _NO_CHALLENGE) -> web.Response:
     headers: dict[str, str] = {**_NO_STORE, **challenge}
-    document = orjson.dumps({"error": error})
-    return web.Response(body=document, status=Problem(code, error).status, content_type="application/json", headers=headers)
+    problem = Problem(code, f"{error}: RFC 6749, section 5.2", members={"error": error})
+    return web.Response(body=orjson.dumps(problem.document()), status=problem.status, content_type="application/json", headers=headers)

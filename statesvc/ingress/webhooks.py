@@ -76,7 +76,7 @@ class Webhooks:
             scope=None,
             carrier_authenticated=True,
             tag="webhooks",
-            accepts={"application/json": dict[str, Any], "application/xml": str, "application/octet-stream": bytes},
+            accepts={"application/json": dict[str, Any], "application/xml": bytes, "application/octet-stream": bytes},
             statuses={OK: "the message is durable"},
             response_headers={MESSAGE_ID_HEADER: "Names the message: `GET /v1/messages/{message_id}` shows it."},
             problems=(

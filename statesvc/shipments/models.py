@@ -22,7 +22,7 @@ def text_of(kind: Any) -> GetPydanticSchema:  # noqa: ANN401 - any type that pyd
 
 
 def _open(described: JsonSchemaValue) -> JsonSchemaValue:
-    return described if described.get("type") == "string" and "enum" not in described else {"anyOf": [described, {"type": "string"}]}
+    return {"anyOf": [described, {"type": "string"}]} if described.keys() & {"$ref", "enum"} else described
 
 
 StatusText = Annotated[str, text_of(Status)]

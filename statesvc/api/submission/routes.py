@@ -148,7 +148,7 @@ def routes(
         "verdict for each line.",
         scope="ingest",
         tag="events",
-        accepts={_JSON: CanonicalEvent, **dict.fromkeys(_LINES, str)},
+        accepts={_JSON: CanonicalEvent, _LINES[0]: bytes},
         response=cast("type[Verdicts]", Verdicts),
         statuses={CREATED: "appended", OK: "a duplicate; or, for lines, `results` with a verdict for each"},
         problems=(Code.CONFLICT, Code.INVALID_REQUEST, Code.UNSUPPORTED_MEDIA_TYPE, Code.TOO_LARGE, Code.HELD, Code.LOG_UNAVAILABLE),

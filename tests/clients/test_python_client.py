@@ -1,0 +1,222 @@
+"""The Python client that is generated from the OpenAPI document, against a real service: a caller's journey, then every operation."""
+
+import importlib
+import json
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from datetime import UTC, datetime
+from http import HTTPStatus
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import httpx
+import pytest
+
+from statesvc import __version__
+from tests.acceptance.processes import BOOTSTRAP_KEY, Service
+from tests.acceptance.stories import ups_alert
+from tests.acceptance.test_restore import sealed
+from tests.openapi_document import document
+
+CLIENTS = Path(__file__).parents[2] / "clients" / "python"
+NUMBER = "1ZTEST000300000011"
+UNKNOWN_CODE = "ZZ9"
+
+
+class GeneratedClient:
+    """Calls operations by their names, as the document has them."""
+
+    def __init__(self, package: ModuleType, described: dict[str, Any], service: Service) -> None:
+        self._package = package
+        self.service = service
+        self._modules = {
+            call["operationId"]: f"{package.__name__}.api.{call['tags'][0].replace(' ', '_')}.{call['operationId']}"
+            for calls in described["paths"].values()
+            for call in calls.values()
+        }
+        self.client = package.AuthenticatedClient(
+            base_url=service.api.url, token=BOOTSTRAP_KEY, raise_on_unexpected_status=True, timeout=httpx.Timeout(30)
+        )
+        self.never_called = set(self._modules)
+
+    def module(self, operation_id: str) -> ModuleType:
+        self.never_called.discard(operation_id)
+        return importlib.import_module(self._modules[operation_id])
+
+    def model(self, name: str, **members: Any) -> Any:
+        return getattr(importlib.import_module(f"{self._package.__name__}.models"), name).from_dict(members)
+
+    async def __call__(self, operation_id: str, *path: Any, status: int = 200, **given: Any) -> Any:
+        """What the answer was read as; None where it is no JSON."""
+        answer = await self.module(operation_id).asyncio_detailed(*path, client=self.client, **given)
+        assert answer.status_code == status, (operation_id, answer.status_code, answer.content[:500])
+        if answer.content and "json" in answer.headers["content-type"] and answer.parsed is not None:
+            # what it read is what was sent: no member was lost or turned into something else
+            sent = json.loads(answer.content)
+            assert _plain(answer.parsed.to_dict()) == _plain(sent), operation_id
+        return answer.parsed
+
+
+def _plain(value: Any) -> Any:
+    """Instants as such: the client writes them as Python does."""
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    try:
+        return datetime.fromisoformat(value) if isinstance(value, str) and len(value) > 18 else value
+    except ValueError:
+        return value
+
+
+@pytest.fixture(scope="module")
+def described() -> dict[str, Any]:
+    return document()
+
+
+@pytest.fixture(scope="module")
+def package(described: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
+    """The client as `make client` generates it; a warning fails it."""
+    folder = tmp_path_factory.mktemp("client")
+    (folder / "openapi.json").write_text(json.dumps(described))
+    generate = (sys.executable, "-m", "openapi_python_client", "generate", "--meta", "none", "--fail-on-warning")
+    places = ("--path", folder / "openapi.json", "--config", CLIENTS / "generator.yaml", "--output-path", folder / "statesvc_client")
+    subprocess.run([*generate, *places], check=True, timeout=120, capture_output=True)
+    sys.path.insert(0, str(folder))
+    yield importlib.import_module("statesvc_client")
+    sys.path.remove(str(folder))
+
+
+@pytest.fixture
+async def call(service_maker: Callable[..., Awaitable[Service]], package: ModuleType, described: dict[str, Any], tmp_path: Path) -> Any:
+    service = await service_maker(tmp_path)
+    async with service:
+        await service.start("api", "worker", "sealer")
+        served = await (await service.session.get(f"{service.api.url}/openapi.json")).json()
+        assert served == json.loads(json.dumps(described)), "tests/openapi_document.py leaves calls out"
+        client = GeneratedClient(package, served, service)
+        async with client.client:
+            yield client
+
+
+async def test_a_caller_finds_its_parcel_and_then_calls_everything(call: Any) -> None:
+    await the_journey(call)
+    await what_is_on_record(call)
+    await what_operators_do(call)
+    await what_subscribers_do(call)
+    await the_end(call)
+    assert call.never_called == set()
+
+
+async def the_journey(call: Any) -> None:
+    """Events in; list, state, history out."""
+    event = {"carrier_id": "ups", "event_id": "S-1", "tracking_number": NUMBER, "occurred_at": "2026-05-01T10:00:00+02:00"}
+    stated = call.model("CanonicalEvent", **event, status="picked_up", location={"city": "Reno", "country": "US"}, signed_by="A. Person")
+    assert (await call("submit_events", body=stated, status=201)).verdict == "appended"
+    assert (await call("submit_events", body=stated)).verdict == "duplicate"
+    lines = json.dumps(event | {"event_id": "S-2", "status": "in_transit", "occurred_at": "2026-05-02T09:00:00+02:00"}).encode()
+    lines += b"\n" + json.dumps(event | {"event_id": "S-3", "status": "teleported"}).encode()
+    types = importlib.import_module("statesvc_client.types")
+    verdicts = await call("submit_events", body=types.File(payload=lines))
+    assert [line.verdict for line in verdicts.results] == ["appended", "invalid"]
+
+    (found,) = (await call("list_shipments", tracking_number=f" {NUMBER.lower()} ")).items
+    assert (found.carrier_id, found.status, found.version) == ("ups", "in_transit", 2)
+    by_number = await call("get_shipment", found.carrier_id, found.tracking_number, include="personal")
+    by_id = await call("get_shipment_by_id", found.shipment_id)
+    assert by_number.shipment_id == by_id.shipment_id == found.shipment_id
+    history = await call("get_shipment_history", "ups", NUMBER)
+    assert [(event.event_id, event.status.value, event.location.city) for event in history.items] == [
+        ("S-1", "picked_up", "Reno"),
+        ("S-2", "in_transit", None),
+    ]
+    assert history.items[0].occurred_at == datetime(2026, 5, 1, 8, tzinfo=UTC)
+    missing = await call("get_shipment", "ups", "1ZNEVER", status=HTTPStatus.NOT_FOUND)
+    assert (missing.code.value, type(missing).__name__) == ("not_found", "Problem")
+
+
+async def what_is_on_record(call: Any) -> None:
+    alert = ups_alert(NUMBER, f"I/{UNKNOWN_CODE}", day=3, minute=600).body
+    body = call.model("ReceiveWebhookJsonBody", **json.loads(alert))
+    pushed = await call.module("receive_webhook").asyncio_detailed("ups", client=call.client, body=body)
+    assert pushed.headers["Statesvc-Message-Id"] == json.loads(pushed.content)["message_id"]
+    for each in range(2):
+        await call.service.webhook("ups", b"{ what no carrier says %d" % each)
+    await call.service.drained()
+    await call("issue_webhook_token", "ups", body=call.model("TokenRequest"), status=401)
+    audit = await call("get_shipment_audit", "ups", NUMBER)
+    await call("get_message", audit.events[0].message_id)
+    await sealed(call.service)
+    await call("get_shipment_evidence", "ups", NUMBER)
+    feed = await call("read_feed", limit=10)
+    await call("prove_inclusion", index=feed.items[0].index)
+    await call("get_checkpoint")
+    await call("prove_consistency", from_=1)
+    await call("list_checkpoint_keys")
+    await call("list_transitions")
+    await call("create_stream_ticket", body=call.model("TicketRequest"), status=201)
+    stream = call.module("stream_transitions")._get_kwargs(after="-1")  # noqa: SLF001 - the client reads no endless answer
+    async with call.client.get_async_httpx_client().stream(**stream) as answer:
+        assert answer.status_code == HTTPStatus.OK
+        assert await anext(answer.aiter_lines()) != ""
+
+
+async def what_operators_do(call: Any) -> None:
+    dead_letter, other = (await call("list_dead_letters", kind="message")).items
+    await call("list_dead_letter_groups")
+    await call("get_dead_letter", dead_letter.dead_letter_id)
+    await call("replay_dead_letters", body=call.model("ReplayMany", dry_run=True, carrier_id="ups"))
+    await call("replay_dead_letter", dead_letter.dead_letter_id, body=call.model("ReplayOne"))
+    await call("discard_dead_letter", other.dead_letter_id, body=call.model("Discard", why="no carrier said it"))
+    code = {"raw_type": "I", "raw_code": UNKNOWN_CODE, "meaning": {"kind": "scan", "status": "delivery_attempted"}}
+    assert [unmapped.raw_code for unmapped in (await call("list_unmapped_codes")).items] == [UNKNOWN_CODE]
+    await call("list_unmapped_code_samples", carrier_id="ups", raw_type="I", raw_code=UNKNOWN_CODE)
+    await call("preview_code_mapping", "ups", body=call.model("PreviewRequest", **code))
+    taught = await call("teach_code", "ups", body=call.model("TeachRequest", **code, why="their list", replaces=0), status=201)
+    await call("list_code_mappings", "ups")
+    await call("get_code_mapping", "ups", taught.revision)
+    await call("renormalize_code_mapping", "ups", taught.revision, body=call.model("RenormalizeRequest"))
+    await call("export_code_mappings", "ups")
+    await call("change_rollout", "ups", body=call.model("RolloutChange", hold=False, why="nothing to hold"))
+    await call("get_rollout", "ups")
+    await call("list_rollout_diffs", "ups")
+    await call("change_allotment", "ups", body=call.model("AllotmentChange", weight=2.0))
+    await call("list_allotments")
+    await call("get_queue")
+    await call("list_workers")
+    await call("list_notices")
+    await call("mark_notice_seen", 1, status=404)
+
+
+async def what_subscribers_do(call: Any) -> None:
+    url = f"{call.service.api.url}/livez"
+    made = await call("create_subscription", body=call.model("SubscriptionWish", url=url, statuses=["delivered"]), status=201)
+    await call("list_subscriptions")
+    await call("get_subscription", made.id)
+    changed = await call("change_subscription", made.id, body=call.model("SubscriptionChange", rate_per_second=5.0))
+    assert changed.statuses == ["delivered"], "what is left out stays"
+    await call("pause_subscription", made.id)
+    await call("resume_subscription", made.id)
+    await call("rotate_subscription_secret", made.id)
+    await call("test_subscription", made.id, body=call.model("TestRequest"))
+    await call("list_attempts", made.id)
+    wish = call.model("ReplayWish", since=datetime.now(UTC).isoformat(), dry_run=True)
+    await call("replay_subscription", made.id, body=wish)
+    await call("delete_subscription", made.id, status=204)
+
+
+async def the_end(call: Any) -> None:
+    why = {"carrier_id": "ups", "tracking_number": NUMBER, "why": "case 7"}
+    await call("place_legal_hold", body=call.model("LegalHoldPlacement", **why), status=201)
+    await call("list_legal_holds")
+    await call("release_legal_hold", body=call.model("LegalHoldRelease", **why))
+    await call("erase_shipment", "ups", NUMBER, body=call.model("ErasureRequest", why="asked to"))
+    await call("check_alive")
+    await call("check_ready")
+    await call("read_metrics")
+
+
+def test_the_client_has_the_version_of_the_service() -> None:
+    assert f'version = "{__version__}"' in (CLIENTS / "pyproject.toml").read_text()

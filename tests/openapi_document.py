@@ -1,0 +1,47 @@
+"""The OpenAPI document of the service, without a service: `python -m tests.openapi_document FILE` writes it. A test compares the two."""
+
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from statesvc import __version__
+from statesvc.api.event_documents import hooks
+from statesvc.api.routes import routes as api_routes
+from statesvc.api.stream.routes import routes as stream_routes
+from statesvc.api.stream.tickets import Tickets
+from statesvc.api.stream.transition_feed import routes as transition_feed_routes
+from statesvc.api.submission.routes import routes as submission_routes
+from statesvc.api.subscriptions.routes import routes as subscription_routes
+from statesvc.http.health import health_routes
+from statesvc.http.openapi import build_document
+from statesvc.http.operation import Route
+from statesvc.ingress.oauth import Tokens
+from statesvc.ingress.webhooks import Webhooks
+
+
+def document() -> dict[str, Any]:
+    """What the role `api` serves at `/openapi.json`."""
+    calls = [
+        *object.__new__(Webhooks).routes(),
+        *object.__new__(Tokens).routes(),
+        *_calls(submission_routes),
+        *_calls(api_routes),
+        *stream_routes(streams=None, tickets=object.__new__(Tickets)),  # type: ignore[arg-type]
+        *_calls(transition_feed_routes),
+        *_calls(subscription_routes),
+        *_calls(health_routes),
+    ]
+    return build_document(calls, version=__version__, hooks=hooks())
+
+
+def _calls(build: Callable[..., Sequence[Route]]) -> Sequence[Route]:
+    """The calls with nothing behind them: their contracts do not depend on it."""
+    return build(**dict.fromkeys(inspect.signature(build).parameters))
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_bytes(orjson.dumps(document(), option=orjson.OPT_INDENT_2))
