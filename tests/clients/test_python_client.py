@@ -186,6 +186,7 @@ async def what_operators_do(call: Any) -> None:
     await call("list_allotments")
     await call("get_queue")
     await call("list_workers")
+    await call("list_actions")
     await call("list_notices")
     await call("mark_notice_seen", 1, status=404)
 
@@ -194,6 +195,7 @@ async def what_subscribers_do(call: Any) -> None:
     url = f"{call.service.api.url}/livez"
     made = await call("create_subscription", body=call.model("SubscriptionWish", url=url, statuses=["delivered"]), status=201)
     await call("list_subscriptions")
+    await call("create_portal_link", body=call.model("PortalLinkRequest"), status=201)
     await call("get_subscription", made.id)
     changed = await call("change_subscription", made.id, body=call.model("SubscriptionChange", rate_per_second=5.0))
     assert changed.statuses == ["delivered"], "what is left out stays"
