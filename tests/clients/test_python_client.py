@@ -150,6 +150,7 @@ async def what_is_on_record(call: Any) -> None:
     await call("get_message", audit.events[0].message_id)
     await sealed(call.service)
     await call("get_shipment_evidence", "ups", NUMBER)
+    await call("make_shipment_evidence", "ups", NUMBER, body=call.model("MerchantStatement", case="dispute-1"))
     feed = await call("read_feed", limit=10)
     await call("prove_inclusion", index=feed.items[0].index)
     await call("get_checkpoint")
