@@ -103,7 +103,9 @@ async def test_a_variant_that_looks_at_what_was_recorded_by_then_fails(database:
         assert answer == (Status.PICKED_UP, 1)
         assert await _at(log, "1ZA", recorded) == answer
         by_recorded = past._SQL["sealed_events_of_number"].replace(  # noqa: SLF001 - the planted variant
-            "s.first_index + e.ordinal < %(size)s", "e.recorded_at <= '" + recorded.isoformat() + "' AND %(size)s::bigint IS NOT NULL"
+            "s.first_index + x.ordinal < %(size)s",
+            f"(SELECT b.recorded_from FROM statesvc.batch b WHERE b.batch_id = x.batch_id) <= '{recorded.isoformat()}'"
+            " AND %(size)s::bigint IS NOT NULL",
         )
         monkeypatch.setattr(past, "_SQL", {**past._SQL, "sealed_events_of_number": by_recorded})  # noqa: SLF001 - as above
         assert await _at(log, "1ZA", recorded) != answer

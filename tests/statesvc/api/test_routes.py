@@ -46,6 +46,7 @@ def test_the_calls_are_described_as_valid_openapi() -> None:
         "GET /v1/proofs/inclusion": ["read"],
         "GET /v1/proofs/consistency": ["read"],
         "GET /v1/shipments/{carrier_id}/{tracking_number}/evidence": ["audit"],
+        "POST /v1/shipments/{carrier_id}/{tracking_number}/evidence": ["audit"],
         "POST /v1/shipments/{carrier_id}/{tracking_number}/erase": ["admin"],
         "GET /v1/queue": ["ops"],
         "GET /v1/dead-letters": ["ops"],
