@@ -93,7 +93,7 @@ async def test_a_rate_lets_a_second_s_worth_go_at_once_and_then_keeps_to_it(worl
     begun = asyncio.get_running_loop().time()
     await shipments(world, 12)
     async with world.notifier():
-        await until(lambda: len(receiver.received) == 12, 6)
+        await until(lambda: len(receiver.received) == 12, 20)
     assert asyncio.get_running_loop().time() - begun >= 7 / 5
 
 
