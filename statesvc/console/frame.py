@@ -181,7 +181,7 @@ class ScreenFrame:
             try:
                 if posted.get("step") != "do":
                     return await self._form_page(visit, action, values=values, dry_run=await action.dry_run(visit, values))
-                return self._finished(visit, action, await action.carry_out(replace(visit, why=why), values))
+                return self._finished(visit, await action.carry_out(replace(visit, why=why), values))
             except Problem as problem:
                 if problem.code not in _REFUSED:
                     raise
@@ -209,10 +209,7 @@ class ScreenFrame:
             section=action.section,
         )
 
-    def _finished(self, visit: Visit, action: FormAction, done: Done) -> web.Response:
-        if done.secret is not None:
-            title = action.title.format_map(visit.request.match_info)
-            return self.response(visit, "secret.html", title, {"done": done}, section=action.section)
+    def _finished(self, visit: Visit, done: Done) -> web.Response:
         response = redirect(done.then)
         response.set_cookie(_NOTE, _signed_note(visit.session, done.sentence), max_age=60, path=HOME, httponly=True, samesite="Strict")
         return response
@@ -221,7 +218,7 @@ class ScreenFrame:
 def _require(session: WebSession, wanted: Screen | FormAction) -> None:
     if not session.may(wanted.scope):
         raise Problem(Code.MISSING_SCOPE, f"this page takes a key with scope `{wanted.scope.value}`; log in with one that has it")
-    if isinstance(wanted, FormAction) and not wanted.only_reads and not session.may_change:
+    if isinstance(wanted, FormAction) and not session.may_change:
         raise Problem(Code.MISSING_SCOPE, "this session only reads: allow changes at the top of any page first")
 
 

@@ -91,11 +91,10 @@ class DryRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """What was done. `then`: the path to go to. `secret`: what is shown this once; it is stored nowhere."""
+    """What was done. `then`: the path to go to."""
 
     sentence: str
     then: str
-    secret: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,5 +114,3 @@ class FormAction:
     inputs: Callable[[Visit], Awaitable[Sequence[Input]]] | None = None
     section: str = ""
     is_drastic: bool = False
-    only_reads: bool = False
-    """A reading that takes a reason: sessions that may not change anything may do it."""

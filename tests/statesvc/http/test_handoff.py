@@ -281,6 +281,13 @@ def test_what_another_process_read_comes_before_what_waits_in_the_socket(tmp_pat
 async def _adopt_half_read_bodies(folder: Path) -> None:
     api, loop = Side(folder / "api", is_ingress=False), asyncio.get_running_loop()
     await api.server.start()
+    try:
+        await _adopt_each(api, folder, loop)
+    finally:
+        await api.server.stop()
+
+
+async def _adopt_each(api: Side, folder: Path, loop: asyncio.AbstractEventLoop) -> None:
     whole = request("POST", "/v1/events", b"y" * 200_000)
     sharing = Sharing(recipient=Handoff(folder / "other", listens=False, adopt=lambda *_: None), is_theirs=is_for_ingress)
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -295,4 +302,3 @@ async def _adopt_half_read_bodies(folder: Path) -> None:
                     answer = await loop.sock_recv(client, 65_536)
             assert answer.startswith(b"HTTP/1.1 200"), answer
             assert b'"bytes": 200000' in answer
-    await api.server.stop()
