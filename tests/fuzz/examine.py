@@ -3,6 +3,7 @@
 import hmac
 import time
 import tracemalloc
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Final
 from uuid import UUID
@@ -25,6 +26,8 @@ RECEIVED_AT: Final = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 SECONDS_MAX: Final = 0.25
 SECONDS_PER_MIB_MAX: Final = 2.0
 """CPU time of reading one body, by its size: ten times what it takes and more, so that only what grows faster than the body shows."""
+READINGS_AGAIN: Final = 4
+"""Readings of a body that took too long, before it counts as slow."""
 MEMORY_MAX: Final = 4 * 1024 * 1024
 MEMORY_TIMES_MAX: Final = 60
 """Memory of reading one body: so much, and so many times its size."""
@@ -57,12 +60,22 @@ def examine(carrier: Carrier, body: bytes, *, weigh: bool = False) -> str:
 
 
 def _timed(carrier: Carrier, body: bytes) -> Normalized:
+    bound = SECONDS_MAX + SECONDS_PER_MIB_MAX * len(body) / 2**20
     started = time.thread_time()
     try:
         return carrier.normalizers[carrier.stable](body, RECEIVED_AT)
     finally:
         spent = time.thread_time() - started
-        assert spent <= SECONDS_MAX + SECONDS_PER_MIB_MAX * len(body) / 2**20, f"{spent:.2f} s for a body of {len(body)} bytes"
+        if spent > bound:  # a collection of garbage falls into one reading, what grows with the body shows in each
+            spent = min(_seconds(carrier, body) for _ in range(READINGS_AGAIN))
+        assert spent <= bound, f"{spent:.2f} s for a body of {len(body)} bytes"
+
+
+def _seconds(carrier: Carrier, body: bytes) -> float:
+    started = time.thread_time()
+    with suppress(UnreadableMessageError):
+        carrier.normalizers[carrier.stable](body, RECEIVED_AT)
+    return time.thread_time() - started
 
 
 def _weighed(carrier: Carrier, body: bytes) -> Normalized:
