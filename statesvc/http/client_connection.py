@@ -36,6 +36,18 @@ _TOO_MANY: Final = _refusal(Code.OVERLOADED, "too many connections; try again sh
 _HEAD_TOO_SLOW: Final = _refusal(Code.REQUEST_TIMEOUT, "the head of the request did not come in time")
 
 
+def _quoting_nothing(handler: Handler) -> Handler:
+    """As the handler answers, but for a header `Expect` that is wrong: aiohttp quotes it, before any middleware."""
+
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        try:
+            return await handler(request)
+        except web.HTTPExpectationFailed:
+            return Problem(Code.BAD_REQUEST, "the header Expect may say 100-continue and nothing else").response()
+
+    return answer
+
+
 class Recipient(Protocol):
     """The process that answers the other requests."""
 
@@ -212,7 +224,7 @@ class ClientConnection(web.RequestHandler):
     ) -> tuple[web.StreamResponse, bool]:
         is_open = False
         try:
-            response, reset = await super()._handle_request(request, start_time, request_handler)
+            response, reset = await super()._handle_request(request, start_time, _quoting_nothing(request_handler))
             is_open = not reset and bool(response.keep_alive)
             return response, reset
         finally:

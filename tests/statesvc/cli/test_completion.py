@@ -1,6 +1,5 @@
 """Shells complete what the parser takes: asked of the shells themselves."""
 
-import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Final
 import pytest
 
 from statesvc.cli import COMMANDS
+from tests.world.programs import required
 from tests.world.shell import Shell
 
 ASKS: Final[Mapping[str, str]] = {
@@ -24,11 +24,15 @@ def _completed(shell: str, script: Path, line: str) -> set[str]:
     return {each.partition("\t")[0] for each in asked.stdout.splitlines()}
 
 
+def _parsed(program: str, script: Path) -> tuple[int, str, str]:
+    parsed = subprocess.run([program, "-n", script], capture_output=True, text=True, check=False)
+    return parsed.returncode, parsed.stdout, parsed.stderr
+
+
 @pytest.mark.parametrize("name", sorted(ASKS))
 @pytest.mark.usefixtures("own_processes")
 async def test_commands_and_their_words_are_completed(name: str, shell: Shell, tmp_path: Path) -> None:
-    if shutil.which(name) is None:
-        pytest.skip(f"{name} is not installed")
+    required(name, name)
     script = tmp_path / "script"
     script.write_text(await shell("completion", name))
     assert set(COMMANDS) <= _completed(name, script, "statesvc")
@@ -36,7 +40,14 @@ async def test_commands_and_their_words_are_completed(name: str, shell: Shell, t
     assert {"message", "code", "notification"} <= _completed(name, script, "statesvc dead-letters list --kind")
 
 
-async def test_zsh_takes_its_script(shell: Shell, tmp_path: Path) -> None:
+async def test_zsh_finds_its_script(shell: Shell) -> None:
+    assert (await shell("completion", "zsh")).startswith("#compdef statesvc")
+
+
+@pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
+@pytest.mark.usefixtures("own_processes")
+async def test_a_shell_parses_its_script(name: str, shell: Shell, tmp_path: Path) -> None:
+    program = required(name, name)
     script = tmp_path / "script"
-    script.write_text(await shell("completion", "zsh"))
-    assert script.read_text().startswith("#compdef statesvc")
+    script.write_text(await shell("completion", name))
+    assert _parsed(program, script) == (0, "", "")

@@ -171,3 +171,13 @@ async def test_a_connection_too_many_is_refused_until_another_ends(serve: Serve,
     writer.write(b"GET / HTTP/1.0\r\n\r\n")
     assert (await answer(again)).startswith(b"HTTP/1.0 200 ")
     second[1].close()
+
+
+@pytest.mark.parametrize("path", ["/", "/nowhere"])
+async def test_a_wrong_expectation_is_not_quoted(serve: Serve, connect: Connect, refused: list[str], path: str) -> None:
+    reader, writer = await connect(await serve(gate(refused)))
+    writer.write(f"GET {path} HTTP/1.1\r\nHost: x\r\nExpect: Mrs Miller 1Z999\r\nConnection: close\r\n\r\n".encode())
+    said = await answer(reader)
+    assert said.startswith(b"HTTP/1.1 400 ")
+    assert b"100-continue" in said
+    assert b"Miller" not in said
