@@ -85,6 +85,11 @@ class ExpectationRules:
         current = {name: getattr(self, name) for name in names}
         return ExpectationRules(stalled=MappingProxyType({**self.stalled, **stalled}), revision=revision, **(current | changes))
 
+    def hours(self) -> dict[str, Any]:
+        """As a document that says all of it."""
+        plain = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in {"stalled", "revision"}}
+        return {"stalled": {status.value: hours for status, hours in self.stalled.items()}, **plain}
+
 
 DEFAULT_RULES: Final = ExpectationRules()
 

@@ -11,6 +11,7 @@ from statesvc.api import dead_letter_calls as dead_letters
 from statesvc.api import dead_letter_replay_calls as dead_letter_replay
 from statesvc.api import erasure_calls as erasure
 from statesvc.api import evidence_calls as evidence
+from statesvc.api import expectation_calls as expectations
 from statesvc.api import legal_hold_calls as legal_holds
 from statesvc.api import log_calls as log
 from statesvc.api import message_calls as messages
@@ -57,6 +58,7 @@ def routes(
         *dead_letters.routes(pool),
         *dead_letter_replay.routes(pool, keyring, waker, carriers=CARRIERS, archive=archive),
         *code_mappings.routes(pool, keyring, waker, readings, carriers=CARRIERS, archive=archive),
+        *expectations.routes(pool),
         *rollouts.routes(pool, waker),
         *legal_holds.routes(pool),
         *operators.routes(pool, waker),

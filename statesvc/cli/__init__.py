@@ -47,6 +47,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "normalize": Command("statesvc.cli.normalize", "print the events of a payload, without a database"),
     "dead-letters": Command("statesvc.cli.dead_letters", "what waits for a human"),
     "erase": Command("statesvc.cli.erase", "make a shipment's personal data unreadable, for ever"),
+    "expectations": Command("statesvc.cli.expectation_commands", "after how many hours it is observed that something did not happen"),
     "evidence": Command("statesvc.cli.evidence", "one document about a shipment that stands by itself: JSON with proofs, HTML or PDF"),
     "rebuild": Command("statesvc.cli.rebuild_command", "rebuild a projection from the log, alongside live traffic"),
     "renormalize": Command("statesvc.cli.renormalize_command", "read history again, append corrections"),

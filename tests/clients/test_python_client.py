@@ -183,6 +183,11 @@ async def what_operators_do(call: Any) -> None:
     await call("change_rollout", "ups", body=call.model("RolloutChange", hold=False, why="nothing to hold"))
     await call("get_rollout", "ups")
     await call("list_rollout_diffs", "ups")
+    rules = {"stalled": {"in_transit": 96}, "overdue": None}
+    await call("preview_expectations", "ups", body=call.model("RulesRequest", rules=rules))
+    await call("change_expectations", "ups", body=call.model("RulesStatement", rules=rules, why="their contract", replaces=0))
+    assert (await call("get_expectations", "ups")).in_effect.stalled["in_transit"] == 96
+    assert [each.carrier_id for each in (await call("list_expectations")).items] == ["*", "ups"]
     await call("change_allotment", "ups", body=call.model("AllotmentChange", weight=2.0))
     await call("list_allotments")
     await call("get_queue")

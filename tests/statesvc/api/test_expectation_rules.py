@@ -1,0 +1,121 @@
+"""Rules of what is expected, over the API: shown with what they inherit, previewed, stated, in effect; and what is refused."""
+
+import json
+from typing import Any
+
+import pytest
+
+from statesvc.expectations import rearm as rearming
+from statesvc.expectations.rearm import rearm
+from tests.statesvc.expectations.test_observe import flags, say, watch
+from tests.world.shop import ACME, Shop
+
+PATH = "/v1/expectations"
+ACTIONS = "SELECT canonical FROM statesvc.action WHERE verb = 'state_expectations' ORDER BY batch_id"
+
+
+@pytest.fixture(autouse=True)
+def acme_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("statesvc.api.expectation_calls.CARRIERS", {ACME.carrier_id: ACME})
+
+
+async def put(api: Any, rules: dict[str, Any], carrier_id: str = "acme", **more: Any) -> Any:
+    return await api.call("PUT", f"{PATH}/{carrier_id}", scopes="ops", json={"rules": rules, "why": "their contract", **more})
+
+
+async def preview(api: Any, rules: dict[str, Any], carrier_id: str = "acme") -> Any:
+    return await api.call("POST", f"{PATH}/{carrier_id}/preview", scopes="ops", json={"rules": rules})
+
+
+async def apply(shop: Shop) -> int:
+    """After every append that read the rules before has ended. Answers the pages."""
+    await shop.database.clock.advance(61)
+    pages = 0
+    while await rearm(shop.connection):
+        pages += 1
+    return pages
+
+
+async def test_defaults_are_visible_and_a_carrier_states_what_differs(api: Any, shop: Shop) -> None:
+    (everyone,) = (await api.get(PATH, scopes="ops")).body["items"]
+    assert (everyone["carrier_id"], everyone["revision"], everyone["stated"]) == ("*", 0, {})
+    assert everyone["in_effect"]["stalled"]["in_transit"] == 120
+    assert (await put(api, {"overdue": 12}, "all")).body["carrier_id"] == "*"
+    stated = (await put(api, {"stalled": {"in_transit": 96}, "pickup_expiring": None})).body
+    assert (stated["revision"], stated["stated"]) == (2, {"stalled": {"in_transit": 96}, "pickup_expiring": None})
+    effective = stated["in_effect"]
+    assert (effective["stalled"]["in_transit"], effective["stalled"]["picked_up"]) == (96, 72)
+    assert (effective["overdue"], effective["pickup_expiring"], stated["inherited"]["pickup_expiring"]) == (12, None, 120)
+    assert [each["carrier_id"] for each in (await api.get(PATH, scopes="ops")).body["items"]] == ["*", "acme"]
+    # a PUT is whole: what it leaves out is inherited again
+    assert (await put(api, {})).body["in_effect"]["stalled"]["in_transit"] == 120
+    actions = [json.loads(canonical) for (canonical,) in await shop.rows(ACTIONS)]
+    assert {each["details"]["why"] for each in actions} == {"their contract"}
+    assert actions[1]["target"] == "carrier acme"
+    assert actions[1]["details"] == {
+        "why": "their contract",
+        "revision": 2,
+        "replaces": 0,
+        "stalled.in_transit": 96,
+        "pickup_expiring": "never",
+    }
+
+
+async def test_a_preview_says_what_would_be_observed_and_changes_nothing(api: Any, shop: Shop) -> None:
+    for number in range(3):
+        await say(shop, f"A{number}", "in_transit")
+    await say(shop, "B1", "picked_up")
+    await say(shop, "C1", "delivered")
+    await watch(shop, hours=50)
+    rules = {"stalled": {"in_transit": 48}}
+    assert (await preview(api, rules)).body == {
+        "replaces": 0,
+        "shipments": 4,
+        "rearmed": 3,
+        "observed_at_once": {"stalled": 3},
+        "counts_capped": False,
+    }
+    assert (await preview(api, {"overdue": 48})).body["rearmed"] == 0
+    assert (await watch(shop)).due == 0
+    assert await shop.value("SELECT count(*) FROM statesvc.expectation_rules") == 0
+    await put(api, rules)
+    assert (await preview(api, rules)).body["observed_at_once"] == {}
+    assert (await preview(api, {}, "all")).body["rearmed"] == 0
+
+
+async def test_shipments_that_wait_get_their_deadlines_a_page_at_a_time(api: Any, shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rearming, "PAGE_ROWS", 2)
+    for number in range(5):
+        await say(shop, f"A{number}", "in_transit")
+    await watch(shop, hours=50)
+    assert (await put(api, {"stalled": {"in_transit": 48}})).body["applied"] is False
+    assert await rearm(shop.connection) is False, "appends that read the old rules may be under way"
+    assert await apply(shop) == 3
+    assert (await api.get(f"{PATH}/acme", scopes="ops")).body["applied"] is True
+    assert len((await watch(shop)).observations) == 5
+    # what was observed stays, whatever the rules are then
+    await put(api, {"stalled": {"in_transit": None}})
+    await apply(shop)
+    assert await flags(shop, "A1") == ["stalled"]
+    await say(shop, "A1", "in_transit", code="Y")
+    assert await shop.value("SELECT count(*) FROM statesvc.shipment WHERE due_at IS NOT NULL") == 0
+
+
+async def test_rules_of_all_reach_those_that_state_nothing(api: Any, shop: Shop) -> None:
+    await say(shop, "A1", "in_transit")
+    await put(api, {"stalled": {"in_transit": 24}}, "all")
+    await apply(shop)
+    assert len((await watch(shop, hours=25)).observations) == 1
+
+
+async def test_what_is_refused(api: Any) -> None:
+    assert (await api.get(f"{PATH}/nobody", scopes="ops")).status == 404
+    assert (await api.get(PATH, scopes="read")).status == 403
+    for rules in ({"stalled": {"delivered": 3}}, {"late": 3}, {"overdue": -1}, {"stalled": {"in_transit": 0}}, {"overdue": 8761}):
+        assert (await put(api, rules)).status == 422, rules
+        assert (await preview(api, rules)).status == 422
+    assert (await put(api, {}, why=" ")).status == 422
+    assert (await put(api, {"overdue": 1}, replaces=0)).status == 200
+    refused = await put(api, {"overdue": 2}, replaces=0)
+    assert (refused.status, refused.body["latest_revision"]) == (409, 1)
+    assert (await put(api, {"overdue": 2}, replaces=1)).status == 200
