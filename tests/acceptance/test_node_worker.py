@@ -4,8 +4,7 @@ import asyncio
 import json
 import os
 import random
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -29,20 +28,10 @@ from tests.acceptance.service_maker import ServiceMaker
 from tests.acceptance.stories import Message, messages
 from tests.acceptance.test_crash import SHORT_LEASE
 from tests.node.fleet import Fleet
+from tests.node.grants import foreign_role
 from tests.node.node_worker import missing, read_bodies
 from tests.node.odd_bodies import mutations
 from tests.world.postgres import Server
-
-GRANTS: Final = """
-    GRANT USAGE ON SCHEMA statesvc TO {role};
-    GRANT SELECT ON statesvc.inbox, statesvc.body, statesvc.body_retained, statesvc.lane, statesvc.allotment, statesvc.rollout,
-        statesvc.normalized TO {role};
-    GRANT UPDATE ON statesvc.inbox, statesvc.lane TO {role};
-    GRANT DELETE ON statesvc.inbox TO {role};
-    GRANT INSERT ON statesvc.normalized, statesvc.dead_letter, statesvc.message_attempt TO {role};
-    GRANT SELECT ON statesvc.test_clock TO {role};
-"""
-"""What docs/claim-protocol.md says that a foreign worker's role needs, and the clock of the tests."""
 
 
 @pytest.fixture(autouse=True)
@@ -135,18 +124,9 @@ async def _as_logged(service: Service) -> Told:
     return told
 
 
-@asynccontextmanager
-async def _reader(server: Server, service: Service) -> AsyncIterator[str]:
-    """The DSN of a role that may do what a foreign worker does, and nothing else."""
-    role = f"reader_{uuid4().hex}"
+def _reader(server: Server, service: Service) -> AbstractAsyncContextManager[str]:
     superuser_dsn = make_conninfo(server.superuser_dsn, dbname=conninfo_to_dict(service.owner_dsn)["dbname"])
-    async with await AsyncConnection.connect(superuser_dsn, autocommit=True) as connection:
-        await connection.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'for-tests-only'".encode())
-        await connection.execute(GRANTS.format(role=role).encode())
-        try:
-            yield make_conninfo(service.service_dsn, user=role, password="for-tests-only")
-        finally:
-            await connection.execute(f"DROP OWNED BY {role}; DROP ROLE {role}".encode())
+    return foreign_role(superuser_dsn, service.service_dsn)
 
 
 async def _keyring(service: Service) -> Keyring:

@@ -24,13 +24,18 @@ def missing() -> str | None:
     return None
 
 
+def variables(dsn: str) -> dict[str, str]:
+    """The address as libpq's environment."""
+    stated = conninfo_to_dict(dsn)
+    return {variable: str(stated[name]) for name, variable in _VARIABLES.items() if name in stated}
+
+
 async def start_worker(dsn: str, inbox_key: bytes, log: Path, **settings: str) -> asyncio.subprocess.Process:
     """Starts a worker that knows the database and the inbox key, nothing else, and waits until it works."""
-    stated = conninfo_to_dict(dsn)
     environment = {
         "PATH": os.environ["PATH"],
         "STATESVC_INBOX_KEY": base64.b64encode(inbox_key).decode(),
-        **{variable: str(stated[name]) for name, variable in _VARIABLES.items() if name in stated},
+        **variables(dsn),
         **settings,
     }
     with log.open("ab") as errors:

@@ -1,0 +1,34 @@
+"""The role of a foreign worker, made by the statements of docs/claim-protocol.md."""
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+from uuid import uuid4
+
+from psycopg import AsyncConnection
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+PAGE: Final = Path(__file__).parents[2] / "docs" / "claim-protocol.md"
+BLOCK: Final = re.compile(r"^ *```sql\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
+
+
+def statements(*, role: str, password: str, database: str) -> str:
+    """The page's, for a role and a database of other names. The tests' servers let anyone connect, so that right is taken first."""
+    (found,) = BLOCK.findall(PAGE.read_text("utf-8"))
+    named = re.sub(r"\breader\b", role, found).replace("DATABASE statesvc ", f'DATABASE "{database}" ').replace("'...'", f"'{password}'")
+    return f'REVOKE CONNECT ON DATABASE "{database}" FROM PUBLIC;\n{named}'
+
+
+@asynccontextmanager
+async def foreign_role(superuser_dsn: str, service_dsn: str) -> AsyncIterator[str]:
+    """The DSN of a role that may do what the page grants, and nothing else."""
+    role, password = f"reader_{uuid4().hex}", "for-tests-only"
+    async with await AsyncConnection.connect(superuser_dsn, autocommit=True) as connection:
+        database = str(conninfo_to_dict(service_dsn)["dbname"])
+        await connection.execute(statements(role=role, password=password, database=database).encode())
+        try:
+            yield make_conninfo(service_dsn, user=role, password=password)
+        finally:
+            await connection.execute(f"DROP OWNED BY {role}; DROP ROLE {role}".encode())

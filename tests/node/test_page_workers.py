@@ -1,0 +1,134 @@
+"""The workers of docs/foreign-worker.md, as they stand there: they read what the Python normalizer reads, and decline the rest."""
+
+import asyncio
+import base64
+import json
+import os
+import re
+import signal
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from events.carriers import CARRIERS
+from tests.node.grants import foreign_role
+from tests.node.node_worker import FOLDER, missing, variables
+from tests.world.shop import Shop
+
+PAGE: Final = Path(__file__).parents[2] / "docs" / "foreign-worker.md"
+START_SECONDS: Final = 60
+TIMES: Final = (
+    *("2026-03-01T14:05:00-05:00", "2026-03-01T14:05:00+00:00", "2024-02-29T23:59:59+14:00", "2026-01-01T00:00:00+05:30"),
+    *(
+        f"2026-03-01T14:05:00.{decimals}+01:00"
+        for decimals in ("5", "05", "123", "1234", "12345", "123456", "000001", "100000", "0", "000000")
+    ),
+)
+ODD: Final = (
+    b"",
+    b"null",
+    b"[]",
+    b"not JSON",
+    b"\xff",
+    b'{"event_id":"oddA","event_id":"oddB","tracking_number":"CN000000","occurred_at":"2026-03-01T14:05:00-05:00","status":"delivered"}',
+    b'[{"event_id":"odd1","tracking_number":"CN000000","occurred_at":"2026-03-01T14:05:00-05:00","status":"delivered"}]',
+    *(
+        json.dumps(
+            {"event_id": "odd2", "tracking_number": "CN000000", "occurred_at": "2026-03-01T14:05:00Z", "status": "delivered", **odd},
+            separators=(",", ":"),
+        ).encode()
+        for odd in (
+            {},
+            {"occurred_at": "2026-02-30T14:05:00+00:00"},
+            {"occurred_at": "2026-03-01T24:00:00+00:00"},
+            {"occurred_at": "2026-03-01T14:05:60+00:00"},
+            {"occurred_at": "2026-03-01T14:05:00+15:00"},
+            {"occurred_at": "2026-03-01T14:05:00.1234567+00:00"},
+            {"occurred_at": 1772373900},
+            {"occurred_at": "2026-03-01T14:05:00+00:00", "status": "exception"},
+            {"occurred_at": "2026-03-01T14:05:00+00:00", "status": ["delivered"]},
+            {"occurred_at": "2026-03-01T14:05:00+00:00", "tracking_number": "CN 000 000"},
+            {"occurred_at": "2026-03-01T14:05:00+00:00", "event_id": 12345},
+            {"occurred_at": "2026-03-01T14:05:00+00:00", "signed_by": "Q. Tester"},
+        )
+    ),
+)
+
+
+def scan(place: int, occurred_at: str) -> bytes:
+    status = ("picked_up", "in_transit", "delivered")[place % 3]
+    event = {"event_id": f"scan{place:04}", "tracking_number": f"CN{place % 5:06}", "occurred_at": occurred_at, "status": status}
+    return json.dumps(event, separators=(",", ":")).encode()
+
+
+@pytest.fixture
+def shop(shop: Shop) -> Shop:
+    shop.context = replace(shop.context, carriers={"canonical": CARRIERS["canonical"]})
+    return shop
+
+
+@pytest.fixture
+async def foreign_dsn(shop: Shop) -> AsyncIterator[str]:
+    async with foreign_role(shop.database.superuser_dsn, shop.database.service_dsn) as dsn:
+        yield dsn
+
+
+def command(language: str, folder: Path) -> list[str]:
+    """Writes the page's program there. How to start it."""
+    (found,) = re.findall(rf'^```{language} title="([\w.]+)"\n(.*?)^```', PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    name, program = found
+    folder.joinpath(name).write_text(program)
+    if language == "python":
+        return [sys.executable, str(folder / name)]
+    if (reason := missing()) is not None:
+        pytest.fail(reason) if os.environ.get("CI") == "true" else pytest.skip(reason)
+    folder.joinpath("node_modules").symlink_to(FOLDER / "node_modules")
+    return ["node", str(folder / name)]
+
+
+@pytest.mark.usefixtures("own_processes")
+@pytest.mark.parametrize(("language", "normalizer"), [("python", "canonical@python-1"), ("js", "canonical@js-1")])
+async def test_a_worker_of_the_page_reads_as_ours_does_or_not_at_all(
+    shop: Shop, foreign_dsn: str, tmp_path: Path, language: str, normalizer: str
+) -> None:
+    plain = [scan(place, occurred_at) for place, occurred_at in enumerate(TIMES)]
+    await shop.push(*plain[1:], carrier_id="canonical")
+    odd = await shop.push(*ODD, carrier_id="canonical")
+    (strange,) = await shop.push(plain[0], carrier_id="acme")
+    process = await asyncio.create_subprocess_exec(
+        *command(language, tmp_path),
+        env={
+            "PATH": os.environ["PATH"],
+            "STATESVC_INBOX_KEY": base64.b64encode(shop.keyring.inbox.key).decode(),
+            **variables(foreign_dsn),
+        },
+        stdout=asyncio.subprocess.PIPE,
+    )
+    try:
+        await shop.until("SELECT count(*) FROM statesvc.inbox WHERE stage = 'raw'", 0, seconds=START_SECONDS)
+        # it sleeps now, until somebody wakes it
+        await shop.push(plain[0], carrier_id="canonical")
+        await shop.rows("SELECT pg_notify('statesvc_inbox', '')")
+        await shop.until("SELECT count(*) FROM statesvc.inbox WHERE stage = 'raw'", 0, seconds=20)
+        process.send_signal(signal.SIGTERM)
+        assert await asyncio.wait_for(process.wait(), 20) == 0
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    declined = {message_id for (message_id,) in await shop.rows("SELECT message_id FROM statesvc.inbox WHERE stage = 'declined'")}
+    assert declined == {*odd, strange}
+    assert await shop.rows("SELECT normalizer, count(*)::int FROM statesvc.normalized GROUP BY 1") == [(normalizer, len(plain))]
+
+    await shop.as_owner("DELETE FROM statesvc.inbox WHERE stage = 'declined'")
+    await shop.work()
+    assert await shop.verdicts() == {"appended": len(plain)}
+    await shop.push(*(body + b" " for body in plain), carrier_id="canonical")
+    await shop.work()
+    assert await shop.verdicts() == {"appended": len(plain), "duplicate": len(plain)}, "read by ours it is the same scan"
+    assert await shop.rows("SELECT cause FROM statesvc.dead_letter") == []
+    assert await shop.rows("SELECT count(*)::int FROM statesvc.conflict") == [(0,)]
