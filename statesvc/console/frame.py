@@ -13,10 +13,11 @@ from typing import Any, Final
 
 from aiohttp import hdrs, web
 
+from statesvc.api.computing import COMPUTING_SECONDS
 from statesvc.console.html_exchange import Handler, read_form, readable, redirect
 from statesvc.console.inner_calls import InnerCalls
 from statesvc.console.pages import Templates
-from statesvc.console.screen import Done, DryRun, FormAction, Input, Screen, Values, Visit
+from statesvc.console.screen import Disclosure, Done, DryRun, Elsewhere, FormAction, Input, Screen, Shown, Values, Visit
 from statesvc.console.web_sessions import Cookie, WebSession, WebSessions, form_token, fresh_token, is_form_token
 from statesvc.http.operation import Operation, Route, operation
 from statesvc.http.problem import UNAUTHORIZED, Code, Problem
@@ -36,13 +37,21 @@ class ScreenFrame:
     """Serves screens and actions."""
 
     def __init__(
-        self, *, pages: Templates, sessions: WebSessions, calls: InnerCalls, screens: Sequence[Screen], actions: Sequence[FormAction]
+        self,
+        *,
+        pages: Templates,
+        sessions: WebSessions,
+        calls: InnerCalls,
+        screens: Sequence[Screen],
+        actions: Sequence[FormAction],
+        disclosures: Sequence[Disclosure],
     ) -> None:
         self._pages = pages
         self._sessions = sessions
         self._calls = calls
         self._screens = {screen.path: screen for screen in screens}
         self._actions = actions
+        self._disclosures = disclosures
 
     def routes(self) -> list[Route]:
         """The pages."""
@@ -61,6 +70,8 @@ class ScreenFrame:
                 Route("GET", action.path, self._visited(self._asked(action)), page),
                 Route("POST", action.path, self._visited(self._posted(action)), page),
             ]
+        disclosed = replace(page, deadline_seconds=COMPUTING_SECONDS)
+        served += [Route("POST", each.path, self._visited(self._disclosed(each)), disclosed) for each in self._disclosures]
         return served
 
     def response(self, visit: Visit, template: str, title: str, values: Mapping[str, Any], *, section: str = "") -> web.Response:
@@ -153,6 +164,8 @@ class ScreenFrame:
                 return self._first_that_it_may(visit)
             _require(visit.session, screen)
             values = await screen.show(visit)
+            if isinstance(values, Elsewhere):
+                return redirect(values.path)
             return self.response(visit, screen.template, screen.title, values, section=screen.section or screen.path)
 
         return answer
@@ -162,6 +175,20 @@ class ScreenFrame:
             if screen.menu is not None and visit.has(screen.scope):
                 return redirect(screen.path)
         return self.response(visit, "nothing.html", "Nothing to see", {})
+
+    def _disclosed(self, disclosure: Disclosure) -> Answer:
+        async def answer(visit: Visit) -> web.StreamResponse:
+            _require(visit.session, disclosure)
+            posted = await read_form(visit.request)
+            reason = posted.get(disclosure.reason, "").strip()
+            if not reason or len(reason) > WHY_CHARS_MAX:
+                raise Problem(Code.INVALID_REQUEST, "say what for: the log stores it with your key")
+            found = await disclosure.disclose(replace(visit, why=reason), posted)
+            if isinstance(found, Shown):
+                return self.response(visit, found.template, disclosure.title, found.values, section=disclosure.section)
+            return found
+
+        return answer
 
     def _asked(self, action: FormAction) -> Answer:
         async def answer(visit: Visit) -> web.StreamResponse:
@@ -215,7 +242,7 @@ class ScreenFrame:
         return response
 
 
-def _require(session: WebSession, wanted: Screen | FormAction) -> None:
+def _require(session: WebSession, wanted: Screen | FormAction | Disclosure) -> None:
     if not session.may(wanted.scope):
         raise Problem(Code.MISSING_SCOPE, f"this page takes a key with scope `{wanted.scope.value}`; log in with one that has it")
     if isinstance(wanted, FormAction) and not session.may_change:

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from typing import Any, TypeVar
 
 import orjson
-from aiohttp import web
+from aiohttp import hdrs, web
 from pydantic import BaseModel, ValidationError
 
 from statesvc.http.api_keys import CALLER, Caller, require_scope
@@ -54,9 +54,37 @@ class InnerCalls:
 
         Raises Problem. `request` is what the browser asked; its own body must not have been read (read a copy).
         """
+        answer = await self._answer(request, caller, name, given=given, body=body, why=why)
+        return orjson.loads(answer) if answer else None
+
+    async def fetch(
+        self,
+        request: web.Request,
+        caller: Caller,
+        name: str,
+        *,
+        given: Mapping[str, Json],
+        body: Mapping[str, Json] | None = None,
+        why: str = "",
+        accept: str,
+    ) -> bytes:
+        """The same, of a call that answers a file in the media type `accept`."""
+        return await self._answer(request, caller, name, given=given, body=body, why=why, accept=accept)
+
+    async def _answer(
+        self,
+        request: web.Request,
+        caller: Caller,
+        name: str,
+        *,
+        given: Mapping[str, Json],
+        body: Mapping[str, Json] | None,
+        why: str,
+        accept: str = "application/json",
+    ) -> bytes:
         route = self._routes[name]
         contract = route.operation
-        inner = request.clone(method=route.method, headers={})
+        inner = request.clone(method=route.method, headers={hdrs.ACCEPT: accept})
         inner[CALLER] = caller
         inner[WHY] = why
         if contract.scope is not None:
@@ -70,7 +98,7 @@ class InnerCalls:
             answer = await route.handler(inner)
         if not isinstance(answer, web.Response):
             raise TypeError(f"{name} streams; a page cannot read it")
-        return orjson.loads(answer.body) if isinstance(answer.body, bytes) and answer.body else None
+        return answer.body if isinstance(answer.body, bytes) else b""
 
 
 def checked_body(model: type[M], values: Mapping[str, Json]) -> M:

@@ -13,6 +13,8 @@ from statesvc import __version__
 from statesvc.api.service_status import duration
 from statesvc.console.assets import Assets
 from statesvc.console.charts import meter
+from statesvc.evidence.printed_times import stated_instant
+from statesvc.evidence.summary import spaced
 from statesvc.http.problem import OK
 
 POLICY: Final = (
@@ -46,6 +48,8 @@ class Templates:
             "instant": _instant,
             "percent": _percent,
             "ago": _ago,
+            "stated": _stated,
+            "spaced": spaced,
         }
         self._environment.globals |= {"asset": assets.url, "meter": meter, "version": __version__}
 
@@ -76,6 +80,11 @@ def _instant(at: datetime | str | None) -> Markup | str:
     parsed = datetime.fromisoformat(at) if isinstance(at, str) else at
     utc = parsed.astimezone(UTC)
     return Markup('<time datetime="{}">{}</time>').format(utc.isoformat(timespec="seconds"), f"{utc:%Y-%m-%d %H:%M:%S} UTC")
+
+
+def _stated(at: str | None) -> Markup | str:
+    """As `<time>`, in the offset that it is written with: the carrier's own clock."""
+    return "" if at is None else Markup('<time datetime="{}">{}</time>').format(at, stated_instant(at))
 
 
 @pass_context

@@ -9,6 +9,7 @@ from statesvc.console.inner_calls import InnerCalls
 from statesvc.console.overview import Overview
 from statesvc.console.pages import Templates
 from statesvc.console.screen import FormAction, Screen
+from statesvc.console.shipment_screens import shipment_pages
 from statesvc.console.web_sessions import WebSessions
 from statesvc.console.work_screens import work_pages
 from statesvc.database.pool import Connections
@@ -21,8 +22,16 @@ def routes(calls: Sequence[Route], *, pool: Connections, keys: Keys, limits: Key
     """`calls`: those of the API, which the pages make in this process."""
     assets = Assets()
     inner = InnerCalls(calls, limits)
-    pages = [([Overview(pool).screen()], []), carrier_pages(pool), work_pages()]
+    shipment_screens, disclosures = shipment_pages()
+    pages = [([Overview(pool).screen()], []), (shipment_screens, []), carrier_pages(pool), work_pages()]
     screens: list[Screen] = [screen for found, _ in pages for screen in found]
     actions: list[FormAction] = [action for _, found in pages for action in found]
-    frame = ScreenFrame(pages=Templates(assets), sessions=WebSessions(pool, keys), calls=inner, screens=screens, actions=actions)
+    frame = ScreenFrame(
+        pages=Templates(assets),
+        sessions=WebSessions(pool, keys),
+        calls=inner,
+        screens=screens,
+        actions=actions,
+        disclosures=disclosures,
+    )
     return [assets.route(), *frame.routes()]

@@ -29,6 +29,10 @@ class Visit:
         """Makes a call of the API (`GET /v1/queue`) as the session's key and answers its JSON. Raises Problem."""
         return await self.calls.call(self.request, self.session.caller, name, given=given, body=body, why=self.why)
 
+    async def fetch(self, name: str, body: Mapping[str, Json] | None = None, /, *, accept: str, **given: Json) -> bytes:
+        """The same for a call that answers a file of the media type `accept`. Raises Problem."""
+        return await self.calls.fetch(self.request, self.session.caller, name, given=given, body=body, why=self.why, accept=accept)
+
     def path(self, name: str) -> str:
         """A part of the path."""
         return self.request.match_info[name]
@@ -51,6 +55,13 @@ class Visit:
         return self.session.may_change and self.session.may(scope)
 
 
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """Instead of a page: the path of the one that has what was asked for."""
+
+    path: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Screen:
     """A page that shows something. `menu`: its name in the navigation, if it is there; `show` answers what the template takes."""
@@ -59,10 +70,34 @@ class Screen:
     title: str
     template: str
     scope: Scope
-    show: Callable[[Visit], Awaitable[Mapping[str, Any]]]
+    show: Callable[[Visit], Awaitable[Mapping[str, Any] | Elsewhere]]
     menu: str | None = None
     section: str = ""
     """The path of the screen whose menu entry is marked, where that is another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A page inside the frame: its template, and what that takes."""
+
+    template: str
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disclosure:
+    """What is masked, or handed out as a file: only to one who says what for, in the form's field `reason`.
+
+    It comes by POST, so that what was filled in stands in no address. It changes nothing, so a session that only reads may have it; the
+    call of the API that it makes is what records it.
+    """
+
+    path: str
+    title: str
+    scope: Scope
+    disclose: Callable[[Visit, Values], Awaitable[Shown | web.StreamResponse]]
+    section: str
+    reason: str = "why"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

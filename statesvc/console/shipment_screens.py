@@ -1,0 +1,219 @@
+"""Shipments: found by whatever is at hand, listed, and everything on record about one, today or as of a day."""
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+from uuid import UUID
+
+from events.carriers import CARRIERS
+from events.vocabulary import Status
+from statesvc.console.inner_calls import Json
+from statesvc.console.screen import Disclosure, Elsewhere, Screen, Shown, Values, Visit
+from statesvc.console.shipment_lines import conflict_sentences, flag_sentences, seals_of, timeline_lines
+from statesvc.evidence.dispute_fields import carrier_name
+from statesvc.http.key_store import Scope
+from statesvc.http.paging import LIMIT_MAX
+from statesvc.http.problem import Code, Problem
+
+LIST: Final = "/console/shipments"
+ONE: Final = LIST + "/{carrier_id}/{tracking_number}"
+PERSONAL: Final = ONE + "/personal"
+_CALL: Final = "/v1/shipments/{carrier_id}/{tracking_number}"
+_SILENCES: Final = {"P1D": "a day", "P3D": "three days", "P7D": "a week", "P30D": "a month"}
+
+
+def path_of(shipment: Mapping[str, Any], *, as_of: str | None = None, is_one_of_several: bool = False) -> str:
+    """Of a shipment's page. `is_one_of_several`: the number alone leads to another one."""
+    query = {"as_of": as_of} if as_of else {}
+    if is_one_of_several or shipment["discriminator"]:
+        query["discriminator"] = shipment["discriminator"]
+    path = f"{LIST}/{quote(shipment['carrier_id'], safe='')}/{quote(shipment['tracking_number'], safe='')}"
+    return f"{path}?{urlencode(query)}" if query else path
+
+
+# finding
+
+
+async def show_list(visit: Visit) -> Mapping[str, Any] | Elsewhere:
+    """What was searched for, or a page of those that the filters leave; one alone is shown at once."""
+    wanted = {name: visit.query(name).strip() for name in ("carrier_id", "status", "stalled_for")}
+    sought = visit.query("q").strip()
+    page = await _page(visit, wanted) if not sought else await _found(visit, sought)
+    if sought and len(page["items"]) == 1:
+        return Elsewhere(path_of(page["items"][0]))
+    return {
+        "sought": sought,
+        "wanted": wanted,
+        "lines": [(shipment, path_of(shipment, is_one_of_several=bool(sought))) for shipment in page["items"]],
+        "next_cursor": page["next_cursor"],
+        "carriers": sorted(CARRIERS),
+        "statuses": list(Status),
+        "silences": _SILENCES,
+    }
+
+
+async def _page(visit: Visit, wanted: Mapping[str, str]) -> Json:
+    given = {name: value for name, value in wanted.items() if value}
+    return await visit.ask("GET /v1/shipments", **given, cursor=visit.query("cursor") or None)
+
+
+async def _found(visit: Visit, sought: str) -> Json:
+    """By the number, whichever carrier's it is; by the id."""
+    page = await visit.ask("GET /v1/shipments", tracking_number=sought, limit=LIMIT_MAX)
+    if page["items"] or not _is_uuid(sought):
+        return page
+    try:
+        return {"items": [await visit.ask("GET /v1/shipments/{shipment_id}", shipment_id=sought)], "next_cursor": None}
+    except Problem as problem:
+        if problem.code is not Code.NOT_FOUND:
+            raise
+        return page
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        UUID(text)
+    except ValueError:
+        return False
+    return True
+
+
+# one shipment
+
+
+@dataclass(frozen=True, slots=True)
+class AskedShipment:
+    """Which one, and as of when: what its calls take."""
+
+    carrier_id: str
+    tracking_number: str
+    discriminator: str | None
+    as_of: str | None
+
+    @classmethod
+    def of(cls, visit: Visit) -> "AskedShipment":
+        """From the page's address. A time without a zone, as forms send it, is UTC. Raises Problem."""
+        return cls(
+            carrier_id=visit.path("carrier_id"),
+            tracking_number=visit.path("tracking_number"),
+            discriminator=visit.request.query.get("discriminator"),
+            as_of=_instant(visit.query("as_of")),
+        )
+
+    def given(self, *, as_of: bool = True) -> dict[str, Json]:
+        """As parameters."""
+        number = {"carrier_id": self.carrier_id, "tracking_number": self.tracking_number, "discriminator": self.discriminator}
+        return {**number, "as_of": self.as_of} if as_of else number
+
+    def path(self, end: str = "") -> str:
+        """Of one of its pages."""
+        named = {"discriminator": self.discriminator, "as_of": self.as_of}
+        query = urlencode({name: value for name, value in named.items() if value is not None})
+        path = f"{LIST}/{quote(self.carrier_id, safe='')}/{quote(self.tracking_number, safe='')}{end}"
+        return f"{path}?{query}" if query else path
+
+
+async def show_one(visit: Visit) -> Mapping[str, Any] | Elsewhere:
+    """Its page. `seen`: a step of the slider, which stands for a time."""
+    asked = AskedShipment.of(visit)
+    if visit.query("seen"):
+        seals = seals_of(await _history(visit, asked, as_of=False))
+        step = visit.query("seen")
+        if not step.isdecimal() or not 1 <= int(step) <= len(seals):
+            raise Problem(Code.INVALID_REQUEST, "`seen` is no step of this shipment's record")
+        is_last = int(step) == len(seals)
+        return Elsewhere(replace(asked, as_of=None if is_last else seals[int(step) - 1]).path())
+    return await _record(visit, asked)
+
+
+async def disclose_personal(visit: Visit, _values: Values) -> Shown:
+    """The same with what is personal in it, which the API records."""
+    return Shown("shipment.html", await _record(visit, AskedShipment.of(visit), include="personal"))
+
+
+async def _record(visit: Visit, asked: AskedShipment, include: str | None = None) -> dict[str, Any]:
+    """All that the page shows, as far as the scopes of the key go."""
+    full = await _history(visit, asked, as_of=False) if asked.as_of else None
+    values = {
+        "title": f"{carrier_name(asked.carrier_id)} {asked.tracking_number}",
+        "asked": asked,
+        "bare": AskedShipment(asked.carrier_id, asked.tracking_number, None, None).path(),
+        "today": replace(asked, as_of=None).path(),
+        "personal": include is not None,
+        "shipment": None,
+    }
+    try:
+        audit = await _audit(visit, asked, include)
+        page = await visit.ask(
+            f"GET {_CALL}/history", **asked.given(), limit=LIMIT_MAX, cursor=visit.query("cursor") or None, include=include
+        )
+    except Problem as problem:
+        if full is None or problem.code is not Code.NOT_FOUND:
+            raise
+        return {**values, "seals": (seals := seals_of(full)), "seen": _step(seals, asked)}
+    known = {event["event_id"]: event for event in audit["events"]}
+    shipment = audit["shipment"]
+    return {
+        **values,
+        "shipment": shipment,
+        "flags": flag_sentences(shipment["flags"]),
+        "others": [(other, path_of({**asked.given(), **other}, is_one_of_several=True)) for other in shipment["others"]],
+        "lines": timeline_lines(page["items"], audit["transitions"]),
+        "next_cursor": page["next_cursor"],
+        "conflicts": [(conflict, conflict_sentences(conflict, known.get(conflict["event_id"]))) for conflict in audit["conflicts"]],
+        "transitions": audit["transitions"],
+        "notifications": audit["notifications"],
+        "readings": audit["readings"],
+        "has_more": audit["next_cursor"] is not None,
+        "seals": (seals := seals_of(full if full is not None else page["items"])),
+        "seen": _step(seals, asked),
+    }
+
+
+def _step(seals: Sequence[str], asked: AskedShipment) -> int:
+    """The slider's place: the last seal by then, from 1; 0 before the first."""
+    if asked.as_of is None:
+        return len(seals)
+    return bisect_right([datetime.fromisoformat(each) for each in seals], datetime.fromisoformat(asked.as_of))
+
+
+async def _history(visit: Visit, asked: AskedShipment, *, as_of: bool) -> Sequence[Mapping[str, Any]]:
+    page = await visit.ask(f"GET {_CALL}/history", **asked.given(as_of=as_of), limit=LIMIT_MAX)
+    events: Sequence[Mapping[str, Any]] = page["items"]
+    return events
+
+
+async def _audit(visit: Visit, asked: AskedShipment, include: str | None) -> Json:
+    """The record; without the scope, the state alone."""
+    if visit.has(Scope.AUDIT):
+        return await visit.ask(f"GET {_CALL}/audit", **asked.given(), include=include)
+    shipment = await visit.ask(f"GET {_CALL}", **asked.given(), include=include)
+    nothing: list[Any] = []
+    return {
+        "shipment": shipment,
+        **dict.fromkeys(("events", "transitions", "conflicts", "notifications", "readings"), nothing),
+        "next_cursor": None,
+    }
+
+
+def _instant(text: str) -> str | None:
+    if not text:
+        return None
+    try:
+        at = datetime.fromisoformat(text.replace(" ", "+") if "T" in text else text)
+    except ValueError:
+        raise Problem(Code.INVALID_REQUEST, "`as_of` is no time: write it like 2026-03-01T08:00, which is UTC") from None
+    return (at if at.tzinfo is not None else at.replace(tzinfo=UTC)).isoformat()
+
+
+def shipment_pages() -> tuple[list[Screen], list[Disclosure]]:
+    """The rows of the tables."""
+    return [
+        Screen(path=LIST, title="Shipments", template="shipments.html", scope=Scope.READ, show=show_list, menu="Shipments"),
+        Screen(path=ONE, title="Shipment", template="shipment.html", scope=Scope.READ, show=show_one, section=LIST),
+    ], [
+        Disclosure(path=PERSONAL, title="Shipment", scope=Scope.PII, disclose=disclose_personal, section=LIST),
+    ]

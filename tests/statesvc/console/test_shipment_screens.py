@@ -1,0 +1,144 @@
+"""A parcel found by its number alone, and everything on record about it, today and as of a time."""
+
+import re
+from html import unescape
+from typing import Any
+
+import pytest
+from yarl import URL
+
+from events.event import Reading
+from events.vocabulary import Kind, Status
+from tests.world.api import Api, Statement
+from tests.world.console import Tab, words
+from tests.world.story import Story
+
+PAGE = "/console/shipments/ups/1Z7"
+
+
+async def _seal(api: Api) -> None:
+    await Story(api.connection, api.keyring).seal()
+
+
+async def _steps(tab: Tab, scan: Statement, *statuses: Status, number: str = "1Z7") -> None:
+    """Each status in a message of its own, sealed by itself."""
+    for minutes, status in enumerate(statuses):
+        await tab.api.carriers.say(scan(number, status, minutes=minutes, description=f"said {minutes}"))
+        await _seal(tab.api)
+
+
+async def test_a_number_in_any_spelling_leads_to_its_page(tab: Tab, scan: Statement) -> None:
+    await _steps(tab, scan, Status.IN_TRANSIT)
+    await tab.log_in("read")
+    assert (await tab.get("/console")).headers["Location"] == "/console/shipments"
+    for sought in ("1Z7", " 1z-7 "):
+        found = await tab.get(f"/console/shipments?q={sought}")
+        assert (found.status, found.headers["Location"]) == (303, PAGE)
+    shipment = (await tab.api.get("/v1/shipments/ups/1Z7")).body
+    assert (await tab.get(f"/console/shipments?q={shipment['shipment_id']}")).headers["Location"] == PAGE
+    nothing = await tab.text("/console/shipments?q=<b>none</b>")
+    assert "Nothing is known of “<b>none</b>”." in nothing
+    assert "Nothing is known" in await tab.text("/console/shipments?q=00000000-0000-0000-0000-000000000000")
+
+
+async def test_several_shipments_of_a_number_are_listed(tab: Tab, scan: Statement) -> None:
+    await tab.api.carriers.say(scan("1Z7", Status.IN_TRANSIT))
+    await tab.api.carriers.say(scan("1Z7", Status.DELIVERED), carrier_id="dhl_unified")
+    await tab.log_in("read")
+    text = await tab.text("/console/shipments?q=1Z7")
+    assert "2 shipments have this number" in text
+    assert "dhl_unified" in text
+
+
+async def test_the_list_is_filtered_and_paged(tab: Tab, scan: Statement) -> None:
+    for number in range(52):
+        await tab.api.carriers.say(scan(f"1Z{number:03}", Status.DELIVERED if number == 3 else Status.IN_TRANSIT))
+    await tab.log_in("read")
+    page = await (await tab.get("/console/shipments")).text()
+    cursor = re.search(r'name="cursor" value="([^"]+)"', page)
+    assert cursor is not None
+    rest = await tab.text(f"/console/shipments?cursor={unescape(cursor[1])}")
+    assert "1Z051" in rest
+    assert "1Z049" not in rest
+    delivered = await tab.text("/console/shipments?status=delivered")
+    assert "1Z003" in delivered
+    assert "1Z004" not in delivered
+    assert (await tab.get("/console/shipments?status=nonsense")).status == 422
+
+
+async def test_the_timeline_has_both_clocks_places_and_what_moved_the_status(tab: Tab, scan: Statement) -> None:
+    await _steps(tab, scan, Status.PICKED_UP, Status.DELIVERED)
+    await tab.log_in("audit read")
+    text = await tab.text(PAGE)
+    assert "2026-03-01 08:01:00 UTC" in text
+    assert "Springfield, IL, 627, US" in text
+    assert "status: delivered" in text
+    assert "picked up delivered event 2" in text
+    assert "said 1" not in text
+    await tab.log_in("read")
+    assert "What we concluded" not in await tab.text(PAGE)
+
+
+async def test_personal_fields_come_with_a_reason_that_is_on_record(tab: Tab, scan: Statement) -> None:
+    await tab.api.carriers.say(scan("1Z7", Status.DELIVERED, signed_by="J. <b>Doe</b>", description="Left with neighbour"))
+    await tab.log_in("read audit pii")
+    assert "Doe" not in await tab.text(PAGE)
+    token = await tab.form_token(PAGE)
+    refused = await tab.post(f"{PAGE}/personal", form_token=token, why=" ")
+    assert refused.status == 422
+    assert (await tab.post(f"{PAGE}/personal", form_token="0" * 64, why="a dispute")).status == 400
+    shown = await (await tab.post(f"{PAGE}/personal", form_token=token, why="dispute 12")).text()
+    assert "J. &lt;b&gt;Doe&lt;/b&gt;" in shown
+    assert "Left with neighbour" in shown
+    rows = await (
+        await tab.api.connection.execute(
+            "SELECT convert_from(canonical, 'UTF8')::jsonb -> 'details' ->> 'why' FROM statesvc.action WHERE verb = 'read_personal'"
+        )
+    ).fetchall()
+    assert ("dispute 12",) in rows
+    await tab.log_in("read audit")
+    refused = await tab.post(f"{PAGE}/personal", form_token=await tab.form_token(PAGE), why="curious")
+    assert refused.status == 403
+
+
+async def test_what_was_known_at_a_time(tab: Tab, scan: Statement) -> None:
+    await _steps(tab, scan, Status.PICKED_UP, Status.IN_TRANSIT, Status.DELIVERED)
+    await tab.log_in("read audit")
+    page = await (await tab.get(PAGE)).text()
+    assert 'min="1" max="3" value="3"' in page
+    second = await tab.get(f"{PAGE}?seen=2")
+    assert second.status == 303
+    then = await tab.text(second.headers["Location"])
+    assert "What we knew on" in then
+    assert "In transit" in then
+    assert "Delivered" not in then.partition("Timeline")[0]
+    assert (await tab.get(f"{PAGE}?seen=3")).headers["Location"] == PAGE
+    assert "Nothing was known of it then." in await tab.text(f"{PAGE}?as_of=2020-01-01T00:00")
+    for odd in ("seen=0", "seen=4", "seen=x", "as_of=yesterday"):
+        assert (await tab.get(f"{PAGE}?{odd}")).status == 422
+
+
+async def test_corrections_and_contradictions_are_explained(tab: Tab, scan: Statement) -> None:
+    first: Reading = scan("1Z7", Status.DELIVERED, native_id="n1", code="D1")
+    await tab.api.carriers.say(scan("1Z7", Status.IN_TRANSIT, minutes=-60), first)
+    await tab.api.carriers.say(scan("1Z7", Status.DELIVERED, native_id="n1", code="D2"))
+    event_id = (await tab.api.get("/v1/shipments/ups/1Z7/history")).body["items"][1]["event_id"]
+    taken_back: Any = scan("1Z7", None, minutes=5, kind=Kind.CORRECTION, corrects=event_id)
+    await tab.api.carriers.say(taken_back)
+    await tab.log_in("read audit")
+    text = await tab.text(PAGE)
+    assert "The carrier took back “Delivered” of 2026-03-01 08:00:00 UTC." in text
+    assert "Taken back later: it no longer counts." in text
+    assert "First the code was T/D1, then T/D2." in text
+
+
+@pytest.mark.parametrize("number", ["a b/c", "ü?&#", "'\"><img>"])
+async def test_an_odd_number_keeps_its_own_page(tab: Tab, scan: Statement, number: str) -> None:
+    await tab.api.carriers.say(scan(number, Status.IN_TRANSIT))
+    await tab.log_in("read audit")
+    listed = await (await tab.get("/console/shipments")).text()
+    link = re.search(r'<td><a href="([^"]+)"', listed)
+    assert link is not None
+    shown = await tab.client.get(URL(unescape(link[1]), encoded=True))
+    assert shown.status == 200
+    assert "In transit" in words(await shown.text())
