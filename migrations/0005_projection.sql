@@ -48,6 +48,22 @@ CREATE TABLE statesvc.expectation_rules (
     CHECK ((rearm_recorded_at IS NULL) = (rearm_shipment_id IS NULL))
 );
 
+-- What a shipper attached to a number, maybe before its first scan: an order id and metadata, sealed (NULL: nothing, or no longer).
+-- `digests`: a keyed digest of each value, by which it is found. It lives as long as the log's shipments do, unless it is taken away or the
+-- number is erased: `erased_at` refuses whatever comes later, so that an erasure and a shipper who write at the same time leave nothing.
+CREATE TABLE statesvc.shipment_references (
+    carrier_id text NOT NULL,
+    number text NOT NULL,
+    sealed bytea,
+    digests bytea[] NOT NULL,
+    changed_at timestamptz NOT NULL,
+    erased_at timestamptz,
+    PRIMARY KEY (carrier_id, number),
+    CHECK (sealed IS NOT NULL OR digests = '{}'),
+    CHECK (sealed IS NULL OR erased_at IS NULL)
+);
+CREATE INDEX shipment_references_digest ON statesvc.shipment_references USING gin (digests);
+
 -- Rebuilding goes on during live traffic: the spare table is filled from the log and takes the live one's place. Meanwhile triggers on
 -- the live table note which shipments changed; the rebuild folds these again, the last of them under the lock of the swap. After the
 -- swap the notes go on, so that a rollback can bring the old table up to date before it takes its place again. A change to one of

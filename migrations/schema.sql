@@ -1034,6 +1034,20 @@ CREATE INDEX shipment_due ON statesvc.shipment USING btree (due_at) WHERE (due_a
 CREATE INDEX shipment_number ON statesvc.shipment USING btree (number, carrier_id);
 CREATE INDEX shipment_updated ON statesvc.shipment USING btree (terminal, recorded_at, shipment_id);
 
+CREATE TABLE statesvc.shipment_references (
+    carrier_id text NOT NULL,
+    number text NOT NULL,
+    sealed bytea,
+    digests bytea[] NOT NULL,
+    changed_at timestamp with time zone NOT NULL,
+    erased_at timestamp with time zone,
+    CONSTRAINT shipment_references_check CHECK (((sealed IS NOT NULL) OR (digests = '{}'::bytea[]))),
+    CONSTRAINT shipment_references_check1 CHECK (((sealed IS NULL) OR (erased_at IS NULL)))
+);
+ALTER TABLE ONLY statesvc.shipment_references
+    ADD CONSTRAINT shipment_references_pkey PRIMARY KEY (carrier_id, number);
+CREATE INDEX shipment_references_digest ON statesvc.shipment_references USING gin (digests);
+
 CREATE TABLE statesvc.shipment_spare (
     shipment_id uuid CONSTRAINT shipment_shipment_id_not_null NOT NULL,
     version integer CONSTRAINT shipment_version_not_null NOT NULL,

@@ -51,6 +51,11 @@ class Keyring:
         )
 
     @property
+    def references(self) -> SealingKey:
+        """Seals what shippers attach to numbers, under HKDF over `digest_key`: no rotation has to rewrite it."""
+        return SealingKey(HKDF(algorithm=SHA256(), length=DIGEST_KEY_BYTES, salt=None, info=b"statesvc references").derive(self.digest_key))
+
+    @property
     def token_key(self) -> bytes:
         """Signs what is handed out for a short time (`statesvc/http/signed_token.py`): 32 bytes, the same in every process."""
         return HKDF(algorithm=SHA256(), length=DIGEST_KEY_BYTES, salt=None, info=b"statesvc signed tokens").derive(self.digest_key)
@@ -84,6 +89,11 @@ def body_context(message_id: UUID) -> bytes:
 def mapped_text_context(carrier_id: str, stand_in: str) -> bytes:
     """What the text of a mapped code is bound to."""
     return f"mapped text\x1f{carrier_id}\x1f{stand_in}".encode()
+
+
+def references_context(carrier_id: str, number: str) -> bytes:
+    """What the references of a number are bound to."""
+    return f"references\x1f{carrier_id}\x1f{number}".encode()
 
 
 def part_context(shipment_id: UUID, event_id: str) -> bytes:

@@ -16,6 +16,7 @@ from statesvc.api import legal_hold_calls as legal_holds
 from statesvc.api import log_calls as log
 from statesvc.api import message_calls as messages
 from statesvc.api import operator_calls as operators
+from statesvc.api import reference_calls as references
 from statesvc.api import rollout_calls as rollouts
 from statesvc.api import shipment_calls as shipments
 from statesvc.api import shipment_list_call as shipment_list
@@ -49,7 +50,8 @@ def routes(
     sources = Sources(pool=pool, keyring=keyring, folder=archive, archive=log_archive)
     computing = computing or ComputingHere(sources)
     return [
-        *shipment_list.routes(pool),
+        *shipment_list.routes(pool, keyring),
+        *references.routes(pool, keyring),
         *shipments.routes(pool, sources, computing, readings),
         *erasure.routes(pool, keyring, folder=archive, backup_days=backup_days, tombstones=tombstones),
         *messages.routes(pool, keyring, archive, readings),

@@ -1,4 +1,4 @@
-"""`GET /v1/shipments`: shipments found by number alone, by state, by how long nothing was heard of them."""
+"""`GET /v1/shipments`: shipments found by number alone, by a shipper's reference, by state, by how long nothing was heard of them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +10,7 @@ from aiohttp import web
 from psycopg import AsyncConnection
 from pydantic import Field
 
+from events.crypto.keyring import Keyring
 from events.recipes import number_of
 from events.vocabulary import Reason, Status
 from statesvc.api.parameters import Instant, Name
@@ -19,6 +20,7 @@ from statesvc.http.paging import Page, PageParameters, decode_cursor, encode_cur
 from statesvc.http.problem import Code, Problem
 from statesvc.shipments.find import listed
 from statesvc.shipments.models import ListedShipment
+from statesvc.shipments.references import AttachedTo, ReferenceText, ReferenceTooCommonError, numbers_of_reference
 from statesvc.shipments.shipment_list import (
     AFTER_ALL,
     BEGINNING,
@@ -40,6 +42,10 @@ class ListParameters(PageParameters):
         Name | None,
         Field(description="Only those that bear this number, whichever carrier's; case, blanks and hyphens do not matter."),
     ] = None
+    reference: Annotated[
+        ReferenceText | None,
+        Field(description="Only those of a number that a shipper attached this to, as order id or in the metadata; case does not matter."),
+    ] = None
     carrier_id: Annotated[Name | None, Field(description="Only those of this carrier.")] = None
     status: Annotated[Status | None, Field(description="Only those with this status.")] = None
     reason: Annotated[Reason | None, Field(description="Only those with this reason of their status.")] = None
@@ -60,6 +66,7 @@ class ShipmentListCall:
     """The handler."""
 
     pool: Connections
+    keyring: Keyring
 
     async def page(self, request: web.Request) -> Reply[Page[ListedShipment]]:
         """A page of shipments in the order of their last change."""
@@ -71,12 +78,20 @@ class ShipmentListCall:
                 before = await _before(connection, asked)
             else:
                 after, before = _resumed(asked.cursor, bound_to)
-            shipments, end = await list_shipments(connection, _filter(asked, before), after=after, limit=asked.limit)
+            attached_to = None if asked.reference is None else await self._attached_to(connection, asked.reference)
+            wanted = _filter(asked, before, attached_to)
+            shipments, end = await list_shipments(connection, wanted, after=after, limit=asked.limit)
         cursor = None if end is None else encode_cursor([end.recorded_at.isoformat(), str(end.shipment_id), before.isoformat()], bound_to)
         return answer(Page([listed(shipment) for shipment in shipments], cursor))
 
+    async def _attached_to(self, connection: AsyncConnection[Any], reference: str) -> Sequence[AttachedTo]:
+        try:
+            return await numbers_of_reference(connection, self.keyring, reference)
+        except ReferenceTooCommonError as error:
+            raise Problem(Code.INVALID_REQUEST, str(error)) from None
 
-def _filter(asked: ListParameters, before: datetime) -> ShipmentFilter:
+
+def _filter(asked: ListParameters, before: datetime, attached_to: Sequence[AttachedTo] | None) -> ShipmentFilter:
     numbers = None
     if asked.tracking_number is not None and asked.carrier_id is not None:
         numbers = [number_of(asked.carrier_id, asked.tracking_number)]
@@ -87,6 +102,7 @@ def _filter(asked: ListParameters, before: datetime) -> ShipmentFilter:
         status=asked.status,
         reason=asked.reason,
         numbers=numbers,
+        attached_to=attached_to,
         before=before,
         is_open=asked.stalled_for is not None,
     )
@@ -106,13 +122,13 @@ def _resumed(cursor: str, bound_to: dict[str, Any]) -> tuple[ListPosition, datet
         raise Problem(Code.INVALID_CURSOR, "the cursor names nothing that is here; start again without one") from None
 
 
-def routes(pool: Connections) -> Sequence[Route]:
+def routes(pool: Connections, keyring: Keyring) -> Sequence[Route]:
     """The one call."""
     return [
         Route(
             "GET",
             "/v1/shipments",
-            ShipmentListCall(pool).page,
+            ShipmentListCall(pool, keyring).page,
             operation(
                 operation_id="list_shipments",
                 summary="Find and list shipments",

@@ -11,8 +11,11 @@ from statesvc.cli.arguments import carrier_named
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.output import write_json, write_line, write_table
 from statesvc.cli.session import service_connection
-from statesvc.settings.service_settings import load_settings
+from statesvc.database.keyring_store import load_keyring
+from statesvc.roles.master_key import open_master_keys
+from statesvc.settings.service_settings import Settings, load_settings
 from statesvc.shipments.find import FoundShipment, OtherDiscriminators, find_shipment, listed
+from statesvc.shipments.references import AttachedTo, ReferenceTooCommonError, numbers_of_reference
 from statesvc.shipments.shipment_list import BEGINNING, ShipmentFilter, list_shipments, numbers_in_any_spelling
 from statesvc.shipments.timeline import timeline
 
@@ -23,8 +26,11 @@ _FOUND_MAX = 200
 def configure(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    action = actions.add_parser("find", help="by its number alone", description="which carriers' shipments bear a number")
-    action.add_argument("tracking")
+    summary = "by its number alone, or by a shipper's reference"
+    action = actions.add_parser("find", help=summary, description="which carriers' shipments bear a number, or belong to an order")
+    wanted = action.add_mutually_exclusive_group(required=True)
+    wanted.add_argument("tracking", nargs="?")
+    wanted.add_argument("--reference", help="an order id, or another value that the shipper attached")
     action.add_argument("--json", action="store_true", help="for scripts")
     for name, summary in (("show", "where it is"), ("history", "how it got there")):
         action = actions.add_parser(name, help=summary, description=summary)
@@ -43,11 +49,16 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _find(options: argparse.Namespace) -> int:
-    wanted = ShipmentFilter(numbers=numbers_in_any_spelling(options.tracking))
-    async with service_connection(load_settings()) as connection:
+    settings = load_settings()
+    async with service_connection(settings) as connection:
+        if options.reference is None:
+            wanted = ShipmentFilter(numbers=numbers_in_any_spelling(options.tracking))
+        else:
+            wanted = ShipmentFilter(attached_to=await _attached_to(connection, settings, options.reference))
         found, _ = await list_shipments(connection, wanted, after=BEGINNING, limit=_FOUND_MAX)
     if not found:
-        raise CommandError("no carrier named this number, or it has not been read yet: `statesvc queue` says what waits")
+        what = "this number" if options.reference is None else "a number with this reference"
+        raise CommandError(f"no carrier named {what}, or it has not been read yet: `statesvc queue` says what waits")
     if options.json:
         write_json([listed(shipment) for shipment in found])
         return 0
@@ -67,6 +78,14 @@ async def _find(options: argparse.Namespace) -> int:
         ],
     )
     return 0
+
+
+async def _attached_to(connection: AsyncConnection[Any], settings: Settings, reference: str) -> list[AttachedTo]:
+    keyring = await load_keyring(connection, await open_master_keys(settings, connection))
+    try:
+        return await numbers_of_reference(connection, keyring, reference)
+    except ReferenceTooCommonError as error:
+        raise CommandError(str(error)) from None
 
 
 async def _run(options: argparse.Namespace) -> int:

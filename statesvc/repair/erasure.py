@@ -21,6 +21,7 @@ from statesvc.bodies.find_bodies import find_bodies
 from statesvc.database.queries import queries
 from statesvc.log.actions import ERASE, SHIPMENT, Action, record_actions
 from statesvc.log.tombstones import Tombstone, TombstoneKind
+from statesvc.shipments.references import AttachedTo, erase_references
 
 _SQL = queries("statesvc.repair", "erasure")
 Connection = AsyncConnection[Any]
@@ -104,6 +105,7 @@ async def erase(connection: Connection, erasure: Erasure) -> Erased:
             }
             done = await connection.execute(_SQL["destroy_key"], stream)
             (erased.shipments if done.rowcount else erased.already).append(each)
+        await erase_references(connection, AttachedTo(erasure.carrier_id, erasure.number), others_go_on="" not in streams.values())
         details = {
             "why": erasure.why,
             "carrier_id": erasure.carrier_id,

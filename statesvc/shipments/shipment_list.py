@@ -14,6 +14,7 @@ from events.recipes import number_of
 from projections.lifecycle import TERMINAL
 from statesvc.database.queries import queries
 from statesvc.shipments.find import StoredShipment, stored_shipment
+from statesvc.shipments.references import AttachedTo
 
 _SQL = queries("statesvc.shipments", "shipment_list")
 
@@ -36,7 +37,10 @@ BEGINNING: Final = ListPosition(datetime(1, 1, 1, tzinfo=UTC), AFTER_ALL)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShipmentFilter:
-    """Which shipments. `numbers`: bearing one of these, as they are compared; None: any. `before`: unchanged since then.
+    """Which shipments.
+
+    `numbers`: bearing one of these, as they are compared; None: any. `before`: unchanged since then.
+    `attached_to`: bearing one of these of its carrier; None: any.
 
     `is_open`: those from which a further scan is expected, alone.
     """
@@ -45,6 +49,7 @@ class ShipmentFilter:
     status: str | None = None
     reason: str | None = None
     numbers: Sequence[str] | None = None
+    attached_to: Sequence[AttachedTo] | None = None
     before: datetime = END_OF_TIME
     is_open: bool = False
 
@@ -73,7 +78,7 @@ async def list_shipments(
         "carrier_id": wanted.carrier_id,
         "status": wanted.status,
         "reason": wanted.reason,
-        "numbers": None if wanted.numbers is None else list(wanted.numbers),
+        **_wanted_numbers(wanted),
         "before": wanted.before,
         "open": wanted.status not in TERMINAL,
         "ended": not wanted.is_open and (wanted.status is None or wanted.status in TERMINAL),
@@ -82,14 +87,29 @@ async def list_shipments(
         "scan_max": SCAN_MAX,
         "limit": limit + 1,
     }
-    query = "list_shipments" if wanted.numbers is None else "list_shipments_of_number"
+    is_of_numbers = wanted.numbers is not None or wanted.attached_to is not None
+    query = (
+        "list_shipments_of_references"
+        if wanted.attached_to is not None
+        else "list_shipments_of_number"
+        if is_of_numbers
+        else "list_shipments"
+    )
     cursor = connection.cursor(binary=True, row_factory=dict_row)
     await cursor.execute(_SQL[query], parameters)
     rows = [stored_shipment(row) for row in await cursor.fetchall()]
     if len(rows) > limit:
         last = rows[limit - 1]
         return rows[:limit], ListPosition(last.recorded_at, last.shipment_id)
-    if wanted.numbers is not None:
+    if is_of_numbers:
         return rows, None
     end = await (await connection.execute(_SQL["scan_end"], parameters, binary=True)).fetchone()
     return rows, None if end is None else ListPosition(*end)
+
+
+def _wanted_numbers(wanted: ShipmentFilter) -> dict[str, list[str] | None]:
+    numbers = None if wanted.numbers is None else list(wanted.numbers)
+    if wanted.attached_to is None:
+        return {"numbers": numbers}
+    fitting = [each for each in wanted.attached_to if numbers is None or each.number in numbers]
+    return {"carrier_ids": [each.carrier_id for each in fitting], "numbers": [each.number for each in fitting]}

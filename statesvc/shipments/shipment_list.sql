@@ -57,6 +57,22 @@ WHERE s.number = ANY (%(numbers)s::text[])
 ORDER BY s.recorded_at, s.shipment_id
 LIMIT %(limit)s;
 
+-- name: list_shipments_of_references
+-- The same among the shipments that bear the numbers which a reference is attached to: an index range for each.
+SELECT s.shipment_id, s.carrier_id, s.tracking_number, s.discriminator, s.status, s.reason, s.status_since, s.terminal, s.flags, s.version,
+    s.last_event_at, s.recorded_at, s.first_recorded_at, s.estimated_delivery, s.delivered_at, s.attempts, s.signed_by_event_id,
+    t.sealed_key, t.head_hash, s.state
+FROM unnest(%(carrier_ids)s::text[], %(numbers)s::text[]) AS r(carrier_id, number)
+    JOIN statesvc.shipment s ON s.number = r.number AND s.carrier_id = r.carrier_id
+    JOIN statesvc.stream t USING (shipment_id)
+WHERE ((NOT s.terminal AND %(open)s) OR (s.terminal AND %(ended)s))
+    AND (s.recorded_at, s.shipment_id) > (%(after_recorded_at)s::timestamptz, %(after_shipment_id)s::uuid)
+    AND s.recorded_at < %(before)s::timestamptz
+    AND (%(status)s::text IS NULL OR s.status = %(status)s) AND (%(reason)s::text IS NULL OR s.reason = %(reason)s)
+    AND (%(carrier_id)s::text IS NULL OR s.carrier_id = %(carrier_id)s)
+ORDER BY s.recorded_at, s.shipment_id
+LIMIT %(limit)s;
+
 -- name: unchanged_since
 -- The bound of what has been unchanged for this long by now.
 SELECT statesvc.clock() - %(duration)s::interval;

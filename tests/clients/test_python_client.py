@@ -133,6 +133,10 @@ async def the_journey(call: Any) -> None:
         ("S-2", "in_transit", None),
     ]
     assert history.items[0].occurred_at == datetime(2026, 5, 1, 8, tzinfo=UTC)
+    references = call.model("References", order_id="Order-7", metadata={"shop": "eu"})
+    await call("set_shipment_references", "ups", NUMBER, body=references)
+    assert (await call("get_shipment_references", "ups", NUMBER)).order_id == "Order-7"
+    assert [each.shipment_id for each in (await call("list_shipments", reference="ORDER-7")).items] == [found.shipment_id]
     missing = await call("get_shipment", "ups", "1ZNEVER", status=HTTPStatus.NOT_FOUND)
     assert (missing.code.value, type(missing).__name__) == ("not_found", "Problem")
 

@@ -60,8 +60,16 @@ async def test_a_number_alone_is_looked_up_by_its_index_and_open_shipments_by_th
     }
     asked |= {"after_recorded_at": END_OF_TIME, "after_shipment_id": UUID(int=0), "scan_max": 9, "limit": 2}
     assert "Index Scan using shipment_number" in await plan(api, "shipment_list", "list_shipments_of_number", asked)
+    of_references = await plan(api, "shipment_list", "list_shipments_of_references", asked | {"carrier_ids": ["ups"]})
+    assert "Index Scan using shipment_number" in of_references
     for name in ("list_shipments", "scan_end"):
         read = await plan(api, "shipment_list", name, asked)
         assert "using shipment_updated" in read
         assert re.search(r"Index Cond: \(\(terminal = false\) AND \(ROW\(recorded_at, shipment_id\) > ", read)
         assert "terminal = true" not in read
+
+
+async def test_a_reference_is_looked_up_by_its_index(api: Any) -> None:
+    await api.connection.execute("SET enable_seqscan = off")
+    read = await plan(api, "references", "numbers_of_reference", {"digest": b"x", "limit": 2})
+    assert "Bitmap Index Scan on shipment_references_digest" in read

@@ -37,6 +37,8 @@ def test_the_calls_are_described_as_valid_openapi() -> None:
         "GET /v1/shipments/{carrier_id}/{tracking_number}": ["read"],
         "GET /v1/shipments/{carrier_id}/{tracking_number}/history": ["read"],
         "GET /v1/shipments/{carrier_id}/{tracking_number}/audit": ["audit"],
+        "GET /v1/shipments/{carrier_id}/{tracking_number}/references": ["read"],
+        "PUT /v1/shipments/{carrier_id}/{tracking_number}/references": ["ingest"],
         "GET /v1/feed": ["audit"],
         "GET /v1/feed/transitions": ["read"],
         "GET /v1/stream": ["read"],

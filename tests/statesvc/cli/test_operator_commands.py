@@ -1,5 +1,6 @@
 """What the person on call types: status first, then what it leads to."""
 
+import base64
 import json
 from typing import Any
 from uuid import UUID
@@ -7,10 +8,13 @@ from uuid import UUID
 import pytest
 from psycopg import AsyncConnection
 
+from events.recipes import number_of
 from statesvc.api.service_status import duration
+from statesvc.database.keyring_store import load_keyring
+from statesvc.shipments.references import AttachedTo, References, attach_references
 from tests.world.database import Database
 from tests.world.shell import Shell, use
-from tests.world.story import story
+from tests.world.story import MASTER, story
 
 ONE, OTHER = UUID(int=0xA << 124), UUID(int=0xB << 124)
 
@@ -139,6 +143,13 @@ async def test_a_parcel_is_shown_without_what_is_personal(database: Database, sh
     assert (shown["tracking_number"], shown["version"]) == (row[1], row[2])
     assert [each["shipment_id"] for each in await shell.json("shipments", "find", f" {row[1].lower()} ")] == [shown["shipment_id"]]
     assert shown["shipment_id"] in await shell("shipments", "find", row[1])
+    async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as connection:
+        number = AttachedTo(row[0], number_of(row[0], row[1]))
+        keyring = await load_keyring(connection, MASTER)
+        await attach_references(connection, keyring, number, References(order_id="Order 7"), actor="test", why={})
+    monkeypatch.setenv("STATESVC_MASTER_KEY", base64.b64encode(bytes(range(32))).decode())
+    assert [each["shipment_id"] for each in await shell.json("shipments", "find", "--reference", "order 7")] == [shown["shipment_id"]]
+    assert "with this reference" in await shell("shipments", "find", "--reference", "order 8", exit_code=1)
     events = await shell.json("shipments", "history", row[0], row[1])
     assert [event["version"] for event in events]
     assert "VERSION" in await shell("shipments", "history", row[0], row[1])

@@ -5,8 +5,8 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
-from events.crypto.keyring import body_context, body_key_wrap, part_context, shipment_context
-from events.crypto.sealing import SealError, SealingKey
+from events.crypto.keyring import Keyring, body_context, body_key_wrap, part_context, references_context, shipment_context
+from events.crypto.sealing import MasterKeys, SealError, SealingKey
 from statesvc.database.keyring_store import service_context
 
 MASTER = SealingKey(bytes(range(32)))
@@ -33,6 +33,9 @@ async def legible(connection: AsyncConnection[Any], further: Iterable[bytes] = (
             if len(plain) == 32:
                 fresh = SealingKey(plain)
                 keys[fresh.key_id] = fresh
+                # were it the digest key
+                derived = Keyring(master=MasterKeys([bytes(range(32))]), digest_key=plain, inbox=fresh).references
+                keys[derived.key_id] = derived
             elif plain[:1] == b"\x01":
                 sealed.add(plain)
     return b"\n".join(found)
@@ -72,7 +75,8 @@ async def _contexts(connection: AsyncConnection[Any]) -> list[bytes]:
             contexts.append(part_context(shipment_id, event_id))
         for (webhook_id,) in await _rows(connection, "SELECT DISTINCT webhook_id FROM statesvc.notification"):
             contexts.append(part_context(shipment_id, webhook_id))
-    return contexts
+    attached = await _rows(connection, "SELECT carrier_id, number FROM statesvc.shipment_references")
+    return [*contexts, *(references_context(*number) for number in attached)]
 
 
 async def _wraps(connection: AsyncConnection[Any]) -> list[SealingKey]:

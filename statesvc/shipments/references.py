@@ -1,0 +1,139 @@
+"""References: what a shipper attaches to a tracking number, an order id and metadata; the number's first scan may come later.
+
+The values are sealed before they reach the database and found by keyed digests. The log says that they were attached, by whom, and their
+digest; never what they are. Erasing the number takes them away, and refuses what would come later.
+"""
+
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any, Final, NamedTuple
+
+import orjson
+from psycopg import AsyncConnection
+from pydantic import BaseModel, ConfigDict, Field
+
+from events.canonical_json import canonical_bytes
+from events.crypto.keyring import DIGEST_BYTES, Keyring, references_context
+from statesvc.database.arrays import byteas
+from statesvc.database.queries import queries
+from statesvc.log.actions import SHIPMENT, record_action
+
+_SQL = queries("statesvc.shipments", "references")
+
+METADATA_MAX: Final = 50
+REFERENCE_CHARS_MAX: Final = 500
+NUMBERS_MAX: Final = 1000
+"""To how many numbers a value may be attached and still find them."""
+
+ReferenceText = Annotated[str, Field(min_length=1, max_length=REFERENCE_CHARS_MAX, pattern=r"^[^\x00-\x1f\x7f]+$")]
+MetadataName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,40}$")]
+
+
+class References(BaseModel):
+    """All that is attached to a number. Nothing personal belongs here; what is here is sealed, and goes with an erasure."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    order_id: Annotated[ReferenceText | None, Field(description="The shipper's own id of the order; left out or null: none.")] = None
+    metadata: Annotated[
+        dict[MetadataName, ReferenceText],
+        Field(max_length=METADATA_MAX, description="Further values, under names of the shipper's own; left out: none."),
+    ] = Field(default_factory=dict)
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing is attached."""
+        return self.order_id is None and not self.metadata
+
+    @property
+    def values(self) -> set[str]:
+        """What they are found by."""
+        return {value for value in (self.order_id, *self.metadata.values()) if value is not None}
+
+
+class AttachedTo(NamedTuple):
+    """A carrier and a number of it, as it is compared."""
+
+    carrier_id: str
+    number: str
+
+
+@dataclass(frozen=True, slots=True)
+class AttachedReferences:
+    """What is attached, and since when."""
+
+    references: References
+    changed_at: datetime
+
+
+class NumberErasedError(RuntimeError):
+    """The number was erased: it takes no references any more."""
+
+    def __init__(self) -> None:
+        super().__init__("the number was erased: nothing can be attached to it any more")
+
+
+class ReferenceTooCommonError(LookupError):
+    """A value that is attached to very many numbers names none of them."""
+
+    def __init__(self) -> None:
+        super().__init__(f"more than {NUMBERS_MAX:,} numbers have this reference: ask for one that only your shipment has")
+
+
+async def read_references(connection: AsyncConnection[Any], keyring: Keyring, number: AttachedTo) -> AttachedReferences | None:
+    """What is attached to the number now."""
+    row = await (await connection.execute(_SQL["attached"], number._asdict(), binary=True)).fetchone()
+    return None if row is None else AttachedReferences(_opened(keyring, number, row[0]), row[1])
+
+
+async def attach_references(
+    connection: AsyncConnection[Any], keyring: Keyring, number: AttachedTo, references: References, *, actor: str, why: Mapping[str, str]
+) -> AttachedReferences:
+    """Puts these in the place of all that was attached, with an entry in the log unless they are the same. Raises NumberErasedError."""
+    async with connection.transaction():
+        row = await (await connection.execute(_SQL["references_of_number"], number._asdict(), binary=True)).fetchone()
+        if row is not None and row[0] is not None and _opened(keyring, number, row[0]) == references:
+            return AttachedReferences(references, row[1])
+        attached = {
+            **number._asdict(),
+            "sealed": None if references.is_empty else keyring.references.seal(_written(references), references_context(*number)),
+            "digests": byteas(sorted(_found_by(keyring, value) for value in references.values)),
+        }
+        changed = await (await connection.execute(_SQL["attach"], attached, binary=True)).fetchone()
+        if changed is None:
+            raise NumberErasedError
+        digest = keyring.carrier_digest(number.carrier_id)(references_context(*number) + b"\x1f" + _written(references))
+        details = {"digest": digest.hex(), "values": len(references.values), **why}
+        target = f"{SHIPMENT}{number.carrier_id} {number.number}"
+        await record_action(connection, actor=actor, verb="attach_references", target=target, details=details)
+    return AttachedReferences(references, changed[0])
+
+
+async def numbers_of_reference(connection: AsyncConnection[Any], keyring: Keyring, value: str) -> list[AttachedTo]:
+    """The numbers that a value is attached to, as order id or under any name. Raises ReferenceTooCommonError."""
+    wanted = {"digest": _found_by(keyring, value), "limit": NUMBERS_MAX + 1}
+    rows = await (await connection.execute(_SQL["numbers_of_reference"], wanted)).fetchall()
+    if len(rows) > NUMBERS_MAX:
+        raise ReferenceTooCommonError
+    return [AttachedTo(*row) for row in rows]
+
+
+async def erase_references(connection: AsyncConnection[Any], number: AttachedTo, *, others_go_on: bool) -> None:
+    """Takes away what is attached, in the caller's transaction. `others_go_on`: only one of the shipments of the number is erased."""
+    await connection.execute(_SQL["detach" if others_go_on else "erase_number"], number._asdict())
+
+
+def _written(references: References) -> bytes:
+    return canonical_bytes(references.model_dump())
+
+
+def _opened(keyring: Keyring, number: AttachedTo, sealed: bytes) -> References:
+    return References(**orjson.loads(keyring.references.open(sealed, references_context(*number))))
+
+
+def _found_by(keyring: Keyring, value: str) -> bytes:
+    """Case and blanks around it do not matter."""
+    compared = " ".join(unicodedata.normalize("NFKC", value).casefold().split())
+    return keyring.digest(b"reference\x1f" + compared.encode())[:DIGEST_BYTES]

@@ -1,0 +1,33 @@
+-- name: references_of_number
+-- What is attached to a number; its row is locked, so that of two changes the second sees the first.
+SELECT r.sealed, r.changed_at, r.erased_at FROM statesvc.shipment_references r
+WHERE r.carrier_id = %(carrier_id)s AND r.number = %(number)s FOR UPDATE;
+
+-- name: attached
+-- The same to read.
+SELECT r.sealed, r.changed_at FROM statesvc.shipment_references r
+WHERE r.carrier_id = %(carrier_id)s AND r.number = %(number)s AND r.sealed IS NOT NULL;
+
+-- name: attach
+-- Puts this in the place of what was attached; no row where the number was erased.
+INSERT INTO statesvc.shipment_references AS r (carrier_id, number, sealed, digests, changed_at)
+VALUES (%(carrier_id)s, %(number)s, %(sealed)b, %(digests)b::bytea[], statesvc.clock())
+ON CONFLICT (carrier_id, number) DO UPDATE SET sealed = EXCLUDED.sealed, digests = EXCLUDED.digests, changed_at = EXCLUDED.changed_at
+WHERE r.erased_at IS NULL
+RETURNING changed_at;
+
+-- name: numbers_of_reference
+-- Numbers that a value is attached to.
+SELECT r.carrier_id, r.number FROM statesvc.shipment_references r
+WHERE r.digests @> ARRAY[%(digest)b::bytea] ORDER BY r.carrier_id, r.number LIMIT %(limit)s;
+
+-- name: erase_number
+-- Takes away what is attached to a number, and leaves a mark for what would come later. Waits for one who attaches just now.
+INSERT INTO statesvc.shipment_references AS r (carrier_id, number, sealed, digests, changed_at, erased_at)
+VALUES (%(carrier_id)s, %(number)s, NULL, '{}', statesvc.clock(), statesvc.clock())
+ON CONFLICT (carrier_id, number) DO UPDATE SET sealed = NULL, digests = '{}', erased_at = statesvc.clock() WHERE r.erased_at IS NULL;
+
+-- name: detach
+-- Takes away what is attached to a number of which another shipment goes on.
+UPDATE statesvc.shipment_references SET sealed = NULL, digests = '{}', changed_at = statesvc.clock()
+WHERE carrier_id = %(carrier_id)s AND number = %(number)s AND sealed IS NOT NULL;

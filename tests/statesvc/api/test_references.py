@@ -1,0 +1,164 @@
+"""What a shipper attaches to a number is found by its values, stands in the log by its digest alone, and goes with the person."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from psycopg import AsyncConnection
+
+from events.vocabulary import Status
+from statesvc.repair.erasure import Erasure, erase
+from statesvc.shipments import references as module
+from statesvc.shipments.references import AttachedTo, References, attach_references
+from tests.statesvc.repair.legible_values import legible
+
+ORDER, SHOP = "Zebedee-4711", "Quux GmbH"
+PATH = "/v1/shipments/ups/1z-99/references"
+ATTACHED = {"order_id": ORDER, "metadata": {"shop": SHOP}}
+
+
+async def put(api: Any, content: Any, path: str = PATH, *, scopes: str = "ingest") -> Any:
+    return await api.call("PUT", path, scopes=scopes, json=content)
+
+
+async def found(api: Any, **query: str) -> list[str]:
+    return [item["tracking_number"] for page in await api.pages("/v1/shipments", **query) for item in page]
+
+
+async def entries(api: Any) -> list[Any]:
+    query = (
+        "SELECT actor, target, convert_from(canonical, 'UTF8')::jsonb FROM statesvc.action"
+        " WHERE verb = 'attach_references' ORDER BY batch_id"
+    )
+    rows: list[Any] = await (await api.connection.execute(query)).fetchall()
+    return rows
+
+
+async def test_references_may_precede_the_first_scan_and_find_the_shipment_by_each_value(api: Any, scan: Any) -> None:
+    attached = await put(api, ATTACHED)
+    assert (attached.status, attached.body["number"]) == (200, "1Z99"), attached.body
+    assert (await api.get(PATH)).body == attached.body
+    assert await found(api, reference=ORDER) == []
+    await api.carriers.say(scan("1Z99", Status.IN_TRANSIT), scan("1Z98", Status.IN_TRANSIT))
+    await api.carriers.say(scan("1Z99", Status.IN_TRANSIT), carrier_id="fedex")
+    for reference in (ORDER, "  zebedee-4711 ", SHOP, "QUUX  GMBH"):
+        assert await found(api, reference=reference) == ["1Z99"]
+    assert await found(api, reference="Zebedee") == []
+    assert await found(api, reference=ORDER, carrier_id="fedex") == []
+    assert await found(api, reference=ORDER, tracking_number="1Z98") == []
+    assert await found(api, reference=ORDER, tracking_number="1Z 99", status="in_transit") == ["1Z99"]
+
+
+async def test_a_put_takes_the_place_of_all_that_was_attached(api: Any, scan: Any) -> None:
+    await api.carriers.say(scan("1Z99", Status.IN_TRANSIT))
+    await put(api, ATTACHED)
+    replaced = await put(api, {"metadata": {"team": "blue"}})
+    assert (replaced.body["order_id"], replaced.body["metadata"]) == (None, {"team": "blue"})
+    assert await found(api, reference=ORDER) == []
+    assert (await put(api, {})).status == 200
+    assert (await api.get(PATH)).body["code"] == "not_found"
+    assert await found(api, reference="blue") == []
+
+
+async def test_each_change_is_an_entry_with_a_digest_and_no_value(api: Any) -> None:
+    for content in (ATTACHED, ATTACHED, {"order_id": "other"}, ATTACHED):
+        assert (await put(api, content)).status == 200
+    told = await entries(api)
+    assert [entry["details"]["values"] for _, _, entry in told] == [2, 1, 2], "the same again is no change"
+    digests = [entry["details"]["digest"] for _, _, entry in told]
+    assert digests[0] == digests[2] != digests[1]
+    assert {target for _, target, _ in told} == {"shipment ups 1Z99"}
+    assert not any(word in str(told) for word in (ORDER, SHOP, "shop"))
+
+
+async def test_nothing_of_it_is_legible_in_the_database_and_an_erasure_takes_it_away(api: Any, scan: Any) -> None:
+    await api.carriers.say(scan("1Z99", Status.IN_TRANSIT))
+    await put(api, ATTACHED)
+    assert ORDER.encode() in await legible(api.connection), "the search finds what is there"
+    plain = await stored(api.connection)
+    assert not any(form in plain for form in (ORDER.encode(), ORDER.encode().hex().encode()))
+    assert (await api.call("POST", "/v1/shipments/ups/1Z99/erase", scopes="admin", json={"why": "asked to"})).status == 200
+    assert (await api.get(PATH)).status == 404
+    assert await found(api, reference=ORDER) == []
+    again = await put(api, ATTACHED)
+    assert (again.status, again.body["code"]) == (409, "conflict")
+    seen = await legible(api.connection)
+    assert not any(word.encode() in seen for word in (ORDER, SHOP))
+    row = await (await api.connection.execute("SELECT sealed, digests FROM statesvc.shipment_references")).fetchone()
+    assert row == (None, [])
+
+
+async def test_a_number_erased_before_anything_was_attached_takes_nothing(api: Any) -> None:
+    assert (await api.call("POST", "/v1/shipments/ups/1Z99/erase", scopes="admin", json={"why": "asked to"})).status == 200
+    assert (await put(api, ATTACHED)).status == 409
+    assert await entries(api) == []
+
+
+async def test_an_erased_shipment_of_a_number_in_use_takes_its_references_but_not_the_next(api: Any, scan: Any) -> None:
+    for each in ("old", "new"):
+        await api.carriers.say(scan("7", Status.IN_TRANSIT, discriminator=each), carrier_id="fedex")
+    path = "/v1/shipments/fedex/7/references"
+    await put(api, ATTACHED, path)
+    await api.call("POST", "/v1/shipments/fedex/7/erase", scopes="admin", json={"why": "asked to", "discriminator": "old"})
+    assert (await api.get(path)).status == 404
+    assert (await put(api, ATTACHED, path)).status == 200
+
+
+async def test_an_erasure_waits_for_one_who_attaches_at_the_same_time(api: Any, database: Any) -> None:
+    """Of two transactions at the same time none leaves a value behind the erasure."""
+    number = AttachedTo("ups", "1Z99")
+    async with await AsyncConnection.connect(database.service_dsn, autocommit=True) as other:
+        async with other.transaction():
+            await attach_references(other, api.keyring, number, References(order_id=ORDER), actor="x", why={})
+            wanted = Erasure(carrier_id="ups", tracking_number="1Z99", why="asked to", actor="tester", backup_days=7)
+            erasing = asyncio.create_task(erase(api.connection, wanted))
+            while not await blocked(other):  # noqa: ASYNC110 - the server makes it wait
+                await asyncio.sleep(0)
+        await erasing
+    assert (await api.get(PATH)).status == 404
+    assert (await put(api, ATTACHED)).status == 409
+
+
+async def stored(connection: AsyncConnection[Any]) -> bytes:
+    """Every table as it is written, without any key."""
+    query = "SELECT relname FROM pg_class WHERE relnamespace = 'statesvc'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition"
+    tables = [name for (name,) in await (await connection.execute(query)).fetchall()]
+    rows = [str(await (await connection.execute(f"SELECT t::text FROM statesvc.{name} t".encode())).fetchall()) for name in tables]
+    return "\n".join(rows).encode()
+
+
+async def blocked(connection: AsyncConnection[Any]) -> bool:
+    query = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid)))"
+    row = await (await connection.execute(query)).fetchone()
+    return row == (True,)
+
+
+@pytest.mark.parametrize(
+    ("content", "pointer"),
+    [
+        ({"order_id": ""}, "/body/order_id"),
+        ({"order_id": "a\x00b"}, "/body/order_id"),
+        ({"order_id": "x" * 501}, "/body/order_id"),
+        ({"order": "4711"}, "/body/order"),
+        ({"metadata": {"with blank": "x"}}, "/body/metadata/with blank"),
+        ({"metadata": {f"n{each}": "x" for each in range(51)}}, "/body/metadata"),
+        ({"metadata": {"n": 5}}, "/body/metadata/n"),
+    ],
+)
+async def test_what_breaks_the_contract_is_named_and_not_repeated(api: Any, content: Any, pointer: str) -> None:
+    refused = await put(api, content)
+    assert (refused.status, refused.body["errors"][0]["pointer"]) == (422, pointer)
+
+
+async def test_who_may_and_whose_number(api: Any) -> None:
+    assert (await put(api, ATTACHED, scopes="read ops")).status == 403
+    assert (await api.get(PATH, scopes="ingest")).status == 403
+    assert (await put(api, ATTACHED, "/v1/shipments/nobody/1/references")).body["code"] == "unknown_carrier"
+
+
+async def test_a_value_that_very_many_numbers_have_is_no_reference(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "NUMBERS_MAX", 2)
+    for each in range(3):
+        await put(api, {"metadata": {"shop": "eu"}}, f"/v1/shipments/ups/N{each}/references")
+    refused = await api.get("/v1/shipments", params={"reference": "eu"})
+    assert (refused.status, refused.body["code"]) == (422, "invalid_request")
