@@ -59,6 +59,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "shipments": Command("statesvc.cli.shipments", "parcels: find, show, history"),
     "subscriptions": Command("statesvc.cli.subscriptions", "who is notified, and how that goes: list, show, pause, resume, test, replay"),
     "workers": Command("statesvc.cli.workers", "which processes work here, and when each was last seen"),
+    "cell": Command("statesvc.cli.cell", "the directory of cells: list, add, assign, check, configuration of a proxy, keys in all"),
     "shovel": Command("statesvc.cli.shovel_command", "bring messages over from another broker, and back"),
     "rollout": Command("statesvc.cli.rollout", "the share of each carrier that a candidate normalizer reads, and the kill switch"),
 }

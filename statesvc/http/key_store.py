@@ -108,3 +108,54 @@ async def list_keys(connection: AsyncConnection[Any]) -> list[StoredKey]:
         )
         for row in rows
     ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyCopy:
+    """A key as it goes from one cell to another: all of its row."""
+
+    key_id: str
+    name: str
+    owner: str
+    key_hash: bytes
+    scopes: tuple[str, ...]
+    created_at: datetime
+    created_by: str
+    is_revoked: bool
+
+
+async def read_all(connection: AsyncConnection[Any]) -> list[KeyCopy]:
+    """All keys, with their hashes."""
+    rows = await (await connection.execute(SQL["read_all"])).fetchall()
+    return [
+        KeyCopy(
+            key_id=row[0],
+            name=row[1],
+            owner=row[2],
+            key_hash=row[3],
+            scopes=tuple(row[4]),
+            created_at=row[5],
+            created_by=row[6],
+            is_revoked=row[7],
+        )
+        for row in rows
+    ]
+
+
+async def copy(connection: AsyncConnection[Any], key: KeyCopy, *, actor: str) -> bool:
+    """Stores a key of another cell; False where it was here before. An operator action."""
+    parameters = {
+        "key_id": key.key_id,
+        "name": key.name,
+        "owner": key.owner,
+        "key_hash": key.key_hash,
+        "scopes": list(key.scopes),
+        "created_at": key.created_at,
+        "created_by": key.created_by,
+    }
+    async with connection.transaction():
+        if await (await connection.execute(SQL["copy"], parameters)).fetchone() is None:
+            return False
+        details = {"name": key.name, "owner": key.owner, "scopes": ",".join(key.scopes), "created_by": key.created_by}
+        await record_action(connection, actor=actor, verb="key.copy", target=f"key:{key.key_id}", details=details)
+    return True

@@ -48,6 +48,7 @@ class Code(StrEnum):
     INTERNAL_ERROR = "internal_error"
     DATABASE_UNAVAILABLE = "database_unavailable"
     API_UNAVAILABLE = "api_unavailable"
+    CELL_UNAVAILABLE = "cell_unavailable"
     BODY_UNAVAILABLE = "body_unavailable"
     LOG_UNAVAILABLE = "log_unavailable"
     NOT_DURABLE = "not_durable"
@@ -134,6 +135,11 @@ PROBLEM_KINDS: Final[Mapping[Code, ProblemKind]] = {
         HTTPStatus.SERVICE_UNAVAILABLE,
         "The database does not answer",
         "Try again as `Retry-After` says; a webhook sent again is recognised.",
+    ),
+    Code.CELL_UNAVAILABLE: ProblemKind(
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        "The cell does not answer",
+        "Try again after `Retry-After`; the carriers of other cells are not concerned.",
     ),
     Code.API_UNAVAILABLE: ProblemKind(
         HTTPStatus.SERVICE_UNAVAILABLE, "The process that answers the API is not there", "Try again as `Retry-After` says."

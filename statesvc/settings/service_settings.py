@@ -240,6 +240,17 @@ class StreamSettings(BaseSettings):
     """How long a client may take nothing of what is sent to it before it is cut off."""
 
 
+class CellSettings(BaseSettings):
+    """Several installations side by side."""
+
+    model_config = config("CELLS_")
+
+    file: Path | None = None
+    """The directory of cells (docs/cells.md), for `statesvc cell` and `statesvc gateway`. A cell itself needs none. Default: none."""
+    answer_seconds: Seconds = 5
+    """How long the gateway waits for a cell before it answers without it."""
+
+
 class TelemetrySettings(BaseSettings):
     """Logs. What goes out by OpenTelemetry is said by its own variables, `OTEL_...`."""
 
@@ -267,6 +278,7 @@ class Settings:
     sealer: SealerSettings
     checkpoint: CheckpointSettings
     stream: StreamSettings
+    cells: CellSettings
     telemetry: TelemetrySettings
     webhook_secrets_by_carrier: Mapping[str, tuple[SecretStr, ...]]
     webhook_networks: Mapping[str, tuple[Network, ...]] = field(default_factory=dict)
@@ -322,6 +334,7 @@ def read_settings() -> Settings:
         sealer=SealerSettings(),
         checkpoint=CheckpointSettings(),
         stream=StreamSettings(),
+        cells=CellSettings(),
         telemetry=TelemetrySettings(),
         webhook_secrets_by_carrier=read_webhook_secrets(os.environ),
         webhook_networks=read_webhook_networks(os.environ),

@@ -1,0 +1,124 @@
+"""`statesvc cell list | add | assign | check | proxy | keys`: the directory of cells, and what must be alike in all of them."""
+
+import argparse
+import asyncio
+import re
+from pathlib import Path
+
+from events.carriers import CARRIERS
+from statesvc.cells.directory import CELL_NAME, CellDirectory, DirectoryError, change_directory, checked_directory, read_directory
+from statesvc.cells.proxies import envoy_configuration, nginx_configuration
+from statesvc.cli.arguments import carrier_named
+from statesvc.cli.cell_check import check_cells
+from statesvc.cli.cell_keys import spread_keys
+from statesvc.cli.command_error import CommandError
+from statesvc.cli.doctor.finding import Severity
+from statesvc.cli.output import write_json, write_line, write_table
+from statesvc.settings.service_settings import load_settings
+
+PROXIES = {"nginx": nginx_configuration, "envoy": envoy_configuration}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """What the commands take."""
+    parser.add_argument("--file", type=Path, metavar="FILE", help="the directory of cells (default: STATESVC_CELLS_FILE)")
+    commands = parser.add_subparsers(dest="what", metavar="list | add | assign | check | proxy | keys", required=True)
+    listing = commands.add_parser("list", help="the cells, and which carriers are where")
+    listing.add_argument("--json", action="store_true", help="for scripts")
+    adding = commands.add_parser("add", help="add a cell; the first one makes the file and is the default cell")
+    adding.add_argument("cell", type=_cell_name, help="small letters, digits and hyphens")
+    adding.add_argument("--url", required=True, action="append", help="http://host:port of its API; may stand more than once")
+    adding.add_argument("--database", metavar="VARIABLE", help="environment variable that holds the address of its database")
+    adding.add_argument("--gateway", action="append", default=[], help="http://host:port of `statesvc gateway`; with the first cell")
+    assigning = commands.add_parser("assign", help="map a carrier that has no data yet to a cell")
+    assigning.add_argument("carrier", help="a carrier_id")
+    assigning.add_argument("cell", help="a cell of the directory")
+    checking = commands.add_parser("check", help="whether all cells answer, and agree with the directory and with each other")
+    checking.add_argument("--json", action="store_true", help="for scripts")
+    proxy = commands.add_parser("proxy", help="print the configuration of a proxy that routes by carrier")
+    proxy.add_argument("kind", choices=sorted(PROXIES))
+    proxy.add_argument("--port", type=int, default=8080, help="port that the proxy listens on (default: %(default)s)")
+    commands.add_parser("keys", help="copy API keys to the cells that lack them, and revoke everywhere what is revoked anywhere")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs one of them."""
+    file = options.file or load_settings().cells.file
+    if file is None:
+        raise CommandError("no directory of cells: set STATESVC_CELLS_FILE or give --file", exit_code=2)
+    match options.what:
+        case "list":
+            _list(read_directory(file), as_json=options.json)
+        case "add":
+            _add(file, options)
+        case "assign":
+            carrier_id = carrier_named(options.carrier).carrier_id
+            changed = change_directory(file, lambda known: _present(known, file).assigning(carrier_id, options.cell))
+            write_line(f"{carrier_id} belongs to {options.cell} in epoch {changed.epoch}; {_WHAT_NEXT}")
+        case "check":
+            return _check(read_directory(file), as_json=options.json)
+        case "proxy":
+            write_line(PROXIES[options.kind](read_directory(file), port=options.port).rstrip())
+        case _:
+            for line in asyncio.run(spread_keys(read_directory(file))):
+                write_line(line)
+    return 0
+
+
+_WHAT_NEXT = "make the proxy's configuration anew, reload it, and restart the gateways"
+
+
+def _list(directory: CellDirectory, *, as_json: bool) -> None:
+    if as_json:
+        write_json(directory.model_dump(mode="json"))
+        return
+    others = len(set(CARRIERS) - set(directory.carriers))
+    write_table(
+        ("CELL", "URLS", "DATABASE", "CARRIERS"),
+        [
+            (
+                name,
+                " ".join(cell.urls),
+                cell.database,
+                " ".join([*directory.carriers_of(name), *([f"and {others} others"] if name == directory.default else [])]) or None,
+            )
+            for name, cell in directory.cells.items()
+        ],
+    )
+    write_line(f"epoch {directory.epoch}; what the directory does not name is in {directory.default}")
+
+
+def _add(file: Path, options: argparse.Namespace) -> None:
+    def added(known: CellDirectory | None) -> CellDirectory:
+        members = {"urls": options.url, "database": options.database}
+        if known is None:
+            first = {"epoch": 1, "default": options.cell, "gateway": options.gateway, "cells": {options.cell: members}}
+            return checked_directory(first, str(file))
+        if options.gateway:
+            raise DirectoryError("gateways are given with the first cell; later, edit the line `gateway` of the file")
+        return known.adding(options.cell, members)
+
+    changed = change_directory(file, added)
+    write_line(f"{options.cell} is in {file}, epoch {changed.epoch}; {_WHAT_NEXT}")
+
+
+def _check(directory: CellDirectory, *, as_json: bool) -> int:
+    findings = asyncio.run(check_cells(directory))
+    if as_json:
+        write_json([{"severity": finding.severity.value, "about": finding.about, "text": finding.text} for finding in findings])
+    else:
+        for finding in findings:
+            write_line(f"{finding.severity.value:4}  {finding.about}: {finding.text}")
+    return 1 if any(finding.severity is Severity.FAIL for finding in findings) else 0
+
+
+def _present(known: CellDirectory | None, file: Path) -> CellDirectory:
+    if known is None:
+        raise DirectoryError(f"{file} does not exist: `statesvc cell add` makes it")
+    return known
+
+
+def _cell_name(text: str) -> str:
+    if not re.fullmatch(CELL_NAME, text):
+        raise argparse.ArgumentTypeError("a cell's name has at most 31 small letters, digits and hyphens, and begins with one of the first")
+    return text

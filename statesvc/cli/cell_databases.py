@@ -1,0 +1,33 @@
+"""The databases of cells, by the environment variables that the directory names."""
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+from psycopg import AsyncConnection
+
+from statesvc.cells.directory import CellDirectory
+from statesvc.cli.command_error import CommandError
+from statesvc.cli.session import connect
+
+
+def address_of(directory: CellDirectory, name: str) -> str | None:
+    """Where the cell's database is; None where the directory names none. Raises CommandError where the variable is not set."""
+    variable = directory.cells[name].database
+    if variable is None:
+        return None
+    dsn = os.environ.get(variable)
+    if not dsn:
+        raise CommandError(f"{variable} is not set: it holds the address of the database of cell {name}", exit_code=2)
+    return dsn
+
+
+@asynccontextmanager
+async def all_databases(directory: CellDirectory) -> AsyncIterator[dict[str, AsyncConnection[Any]]]:
+    """A connection to each cell's database, by name. Raises CommandError unless there is one for every cell."""
+    dsns = {name: address_of(directory, name) for name in directory.cells}
+    if unnamed := sorted(name for name, dsn in dsns.items() if dsn is None):
+        raise CommandError(f'the directory names no database for {", ".join(unnamed)}: add `database = "VARIABLE"` there', exit_code=2)
+    async with AsyncExitStack() as stack:
+        yield {name: await stack.enter_async_context(await connect(dsn)) for name, dsn in dsns.items() if dsn is not None}

@@ -1,0 +1,100 @@
+"""`statesvc cell`: the directory from the command line, and what is found in the cells' databases."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from psycopg import AsyncConnection
+
+from statesvc.http.key_store import Scope, create_key, list_keys
+from statesvc.subscriptions.key_revocation import revoke_key
+from tests.world import postgres
+from tests.world.database import Database
+from tests.world.shell import Shell
+
+
+@pytest.fixture
+async def south(server: postgres.Server) -> AsyncIterator[Database]:
+    name = postgres.create_database(server, postgres.TEMPLATE)
+    try:
+        yield Database.of(server.on(name))
+    finally:
+        postgres.drop_database(server, name)
+
+
+@pytest.fixture
+async def cells(database: Database, south: Database, shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory of two cells whose databases are here, and whose APIs are not."""
+    file = tmp_path / "cells.toml"
+    monkeypatch.setenv("STATESVC_CELLS_FILE", str(file))
+    monkeypatch.setenv("NORTH_DATABASE_URL", database.owner_dsn)
+    monkeypatch.setenv("SOUTH_DATABASE_URL", south.owner_dsn)
+    await shell("cell", "add", "north", "--url", "http://127.0.0.1:1", "--database", "NORTH_DATABASE_URL")
+    await shell("cell", "add", "south", "--url", "http://127.0.0.1:2", "--database", "SOUTH_DATABASE_URL")
+    await shell("cell", "assign", "ups", "south")
+    return file
+
+
+async def test_the_directory_is_made_changed_and_listed(cells: Path, shell: Shell) -> None:
+    listed = await shell.json("cell", "list")
+    assert (listed["epoch"], listed["default"], listed["carriers"]) == (3, "north", {"ups": "south"})
+    assert "gateway" in await shell("cell", "proxy", "nginx", exit_code=1)
+    _add_gateway(cells)
+    assert '"ups" south;' in await shell("cell", "proxy", "nginx")
+
+
+@pytest.mark.usefixtures("cells")
+async def test_wrong_use_is_refused_with_what_to_do(shell: Shell) -> None:
+    assert "no carrier 'nobody'" in await shell("cell", "assign", "nobody", "north", exit_code=2)
+    assert "there are: north, south" in await shell("cell", "assign", "ups", "west", exit_code=1)
+    assert "already" in await shell("cell", "add", "south", "--url", "http://127.0.0.1:4", exit_code=1)
+    assert "same address" in await shell("cell", "add", "west", "--url", "http://127.0.0.1:2", exit_code=1)
+    assert (await shell.json("cell", "list"))["epoch"] == 3
+
+
+@pytest.mark.usefixtures("cells")
+async def test_check_finds_a_carrier_in_the_wrong_cell_and_logs_that_are_copies(shell: Shell, database: Database, south: Database) -> None:
+    for at in (database, south):
+        async with await AsyncConnection.connect(at.superuser_dsn, autocommit=True) as connection:
+            await connection.execute(
+                "INSERT INTO statesvc.signing_key (key_id, origin, public_key, sealed_seed, created_at)"
+                " VALUES ('\\x00000000', 'one.example/log', decode(repeat('00', 32), 'hex'), '\\x00', statesvc.clock())"
+            )
+            await connection.execute(
+                "INSERT INTO statesvc.inbox (message_id, received_at, available_at, body_bytes, carrier_id, sealed_key)"
+                " VALUES (gen_random_uuid(), statesvc.clock(), statesvc.clock(), 1, 'ups', '')"
+            )
+    said = await shell("cell", "check", exit_code=1)
+    assert "north: it has data of carriers that the directory maps to another cell: ups (south)" in said
+    assert "south: its log has the same origin as the one of north, one.example/log" in said
+    assert "south: it holds no carrier of another cell" in said
+    assert "north: http://127.0.0.1:1 does not answer" in said
+
+
+@pytest.mark.usefixtures("cells")
+async def test_keys_become_the_same_in_all_cells_and_a_revoked_one_ends_everywhere(
+    shell: Shell, database: Database, south: Database
+) -> None:
+    async with (
+        await AsyncConnection.connect(database.service_dsn, autocommit=True) as north,
+        await AsyncConnection.connect(south.service_dsn, autocommit=True) as other,
+    ):
+        first, _ = await create_key(north, name="first", scopes=[Scope.READ], created_by="me")
+        second, _ = await create_key(other, name="second", scopes=[Scope.AUDIT], created_by="me", owner="team")
+        await shell("cell", "keys")
+        assert await _good(north) == await _good(other) == {first, second}
+        await revoke_key(north, key_id=second, revoked_by="me")
+        assert "1 API keys are good in other cells and not here" in await shell("cell", "check", exit_code=1)
+        await shell("cell", "keys")
+        assert await _good(north) == await _good(other) == {first}
+        recorded = await (await other.execute("SELECT verb FROM statesvc.action WHERE target = %s", (f"key:{first}",))).fetchall()
+        assert recorded == [("key.copy",)]
+
+
+def _add_gateway(file: Path) -> None:
+    file.write_text(file.read_text().replace("epoch = 3", 'epoch = 3\ngateway = ["http://127.0.0.1:3"]'))
+
+
+async def _good(connection: AsyncConnection[Any]) -> set[str]:
+    return {key.key_id for key in await list_keys(connection) if key.revoked_at is None}
