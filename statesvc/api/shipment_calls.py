@@ -34,6 +34,7 @@ from statesvc.shipments.find import (
 )
 from statesvc.shipments.known_texts import KnownTexts
 from statesvc.shipments.models import AsOf, Audit, HistoryPage, Shipment, Signer
+from statesvc.shipments.observation_trail import read_observations
 from statesvc.shipments.timeline import timeline
 
 LONG_AUDIT_EVENTS: Final = 200
@@ -105,13 +106,16 @@ class Shipments:
             page = await timeline(connection, found.shipment, after=resumed.after, limit=asked.limit, opener=opener)
             if page is None:
                 raise _foreign_cursor()
+            observations = []
+            if resumed.after is None:
+                observations = await read_observations(connection, found.shipment, horizon=horizon)
             if opener is not None:
                 await self.readings.record_shipment(connection, request, found.shipment, call="history")
         cursor = _cursor(asked, "history", found, page.next_after, horizon)
         texts = KnownTexts(self.keyring)
         for event in page.events:
             event["carrier_code"] = texts.spelled_out(event["carrier_id"], event["carrier_code"])
-        return answer({"items": page.events, "next_cursor": cursor, **_as_of(horizon)})
+        return answer({"items": page.events, "observations": observations, "next_cursor": cursor, **_as_of(horizon)})
 
     async def audit(self, request: web.Request) -> Reply[Audit]:
         """Everything on record, as one consistent snapshot."""
@@ -148,6 +152,7 @@ async def print_audit(connection: AsyncConnection[Any], sources: Sources, wanted
         "events": trail.events,
         "transitions": trail.transitions,
         "conflicts": trail.conflicts,
+        "observations": trail.observations,
         "notifications": trail.notifications,
         "readings": trail.readings,
         "next_cursor": _cursor(asked, "audit", found, trail.next_after, horizon),

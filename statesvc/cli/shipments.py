@@ -15,6 +15,7 @@ from statesvc.database.keyring_store import load_keyring
 from statesvc.roles.master_key import open_master_keys
 from statesvc.settings.service_settings import Settings, load_settings
 from statesvc.shipments.find import FoundShipment, OtherDiscriminators, find_shipment, listed
+from statesvc.shipments.observation_trail import read_observations
 from statesvc.shipments.references import AttachedTo, ReferenceTooCommonError, numbers_of_reference
 from statesvc.shipments.shipment_list import BEGINNING, ShipmentFilter, list_shipments, numbers_in_any_spelling
 from statesvc.shipments.timeline import timeline
@@ -154,5 +155,7 @@ async def _history(connection: AsyncConnection[Any], found: FoundShipment, *, as
             for event in events
         ],
     )
+    for each in await read_observations(connection, found.shipment):
+        write_line(f"observed {each['recorded_at']}: {each['kind']}, {each['hours']} h passed at {each['since']}")
     if page is not None and page.next_after is not None:
         write_line(f"the first {_EVENTS_MAX:,} events; the API pages through all")

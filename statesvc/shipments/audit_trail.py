@@ -1,7 +1,8 @@
 """A shipment's audit trail: what the carrier said, what we concluded, what contradicted it, what we sent, each with when we knew it.
 
 One window of versions is one consistent snapshot: events of the window, the transitions and notifications that they caused, and the
-conflicts recorded since the window before. All of it comes from entries of the log; only what waits, and counts, are of tables.
+conflicts and observations recorded since the window before. All of it comes from entries of the log; only what waits, and counts, are of
+tables.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,8 +29,10 @@ from statesvc.shipments.models import (
     AuditTransition,
     EntryPlace,
     MessageSource,
+    ShipmentObservation,
 )
 from statesvc.shipments.notification_trail import LoggedNotification, LoggedTry, NotificationKey, notifications_of, type_of
+from statesvc.shipments.observation_trail import read_observations
 from statesvc.shipments.personal import HIDDEN, OpenedPart, Opener
 from statesvc.shipments.timeline import Seal, shipment_event, stated_event
 
@@ -54,6 +57,7 @@ class AuditTrail:
     events: list[AuditEvent]
     transitions: list[AuditTransition]
     conflicts: list[AuditConflict]
+    observations: list[ShipmentObservation]
     notifications: list[AuditNotification]
     readings: list[AuditPersonalReading]
     next_after: int | None
@@ -98,6 +102,10 @@ async def read_audit_trail(
     messages = {row["document"]["message_id"] for row in (*shown, *contradictions)}
     targets = [f"shipment {shipment.shipment_id}", *(f"message {message_id}" for message_id in sorted(messages))]
     readings = [*filter(was_sealed, await read("readings", targets=targets, limit=READINGS_MAX))][::-1]
+    observations = await read_observations(
+        connection, shipment, recorded=(window["recorded_after"], window["recorded_upto"]), horizon=horizon
+    )
+    window["observed"] = [each["sequence"] for each in observations]
     opener = None if keyring is None else shipment.opener(keyring)
     notified = notifications_of(
         [(orjson.loads(row["canonical"]), row) for row in filter(was_sealed, await read("fanouts"))],
@@ -107,23 +115,28 @@ async def read_audit_trail(
     waiting = None
     if horizon is None:
         waiting = {NotificationKey(row["sequence"], row["subscription_id"]): row["available_at"] for row in await read("waiting", **keys)}
-    events = {row["version"]: row["document"] for row in shown}
+    named = {row["version"]: (row["document"]["occurred_at"], row["document"]["recorded_at"]) for row in shown}
+    named |= {each["sequence"]: (each["since"], each["recorded_at"]) for each in observations}
     return AuditTrail(
         events=[_event(row, bodies, opener) for row in shown],
         transitions=_checked(AuditTransition, await read("transitions")),
         conflicts=[_conflict(row if horizon is None else row | _NO_COUNTERS, bodies, keyring) for row in contradictions],
-        notifications=[
-            _notification(key, one, events[key.sequence], waiting if horizon is None else None) for key, one in notified.items()
-        ],
+        observations=observations,
+        notifications=[_notification(key, one, *named[key.sequence], waiting=waiting) for key, one in notified.items()],
         readings=_checked(AuditPersonalReading, readings),
         next_after=None if is_last else window["upto"],
     )
 
 
 def _notification(
-    key: NotificationKey, one: LoggedNotification, event: Mapping[str, Any], waiting: Mapping[NotificationKey, datetime] | None
+    key: NotificationKey,
+    one: LoggedNotification,
+    occurred_at: datetime,
+    created_at: datetime,
+    *,
+    waiting: Mapping[NotificationKey, datetime] | None,
 ) -> AuditNotification:
-    """`waiting`: until when notifications wait today; None: that is not asked."""
+    """The times are those of what it is of, an event or an observation. `waiting`: until when they wait today; None: that is not asked."""
     return {
         "webhook_id": one.webhook_id,
         "subscription_id": UUID(key.subscription_id),
@@ -131,8 +144,8 @@ def _notification(
         "from": one.from_status,
         "to": one.to_status,
         "sequence": key.sequence,
-        "occurred_at": event["occurred_at"],
-        "created_at": event["recorded_at"],
+        "occurred_at": occurred_at,
+        "created_at": created_at,
         "fanouts": [
             {**_place(row), "recorded_at": row["recorded_at"], "replayed": document.get("replayed", False)} for document, row in one.fanouts
         ],

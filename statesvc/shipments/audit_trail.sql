@@ -36,12 +36,13 @@ WHERE c.recorded_at > %(recorded_after)s AND c.recorded_at <= %(recorded_upto)s
 ORDER BY c.recorded_at, c.batch_id, c.ordinal;
 
 -- name: fanouts
--- Whom the changes of the window were sent to, in order.
+-- Whom the changes and observations of the window were sent to, in order.
 SELECT f.recorded_at, f.canonical, f.batch_id, f.ordinal, encode(f.leaf_hash, 'hex') AS leaf_hash, s.sealed_at,
     s.first_index + f.ordinal AS log_index
 FROM statesvc.fanout f
 LEFT JOIN statesvc.sealed_batch s ON s.batch_id = f.batch_id
-WHERE f.shipment_id = %(shipment_id)s AND f.recorded_at >= %(since)s AND f.sequence > %(after)s AND f.sequence <= %(upto)s
+WHERE f.shipment_id = %(shipment_id)s AND f.recorded_at >= %(since)s
+    AND (f.sequence > %(after)s AND f.sequence <= %(upto)s OR f.sequence = ANY (%(observed)s::int[]))
 ORDER BY f.batch_id, f.ordinal;
 
 -- name: ends
@@ -50,7 +51,7 @@ SELECT a.recorded_at, a.canonical, a.batch_id, a.ordinal, encode(a.leaf_hash, 'h
     s.first_index + a.ordinal AS log_index
 FROM statesvc.attempt a
 LEFT JOIN statesvc.sealed_batch s ON s.batch_id = a.batch_id
-WHERE a.shipment_id = %(shipment_id)s AND a.recorded_at >= %(since)s AND a.sequence > %(after)s
+WHERE a.shipment_id = %(shipment_id)s AND a.recorded_at >= %(since)s AND (a.sequence > %(after)s OR a.sequence = ANY (%(observed)s::int[]))
 ORDER BY a.batch_id, a.ordinal;
 
 -- name: waiting

@@ -137,6 +137,20 @@ class AuditTransition(EntryPlace, StatusChange):
     recorded_at: AwareDatetime
 
 
+class ShipmentObservation(EntryPlace):
+    """Something that did not happen, as we noticed it. `version`: of the shipment's last event then."""
+
+    kind: Annotated[str, Field(examples=["stalled"])]
+    since: Annotated[AwareDatetime, Field(description="The deadline that passed.")]
+    cause: Annotated[str, Field(description="The scan, day or time that it counts from: observed again only for another one.")]
+    hours: Annotated[int, Field(description="Of the rule.")]
+    status: Annotated[str, Field(description="That the shipment was in.")]
+    rules: Annotated[int, Field(description="Revision of the rules; 0: the service's defaults.")]
+    sequence: Annotated[int, Field(description="Of its notifications; negative.")]
+    version: int
+    recorded_at: AwareDatetime
+
+
 class AuditConflict(StatedEvent, MessageSource, EntryPlace):
     """The same event id with other facts. `shipment_id` holds the event, `claimed_shipment_id` is the one that the message named."""
 
@@ -250,6 +264,7 @@ class HistoryPage(AsOf):
     """A page of events in timeline order."""
 
     items: list[ShipmentEvent]
+    observations: Annotated[list[ShipmentObservation], Field(description="What did not happen: all of them, with the first page.")]
     next_cursor: str | None
 
 
@@ -272,6 +287,7 @@ class Audit(TypedDict):
     events: Annotated[list[AuditEvent], Field(description="In recorded order.")]
     transitions: list[AuditTransition]
     conflicts: list[AuditConflict]
+    observations: Annotated[list[ShipmentObservation], Field(description="What did not happen, as it was noticed.")]
     notifications: list[AuditNotification]
     readings: Annotated[list[AuditPersonalReading], Field(description="Who read personal fields; the newest 1,000.")]
     next_cursor: Annotated[str | None, Field(description="Null unless the shipment has more than 1,000 events.")]

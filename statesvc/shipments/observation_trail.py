@@ -1,0 +1,52 @@
+"""What did not happen to a shipment, as entries of the log say it."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import orjson
+from psycopg import AsyncConnection
+from psycopg.rows import dict_row
+
+from statesvc.database.queries import queries
+from statesvc.shipments.as_of import Horizon
+from statesvc.shipments.find import StoredShipment
+from statesvc.shipments.models import ShipmentObservation
+
+_SQL = queries("statesvc.shipments", "observation_trail")
+_EVER: Final = (datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC))
+
+
+async def read_observations(
+    connection: AsyncConnection[Any],
+    shipment: StoredShipment,
+    *,
+    recorded: tuple[datetime, datetime] = _EVER,
+    horizon: Horizon | None = None,
+) -> list[ShipmentObservation]:
+    """Those recorded after the first instant and up to the second, in order. `horizon`: only what was sealed by then."""
+    cursor = connection.cursor(binary=True, row_factory=dict_row)
+    asked = {"recorded_after": recorded[0], "recorded_upto": recorded[1], **shipment.recorded()}
+    rows = await (await cursor.execute(_SQL["observations_of_shipment"], asked)).fetchall()
+    return [_observation(row) for row in rows if horizon is None or horizon.holds(row["log_index"])]
+
+
+def _observation(row: Mapping[str, Any]) -> ShipmentObservation:
+    document = orjson.loads(row["canonical"])
+    details = document["details"]
+    return {
+        "kind": document["kind"],
+        "since": document["since"],
+        "cause": details["cause"],
+        "hours": details["hours"],
+        "status": details["status"],
+        "rules": details["rules"],
+        "sequence": details["sequence"],
+        "version": document["version"],
+        "recorded_at": row["recorded_at"],
+        "batch_id": row["batch_id"],
+        "ordinal": row["ordinal"],
+        "leaf_hash": row["leaf_hash"],
+        "sealed_at": row["sealed_at"],
+        "log_index": row["log_index"],
+    }
