@@ -8,13 +8,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 READY_DEV := $(VENV)/.ready-dev
+VENV_DOCS := .venv-docs
+READY_DOCS := $(VENV_DOCS)/.ready
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 ARGS :=
 
 # tests start hundreds of processes, which would compile everything anew; an empty value is as none
 test test-fast soak fuzz: export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help install run demo test test-fast check bench soak fuzz wheel clean client
+.PHONY: help install run demo test test-fast check bench soak fuzz wheel clean client docs
 
 help: ## what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
@@ -60,8 +62,12 @@ fuzz: $(READY_DEV) ## 60 s of mutated messages for each carrier, then the proper
 wheel: $(READY_DEV) ## dist/statesvc-....whl and the source distribution
 	@$(BIN)/python -m hatchling build
 
+docs: $(READY_DOCS) ## the pages as a site in site/, to be read from there or served; fetches nothing
+	@NO_MKDOCS_2_WARNING=1 $(VENV_DOCS)/bin/mkdocs build --quiet --strict --config-file deploy/site/mkdocs.yml
+	@echo 'site/index.html'
+
 clean: ## removes the environment and caches, never data
-	rm -rf $(VENV) .venv-bench .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) $(VENV_DOCS) site .venv-bench .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 
 $(READY): pyproject.toml constraints.txt
 	@set -e; \
@@ -87,4 +93,10 @@ $(READY): pyproject.toml constraints.txt
 $(READY_DEV): $(READY)
 	@echo 'Adding the tools of tests and checks to $(VENV) ...'
 	@$(PIP_INSTALL) -e '.[dev]'
+	@touch $@
+
+$(READY_DOCS): $(READY) deploy/site/requirements.txt
+	@echo 'Installing into $(VENV_DOCS) ...'
+	@$(BIN)/python -m venv --clear $(VENV_DOCS)
+	@$(VENV_DOCS)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r deploy/site/requirements.txt
 	@touch $@
