@@ -68,8 +68,8 @@ class ReplayedOne(BaseModel):
     next_cursor: str | None
 
 
-class ReplayMany(BaseModel):
-    """Which open dead letters to replay; at least one of carrier, cause and kind."""
+class MeantDeadLetters(BaseModel):
+    """Which open dead letters are meant; at least one of carrier, cause and kind."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -79,6 +79,22 @@ class ReplayMany(BaseModel):
     since: Annotated[AwareDatetime | None, Field(description="Buried then or later.")] = None
     until: Annotated[AwareDatetime | None, Field(description="Buried before then.")] = None
     dry_run: Annotated[bool, Field(description="Only answer what would be done.")] = False
+
+    @model_validator(mode="after")
+    def _means_some(self) -> Self:
+        if self.kind is None and self.carrier_id is None and self.cause is None:
+            raise ValueError("name at least one of carrier_id, cause and kind")
+        return self
+
+    @property
+    def filter(self) -> DeadLetterFilter:
+        """As the queries take it."""
+        return DeadLetterFilter(kind=self.kind, carrier_id=self.carrier_id, cause=self.cause, since=self.since, until=self.until)
+
+
+class ReplayMany(MeantDeadLetters):
+    """Which open dead letters to replay, and how carefully."""
+
     limit: Annotated[int, Field(ge=1, le=REPLAY_LIMIT_MAX, description="Dead letters of this call.")] = 200
     canary: Annotated[
         int, Field(ge=0, le=REPLAY_LIMIT_MAX, description="How many go first; the rest only when these went well. 0: no canary.")
@@ -88,12 +104,6 @@ class ReplayMany(BaseModel):
     )
     why: Why = ""
     cursor: Cursor = None
-
-    @model_validator(mode="after")
-    def _means_some(self) -> Self:
-        if self.kind is None and self.carrier_id is None and self.cause is None:
-            raise ValueError("name at least one of carrier_id, cause and kind")
-        return self
 
 
 class ReplayedMany(BaseModel):
@@ -123,6 +133,20 @@ class Discard(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     why: Reason
+
+
+class DiscardMany(MeantDeadLetters):
+    """Which open dead letters to give up."""
+
+    why: Reason
+
+
+class DiscardedMany(BaseModel):
+    """What a call gave up, or would."""
+
+    dry_run: bool
+    discarded: Annotated[int, Field(description="By this call; 0 of a dry run.")]
+    remaining: Annotated[int, Field(description="Open ones that the filter means: call again to go on with them.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +196,7 @@ class DeadLetterReplayCalls:
     async def many(self, request: web.Request) -> Reply[ReplayedMany]:
         """Replays what fits into a call of the dead letters that a filter means, or answers what it would do."""
         asked = body(request, ReplayMany)
-        wanted = DeadLetterFilter(kind=asked.kind, carrier_id=asked.carrier_id, cause=asked.cause, since=asked.since, until=asked.until)
+        wanted = asked.filter
         bound_to = {"replay": wanted.stated}
         run_id, start = _start(asked.cursor, bound_to)
         order = self._request(request, wanted, asked.why, run_id)
@@ -200,6 +224,15 @@ class DeadLetterReplayCalls:
         if not discarded:
             _refuse(Obstacle(found.resolution) if found.resolution else Obstacle.WAITING)
         return answer(found)
+
+    async def discard_many(self, request: web.Request) -> Reply[DiscardedMany]:
+        """Gives up what fits into a call of the dead letters that a filter means, or counts them."""
+        asked = body(request, DiscardMany)
+        order = self._request(request, asked.filter, asked.why, uuid4())
+        async with self.pool.connection() as connection:
+            discarded = 0 if asked.dry_run else await discard(connection, order, up_to=NEWEST)
+            plan = await plan_replay(connection, order)
+        return answer(DiscardedMany(dry_run=asked.dry_run, discarded=discarded, remaining=plan.dead_letters))
 
     def _request(
         self, request: web.Request, wanted: DeadLetterFilter, why: str, run_id: UUID, *, ids: tuple[int, ...] | None = None
@@ -311,6 +344,20 @@ def routes(pool: Connections, keyring: Keyring, waker: Wakes, *, carriers: Mappi
                 response=ReplayedMany,
                 problems=(Code.INVALID_CURSOR,),
                 deadline_seconds=REPLAY_SECONDS,
+            ),
+        ),
+        Route(
+            "POST",
+            "/v1/dead-letters/discard",
+            calls.discard_many,
+            operation(
+                operation_id="discard_dead_letters",
+                summary="Discard the dead letters that a filter means",
+                description="The open ones, oldest first, at most 1,000 in a call. They stay, listed as discarded.",
+                scope="ops",
+                tag="dead letters",
+                request=DiscardMany,
+                response=DiscardedMany,
             ),
         ),
         Route(

@@ -65,13 +65,13 @@ class ScreenFrame:
             Route("POST", "/console/changes", self._visited(self._allow_changes), page),
         ]
         served += [Route("GET", screen.path, self._visited(self._shown(screen)), page) for screen in self._screens.values()]
+        working = replace(page, deadline_seconds=COMPUTING_SECONDS)
         for action in self._actions:
             served += [
                 Route("GET", action.path, self._visited(self._asked(action)), page),
-                Route("POST", action.path, self._visited(self._posted(action)), page),
+                Route("POST", action.path, self._visited(self._posted(action)), working),
             ]
-        disclosed = replace(page, deadline_seconds=COMPUTING_SECONDS)
-        served += [Route("POST", each.path, self._visited(self._disclosed(each)), disclosed) for each in self._disclosures]
+        served += [Route("POST", each.path, self._visited(self._disclosed(each)), working) for each in self._disclosures]
         return served
 
     def response(self, visit: Visit, template: str, title: str, values: Mapping[str, Any], *, section: str = "") -> web.Response:
@@ -208,7 +208,7 @@ class ScreenFrame:
             try:
                 if posted.get("step") != "do":
                     return await self._form_page(visit, action, values=values, dry_run=await action.dry_run(visit, values))
-                return self._finished(visit, await action.carry_out(replace(visit, why=why), values))
+                return self._finished(visit, action, await action.carry_out(replace(visit, why=why), values))
             except Problem as problem:
                 if problem.code not in _REFUSED:
                     raise
@@ -236,7 +236,10 @@ class ScreenFrame:
             section=action.section,
         )
 
-    def _finished(self, visit: Visit, done: Done) -> web.Response:
+    def _finished(self, visit: Visit, action: FormAction, done: Done | Shown) -> web.Response:
+        if isinstance(done, Shown):
+            title = action.title.format_map(visit.request.match_info)
+            return self.response(visit, done.template, title, {"why": visit.why, **done.values}, section=action.section)
         response = redirect(done.then)
         response.set_cookie(_NOTE, _signed_note(visit.session, done.sentence), max_age=60, path=HOME, httponly=True, samesite="Strict")
         return response

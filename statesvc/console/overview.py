@@ -17,7 +17,7 @@ _PLACES: Final[Mapping[str, str]] = {
     "CarrierHeld": "/console/carriers",
     "CarrierSilent": "/console/carriers",
     "UnknownCodes": "/console/carriers",
-    "DeadLettersGrow": "/console/carriers",
+    "DeadLettersGrow": "/console/dead-letters",
     "SubscriberFailing": "/console/subscriptions",
     "RoleDown": "/console/workers",
 }
@@ -70,7 +70,7 @@ def _figures(status: ServiceStatus) -> list[Figure]:
         Figure("messages on hold", sum(lane["held"] for lane in lanes), "/console/carriers"),
         Figure("notifications ready", outbox["ready"], "/console/subscriptions"),
         Figure("notifications scheduled", outbox["scheduled"], "/console/subscriptions"),
-        Figure("dead letters", sum(count for _, _, count in status.sample.dead_letters), "/console/carriers"),
+        Figure("dead letters", sum(count for _, _, count in status.sample.dead_letters), "/console/dead-letters"),
         Figure("pushed in an hour", sum(pushes.accepted for pushes in status.pushes.values()), "/console/carriers"),
         Figure("refused in an hour", sum(pushes.refused for pushes in status.pushes.values()), "/console/carriers"),
     ]

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from statesvc.console.assets import Assets
 from statesvc.console.carrier_screens import carrier_pages
+from statesvc.console.dead_letter_screens import dead_letter_pages
 from statesvc.console.frame import ScreenFrame
 from statesvc.console.inner_calls import InnerCalls
 from statesvc.console.overview import Overview
@@ -22,8 +23,15 @@ def routes(calls: Sequence[Route], *, pool: Connections, keys: Keys, limits: Key
     """`calls`: those of the API, which the pages make in this process."""
     assets = Assets()
     inner = InnerCalls(calls, limits)
-    shipment_screens, disclosures = shipment_pages()
-    pages = [([Overview(pool).screen()], []), (shipment_screens, []), carrier_pages(pool), work_pages()]
+    shipment_screens, shipment_disclosures = shipment_pages()
+    dead_letter_screens, dead_letter_actions, dead_letter_disclosures = dead_letter_pages()
+    pages = [
+        ([Overview(pool).screen()], []),
+        (shipment_screens, []),
+        carrier_pages(pool),
+        (dead_letter_screens, dead_letter_actions),
+        work_pages(),
+    ]
     screens: list[Screen] = [screen for found, _ in pages for screen in found]
     actions: list[FormAction] = [action for _, found in pages for action in found]
     frame = ScreenFrame(
@@ -32,6 +40,6 @@ def routes(calls: Sequence[Route], *, pool: Connections, keys: Keys, limits: Key
         calls=inner,
         screens=screens,
         actions=actions,
-        disclosures=disclosures,
+        disclosures=[*shipment_disclosures, *dead_letter_disclosures],
     )
     return [assets.route(), *frame.routes()]

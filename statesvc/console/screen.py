@@ -137,6 +137,7 @@ class FormAction:
     """Something that an operator does: a form that asks for a why, a dry run, a confirmation.
 
     `inputs` are asked for besides the why; `back` is where the form's way out leads, with the path's own names in braces.
+    `carry_out` answers a page where a sentence does not do: what is shown once, or is done in parts (`progress_page.py`).
     """
 
     path: str
@@ -145,7 +146,7 @@ class FormAction:
     back: str
     button: str
     dry_run: Callable[[Visit, Values], Awaitable[DryRun]]
-    carry_out: Callable[[Visit, Values], Awaitable[Done]]
+    carry_out: Callable[[Visit, Values], Awaitable[Done | Shown]]
     inputs: Callable[[Visit], Awaitable[Sequence[Input]]] | None = None
     section: str = ""
     is_drastic: bool = False

@@ -56,6 +56,7 @@ def test_the_calls_are_described_as_valid_openapi() -> None:
         "GET /v1/dead-letters/{id}": ["ops"],
         "POST /v1/dead-letters/replay": ["ops"],
         "POST /v1/dead-letters/{id}/replay": ["ops"],
+        "POST /v1/dead-letters/discard": ["ops"],
         "POST /v1/dead-letters/{id}/discard": ["ops"],
         "GET /v1/messages/{message_id}": ["audit"],
         "GET /v1/legal-holds": ["audit"],

@@ -1,0 +1,237 @@
+"""What operators do with dead letters: replay one or a group, a canary first; discard."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from events.errors import Cause
+from statesvc.console.progress_page import WorkProgress, total_of
+from statesvc.console.screen import Done, DryRun, FormAction, Input, Shown, Values, Visit
+from statesvc.http.key_store import Scope
+from statesvc.repair.dead_letters.dead_letter import IN_WORDS, SENTENCES, Obstacle, Way
+from statesvc.repair.dead_letters.replay_pace import ReplayEnd, ReplayLimits
+
+LIST: Final = "/console/dead-letters"
+GROUP: Final = LIST + "/group"
+ONE: Final = LIST + "/{dead_letter_id}"
+_AT_ONCE: Final = 100
+"""Dead letters of one call: small enough that its page shows progress."""
+_LIMITS: Final = ReplayLimits()
+_STOPPED: Final[Mapping[str, str]] = {
+    ReplayEnd.CANARY_FAILED: "Stopped: too many of the canary fail again. The rest is untouched: fix the cause, then replay again.",
+    ReplayEnd.ERRORS_ROSE: "Stopped: too many fail again. The rest is untouched: fix the cause, then replay again.",
+    ReplayEnd.NO_VERDICTS: "Nothing that was put back has come to an end yet. Does a worker run? What is back in its queue stays there.",
+}
+
+
+async def filter_inputs(visit: Visit) -> Sequence[Input]:
+    """Which dead letters are meant."""
+    kinds = [("", "any"), ("message", "message"), ("code", "code"), ("notification", "notification")]
+    causes = [("", "any"), *((cause.value, cause.value) for cause in Cause)]
+    return [
+        Input(name="kind", label="Kind", value=visit.query("kind"), options=kinds),
+        Input(name="carrier_id", label="Carrier", value=visit.query("carrier_id"), hint="Empty: any. Name at least one of the three."),
+        Input(name="cause", label="Cause", value=visit.query("cause"), options=causes),
+    ]
+
+
+async def _replay_inputs(visit: Visit) -> Sequence[Input]:
+    return [
+        *await filter_inputs(visit),
+        Input(
+            name="canary",
+            label="Canary: this many go first, the rest only when they went well",
+            type="number",
+            value=str(_LIMITS.canary),
+            hint="0: no canary.",
+        ),
+        Input(name="stop_at_percent", label="Stop when more than this percentage fails again", value=f"{_LIMITS.stop_at_percent:g}"),
+    ]
+
+
+def _filter(values: Values) -> dict[str, Any]:
+    return {name: values[name] for name in ("kind", "carrier_id", "cause") if values.get(name)}
+
+
+def _wish(values: Values) -> dict[str, Any]:
+    pace = {name: values[name] for name in ("canary", "stop_at_percent") if values.get(name)}
+    return {**_filter(values), **pace, "limit": _AT_ONCE, "why": values["why"]}
+
+
+async def _would_replay(visit: Visit, values: Values) -> DryRun:
+    answer = await visit.ask("POST /v1/dead-letters/replay", {**_wish(values), "dry_run": True})
+    plan = answer["plan"]
+    replayable = sum(line["replayable"] for line in plan)
+    rows = [
+        (
+            line["carrier_id"],
+            line["kind"],
+            line["cause"],
+            IN_WORDS[Way(line["way"])],
+            line["dead_letters"],
+            line["replayable"],
+            "; ".join(f"{count:,}: {SENTENCES[Obstacle(obstacle)]}" for obstacle, count in line["obstacles"].items()),
+        )
+        for line in plan
+    ]
+    canary = int(values.get("canary") or _LIMITS.canary)
+    first = f"{min(canary, replayable):,} go first; the rest when these went well." if canary else "All go without a canary."
+    return DryRun(
+        sentences=[f"{replayable:,} of {answer['remaining']:,} dead letters can be replayed, oldest first. {first}"],
+        hidden={"total": str(answer["remaining"])},
+        columns=("Carrier", "Kind", "Cause", "How", "Dead letters", "Replayable", "What stands in the way"),
+        rows=rows,
+        refusal=None if replayable else "There is nothing that can be replayed.",
+    )
+
+
+async def _replay(visit: Visit, values: Values) -> Shown:
+    answer = await visit.ask("POST /v1/dead-letters/replay", {**_wish(values), "cursor": values.get("cursor") or None})
+    cursor = answer["next_cursor"]
+    total = max(total_of(values), answer["remaining"])
+    sent_along = {name: values.get(name, "") for name in ("kind", "carrier_id", "cause", "canary", "stop_at_percent")}
+    return WorkProgress(
+        sentences=_outcome(answer),
+        done=total - answer["remaining"],
+        total=total,
+        next_part=None if cursor is None else {**sent_along, "cursor": cursor, "total": str(total)},
+        trouble=_STOPPED.get(answer["ended"]),
+        then=LIST,
+        then_label="To the dead letters",
+    ).page
+
+
+def _outcome(answer: Mapping[str, Any]) -> list[str]:
+    sentences = [f"{answer['remaining']:,} dead letters remain." if answer["remaining"] else "No dead letter of the plan remains."]
+    if answer["settled"] or answer["failed"] or answer["waiting"]:
+        sentences.append(
+            f"Put back: {answer['settled']:,} took effect, {answer['failed']:,} failed again, {answer['waiting']:,} wait in their queue."
+        )
+    if answer["messages"]:
+        sentences.append(
+            f"Read again: {answer['messages']:,} messages; {answer['corrected']:,} events corrected, {answer['added']:,} added."
+        )
+    sentences += [f"Left as they are: {count:,}: {SENTENCES[Obstacle(obstacle)]}." for obstacle, count in answer["refused"].items()]
+    return sentences
+
+
+async def _would_discard(visit: Visit, values: Values) -> DryRun:
+    answer = await visit.ask("POST /v1/dead-letters/discard", {**_filter(values), "dry_run": True, "why": values["why"]})
+    count = answer["remaining"]
+    return DryRun(
+        sentences=[
+            f"{count:,} dead letters are given up: they stay, listed as discarded, and cannot be replayed any more.",
+            "Their messages take no effect, their notifications are not sent.",
+        ],
+        hidden={"total": str(count)},
+        refusal=None if count else "None waits that the filter means.",
+    )
+
+
+async def _discard(visit: Visit, values: Values) -> Shown:
+    answer = await visit.ask("POST /v1/dead-letters/discard", {**_filter(values), "why": values["why"]})
+    remaining, total = answer["remaining"], max(total_of(values), answer["remaining"])
+    sent_along = {name: values.get(name, "") for name in ("kind", "carrier_id", "cause")}
+    return WorkProgress(
+        sentences=[f"{total - remaining:,} are discarded, {remaining:,} remain."],
+        done=total - remaining,
+        total=total,
+        next_part={**sent_along, "total": str(total)} if remaining and answer["discarded"] else None,
+        then=LIST,
+        then_label="To the dead letters",
+    ).page
+
+
+async def _would_replay_one(visit: Visit, _values: Values) -> DryRun:
+    one = await visit.ask("GET /v1/dead-letters/{id}", id=visit.path("dead_letter_id"))
+    obstacle = one["resolution"] or one["obstacle"]
+    counted = one["occurrences"]
+    sentences = [f"Dead letter {one['dead_letter_id']} of {one['carrier_id']}: {IN_WORDS[Way(one['way'])]}."]
+    if counted is not None:
+        sentences.append(
+            f"That is {counted['events']:,} on {counted['shipments']:,} shipments, and nothing changes before the code is mapped."
+        )
+    return DryRun(
+        sentences=sentences,
+        refusal=None if obstacle is None else f"It cannot be replayed: {SENTENCES[Obstacle(obstacle)]}.",
+    )
+
+
+async def _replay_one(visit: Visit, values: Values) -> Done | Shown:
+    dead_letter_id = visit.path("dead_letter_id")
+    order = {"why": values["why"], "cursor": values.get("cursor") or None}
+    answer = await visit.ask("POST /v1/dead-letters/{id}/replay", order, id=dead_letter_id)
+    then = ONE.format(dead_letter_id=answer["dead_letter_id"])
+    if answer["next_cursor"] is None and not values.get("cursor"):
+        return Done(sentence=f"Dead letter {dead_letter_id} is replayed: {IN_WORDS[Way(answer['way'])]}.", then=then)
+    return WorkProgress(
+        sentences=[f"{answer['messages']:,} messages read again, {answer['corrected']:,} events corrected, {answer['added']:,} added."],
+        next_part=None if answer["next_cursor"] is None else {"cursor": answer["next_cursor"]},
+        then=then,
+        then_label="To the dead letter",
+    ).page
+
+
+async def _would_discard_one(visit: Visit, _values: Values) -> DryRun:
+    one = await visit.ask("GET /v1/dead-letters/{id}", id=visit.path("dead_letter_id"))
+    lost = {
+        "message": "Its message takes no effect; its body is stored as long as any.",
+        "code": "Its events stay unmapped. The code makes a new dead letter when it is pushed again.",
+        "notification": "Its subscriber is not notified of this change.",
+    }
+    return DryRun(
+        sentences=[f"Dead letter {one['dead_letter_id']} of {one['carrier_id']} is given up: {one['cause']}.", lost[one["kind"]]],
+        refusal=None if one["resolution"] is None else f"It cannot be discarded: {SENTENCES[Obstacle(one['resolution'])]}.",
+    )
+
+
+async def _discard_one(visit: Visit, values: Values) -> Done:
+    dead_letter_id = visit.path("dead_letter_id")
+    await visit.ask("POST /v1/dead-letters/{id}/discard", {"why": values["why"]}, id=dead_letter_id)
+    return Done(sentence=f"Dead letter {dead_letter_id} is discarded.", then=ONE.format(dead_letter_id=int(dead_letter_id)))
+
+
+def dead_letter_actions() -> list[FormAction]:
+    """The rows of the table."""
+    about: dict[str, Any] = {"scope": Scope.OPS, "section": LIST}
+    return [
+        FormAction(
+            path=LIST + "/replay",
+            title="Replay dead letters",
+            button="Replay them",
+            inputs=_replay_inputs,
+            dry_run=_would_replay,
+            carry_out=_replay,
+            back=LIST,
+            **about,
+        ),
+        FormAction(
+            path=LIST + "/discard",
+            title="Discard dead letters",
+            button="Discard them",
+            inputs=filter_inputs,
+            dry_run=_would_discard,
+            carry_out=_discard,
+            is_drastic=True,
+            back=LIST,
+            **about,
+        ),
+        FormAction(
+            path=ONE + "/replay",
+            title="Replay dead letter {dead_letter_id}",
+            button="Replay it",
+            dry_run=_would_replay_one,
+            carry_out=_replay_one,
+            back=ONE,
+            **about,
+        ),
+        FormAction(
+            path=ONE + "/discard",
+            title="Discard dead letter {dead_letter_id}",
+            button="Discard it",
+            dry_run=_would_discard_one,
+            carry_out=_discard_one,
+            is_drastic=True,
+            back=ONE,
+            **about,
+        ),
+    ]
