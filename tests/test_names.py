@@ -50,6 +50,7 @@ WORDS: Final = {
     "whoever": r"whoever",
 }
 """Words that say too little to a stranger."""
+ANY_WORD: Final = re.compile(rf"(?<![A-Za-z])(?:{'|'.join(WORDS.values())})(?![A-Za-z])", re.IGNORECASE)
 
 RIGHT: Final = re.compile(
     r"dead[-_ ]?letter(?:s|ed|ing)?|(?:capital|small|one|two|three|same|first)[-_ ]letters?|letters? (?:and digits|at the end)"
@@ -78,6 +79,8 @@ def parted(text: str) -> str:
 def words_in(text: str) -> set[str]:
     """The listed words that a text uses."""
     text = parted(RIGHT.sub("", text))
+    if not ANY_WORD.search(text):
+        return set()
     return {name for name, pattern in WORDS.items() if re.search(rf"(?<![A-Za-z])(?:{pattern})(?![A-Za-z])", text, re.IGNORECASE)}
 
 

@@ -98,6 +98,7 @@ SCAN: Final = st.fixed_dictionaries(
 NAME: Final = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=4).filter(lambda name: name not in {"scans", "number"})
 
 
+@pytest.mark.slow
 @given(st.lists(SCAN, max_size=4), st.dictionaries(NAME, st.integers()))
 def test_what_is_read_is_attributed_and_what_is_not_is_ignored(scans: list[dict[str, Any]], others: dict[str, int]) -> None:
     found = toy_attribution(json.dumps({"number": "N1", "scans": scans, **others}).encode())
@@ -210,6 +211,7 @@ def test_what_is_no_document_has_no_values(body: bytes) -> None:
     assert document is None or document.leaves == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("body", [b"<r>" + b"<b>1</b>" * 20_000 + b"</r>", b"[" + b'{"a": "[[1]]"},' * 20_000 + b"1]"])
 def test_many_values_are_counted_in_a_walk_over_them(body: bytes) -> None:
     document = alterable(body)

@@ -14,6 +14,7 @@ values = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.dictionaries(keys, values))
 def test_the_bytes_are_those_of_rfc_8785(value: dict[str, object]) -> None:
     assert canonical_bytes(value) == rfc8785.dumps(value)  # type: ignore[arg-type]

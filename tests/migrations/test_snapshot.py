@@ -33,6 +33,7 @@ async def test_the_snapshot_is_what_the_migrations_make(bare_database: Any) -> N
     assert not differences, f"review the difference, then write it down with `{COMMAND}`:\n{differences}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [

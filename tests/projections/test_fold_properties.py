@@ -113,6 +113,7 @@ def messages_of(story: Sequence[Fact], cuts: Sequence[bool]) -> list[list[Fact]]
     return messages
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(story=stories(), seed=st.randoms(use_true_random=False))
 def test_any_order_of_arrival_gives_the_same_state(story: list[Fact], seed: Random) -> None:
@@ -125,6 +126,7 @@ def test_an_event_that_comes_twice_counts_once(story: list[Fact]) -> None:
     check_repetition(fold, story)
 
 
+@pytest.mark.slow
 @settings(max_examples=500, deadline=None)
 @given(story=stories(), cuts=st.lists(st.booleans(), min_size=12, max_size=12), ordered=st.booleans())
 def test_advance_answers_as_fold_does(story: list[Fact], cuts: list[bool], ordered: bool) -> None:  # noqa: FBT001

@@ -111,6 +111,7 @@ def test_every_carrier_has_bodies_without_scans_and_of_other_formats() -> None:
     assert WITHOUT_SCANS.keys() == OTHER_FORMATS.keys() == CARRIERS.keys() - {"canonical"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("carrier_id", "path"), [case for case in FIXTURES if str(case.values[1]).endswith(".json")])
 def test_junk_in_any_place_of_a_body_is_no_defect_of_ours(carrier_id: str, path: Path) -> None:
     value = json.loads(path.read_bytes())

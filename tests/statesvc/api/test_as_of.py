@@ -73,6 +73,7 @@ def _known(facts: list[Fact]) -> tuple[Status, int]:
     return state.status, len(facts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("histories", [100, pytest.param(1_000, marks=pytest.mark.soak)])
 async def test_at_each_sealing_instant_and_just_before_it_the_answer_is_the_models(database: Any, histories: int) -> None:
     async with story(database) as log:

@@ -49,6 +49,7 @@ async def test_asking_without_the_scope_is_refused_with_what_to_do(api: Any, sca
     assert (await api.get(f"/v1/shipments/ups/7{call}", scopes=f"{scope} pii", params={"include": "all"})).status == 422
 
 
+@pytest.mark.slow
 async def test_three_hundred_readings_are_two_entries_and_evidence_does_not_print_them(api: Any, scan: Any, database: Any) -> None:
     shipment_id = await signed(api, scan)
     for _ in range(300):

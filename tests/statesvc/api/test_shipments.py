@@ -100,6 +100,7 @@ async def test_an_unchanged_shipment_is_not_sent_again(api: Any, scan: Any) -> N
     assert (erased.status, erased.body["erased"]) == (200, True)
 
 
+@pytest.mark.slow
 async def test_the_list_is_paged_in_order_of_change_and_misses_none_that_changes_meanwhile(api: Any, scan: Any) -> None:
     for number in range(5):
         await api.carriers.say(scan(f"L{number}", Status.IN_TRANSIT))

@@ -15,6 +15,7 @@ class KilledError(Exception):
     """Stands for SIGKILL: nothing after it runs."""
 
 
+@pytest.mark.slow
 async def test_a_hold_survives_expiry_and_its_release_ends_it(archivist: Archivist) -> None:
     shop = archivist.shop
     held = await shop.say({"number": "A1", "status": "in_transit"})
@@ -63,6 +64,7 @@ async def test_a_hold_placed_while_a_day_expires_is_looked_for_again(archivist: 
     assert await archivist.retained() == {held}
 
 
+@pytest.mark.slow
 async def test_an_expiry_that_was_killed_before_the_file_went_is_finished(archivist: Archivist, monkeypatch: pytest.MonkeyPatch) -> None:
     await archivist.shop.say({"number": "A1", "status": "in_transit"})
     await archivist.archived()

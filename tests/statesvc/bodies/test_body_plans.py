@@ -49,6 +49,7 @@ async def filled(archivist: Archivist) -> Archivist:
     return archivist
 
 
+@pytest.mark.slow
 async def test_a_batch_reads_its_own_day_and_probes_everything_else_by_key(filled: Archivist) -> None:
     day = await filled.shop.value("SELECT (min(received_at) AT TIME ZONE 'UTC')::date FROM statesvc.body")
     asked = {**bounds(day), "holds": True, "after": FIRST, "limit": 100, "bytes_max": 1 << 30}
@@ -59,6 +60,7 @@ async def test_a_batch_reads_its_own_day_and_probes_everything_else_by_key(fille
     assert max(node["Actual Rows"] for node in nodes) <= 101
 
 
+@pytest.mark.slow
 async def test_a_body_is_found_by_probes_in_its_own_day(filled: Archivist) -> None:
     found = await filled.shop.rows("SELECT message_id, received_at FROM statesvc.message ORDER BY received_at LIMIT 5")
     asked = {"message_ids": uuids([row[0] for row in found]), "received_ats": timestamps([row[1] for row in found])}

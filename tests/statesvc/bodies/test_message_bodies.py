@@ -58,6 +58,7 @@ async def test_without_scope_pii_the_body_stays_closed_and_with_it_the_first_rea
     assert (await show(api, uuid4(), status=404))["code"] == "not_found"
 
 
+@pytest.mark.slow
 async def test_erased_and_expired_bodies_are_told_apart(api: Any, archivist: Archivist) -> None:
     erased = await archivist.shop.say({"number": "A1", "status": "in_transit"})
     expired = await archivist.shop.say({"number": "A2", "status": "in_transit"})

@@ -114,6 +114,7 @@ def _seconds_until_noticed(connection: AsyncConnection[Any]) -> float:
     return max(idle + interval * count, unacknowledged_ms / 1000)
 
 
+@pytest.mark.slow
 async def test_a_pool_comes_back_by_itself_after_its_server_was_away(tmp_path: Path) -> None:
     embedded = EmbeddedServer(tmp_path / "data", overrides={"fsync": "off"})
     dsn = (await asyncio.to_thread(embedded.start)).service

@@ -107,6 +107,7 @@ def _altered(bundle: dict[str, Any], path: tuple[Any, ...], chance: Random) -> d
     return changed
 
 
+@pytest.mark.slow
 async def test_altered_in_any_field_neither_verifier_accepts_it(database: Any) -> None:
     bundle = await gathered(database)
     keys, chance = keys_of(bundle), Random(3)

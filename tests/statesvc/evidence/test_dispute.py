@@ -169,6 +169,7 @@ def test_postcodes_are_compared_without_blanks_and_as_far_as_both_go(carrier: st
     assert postcode.agreement == agreement
 
 
+@pytest.mark.slow
 @given(st.text(max_size=20), st.text(max_size=20))
 def test_a_comparison_of_any_texts_ends_and_is_symmetric_where_none_is_a_list(carrier: str, merchant: str) -> None:
     def city(first: str, second: str) -> Agreement:

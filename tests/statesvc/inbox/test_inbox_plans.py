@@ -42,6 +42,7 @@ async def _rows_read(inbox: Any, *, stage: str = "any", sweep: bool = False) -> 
     return after[0] - before[0], after[1] - before[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sweep", [False, True])
 async def test_a_claim_reads_as_much_beside_a_large_backlog_as_beside_a_small_one(inbox: Any, *, sweep: bool) -> None:
     await inbox.connection.execute(LANES)

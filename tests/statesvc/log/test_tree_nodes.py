@@ -10,6 +10,7 @@ from statesvc.log.proofs import inclusion_paths
 from tests.world.story import story
 
 
+@pytest.mark.slow
 async def test_the_proofs_of_all_entries_read_each_leaf_hash_once(database: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     async with story(database) as log:
         for number in range(40):

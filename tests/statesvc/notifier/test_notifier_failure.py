@@ -158,6 +158,7 @@ async def test_a_secret_that_does_not_open_sends_nothing_unsigned(world: Any, re
     assert receiver.received == []
 
 
+@pytest.mark.slow
 async def test_slots_that_become_free_during_a_claim_are_not_forgotten(
     world: Any, receiver: Any, until: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

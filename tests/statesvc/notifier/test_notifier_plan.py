@@ -74,6 +74,7 @@ async def test_news_is_found_without_reading_past_the_retries(world: Any) -> Non
     assert await world.rows("SELECT attempts FROM statesvc.outbox WHERE token IS NOT NULL") == [(1,)]
 
 
+@pytest.mark.slow
 async def test_what_stands_behind_failing_heads_is_not_read(world: Any) -> None:
     subscription_id = await world.subscribe()
     await world.connection.execute(

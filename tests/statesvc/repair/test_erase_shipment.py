@@ -143,6 +143,7 @@ async def test_it_is_an_operator_action_and_a_second_time_does_nothing(shop: Sho
     assert await shop.rows("SELECT actor, verb, target FROM statesvc.action") == [("tester", "erase", f"shipment {shipment('A1')}")]
 
 
+@pytest.mark.slow
 async def test_pushes_that_say_nothing_or_only_contradict_are_as_unreadable(shop: Shop) -> None:
     await live(shop)
     await shop.say(envelope=WORDS[0], named=["a1"])

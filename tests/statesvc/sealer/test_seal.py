@@ -111,6 +111,7 @@ async def test_a_transaction_that_is_rolled_back_leaves_no_gap(database: Any) ->
         assert (await log.seal()).tree_size == 2
 
 
+@pytest.mark.slow
 async def test_many_rounds_keep_the_subtrees_that_proofs_need(database: Any) -> None:
     async with story(database) as log:
         for _ in range(5):

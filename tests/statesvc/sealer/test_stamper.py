@@ -100,6 +100,7 @@ async def test_a_standby_does_not_ask(database: Any, tsa: Tsa) -> None:
         assert tsa.asked == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["garbage", "huge", "500", "redirect", "another", "nonce", "slow"])
 async def test_a_wrong_answer_is_not_kept_and_asked_for_again(database: Any, tsa: Tsa, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stamper, "_ANSWER_SECONDS", 0.5)
@@ -133,6 +134,7 @@ async def test_somebody_elses_stamp_is_refused(database: Any, tsa: Tsa, tmp_path
         assert await log.rows(STAMPS) == []
 
 
+@pytest.mark.slow
 async def test_verify_finds_what_was_changed_about_a_stamp(database: Any, tsa: Tsa, tmp_path: Path) -> None:
     async with story(database) as log:
         await log.parcel("1Z0001")

@@ -5,6 +5,7 @@ import random
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from psycopg import AsyncConnection
 
 from tests.statesvc.worker.log_check import check_log
@@ -47,6 +48,7 @@ async def _work_together(*workers: Shop, limit: int) -> None:
             await each.close()
 
 
+@pytest.mark.slow
 async def test_two_workers_on_the_same_shipments_end_in_one_log_without_gaps_or_doubles(shop: Shop) -> None:
     chance = random.Random(11)
     other = replace(shop, context=replace(shop.context, worker="worker-2"))

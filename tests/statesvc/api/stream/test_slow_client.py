@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
+
 from statesvc.api.stream.streams import StreamLimits
 from tests.statesvc.api.stream.conftest import Stage
 from tests.statesvc.api.stream.event_source import parse
@@ -47,6 +49,7 @@ def _parsed(block: bytes) -> Any:
     return parse(b"\n".join(line for line in lines if line.split(b":")[0] in {b"id", b"event", b"data"}) or b"x:")
 
 
+@pytest.mark.slow
 async def test_a_client_that_does_not_read_is_cut_off_and_others_are_not_held_up(staged: Callable[..., Any]) -> None:
     async with staged(limits=IMPATIENT) as stage, idle_reader(stage) as slow, stage.source() as quick:
         await stage.move([f"1Z{place}" for place in range(PARCELS)])

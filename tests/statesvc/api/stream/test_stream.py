@@ -41,6 +41,7 @@ async def until_let_in(stage: Stage) -> None:
             await asyncio.sleep(0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("transitions", "window", "page"), [(TRANSITIONS, 60, 97), (2_000, 4096, 2_000)])
 async def test_a_client_dropped_at_random_resumes_to_exactly_the_full_sequence(
     staged: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, transitions: int, window: int, page: int

@@ -3,6 +3,7 @@
 import random
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -45,6 +46,7 @@ def expected(rows: list[tuple[MappedCode, Meaning | None]], carrier_id: str, raw
     return max(matching, key=lambda each: each[:2])[2] if matching else None
 
 
+@pytest.mark.slow
 @given(
     rows=st.lists(st.tuples(CODES, st.sampled_from(MEANINGS)), max_size=12),
     asked=st.tuples(CODES, st.booleans()),
@@ -71,6 +73,7 @@ def test_rows_mean_what_the_model_says_however_they_are_taken_in(
     assert mappings.meaning_of(about.carrier_id, raw, about.raw_text) == expected(rows, about.carrier_id, raw, about.raw_text)
 
 
+@pytest.mark.slow
 async def test_taught_and_taken_back_at_random_events_are_read_as_the_model_says(shop: Shop) -> None:
     chance = random.Random(16)
     digest = shop.keyring.carrier_digest(CARRIER_ID)

@@ -54,6 +54,7 @@ def flips(value: Any, dice: random.Random) -> Iterator[Any]:
             raise TypeError(type(value))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", TABLES)
 async def test_a_flipped_bit_in_any_column_is_found_and_its_row_named(database: Any, table: str) -> None:
     dice = random.Random(table)
@@ -311,6 +312,7 @@ async def test_a_round_that_is_dated_back_whole_is_found_by_its_signature(databa
         assert (fault.table, fault.field) == ("checkpoint", "created_at")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "check", "change"),
     [

@@ -64,6 +64,7 @@ async def test_with_a_mapping_all_events_with_the_code_are_corrected_once_and_no
     assert (again.planned, again.corrected) == (1, 0)
 
 
+@pytest.mark.slow
 async def test_a_code_that_was_read_by_its_category_is_corrected_by_its_mapping(desk: Desk) -> None:
     coarse = {"status": "in_transit", "code": "NEW", "by_category": True}
     (dead_letter_id,) = await desk.bury(*(says({**coarse, "number": f"N{n}"}, envelope=n) for n in range(3)))
@@ -76,6 +77,7 @@ async def test_a_code_that_was_read_by_its_category_is_corrected_by_its_mapping(
     assert await desk.open_dead_letters() == []
 
 
+@pytest.mark.slow
 async def test_a_release_that_knows_the_code_serves_as_well_as_a_mapping(desk: Desk) -> None:
     (dead_letter_id,) = await say_unknown(desk, 3)
 
@@ -90,6 +92,7 @@ async def test_a_release_that_knows_the_code_serves_as_well_as_a_mapping(desk: D
     assert await statuses(desk) == {"lost": 3}
 
 
+@pytest.mark.slow
 async def test_a_run_that_died_half_way_is_finished_by_the_next(desk: Desk) -> None:
     (dead_letter_id,) = await say_unknown(desk, 120)
     await map_code(desk)
@@ -114,6 +117,7 @@ async def test_a_run_that_died_half_way_is_finished_by_the_next(desk: Desk) -> N
     assert await desk.shop.value("SELECT count(*) FROM statesvc.event WHERE kind = 'correction'") == 120
 
 
+@pytest.mark.slow
 async def test_an_event_whose_message_cannot_be_read_keeps_the_dead_letter_open_unless_a_mapping_names_it(desk: Desk) -> None:
     (dead_letter_id,) = await say_unknown(desk, 2)
     await desk.shop.as_owner("UPDATE statesvc.message SET sealed_key = NULL")
@@ -124,6 +128,7 @@ async def test_an_event_whose_message_cannot_be_read_keeps_the_dead_letter_open_
     assert await desk.open_dead_letters() == []
 
 
+@pytest.mark.slow
 async def test_what_a_worker_appends_that_did_not_know_the_code_yet_is_read_too(desk: Desk) -> None:
     (dead_letter_id,) = await say_unknown(desk, 2)
     await desk.shop.push(says({"number": "LATE", "kind": "unmapped", "code": "NEW"}))
@@ -175,6 +180,7 @@ async def test_a_message_that_was_erased_cannot_be_read_again(desk: Desk) -> Non
     assert progress.refused == {Obstacle.UNREADABLE: 1}
 
 
+@pytest.mark.slow
 async def test_the_events_of_a_code_are_read_over_several_calls_and_a_late_one_too(desk: Desk) -> None:
     (dead_letter_id,) = await say_unknown(desk, 120)
     await map_code(desk)
@@ -195,6 +201,7 @@ async def test_rejected_members_are_read_by_a_canary_first(desk: Desk) -> None:
     assert (progress.ended, progress.refused, progress.remaining) == (ReplayEnd.CANARY_FAILED, {Obstacle.STILL_REJECTED: 10}, 20)
 
 
+@pytest.mark.slow
 async def test_the_dead_letter_of_texts_is_resolved_when_all_of_them_are_mapped(desk: Desk) -> None:
     (dead_letter_id,) = await say_unknown(desk, 2, code="Left with Ann")
     await say_unknown(desk, 3, code="Left with Bob")
