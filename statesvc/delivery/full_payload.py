@@ -70,7 +70,10 @@ async def read_past(connection: AsyncConnection[Any], named: Sequence[Named], *,
     if not named:
         return {}
     found: dict[Named, Past] = defaultdict(lambda: Past(canonicals=[], sealed_parts=[]))
-    cursor = await connection.execute(_SQL["histories"], columns(sorted(set(named)), ("shipment_ids", "sequences")), binary=True)
+    asked = columns(sorted(set(named)), ("shipment_ids", "sequences"))
+    span = await (await connection.execute(_SQL["recorded_span"], {"shipment_ids": asked["shipment_ids"]}, binary=True)).fetchone()
+    since, until = span or (None, None)
+    cursor = await connection.execute(_SQL["histories"], {**asked, "since": since, "until": until}, binary=True)
     for shipment_id, sequence, canonical, sealed_part in await cursor.fetchall():
         past = found[shipment_id, sequence]
         past.canonicals.append(canonical)

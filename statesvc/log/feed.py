@@ -60,7 +60,8 @@ async def read_entries(connection: AsyncConnection[Any], *, after: LogCursor, li
     end = min(begin + limit, size)
     if begin >= end:
         return EntryRange([], size, epoch, after)
-    cursor = await connection.execute(_SQL["entries"], {"begin": begin, "end": end}, binary=True)
+    span = await recorded_span(connection, begin, end)
+    cursor = await connection.execute(_SQL["entries"], {"begin": begin, "end": end, **span}, binary=True)
     entries = [SealedEntry(*row) for row in await cursor.fetchall()]
     if len(entries) < end - begin:
         # what is missing shows by itself: no reader of newer entries asks where the archive ends
@@ -73,6 +74,13 @@ async def read_entries(connection: AsyncConnection[Any], *, after: LogCursor, li
     if len(entries) != end - begin:
         raise MissingEntryError(begin + len(entries))
     return EntryRange(entries, size, epoch, after)
+
+
+async def recorded_span(connection: AsyncConnection[Any], begin: int, end: int) -> dict[str, datetime | None]:
+    """`since` and `until` of the entries from `begin` up to `end`: what reads by index plans with their partitions alone."""
+    row = await (await connection.execute(_SQL["recorded_span"], {"begin": begin, "end": end}, binary=True)).fetchone()
+    since, until = row or (None, None)
+    return {"since": since, "until": until}
 
 
 async def _archived(connection: AsyncConnection[Any], archive: LogArchive, begin: int, end: int) -> list[SealedEntry]:

@@ -77,12 +77,15 @@ async def place_of_event(
 ) -> tuple[bool, int | None]:
     """Whether the log has this event, and its index once it is sealed. Raises LogArchiveError."""
     asked = {"carrier_id": carrier_id, "event_id": event_id}
+    holder = await (await connection.execute(_SQL["holder_of_event"], asked)).fetchone()
+    if holder is None:
+        return False, None
+    shipment_id, since, until = holder
+    asked |= {"since": since, "until": until}
     row = await (await connection.execute(_SQL["place_of_event"], asked)).fetchone()
     if row is None:
-        holder = await (await connection.execute(_SQL["holder_of_event"], asked)).fetchone()
-        if holder is not None:
-            await archive.bring_back(connection, holder)
-            row = await (await connection.execute(_SQL["place_of_event"], asked)).fetchone()
+        await archive.bring_back(connection, [shipment_id])
+        row = await (await connection.execute(_SQL["place_of_event"], asked)).fetchone()
     return row is not None, None if row is None else row[0]
 
 

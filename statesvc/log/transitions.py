@@ -13,7 +13,7 @@ from psycopg import AsyncConnection
 
 from statesvc.database.queries import queries
 from statesvc.log.archive.log_archive import LogArchive
-from statesvc.log.feed import MissingEntryError
+from statesvc.log.feed import MissingEntryError, recorded_span
 
 _SQL = queries("statesvc.log", "transitions")
 
@@ -42,7 +42,8 @@ async def read_transitions(connection: AsyncConnection[Any], *, begin: int, end:
     """
     if begin >= end:
         return []
-    rows = await (await connection.execute(_SQL["transitions"], {"begin": begin, "end": end}, binary=True)).fetchall()
+    span = await recorded_span(connection, begin, end)
+    rows = await (await connection.execute(_SQL["transitions"], {"begin": begin, "end": end, **span}, binary=True)).fetchall()
     for row in rows:
         if row[1] is None:
             # its event, which stands before it in its batch

@@ -1,5 +1,6 @@
 -- name: transitions
--- The transitions among the entries from index `begin` up to but not including `end`, each with its event. OFFSET 0 as in the feed.
+-- The transitions among the entries from index `begin` up to but not including `end`, each with its event. `since`, `until` and OFFSET 0
+-- as in the feed; an event was recorded with its transition.
 WITH page AS (
     SELECT s.first_index, s.batch_id, s.recorded_from, s.recorded_to, greatest(%(begin)s - s.first_index, 0) AS low,
         %(end)s - s.first_index AS high
@@ -15,13 +16,14 @@ FROM (
     CROSS JOIN LATERAL (
         SELECT i.* FROM statesvc.transition i
         WHERE i.batch_id = page.batch_id AND i.ordinal >= page.low AND i.ordinal < page.high
-            AND i.recorded_at BETWEEN page.recorded_from AND page.recorded_to
+            AND i.recorded_at BETWEEN page.recorded_from AND page.recorded_to AND i.recorded_at BETWEEN %(since)s AND %(until)s
         OFFSET 0
     ) m
 ) t
 LEFT JOIN LATERAL (
     SELECT v.carrier_id, v.canonical FROM statesvc.event v
     WHERE v.shipment_id = t.shipment_id AND v.version = t.sequence AND v.recorded_at = t.recorded_at
+        AND v.recorded_at BETWEEN %(since)s AND %(until)s
     OFFSET 0
 ) e ON true
 ORDER BY 1;

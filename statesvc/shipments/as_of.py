@@ -63,9 +63,10 @@ async def find_shipment_at(
     shipment_id: UUID | None = None,
 ) -> FoundShipment | OtherDiscriminators | None:
     """As `find_shipment`, by what was sealed by then. What opens personal parts is today's: an erasure reaches back."""
-    cursor = await connection.execute(
-        _SQL["sealed_events_of_number"], {"carrier_id": carrier_id, "number": number, "size": horizon.size}, binary=True
-    )
+    asked = {"carrier_id": carrier_id, "number": number}
+    since, until = await (await connection.execute(_SQL["recorded_span"], asked)).fetchone() or (None, None)
+    span = {"since": since, "until": until, "size": horizon.size}
+    cursor = await connection.execute(_SQL["sealed_events_of_number"], asked | span, binary=True)
     known = [_shipment(each, list(rows)) for each, rows in groupby(await cursor.fetchall(), key=_SHIPMENT)]
     if not known:
         return None

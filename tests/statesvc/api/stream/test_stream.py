@@ -17,6 +17,7 @@ from statesvc.api.stream.streams import StreamLimits
 from statesvc.api.stream.window import StreamedTransition, Window
 from statesvc.database.queries import queries
 from statesvc.http.key_store import Scope, create_key
+from statesvc.log.feed import recorded_span
 from statesvc.subscriptions.key_revocation import revoke_key
 from tests.statesvc.api.stream.conftest import Stage
 from tests.world.story import Story, scan
@@ -299,7 +300,8 @@ async def test_only_transitions_are_looked_at_by_their_batch_or_its_time(stage: 
     await stage.publish()
     await stage.log.connection.execute("SET enable_seqscan = off")
     query = "EXPLAIN " + queries("statesvc.log", "transitions")["transitions"]
-    rows = await (await stage.log.connection.execute(query.encode(), {"begin": 0, "end": 9})).fetchall()
+    span = await recorded_span(stage.log.connection, 0, 9)
+    rows = await (await stage.log.connection.execute(query.encode(), {"begin": 0, "end": 9, **span})).fetchall()
     plan = "\n".join(row[0] for row in rows)
     assert "Seq Scan" not in plan
     # by the batch's id, or in a partition that was not analyzed yet by its time, which is as narrow
