@@ -55,6 +55,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "legal-hold": Command("statesvc.cli.legal_hold", "whose bodies outlive every retention"),
     "log": Command("statesvc.cli.log_fork", "go on with the log after a restore that lost published entries: fork"),
     "verify": Command("statesvc.cli.verify", "the whole log against its signed heads, and against one stored elsewhere"),
+    "storage": Command("statesvc.cli.storage", "what fills the disk, what it grows by a day, how long it lasts, what to change"),
     "queue": Command("statesvc.cli.queue", "what waits, by carrier, and at the way out"),
     "shipments": Command("statesvc.cli.shipments", "parcels: find, show, history"),
     "subscriptions": Command("statesvc.cli.subscriptions", "who is notified, and how that goes: list, show, pause, resume, test, replay"),
