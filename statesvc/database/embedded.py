@@ -72,7 +72,7 @@ class EmbeddedServer:
         crashed = running_pid(self._folder) is None and recorded_pid(self._folder) is not None
         self._end(user)
         sockets = socket_dir(self._folder, user)
-        text = configuration(socket_dir=sockets, tcp_port=self._tcp_port, overrides=self._overrides)
+        text = configuration(folder=self._folder, socket_dir=sockets, tcp_port=self._tcp_port, overrides=self._overrides)
         write_private(self._folder / FILE_NAME, text, user)
         self._start(user, patience_seconds=_ORPHANS_SECONDS if crashed else 0)
         place = listening_at(self._folder)

@@ -4,6 +4,7 @@ Written to `statesvc.conf` in the data folder at every start; `postgresql.conf` 
 """
 
 import os
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -13,6 +14,9 @@ FILE_NAME: Final = "statesvc.conf"
 DEFAULT_PORT: Final = 5432
 """Names the socket where no TCP port is asked for."""
 
+WAL_MIB_MIN: Final = 2 * 1024
+_WAL_MIB_MAX: Final = 16 * 1024
+_WAL_SHARE: Final = 16
 _DURABILITY: Final = MappingProxyType({"fsync": "on", "full_page_writes": "on", "synchronous_commit": "on"})
 _SIZE: Final = MappingProxyType(
     {
@@ -24,9 +28,11 @@ _SIZE: Final = MappingProxyType(
         # a webhook's commit waits for whatever of the log is not written yet: of a worker's batch that were megabytes at 200ms
         "wal_writer_delay": "10ms",
         # all commits wait up to 60 ms while a new file of the log is made: those that there are are used again
-        "min_wal_size": "2GB",
-        "max_wal_size": "2GB",
-        "checkpoint_timeout": "15min",
+        "min_wal_size": f"{WAL_MIB_MIN}MB",
+        # after each checkpoint every page goes into the log whole when it is first changed: on a large database most of what is written
+        "checkpoint_timeout": "30min",
+        # a reader of one shipment locks the partitions of its time and their indexes
+        "max_locks_per_transaction": "256",
         "random_page_cost": "1.1",
         "autovacuum_naptime": "10s",
         "jit": "off",
@@ -69,14 +75,20 @@ def _buffers_mib() -> int:
     return max(_BUFFERS_MIB_MIN, min(_BUFFERS_MIB_MAX, memory // 4 // 1024**2))
 
 
-def configuration(*, socket_dir: Path, tcp_port: int, overrides: Mapping[str, str]) -> str:
-    """The file's text. Without a `tcp_port` the server listens on its socket alone."""
+def _wal_mib(folder: Path) -> int:
+    """A sixteenth of the disk: the more of the log lies between two checkpoints, the fewer whole pages are written into it."""
+    return max(WAL_MIB_MIN, min(_WAL_MIB_MAX, shutil.disk_usage(folder).total // _WAL_SHARE // 1024**2))
+
+
+def configuration(*, folder: Path, socket_dir: Path, tcp_port: int, overrides: Mapping[str, str]) -> str:
+    """The file's text, for a server whose data is in `folder`. Without a `tcp_port` the server listens on its socket alone."""
     reach = {
         "unix_socket_directories": str(socket_dir),
         "unix_socket_permissions": "0700",
         "listen_addresses": "127.0.0.1" if tcp_port else "",
         "port": str(tcp_port or DEFAULT_PORT),
     }
-    settings = {**_DURABILITY, "shared_buffers": f"{_buffers_mib()}MB", **_SIZE, **_LOG, **reach, **overrides}
+    of_machine = {"shared_buffers": f"{_buffers_mib()}MB", "max_wal_size": f"{_wal_mib(folder)}MB"}
+    settings = {**_DURABILITY, **of_machine, **_SIZE, **_LOG, **reach, **overrides}
     lines = [f"{name} = '{value.replace(chr(39), chr(39) * 2)}'" for name, value in settings.items()]
     return "\n".join(["# Written by statesvc at every start; put own settings into postgresql.auto.conf (ALTER SYSTEM).", *lines, ""])

@@ -13,6 +13,10 @@ OLDEST_SERVER: Final = 160000
 BUFFERS_BYTES_MIN: Final = 256 * 1024**2
 WAL_BYTES_MIN: Final = 2 * 1024**3
 WAL_WRITER_DELAY_MS_MAX: Final = 50
+LARGE_BYTES_MIN: Final = 8 * 1024**3
+"""From here on the pages of a database that are changed between two checkpoints are more than `WAL_BYTES_MIN`."""
+LARGE_WAL_BYTES_MIN: Final = 8 * 1024**3
+CHECKPOINT_SECONDS_MIN: Final = 900
 
 _SQL = queries("statesvc.cli.doctor", "server_checks")
 
@@ -23,10 +27,14 @@ async def check_server(connection: AsyncConnection[Any]) -> AsyncIterator[Findin
         yield check_version(version)
     async for name, setting in await connection.execute(_SQL["durable"]):
         yield fail("durability", f"{name} is {setting}: a crash would lose webhooks that were acknowledged")
-    async for buffers_bytes, wal_bytes, writer_delay_ms, vacuums in await connection.execute(_SQL["housekeeping"]):
+    async for buffers_bytes, wal_bytes, writer_delay_ms, checkpoint_seconds, vacuums, size_bytes in await connection.execute(
+        _SQL["housekeeping"]
+    ):
         for finding in check_housekeeping(
             buffers_bytes=buffers_bytes, wal_bytes=wal_bytes, writer_delay_ms=writer_delay_ms, vacuums=vacuums
         ):
+            yield finding
+        for finding in check_checkpoints(size_bytes=size_bytes, wal_bytes=wal_bytes, checkpoint_seconds=checkpoint_seconds):
             yield finding
 
 
@@ -63,3 +71,17 @@ def check_housekeeping(*, buffers_bytes: int, wal_bytes: int, writer_delay_ms: i
             "housekeeping",
             f"wal_writer_delay is {writer_delay_ms} ms: a webhook's commit writes what others left of the log; 10ms is better",
         )
+
+
+def check_checkpoints(*, size_bytes: int, wal_bytes: int, checkpoint_seconds: int) -> Iterator[Finding]:
+    """After a checkpoint each page goes into the write-ahead log whole when it is first changed; on a large database that is most of it."""
+    if size_bytes < LARGE_BYTES_MIN:
+        return
+    if WAL_BYTES_MIN <= wal_bytes < LARGE_WAL_BYTES_MIN:
+        yield warn(
+            "checkpoints",
+            f"max_wal_size is {wal_bytes // 1024**2} MB with a database of {size_bytes // 1024**3} GB: an event writes several times as "
+            "much of the write-ahead log as with 16GB; recovery after a crash then takes minutes",
+        )
+    if checkpoint_seconds < CHECKPOINT_SECONDS_MIN:
+        yield warn("checkpoints", f"checkpoint_timeout is {checkpoint_seconds} s: whole pages are written too often; 30min is better")

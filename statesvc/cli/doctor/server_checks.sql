@@ -7,6 +7,9 @@ SELECT current_setting('server_version_num')::int AS version;
 SELECT s.name, s.setting FROM pg_settings s WHERE s.name IN ('fsync', 'full_page_writes', 'synchronous_commit') AND s.setting = 'off';
 
 -- name: housekeeping
--- What decides whether webhooks wait while the server keeps house: bytes, bytes, milliseconds, and whether dead rows are taken away.
+-- What decides whether webhooks wait while the server keeps house: bytes, bytes, milliseconds, seconds between checkpoints, and whether dead rows
+-- are taken away; and the bytes of the database.
 SELECT pg_size_bytes(current_setting('shared_buffers')), pg_size_bytes(current_setting('max_wal_size')),
-    (SELECT s.setting::int FROM pg_settings s WHERE s.name = 'wal_writer_delay'), current_setting('autovacuum')::bool;
+    (SELECT s.setting::int FROM pg_settings s WHERE s.name = 'wal_writer_delay'),
+    (SELECT s.setting::int FROM pg_settings s WHERE s.name = 'checkpoint_timeout'), current_setting('autovacuum')::bool,
+    pg_database_size(current_database());

@@ -1,7 +1,7 @@
 """What doctor says about the server: its version and its housekeeping."""
 
 from statesvc.cli.doctor.finding import Severity
-from statesvc.cli.doctor.server_checks import check_housekeeping, check_version
+from statesvc.cli.doctor.server_checks import check_checkpoints, check_housekeeping, check_version
 
 
 def test_a_server_that_is_too_old_must_be_replaced() -> None:
@@ -33,3 +33,13 @@ def test_a_server_as_it_comes_makes_webhooks_wait() -> None:
 def test_a_server_that_takes_no_dead_rows_away_fails() -> None:
     (finding,) = check_housekeeping(buffers_bytes=1024**3, wal_bytes=2 * 1024**3, writer_delay_ms=10, vacuums=False)
     assert finding.severity is Severity.FAIL
+
+
+def test_a_large_database_with_frequent_checkpoints_writes_whole_pages_too_often() -> None:
+    gib = 1024**3
+    size, timeout = check_checkpoints(size_bytes=40 * gib, wal_bytes=2 * gib, checkpoint_seconds=300)
+    assert size.severity is timeout.severity is Severity.WARN
+    assert "max_wal_size is 2048 MB with a database of 40 GB" in size.text
+    assert "checkpoint_timeout is 300 s" in timeout.text
+    assert list(check_checkpoints(size_bytes=40 * gib, wal_bytes=16 * gib, checkpoint_seconds=1800)) == []
+    assert list(check_checkpoints(size_bytes=gib, wal_bytes=2 * gib, checkpoint_seconds=300)) == []

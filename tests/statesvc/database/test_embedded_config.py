@@ -1,7 +1,9 @@
 """The embedded server's settings: what depends on the machine, and who has the last word."""
 
 import os
+import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -19,7 +21,7 @@ def buffers(monkeypatch: pytest.MonkeyPatch, folder: Path, *, memory: int, limit
     if limit is not None:
         file.write_text(f"{limit}\n")
     monkeypatch.setattr(embedded_config, "_MEMORY_LIMIT", file)
-    lines = configuration(socket_dir=folder, tcp_port=0, overrides={}).splitlines()
+    lines = configuration(folder=folder, socket_dir=folder, tcp_port=0, overrides={}).splitlines()
     (found,) = [line for line in lines if line.startswith("shared_buffers")]
     return found.partition(" = ")[2].strip("'")
 
@@ -42,8 +44,19 @@ def test_buffers_follow_the_memory_of_machine_or_container(
     assert buffers(monkeypatch, tmp_path, memory=memory, limit=limit) == expected
 
 
+@pytest.mark.parametrize(
+    ("disk", "expected"),
+    [(8 * GIB, "2048MB"), (100 * GIB, "6400MB"), (4096 * GIB, "16384MB")],
+    ids=["least", "a sixteenth", "enough"],
+)
+def test_the_log_between_checkpoints_follows_the_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, disk: int, expected: str) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(total=disk))
+    lines = configuration(folder=tmp_path, socket_dir=tmp_path, tcp_port=0, overrides={}).splitlines()
+    assert f"max_wal_size = '{expected}'" in lines
+
+
 def test_an_override_wins_and_quotes_are_kept() -> None:
-    text = configuration(socket_dir=Path("/run/it's here"), tcp_port=5433, overrides={"fsync": "off"})
+    text = configuration(folder=Path("/"), socket_dir=Path("/run/it's here"), tcp_port=5433, overrides={"fsync": "off"})
     assert "fsync = 'off'" in text.splitlines()
     assert "unix_socket_directories = '/run/it''s here'" in text.splitlines()
     assert "listen_addresses = '127.0.0.1'" in text.splitlines()
