@@ -278,6 +278,8 @@ CREATE INDEX dead_letter_open ON statesvc.dead_letter (dead_letter_id) WHERE res
 -- Earlier and later dead letters of the same message or notification.
 CREATE INDEX dead_letter_of_message ON statesvc.dead_letter (message_id) WHERE kind = 'message';
 CREATE INDEX dead_letter_of_notification ON statesvc.dead_letter (webhook_id) WHERE webhook_id IS NOT NULL;
+-- What was resolved long ago is forgotten.
+CREATE INDEX dead_letter_resolved ON statesvc.dead_letter (resolved_at) WHERE resolved_at IS NOT NULL;
 -- A message that waits for a human is sealed under the inbox key, because nobody could read whom it is about. An erasure looks into
 -- these bodies for the number, and takes the key of those that name it.
 CREATE INDEX dead_letter_sealed ON statesvc.dead_letter (carrier_id, dead_letter_id) WHERE sealed_key IS NOT NULL;

@@ -371,6 +371,7 @@ CREATE UNIQUE INDEX dead_letter_notification ON statesvc.dead_letter USING btree
 CREATE INDEX dead_letter_of_message ON statesvc.dead_letter USING btree (message_id) WHERE (kind = 'message'::text);
 CREATE INDEX dead_letter_of_notification ON statesvc.dead_letter USING btree (webhook_id) WHERE (webhook_id IS NOT NULL);
 CREATE INDEX dead_letter_open ON statesvc.dead_letter USING btree (dead_letter_id) WHERE (resolved_at IS NULL);
+CREATE INDEX dead_letter_resolved ON statesvc.dead_letter USING btree (resolved_at) WHERE (resolved_at IS NOT NULL);
 CREATE INDEX dead_letter_sealed ON statesvc.dead_letter USING btree (carrier_id, dead_letter_id) WHERE (sealed_key IS NOT NULL);
 
 CREATE TABLE statesvc.event (

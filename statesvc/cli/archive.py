@@ -1,4 +1,4 @@
-"""`statesvc archive list | run | verify | log`: the archives of bodies and of the log, which workers also fill by themselves."""
+"""`statesvc archive list | run | verify | log | query`: the archives of bodies and of the log, which workers also fill by themselves."""
 
 import argparse
 import asyncio
@@ -9,6 +9,7 @@ from psycopg import AsyncConnection
 
 from statesvc.bodies.day_ledger import BODY_LEDGER, DayRecord, archives, note_checked
 from statesvc.bodies.day_pass import BodyArchiving, DayPassResult, archive_days
+from statesvc.cli.archive_question import ask_archive, configure_query
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.output import show_progress, write_json, write_line, write_table
 from statesvc.cli.session import connect, running_database, service_connection
@@ -25,18 +26,21 @@ from statesvc.settings.service_settings import Settings, load_settings
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """What the commands take."""
-    commands = parser.add_subparsers(dest="action", required=True, metavar="list | run | verify | log")
+    commands = parser.add_subparsers(dest="action", required=True, metavar="list | run | verify | log | query")
     listing = commands.add_parser("list", help="every day, and how far it came")
     listing.add_argument("--json", action="store_true", help="for scripts")
     commands.add_parser("run", help="archive now what is due, at full speed; a worker does it by itself once an hour")
     commands.add_parser("verify", help="read every file and compare it with what was written; exit code 1 where one differs")
     _configure_log(commands.add_parser("log", help="archive months of the log now, or list them"))
+    configure_query(commands.add_parser("query", help="ask the archived months of the log a question in SQL"))
 
 
 def run(options: argparse.Namespace) -> int:
     """Runs one of them."""
     settings = load_settings()
     folder = archive_folder(settings)
+    if options.action == "query":
+        return ask_archive(options, settings, folder)
     if folder is None:
         raise CommandError("STATESVC_ARCHIVE_DIR is not set: there is no archive", exit_code=2)
     match options.action:

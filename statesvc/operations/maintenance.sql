@@ -19,6 +19,20 @@ DELETE FROM statesvc.message_attempt WHERE attempt_id = ANY (ARRAY(
         AND NOT EXISTS (SELECT FROM statesvc.dead_letter d WHERE d.message_id = a.message_id AND d.kind = 'message' AND d.resolved_at IS NULL)
     LIMIT %(limit)s));
 
+-- name: forget_dead_letters
+-- Forgets a bounded number of dead letters 400 days after a human resolved them; what was done stands in the log. Open ones stay.
+DELETE FROM statesvc.dead_letter WHERE dead_letter_id = ANY (ARRAY(
+    SELECT d.dead_letter_id FROM statesvc.dead_letter d
+    WHERE d.resolved_at < (SELECT statesvc.clock() - interval '400 days')
+    LIMIT %(limit)s FOR UPDATE SKIP LOCKED));
+
+-- name: forget_notices
+-- Forgets a bounded number of notices after 400 days; those that nobody saw, or that are still to be sent, stay.
+DELETE FROM statesvc.notice WHERE notice_id = ANY (ARRAY(
+    SELECT n.notice_id FROM statesvc.notice n
+    WHERE n.created_at < (SELECT statesvc.clock() - interval '400 days') AND n.seen_at IS NOT NULL AND n.send_at IS NULL
+    ORDER BY n.notice_id LIMIT %(limit)s FOR UPDATE SKIP LOCKED));
+
 -- name: forget_named_streams
 -- Forgets a bounded number of streams with nothing but a key whose last message has expired.
 SELECT statesvc.forget_named_streams(%(limit)s);

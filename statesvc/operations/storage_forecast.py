@@ -16,7 +16,7 @@ class Leaving(StrEnum):
     LOG_ARCHIVE = "with its month of the log"
     BODY_ARCHIVE = "with its day of bodies"
     SETTLED = "when it is settled"
-    EXPIRED = "after hours or days"
+    EXPIRED = "after its time"
     NEVER = "never"
 
 
@@ -38,12 +38,23 @@ LEAVING: Final = MappingProxyType(
         "sealing_refusal",
         "mapped_text",
     )
-    | _of(Leaving.EXPIRED, "receipt", "message_attempt", "ingest_tally", "reconciled", "worker", "console_session", "personal_reading")
+    | _of(
+        Leaving.EXPIRED,
+        "receipt",
+        "message_attempt",
+        "dead_letter",
+        "notice",
+        "ingest_tally",
+        "reconciled",
+        "worker",
+        "console_session",
+        "personal_reading",
+    )
     | _of(Leaving.EXPIRED, "rollout_tally", "rollout_count", "rollout_diff", "test_attempt", "limiter_state", "shipment_touched")
     # proofs, duplicates and states are answered for ever
     | _of(Leaving.NEVER, "batch", "sealed_batch", "subtree", "checkpoint", "checkpoint_stamp", "log_epoch")
     | _of(Leaving.NEVER, "event_key", "conflict_key", "stream", "shipment", "shipment_spare", "message", "notification", "notification_gap")
-    | _of(Leaving.NEVER, "dead_letter", "notice", "legal_hold", "body_archive", "log_archive", "log_resident")
+    | _of(Leaving.NEVER, "legal_hold", "body_archive", "log_archive", "log_resident")
     # a row a carrier, a subscription, a key or a release
     | _of(Leaving.NEVER, "lane", "allotment", "rollout", "code_mapping", "expectation_rules", "subscription", "throttle", "rebuild")
     | _of(Leaving.NEVER, "api_key", "service_key", "root_key", "signing_key", "partitioned", "schema_migrations", "schema_functions")
@@ -78,7 +89,7 @@ class TableSize:
     leaving: Leaving
 
     def growth(self, days: float, hot: Hot) -> float:
-        """Bytes that it will have grown by after so many days."""
+        """Bytes that it will have grown by after these days."""
         if self.leaving in (Leaving.SETTLED, Leaving.EXPIRED):
             return 0.0
         stays = hot.days(self.leaving)
@@ -97,7 +108,7 @@ def days_left(tables: Sequence[TableSize], hot: Hot, *, free_bytes: int) -> int 
 
 
 def what_to_change(tables: Sequence[TableSize], hot: Hot, *, free_bytes: int, days: int) -> list[str]:
-    """What makes the disk last so many days, the strongest means first; empty: it lasts."""
+    """What makes the disk last these days, the strongest means first; empty: it lasts."""
     if _growth(tables, days, hot) <= free_bytes:
         return []
     choices = (

@@ -64,7 +64,7 @@ class Node:
         shutil.rmtree(self._sockets, ignore_errors=True)
         self._sockets.mkdir(mode=0o700)
         self._user.give(self._sockets)
-        (self._data / FILE_NAME).write_text(configuration(socket_dir=self._sockets, tcp_port=self.port, overrides={}))
+        (self._data / FILE_NAME).write_text(configuration(folder=self._data, socket_dir=self._sockets, tcp_port=self.port, overrides={}))
         self._run("pg_ctl", "start", "-w", "-s", "-D", self._data, "-l", self._data / _STARTUP_LOG)
 
     def promote(self) -> None:

@@ -61,6 +61,26 @@ async def test_attempts_and_silent_workers_are_forgotten_in_time(database: Any, 
     assert await (await service.execute("SELECT worker_id FROM statesvc.worker")).fetchall() == [("alive",)]
 
 
+async def test_what_was_resolved_or_seen_long_ago_is_forgotten_and_nothing_that_is_open(database: Any, service: Connection) -> None:
+    await service.execute(
+        "INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at, message_id, resolved_at, resolution)"
+        " SELECT 'message', c, 'ups', statesvc.clock(), gen_random_uuid(), statesvc.clock() + d * interval '1 day',"
+        " CASE WHEN d IS NOT NULL THEN 'discarded' END FROM (VALUES ('old', 0), ('young', 10), ('open', NULL)) v(c, d)"
+    )
+    await service.execute(
+        "INSERT INTO statesvc.notice (kind, target, created_at, details, seen_at, send_at)"
+        " SELECT k, 'x', statesvc.clock() + d * interval '1 day', '{}', CASE WHEN seen THEN statesvc.clock() END,"
+        " CASE WHEN waits THEN statesvc.clock() END FROM (VALUES ('old', 0, true, false), ('young', 10, true, false),"
+        " ('unseen', 0, false, false), ('unsent', 0, true, true)) v(k, d, seen, waits)"
+    )
+    await _days_pass(database, 405)
+    await once(service)
+    left = await (await service.execute("SELECT cause FROM statesvc.dead_letter ORDER BY 1")).fetchall()
+    assert left == [("open",), ("young",)]
+    left = await (await service.execute("SELECT kind FROM statesvc.notice ORDER BY 1")).fetchall()
+    assert left == [("unseen",), ("unsent",), ("young",)]
+
+
 async def _write_batch(connection: Connection) -> None:
     await connection.execute(
         "INSERT INTO statesvc.batch (recorded_from, recorded_to, entries, leaf_hashes, writer)"
