@@ -54,7 +54,7 @@ LEAVING: Final = MappingProxyType(
     # proofs, duplicates and states are answered for ever
     | _of(Leaving.NEVER, "batch", "sealed_batch", "subtree", "checkpoint", "checkpoint_stamp", "log_epoch")
     | _of(Leaving.NEVER, "event_key", "conflict_key", "stream", "shipment", "shipment_spare", "message", "notification", "notification_gap")
-    | _of(Leaving.NEVER, "legal_hold", "body_archive", "log_archive", "log_resident")
+    | _of(Leaving.NEVER, "shipment_references", "legal_hold", "body_archive", "log_archive", "log_resident")
     # a row a carrier, a subscription, a key or a release
     | _of(Leaving.NEVER, "lane", "allotment", "rollout", "code_mapping", "expectation_rules", "subscription", "throttle", "rebuild")
     | _of(Leaving.NEVER, "api_key", "service_key", "root_key", "signing_key", "partitioned", "schema_migrations", "schema_functions")
