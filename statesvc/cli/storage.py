@@ -41,8 +41,8 @@ def run(options: argparse.Namespace) -> int:
     """1 where the disk does not last."""
     settings = load_settings()
     stored = asyncio.run(_read(settings))
-    free = options.free if options.free is not None else _free_bytes(settings)
-    hot = _hot(settings)
+    free = options.free if options.free is not None else free_bytes(settings)
+    hot = hot_time(settings)
     left: int | None = None
     advice: list[str] = []
     if free is not None and stored.entries_per_day is not None:
@@ -94,15 +94,18 @@ async def _read(settings: Settings) -> StoredData:
         return await read_stored_data(connection)
 
 
-def _hot(settings: Settings) -> Hot:
+def hot_time(settings: Settings) -> Hot:
+    """How long rows stay in the database by these settings."""
     has_folder = archive_folder(settings) is not None
     return Hot(
         log_months=settings.archive.log_hot_months if has_folder else None, body_days=settings.archive.hot_days if has_folder else None
     )
 
 
-def _free_bytes(settings: Settings) -> int | None:
-    return shutil.disk_usage(settings.database.data_dir).free if settings.database.database_url is None else None
+def free_bytes(settings: Settings) -> int | None:
+    """Of the database's disk; None: it is another machine's, or not there yet."""
+    folder = settings.database.data_dir
+    return shutil.disk_usage(folder).free if settings.database.database_url is None and folder.exists() else None
 
 
 def _bytes(text: str) -> int:

@@ -11,6 +11,7 @@ from events.carriers import CARRIERS
 from statesvc.api.service_status import Urgency, read_status
 from statesvc.cli.carrier_authentication import accepted, described, open_points
 from statesvc.cli.doctor.archive_checks import check_body_archive, check_log_archive
+from statesvc.cli.doctor.disk_check import check_disk_lasts
 from statesvc.cli.doctor.finding import Finding, fail, ok, warn
 from statesvc.cli.doctor.interpreter import check_interpreter
 from statesvc.cli.doctor.log_checks import check_database_roles, check_log_privileges, check_logins, check_sealed_log, check_tombstones
@@ -138,6 +139,7 @@ async def _database(connection: AsyncConnection[Any], settings: Settings) -> Asy
         _keys(connection, settings),
         check_waiting(connection),
         _service(connection),
+        check_disk_lasts(connection, settings),
         check_body_archive(connection, settings),
         check_log_archive(connection, settings),
         check_sealed_log(connection, settings),

@@ -3,6 +3,8 @@
 import pytest
 from psycopg import AsyncConnection
 
+from statesvc.cli.doctor.disk_check import judge
+from statesvc.cli.doctor.finding import Severity
 from tests.world.database import Database
 from tests.world.shell import Shell, use
 from tests.world.story import story
@@ -33,3 +35,12 @@ async def test_what_fills_the_disk_and_how_long_it_lasts_is_shown(
     assert found["size_bytes"] == sum(table["size_bytes"] for table in sizes.values())
     assert sizes["event"]["bytes_per_day"] > 0
     assert sizes["inbox"]["leaving"] == "when it is settled"
+
+
+def test_doctor_says_in_time_that_the_disk_will_be_full() -> None:
+    assert judge(None) is judge(60) is None
+    soon, at_once = judge(59), judge(6)
+    assert soon is not None
+    assert at_once is not None
+    assert (soon.severity, at_once.severity) == (Severity.WARN, Severity.FAIL)
+    assert "full in 59 days" in soon.text
