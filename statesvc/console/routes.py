@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from statesvc.console.assets import Assets
 from statesvc.console.carrier_screens import carrier_pages
 from statesvc.console.dead_letter_screens import dead_letter_pages
+from statesvc.console.event_screen import event_pages
+from statesvc.console.evidence_screen import evidence_pages
 from statesvc.console.frame import ScreenFrame
 from statesvc.console.inner_calls import InnerCalls
 from statesvc.console.overview import Overview
@@ -23,11 +25,11 @@ def routes(calls: Sequence[Route], *, pool: Connections, keys: Keys, limits: Key
     """`calls`: those of the API, which the pages make in this process."""
     assets = Assets()
     inner = InnerCalls(calls, limits)
-    shipment_screens, shipment_disclosures = shipment_pages()
+    about_shipments = [shipment_pages(), event_pages(), evidence_pages()]
     dead_letter_screens, dead_letter_actions, dead_letter_disclosures = dead_letter_pages()
     pages = [
         ([Overview(pool).screen()], []),
-        (shipment_screens, []),
+        *((found, []) for found, _ in about_shipments),
         carrier_pages(pool),
         (dead_letter_screens, dead_letter_actions),
         work_pages(),
@@ -40,6 +42,6 @@ def routes(calls: Sequence[Route], *, pool: Connections, keys: Keys, limits: Key
         calls=inner,
         screens=screens,
         actions=actions,
-        disclosures=[*shipment_disclosures, *dead_letter_disclosures],
+        disclosures=[*(each for _, found in about_shipments for each in found), *dead_letter_disclosures],
     )
     return [assets.route(), *frame.routes()]

@@ -1,5 +1,6 @@
 """What is on record about a shipment, as sentences: made of the API's answers alone. Pure."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -40,9 +41,9 @@ class TimelineLine:
     is_void: bool
 
 
-def timeline_lines(events: Sequence[Event], transitions: Sequence[Event] = ()) -> list[TimelineLine]:
-    """The events in the order in which they are given. `transitions`: the changes of the status that they caused."""
-    moves = {one["sequence"]: spaced(one["to"]) for one in transitions}
+def timeline_lines(events: Sequence[Event], moves: Mapping[int, str] | None = None) -> list[TimelineLine]:
+    """The events in the order in which they are given. `moves`: by version, the status that an event led to."""
+    moves = moves or {}
     known = {event["event_id"]: event for event in events}
     readings = _readings(events)
     return [
@@ -58,6 +59,21 @@ def timeline_lines(events: Sequence[Event], transitions: Sequence[Event] = ()) -
         )
         for event in events
     ]
+
+
+def causes_of(transitions: Sequence[Event], recorded: Sequence[Event]) -> dict[int, int]:
+    """By a transition's sequence the version of the event that it is due to: of those of its message, the last that says the new status.
+
+    `recorded`: the audit's events. A transition itself names the last event of its message, whatever that says.
+    """
+    of_message: dict[str, list[Event]] = defaultdict(list)
+    for event in recorded:
+        of_message[event["message_id"]].append(event)
+    causes = {}
+    for one in transitions:
+        saying = [event["version"] for event in of_message[one["message_id"]] if event["status"] == one["to"]]
+        causes[one["sequence"]] = max(saying, default=one["sequence"])
+    return causes
 
 
 def what_it_says(event: Event) -> str:

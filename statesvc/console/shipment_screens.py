@@ -12,8 +12,9 @@ from events.carriers import CARRIERS
 from events.vocabulary import Status
 from statesvc.console.inner_calls import Json
 from statesvc.console.screen import Disclosure, Elsewhere, Screen, Shown, Values, Visit
-from statesvc.console.shipment_lines import conflict_sentences, flag_sentences, seals_of, timeline_lines
+from statesvc.console.shipment_lines import causes_of, conflict_sentences, flag_sentences, seals_of, timeline_lines
 from statesvc.evidence.dispute_fields import carrier_name
+from statesvc.evidence.wording import REMARKS
 from statesvc.http.key_store import Scope
 from statesvc.http.paging import LIMIT_MAX
 from statesvc.http.problem import Code, Problem
@@ -21,7 +22,9 @@ from statesvc.http.problem import Code, Problem
 LIST: Final = "/console/shipments"
 ONE: Final = LIST + "/{carrier_id}/{tracking_number}"
 PERSONAL: Final = ONE + "/personal"
-_CALL: Final = "/v1/shipments/{carrier_id}/{tracking_number}"
+CALL: Final = "/v1/shipments/{carrier_id}/{tracking_number}"
+_RECORD: Final = ("events", "transitions", "conflicts", "notifications", "observations", "readings")
+"""The lists of an audit."""
 _SILENCES: Final = {"P1D": "a day", "P3D": "three days", "P7D": "a week", "P30D": "a month"}
 
 
@@ -103,6 +106,10 @@ class AskedShipment:
             as_of=_instant(visit.query("as_of")),
         )
 
+    def at(self, as_of: str) -> "AskedShipment":
+        """The same as of another time; empty: now. Raises Problem."""
+        return replace(self, as_of=_instant(as_of))
+
     def given(self, *, as_of: bool = True) -> dict[str, Json]:
         """As parameters."""
         number = {"carrier_id": self.carrier_id, "tracking_number": self.tracking_number, "discriminator": self.discriminator}
@@ -148,24 +155,26 @@ async def _record(visit: Visit, asked: AskedShipment, include: str | None = None
     try:
         audit = await _audit(visit, asked, include)
         page = await visit.ask(
-            f"GET {_CALL}/history", **asked.given(), limit=LIMIT_MAX, cursor=visit.query("cursor") or None, include=include
+            f"GET {CALL}/history", **asked.given(), limit=LIMIT_MAX, cursor=visit.query("cursor") or None, include=include
         )
     except Problem as problem:
         if full is None or problem.code is not Code.NOT_FOUND:
             raise
         return {**values, "seals": (seals := seals_of(full)), "seen": _step(seals, asked)}
     known = {event["event_id"]: event for event in audit["events"]}
-    shipment = audit["shipment"]
+    shipment, causes = audit["shipment"], causes_of(audit["transitions"], audit["events"])
     return {
         **values,
         "shipment": shipment,
         "flags": flag_sentences(shipment["flags"]),
         "others": [(other, path_of({**asked.given(), **other}, is_one_of_several=True)) for other in shipment["others"]],
-        "lines": timeline_lines(page["items"], audit["transitions"]),
+        "lines": timeline_lines(page["items"], {causes[one["sequence"]]: one["to"] for one in audit["transitions"]}),
         "next_cursor": page["next_cursor"],
         "conflicts": [(conflict, conflict_sentences(conflict, known.get(conflict["event_id"]))) for conflict in audit["conflicts"]],
-        "transitions": audit["transitions"],
+        "transitions": [(one, causes[one["sequence"]]) for one in audit["transitions"]],
         "notifications": audit["notifications"],
+        "observations": audit["observations"],
+        "remarks": REMARKS,
         "readings": audit["readings"],
         "has_more": audit["next_cursor"] is not None,
         "seals": (seals := seals_of(full if full is not None else page["items"])),
@@ -181,7 +190,7 @@ def _step(seals: Sequence[str], asked: AskedShipment) -> int:
 
 
 async def _history(visit: Visit, asked: AskedShipment, *, as_of: bool) -> Sequence[Mapping[str, Any]]:
-    page = await visit.ask(f"GET {_CALL}/history", **asked.given(as_of=as_of), limit=LIMIT_MAX)
+    page = await visit.ask(f"GET {CALL}/history", **asked.given(as_of=as_of), limit=LIMIT_MAX)
     events: Sequence[Mapping[str, Any]] = page["items"]
     return events
 
@@ -189,12 +198,12 @@ async def _history(visit: Visit, asked: AskedShipment, *, as_of: bool) -> Sequen
 async def _audit(visit: Visit, asked: AskedShipment, include: str | None) -> Json:
     """The record; without the scope, the state alone."""
     if visit.has(Scope.AUDIT):
-        return await visit.ask(f"GET {_CALL}/audit", **asked.given(), include=include)
-    shipment = await visit.ask(f"GET {_CALL}", **asked.given(), include=include)
+        return await visit.ask(f"GET {CALL}/audit", **asked.given(), include=include)
+    shipment = await visit.ask(f"GET {CALL}", **asked.given(), include=include)
     nothing: list[Any] = []
     return {
         "shipment": shipment,
-        **dict.fromkeys(("events", "transitions", "conflicts", "notifications", "readings"), nothing),
+        **dict.fromkeys(_RECORD, nothing),
         "next_cursor": None,
     }
 

@@ -1,5 +1,6 @@
 """A parcel found by its number alone, and everything on record about it, today and as of a time."""
 
+import json
 import re
 from html import unescape
 from typing import Any
@@ -7,10 +8,14 @@ from typing import Any
 import pytest
 from yarl import URL
 
+from events.checkpoint import VerifierKey
 from events.event import Reading
 from events.vocabulary import Kind, Status
+from statesvc.evidence.check_bundle import check
 from tests.world.api import Api, Statement
+from tests.world.body_archivist import Archivist
 from tests.world.console import Tab, words
+from tests.world.shop import CARRIER_ID
 from tests.world.story import Story
 
 PAGE = "/console/shipments/ups/1Z7"
@@ -142,3 +147,64 @@ async def test_an_odd_number_keeps_its_own_page(tab: Tab, scan: Statement, numbe
     shown = await tab.client.get(URL(unescape(link[1]), encoded=True))
     assert shown.status == 200
     assert "In transit" in words(await shown.text())
+
+
+async def test_the_raw_message_is_masked_until_someone_says_why(tab: Tab, archivist: Archivist) -> None:
+    await archivist.shop.say({"number": "A1", "status": "in_transit", "city": "<i>Straße</i>"})
+    await _seal(tab.api)
+    page = f"/console/shipments/{CARRIER_ID}/A1/events/1"
+    await tab.log_in("read audit pii")
+    masked = await tab.text(page)
+    assert "Masked: it may name people." in masked
+    assert '"city": "<i>Straße</i>"' in masked, "the place is no personal value"
+    assert "it is in the log, as it was when the root was signed" in masked
+    shown = await (await tab.post(page, form_token=await tab.form_token(page), why="case 9")).text()
+    assert "{&#34;number&#34;:&#34;A1&#34;" in shown.replace(" ", "")
+    assert "<i>" not in shown
+    rows = await archivist.shop.rows(
+        "SELECT target, convert_from(canonical, 'UTF8')::jsonb -> 'details' ->> 'why' FROM statesvc.action WHERE verb = 'read_personal'"
+    )
+    assert {why for _, why in rows} == {"case 9"}
+    assert any(target.startswith("message ") for target, _ in rows)
+    assert (await tab.get(page.replace("events/1", "events/2"))).status == 404
+    await tab.log_in("read audit")
+    assert "A key with scope pii may see it." in await tab.text(page)
+
+
+@pytest.mark.usefixtures("own_processes")
+async def test_evidence_is_a_file_for_a_case(tab: Tab, scan: Statement) -> None:
+    await _steps(tab, scan, Status.PICKED_UP, Status.DELIVERED)
+    await tab.log_in("read audit pii")
+    page = f"{PAGE}/evidence"
+    token = await tab.form_token(page)
+    fields = {"case": "dp_7", "ship_to.city": "springfield", "ship_to.country": "US", "form": ".json"}
+    made = await tab.post(page, form_token=token, **fields)
+    assert made.status == 200, words(await made.text())
+    assert made.headers["Content-Disposition"] == 'attachment; filename="evidence-ups-1Z7.json"'
+    document = await made.read()
+    bundle = json.loads(document)
+    assert check(document, [VerifierKey.parse(key) for key in bundle["log"]["keys"]]) == []
+    assert bundle["stated"]["statement"] == {"case": "dp_7", "ship_to": {"city": "springfield", "country": "US"}}
+    wrong = words(await (await tab.post(page, form_token=token, **{**fields, "ship_to.country": "Germany"})).text())
+    assert "ship_to/country: String should match pattern" in wrong
+    assert "springfield" in await (await tab.post(page, form_token=token, **{**fields, "ship_to.country": "Germany"})).text()
+    assert (await tab.post(page, form_token=token, case=" ")).status == 422
+    early = await tab.post(page, form_token=token, **{**fields, "as_of": "2020-01-01T00:00"})
+    assert "no sealed event" in words(await early.text())
+
+
+async def test_what_did_not_happen_is_listed(tab: Tab, scan: Statement) -> None:
+    await _steps(tab, scan, Status.IN_TRANSIT)
+    await Story(tab.api.connection, tab.api.keyring).observe()
+    await tab.log_in("read audit")
+    text = await tab.text(PAGE)
+    assert "no scan came for longer than is usual in its state" in text
+    assert "72 event 1" in text
+
+
+async def test_a_change_is_shown_at_the_event_that_says_it(tab: Tab, scan: Statement) -> None:
+    await tab.api.carriers.say(scan("1Z7", Status.OUT_FOR_DELIVERY), scan("1Z7", None, minutes=5, kind=Kind.UNMAPPED, code="ZZ"))
+    await tab.log_in("read audit")
+    text = await tab.text(PAGE)
+    assert "Out for delivery status: out for delivery" in text
+    assert "Unknown code T/ZZ We do not know this code yet" in text
