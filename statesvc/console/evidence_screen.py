@@ -96,7 +96,7 @@ GROUPS: Final = (
 async def show_form(visit: Visit) -> Mapping[str, Any]:
     """The empty form, as of the time that the shipment's page showed."""
     asked = AskedShipment.of(visit)
-    return _form(asked, {"as_of": (asked.as_of or "")[:16]})
+    return _form(asked, {"as_of": asked.as_of_field})
 
 
 async def make_evidence(visit: Visit, values: Values) -> Shown | web.StreamResponse:

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from events.vocabulary import Kind
@@ -118,9 +118,16 @@ def flag_sentences(flags: Sequence[str]) -> list[tuple[str, str]]:
     return [(spaced(flag), REMARKS.get(flag, "")) for flag in flags]
 
 
-def seals_of(events: Sequence[Event]) -> list[str]:
-    """The instants at which something of it became final, in order: what was known changed at each of them."""
-    return sorted({event["sealed_at"] for event in events if event["sealed_at"]}, key=datetime.fromisoformat)
+def seals_of(events: Sequence[Event]) -> list[datetime]:
+    """The instants at which something of it became final, in order: what was known changed at each of them.
+
+    Up to the full millisecond, which is as exact as a form of a browser can say it.
+    """
+    return sorted({_full_millisecond(datetime.fromisoformat(event["sealed_at"])) for event in events if event["sealed_at"]})
+
+
+def _full_millisecond(at: datetime) -> datetime:
+    return at + timedelta(microseconds=-at.microsecond % 1000)
 
 
 def _differences(first: Event, second: Event) -> Iterator[str]:

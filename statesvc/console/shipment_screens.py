@@ -115,6 +115,13 @@ class AskedShipment:
         number = {"carrier_id": self.carrier_id, "tracking_number": self.tracking_number, "discriminator": self.discriminator}
         return {**number, "as_of": self.as_of} if as_of else number
 
+    @property
+    def as_of_field(self) -> str:
+        """As the field of a form has it: UTC, to the millisecond; empty: now."""
+        if self.as_of is None:
+            return ""
+        return datetime.fromisoformat(self.as_of).astimezone(UTC).replace(tzinfo=None).isoformat(timespec="milliseconds")
+
     def path(self, end: str = "") -> str:
         """Of one of its pages."""
         named = {"discriminator": self.discriminator, "as_of": self.as_of}
@@ -132,7 +139,7 @@ async def show_one(visit: Visit) -> Mapping[str, Any] | Elsewhere:
         if not step.isdecimal() or not 1 <= int(step) <= len(seals):
             raise Problem(Code.INVALID_REQUEST, "`seen` is no step of this shipment's record")
         is_last = int(step) == len(seals)
-        return Elsewhere(replace(asked, as_of=None if is_last else seals[int(step) - 1]).path())
+        return Elsewhere(replace(asked, as_of=None if is_last else seals[int(step) - 1].isoformat()).path())
     return await _record(visit, asked)
 
 
@@ -182,11 +189,11 @@ async def _record(visit: Visit, asked: AskedShipment, include: str | None = None
     }
 
 
-def _step(seals: Sequence[str], asked: AskedShipment) -> int:
+def _step(seals: Sequence[datetime], asked: AskedShipment) -> int:
     """The slider's place: the last seal by then, from 1; 0 before the first."""
     if asked.as_of is None:
         return len(seals)
-    return bisect_right([datetime.fromisoformat(each) for each in seals], datetime.fromisoformat(asked.as_of))
+    return bisect_right(seals, datetime.fromisoformat(asked.as_of))
 
 
 async def _history(visit: Visit, asked: AskedShipment, *, as_of: bool) -> Sequence[Mapping[str, Any]]:

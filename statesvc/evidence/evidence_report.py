@@ -157,7 +157,8 @@ def _statement(entry: BundleEntry, readings: Mapping[str, str], *, is_key: bool 
         notes.append(f"corrected later: {spaced(read)}" if read else "taken back later")
     if signer := entry.part.get("signed_by"):
         notes.append(f"signed by {signer}")
-    description = entry.part.get("description") or entry.hidden
+    # carriers wrap and indent their words by their own page
+    description = " ".join((entry.part.get("description") or entry.hidden or "").split())
     reading = spaced(status) if status else {Kind.INFO: "information"}.get(document["kind"], document["kind"])
     return StatementLine(
         index=entry.index,

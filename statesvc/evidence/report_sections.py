@@ -9,6 +9,8 @@ from statesvc.evidence.evidence_report import ActionLine, EvidenceReport, Statem
 from statesvc.evidence.proof_of_delivery import DeliveryProof
 
 _SAID: Final = ("Happened", "What", "Where", "Code", "Recorded", "Entry")
+_CODE_CHARS_MAX: Final = 16
+"""What the column of codes shows in two lines."""
 _SAID_WIDTHS: Final = (24, 36, 24, 14, 21, 10)
 
 
@@ -85,10 +87,14 @@ def verification_of(report: EvidenceReport) -> ReportSection:
 
 
 def _said(lines: Sequence[StatementLine]) -> list[Sequence[str]]:
-    return [
-        (line.occurred, f"{line.what}\n{line.note}" if line.note else line.what, line.where, line.code, line.recorded, str(line.index))
-        for line in lines
-    ]
+    return [(line.occurred, *_what_and_code(line), line.recorded, str(line.index)) for line in lines]
+
+
+def _what_and_code(line: StatementLine) -> tuple[str, str, str]:
+    """Some carriers' codes are whole sentences: these stand under what they mean, the column is narrow."""
+    is_long = len(line.code) > _CODE_CHARS_MAX
+    what = "\n".join(filter(None, (line.what, line.note, f"code: {line.code}" if is_long else "")))
+    return what, line.where, "" if is_long else line.code
 
 
 def _done(lines: Sequence[ActionLine]) -> list[Sequence[str]]:

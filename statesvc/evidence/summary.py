@@ -94,7 +94,7 @@ def _facts(
         if address := first_personal([delivery, *events], "delivery_address"):
             yield "Delivery address", address
         if description := delivery.part.get("description"):
-            yield "Carrier's words", f"“{description}”"
+            yield "Carrier's words", f"“{' '.join(description.split())}”"
     signer = shipment.get("signed_by") or first_personal(events, "signed_by")
     hidden = next((entry.hidden for entry in events if entry.hidden), None)
     yield "Signed by", signer or hidden or "no signature was given by the carrier"

@@ -1,0 +1,142 @@
+"""A service as anyone runs it: `statesvc up` on a fresh folder and a free port, and its commands. Nothing of it is reached otherwise."""
+
+import base64
+import contextlib
+import json
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import httpx
+
+from tests.acceptance.processes import free_port
+
+ROOT: Final = Path(__file__).parents[2]
+START_SECONDS: Final = 180
+WAIT_SECONDS: Final = 120
+
+
+class FailedStepError(Exception):
+    """A step did not come to what it should."""
+
+
+class Installation:
+    """`home` is an empty folder."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.url = f"http://127.0.0.1:{free_port()}"
+        given = {name: value for name, value in os.environ.items() if not name.startswith(("STATESVC_", "DATABASE_URL"))}
+        self._environment = {
+            **given,
+            "STATESVC_DATA_DIR": str(home / "data"),
+            "STATESVC_MASTER_KEY": base64.b64encode(secrets.token_bytes(32)).decode(),
+            "STATESVC_SUBSCRIBER_ALLOW": "127.0.0.0/8",
+        }
+
+    def command(self, *arguments: str) -> Any:
+        """What a command prints for scripts."""
+        ended = subprocess.run(
+            [sys.executable, "-m", "statesvc", *arguments, "--json"],
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            timeout=START_SECONDS,
+            check=False,
+        )
+        if ended.returncode:
+            raise FailedStepError(f"statesvc {' '.join(arguments)} ended with {ended.returncode}: {ended.stderr[-2000:]}")
+        return json.loads(ended.stdout)
+
+    def key(self, name: str, *scopes: str) -> str:
+        made: str = self.command("keys", "create", "--name", name, "--scopes", ",".join(scopes))["key"]
+        return made
+
+    def caller(self, name: str, *scopes: str) -> httpx.Client:
+        """A client of the API with a key of its own."""
+        headers = {"Authorization": f"Bearer {self.key(name, *scopes)}"}
+        return httpx.Client(base_url=self.url, headers=headers, timeout=60)
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """Up and ready, for the time of the block."""
+        log = self.home / "up.log"
+        with log.open("wb") as output:
+            command = [sys.executable, "-m", "statesvc", "up", "--port", self.url.rpartition(":")[2]]
+            process = subprocess.Popen(command, env=self._environment, stdout=output, stderr=output)
+        try:
+            until(lambda: is_ready(self.url), "a running service", seconds=START_SECONDS)
+            yield
+        except FailedStepError as failure:
+            raise FailedStepError(f"{failure}\n{log.read_text(errors='replace')[-3000:]}") from failure
+        finally:
+            process.send_signal(signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(60)
+            process.kill()
+
+
+@contextlib.contextmanager
+def installation(name: str) -> Iterator[Installation]:
+    """A running one in a folder that goes when the block ends."""
+    with TemporaryDirectory(prefix=f"{name}-") as folder:
+        made = Installation(Path(folder))
+        with made.running():
+            yield made
+
+
+def is_ready(url: str) -> bool:
+    with contextlib.suppress(httpx.HTTPError):
+        return httpx.get(f"{url}/readyz", timeout=5).status_code == httpx.codes.OK
+    return False
+
+
+def until(happened: Callable[[], bool], what: str, *, seconds: float = WAIT_SECONDS) -> None:
+    """Waits for what other processes do."""
+    deadline = time.monotonic() + seconds
+    while not happened():
+        if time.monotonic() > deadline:
+            raise FailedStepError(f"no sign of {what} within {seconds:g} s")
+        time.sleep(0.05)
+
+
+def require(holds: object, what: str) -> None:
+    """Fails the journey unless it holds."""
+    if not holds:
+        raise FailedStepError(what)
+
+
+def answered(answer: httpx.Response, status: int = 200) -> Any:
+    """The JSON of an answer with the status that was expected."""
+    require(answer.status_code == status, f"{answer.request.method} {answer.request.url.path}: {answer.status_code} {answer.text[:500]}")
+    return answer.json() if answer.content else None
+
+
+def scan(number: str, status: str, *, day: int) -> dict[str, str]:
+    """One event as `POST /v1/events` takes it."""
+    return {
+        "carrier_id": "ups",
+        "event_id": f"{number}-{day}",
+        "tracking_number": number,
+        "occurred_at": f"2026-05-{day:02}T10:00:00+02:00",
+        "status": status,
+    }
+
+
+def main(travel: Callable[[], dict[str, object]]) -> int:
+    """Prints what was measured as JSON; 1: a step failed."""
+    began = time.monotonic()
+    try:
+        measured = travel()
+    except FailedStepError as failure:
+        sys.stderr.write(f"{failure}\n")
+        return 1
+    sys.stdout.write(json.dumps({**measured, "total_seconds": round(time.monotonic() - began, 1)}) + "\n")
+    return 0
