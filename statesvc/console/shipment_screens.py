@@ -1,7 +1,7 @@
 """Shipments: found by whatever is at hand, listed, and everything on record about one, today or as of a day."""
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -23,7 +23,7 @@ LIST: Final = "/console/shipments"
 ONE: Final = LIST + "/{carrier_id}/{tracking_number}"
 PERSONAL: Final = ONE + "/personal"
 CALL: Final = "/v1/shipments/{carrier_id}/{tracking_number}"
-_RECORD: Final = ("events", "transitions", "conflicts", "notifications", "observations", "readings")
+_RECORD: Final = ("events", "transitions", "conflicts", "notifications", "readings")
 """The lists of an audit."""
 _SILENCES: Final = {"P1D": "a day", "P3D": "three days", "P7D": "a week", "P30D": "a month"}
 
@@ -64,16 +64,23 @@ async def _page(visit: Visit, wanted: Mapping[str, str]) -> Json:
 
 
 async def _found(visit: Visit, sought: str) -> Json:
-    """By the number, whichever carrier's it is; by the id."""
-    page = await visit.ask("GET /v1/shipments", tracking_number=sought, limit=LIMIT_MAX)
-    if page["items"] or not _is_uuid(sought):
-        return page
+    """By the number, whichever carrier's it is; by what a shipper attached; by the id."""
+    for how in ("tracking_number", "reference"):
+        page = await _unless(Code.INVALID_REQUEST, visit.ask("GET /v1/shipments", **{how: sought}, limit=LIMIT_MAX))
+        if page is not None and page["items"]:
+            return page
+    found = await _unless(Code.NOT_FOUND, visit.ask("GET /v1/shipments/{shipment_id}", shipment_id=sought)) if _is_uuid(sought) else None
+    return {"items": [] if found is None else [found], "next_cursor": None}
+
+
+async def _unless(code: Code, asked: Awaitable[Json]) -> Json | None:
+    """The answer; None where it is this problem."""
     try:
-        return {"items": [await visit.ask("GET /v1/shipments/{shipment_id}", shipment_id=sought)], "next_cursor": None}
+        return await asked
     except Problem as problem:
-        if problem.code is not Code.NOT_FOUND:
+        if problem.code is not code:
             raise
-        return page
+        return None
 
 
 def _is_uuid(text: str) -> bool:
@@ -112,8 +119,13 @@ class AskedShipment:
 
     def given(self, *, as_of: bool = True) -> dict[str, Json]:
         """As parameters."""
-        number = {"carrier_id": self.carrier_id, "tracking_number": self.tracking_number, "discriminator": self.discriminator}
+        number = {**self.number, "discriminator": self.discriminator}
         return {**number, "as_of": self.as_of} if as_of else number
+
+    @property
+    def number(self) -> dict[str, Json]:
+        """Whose several shipments may be."""
+        return {"carrier_id": self.carrier_id, "tracking_number": self.tracking_number}
 
     @property
     def as_of_field(self) -> str:
@@ -180,7 +192,8 @@ async def _record(visit: Visit, asked: AskedShipment, include: str | None = None
         "conflicts": [(conflict, conflict_sentences(conflict, known.get(conflict["event_id"]))) for conflict in audit["conflicts"]],
         "transitions": [(one, causes[one["sequence"]]) for one in audit["transitions"]],
         "notifications": audit["notifications"],
-        "observations": audit["observations"],
+        "references": await _unless(Code.NOT_FOUND, visit.ask(f"GET {CALL}/references", **asked.number)) if full is None else None,
+        "observations": page["observations"],
         "remarks": REMARKS,
         "readings": audit["readings"],
         "has_more": audit["next_cursor"] is not None,

@@ -41,6 +41,10 @@ async def test_a_number_in_any_spelling_leads_to_its_page(tab: Tab, scan: Statem
         assert (found.status, found.headers["Location"]) == (303, PAGE)
     shipment = (await tab.api.get("/v1/shipments/ups/1Z7")).body
     assert (await tab.get(f"/console/shipments?q={shipment['shipment_id']}")).headers["Location"] == PAGE
+    attached = {"order_id": "A-1001", "metadata": {"customer": "<i>77</i>"}}
+    assert (await tab.api.call("PUT", "/v1/shipments/ups/1Z7/references", scopes="ingest", json=attached)).status == 200
+    assert (await tab.get("/console/shipments?q=A-1001")).headers["Location"] == PAGE
+    assert "Order A-1001 customer <i>77</i>" in await tab.text(PAGE)
     nothing = await tab.text("/console/shipments?q=<b>none</b>")
     assert "Nothing is known of “<b>none</b>”." in nothing
     assert "Nothing is known" in await tab.text("/console/shipments?q=00000000-0000-0000-0000-000000000000")
@@ -51,7 +55,7 @@ async def test_several_shipments_of_a_number_are_listed(tab: Tab, scan: Statemen
     await tab.api.carriers.say(scan("1Z7", Status.DELIVERED), carrier_id="dhl_unified")
     await tab.log_in("read")
     text = await tab.text("/console/shipments?q=1Z7")
-    assert "2 shipments have this number" in text
+    assert "2 shipments have this number or reference" in text
     assert "dhl_unified" in text
 
 
