@@ -154,12 +154,12 @@ class Service:
         self.roles.append(role)
         return role
 
-    async def run(self, *arguments: str, settings: Mapping[str, str] | None = None) -> tuple[int, str, str]:
+    async def run(self, *arguments: str, settings: Mapping[str, str] | None = None, folder: Path = ROOT) -> tuple[int, str, str]:
         """Runs a command line to its end: its exit code, what it printed, and what it wrote to standard error."""
         self._commands += 1
         output, errors = (self._folder / f"command-{self._commands}.{kind}" for kind in ("out", "err"))
         environment = {**self._environment, **(settings or {})}
-        process = await fork(self.launcher, arguments, environment=environment, output=output, errors=errors)
+        process = await fork(self.launcher, arguments, environment=environment, output=output, errors=errors, folder=folder)
         return await process.wait(), output.read_text(), errors.read_text()
 
     async def command(self, *arguments: str) -> str:

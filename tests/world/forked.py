@@ -60,15 +60,23 @@ class ForkedProcess:
 
 
 async def fork(
-    launcher: str, arguments: Sequence[str], *, environment: Mapping[str, str], output: Path, errors: Path | None = None
+    launcher: str,
+    arguments: Sequence[str],
+    *,
+    environment: Mapping[str, str],
+    output: Path,
+    errors: Path | None = None,
+    folder: Path = _ROOT,
 ) -> ForkedProcess:
-    """Runs `main()` of the module `launcher` as `python -m launcher ARGUMENTS` would. `errors` None: both outputs go to one file."""
-    process = fork_server().Process(target=_run, args=(launcher, [*arguments], {**environment}, output, errors))
+    """Runs `main()` of the module `launcher` in `folder` as `python -m launcher ARGUMENTS` would. `errors` None: both go to `output`."""
+    process = fork_server().Process(target=_run, args=(launcher, [*arguments], {**environment}, output, errors, folder))
     await asyncio.to_thread(process.start)
     return ForkedProcess(process)
 
 
-def _run(launcher: str, arguments: Sequence[str], environment: Mapping[str, str], output: Path, errors: Path | None) -> None:
+def _run(  # noqa: PLR0917 - a process takes them by position
+    launcher: str, arguments: Sequence[str], environment: Mapping[str, str], output: Path, errors: Path | None, folder: Path
+) -> None:
     """In the child."""
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 1)
@@ -76,6 +84,6 @@ def _run(launcher: str, arguments: Sequence[str], environment: Mapping[str, str]
     setproctitle.setproctitle(" ".join(("statesvc", *arguments)))
     os.environ.clear()
     os.environ.update(environment)
-    os.chdir(_ROOT)
+    os.chdir(folder)
     sys.argv = [launcher, *arguments]
     sys.exit(import_module(launcher).main())
