@@ -17,6 +17,7 @@ PAGES: Final = (
 )
 BLOCK: Final = re.compile(r"(?:^ *<!-- not run: (?P<reason>[^\n]+) -->\n)?^ *```sh\n(?P<text>.*?)^ *```", re.MULTILINE | re.DOTALL)
 INLINE: Final = re.compile(r"`(statesvc [a-z][^`]*)`")
+COMMAND: Final = re.compile(r" *(?:statesvc|curl|make|pip|python3?|docker|psql) ")
 FENCED: Final = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
 
 
@@ -52,7 +53,20 @@ def blocks(page: str) -> list[Block]:
     return [Block(page, match["text"], match["reason"] or "") for match in BLOCK.finditer((ROOT / page).read_text("utf-8"))]
 
 
-def within_sentences(page: str) -> Iterator[str]:
-    """Commands of ours, up to what they are piped into."""
-    for found in INLINE.findall(FENCED.sub("", (ROOT / page).read_text("utf-8"))):
-        yield found.partition(" | ")[0]
+def commands_not_run(page: str) -> Iterator[str]:
+    """Commands of ours within sentences and in the blocks that are not run, up to what they are piped into."""
+    in_sentences = INLINE.findall(FENCED.sub("", (ROOT / page).read_text("utf-8")))
+    in_blocks = (command for block in blocks(page) if block.reason for command in block.commands() if command.startswith("statesvc "))
+    for found in (*in_sentences, *in_blocks):
+        yield re.split(r" (?:\||&&|#) ", found)[0]
+
+
+def unmarked(page: str) -> list[str]:
+    """Lines that look like commands in blocks that name no language: nothing would run them."""
+    without_language = re.findall(r"^ *```\n(.*?)^ *```", _balanced((ROOT / page).read_text("utf-8")), re.MULTILINE | re.DOTALL)
+    return [line for text in without_language for line in text.splitlines() if COMMAND.match(line)]
+
+
+def _balanced(text: str) -> str:
+    """Without the blocks that name a language."""
+    return re.sub(r"^ *```\w.*?^ *```$", "", text, flags=re.MULTILINE | re.DOTALL)

@@ -1,4 +1,4 @@
-"""Every command of the pages is run as it stands, or says why not; those within a sentence name what there is."""
+"""Every command of the pages is run as it stands, or says why not; what is not run names what there is."""
 
 import asyncio
 import io
@@ -15,7 +15,7 @@ import pytest
 from statesvc.cli import main
 from tests.acceptance.processes import Service, until_false
 from tests.acceptance.service_maker import ServiceMaker
-from tests.deploy.documented import PAGES, ROOT, Block, blocks, within_sentences
+from tests.deploy.documented import PAGES, ROOT, Block, blocks, commands_not_run, unmarked
 
 RUN_ELSEWHERE: Final = {
     "docs/newcomer.md": "tests/journeys/newcomer.py",
@@ -124,6 +124,10 @@ async def _reader(service: Service, folder: Path) -> Reader:
     return Reader(service, folder, subscription["id"])
 
 
+def test_a_block_of_commands_is_called_one() -> None:
+    assert [(page, line) for page in PAGES for line in unmarked(page)] == []
+
+
 def test_pages_whose_commands_run_elsewhere_are_named_there() -> None:
     assert [page for page, place in RUN_ELSEWHERE.items() if not (ROOT / place).exists()] == []
 
@@ -138,15 +142,15 @@ def _help_of(words: list[str], said: dict[tuple[str, ...], str]) -> str:
     return said[key]
 
 
-def test_a_command_within_a_sentence_names_subcommands_and_options_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_command_that_is_not_run_names_subcommands_and_options_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
     said: dict[tuple[str, ...], str] = {}
     wrong = []
     for page in PAGES:
-        for command in within_sentences(page):
+        for command in commands_not_run(page):
             words = [word for word in command.replace("...", "").split()[1:] if word]
             path = [word for word in words if re.fullmatch(r"[a-z][a-z-]*", word)]
-            # positional values look like subcommands: as many words as the parser takes
-            printed = next((text for end in range(len(path), 0, -1) if (text := _help_of(path[:end], said))), "")
+            # positional values look like subcommands; an option may stand before its subcommand
+            printed = "".join(_help_of(path[:end], said) for end in range(1, len(path) + 1))
             options = [word.partition("=")[0] for word in words if word.startswith("--")]
             if command not in NO_COMMAND and (not printed or any(option not in printed for option in options)):
                 wrong.append(f"{page}: {command}")
