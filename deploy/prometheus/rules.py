@@ -312,7 +312,7 @@ def _objective(one: Objective) -> dict[str, Any]:
             "for": "1m",
             "labels": {"severity": severity},
             "annotations": {
-                "summary": f"{{{{ $value | humanizePercentage }}}} miss the promise ({one.objective:.4g} of them are to hold it)",
+                "summary": f"{{{{ $value | humanizePercentage }}}} miss the promise, which {one.objective * 100:g} % are to hold",
                 "description": one.hurts,
                 "runbook_url": RUNBOOK.format(page=one.alert),
             },

@@ -2,9 +2,6 @@
 
 import asyncio
 import json
-import os
-import shutil
-import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -14,14 +11,11 @@ from typing import Any
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
-from psycopg.conninfo import conninfo_to_dict
 
-from statesvc.database.dsns import Dsns
-from statesvc.database.embedded import MAJOR, EmbeddedServer, programs
 from statesvc.database.migrator import migrate
-from statesvc.database.server_user import choose_user
-from tests.acceptance.processes import Service, free_port, until_false
+from tests.acceptance.processes import Service, until_false
 from tests.acceptance.stories import ups_alert
+from tests.world.cluster import Cluster
 
 ROLES = ("api", "worker", "notifier", "sealer")
 PERSON = "Zebedee Quux"
@@ -49,36 +43,6 @@ async def subscriber() -> AsyncIterator[tuple[Subscriber, str]]:
     app.router.add_post("/", taking.take)
     async with TestServer(app) as server:
         yield taking, str(server.make_url("/"))
-
-
-class Cluster:
-    """A server of the test's own, which can be backed up while it runs, and replaced by the backup."""
-
-    def __init__(self, folder: Path) -> None:
-        self.data, self.backup = folder / "data", folder / "backup"
-        self._server = EmbeddedServer(self.data, tcp_port=free_port(), overrides={"shared_buffers": "64MB"})
-        self.dsns = self._start()
-
-    def _start(self) -> Dsns:
-        return self._server.start()
-
-    def base_backup(self) -> None:
-        known = conninfo_to_dict(self.dsns.superuser or "")
-        program, environment = programs(MAJOR) / "pg_basebackup", {**os.environ, "PGPASSWORD": str(known["password"])}
-        where = ("-h", str(known["host"]), "-p", str(known["port"]), "-U", str(known["user"]))
-        subprocess.run([program, "-D", self.backup, *where, "--checkpoint=fast"], env=environment, check=True)
-        owner = choose_user(self.data / "postgres")
-        for path in (self.backup, *self.backup.rglob("*")):
-            owner.give(path)
-
-    def restore(self) -> None:
-        self._server.stop()
-        shutil.rmtree(self.data / "postgres")
-        self.backup.rename(self.data / "postgres")
-        self._start()
-
-    def stop(self) -> None:
-        self._server.stop()
 
 
 async def say(service: Service, number: str, code: str, minute: int, *, signer: str | None = None) -> None:

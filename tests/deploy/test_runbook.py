@@ -12,9 +12,9 @@ from psycopg import AsyncConnection
 from statesvc.cli import main
 
 RUNBOOK: Final = Path(__file__).parents[2] / "docs" / "runbook"
-BLOCK: Final = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
+BLOCK: Final = re.compile(r"^ *```sh\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 INLINE: Final = re.compile(r"`(statesvc [a-z][^`]*|SELECT [^`]*|ROLLBACK [^`]*|SHOW [^`]*)`")
-PSQL: Final = re.compile(r'^psql "\$DATABASE_URL" -c "(.*)"$')
+PSQL: Final = re.compile(r'^psql "\$(?:DATABASE|STATESVC_OWNER|SUPERUSER)_URL" -c "(.*)"$')
 
 
 def _commands() -> Iterator[tuple[str, str]]:
@@ -30,7 +30,7 @@ def _of_the_service() -> list[tuple[str, str]]:
 
 
 def _statements() -> list[tuple[str, str]]:
-    found = [(page, match[1]) for page, command in _commands() if (match := PSQL.match(command))]
+    found = [(page, match[1]) for page, command in _commands() if (match := PSQL.match(command)) and match[1].startswith("SELECT ")]
     return found + [(page, command) for page, command in _commands() if command.startswith("SELECT ")]
 
 

@@ -16,8 +16,7 @@ _PREPARED: Final = "prepared statements"
 async def check_pooler(dsns: Dsns, settings: Settings) -> AsyncIterator[Finding]:
     """Checks the addresses in turn: the service's, the one for LISTEN, the owner's."""
     service = await pooler_mode(dsns.service)
-    listen = await pooler_mode(dsns.listen) if dsns.is_pooled else service
-    yield _wake_ups(listen, is_own=dsns.is_pooled)
+    yield await _wake_ups(dsns, service)
     if service is PoolerMode.TRANSACTION:
         fault = await limits_fault(dsns, settings)
         yield fail("time limits", fault) if fault else ok("time limits", "travel with each transaction through the pooler")
@@ -36,7 +35,14 @@ async def check_pooler(dsns: Dsns, settings: Settings) -> AsyncIterator[Finding]
         yield finding
 
 
-def _wake_ups(mode: PoolerMode, *, is_own: bool) -> Finding:
+async def _wake_ups(dsns: Dsns, service: PoolerMode) -> Finding:
+    is_own = dsns.is_pooled
+    try:
+        mode = await pooler_mode(dsns.listen) if is_own else service
+    except psycopg.OperationalError as error:
+        return fail(
+            "wake-ups", f"STATESVC_LISTEN_URL does not answer ({type(error).__name__}): open the way to it; meanwhile processes poll"
+        )
     fault = listen_fault(mode, is_own=is_own)
     if fault is not None:
         return fail("wake-ups", fault)

@@ -1,0 +1,116 @@
+"""A Prometheus of its own, which scrapes every second, and is asked which alerts there are."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import yaml
+
+from tests.acceptance.processes import free_port
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alert:
+    """As Prometheus has it now. `since`: when its condition began to hold."""
+
+    name: str
+    firing: bool
+    since: float
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+
+
+class Watcher:
+    """Prometheus, asked."""
+
+    def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
+        self._session = session
+        self._url = url
+
+    async def alerts(self) -> list[Alert]:
+        """All that are pending or firing; none while Prometheus starts."""
+        try:
+            async with self._session.get(f"{self._url}/api/v1/alerts") as answer:
+                document = await answer.json()
+        except aiohttp.ClientError:
+            return []
+        return [_alert(each) for each in document.get("data", {}).get("alerts", [])]
+
+    async def firing(self) -> set[str]:
+        """Names of those that call a human."""
+        return {alert.name for alert in await self.alerts() if alert.firing}
+
+    async def until_firing(self, name: str, *, seconds: float) -> Alert:
+        """Returns once it fires; raises AssertionError with what there is instead."""
+        deadline = asyncio.get_running_loop().time() + seconds
+        while asyncio.get_running_loop().time() < deadline:
+            for alert in await self.alerts():
+                if alert.name == name and alert.firing:
+                    return alert
+            await asyncio.sleep(0.5)
+        raise AssertionError(f"{name} does not fire within {seconds:g} s; there are {await self.alerts()}")
+
+    async def until_silent(self, name: str, *, seconds: float) -> None:
+        """Returns once it fires no more."""
+        deadline = asyncio.get_running_loop().time() + seconds
+        while name in await self.firing():
+            assert asyncio.get_running_loop().time() < deadline, f"{name} still fires after {seconds:g} s: {await self.alerts()}"
+            await asyncio.sleep(0.5)
+
+    async def ask(self, expression: str) -> list[Any]:
+        """What a query finds now."""
+        async with self._session.get(f"{self._url}/api/v1/query", params={"query": expression}) as answer:
+            document = await answer.json()
+        found: list[Any] = document["data"]["result"]
+        return found
+
+
+def _alert(each: Mapping[str, Any]) -> Alert:
+    labels = dict(each["labels"])
+    return Alert(
+        name=labels.pop("alertname"),
+        firing=each["state"] == "firing",
+        since=datetime.fromisoformat(_microseconds(each["activeAt"])).timestamp(),
+        labels=labels,
+        annotations=each["annotations"],
+    )
+
+
+def _microseconds(time: str) -> str:
+    """Prometheus prints nanoseconds."""
+    head, _, fraction = time.removesuffix("Z").partition(".")
+    return f"{head}.{(fraction + '000000')[:6]}+00:00"
+
+
+@asynccontextmanager
+async def watching(folder: Path, ports: Mapping[str, int], rules: Mapping[str, Any]) -> AsyncIterator[Watcher]:
+    """Scrapes these roles with these rules for the time of the block."""
+    targets = [{"targets": [f"127.0.0.1:{port}"], "labels": {"role": role}} for role, port in ports.items()]
+    config = {
+        "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
+        "rule_files": ["rules.yml"],
+        "scrape_configs": [{"job_name": "statesvc", "static_configs": targets}],
+    }
+    folder.joinpath("rules.yml").write_text(yaml.safe_dump(dict(rules), sort_keys=False, width=10_000))
+    folder.joinpath("prometheus.yml").write_text(yaml.safe_dump(config))
+    port = free_port()
+    with folder.joinpath("prometheus.log").open("wb") as log:
+        process = await asyncio.create_subprocess_exec(
+            "prometheus",
+            f"--config.file={folder / 'prometheus.yml'}",
+            f"--storage.tsdb.path={folder / 'tsdb'}",
+            f"--web.listen-address=127.0.0.1:{port}",
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=20)) as session:
+            yield Watcher(session, f"http://127.0.0.1:{port}")
+    finally:
+        process.kill()
+        await process.wait()
