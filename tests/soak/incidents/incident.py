@@ -80,14 +80,16 @@ async def _play(incident: Incident, folder: Path, data_dir: Path | None) -> Cour
 
 async def _course(incident: Incident, place: Scene, watcher: Watcher, on_call: OnCall) -> Course:
     await asyncio.sleep(incident.well_seconds)
-    assert await watcher.firing() == set(), f"a service that is well calls nobody: {await watcher.alerts()}"
+    # a machine that has other work to do is slow, which is no part of the incident
+    before = await watcher.firing()
+    assert incident.alert not in before, f"it fires before anything goes wrong: {await watcher.alerts()}"
     began, struck = time.monotonic(), time.time()
     await incident.strike(place)
     alert = await watcher.until_firing(incident.alert, seconds=incident.fires_within)
     fired = time.monotonic()
     await incident.repair(place, on_call)
     repaired = time.monotonic()
-    also = await watcher.firing() - {incident.alert}
+    also = await watcher.firing() - before - {incident.alert}
     await watcher.until_silent(incident.alert, seconds=SILENT_SECONDS)
     waited, looks_back = waits()[incident.alert]
     return Course(
