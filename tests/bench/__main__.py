@@ -25,6 +25,7 @@ from tests.bench import (
     saturation,
     sealing,
     storm,
+    telemetry,
     verifying,
     worker,
 )
@@ -40,6 +41,7 @@ PARTS: Final = {
     "cost": cost.measure,
     "batch": batch.measure,
     "worker": worker.measure,
+    "telemetry": telemetry.measure,
     "memory": memory.measure,
     "claim": claim.measure,
     "archive": archive.measure,

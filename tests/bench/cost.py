@@ -1,8 +1,10 @@
 """What an event costs, everything on: processor of worker, sealer and server, and write-ahead log; with one worker and more."""
 
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from statistics import median
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from tests.acceptance.processes import until_false
@@ -14,6 +16,7 @@ from tests.bench.report import Row, rate
 from tests.bench.traffic import SCANS, alerts, growing, histories
 
 WORKERS: Final = (1, 2, 4)
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Cost(NamedTuple):
@@ -90,9 +93,17 @@ def _at_most(value: float, bar: float | None, unit: str) -> tuple[str, bool | No
     return ("", None) if bar is None else (f"<= {bar:,.0f} {unit}", value <= bar)
 
 
-async def drain_cost(bench: Bench, template: str, *, workers: int = 1, seals: bool = True, altered: tuple[str, ...] = ()) -> Cost:
+async def drain_cost(
+    bench: Bench,
+    template: str,
+    *,
+    workers: int = 1,
+    seals: bool = True,
+    altered: tuple[str, ...] = (),
+    settings: Mapping[str, str] = _NONE,
+) -> Cost:
     """Drains a copy of `template` and, with `seals`, waits until all is sealed. `altered`: statements that change the copy before."""
-    async with bench.server.database(template) as place, bench.service(place) as service:
+    async with bench.server.database(template) as place, bench.service(place, **settings) as service:
         if altered:
             await place.execute(*altered)
         roles = await service.start(*["worker"] * workers, *(["sealer"] if seals else []))
