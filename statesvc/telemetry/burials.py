@@ -1,5 +1,7 @@
 """Messages that become dead letters: each is counted, and each cause of a carrier has one log line a minute."""
 
+from uuid import UUID
+
 from statesvc.telemetry.metrics import Telemetry
 from statesvc.telemetry.minute_log import LOGGED_EVERY_SECONDS, MinuteLog
 
@@ -11,7 +13,7 @@ class Burials:
         self._metric = telemetry.messages_buried
         self._log = MinuteLog("messages_buried", every_seconds=every_seconds)
 
-    def count(self, carrier_id: str, cause: str, count: int) -> None:
-        """Some of a carrier's. In an event loop."""
+    def count(self, carrier_id: str, cause: str, count: int, *, message_id: UUID | None = None) -> None:
+        """Some of a carrier's; `message_id`: one of them, if it is known. In an event loop."""
         self._metric.add(count, {"carrier": carrier_id, "cause": cause})
-        self._log.count(cause, carrier=carrier_id, count=count)
+        self._log.count(cause, carrier=carrier_id, count=count, message_id=message_id)

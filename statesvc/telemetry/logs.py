@@ -15,6 +15,7 @@ from typing import Any, Final, Literal, TextIO
 
 import orjson
 import structlog
+from opentelemetry import trace
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from statesvc.database.sql_errors import advice
@@ -95,10 +96,19 @@ def pipeline(process: str, output_format: Format, *, colors: bool = False) -> li
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         _name_process(process),
+        add_trace_id,
         describe_exception,
         redact,
         _renderer(output_format, colors=colors),
     ]
+
+
+def add_trace_id(_logger: WrappedLogger, _method: str, event_dict: EventDict) -> EventDict:
+    """Names the trace that the line belongs to, where that one is exported."""
+    found = trace.get_current_span().get_span_context()
+    if found.trace_flags.sampled:
+        event_dict["trace_id"] = trace.format_trace_id(found.trace_id)
+    return event_dict
 
 
 def describe_exception(_logger: WrappedLogger, _method: str, event_dict: EventDict) -> EventDict:

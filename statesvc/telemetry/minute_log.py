@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from typing import Final
+from uuid import UUID
 
 import structlog
 
@@ -19,13 +20,14 @@ class MinuteLog:
         self._every_seconds = every_seconds
         self._since: Counter[tuple[str, str | None]] = Counter()
 
-    def count(self, cause: str, *, carrier: str | None = None, count: int = 1) -> None:
-        """Some of a kind."""
+    def count(self, cause: str, *, carrier: str | None = None, count: int = 1, message_id: UUID | None = None) -> None:
+        """Some of a kind. `message_id`: one of them, for the first line."""
         kind = cause, carrier
         if kind in self._since:
             self._since[kind] += count
         else:
-            self._bound(carrier).warning(self._event, cause=cause, count=count)
+            example = {} if message_id is None else {"message_id": str(message_id)}
+            self._bound(carrier).warning(self._event, cause=cause, count=count, **example)
             self._open(kind)
 
     def _open(self, kind: tuple[str, str | None]) -> None:

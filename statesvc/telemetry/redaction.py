@@ -36,6 +36,7 @@ _NETS: Final = (
 tracking numbers look."""
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_TRACE_ID = re.compile(r"[0-9a-f]{32}")
 _WORD = re.compile(r"[a-z*][a-z0-9_.:*-]{0,59}|\d{1,2}[a-z_]{1,30}|")
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:/*-]{0,79}|")
 _ROUTE = re.compile(r"(/(v\d|[a-z_.-]+|\{[a-z_]+\}))+/?")
@@ -59,6 +60,7 @@ def _matching(pattern: re.Pattern[str]) -> Callable[[str], str]:
 
 _uuid = _matching(_UUID)
 _word = _matching(_WORD)
+_trace_id = _matching(_TRACE_ID)
 _key_id = _matching(_KEY_ID)
 _number = _matching(_NUMBER_TEXT)
 
@@ -93,6 +95,7 @@ KEYS: Final[Mapping[str, Callable[[str], str]]] = {
     "carrier": _word,
     "carrier_id": _word,
     "message_id": _uuid,
+    "trace_id": _trace_id,
     "shipment_id": _uuid,
     "subscription_id": _uuid,
     "dead_letter_id": _label,

@@ -16,6 +16,7 @@ from uuid import UUID
 
 import structlog
 from psycopg import AsyncConnection
+from structlog.contextvars import bound_contextvars
 
 from events.carriers.carrier import Carrier
 from events.crypto.keyring import Keyring
@@ -33,6 +34,7 @@ from statesvc.log.event_store import NEW_STREAMS_MAX, await_streams
 from statesvc.operations.notices import NoticeKind
 from statesvc.telemetry.burials import Burials
 from statesvc.telemetry.metrics import Telemetry
+from statesvc.telemetry.minute_log import MinuteLog
 from statesvc.telemetry.names import Stage
 from statesvc.worker.batch_counts import count_appended, count_attempts
 from statesvc.worker.message_traces import MessageTraces
@@ -63,8 +65,11 @@ class BatchContext:
     on_postponed: Callable[[], None] = lambda: None
     """Called when messages were postponed: they are available again soon."""
     burials: Burials = field(init=False)
+    fallbacks: MinuteLog = field(init=False)
+    """Messages that a candidate version was to read and could not."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "fallbacks", MinuteLog("normalizer_fallback"))
         object.__setattr__(self, "burials", Burials(self.telemetry))
 
 
@@ -82,14 +87,25 @@ class _Lease:
     def of(cls, context: BatchContext, messages: Sequence[Message], ends: float) -> Iterator[Self]:
         traces = MessageTraces.of(context.telemetry.tracer, messages)
         try:
-            yield cls(
-                token=messages[0].token,
-                ends=ends,
-                retries={message.message_id: message.retries for message in messages},
-                traces=traces,
-            )
+            with bound_contextvars(**_context_ids(messages)):
+                yield cls(
+                    token=messages[0].token,
+                    ends=ends,
+                    retries={message.message_id: message.retries for message in messages},
+                    traces=traces,
+                )
         finally:
             traces.end()
+
+
+def _context_ids(messages: Sequence[Message]) -> dict[str, str]:
+    """What every log line about this batch shows: its token; its carrier and its message where there is only one."""
+    ids = {"token": str(messages[0].token)}
+    if len({message.carrier_id for message in messages}) == 1:
+        ids["carrier"] = messages[0].carrier_id
+    if len(messages) == 1:
+        ids["message_id"] = str(messages[0].message_id)
+    return ids
 
 
 async def process(context: BatchContext, messages: Sequence[Message], *, lease_ends: float) -> int:
@@ -279,9 +295,10 @@ async def _bury(context: BatchContext, lease: _Lease, burials: Sequence[tuple[st
     except Exception:
         log.exception("burial_failed", messages=len(burials))
         return
+    examples = {(carrier_id, burial.cause): burial.message_id for carrier_id, burial in reversed(burials)}
     for (carrier_id, cause), count in Counter((carrier_id, burial.cause) for carrier_id, burial in burials).items():
         context.telemetry.normalize_failures.add(count, {"carrier": carrier_id, "cause": cause.value})
-        context.burials.count(carrier_id, cause.value, count)
+        context.burials.count(carrier_id, cause.value, count, message_id=examples[carrier_id, cause])
 
 
 async def _give_back(context: BatchContext, lease: _Lease, reads: Sequence[Read], error: BaseException) -> None:
@@ -302,18 +319,23 @@ async def _give_back(context: BatchContext, lease: _Lease, reads: Sequence[Read]
     except Exception:
         log.warning("give_back_failed", messages=len(reads), exc_info=True)
         return
-    spent = Counter((read.carrier_id, lease.retries[read.message_id] >= RETRIES_MAX) for read in reads)
-    for (carrier_id, is_spent), count in spent.items():
+    given_back: dict[tuple[str, bool], list[UUID]] = defaultdict(list)
+    for read in reads:
+        given_back[read.carrier_id, lease.retries[read.message_id] >= RETRIES_MAX].append(read.message_id)
+    for (carrier_id, is_spent), ids in given_back.items():
         if is_spent:
-            context.burials.count(carrier_id, Cause.ATTEMPTS_EXHAUSTED.value, count)
+            context.burials.count(carrier_id, Cause.ATTEMPTS_EXHAUSTED.value, len(ids), message_id=ids[0])
         else:
-            context.telemetry.messages_retried.add(count, {"carrier": carrier_id})
+            context.telemetry.messages_retried.add(len(ids), {"carrier": carrier_id})
 
 
 async def _record_trials(context: BatchContext, trials: Sequence[Trial]) -> None:
     """Compares and counts what the candidates did. Best effort: the messages have taken effect, and evidence is no event."""
     tried: dict[tuple[str, str, str], list[ComparedTrial]] = defaultdict(list)
     for place, trial in enumerate(trials, 1):
+        if trial.failed:
+            message = trial.message
+            context.fallbacks.count("candidate_failed", carrier=message.carrier_id, message_id=message.message_id)
         tried[trial.message.carrier_id, trial.stable, trial.candidate].append(
             compare(trial, keyring=context.keyring, carriers=context.carriers, mappings=context.mappings)
         )

@@ -7,6 +7,7 @@ import orjson
 import psycopg
 import pytest
 import structlog
+from opentelemetry.sdk.trace import TracerProvider
 
 from statesvc.telemetry.logs import configure_logging
 
@@ -36,6 +37,16 @@ def lines(stream: io.StringIO) -> list[dict[str, object]]:
 def assert_silent(text: str) -> None:
     for secret in SECRETS:
         assert secret not in text
+
+
+def test_a_line_within_an_exported_span_names_its_trace(stream: io.StringIO) -> None:
+    provider = TracerProvider(shutdown_on_exit=False)
+    with provider.get_tracer("test").start_as_current_span("a stage") as span:
+        structlog.get_logger().warning("within")
+    structlog.get_logger().warning("without")
+    within, without = lines(stream)
+    assert within["trace_id"] == f"{span.get_span_context().trace_id:032x}"
+    assert "trace_id" not in without
 
 
 def test_a_traceback_never_shows_what_the_failing_code_had_in_hand(stream: io.StringIO) -> None:

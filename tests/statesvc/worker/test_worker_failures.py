@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 import pytest
+import structlog
 
 from statesvc.database.wakeups.channels import INBOX
 from statesvc.database.wakeups.listener import Listener
@@ -35,7 +36,12 @@ async def test_a_message_that_the_database_refuses_is_buried_alone(shop: Shop, p
     await _at_event(shop, "POISON", "RAISE EXCEPTION 'refused' USING ERRCODE = '22000';")
     for n in range(10):
         await shop.push(_scan(f"N{n}", "POISON" if n == place else "AR"))
-    await shop.process(await shop.claim())
+    messages = await shop.claim()
+    with structlog.testing.capture_logs(processors=[structlog.contextvars.merge_contextvars]) as logged:
+        await shop.process(messages)
+    assert {line["token"] for line in logged} == {str(messages[0].token)}, "lines about one batch can be found together"
+    (buried,) = [line for line in logged if line["event"] == "messages_buried"]
+    assert (buried["carrier"], buried["message_id"]) == ("acme", str(messages[place].message_id))
     letters = await shop.rows("SELECT d.cause, d.detail, d.attempts FROM statesvc.dead_letter d")
     assert letters == [("normalizer_failed", "DataException (SQLSTATE 22000) while its events were applied", 1)]
     assert await shop.value("SELECT count(*) FROM statesvc.message") == 9

@@ -5,8 +5,9 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+import structlog
 
-from statesvc.inbox.rollouts.dial import Dial, Guard, rollout_of, set_dial
+from statesvc.inbox.rollouts.dial import Dial, Guard, rollout_of, set_dial, set_hold
 from statesvc.inbox.rollouts.trials import DIFFS_PER_BATCH_MAX, list_differences, totals_of
 from statesvc.operations.notices import list_notices
 from statesvc.worker.versions import in_share
@@ -56,6 +57,24 @@ async def test_the_log_says_who_read_each_message_and_a_repeated_claim_chooses_a
     assert all(
         (json.loads(canonical)["normalizer_version"] == "same") is in_share(message_id, CARRIER_ID, 50) for message_id, canonical in found
     )
+
+
+async def test_a_candidate_that_cannot_read_leaves_one_line_a_minute(shop: Shop) -> None:
+    await turn(shop, "broken", 100)
+    await push(shop, 5)
+    messages = await shop.claim(5)
+    with structlog.testing.capture_logs() as logged:
+        await shop.process(messages)
+    (line,) = [line for line in logged if line["event"] == "normalizer_fallback"]
+    assert (line["cause"], line["carrier"], line["message_id"]) == ("candidate_failed", CARRIER_ID, str(messages[0].message_id))
+    assert await readers(shop) == {"acme@1": 5}
+
+
+async def test_holding_and_releasing_a_carrier_is_logged(shop: Shop) -> None:
+    with structlog.testing.capture_logs() as logged:
+        for hold in (True, False):
+            await set_hold(shop.connection, carrier_id=CARRIER_ID, hold=hold, why="a test", actor="tester")
+    assert [(line["event"], line["carrier"]) for line in logged] == [("carrier_held", CARRIER_ID), ("carrier_released", CARRIER_ID)]
 
 
 async def test_turned_back_the_next_claim_reads_by_the_stable_version(shop: Shop) -> None:
