@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Final
 
 from tests.soak.incidents.on_call import OnCall
-from tests.soak.incidents.prometheus import Alert, Watcher
 from tests.soak.incidents.scene import Scene, scene
 from tests.soak.incidents.shortened import waits
+from tests.world.prometheus import Alert, Prometheus
 
 WELL_SECONDS: Final = 20.0
 SILENT_SECONDS: Final = 300.0
@@ -78,7 +78,7 @@ async def _play(incident: Incident, folder: Path, data_dir: Path | None) -> Cour
         return await _course(incident, *placed)
 
 
-async def _course(incident: Incident, place: Scene, watcher: Watcher, on_call: OnCall) -> Course:
+async def _course(incident: Incident, place: Scene, watcher: Prometheus, on_call: OnCall) -> Course:
     await asyncio.sleep(incident.well_seconds)
     # a machine that has other work to do is slow, which is no part of the incident
     before = await watcher.firing()

@@ -28,10 +28,10 @@ from statesvc.demo.traffic import Behaviour, Push, pushes
 from tests.acceptance.processes import BOOTSTRAP_KEY, MASTER_KEY, free_port
 from tests.acceptance.stories import ups_alert
 from tests.soak.incidents.on_call import OnCall
-from tests.soak.incidents.prometheus import Watcher, watching
 from tests.soak.incidents.shortened import shortened
 from tests.soak.proxy import Proxy, proxy_to
 from tests.world.cluster import Cluster
+from tests.world.prometheus import Prometheus, scraping
 
 ROLES: Final = ("ingress", "api", "worker", "notifier", "sealer")
 START_SECONDS: Final = 180.0
@@ -211,7 +211,7 @@ async def cancelled(*tasks: asyncio.Task[Any]) -> None:
 @asynccontextmanager
 async def scene(
     folder: Path, *, factor: float, data_dir: Path | None = None, has_listen_proxy: bool = False
-) -> AsyncIterator[tuple[Scene, Watcher, OnCall]]:
+) -> AsyncIterator[tuple[Scene, Prometheus, OnCall]]:
     """The service, well and under load.
 
     `data_dir`: with its embedded server there, instead of a server of its own elsewhere. `has_listen_proxy`: listens through a proxy.
@@ -251,7 +251,7 @@ async def scene(
         found.subscription_id = (await found.call("POST", "/v1/subscriptions", {"url": receiver.url}))["id"]
         carriers = CarrierClient(session=session, url=found.url, rate=RATE, counts=DemoCounts())
         found.background(carriers.run(found.traffic()), "carriers")
-        watcher = await stack.enter_async_context(watching(folder, found.ports, shortened(factor)))
+        watcher = await stack.enter_async_context(scraping(folder, found.ports, shortened(factor)))
         on_call = OnCall(environment=environment, urls=_urls(found.dsns), folder=folder)
         stack.push_async_callback(on_call.close)
         yield found, watcher, on_call

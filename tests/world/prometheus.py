@@ -1,4 +1,4 @@
-"""A Prometheus of its own, which scrapes every second, and is asked which alerts there are."""
+"""A Prometheus of its own, which scrapes every second, and is asked what it knows and which alerts there are."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -25,8 +25,8 @@ class Alert:
     annotations: Mapping[str, str]
 
 
-class Watcher:
-    """Prometheus, asked."""
+class Prometheus:
+    """Asked by its own API."""
 
     def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
         self._session = session
@@ -63,9 +63,17 @@ class Watcher:
             await asyncio.sleep(0.5)
 
     async def ask(self, expression: str) -> list[Any]:
-        """What a query finds now."""
-        async with self._session.get(f"{self._url}/api/v1/query", params={"query": expression}) as answer:
+        """What a query finds now. Raises AssertionError where it is no query."""
+        return await self._ask("query", query=expression)
+
+    async def ask_range(self, expression: str, *, since: float, until: float, step: float) -> list[Any]:
+        """What a query finds at each step, in seconds since 1970."""
+        return await self._ask("query_range", query=expression, start=str(since), end=str(until), step=str(step))
+
+    async def _ask(self, call: str, **parameters: str) -> list[Any]:
+        async with self._session.get(f"{self._url}/api/v1/{call}", params=parameters) as answer:
             document = await answer.json()
+        assert document["status"] == "success", f"{parameters}: {document}"
         found: list[Any] = document["data"]["result"]
         return found
 
@@ -88,15 +96,16 @@ def _microseconds(time: str) -> str:
 
 
 @asynccontextmanager
-async def watching(folder: Path, ports: Mapping[str, int], rules: Mapping[str, Any]) -> AsyncIterator[Watcher]:
-    """Scrapes these roles with these rules for the time of the block."""
+async def scraping(folder: Path, ports: Mapping[str, int], rules: Mapping[str, Any] | None = None) -> AsyncIterator[Prometheus]:
+    """Scrapes these roles, and evaluates these rules, for the time of the block."""
     targets = [{"targets": [f"127.0.0.1:{port}"], "labels": {"role": role}} for role, port in ports.items()]
-    config = {
+    config: dict[str, Any] = {
         "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
-        "rule_files": ["rules.yml"],
         "scrape_configs": [{"job_name": "statesvc", "static_configs": targets}],
     }
-    folder.joinpath("rules.yml").write_text(yaml.safe_dump(dict(rules), sort_keys=False, width=10_000))
+    if rules is not None:
+        config["rule_files"] = ["rules.yml"]
+        folder.joinpath("rules.yml").write_text(yaml.safe_dump(dict(rules), sort_keys=False, width=10_000))
     folder.joinpath("prometheus.yml").write_text(yaml.safe_dump(config))
     port = free_port()
     with folder.joinpath("prometheus.log").open("wb") as log:
@@ -110,7 +119,7 @@ async def watching(folder: Path, ports: Mapping[str, int], rules: Mapping[str, A
         )
     try:
         async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=20)) as session:
-            yield Watcher(session, f"http://127.0.0.1:{port}")
+            yield Prometheus(session, f"http://127.0.0.1:{port}")
     finally:
         process.kill()
         await process.wait()

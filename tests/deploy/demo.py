@@ -1,0 +1,35 @@
+"""`statesvc up --demo`, scraped by a Prometheus of its own."""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+from tests.acceptance.processes import free_port
+from tests.world.prometheus import Prometheus, scraping
+
+ROLES: Final = ("ingress", "api", "worker", "notifier", "sealer")
+
+
+@asynccontextmanager
+async def scraped_demo(folder: Path) -> AsyncIterator[Prometheus]:
+    """For the time of the block; not awaited until it is ready."""
+    port = free_port()
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("STATESVC_", "DATABASE_URL"))}
+    with folder.joinpath("up.log").open("wb") as log:
+        up = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "statesvc", "up", "--demo", "--port", str(port)),
+            env={**environment, "STATESVC_DATA_DIR": str(folder / "data")},
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        async with scraping(folder, {role: port + place for place, role in enumerate(ROLES)}) as prometheus:
+            yield prometheus
+    finally:
+        up.terminate()
+        await up.wait()
