@@ -14,7 +14,7 @@ DOCS: Final = Path(__file__).parents[3] / "docs"
 RUNBOOK: Final = DOCS / "runbook"
 _BLOCK: Final = re.compile(r"^ *```sh\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 _SECTION: Final = re.compile(r"^## (.*)$", re.MULTILINE)
-_COMMAND_SECONDS: Final = 120.0
+_COMMAND_SECONDS: Final = 300.0
 
 
 def commands(page: Path, section: str | None = None) -> list[str]:
