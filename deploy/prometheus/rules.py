@@ -109,6 +109,8 @@ def _s(metric: Metric) -> str:
     return series(metric)
 
 
+_DEAD_LETTERS: Final = f'max by (kind, cause) ({_s(names.DEAD_LETTERS_OPEN)}{{{{kind!="code"}}}}{{past}})'
+
 CAUSES: Final = (
     Cause(
         alert="PromiseBroken",
@@ -198,7 +200,8 @@ CAUSES: Final = (
     ),
     Cause(
         alert="DeadLettersGrow",
-        when=f'max by (kind, cause) ({_s(names.DEAD_LETTERS_OPEN)}{{kind!="code"}}) - max by (kind, cause) ({_s(names.DEAD_LETTERS_OPEN)}{{kind!="code"}} offset 1h) > 50',
+        # a cause that had none has no series either
+        when=f"{_DEAD_LETTERS.format(past='')} - ({_DEAD_LETTERS.format(past=' offset 1h')} or {_DEAD_LETTERS.format(past='')} * 0) > 50",
         lasts="5m",
         severity="ticket",
         summary="{{ $value }} dead letters more than an hour ago: {{ $labels.kind }}, {{ $labels.cause }}",

@@ -93,7 +93,7 @@ TROUBLE: Final[dict[str, Series]] = {
     "Overloaded": {'statesvc_refusals_total{cause="overloaded"}': "0+60x300"},
     "FormatChanged": {'statesvc_messages_buried_total{carrier="ups",cause="unreadable"}': "0+20x300"},
     "UnmappedCodes": {'statesvc_events_unmapped_total{carrier="ups"}': "0+20x300"},
-    "DeadLettersGrow": {'statesvc_dead_letters_open{kind="message",cause="unreadable"}': "10x60 100x240"},
+    "DeadLettersGrow": {'statesvc_dead_letters_open{kind="message",cause="unreadable"}': "_x60 100x240"},
     "SubscriberFailing": {'statesvc_subscriptions_failing{state="failing"}': "1x300"},
     "SubscriberBacklog": {'statesvc_outbox_oldest_ready_seconds{subscription="s"}': "1000x300"},
     "SealerStopped": {"statesvc_sealer_oldest_unsealed_seconds": "90x300"},
