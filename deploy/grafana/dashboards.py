@@ -30,7 +30,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """`unit` is Grafana's name of it (s, bytes, short, percentunit, reqps). `kind`: timeseries or stat."""
+    """`unit` is Grafana's name of it (s, bytes, short, percentunit, reqps, cps: counts a second). `kind`: timeseries or stat."""
 
     title: str
     unit: str
@@ -60,19 +60,19 @@ def quantiles(metric: Metric, *shares: float, by: str = "") -> tuple[Query, ...]
     )
 
 
-def rate(metric: Metric, by: str, matching: str = "") -> Query:
-    """Of a counter, a second."""
-    return Query(
-        f"sum by ({by}) (rate({series(metric)}{matching}[$__rate_interval]))", " ".join(f"{{{{{each.strip()}}}}}" for each in by.split(","))
-    )
+def rate(metric: Metric, by: str, matching: str = "", *, what: str = "") -> Query:
+    """Of a counter, a second. `what`: its part of the legend, where a panel has other queries."""
+    return Query(f"sum by ({by}) (rate({series(metric)}{matching}[$__rate_interval]))", _legend(what, by))
 
 
-def gauge(metric: Metric, by: str = "") -> Query:
+def gauge(metric: Metric, by: str = "", *, what: str = "") -> Query:
     """What several processes report alike."""
-    return Query(
-        f"max by ({by}) ({series(metric)})" if by else f"max({series(metric)})",
-        " ".join(f"{{{{{each.strip()}}}}}" for each in by.split(",") if each),
-    )
+    return Query(f"max by ({by}) ({series(metric)})" if by else f"max({series(metric)})", _legend(what, by))
+
+
+def _legend(what: str, by: str) -> str:
+    labels = (f"{{{{{each.strip()}}}}}" for each in by.split(",") if each)
+    return " ".join([what, *labels] if what else labels)
 
 
 DASHBOARDS: Final = (
@@ -113,7 +113,10 @@ DASHBOARDS: Final = (
             Panel(
                 title="Compared, and still waiting",
                 unit="short",
-                queries=(gauge(names.PROMISES_EXPECTED, "promise"), gauge(names.PROMISES_WAITING, "promise")),
+                queries=(
+                    gauge(names.PROMISES_EXPECTED, "promise", what="compared"),
+                    gauge(names.PROMISES_WAITING, "promise", what="waiting"),
+                ),
             ),
         ),
     ),
@@ -148,10 +151,10 @@ DASHBOARDS: Final = (
             ),
             Panel(title="Refused", unit="reqps", queries=(rate(names.REFUSALS, "cause"),), quiet=True),
             Panel(title="Problems answered", unit="reqps", queries=(rate(names.API_PROBLEMS, "cause"),), quiet=True),
-            Panel(title="Dead letters made", unit="short", queries=(rate(names.MESSAGES_BURIED, "carrier, cause"),)),
-            Panel(title="Events without a known code", unit="short", queries=(rate(names.EVENTS_UNMAPPED, "carrier"),)),
-            Panel(title="Events by verdict", unit="short", queries=(rate(names.EVENTS, "verdict"),)),
-            Panel(title="Moves that contradict", unit="short", queries=(rate(names.MOVES_CONTRADICTED, "carrier, flag"),), quiet=True),
+            Panel(title="Dead letters made", unit="cps", queries=(rate(names.MESSAGES_BURIED, "carrier, cause"),)),
+            Panel(title="Events without a known code", unit="cps", queries=(rate(names.EVENTS_UNMAPPED, "carrier"),)),
+            Panel(title="Events by verdict", unit="cps", queries=(rate(names.EVENTS, "verdict"),)),
+            Panel(title="Moves that contradict", unit="cps", queries=(rate(names.MOVES_CONTRADICTED, "carrier, flag"),), quiet=True),
         ),
     ),
     Dashboard(
@@ -170,28 +173,28 @@ DASHBOARDS: Final = (
                 queries=(Query(f'sum by (state) (max by (carrier, state) ({series(names.INBOX_DEPTH)}{{state!="ready"}}))', "{{state}}"),),
             ),
             Panel(title="ACK to first claim", unit="s", queries=quantiles(names.PICKUP_LAG, 0.5, 0.99)),
-            Panel(title="Settled", unit="reqps", queries=(rate(names.MESSAGES_SETTLED, "carrier"),)),
+            Panel(title="Settled", unit="cps", queries=(rate(names.MESSAGES_SETTLED, "carrier"),)),
             Panel(
                 title="Attempts beyond the first",
-                unit="short",
+                unit="cps",
                 queries=(rate(names.MESSAGE_ATTEMPTS, "attempt", '{attempt!="1"}'),),
                 quiet=True,
             ),
             Panel(
                 title="Retried, postponed, taken over",
-                unit="short",
+                unit="cps",
                 queries=(
-                    rate(names.MESSAGES_RETRIED, "carrier"),
-                    rate(names.MESSAGES_POSTPONED, "carrier"),
-                    rate(names.MESSAGES_RESCUED, "carrier"),
+                    rate(names.MESSAGES_RETRIED, "carrier", what="retried"),
+                    rate(names.MESSAGES_POSTPONED, "carrier", what="postponed"),
+                    rate(names.MESSAGES_RESCUED, "carrier", what="taken over"),
                 ),
                 quiet=True,
             ),
             Panel(title="Stages of a batch, p99", unit="s", queries=quantiles(names.STAGE_DURATION, 0.99, by="stage")),
-            Panel(title="Claims by how much they found", unit="short", queries=(rate(names.CLAIMS, "queue, fill"),)),
+            Panel(title="Claims by how much they found", unit="cps", queries=(rate(names.CLAIMS, "queue, fill"),)),
             Panel(title="Processes", unit="short", kind="stat", queries=(gauge(names.PROCESSES, "type"),)),
             Panel(title="Open dead letters", unit="short", queries=(gauge(names.DEAD_LETTERS_OPEN, "kind, cause"),)),
-            Panel(title="Event loops, p99 late", unit="s", queries=quantiles(names.LOOP_LAG, 0.99, by="job")),
+            Panel(title="Event loops, p99 late", unit="s", queries=quantiles(names.LOOP_LAG, 0.99, by="instance")),
         ),
     ),
     Dashboard(
@@ -200,7 +203,7 @@ DASHBOARDS: Final = (
         panels=(
             Panel(
                 title="Notifications written",
-                unit="reqps",
+                unit="cps",
                 queries=(Query(f"sum(rate({series(names.NOTIFICATIONS_WRITTEN)}[$__rate_interval]))", "written"),),
             ),
             Panel(title="Tries by outcome", unit="reqps", queries=(rate(names.NOTIFICATION_ATTEMPTS, "outcome"),)),
@@ -216,7 +219,10 @@ DASHBOARDS: Final = (
             Panel(
                 title="Limit and in flight, the same twenty",
                 unit="short",
-                queries=(gauge(names.LIMITER_LIMIT, "subscription"), gauge(names.LIMITER_IN_FLIGHT, "subscription")),
+                queries=(
+                    gauge(names.LIMITER_LIMIT, "subscription", what="limit"),
+                    gauge(names.LIMITER_IN_FLIGHT, "subscription", what="in flight"),
+                ),
                 quiet=True,
             ),
             Panel(title="Breakers", unit="short", queries=(Query(f"sum by (state) ({series(names.LIMITER_SUBSCRIPTIONS)})", "{{state}}"),)),
@@ -225,7 +231,7 @@ DASHBOARDS: Final = (
             Panel(title="Failing and disabled", unit="short", kind="stat", queries=(gauge(names.SUBSCRIPTIONS_FAILING, "state"),)),
             Panel(
                 title="Left out because too much waited",
-                unit="reqps",
+                unit="cps",
                 queries=(Query(f"sum(rate({series(names.NOTIFICATIONS_COALESCED)}[$__rate_interval]))", "coalesced"),),
                 quiet=True,
             ),
@@ -237,32 +243,37 @@ DASHBOARDS: Final = (
         panels=(
             Panel(
                 title="Entries sealed",
-                unit="short",
+                unit="cps",
                 queries=(Query(f"sum(rate({series(names.SEALED_ENTRIES)}[$__rate_interval]))", "entries"),),
             ),
             Panel(title="Recorded to sealed", unit="s", queries=quantiles(names.SEALING_LAG, 0.5, 0.99)),
-            Panel(title="Oldest unsealed", unit="s", queries=(gauge(names.OLDEST_UNSEALED),)),
+            Panel(title="Oldest unsealed", unit="s", queries=(gauge(names.OLDEST_UNSEALED, what="waits"),)),
             Panel(
                 title="Sealers that lead, that refuse",
                 unit="short",
                 kind="stat",
                 queries=(Query(f"sum({series(names.SEALER_LEADS)})", "lead"), Query(f"sum({series(names.SEALER_REFUSES)})", "refuse")),
             ),
-            Panel(title="Clocks: database ahead", unit="s", queries=(gauge(names.CLOCK_OFFSET),)),
+            Panel(title="Clocks: database ahead", unit="s", queries=(gauge(names.CLOCK_OFFSET, what="ahead"),)),
             Panel(title="Stream clients", unit="short", queries=(Query(f"sum by (state) ({series(names.STREAM_CLIENTS)})", "{{state}}"),)),
-            Panel(title="Database", unit="bytes", queries=(gauge(names.DATABASE_SIZE),)),
+            Panel(title="Database", unit="bytes", queries=(gauge(names.DATABASE_SIZE, what="size"),)),
             Panel(
                 title="Write-ahead log",
                 unit="Bps",
                 queries=(Query(f"max(rate({series(names.DATABASE_WAL)}[$__rate_interval]))", "written"),),
             ),
             Panel(title="Free on disk", unit="bytes", queries=(gauge(names.DISK_FREE, "volume"),)),
-            Panel(title="Until a partition is missing", unit="s", queries=(gauge(names.PARTITION_HORIZON),)),
-            Panel(title="Oldest transaction", unit="s", queries=(gauge(names.OLDEST_TRANSACTION),)),
+            Panel(title="Until a partition is missing", unit="s", queries=(gauge(names.PARTITION_HORIZON, what="horizon"),)),
+            Panel(title="Oldest transaction", unit="s", queries=(gauge(names.OLDEST_TRANSACTION, what="age"),)),
             Panel(
-                title="Connections",
-                unit="short",
-                queries=(Query(f"sum by (pool, state) ({series(names.POOL_CONNECTIONS)})", "{{pool}} {{state}}"),),
+                title="Connections in use, of those a pool may have",
+                unit="percentunit",
+                queries=(
+                    Query(
+                        f'sum by (pool) ({series(names.POOL_CONNECTIONS)}{{state="used"}}) / sum by (pool) ({series(names.POOL_CONNECTIONS)}{{state="max"}})',
+                        "{{pool}}",
+                    ),
+                ),
             ),
             Panel(
                 title="Waiting for a connection",

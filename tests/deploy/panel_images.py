@@ -29,7 +29,7 @@ _LEFT: Final = 70
 _BOTTOM: Final = 22
 _COLOURS: Final = ("#3b7dd8", "#d97a1e", "#3a9d5d", "#b23a48", "#7b5ea7", "#8a6d3b", "#d6589f", "#4d4d4d", "#a5a52a", "#2aa5a0")
 _STYLE: Final = (
-    "body{font:13px sans-serif;width:1300px}main{display:flex;flex-wrap:wrap;gap:10px}section{border:1px solid #ccc;"
+    "body{font:13px sans-serif;width:1330px}main{display:flex;flex-wrap:wrap;gap:10px}section{border:1px solid #ccc;"
     "padding:8px;width:630px}h2{font-size:14px;margin:0 0 4px}b{font-size:34px}small{display:inline-block;margin:0 10px 0 0}p{color:red}"
 )
 
@@ -61,7 +61,7 @@ def shown(value: float, unit: str) -> str:
     """As Grafana prints a value of its units."""
     if unit == "percentunit":
         return f"{value * 100:.3g} %"
-    suffix = {"s": " s", "bytes": "B", "reqps": " /s"}.get(unit, "")
+    suffix = {"s": " s", "bytes": "B", "reqps": " /s", "cps": " /s", "Bps": "B/s"}.get(unit, "")
     if unit == "s" and 0 < abs(value) < 1:
         return f"{value * 1000:.3g} ms"
     if unit == "s" and abs(value) >= 3600:
@@ -111,6 +111,7 @@ async def document(prometheus: Prometheus, dashboard: Dashboard, since: float, u
 async def draw(scratch: Path, folder: Path, seconds: float) -> None:
     """All dashboards, after so long."""
     async with scraped_demo(scratch) as prometheus, page() as tab:
+        await tab.set_viewport_size({"width": 1340, "height": 900})
         await asyncio.sleep(seconds)
         until = time.time()
         for dashboard in DASHBOARDS:

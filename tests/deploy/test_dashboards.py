@@ -26,6 +26,14 @@ def test_the_files_are_those_of_the_script() -> None:
     assert stale == [], "run python -m deploy.grafana.dashboards"
 
 
+def test_no_two_queries_of_a_panel_have_the_same_legend() -> None:
+    assert [panel.title for _, panel in panels() if len({query.legend for query in panel.queries}) < len(panel.queries)] == []
+
+
+def test_every_line_over_time_has_a_legend() -> None:
+    assert [panel.title for _, panel in panels() if panel.kind == "timeseries" and not all(query.legend for query in panel.queries)] == []
+
+
 async def empty_panels(prometheus: Prometheus) -> list[str]:
     return [
         f"{dashboard.title}: {panel.title}: {query.expression}"

@@ -157,7 +157,7 @@ async def _leave_a_slot(scene: Scene) -> None:
 
 async def _drop_the_slot(_scene: Scene, on_call: OnCall) -> None:
     seen = await on_call.look("DiskFilling")
-    found = re.search(r"^ (\w+) +\| [^\n]* \| (\d+ (?:MB|GB))$", seen, re.MULTILINE)
+    found = re.search(r"slot_name [^\n]*\n[^\n]*\n (\w+) +\| \d+ [MG]B", seen)
     assert found is not None, seen
     await on_call.do("DiskFilling", "pg_drop_replication_slot", NAME=found[1])
     await on_call.do("DiskFilling", '"CHECKPOINT"')
