@@ -282,7 +282,7 @@ CAUSES: Final = (
         when=f"predict_linear({_s(names.DISK_FREE)}[6h], 86400) < 0 or {_s(names.DISK_FREE)} < 5e9",
         lasts="15m",
         severity="page",
-        summary="The disk of {{ $labels.volume }} is full within a day, or nearly so ({{ $value | humanize1024 }}B)",
+        summary="The disk of {{ $labels.volume }} is full within a day at its pace of the last hours, or has less than 5 GB left",
     ),
 )
 
