@@ -5,17 +5,23 @@ from typing import Annotated, Final
 from uuid import UUID
 
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic_core import PydanticCustomError
 
 from events.identity import NAMES_BYTES_MAX
 from statesvc.api.personal_reads import Include
 from statesvc.http.paging import PageParameters
 
+_NUMBER: Final = re.compile(r"[-+ ]?[0-9_.eE+-]+")
 _PLUS_READ_AS_BLANK: Final = re.compile(r" (?=\d\d:?\d\d$)")
 
 
 def _with_plus(value: object) -> object:
-    """A `+` that was not escaped in the query arrives as a blank: the offset of a time, unmistakably."""
-    return _PLUS_READ_AS_BLANK.sub("+", value) if isinstance(value, str) and "T" in value else value
+    """A `+` that was not escaped in the query arrives as a blank: the offset of a time, unmistakably. A number is no time."""
+    if not isinstance(value, str):
+        return value
+    if _NUMBER.fullmatch(value):
+        raise PydanticCustomError("instant", "should be a time by RFC 3339 with offset, not a number")
+    return _PLUS_READ_AS_BLANK.sub("+", value) if "T" in value else value
 
 
 Name = Annotated[str, Field(min_length=1, max_length=NAMES_BYTES_MAX, pattern=r"^[^\x00]+$")]

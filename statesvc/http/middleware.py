@@ -79,7 +79,8 @@ async def checked_body(request: web.Request, model: type[BaseModel], *, is_optio
         raise Problem(Code.UNSUPPORTED_MEDIA_TYPE, "send application/json", headers={hdrs.ACCEPT: "application/json"})
     try:
         content = await whole_body(request)
-        return model.model_validate_json(b"{}" if is_optional and not content else content)
+        # a number is no truth value and a text no number: what the document says is what is taken
+        return model.model_validate_json(b"{}" if is_optional and not content else content, strict=True)
     except ValidationError as error:
         raise invalid(error, "body") from None
 
@@ -167,6 +168,11 @@ def showing_limits(limits: KeyLimits) -> Callable[[web.Request, web.StreamRespon
     return show
 
 
+def _own_methods(request: web.Request) -> set[str]:
+    """Of the calls at this path as it stands: `/v1/subscriptions/{id}` fits `/v1/subscriptions/portal-links` too, and is not meant."""
+    return {route.method for resource in request.app.router.resources() if resource.canonical == request.path for route in resource}
+
+
 @web.middleware
 async def problems(request: web.Request, handler: NextHandler) -> web.StreamResponse:
     """Everything that goes wrong leaves as a problem. What the client sees never holds an exception's text."""
@@ -175,7 +181,7 @@ async def problems(request: web.Request, handler: NextHandler) -> web.StreamResp
     except (Problem, LogArchiveError) as error:
         return _problem_of(request, error).response()
     except web.HTTPException as error:
-        translated = from_aiohttp(error)
+        translated = from_aiohttp(error, _own_methods(request))
         if translated is None:
             raise
         return translated.response()

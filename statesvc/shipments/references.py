@@ -31,6 +31,12 @@ ReferenceText = Annotated[str, Field(min_length=1, max_length=REFERENCE_CHARS_MA
 MetadataName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,40}$")]
 
 
+def _names_first(schema: dict[str, Any]) -> None:
+    """Names that break the pattern are refused; pydantic's `patternProperties` alone would let them through."""
+    ((pattern, value),) = schema.pop("patternProperties").items()
+    schema |= {"propertyNames": {"pattern": pattern}, "additionalProperties": value}
+
+
 class References(BaseModel):
     """All that is attached to a number. Nothing personal belongs here; what is here is sealed, and goes with an erasure."""
 
@@ -39,7 +45,11 @@ class References(BaseModel):
     order_id: Annotated[ReferenceText | None, Field(description="The shipper's own id of the order; left out or null: none.")] = None
     metadata: Annotated[
         dict[MetadataName, ReferenceText],
-        Field(max_length=METADATA_MAX, description="Further values, under names of the shipper's own; left out: none."),
+        Field(
+            max_length=METADATA_MAX,
+            description="Further values, under names of the shipper's own; left out: none.",
+            json_schema_extra=_names_first,
+        ),
     ] = Field(default_factory=dict)
 
     @property

@@ -116,3 +116,15 @@ async def test_what_stalls_while_the_pages_are_read_does_not_come_into_them(api:
     rest = (await api.get("/v1/shipments", params={"stalled_for": "PT2H", "limit": "9", "cursor": first["next_cursor"]})).body
     assert sorted(item["tracking_number"] for item in [*first["items"], *rest["items"]]) == ["S1", "S2"]
     assert rest["next_cursor"] is None
+
+
+@pytest.mark.parametrize("seconds", ["0.5", "1700000000", "+5", "1e9"])
+async def test_a_number_is_no_time(api: Any, seconds: str) -> None:
+    refused = await api.get("/v1/shipments", params={"updated_before": seconds})
+    assert (refused.status, refused.body["errors"][0]["pointer"]) == (422, "/query/updated_before")
+
+
+async def test_a_path_of_its_own_names_its_own_methods(api: Any) -> None:
+    """`/v1/subscriptions/{subscription_id}` fits it too, with methods that make no sense there."""
+    refused = await api.client.put("/v1/subscriptions/portal-links")
+    assert (refused.status, refused.headers["Allow"]) == (405, "POST")

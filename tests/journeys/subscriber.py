@@ -1,0 +1,227 @@
+"""The subscriber's journey, as `docs/subscribers.md` has it: `python -m tests.journeys.subscriber`.
+
+Subscribes, verifies with the libraries that the page names and with its own lines, is killed and comes back, replays, rotates its secret,
+follows the stream in a browser by the page's own script, and uses the portal. Prints what was measured; exit code 1: a step failed.
+"""
+
+import asyncio
+import base64
+import contextlib
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import httpx
+import standardwebhooks
+import svix
+from playwright.async_api import Page, expect
+
+from tests.acceptance.processes import free_port
+from tests.journeys.installation import ROOT, Installation, answered, installation, main, require, scan, until
+from tests.world import browser
+
+GUIDE: Final = (ROOT / "docs" / "subscribers.md").read_text("utf-8")
+SHOWING: Final = """<!doctype html><title>journey</title><ol></ol><script>
+function show (change) {
+  const item = document.createElement("li")
+  item.textContent = JSON.stringify(change)
+  document.querySelector("ol").append(item)
+}
+</script>"""
+Verify = Callable[[str, Mapping[str, str], bytes], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """One POST, as it came."""
+
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def id(self) -> str:
+        return self.headers["webhook-id"]
+
+    @property
+    def to(self) -> str:
+        status: str = json.loads(self.body)["data"]["to"]
+        return status
+
+
+class Receiver:
+    """The subscriber's server; `key` fetches tickets."""
+
+    def __init__(self, service: Installation, key: str) -> None:
+        self._file = service.home / "received.ndjson"
+        self._page = service.home / "page.html"
+        self._page.write_text(_page(service.url), "utf-8")
+        self._port = free_port()
+        self.url = f"http://127.0.0.1:{self._port}"
+        self._tickets = f"{service.url}/v1/stream/tickets"
+        self._environment = {**os.environ, "JOURNEY_KEY": key}
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "tests.journeys.receiver", str(self._port), str(self._file), self._tickets, str(self._page)]
+        self._process = subprocess.Popen(command, cwd=ROOT, env=self._environment)
+        until(self._answers, "the receiver")
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def received(self, count: int) -> list[Received]:
+        """All of them, once there are that many."""
+        until(lambda: len(self._lines()) >= count, f"{count} notifications")
+        lines = [json.loads(line) for line in self._lines()]
+        return [Received(line["headers"], base64.b64decode(line["body"])) for line in lines]
+
+    def _lines(self) -> list[str]:
+        return self._file.read_text("utf-8").splitlines() if self._file.exists() else []
+
+    def _answers(self) -> bool:
+        with contextlib.suppress(httpx.HTTPError):
+            return httpx.get(self.url).status_code == httpx.codes.OK
+        return False
+
+
+def _page(url: str) -> str:
+    """The guide's script on a page that shows what it is given."""
+    found = re.search(r"^```html\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
+    require(found, "the guide has no script for a page")
+    script = found[1].replace("https://statesvc.example.com", url) if found else ""
+    return f"{SHOWING}{script}"
+
+
+def _of_the_guide() -> Verify:
+    found = re.search(r"^```python\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
+    require(found, "the guide has no verifier in Python")
+    module: dict[str, Any] = {}
+    exec(found[1] if found else "", module)  # noqa: S102 - the guide's own lines
+    verified: Verify = module["verified"]
+    return verified
+
+
+VERIFIERS: Final[Mapping[str, Verify]] = {
+    "standardwebhooks": lambda secret, headers, body: standardwebhooks.Webhook(secret).verify(body, dict(headers)),
+    "svix": lambda secret, headers, body: svix.Webhook(secret).verify(body, dict(headers)),
+    "guide": _of_the_guide(),
+}
+
+
+def verified(secret: str, notification: Received) -> None:
+    """By each verifier, which also refuses it with one byte changed."""
+    for name, verify in VERIFIERS.items():
+        require(accepts(verify, secret, notification, notification.body), f"{name} refuses a notification")
+        require(not accepts(verify, secret, notification, notification.body + b" "), f"{name} takes an altered body")
+
+
+def accepts(verify: Verify, secret: str, notification: Received, body: bytes) -> bool:
+    with contextlib.suppress(Exception):
+        verify(secret, notification.headers, body)
+        return True
+    return False
+
+
+def travel() -> dict[str, object]:
+    """The whole way."""
+    with installation("subscriber") as service:
+        carrier = service.caller("carrier", "ingest")
+        shop = service.caller("shop", "subscriptions", "read")
+        receiver = Receiver(service, shop.headers["Authorization"].removeprefix("Bearer "))
+        try:
+            return _travel(service, carrier, shop, receiver)
+        finally:
+            receiver.kill()
+
+
+def _travel(service: Installation, carrier: httpx.Client, shop: httpx.Client, receiver: Receiver) -> dict[str, object]:
+    receiver.start()
+    since = datetime.now(UTC) - timedelta(minutes=1)
+    subscription = answered(shop.post("/v1/subscriptions", json={"url": f"{receiver.url}/hook", "carriers": ["ups"]}), 201)
+    path, secret = f"/v1/subscriptions/{subscription['id']}", subscription["secret"]
+    measured: dict[str, object] = {}
+
+    said(carrier, "picked_up", day=1)
+    began = time.monotonic()
+    verified(secret, receiver.received(1)[0])
+    measured["event_to_verified_seconds"] = round(time.monotonic() - began, 2)
+
+    receiver.kill()
+    said(carrier, "in_transit", day=2)
+    said(carrier, "out_for_delivery", day=3)
+    until(lambda: _failures(shop, path) > 0, "a failed attempt")
+    killed = time.monotonic()
+    receiver.start()
+    notifications = receiver.received(3)
+    measured["recovered_to_caught_up_seconds"] = round(time.monotonic() - killed, 1)
+    require([each.to for each in notifications] == ["picked_up", "in_transit", "out_for_delivery"], "out of order, or repeated")
+
+    wish = {"since": since.isoformat(), "delivered_too": True, "dry_run": True}
+    require(answered(shop.post(f"{path}/replay", json=wish))["put"] == 3, "the dry run counts otherwise")
+    require(len(receiver.received(3)) == 3, "a dry run sends nothing")
+    answered(shop.post(f"{path}/replay", json=wish | {"dry_run": False}))
+    replayed = receiver.received(6)
+    require([each.id for each in replayed[3:]] == [each.id for each in replayed[:3]], "a replay has ids of its own")
+    require([each.body for each in replayed[3:]] == [each.body for each in replayed[:3]], "a replay says something else")
+
+    rotated = answered(shop.post(f"{path}/rotate-secret", params={"grace_hours": 24}))["secret"]
+    said(carrier, "delivery_attempted", day=4)
+    notification = receiver.received(7)[6]
+    for each in (secret, rotated):
+        verified(each, notification)
+    measured["verified_by"] = [*VERIFIERS]
+
+    link = answered(shop.post("/v1/subscriptions/portal-links", json={}), 201)
+    measured |= asyncio.run(_in_a_browser(service, carrier, receiver, link["path"], subscription["id"]))
+    return measured
+
+
+def said(carrier: httpx.Client, status: str, *, day: int) -> None:
+    answered(carrier.post("/v1/events", json=scan("1ZJOURNEY0000000001", status, day=day)), 201)
+
+
+def _failures(shop: httpx.Client, path: str) -> int:
+    attempts = answered(shop.get(f"{path}/attempts"))["items"]
+    return sum(attempt["outcome"] != "delivered" for attempt in attempts)
+
+
+async def _in_a_browser(
+    service: Installation, carrier: httpx.Client, receiver: Receiver, portal: str, subscription_id: str
+) -> dict[str, object]:
+    async with browser.page() as page:
+        # the stream begins where it is opened: what is said before the browser is there does not come
+        async with page.expect_response(lambda answer: "/v1/stream?" in answer.url, timeout=60_000):
+            await page.goto(f"{receiver.url}/page")
+        began = time.monotonic()
+        said(carrier, "delivered", day=5)
+        await expect(page.locator("li")).to_contain_text('"to":"delivered"', timeout=60_000)
+        measured: dict[str, object] = {"event_to_browser_seconds": round(time.monotonic() - began, 2)}
+        await page.goto(service.url + portal)
+        await _looked_at(page, "portal")
+        await page.get_by_role("link", name=subscription_id).or_(page.locator(f'a[href*="{subscription_id}"]')).first.click()
+        await _looked_at(page, "portal-subscription")
+        return measured
+
+
+async def _looked_at(page: Page, name: str) -> None:
+    """By axe, and for its width, at the desk and on a phone."""
+    for size_name, size in (("desktop", browser.DESKTOP), ("phone", browser.PHONE)):
+        await page.set_viewport_size(size)
+        faults = await browser.faults(page)
+        require(not faults, f"{name}: {faults}")
+        require(await browser.sideways(page) == 0, f"{name} is wider than a {size_name}")
+        await browser.photograph(page, f"{name}-{size_name}")
+    await page.set_viewport_size(browser.DESKTOP)
+
+
+if __name__ == "__main__":
+    sys.exit(main(travel))
