@@ -2,11 +2,9 @@
 
 import asyncio
 import socket
-from collections.abc import Callable, Iterable, Sequence
-from importlib.resources import files
+from collections.abc import Callable, Iterable
 from typing import Final
 
-import orjson
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
@@ -16,15 +14,13 @@ from statesvc.http.client_connection import ClientConnection, Sharing
 from statesvc.http.connection_gate import ConnectionGate
 from statesvc.http.key_limits import KeyLimits
 from statesvc.http.middleware import guarded, problems, showing_limits
-from statesvc.http.openapi import Hook, build_document
-from statesvc.http.operation import Route, operation
+from statesvc.http.operation import Route
 
 BODY_BYTES_MAX: Final = 1024 * 1024
 LINGERING_SECONDS: Final = 2.0
 KEEPALIVE_SECONDS: Final = 75.0
 LAST_BYTES_SECONDS: Final = 2.0
 """For writing answers that are ready, when a stopping server closes its connections."""
-_PAGE_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'"
 
 
 def build_app(
@@ -41,35 +37,6 @@ def build_app(
         else:
             app.router.add_route(route.method, route.path, handler)
     return app
-
-
-def documentation_routes(documented: Sequence[Route], *, version: str, hooks: Sequence[Hook] = ()) -> list[Route]:
-    """`/openapi.json` and `/docs` for these routes, and the requests that the service itself makes."""
-    document = orjson.dumps(build_document(documented, version=version, hooks=hooks))
-    page = files("statesvc.http").joinpath("docs.html").read_bytes()
-
-    async def openapi(_request: web.Request) -> web.StreamResponse:
-        return web.Response(body=document, content_type="application/json")
-
-    async def docs(_request: web.Request) -> web.StreamResponse:
-        return web.Response(body=page, content_type="text/html", charset="utf-8", headers={"Content-Security-Policy": _PAGE_POLICY})
-
-    return [
-        Route(
-            "GET",
-            "/openapi.json",
-            openapi,
-            operation(operation_id="get_openapi", summary="This API as OpenAPI 3.1", scope=None, tag="documentation"),
-        ),
-        Route(
-            "GET",
-            "/docs",
-            docs,
-            operation(
-                operation_id="open_docs", summary="This API as a page", scope=None, tag="documentation", response_types=("text/html",)
-            ),
-        ),
-    ]
 
 
 class InFlight:

@@ -24,7 +24,7 @@ from statesvc.console.portal import routes as portal_routes
 from statesvc.console.routes import routes as console_routes
 from statesvc.database.wakeups.channels import SEALED
 from statesvc.delivery.targets import Targets
-from statesvc.http.app import documentation_routes
+from statesvc.http.documentation import documentation_routes
 from statesvc.http.health import health_routes
 from statesvc.http.key_limits import KeyLimits
 from statesvc.http.signed_token import TokenSigner
