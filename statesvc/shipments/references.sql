@@ -19,7 +19,7 @@ RETURNING changed_at;
 -- name: numbers_of_reference
 -- Numbers that a value is attached to.
 SELECT r.carrier_id, r.number FROM statesvc.shipment_references r
-WHERE r.digests @> ARRAY[%(digest)b::bytea] ORDER BY r.carrier_id, r.number LIMIT %(limit)s;
+WHERE r.digests @> ARRAY[%(digest)b::bytea] LIMIT %(limit)s;
 
 -- name: erase_number
 -- Takes away what is attached to a number, and leaves a mark for what would come later. Waits for one who attaches just now.
