@@ -17,6 +17,7 @@ from statesvc.api import log_calls as log
 from statesvc.api import message_calls as messages
 from statesvc.api import operator_calls as operators
 from statesvc.api import reference_calls as references
+from statesvc.api import report_calls as reports
 from statesvc.api import rollout_calls as rollouts
 from statesvc.api import shipment_calls as shipments
 from statesvc.api import shipment_list_call as shipment_list
@@ -61,6 +62,7 @@ def routes(
         *dead_letter_replay.routes(pool, keyring, waker, carriers=CARRIERS, archive=archive),
         *code_mappings.routes(pool, keyring, waker, readings, carriers=CARRIERS, archive=archive),
         *expectations.routes(pool),
+        *reports.routes(pool),
         *rollouts.routes(pool, waker),
         *legal_holds.routes(pool),
         *operators.routes(pool, waker),

@@ -17,10 +17,12 @@ from tests.bench import (
     batch,
     claim,
     cost,
+    expectations,
     ingest,
     memory,
     neighbours,
     normalize,
+    promises,
     rebuild,
     saturation,
     sealing,
@@ -53,6 +55,8 @@ PARTS: Final = {
     "rebuild": rebuild.measure,
     "sealing": sealing.measure,
     "verify": verifying.measure,
+    "expectations": expectations.measure,
+    "promises": promises.measure,
 }
 
 

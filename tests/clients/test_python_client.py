@@ -192,6 +192,9 @@ async def what_operators_do(call: Any) -> None:
     await call("change_expectations", "ups", body=call.model("RulesStatement", rules=rules, why="their contract", replaces=0))
     assert (await call("get_expectations", "ups")).in_effect.stalled["in_transit"] == 96
     assert [each.carrier_id for each in (await call("list_expectations")).items] == ["*", "ups"]
+    assert (await call("report_promises")).groups == []
+    assert (await call("list_late_parcels")).items == []
+    await call("export_promises")
     await call("change_allotment", "ups", body=call.model("AllotmentChange", weight=2.0))
     await call("list_allotments")
     await call("get_queue")
