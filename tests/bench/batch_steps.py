@@ -59,14 +59,15 @@ def _used(connection: AsyncConnection[Any]) -> float:
     return int(Path(f"/proc/{connection.info.backend_pid}/schedstat").read_text().split()[0]) / 1e9
 
 
-async def _connect(url: str) -> AsyncConnection[Any]:
+async def connect(url: str) -> AsyncConnection[Any]:
+    """As a worker does."""
     connection = await AsyncConnection.connect(url, autocommit=True, row_factory=tuple_row)
     connection.prepare_threshold = 2
     return connection
 
 
 async def main() -> None:
-    async with await _connect(sys.argv[1]) as claimer, await _connect(sys.argv[1]) as appender:
+    async with await connect(sys.argv[1]) as claimer, await connect(sys.argv[1]) as appender:
         batches = Batches(claimer, appender, await keyring_of(claimer))
         for _ in range(BATCHES):
             await batches.one(1)
