@@ -173,6 +173,8 @@ async def what_operators_do(call: Any) -> None:
     await call("list_dead_letter_groups")
     await call("get_dead_letter", dead_letter.dead_letter_id)
     await call("replay_dead_letters", body=call.model("ReplayMany", dry_run=True, carrier_id="ups"))
+    discard = call.model("DiscardMany", dry_run=True, carrier_id="ups", why="no carrier said it")
+    assert (await call("discard_dead_letters", body=discard)).discarded == 0
     await call("replay_dead_letter", dead_letter.dead_letter_id, body=call.model("ReplayOne"))
     await call("discard_dead_letter", other.dead_letter_id, body=call.model("Discard", why="no carrier said it"))
     code = {"raw_type": "I", "raw_code": UNKNOWN_CODE, "meaning": {"kind": "scan", "status": "delivery_attempted"}}
