@@ -1,9 +1,10 @@
 -- name: entries
--- Every sealed entry about a shipment: what was said of it and against it, what we concluded, what we sent, what operators did.
+-- Every sealed entry about a shipment, whose events were recorded from `since` until `until`: what was said of it and against it, what we
+-- concluded, what we sent, what operators did.
 SELECT s.first_index + x.ordinal AS index, x.kind, x.leaf_hash, x.canonical, x.sealed_part
 FROM (
     SELECT 'event' AS kind, e.batch_id, e.ordinal, e.leaf_hash, e.canonical, e.sealed_part
-    FROM statesvc.event e WHERE e.shipment_id = %(shipment_id)s AND e.recorded_at >= %(since)s
+    FROM statesvc.event e WHERE e.shipment_id = %(shipment_id)s AND e.recorded_at BETWEEN %(since)s AND %(until)s
     UNION ALL
     SELECT 'conflict', c.batch_id, c.ordinal, c.leaf_hash, c.canonical, c.sealed_part
     FROM statesvc.conflict c WHERE c.shipment_id = %(shipment_id)s AND c.recorded_at >= %(since)s
@@ -12,7 +13,7 @@ FROM (
     FROM statesvc.conflict c WHERE c.claimed_shipment_id = %(shipment_id)s AND c.shipment_id <> %(shipment_id)s
     UNION ALL
     SELECT 'transition', t.batch_id, t.ordinal, t.leaf_hash, t.canonical, NULL
-    FROM statesvc.transition t WHERE t.shipment_id = %(shipment_id)s AND t.recorded_at >= %(since)s
+    FROM statesvc.transition t WHERE t.shipment_id = %(shipment_id)s AND t.recorded_at BETWEEN %(since)s AND %(until)s
     UNION ALL
     SELECT 'fanout', f.batch_id, f.ordinal, f.leaf_hash, f.canonical, NULL
     FROM statesvc.fanout f WHERE f.shipment_id = %(shipment_id)s AND f.recorded_at >= %(since)s

@@ -87,7 +87,7 @@ async def gather(connection: Connection, wanted: Wanted) -> GatheredEvidence:
     shipment = await _shipment(connection, wanted, horizon)
     cursor = await connection.execute(
         _SQL["entries"],
-        {"shipment_id": shipment.shipment_id, "since": shipment.first_recorded_at, "size": horizon.size},
+        {**shipment.recorded(), "size": horizon.size},
         binary=True,
     )
     rows = await cursor.fetchall()
