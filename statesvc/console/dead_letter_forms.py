@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from events.errors import Cause
-from statesvc.console.progress_page import WorkProgress, total_of
-from statesvc.console.screen import Done, DryRun, FormAction, Input, Shown, Values, Visit
+from statesvc.console.progress_page import WorkProgress, count_in
+from statesvc.console.screen import Done, DryRun, FormAction, Input, Shown, Values, Visit, counted
 from statesvc.http.key_store import Scope
 from statesvc.repair.dead_letters.dead_letter import IN_WORDS, SENTENCES, Obstacle, Way
 from statesvc.repair.dead_letters.replay_pace import ReplayEnd, ReplayLimits
@@ -76,7 +76,7 @@ async def _would_replay(visit: Visit, values: Values) -> DryRun:
     canary = int(values.get("canary") or _LIMITS.canary)
     first = f"{min(canary, replayable):,} go first; the rest when these went well." if canary else "All go without a canary."
     return DryRun(
-        sentences=[f"{replayable:,} of {answer['remaining']:,} dead letters can be replayed, oldest first. {first}"],
+        sentences=[f"Of {counted(answer['remaining'], 'dead letter')}, {replayable:,} can be replayed, oldest first. {first}"],
         hidden={"total": str(answer["remaining"])},
         columns=("Carrier", "Kind", "Cause", "How", "Dead letters", "Replayable", "What stands in the way"),
         rows=rows,
@@ -87,7 +87,7 @@ async def _would_replay(visit: Visit, values: Values) -> DryRun:
 async def _replay(visit: Visit, values: Values) -> Shown:
     answer = await visit.ask("POST /v1/dead-letters/replay", {**_wish(values), "cursor": values.get("cursor") or None})
     cursor = answer["next_cursor"]
-    total = max(total_of(values), answer["remaining"])
+    total = max(count_in(values), answer["remaining"])
     sent_along = {name: values.get(name, "") for name in ("kind", "carrier_id", "cause", "canary", "stop_at_percent")}
     return WorkProgress(
         sentences=_outcome(answer),
@@ -101,17 +101,22 @@ async def _replay(visit: Visit, values: Values) -> Shown:
 
 
 def _outcome(answer: Mapping[str, Any]) -> list[str]:
-    sentences = [f"{answer['remaining']:,} dead letters remain." if answer["remaining"] else "No dead letter of the plan remains."]
+    sentences = [
+        f"Remaining: {counted(answer['remaining'], 'dead letter')}." if answer["remaining"] else "No dead letter of the plan remains."
+    ]
     if answer["settled"] or answer["failed"] or answer["waiting"]:
         sentences.append(
             f"Put back: {answer['settled']:,} took effect, {answer['failed']:,} failed again, {answer['waiting']:,} wait in their queue."
         )
     if answer["messages"]:
-        sentences.append(
-            f"Read again: {answer['messages']:,} messages; {answer['corrected']:,} events corrected, {answer['added']:,} added."
-        )
+        sentences.append(_reread(answer))
     sentences += [f"Left as they are: {count:,}: {SENTENCES[Obstacle(obstacle)]}." for obstacle, count in answer["refused"].items()]
     return sentences
+
+
+def _reread(answer: Mapping[str, Any]) -> str:
+    corrected, added = counted(answer["corrected"], "event"), counted(answer["added"], "event")
+    return f"Read again: {counted(answer['messages'], 'message')}. Corrected: {corrected}; added: {added}."
 
 
 async def _would_discard(visit: Visit, values: Values) -> DryRun:
@@ -119,7 +124,7 @@ async def _would_discard(visit: Visit, values: Values) -> DryRun:
     count = answer["remaining"]
     return DryRun(
         sentences=[
-            f"{count:,} dead letters are given up: they stay, listed as discarded, and cannot be replayed any more.",
+            f"This gives {counted(count, 'dead letter')} up, for good: listed as discarded, never replayed.",
             "Their messages take no effect, their notifications are not sent.",
         ],
         hidden={"total": str(count)},
@@ -129,10 +134,10 @@ async def _would_discard(visit: Visit, values: Values) -> DryRun:
 
 async def _discard(visit: Visit, values: Values) -> Shown:
     answer = await visit.ask("POST /v1/dead-letters/discard", {**_filter(values), "why": values["why"]})
-    remaining, total = answer["remaining"], max(total_of(values), answer["remaining"])
+    remaining, total = answer["remaining"], max(count_in(values), answer["remaining"])
     sent_along = {name: values.get(name, "") for name in ("kind", "carrier_id", "cause")}
     return WorkProgress(
-        sentences=[f"{total - remaining:,} are discarded, {remaining:,} remain."],
+        sentences=[f"Discarded: {total - remaining:,}. Remaining: {remaining:,}."],
         done=total - remaining,
         total=total,
         next_part={**sent_along, "total": str(total)} if remaining and answer["discarded"] else None,
@@ -144,11 +149,12 @@ async def _discard(visit: Visit, values: Values) -> Shown:
 async def _would_replay_one(visit: Visit, _values: Values) -> DryRun:
     one = await visit.ask("GET /v1/dead-letters/{id}", id=visit.path("dead_letter_id"))
     obstacle = one["resolution"] or one["obstacle"]
-    counted = one["occurrences"]
+    code = one["occurrences"]
     sentences = [f"Dead letter {one['dead_letter_id']} of {one['carrier_id']}: {IN_WORDS[Way(one['way'])]}."]
-    if counted is not None:
+    if code is not None:
         sentences.append(
-            f"That is {counted['events']:,} on {counted['shipments']:,} shipments, and nothing changes before the code is mapped."
+            f"It is about {counted(code['events'], 'event')} on {counted(code['shipments'], 'shipment')}."
+            " Nothing changes before the code is mapped."
         )
     return DryRun(
         sentences=sentences,
@@ -164,7 +170,7 @@ async def _replay_one(visit: Visit, values: Values) -> Done | Shown:
     if answer["next_cursor"] is None and not values.get("cursor"):
         return Done(sentence=f"Dead letter {dead_letter_id} is replayed: {IN_WORDS[Way(answer['way'])]}.", then=then)
     return WorkProgress(
-        sentences=[f"{answer['messages']:,} messages read again, {answer['corrected']:,} events corrected, {answer['added']:,} added."],
+        sentences=[_reread(answer)],
         next_part=None if answer["next_cursor"] is None else {"cursor": answer["next_cursor"]},
         then=then,
         then_label="To the dead letter",

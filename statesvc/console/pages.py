@@ -48,6 +48,7 @@ class Templates:
             "instant": _instant,
             "percent": _percent,
             "ago": _ago,
+            "given": _given,
             "stated": _stated,
             "spaced": spaced,
         }
@@ -63,6 +64,11 @@ class Templates:
 
 def _count(number: float | None) -> str:
     return "" if number is None else f"{number:,}"
+
+
+def _given(parts: Mapping[str, Any]) -> dict[str, Any]:
+    """Those that have a value."""
+    return {name: value for name, value in parts.items() if value is not None}
 
 
 def _duration(seconds: float | None) -> str:

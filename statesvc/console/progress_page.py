@@ -28,9 +28,9 @@ class WorkProgress:
         return Shown("progress.html", {"work": self})
 
 
-def total_of(values: Values) -> int:
-    """How much there is in all, as the form before counted it."""
-    text = values.get("total", "0")
+def count_in(values: Values, name: str = "total") -> int:
+    """A count that the page before sent along."""
+    text = values.get(name) or "0"
     if not text.isdecimal() or len(text) > 18:
-        raise Problem(Code.INVALID_REQUEST, "`total` is no number: begin again")
+        raise Problem(Code.INVALID_REQUEST, f"`{name}` is no number: begin again")
     return int(text)

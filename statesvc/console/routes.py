@@ -13,6 +13,7 @@ from statesvc.console.overview import Overview
 from statesvc.console.pages import Templates
 from statesvc.console.screen import FormAction, Screen
 from statesvc.console.shipment_screens import shipment_pages
+from statesvc.console.teaching_screens import teaching_pages
 from statesvc.console.web_sessions import WebSessions
 from statesvc.console.work_screens import work_pages
 from statesvc.database.pool import Connections
@@ -27,10 +28,12 @@ def routes(calls: Sequence[Route], *, pool: Connections, keys: Keys, limits: Key
     inner = InnerCalls(calls, limits)
     about_shipments = [shipment_pages(), event_pages(), evidence_pages()]
     dead_letter_screens, dead_letter_actions, dead_letter_disclosures = dead_letter_pages()
+    teaching_screens, teaching_actions, teaching_disclosures = teaching_pages()
     pages = [
         ([Overview(pool).screen()], []),
         *((found, []) for found, _ in about_shipments),
         carrier_pages(pool),
+        (teaching_screens, teaching_actions),
         (dead_letter_screens, dead_letter_actions),
         work_pages(),
     ]
@@ -42,6 +45,6 @@ def routes(calls: Sequence[Route], *, pool: Connections, keys: Keys, limits: Key
         calls=inner,
         screens=screens,
         actions=actions,
-        disclosures=[*(each for _, found in about_shipments for each in found), *dead_letter_disclosures],
+        disclosures=[*(each for _, found in about_shipments for each in found), *dead_letter_disclosures, *teaching_disclosures],
     )
     return [assets.route(), *frame.routes()]

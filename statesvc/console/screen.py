@@ -150,3 +150,8 @@ class FormAction:
     inputs: Callable[[Visit], Awaitable[Sequence[Input]]] | None = None
     section: str = ""
     is_drastic: bool = False
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 event`, `2,000 events`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -70,7 +70,7 @@ async def test_a_group_is_planned_and_replayed_with_its_progress(tab: Tab) -> No
     await tab.log_in("ops", may_change="on")
     path = f"{LIST}/replay?kind=message&carrier_id=ups&cause=normalizer_failed"
     plan = await tab.preview(path, why="repaired", kind="message", carrier_id="ups", cause="normalizer_failed", canary="2")
-    assert "3 of 3 dead letters can be replayed, oldest first. 2 go first" in plan
+    assert "Of 3 dead letters, 3 can be replayed, oldest first. 2 go first" in plan
     assert len(await open_dead_letters(tab.api)) == 3
     done = await tab.act(path, why="repaired", kind="message", carrier_id="ups", cause="normalizer_failed", canary="0")
     assert "No dead letter of the plan remains." in done
@@ -87,7 +87,7 @@ async def test_a_canary_without_a_verdict_waits_for_its_operator(tab: Tab, monke
     token = await tab.form_token(path)
     first = await (await tab.post(path, form_token=token, step="do", why="try", carrier_id="ups", canary="1", total="3")).text()
     assert "Does a worker run?" in first
-    assert "2 dead letters remain" in words(first)
+    assert "Remaining: 2 dead letters" in words(first)
     assert "hx-trigger" not in first.partition('id="progress"')[2].partition("</section>")[0]
     assert 'name="cursor"' in first
 
@@ -116,8 +116,8 @@ async def test_one_is_replayed_or_discarded_and_the_record_says_why(tab: Tab) ->
 async def test_a_group_is_discarded(tab: Tab) -> None:
     await bury_messages(tab.api, "a", "b")
     await tab.log_in("ops", may_change="on")
-    assert "2 dead letters are given up" in await tab.preview(f"{LIST}/discard", why="noise", carrier_id="ups")
-    assert "2 are discarded, 0 remain" in await tab.act(f"{LIST}/discard", why="noise", carrier_id="ups")
+    assert "This gives 2 dead letters up" in await tab.preview(f"{LIST}/discard", why="noise", carrier_id="ups")
+    assert "Discarded: 2. Remaining: 0." in await tab.act(f"{LIST}/discard", why="noise", carrier_id="ups")
     assert await open_dead_letters(tab.api) == []
     assert "noise" in await tab.text("/console/record?verb=discard")
 
@@ -131,7 +131,7 @@ async def test_an_unknown_code_shows_its_events(tab: Tab, scan: Statement) -> No
     assert "1Z1" in text
     assert "Ann" not in text
     replay = f"{LIST}/{dead_letter_id}/replay"
-    assert "nothing changes before the code is mapped" in await tab.preview(replay, why="try")
+    assert "Nothing changes before the code is mapped" in await tab.preview(replay, why="try")
     assert "map it first" in await tab.act(replay, why="try")
 
 

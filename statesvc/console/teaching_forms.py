@@ -1,0 +1,195 @@
+"""What operators do about codes: map one, take a mapping back, have its history read again."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from events.vocabulary import Reason, Status
+from statesvc.console.progress_page import WorkProgress, count_in
+from statesvc.console.screen import Done, DryRun, FormAction, Input, Shown, Values, Visit, counted
+from statesvc.http.key_store import Scope
+from statesvc.http.problem import Code, Problem
+
+CARRIER: Final = "/console/carriers/{carrier_id}"
+MAPPING: Final = CARRIER + "/mappings/{revision}"
+_PARTS: Final = ("raw_type", "raw_code", "raw_reason", "raw_text")
+_MAPPINGS: Final = "/v1/carriers/{carrier_id}/mappings"
+
+
+def code_in_words(code: Mapping[str, Any]) -> str:
+    """Type, code and reason as histories join them."""
+    return "/".join(code[name] for name in _PARTS[:3] if code.get(name))
+
+
+async def _teach_inputs(visit: Visit) -> Sequence[Input]:
+    statuses = [status.value for status in Status if status is not Status.UNKNOWN]
+    return [
+        Input(name="raw_type", label="Type", value=visit.query("raw_type"), hint="As the carrier prints it; empty where it prints none."),
+        Input(name="raw_code", label="Code", value=visit.query("raw_code"), hint="Or the text in its place, or the text-... of a history."),
+        Input(name="raw_reason", label="Only with this reason code", value=visit.query("raw_reason"), hint="Empty: any."),
+        Input(
+            name="raw_text",
+            label="Only with this text",
+            hint="Empty: any. Alone where the carrier prints no code. It is stored sealed; its digest stands in the log.",
+        ),
+        Input(name="kind", label="Means", options=[("scan", "a scan, with a status"), ("info", "information that never moves a status")]),
+        Input(name="status", label="Status", options=[("", "none"), *((status, status) for status in statuses)]),
+        Input(name="reason", label="Reason", options=[("", "none"), *((reason.value, reason.value) for reason in Reason)]),
+    ]
+
+
+def _taught(values: Values) -> dict[str, Any]:
+    code = {name: values.get(name) or None for name in _PARTS}
+    meaning = {name: values.get(name) or None for name in ("status", "reason")}
+    return {**code, "meaning": {"kind": values.get("kind") or "scan", **meaning}}
+
+
+async def _would_teach(visit: Visit, values: Values) -> DryRun:
+    return await _preview(visit, _taught(values))
+
+
+async def _preview(visit: Visit, wanted: Mapping[str, Any]) -> DryRun:
+    """What the mapping would change if its history were read again."""
+    found = await visit.ask(f"POST {_MAPPINGS}/preview", wanted, carrier_id=visit.path("carrier_id"))
+    more = " at least" if found["counts_capped"] else ""
+    events, shipments, messages = (counted(found[name], name.removesuffix("s")) for name in ("events", "shipments", "messages"))
+    changes = (
+        f"That would correct {counted(found['corrected'], 'event')} of the newest {counted(found['previewed_messages'], 'message')},"
+        f" change the status of shipments {found['transitions']:,} times, and send {counted(found['notifications'], 'notification')}."
+    )
+    sentences = [
+        f"The code stands in{more} {events} of {shipments}, from {messages}.",
+        "From the next claim of every worker on it is read so. What is on record stays as it is until its history is read again.",
+        changes,
+    ]
+    if found["unreadable"]:
+        sentences.append(f"Left as on record: {counted(found['unreadable'], 'event')}, whose messages are gone.")
+    if found["in_effect"] is not None:
+        sentences.append(f"A mapping says {_meaning_in_words(found['in_effect'])} now; this one replaces it.")
+    rows = [("events", each["from"], each["to"], each["events"]) for each in found["readings"]]
+    rows += [("shipments", each["from"], each["to"], each["shipments"]) for each in found["moved"]]
+    rows += [(f"shipment {each['tracking_number']}", each["from"], each["to"], "") for each in found["examples"]]
+    return DryRun(
+        sentences=sentences,
+        hidden={"replaces": str(found["replaces"]), "total": str(found["messages"])},
+        columns=("What", "From", "To", "How many"),
+        rows=rows,
+    )
+
+
+async def _teach(visit: Visit, values: Values) -> Done:
+    order = {**_taught(values), "why": values["why"], "replaces": values.get("replaces") or None}
+    row = await visit.ask(f"POST {_MAPPINGS}", order, carrier_id=visit.path("carrier_id"))
+    then = MAPPING.format(carrier_id=row["carrier_id"], revision=row["revision"])
+    return Done(sentence=f"Mapping {row['revision']} is in effect. Its history is not read again yet.", then=then)
+
+
+async def _row(visit: Visit) -> Mapping[str, Any]:
+    """The row that the path names, with its text where it is about one: only the text itself can name it to the API."""
+    asked = {"carrier_id": visit.path("carrier_id"), "revision": visit.path("revision")}
+    row = _of_revision(await visit.ask(f"GET {_MAPPINGS}/{{revision}}", **asked), asked["revision"])
+    if row["raw_text"] is None:
+        return row
+    if not visit.has(Scope.PII):
+        raise Problem(Code.INVALID_REQUEST, "it is a mapping of a text, which is sealed: log in with a key that has the scope `pii` too")
+    with_texts = await visit.ask(f"GET {_MAPPINGS}/{{revision}}", **asked, include="personal")
+    row = _of_revision(with_texts, asked["revision"])
+    return {**row, "raw_text": row["texts"][row["raw_text"]]}
+
+
+def _of_revision(rows: Mapping[str, Any], revision: str) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = next(row for row in rows["items"] if row["revision"] == int(revision))
+    return found
+
+
+async def _would_take_back(visit: Visit, _values: Values) -> DryRun:
+    row = await _row(visit)
+    would = await _preview(visit, {**{name: row[name] for name in _PARTS}, "meaning": None})
+    refusal = None if row["meaning"] is not None else "This row took a mapping back already."
+    return DryRun(
+        sentences=["The normalizer reads the code again, as this release's table says.", *would.sentences],
+        hidden=would.hidden,
+        columns=would.columns,
+        rows=would.rows,
+        refusal=refusal,
+    )
+
+
+async def _take_back(visit: Visit, values: Values) -> Done:
+    row = await _row(visit)
+    order = {**{name: row[name] for name in _PARTS}, "meaning": None, "why": values["why"], "replaces": values.get("replaces") or None}
+    made = await visit.ask(f"POST {_MAPPINGS}", order, carrier_id=row["carrier_id"])
+    then = MAPPING.format(carrier_id=row["carrier_id"], revision=made["revision"])
+    return Done(sentence="The mapping is taken back. Its history is not read again yet.", then=then)
+
+
+async def _would_reread(visit: Visit, _values: Values) -> DryRun:
+    row = await _row(visit)
+    return await _preview(visit, {name: row[name] for name in _PARTS} | {"meaning": row["meaning"]})
+
+
+async def _reread(visit: Visit, values: Values) -> Shown:
+    asked = {"carrier_id": visit.path("carrier_id"), "revision": visit.path("revision")}
+    order = {"why": values["why"], "cursor": values.get("cursor") or None}
+    answer = await visit.ask(f"POST {_MAPPINGS}/{{revision}}/renormalize", order, **asked)
+    names = ("messages", "corrected", "retracted", "added", "unreadable", "transitions", "notifications")
+    sums = {name: count_in(values, name) + answer[name] for name in names}
+    total = max(count_in(values, "total"), sums["messages"])
+    sentences = [
+        f"Read again: {counted(sums['messages'], 'message')}.",
+        f"Events corrected: {sums['corrected']:,}; added: {sums['added']:,}; taken back: {sums['retracted']:,}.",
+        f"Changes of status: {sums['transitions']:,}; notifications: {sums['notifications']:,}.",
+    ]
+    if sums["unreadable"]:
+        sentences.append(f"Left as on record: {counted(sums['unreadable'], 'event')}, whose messages are gone.")
+    if answer["done"] and answer["dead_letter_id"] is not None:
+        is_open = answer["obstacle"] is not None
+        sentences.append(f"Dead letter {answer['dead_letter_id']} {'stays open: ' + answer['obstacle'] if is_open else 'is settled'}.")
+    sent_along = {"cursor": answer["next_cursor"] or "", "total": str(total), **{name: str(sums[name]) for name in names}}
+    return WorkProgress(
+        sentences=sentences,
+        done=total if answer["done"] else sums["messages"],
+        total=total,
+        next_part=None if answer["done"] else sent_along,
+        then=MAPPING.format_map(asked),
+        then_label="To the mapping",
+    ).page
+
+
+def _meaning_in_words(meaning: Mapping[str, Any]) -> str:
+    said = meaning["status"] or meaning["kind"]
+    return f"{said}, {meaning['reason']}" if meaning["reason"] else f"{said}"
+
+
+def teaching_actions() -> list[FormAction]:
+    """The rows of the table."""
+    about: dict[str, Any] = {"scope": Scope.OPS, "section": "/console/carriers"}
+    return [
+        FormAction(
+            path=CARRIER + "/teach",
+            title="Map a code of {carrier_id}",
+            button="Map it",
+            inputs=_teach_inputs,
+            dry_run=_would_teach,
+            carry_out=_teach,
+            back=CARRIER,
+            **about,
+        ),
+        FormAction(
+            path=MAPPING + "/take-back",
+            title="Take mapping {revision} back",
+            button="Take it back",
+            dry_run=_would_take_back,
+            carry_out=_take_back,
+            back=MAPPING,
+            **about,
+        ),
+        FormAction(
+            path=MAPPING + "/renormalize",
+            title="Read the history of mapping {revision} again",
+            button="Read it again",
+            dry_run=_would_reread,
+            carry_out=_reread,
+            back=MAPPING,
+            **about,
+        ),
+    ]
