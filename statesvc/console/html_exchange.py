@@ -1,6 +1,7 @@
 """What pages need of HTTP besides templates: forms read, problems that a person can read, redirects."""
 
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from typing import Final
 
 import orjson
@@ -39,6 +40,15 @@ def readable(handler: Handler, pages: Templates, template: str) -> Handler:
         return page
 
     return call
+
+
+def utc_instant(text: str, name: str) -> str:
+    """A time as a form has it, which is UTC unless it says otherwise."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise Problem(Code.INVALID_REQUEST, f"`{name}` is no time: write it like 2026-03-01T08:00") from None
+    return (at if at.tzinfo is not None else at.replace(tzinfo=UTC)).isoformat()
 
 
 def redirect(to: str) -> web.Response:

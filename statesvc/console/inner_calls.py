@@ -40,6 +40,12 @@ class InnerCalls:
         if model is not None:
             checked_body(model, body)
 
+    def check_parameters(self, name: str, given: Mapping[str, Json]) -> None:
+        """That the call would take the parameters. Raises Problem."""
+        model = self._routes[name].operation.parameters
+        if model is not None:
+            _checked_parameters(model, given)
+
     async def call(
         self,
         request: web.Request,

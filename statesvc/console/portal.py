@@ -14,7 +14,7 @@ from events.crypto.keyring import Keyring
 from statesvc.api.subscriptions.portal_links import LINK, MINUTES_MAX, PORTAL, PortalLinks, PortalVisit
 from statesvc.api.subscriptions.routes import ONE, PATH
 from statesvc.console.assets import Assets
-from statesvc.console.html_exchange import Handler, read_form, readable, redirect
+from statesvc.console.html_exchange import Handler, read_form, readable, redirect, utc_instant
 from statesvc.console.inner_calls import InnerCalls, Json
 from statesvc.console.pages import Templates
 from statesvc.console.web_sessions import Cookie, form_token, is_form_token
@@ -158,7 +158,7 @@ class Portal:
         asked = {name: posted[name] for name in ("since", "until", "cursor") if posted.get(name)}
         for name in ("since", "until"):
             if name in asked:
-                asked[name] = _utc(asked[name], name)
+                asked[name] = utc_instant(asked[name], name)
         wish = {**asked, "delivered_too": posted.get("delivered_too") == "1", "dry_run": posted.get("step") != "do"}
         return await self._shown(guest, replay={"wish": wish, "progress": await guest.ask(f"POST {ONE}/replay", wish)})
 
@@ -171,15 +171,6 @@ class Portal:
 def _cookie(request: web.Request, visit: PortalVisit | None = None) -> Cookie:
     seconds = MINUTES_MAX * 60.0 if visit is None else (visit.expires_at - datetime.now(UTC)).total_seconds()
     return Cookie(request, name="statesvc-portal", same_site="Lax", seconds=max(seconds, 1.0))
-
-
-def _utc(text: str, name: str) -> str:
-    """A time as a form has it, which is UTC unless it says otherwise."""
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        raise Problem(Code.INVALID_REQUEST, f"`{name}` is no time: write it like 2026-03-01T08:00") from None
-    return (at if at.tzinfo is not None else at.replace(tzinfo=UTC)).isoformat()
 
 
 def routes(calls: Sequence[Route], *, pool: Connections, keyring: Keyring, keys: Keys, limits: KeyLimits | None = None) -> list[Route]:

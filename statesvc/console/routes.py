@@ -13,6 +13,7 @@ from statesvc.console.overview import Overview
 from statesvc.console.pages import Templates
 from statesvc.console.screen import FormAction, Screen
 from statesvc.console.shipment_screens import shipment_pages
+from statesvc.console.subscription_screens import subscription_pages
 from statesvc.console.teaching_screens import teaching_pages
 from statesvc.console.web_sessions import WebSessions
 from statesvc.console.work_screens import work_pages
@@ -29,12 +30,14 @@ def routes(calls: Sequence[Route], *, pool: Connections, keys: Keys, limits: Key
     about_shipments = [shipment_pages(), event_pages(), evidence_pages()]
     dead_letter_screens, dead_letter_actions, dead_letter_disclosures = dead_letter_pages()
     teaching_screens, teaching_actions, teaching_disclosures = teaching_pages()
+    subscription_screens, subscription_actions, subscription_disclosures = subscription_pages()
     pages = [
         ([Overview(pool).screen()], []),
         *((found, []) for found, _ in about_shipments),
         carrier_pages(pool),
         (teaching_screens, teaching_actions),
         (dead_letter_screens, dead_letter_actions),
+        (subscription_screens, subscription_actions),
         work_pages(),
     ]
     screens: list[Screen] = [screen for found, _ in pages for screen in found]
@@ -45,6 +48,6 @@ def routes(calls: Sequence[Route], *, pool: Connections, keys: Keys, limits: Key
         calls=inner,
         screens=screens,
         actions=actions,
-        disclosures=[*(each for _, found in about_shipments for each in found), *dead_letter_disclosures, *teaching_disclosures],
+        disclosures=[*(each for _, found in about_shipments for each in found), *dead_letter_disclosures, *teaching_disclosures, *subscription_disclosures],
     )
     return [assets.route(), *frame.routes()]

@@ -56,6 +56,7 @@ class ReplayRequest:
     dry_run: bool
     actor: str
     run_id: UUID
+    why: str = ""
 
 
 @dataclass(slots=True)
@@ -171,6 +172,7 @@ async def _record(connection: AsyncConnection[Any], request: ReplayRequest, rows
         "delivered_too": request.delivered_too,
         "put": len(rows),
         "never_written": sum(not again for *_, again, _ in rows),
+        **({"why": request.why} if request.why else {}),
     }
     action = Action(actor=request.actor, verb="subscription.replay", target=f"subscription {request.subscription_id}", details=details)
     leaf_hashes = await append_fanouts(connection, fanouts, now=now)

@@ -42,6 +42,8 @@ _WIDENING: Final = frozenset({"url", "carriers", "statuses", "types", "shipments
 """Columns that decide what is sent, and where to: changing one is as much a grant as making the subscription."""
 
 State = Literal["active", "paused", "disabled"]
+Condition = Literal["active", "paused", "disabled", "failing"]
+"""The state; or `failing`: not disabled, and nothing was delivered lately."""
 Switch = Literal["pause", "resume", "delete"]
 
 
@@ -161,7 +163,7 @@ class LimiterSummary:
 
 
 async def create(
-    connection: AsyncConnection[Any], keyring: Keyring, request: SubscriptionRequest, *, actor: str, owner: str
+    connection: AsyncConnection[Any], keyring: Keyring, request: SubscriptionRequest, *, actor: str, owner: str, why: str = ""
 ) -> tuple[UUID, Secret]:
     """Makes a subscription; its secret is readable here and never again. Raises NotGrantedError."""
     subscription_id, secret = uuid4(), Secret.fresh(request.signature)
@@ -190,7 +192,7 @@ async def create(
         )
         await connection.execute(_SQL["add_throttle"], {"subscription_id": subscription_id})
         details = {"host": _host(request.url), **_granted(request.payload, pii=request.pii)}
-        await _record(connection, "subscription.create", subscription_id, actor=actor, details=details)
+        await _record(connection, "subscription.create", subscription_id, actor=actor, why=why, details=details)
     return subscription_id, secret
 
 
@@ -208,12 +210,18 @@ async def owner_of(connection: AsyncConnection[Any], subscription_id: UUID) -> s
 
 
 async def page(
-    connection: AsyncConnection[Any], *, owner: str | None, after: tuple[datetime, UUID] | None, limit: int
+    connection: AsyncConnection[Any],
+    *,
+    owner: str | None,
+    condition: Condition | None = None,
+    after: tuple[datetime, UUID] | None,
+    limit: int,
 ) -> list[Subscription]:
-    """Subscriptions of an owner (None: of all), the oldest first."""
+    """Subscriptions of an owner (None: of all) in a condition (None: in any), the oldest first."""
     created_at, last_id = after or (None, None)
     cursor = connection.cursor(row_factory=class_row(Subscription))
-    await cursor.execute(_SQL["page"], {"owner": owner, "after_created_at": created_at, "after_id": last_id, "limit": limit})
+    wanted = {"owner": owner, "condition": condition, "limit": limit}
+    await cursor.execute(_SQL["page"], {**wanted, "after_created_at": created_at, "after_id": last_id})
     return await cursor.fetchall()
 
 
@@ -226,6 +234,7 @@ async def change(
     actor: str,
     scopes: frozenset[Scope],
     login: Login | None = None,
+    why: str = "",
 ) -> bool:
     """Sets the columns in `changes` (those of `CHANGEABLE`), with a URL its `login`. False where there is no such subscription.
 
@@ -243,7 +252,7 @@ async def change(
             if "url" in changes:
                 await connection.execute(_SQL["begin_anew"], {"subscription_id": subscription_id})
             details = {"changed": " ".join(sorted(changes)), **({"pii": changes["pii"]} if "pii" in changes else {})}
-            await _record(connection, "subscription.change", subscription_id, actor=actor, details=details)
+            await _record(connection, "subscription.change", subscription_id, actor=actor, why=why, details=details)
     return cursor.rowcount > 0
 
 
@@ -264,7 +273,7 @@ async def _may_send(
         await require_of_owner(connection, owner, needs)
 
 
-async def turn(connection: AsyncConnection[Any], subscription_id: UUID, switch: Switch, *, actor: str) -> bool:
+async def turn(connection: AsyncConnection[Any], subscription_id: UUID, switch: Switch, *, actor: str, why: str = "") -> bool:
     """Pauses, resumes or deletes. False where there is no such subscription. Raises NotGrantedError for what may not be sent any more."""
     async with connection.transaction():
         if switch == "resume":
@@ -279,7 +288,7 @@ async def turn(connection: AsyncConnection[Any], subscription_id: UUID, switch: 
             details = open_details(*(await cursor.fetchall())[0]) if switch == "delete" else {}
             if switch == "delete":
                 await connection.execute(_SQL["forget_tests"], {"subscription_id": subscription_id})
-            await _record(connection, f"subscription.{switch}", subscription_id, actor=actor, details=details)
+            await _record(connection, f"subscription.{switch}", subscription_id, actor=actor, why=why, details=details)
     return cursor.rowcount > 0
 
 
@@ -291,6 +300,7 @@ async def rotate(
     grace: timedelta,
     actor: str,
     signature: SignatureKind | None = None,
+    why: str = "",
 ) -> Secret | None:
     """A new secret; the former one signs too until the grace is over. None where there is no such subscription.
 
@@ -314,7 +324,7 @@ async def rotate(
         details: dict[str, Any] = {"grace_seconds": int(grace.total_seconds())}
         if secret.kind != kind:
             details["signature"] = secret.kind
-        await _record(connection, "subscription.rotate_secret", subscription_id, actor=actor, details=details)
+        await _record(connection, "subscription.rotate_secret", subscription_id, actor=actor, why=why, details=details)
     return secret
 
 
@@ -387,5 +397,8 @@ def _host(url: str) -> str:
     return url.partition("://")[2].partition("/")[0].partition("?")[0]
 
 
-async def _record(connection: AsyncConnection[Any], verb: str, subscription_id: UUID, *, actor: str, details: Mapping[str, Any]) -> None:
-    await record_action(connection, actor=actor, verb=verb, target=f"subscription {subscription_id}", details=details)
+async def _record(
+    connection: AsyncConnection[Any], verb: str, subscription_id: UUID, *, actor: str, why: str, details: Mapping[str, Any]
+) -> None:
+    stated = {"why": why} if why else {}
+    await record_action(connection, actor=actor, verb=verb, target=f"subscription {subscription_id}", details={**details, **stated})

@@ -15,12 +15,16 @@ FROM statesvc.subscription s LEFT JOIN statesvc.subscription_failing f ON f.subs
 WHERE s.subscription_id = %(subscription_id)s AND s.deleted_at IS NULL;
 
 -- name: page
--- Subscriptions of one owner (NULL: of all) that are not deleted, the oldest first, after a position.
+-- Subscriptions of one owner (NULL: of all) in one condition (NULL: any) that are not deleted, the oldest first, after a position.
 SELECT s.subscription_id, s.created_at, s.created_by, s.owner, s.url, s.carriers, s.statuses, s.types, s.shipments, s.payload, s.pii, s.signature,
     s.rate_per_second, s.coalesces AS "coalesce", s.give_up_after, s.sealed_login IS NOT NULL AS has_login, s.paused_at, s.disabled_at, s.disabled_why, s.missed_since, f.since AS failing_since, f.failures,
     f.last_outcome, f.last_status_code
 FROM statesvc.subscription s LEFT JOIN statesvc.subscription_failing f ON f.subscription_id = s.subscription_id
-WHERE s.deleted_at IS NULL AND (%(owner)s::text IS NULL OR s.owner = %(owner)s) AND (%(after_created_at)s::timestamptz IS NULL
+WHERE s.deleted_at IS NULL AND (%(owner)s::text IS NULL OR s.owner = %(owner)s)
+    AND (%(condition)s::text IS NULL OR %(condition)s = CASE
+        WHEN s.disabled_at IS NOT NULL THEN 'disabled' WHEN %(condition)s = 'failing' THEN CASE WHEN f.since IS NOT NULL THEN 'failing' END
+        WHEN s.paused_at IS NOT NULL THEN 'paused' ELSE 'active' END)
+    AND (%(after_created_at)s::timestamptz IS NULL
     OR (s.created_at, s.subscription_id) > (%(after_created_at)s::timestamptz, %(after_id)s::uuid))
 ORDER BY s.created_at, s.subscription_id LIMIT %(limit)s;
 

@@ -19,6 +19,7 @@ from statesvc.delivery.outcome import Answer
 from statesvc.delivery.outgoing import Destination, Outgoing
 from statesvc.delivery.signing import SigningKey, signed_headers
 from statesvc.delivery.targets import Targets
+from statesvc.log.actions import record_action
 
 RECORDED_MAX: Final = 20
 """Tests of one subscription that are listed."""
@@ -62,8 +63,8 @@ async def send_test(targets: Targets, subscription_id: UUID, means: SigningMeans
     return SentTest(webhook_id=webhook_id, type=kind, data=data, started_at=now, answer=came)
 
 
-async def record_test(connection: AsyncConnection[Any], subscription_id: UUID, sent: SentTest) -> None:
-    """Lists it with the attempts, and forgets the oldest of more than `RECORDED_MAX`."""
+async def record_test(connection: AsyncConnection[Any], subscription_id: UUID, sent: SentTest, *, actor: str = "", why: str = "") -> None:
+    """Lists it with the attempts, and forgets the oldest of more than `RECORDED_MAX`. One that says why is an operator action too."""
     async with connection.transaction():
         await connection.execute(
             _SQL["record"],
@@ -81,3 +82,7 @@ async def record_test(connection: AsyncConnection[Any], subscription_id: UUID, s
             },
         )
         await connection.execute(_SQL["forget_old"], {"subscription_id": subscription_id, "recorded_max": RECORDED_MAX})
+        if why:
+            details = {"why": why, "type": sent.type, "outcome": sent.answer.outcome.value}
+            target = f"subscription {subscription_id}"
+            await record_action(connection, actor=actor, verb="subscription.test", target=target, details=details)

@@ -16,7 +16,7 @@ from statesvc.http.operation import PartialChange
 from statesvc.http.paging import PageParameters
 from statesvc.shipments.models import text_of
 from statesvc.subscriptions.subscription_secrets import ROTATION_GRACE_HOURS_MAX, SignatureKind
-from statesvc.subscriptions.subscription_store import LimiterSummary
+from statesvc.subscriptions.subscription_store import Condition, LimiterSummary
 from statesvc.subscriptions.url import URL_CHARS_MAX
 
 FILTER_MAX = 200
@@ -148,6 +148,14 @@ class SubscriptionChange(PartialChange):
     rate_per_second: RatePerSecond = None
     coalesce: Coalesce = True
     give_up_after_seconds: GiveUpAfter = Field(default_factory=dict)
+
+
+class SubscriptionListParameters(PageParameters):
+    """A page of subscriptions, the oldest first."""
+
+    state: Annotated[
+        Condition | None, Field(description="Only those in this state; `failing`: not disabled, and nothing was delivered lately.")
+    ] = None
 
 
 class SubscriptionParameters(BaseModel):

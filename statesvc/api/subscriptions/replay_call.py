@@ -15,7 +15,7 @@ from statesvc.database.wakeups.channels import OUTBOX
 from statesvc.database.wakeups.waker import Wakes
 from statesvc.http.api_keys import caller_of
 from statesvc.http.key_store import Scope
-from statesvc.http.operation import Reply, Route, answer, body, operation, parameters
+from statesvc.http.operation import WHY_TAKEN, Reply, Route, answer, body, operation, parameters, why_of
 from statesvc.http.paging import decode_cursor, encode_cursor
 from statesvc.http.problem import Code, Problem, Violation
 from statesvc.log.archive.log_archive import LogArchive
@@ -61,6 +61,7 @@ class RangeReplay:
                 dry_run=asked.dry_run,
                 actor=caller_of(request).actor,
                 run_id=run_id,
+                **why_of(request),
             )
             progress = await replay(connection, order, archive=self.archive, after=after)
         if progress.put and not asked.dry_run:
@@ -114,6 +115,7 @@ def replay_routes(pool: Connections, waker: Wakes, archive: LogArchive) -> Seque
                 tag="subscriptions",
                 parameters=SubscriptionParameters,
                 request=ReplayWish,
+                request_headers=WHY_TAKEN,
                 response=ReplayProgress,
                 problems=(Code.NOT_FOUND, Code.CONFLICT, Code.INVALID_CURSOR),
                 deadline_seconds=_DEADLINE_SECONDS,

@@ -19,6 +19,7 @@ from statesvc.api.subscriptions.models import (
     RotationParameters,
     SubscriptionChange,
     SubscriptionDetail,
+    SubscriptionListParameters,
     SubscriptionMade,
     SubscriptionParameters,
     SubscriptionShown,
@@ -40,8 +41,8 @@ from statesvc.delivery.outgoing import Login
 from statesvc.delivery.targets import Targets
 from statesvc.http.api_keys import caller_of
 from statesvc.http.key_store import Scope
-from statesvc.http.operation import Operation, Reply, Route, answer, body, operation, parameters
-from statesvc.http.paging import Page, PageParameters, decode_cursor, encode_cursor
+from statesvc.http.operation import WHY_TAKEN, Operation, Reply, Route, answer, body, operation, parameters, why_of
+from statesvc.http.paging import Page, decode_cursor, encode_cursor
 from statesvc.http.problem import CREATED, NO_CONTENT, Code, Problem, Violation
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.subscriptions import subscription_store as store
@@ -90,18 +91,20 @@ class SubscriptionCalls:
         caller = caller_of(request)
         async with self.pool.connection() as connection:
             with grants_checked():
-                subscription_id, secret = await store.create(connection, self.keyring, wish, actor=caller.actor, owner=caller.owner)
+                subscription_id, secret = await store.create(
+                    connection, self.keyring, wish, actor=caller.actor, owner=caller.owner, **why_of(request)
+                )
             made = await self._shown(connection, subscription_id)
         location = {"Location": f"{PATH}/{subscription_id}"}
         return answer({**made, "secret": _shown_once(secret)}, status=CREATED, headers=location)
 
     async def list(self, request: web.Request) -> Reply[Page[SubscriptionShown]]:
         """A page, oldest first."""
-        asked = parameters(request, PageParameters)
-        bound_to = {"list": "subscriptions"}
+        asked = parameters(request, SubscriptionListParameters)
+        bound_to = {"list": "subscriptions", "state": asked.state}
         after = _position(asked.cursor, bound_to, 2, lambda created_at, last_id: (datetime.fromisoformat(created_at), UUID(last_id)))
         async with self.pool.connection() as connection:
-            found = await store.page(connection, owner=owner_seen_by(request), after=after, limit=asked.limit + 1)
+            found = await store.page(connection, owner=owner_seen_by(request), condition=asked.state, after=after, limit=asked.limit + 1)
             keys = await store.public_keys(connection, self.keyring, [one.subscription_id for one in found])
         shown, more = found[: asked.limit], len(found) > asked.limit
         cursor = encode_cursor([shown[-1].created_at.isoformat(), str(shown[-1].subscription_id)], bound_to) if more else None
@@ -136,7 +139,14 @@ class SubscriptionCalls:
             if changes:
                 with grants_checked():
                     await store.change(
-                        connection, self.keyring, subscription_id, changes, actor=caller.actor, scopes=caller.scopes, login=login
+                        connection,
+                        self.keyring,
+                        subscription_id,
+                        changes,
+                        actor=caller.actor,
+                        scopes=caller.scopes,
+                        login=login,
+                        **why_of(request),
                     )
             return answer(await self._shown(connection, subscription_id))
 
@@ -171,6 +181,7 @@ class SubscriptionCalls:
                 grace=grace,
                 actor=caller_of(request).actor,
                 signature=asked.signature,
+                **why_of(request),
             )
             if secret is None:
                 raise absent(asked.subscription_id)
@@ -179,7 +190,7 @@ class SubscriptionCalls:
 
     async def test(self, request: web.Request) -> Reply[TrialShown]:
         """Sends one, also while paused or disabled."""
-        subscription_id, asked = _id(request), body(request, TestRequest)
+        subscription_id, asked, why = _id(request), body(request, TestRequest), why_of(request)
         async with self.pool.connection() as connection:
             await require_visible(connection, request, subscription_id)
             means = await store.signing_means(connection, self.keyring, subscription_id)
@@ -187,7 +198,7 @@ class SubscriptionCalls:
             raise absent(subscription_id)
         sent = await send_test(self.targets, subscription_id, means, kind=asked.type)
         async with self.pool.connection() as connection:
-            await record_test(connection, subscription_id, sent)
+            await record_test(connection, subscription_id, sent, actor=caller_of(request).actor, **why)
         came = sent.answer
         return answer(
             {
@@ -234,7 +245,7 @@ class SubscriptionCalls:
         async with self.pool.connection() as connection:
             await require_visible(connection, request, subscription_id)
             with grants_checked():
-                turned = await store.turn(connection, subscription_id, switch, actor=caller_of(request).actor)
+                turned = await store.turn(connection, subscription_id, switch, actor=caller_of(request).actor, **why_of(request))
             if not turned:
                 raise absent(subscription_id)
         return subscription_id
@@ -301,8 +312,9 @@ def routes(
     """The calls about subscriptions, for the role `api`. The caller opens and closes the targets."""
     calls = SubscriptionCalls(pool=pool, keyring=keyring, waker=waker, targets=targets, allowed=allowed, readings=readings)
     gone = {"problems": (Code.NOT_FOUND,)}
-    shown = {"response": SubscriptionShown, **gone}
-    made = {"response": SubscriptionMade}
+    shown = {"response": SubscriptionShown, "request_headers": WHY_TAKEN, **gone}
+    made = {"response": SubscriptionMade, "request_headers": WHY_TAKEN}
+    ended = {"statuses": {NO_CONTENT: "ended"}, "request_headers": WHY_TAKEN, **gone}
     return [
         *replay_routes(pool, waker, archive),
         *PortalLinks(pool, keyring).routes(),
@@ -326,14 +338,19 @@ def routes(
             _operation(
                 "list_subscriptions",
                 "List subscriptions",
-                parameters=PageParameters,
+                parameters=SubscriptionListParameters,
                 response=Page[SubscriptionShown],
                 problems=(Code.INVALID_CURSOR,),
             ),
         ),
         Route("GET", ONE, calls.show, _operation("get_subscription", "Show a subscription", response=SubscriptionDetail, **gone)),
         Route("PATCH", ONE, calls.change, _operation("change_subscription", "Change a subscription", request=SubscriptionChange, **shown)),
-        Route("DELETE", ONE, calls.delete, _operation("delete_subscription", "Unsubscribe", statuses={NO_CONTENT: "ended"}, **gone)),
+        Route(
+            "DELETE",
+            ONE,
+            calls.delete,
+            _operation("delete_subscription", "Unsubscribe", **ended),
+        ),
         Route("POST", ONE + "/pause", calls.pause, _operation("pause_subscription", "Send nothing for now", **shown)),
         Route("POST", ONE + "/resume", calls.resume, _operation("resume_subscription", "Send again", **shown)),
         Route(
@@ -352,6 +369,7 @@ def routes(
                 description="The example of a type, with `data.test` true, or a mere `subscription.test`; signed like any other, never "
                 "retried, also while the subscription is paused or disabled. `attempts` lists the newest twenty.",
                 request=TestRequest,
+                request_headers=WHY_TAKEN,
                 is_body_optional=True,
                 response=TrialShown,
                 deadline_seconds=TOTAL_SECONDS + 5,
@@ -366,6 +384,7 @@ def routes(
                 "list_attempts",
                 "List attempts",
                 parameters=AttemptsParameters,
+                request_headers=WHY_TAKEN,
                 response=Page[AttemptShown],
                 problems=(Code.NOT_FOUND, Code.INVALID_CURSOR),
             ),

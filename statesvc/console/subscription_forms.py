@@ -1,0 +1,182 @@
+"""What operators do with a subscription: pause, resume, test, send a range again, make a new secret."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from statesvc.api.subscriptions.routes import ONE as CALL
+from statesvc.console.html_exchange import utc_instant
+from statesvc.console.progress_page import WorkProgress, count_in
+from statesvc.console.screen import Done, DryRun, FormAction, Input, Shown, Values, Visit, counted
+from statesvc.delivery.event_catalogue import CONNECTION_TEST, EVENT_TYPES
+from statesvc.http.key_store import Scope
+from statesvc.subscriptions.subscription_secrets import ROTATION_GRACE_HOURS_MAX
+
+LIST: Final = "/console/subscriptions"
+ONE: Final = LIST + "/{subscription_id}"
+_SUMS: Final = ("put", "waiting", "delivered")
+
+
+async def _ask(visit: Visit, deed: str, body: Mapping[str, Any] | None = None, **given: Any) -> Any:  # noqa: ANN401 - JSON
+    return await visit.ask(f"POST {CALL}/{deed}", body, subscription_id=visit.path("subscription_id"), **given)
+
+
+async def _one(visit: Visit) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = await visit.ask(f"GET {CALL}", subscription_id=visit.path("subscription_id"))
+    return found
+
+
+def _then(visit: Visit) -> str:
+    return ONE.format_map(visit.request.match_info)
+
+
+async def _would_pause(visit: Visit, _values: Values) -> DryRun:
+    one = await _one(visit)
+    return DryRun(
+        sentences=[f"Nothing is sent to {one['url']} any more; notifications collect until it is resumed, then go out in order."],
+        refusal=None if one["state"] == "active" else f"It is {one['state']} already.",
+    )
+
+
+async def _pause(visit: Visit, _values: Values) -> Done:
+    await _ask(visit, "pause")
+    return Done(sentence="It is paused.", then=_then(visit))
+
+
+async def _would_resume(visit: Visit, _values: Values) -> DryRun:
+    one = await _one(visit)
+    sentences = [f"What collected is sent to {one['url']}, the oldest first, as fast as the receiver takes it."]
+    if one["state"] == "disabled" and one["missed_since"]:
+        sentences.append(f"It was disabled, so nothing collected since {one['missed_since']}: replay that range afterwards.")
+    return DryRun(sentences=sentences, refusal="It is active already." if one["state"] == "active" else None)
+
+
+async def _resume(visit: Visit, _values: Values) -> Done:
+    one = await _ask(visit, "resume")
+    missed = " Replay what it missed." if one["missed_since"] else ""
+    return Done(sentence=f"It is resumed.{missed}", then=_then(visit))
+
+
+async def _test_inputs(_visit: Visit) -> Sequence[Input]:
+    kinds = [CONNECTION_TEST, *(each.kind for each in EVENT_TYPES if each.kind != CONNECTION_TEST)]
+    return [Input(name="type", label="Type", options=[(kind, kind) for kind in kinds])]
+
+
+async def _would_test(visit: Visit, values: Values) -> DryRun:
+    one = await _one(visit)
+    kind = values.get("type") or CONNECTION_TEST
+    return DryRun(sentences=[f"One {kind} goes to {one['url']}, signed like any other and marked as a test. It is never sent again."])
+
+
+async def _test(visit: Visit, values: Values) -> Done:
+    came = await _ask(visit, "test", {"type": values.get("type") or CONNECTION_TEST})
+    code = f" ({came['status_code']})" if came["status_code"] else ""
+    detail = f": {came['detail']}" if came["detail"] else ""
+    return Done(sentence=f"The test: {came['outcome']}{code} within {came['duration_ms']:,} ms{detail}.", then=_then(visit))
+
+
+async def _replay_inputs(visit: Visit) -> Sequence[Input]:
+    missed = (await _one(visit))["missed_since"]
+    since = "" if missed is None else f"{datetime.fromisoformat(missed):%Y-%m-%dT%H:%M}"
+    hint = "UTC." if missed is None else "UTC. It has missed what came since then."
+    return [
+        Input(name="since", label="Recorded since", type="datetime-local", value=since, hint=hint, is_required=True),
+        Input(name="until", label="until", type="datetime-local", hint="UTC. Empty: now."),
+        Input(
+            name="delivered_too",
+            label="Also what the receiver has taken (under the webhook-id that it knows)",
+            type="checkbox",
+        ),
+    ]
+
+
+def _range(values: Values, *, dry_run: bool) -> dict[str, Any]:
+    times = {name: utc_instant(values[name], name) for name in ("since", "until") if values.get(name)}
+    return {**times, "delivered_too": values.get("delivered_too") == "1", "dry_run": dry_run, "cursor": values.get("cursor") or None}
+
+
+async def _would_replay(visit: Visit, values: Values) -> DryRun:
+    found = await _ask(visit, "replay", _range(values, dry_run=True))
+    more = " At least: the range is longer than was counted." if found["next_cursor"] else ""
+    return DryRun(
+        sentences=[
+            f"Would be sent again: {counted(found['put'], 'notification')} of {found['matched']:,} in the range.{more}",
+            f"Left alone: {found['waiting']:,} that wait anyway, {found['delivered']:,} that the receiver has taken.",
+        ],
+        hidden={"total": "0" if found["next_cursor"] else str(found["matched"])},
+        refusal=None if found["put"] or found["next_cursor"] else "There is nothing to send in this range.",
+    )
+
+
+async def _replay(visit: Visit, values: Values) -> Shown:
+    answer = await _ask(visit, "replay", _range(values, dry_run=False))
+    sums = {name: count_in(values, name) + answer[name] for name in _SUMS}
+    matched, total = count_in(values, "matched") + answer["matched"], count_in(values)
+    sent_along = {name: values.get(name, "") for name in ("since", "until", "delivered_too")}
+    counts = {name: str(count) for name, count in {**sums, "matched": matched, "total": total}.items()}
+    cursor = answer["next_cursor"]
+    return WorkProgress(
+        sentences=[
+            f"Put into the outbox: {counted(sums['put'], 'notification')}.",
+            f"Left alone: {sums['waiting']:,} that wait anyway, {sums['delivered']:,} that the receiver has taken.",
+            "That was all." if cursor is None else "The range goes on.",
+        ],
+        done=min(matched, total),
+        total=total,
+        next_part=None if cursor is None else {**sent_along, **counts, "cursor": cursor},
+        then=_then(visit),
+        then_label="To the subscription",
+    ).page
+
+
+async def _rotate_inputs(_visit: Visit) -> Sequence[Input]:
+    label = f"Hours for which the former secret signs too (0 to {ROTATION_GRACE_HOURS_MAX})"
+    return [Input(name="grace_hours", label=label, type="number", value="24", hint="0 ends the former one now.")]
+
+
+async def _would_rotate(visit: Visit, values: Values) -> DryRun:
+    one, hours = await _one(visit), values.get("grace_hours") or "24"
+    visit.calls.check_parameters(f"POST {CALL}/rotate-secret", {"subscription_id": one["id"], "grace_hours": hours})
+    return DryRun(
+        sentences=[
+            f"Notifications to {one['url']} are signed with a new secret from now on, and with the former one too for {hours} hours.",
+            "The new one is shown once, on the next page. The receiver needs it before the hours are over.",
+        ]
+    )
+
+
+async def _rotate(visit: Visit, values: Values) -> Shown:
+    hours = values.get("grace_hours") or "24"
+    made = await _ask(visit, "rotate-secret", grace_hours=hours)
+    return Shown("subscription_secret.html", {"made": made, "hours": hours, "path": _then(visit)})
+
+
+def subscription_actions() -> list[FormAction]:
+    """The rows of the table."""
+    about: dict[str, Any] = {"scope": Scope.SUBSCRIPTIONS, "section": LIST, "back": ONE}
+    return [
+        FormAction(path=ONE + "/pause", title="Pause", button="Pause it", dry_run=_would_pause, carry_out=_pause, **about),
+        FormAction(path=ONE + "/resume", title="Resume", button="Resume it", dry_run=_would_resume, carry_out=_resume, **about),
+        FormAction(
+            path=ONE + "/test", title="Send a test", button="Send it", inputs=_test_inputs, dry_run=_would_test, carry_out=_test, **about
+        ),
+        FormAction(
+            path=ONE + "/replay",
+            title="Send a range again",
+            button="Send them",
+            inputs=_replay_inputs,
+            dry_run=_would_replay,
+            carry_out=_replay,
+            **about,
+        ),
+        FormAction(
+            path=ONE + "/rotate-secret",
+            title="Make a new secret",
+            button="Make it",
+            inputs=_rotate_inputs,
+            dry_run=_would_rotate,
+            carry_out=_rotate,
+            is_drastic=True,
+            **about,
+        ),
+    ]

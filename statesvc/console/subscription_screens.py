@@ -1,0 +1,92 @@
+"""Subscriptions: those in trouble first; one with its limiter, its attempts and, for who says why, what its receiver answered."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from statesvc.api.subscriptions.routes import ONE as CALL
+from statesvc.api.subscriptions.routes import PATH
+from statesvc.console.charts import Bar, bars
+from statesvc.console.screen import Disclosure, FormAction, Screen, Shown, Values, Visit
+from statesvc.console.subscription_forms import LIST, ONE, subscription_actions
+from statesvc.http.key_store import Scope
+
+_STATES: Final = ("active", "paused", "disabled", "failing")
+_IN_TROUBLE: Final = ("disabled", "failing", "paused")
+_TROUBLES: Final = 50
+_PAGE: Final = 100
+_ATTEMPTS: Final = 60
+
+
+async def show_list(visit: Visit) -> Mapping[str, Any]:
+    """A page; before the first one those that need a human."""
+    state, cursor = visit.query("state"), visit.query("cursor")
+    troubled: list[Any] = []
+    if not state and not cursor:
+        for each in _IN_TROUBLE:
+            troubled += (await visit.ask(f"GET {PATH}", state=each, limit=_TROUBLES))["items"]
+    page = await visit.ask(f"GET {PATH}", state=state or None, cursor=cursor or None, limit=_PAGE)
+    once = {one["id"]: one for one in troubled}
+    return {
+        "state": state,
+        "states": _STATES,
+        "troubled": list(once.values()),
+        "subscriptions": page["items"],
+        "next_cursor": page["next_cursor"],
+    }
+
+
+async def show_one(visit: Visit) -> Mapping[str, Any]:
+    """One subscription, without what its receiver answered."""
+    return await _one(visit, visit.query("cursor"))
+
+
+async def _show_answers(visit: Visit, values: Values) -> Shown:
+    """The same with the answers."""
+    return Shown("subscription.html", await _one(visit, values.get("cursor", ""), with_answers=True))
+
+
+async def _one(visit: Visit, cursor: str, *, with_answers: bool = False) -> Mapping[str, Any]:
+    subscription_id = visit.path("subscription_id")
+    one = await visit.ask(f"GET {CALL}", subscription_id=subscription_id)
+    attempts = await visit.ask(
+        f"GET {CALL}/attempts", subscription_id=subscription_id, cursor=cursor or None, limit=_ATTEMPTS, responses=with_answers
+    )
+    return {
+        "title": one["url"],
+        "one": one,
+        "path": ONE.format(subscription_id=one["id"]),
+        "attempts": attempts["items"],
+        "next_cursor": attempts["next_cursor"],
+        "cursor": cursor,
+        "chart": attempt_chart(attempts["items"]),
+        "with_answers": with_answers,
+    }
+
+
+def attempt_chart(attempts: Sequence[Mapping[str, Any]]) -> Any:  # noqa: ANN401 - markup
+    """How long each took, the oldest first: delivered, or not. Two at least, so that there is something to compare."""
+    if len(attempts) < 2:
+        return ""
+    columns = []
+    for one in reversed(attempts):
+        milliseconds = max(one["duration_ms"], 1)
+        is_delivered = one["outcome"] == "delivered"
+        label = f"{one['outcome']}{f' {code}' if (code := one['status_code']) else ''}, {one['duration_ms']:,} ms"
+        columns.append(Bar(label, (milliseconds, 0, 0) if is_delivered else (0, 0, milliseconds)))
+    delivered = sum(one["outcome"] == "delivered" for one in attempts)
+    longest = max(one["duration_ms"] for one in attempts)
+    title = f"How long the last {len(attempts)} attempts took, the newest at the right: {delivered} delivered; the longest {longest:,} ms"
+    return bars(columns, title=title, width=720)
+
+
+def subscription_pages() -> tuple[list[Screen], list[FormAction], list[Disclosure]]:
+    """The rows of the tables."""
+    about: dict[str, Any] = {"scope": Scope.SUBSCRIPTIONS, "section": LIST}
+    return (
+        [
+            Screen(path=LIST, title="Subscriptions", template="subscriptions.html", show=show_list, menu="Subscriptions", **about),
+            Screen(path=ONE, title="Subscription", template="subscription.html", show=show_one, **about),
+        ],
+        subscription_actions(),
+        [Disclosure(path=ONE + "/answers", title="Subscription", disclose=_show_answers, scope=Scope.PII, section=LIST)],
+    )

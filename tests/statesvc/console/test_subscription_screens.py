@@ -1,0 +1,139 @@
+"""Subscriptions on the console: trouble first, one with its limiter and attempts, and what operators do with it."""
+
+from typing import Any
+from uuid import uuid4
+
+import orjson
+import pytest
+
+from events.vocabulary import Status
+from statesvc.delivery.outcome import AttemptOutcome
+from tests.world.api import Api, Statement
+from tests.world.console import Tab, words
+from tests.world.deliver import deliver
+
+LIST = "/console/subscriptions"
+RANGE = {"since": "2026-01-01T00:00"}
+
+
+async def _subscribe(api: Api, host: str = "shop.invalid", **wish: Any) -> str:
+    made = await api.call("POST", "/v1/subscriptions", scopes="subscriptions", json={"url": f"https://{host}/hook", **wish})
+    assert made.status == 201, made.body
+    return f"{LIST}/{made.body['id']}"
+
+
+async def _actions(api: Api) -> list[tuple[str, Any]]:
+    rows = await (await api.connection.execute("SELECT canonical FROM statesvc.action ORDER BY batch_id")).fetchall()
+    found = [orjson.loads(canonical) for (canonical,) in rows]
+    return [(each["verb"], each["details"].get("why")) for each in found if each["verb"] != "key.create"]
+
+
+async def test_those_in_trouble_come_first_and_each_state_has_a_list(tab: Tab) -> None:
+    for host in ("fine.invalid", "dead.invalid", "failing.invalid", "paused.invalid"):
+        path = await _subscribe(tab.api, host)
+        subscription_id = path.rpartition("/")[2]
+        change = {
+            "dead.invalid": "UPDATE statesvc.subscription SET disabled_at = statesvc.clock(), disabled_why = 'x' WHERE subscription_id = ",
+            "paused.invalid": "UPDATE statesvc.subscription SET paused_at = statesvc.clock() WHERE subscription_id = ",
+            "failing.invalid": "INSERT INTO statesvc.subscription_failing (since, failures, last_at, last_outcome, last_status_code,"
+            " subscription_id) SELECT c, 7, c, 'refused', 503, s.subscription_id FROM statesvc.clock() c, statesvc.subscription s"
+            " WHERE subscription_id = ",
+        }.get(host)
+        if change:
+            await tab.api.carriers.execute(f"{change}%s", [subscription_id])
+    await tab.log_in("ops subscriptions")
+    trouble, _, rest = (await tab.text(LIST)).partition(" All Receiver")
+    assert trouble.index("dead.invalid") < trouble.index("failing.invalid") < trouble.index("paused.invalid")
+    assert "7 refused 503" in trouble
+    assert "fine.invalid" not in trouble
+    assert "fine.invalid" in rest
+    for state, host in (("disabled", "dead"), ("failing", "failing"), ("paused", "paused")):
+        (page,) = await tab.api.pages("/v1/subscriptions", scopes="ops subscriptions", state=state)
+        assert [one["url"] for one in page] == [f"https://{host}.invalid/hook"]
+    (page,) = await tab.api.pages("/v1/subscriptions", scopes="ops subscriptions", state="active")
+    assert [one["url"] for one in page] == ["https://fine.invalid/hook", "https://failing.invalid/hook"]
+    assert "fine.invalid" not in await tab.text(f"{LIST}?state=paused")
+
+
+async def test_attempts_are_drawn_and_listed_and_answers_are_for_who_says_why(tab: Tab, scan: Statement) -> None:
+    path = await _subscribe(tab.api)
+    await tab.api.carriers.say(scan("1Z1", Status.PICKED_UP))
+    await deliver(tab.api.connection, tab.api.keyring, AttemptOutcome.REFUSED, 503)
+    await tab.log_in("ops subscriptions pii")
+    text = await tab.text(path)
+    assert "refused 503" in text
+    assert "ups 1Z1" in text
+    assert "████" in text
+    before = await _actions(tab.api)
+    token = await tab.form_token(path)
+    unsaid = await tab.post(f"{path}/answers", form_token=token, why="")
+    assert unsaid.status == 422
+    assert await _actions(tab.api) == before
+    shown = words(await (await tab.post(f"{path}/answers", form_token=token, why="ticket 3")).text())
+    assert "This reading is an entry of the log." in shown
+    assert (await _actions(tab.api))[-1] == ("read_personal", "ticket 3")
+
+
+async def test_what_an_operator_does_is_on_record_with_its_why(tab: Tab, scan: Statement) -> None:
+    path = await _subscribe(tab.api)
+    await tab.api.carriers.say(scan("1Z1", Status.PICKED_UP))
+    await deliver(tab.api.connection, tab.api.keyring)
+    await tab.log_in("ops subscriptions", may_change="on")
+    assert "It is paused." in await tab.act(f"{path}/pause", why="they asked")
+    assert "It is paused already." in await tab.preview(f"{path}/pause", why="twice")
+    assert "It is resumed." in await tab.act(f"{path}/resume", why="they are back")
+    assert "The test: " in await tab.act(f"{path}/test", why="is it up")
+    would = await tab.preview(f"{path}/replay", why="they lost it", **RANGE)
+    assert "There is nothing to send in this range." in would
+    assert "1 that the receiver has taken" in would
+    done = await tab.act(f"{path}/replay", why="they lost it", delivered_too="1", **RANGE)
+    assert "Put into the outbox: 1 notification." in done
+    assert "That was all." in done
+    secret = await tab.act(f"{path}/rotate-secret", why="leaked", grace_hours="1")
+    assert "whsec_" in secret
+    assert "For 1 hours" in secret
+    assert "whsec_" not in await tab.text(path)
+    assert (await _actions(tab.api))[1:] == [
+        ("subscription.pause", "they asked"),
+        ("subscription.resume", "they are back"),
+        ("subscription.test", "is it up"),
+        ("subscription.replay", "they lost it"),
+        ("subscription.rotate_secret", "leaked"),
+    ]
+
+
+async def test_the_calls_take_the_header(tab: Tab) -> None:
+    headers = {"Statesvc-Why": "a shop of ours"}
+    asked = {"scopes": "subscriptions", "headers": headers}
+    made = await tab.api.call("POST", "/v1/subscriptions", json={"url": "https://shop.invalid/hook"}, **asked)
+    one = f"/v1/subscriptions/{made.body['id']}"
+    await tab.api.call("PATCH", one, json={"coalesce": False}, **asked)
+    await tab.api.call("POST", f"{one}/pause", **asked)
+    await tab.api.call("POST", f"{one}/test", scopes="subscriptions")
+    await tab.api.call("DELETE", one, **asked)
+    verbs = ("create", "change", "pause", "delete")
+    assert await _actions(tab.api) == [(f"subscription.{verb}", "a shop of ours") for verb in verbs]
+    refused = await tab.api.call("POST", f"{one}/pause", scopes="subscriptions", headers={"Statesvc-Why": "x" * 1001})
+    assert refused.status in {404, 422}
+
+
+@pytest.mark.parametrize("fields", [{"since": "yesterday"}, {"since": "2026-01-02T00:00", "until": "2026-01-01T00:00"}, {}])
+async def test_a_bad_range_says_what_is_wrong(tab: Tab, fields: dict[str, str]) -> None:
+    path = await _subscribe(tab.api)
+    await tab.log_in("ops subscriptions", may_change="on")
+    assert "since" in await tab.preview(f"{path}/replay", why="x", **fields)
+    assert "grace_hours" in await tab.preview(f"{path}/rotate-secret", why="x", grace_hours="1000")
+
+
+async def test_a_key_sees_and_changes_those_of_its_owner_alone(tab: Tab) -> None:
+    path = await _subscribe(tab.api)
+    await tab.api.carriers.execute("UPDATE statesvc.subscription SET owner = 'other'")
+    await tab.log_in("subscriptions", may_change="on")
+    assert "shop.invalid" not in await tab.text(LIST)
+    token = await tab.form_token(LIST)
+    for deed in ("pause", "rotate-secret", "replay", "test"):
+        refused = await tab.post(f"{path}/{deed}", form_token=token, why="mine", step="do", since="2026-01-01T00:00")
+        assert "there is no subscription" in await refused.text()
+    assert (await tab.get(path)).status == 404
+    assert (await tab.get(f"{LIST}/{uuid4()}")).status == 404
+    assert (await tab.get(f"{LIST}/x")).status == 422
