@@ -11,6 +11,7 @@ from events.errors import Cause
 from statesvc.console.dead_letter_forms import GROUP, LIST, ONE, dead_letter_actions
 from statesvc.console.screen import Disclosure, FormAction, Screen, Shown, Values, Visit
 from statesvc.http.key_store import Scope
+from statesvc.http.problem import Code, Problem
 from statesvc.repair.dead_letters.dead_letter import IN_WORDS, SENTENCES, Obstacle, Way
 
 KINDS: Final = ("message", "code", "notification")
@@ -74,9 +75,7 @@ async def _read_body(visit: Visit, _values: Values) -> Shown:
 async def _sample(visit: Visit, dead_letter_id: int | str) -> dict[str, Any]:
     """One dead letter and, where it is about a message that the key may see, that message."""
     one = await visit.ask("GET /v1/dead-letters/{id}", id=dead_letter_id)
-    message = None
-    if one["message_id"] is not None and visit.has(Scope.AUDIT):
-        message = await visit.ask("GET /v1/messages/{message_id}", message_id=UUID(one["message_id"]))
+    message = await _message(visit, one["message_id"])
     events = None
     if one["kind"] == "code":
         code = {name: one[name] for name in ("raw_type", "raw_code") if one[name] is not None}
@@ -91,6 +90,19 @@ async def _sample(visit: Visit, dead_letter_id: int | str) -> dict[str, Any]:
         "group_path": _group_path(one),
         "code_query": urlencode({name: one[name] for name in ("raw_type", "raw_code") if one[name] is not None}),
     }
+
+
+async def _message(visit: Visit, message_id: str | None) -> Mapping[str, Any] | None:
+    """What became of it; None where there is none, it is stored no longer, or the key may not see it."""
+    if message_id is None or not visit.has(Scope.AUDIT):
+        return None
+    try:
+        found: Mapping[str, Any] = await visit.ask("GET /v1/messages/{message_id}", message_id=UUID(message_id))
+    except Problem as problem:
+        if problem.code is not Code.NOT_FOUND:
+            raise
+        return None
+    return found
 
 
 def _title(sample: Mapping[str, Any]) -> str:

@@ -126,6 +126,7 @@ async def test_an_unknown_code_shows_its_events(tab: Tab, scan: Statement) -> No
     await tab.api.carriers.say(scan("1Z1", None, kind=Kind.UNMAPPED, type="Q", code="77", description="Left with Ann"))
     await tab.log_in("ops", may_change="on")
     (dead_letter_id,) = await open_dead_letters(tab.api)
+    await tab.log_in("ops audit", may_change="on")
     text = await tab.text(f"{LIST}/{dead_letter_id}")
     assert "Q/77" in text
     assert "1Z1" in text
@@ -140,7 +141,7 @@ async def test_a_cause_of_a_foreign_worker_has_a_group_too(tab: Tab) -> None:
         "INSERT INTO statesvc.dead_letter (kind, cause, carrier_id, created_at, message_id, detail)"
         " VALUES ('message', 'bad_luck', 'ups', statesvc.clock(), gen_random_uuid(), '')"
     )
-    await tab.log_in("ops")
+    await tab.log_in("ops audit pii")
     page = await (await tab.get(LIST)).text()
     assert 'group?kind=message&amp;carrier_id=ups"' in page
     assert "bad_luck" in await tab.text(f"{LIST}/group?kind=message&carrier_id=ups")

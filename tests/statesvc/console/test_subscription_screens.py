@@ -1,5 +1,6 @@
 """Subscriptions on the console: trouble first, one with its limiter and attempts, and what operators do with it."""
 
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -103,14 +104,13 @@ async def test_what_an_operator_does_is_on_record_with_its_why(tab: Tab, scan: S
 
 
 async def test_the_calls_take_the_header(tab: Tab) -> None:
-    headers = {"Statesvc-Why": "a shop of ours"}
-    asked = {"scopes": "subscriptions", "headers": headers}
-    made = await tab.api.call("POST", "/v1/subscriptions", json={"url": "https://shop.invalid/hook"}, **asked)
+    asked = partial(tab.api.call, scopes="subscriptions", headers={"Statesvc-Why": "a shop of ours"})
+    made = await asked("POST", "/v1/subscriptions", json={"url": "https://shop.invalid/hook"})
     one = f"/v1/subscriptions/{made.body['id']}"
-    await tab.api.call("PATCH", one, json={"coalesce": False}, **asked)
-    await tab.api.call("POST", f"{one}/pause", **asked)
+    await asked("PATCH", one, json={"coalesce": False})
+    await asked("POST", f"{one}/pause")
     await tab.api.call("POST", f"{one}/test", scopes="subscriptions")
-    await tab.api.call("DELETE", one, **asked)
+    await asked("DELETE", one)
     verbs = ("create", "change", "pause", "delete")
     assert await _actions(tab.api) == [(f"subscription.{verb}", "a shop of ours") for verb in verbs]
     refused = await tab.api.call("POST", f"{one}/pause", scopes="subscriptions", headers={"Statesvc-Why": "x" * 1001})
