@@ -208,7 +208,8 @@ class ScreenFrame:
             try:
                 if posted.get("step") != "do":
                     return await self._form_page(visit, action, values=values, dry_run=await action.dry_run(visit, values))
-                return self._finished(visit, action, await action.carry_out(replace(visit, why=why), values))
+                acting = replace(visit, why=why)
+                return self._finished(acting, action, await action.carry_out(acting, values))
             except Problem as problem:
                 if problem.code not in _REFUSED:
                     raise

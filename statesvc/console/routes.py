@@ -11,7 +11,7 @@ from statesvc.console.frame import ScreenFrame
 from statesvc.console.inner_calls import InnerCalls
 from statesvc.console.overview import Overview
 from statesvc.console.pages import Templates
-from statesvc.console.screen import FormAction, Screen
+from statesvc.console.screen import Disclosure, FormAction, Screen
 from statesvc.console.shipment_screens import shipment_pages
 from statesvc.console.subscription_screens import subscription_pages
 from statesvc.console.teaching_screens import teaching_pages
@@ -28,26 +28,21 @@ def routes(calls: Sequence[Route], *, pool: Connections, keys: Keys, limits: Key
     assets = Assets()
     inner = InnerCalls(calls, limits)
     about_shipments = [shipment_pages(), event_pages(), evidence_pages()]
-    dead_letter_screens, dead_letter_actions, dead_letter_disclosures = dead_letter_pages()
-    teaching_screens, teaching_actions, teaching_disclosures = teaching_pages()
-    subscription_screens, subscription_actions, subscription_disclosures = subscription_pages()
-    pages = [
-        ([Overview(pool).screen()], []),
-        *((found, []) for found, _ in about_shipments),
-        carrier_pages(pool),
-        (teaching_screens, teaching_actions),
-        (dead_letter_screens, dead_letter_actions),
-        (subscription_screens, subscription_actions),
-        work_pages(),
+    pages: list[tuple[list[Screen], list[FormAction], list[Disclosure]]] = [
+        ([Overview(pool).screen()], [], []),
+        *((screens, [], disclosures) for screens, disclosures in about_shipments),
+        (*carrier_pages(pool), []),
+        teaching_pages(),
+        dead_letter_pages(),
+        subscription_pages(),
+        (*work_pages(), []),
     ]
-    screens: list[Screen] = [screen for found, _ in pages for screen in found]
-    actions: list[FormAction] = [action for _, found in pages for action in found]
     frame = ScreenFrame(
         pages=Templates(assets),
         sessions=WebSessions(pool, keys),
         calls=inner,
-        screens=screens,
-        actions=actions,
-        disclosures=[*(each for _, found in about_shipments for each in found), *dead_letter_disclosures, *teaching_disclosures, *subscription_disclosures],
+        screens=[screen for screens, _, _ in pages for screen in screens],
+        actions=[action for _, actions, _ in pages for action in actions],
+        disclosures=[disclosure for _, _, disclosures in pages for disclosure in disclosures],
     )
     return [assets.route(), *frame.routes()]

@@ -5,6 +5,7 @@ import pytest
 
 from events.vocabulary import Kind
 from statesvc.api import dead_letter_replay_calls
+from statesvc.console import dead_letter_forms
 from tests.statesvc.api.test_dead_letter_replay import bury_messages, open_dead_letters, rows
 from tests.world.api import Api, Statement
 from tests.world.console import Tab, words
@@ -77,6 +78,17 @@ async def test_a_group_is_planned_and_replayed_with_its_progress(tab: Tab) -> No
     assert "3 wait in their queue" in done
     assert await open_dead_letters(tab.api) == []
     assert "There is nothing that can be replayed." in await tab.preview(path, why="again", kind="message")
+
+
+async def test_a_replay_goes_on_part_by_part_under_one_reason(tab: Tab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dead_letter_forms, "_AT_ONCE", 2)
+    await bury_messages(tab.api, "a", "b", "c", "d", "e")
+    await tab.log_in("ops", may_change="on")
+    done = await tab.go_on(f"{LIST}/replay", why="repaired", kind="message", canary="0", total="5")
+    assert "5 of 5 No dead letter of the plan remains." in done
+    assert await open_dead_letters(tab.api) == []
+    found = await rows(tab.api, "SELECT DISTINCT why, run_id IS NULL FROM statesvc.dead_letter")
+    assert found == [("repaired", False)]
 
 
 async def test_a_canary_without_a_verdict_waits_for_its_operator(tab: Tab, monkeypatch: pytest.MonkeyPatch) -> None:
