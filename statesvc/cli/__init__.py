@@ -37,6 +37,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "worker": Command("statesvc.cli.role", "one process that turns messages into events and state"),
     "notifier": Command("statesvc.cli.role", "one process that notifies subscribers"),
     "sealer": Command("statesvc.cli.role", "one process that seals and signs the log"),
+    "gateway": Command("statesvc.cli.role", "one process that answers what spans cells; it has no database"),
     "init": Command("statesvc.cli.init", "write a file of all settings, commented out, with defaults and meanings"),
     "migrate": Command("statesvc.cli.migrate", "bring the database's schema up to date"),
     "completion": Command("statesvc.cli.completion", "what makes a shell complete commands and options: bash, zsh or fish"),

@@ -24,9 +24,9 @@ LAST_BYTES_SECONDS: Final = 2.0
 
 
 def build_app(
-    routes: Iterable[Route], *, keys: Keys, limits: KeyLimits | None = None, body_bytes_max: int = BODY_BYTES_MAX
+    routes: Iterable[Route], *, keys: Keys | None, limits: KeyLimits | None = None, body_bytes_max: int = BODY_BYTES_MAX
 ) -> web.Application:
-    """The application. Handlers that read their body themselves bound it themselves."""
+    """The application. `keys` None: no call has a scope. Handlers that read their body themselves bound it themselves."""
     app = web.Application(middlewares=[problems], client_max_size=body_bytes_max)
     if limits is not None:
         app.on_response_prepare.append(showing_limits(limits))

@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from importlib.resources import files
-from typing import Final
+from typing import Final, Protocol
 
 import psycopg
 from aiohttp import web
@@ -31,6 +31,13 @@ def shipped_migrations() -> frozenset[int]:
     """The versions of the migrations that came with this code."""
     names = (_MIGRATION.fullmatch(entry.name) for entry in files("migrations").iterdir())
     return frozenset(int(match[1]) for match in names if match is not None)
+
+
+class Ready(Protocol):
+    """What `/readyz` asks."""
+
+    async def reasons(self) -> list[str]:
+        """Why the process should get no traffic; empty: it should."""
 
 
 class Readiness:
@@ -90,7 +97,7 @@ async def _nothing_to_sample() -> None:
 
 
 def health_routes(
-    readiness: Readiness, exposition: Callable[[], bytes], *, sample: Callable[[], Awaitable[None]] = _nothing_to_sample
+    readiness: Ready, exposition: Callable[[], bytes], *, sample: Callable[[], Awaitable[None]] = _nothing_to_sample
 ) -> list[Route]:
     """`/livez`, `/readyz`, `/metrics` of any role.
 

@@ -103,13 +103,15 @@ def invalid(error: ValidationError, part: str) -> Problem:
     return Problem(Code.INVALID_REQUEST, f"{what} the contract", violations=violations)
 
 
-def guarded(route: Route, keys: Keys, limits: KeyLimits | None = None) -> Handler:
+def guarded(route: Route, keys: Keys | None, limits: KeyLimits | None = None) -> Handler:
     """The route's handler behind the checks that its operation declares, and the limits of the caller's key."""
     contract = route.operation
     if contract.scope is None and not contract.checked and contract.deadline_seconds is None:
         return route.handler
     call = _checked(route)
     if contract.scope is not None:
+        if keys is None:
+            raise ValueError(f"{contract.operation_id} has a scope: it needs keys")
         call = _allowed(call, contract, Scope(contract.scope), keys, limits if contract.is_limited else None)
     if contract.deadline_seconds is None:
         return call

@@ -37,7 +37,7 @@ from statesvc.telemetry.metrics import Telemetry
 from statesvc.telemetry.refusals import Refusals
 from statesvc.telemetry.tracing import build_provider, metric_exporter, resource_of
 
-Role = Literal["ingress", "api", "worker", "notifier", "sealer"]
+Role = Literal["ingress", "api", "worker", "notifier", "sealer", "gateway"]
 
 RETRY_SECONDS: Final = 1.0
 

@@ -1,0 +1,167 @@
+"""Asks cells over HTTP, with the caller's own key. A cell that does not answer is a value, no error: the rest is still worth something."""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import aiohttp
+import orjson
+import structlog
+from aiohttp import hdrs, web
+from multidict import CIMultiDict
+from yarl import URL
+
+from statesvc.cells.directory import CellDirectory
+from statesvc.http.problem import Code, Problem
+
+CONNECT_SECONDS: Final = 2.0
+CELL_HEADER: Final = "Statesvc-Cell"
+_SILENT_SECONDS: Final = 60.0
+"""A stream says something every 15 s."""
+_HOP_BY_HOP: Final = frozenset(
+    *({"connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "te", "trailer", "transfer-encoding", "upgrade"},)
+)
+_REQUEST_ONLY: Final = frozenset({"host", "content-length", "x-forwarded-for", CELL_HEADER.lower()})
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellAnswer:
+    """What a cell said: JSON below the status 500."""
+
+    status: int
+    document: Any
+    headers: Mapping[str, str]
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether it is the caller's fault."""
+        return self.status >= 400
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """What the cells said, by name, in the order of the directory, and those that said nothing."""
+
+    answers: Mapping[str, CellAnswer]
+    partial: Sequence[str]
+
+    @property
+    def documents(self) -> dict[str, Any]:
+        """By name of the cell."""
+        return {name: answer.document for name, answer in self.answers.items()}
+
+    def require_any(self) -> None:
+        """Raises the problem 503 where no cell answered, and the first refusal of a cell as it stands."""
+        if not self.answers:
+            raise unavailable(self.partial)
+        for answer in self.answers.values():
+            if answer.is_refusal:
+                raise RefusedError(answer)
+
+
+class RefusedError(Exception):
+    """A cell refused the call, as every cell would: its answer is the caller's."""
+
+    def __init__(self, answer: CellAnswer) -> None:
+        super().__init__("a cell refused the call")
+        self.answer = answer
+
+    def response(self) -> web.Response:
+        """The cell's own answer."""
+        named = (hdrs.WWW_AUTHENTICATE, hdrs.RETRY_AFTER, hdrs.ALLOW)
+        headers = {name: self.answer.headers[name] for name in named if name in self.answer.headers}
+        content_type = self.answer.headers.get(hdrs.CONTENT_TYPE, "application/json").partition(";")[0]
+        return web.Response(body=orjson.dumps(self.answer.document), status=self.answer.status, content_type=content_type, headers=headers)
+
+
+def unavailable(names: Iterable[str]) -> Problem:
+    """The problem that these cells do not answer."""
+    away = sorted(names)
+    return Problem(Code.CELL_UNAVAILABLE, f"no answer from: {', '.join(away)}; try again", members={"partial": away})
+
+
+class CellClient:
+    """Open until `close`. `answer_seconds`: how long a cell may take before the answer goes out without it."""
+
+    def __init__(self, directory: CellDirectory, *, answer_seconds: float) -> None:
+        self.directory = directory
+        self._answer_seconds = answer_seconds
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30), auto_decompress=False, cookie_jar=aiohttp.DummyCookieJar()
+        )
+
+    async def close(self) -> None:
+        """Ends all connections."""
+        await self._session.close()
+
+    async def gather(self, request: web.Request, asked: Mapping[str, Mapping[str, Any]], *, path: str | None = None) -> Gathered:
+        """Asks these cells at once, each with its own query: as the request is, or at another path."""
+        answers = await asyncio.gather(
+            *(self.ask(request, name, path=path or request.rel_url.raw_path, query=query) for name, query in asked.items())
+        )
+        found = {name: answer for name, answer in zip(asked, answers, strict=True) if answer is not None}
+        return Gathered(found, [name for name in asked if name not in found])
+
+    async def ask(
+        self, request: web.Request, name: str, *, path: str, query: Mapping[str, Any] | None = None, body: bytes | None = None
+    ) -> CellAnswer | None:
+        """The cell's answer to the caller's call; None where it does not come in time, is an error of the cell's own, or no JSON."""
+        try:
+            async with asyncio.timeout(self._answer_seconds):
+                response = await self._open(name, request.method, path, params=query, headers=_passed_on(request), data=body)
+                async with response:
+                    content = await response.read()
+                    if response.status < 500:
+                        document = orjson.loads(content) if content else None
+                        return CellAnswer(status=response.status, document=document, headers=response.headers)
+                    why = f"status {response.status}"
+        except (aiohttp.ClientError, TimeoutError, OSError, orjson.JSONDecodeError) as error:
+            why = type(error).__name__
+        _log.warning("cell_unavailable", cell=name, why=why)
+        return None
+
+    async def forward(self, request: web.Request, name: str) -> web.StreamResponse:
+        """The whole call, to one cell, whose answer comes through as it is sent. Raises the problem 503."""
+        body = await request.read()
+        headers = _passed_on(request)
+        if request.remote is not None:
+            before = request.headers.get(hdrs.X_FORWARDED_FOR)
+            headers[hdrs.X_FORWARDED_FOR] = request.remote if before is None else f"{before}, {request.remote}"
+        try:
+            opened = await self._open(name, request.method, request.raw_path, headers=headers, data=body or None)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            _log.warning("cell_unavailable", cell=name, why=type(error).__name__)
+            raise unavailable([name]) from None
+        async with opened:
+            response = web.StreamResponse(status=opened.status, headers=_without(opened.headers, _HOP_BY_HOP))
+            response.headers[CELL_HEADER] = name
+            await response.prepare(request)
+            async for chunk in opened.content.iter_any():
+                await response.write(chunk)
+            await response.write_eof()
+            return response
+
+    async def _open(self, name: str, method: str, path: str, **options: Any) -> aiohttp.ClientResponse:  # noqa: ANN401 - those of aiohttp
+        """At the first address of the cell that takes the connection: nothing was sent to those before."""
+        timeout = aiohttp.ClientTimeout(sock_connect=CONNECT_SECONDS, sock_read=_SILENT_SECONDS)
+        *others, last = self.directory.cells[name].urls
+        for url in others:
+            try:
+                return await self._request(method, url, path, timeout=timeout, **options)
+            except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError):
+                continue
+        return await self._request(method, last, path, timeout=timeout, **options)
+
+    async def _request(self, method: str, url: str, path: str, **options: Any) -> aiohttp.ClientResponse:  # noqa: ANN401
+        # a path comes as it was sent, and is not quoted again
+        return await self._session.request(method, URL(url + path, encoded=True), allow_redirects=False, **options)
+
+
+def _passed_on(request: web.Request) -> CIMultiDict[str]:
+    return _without(request.headers, _HOP_BY_HOP | _REQUEST_ONLY)
+
+
+def _without(headers: Mapping[str, str], dropped: frozenset[str]) -> CIMultiDict[str]:
+    return CIMultiDict((name, value) for name, value in headers.items() if name.lower() not in dropped)

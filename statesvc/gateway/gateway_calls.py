@@ -1,0 +1,117 @@
+"""The other calls that span cells: the queue, a shipment by its id, the state of the cells; and the way of all others to their cell."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from aiohttp import web
+
+from statesvc.cells.proxies import CARRIER_PATHS
+from statesvc.gateway.cell_client import CELL_HEADER, CellClient, RefusedError, unavailable
+from statesvc.http.operation import Route, answer, operation
+from statesvc.http.problem import Code, Problem
+
+_OF_CARRIER: Final = re.compile(rf"/v1/(?:{'|'.join(CARRIER_PATHS)})/([^/]+)(?:/.*)?")
+_OUTBOX: Final = ("ready", "leased", "scheduled")
+_METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayCalls:
+    """The handlers."""
+
+    cells: CellClient
+
+    async def queue(self, request: web.Request) -> web.StreamResponse:
+        """What waits in all cells: sums, and each cell's own."""
+        gathered = await self.cells.gather(request, {name: {} for name in self.cells.directory.cells})
+        try:
+            gathered.require_any()
+        except RefusedError as refused:
+            return refused.response()
+        return answer({**_sum(list(gathered.documents.values())), "cells": gathered.documents, "partial": gathered.partial})
+
+    async def shipment(self, request: web.Request) -> web.StreamResponse:
+        """One shipment by its id, whichever cell has it."""
+        query = {name: request.query.getall(name) for name in request.query}
+        gathered = await self.cells.gather(request, dict.fromkeys(self.cells.directory.cells, query))
+        for name, found in gathered.answers.items():
+            if not found.is_refusal:
+                return answer({**found.document, "cell": name})
+        refusals = list(gathered.answers.values())
+        other = next((found for found in refusals if found.status != 404), None)
+        if other is None and gathered.partial:
+            # one that is away may have it: 404 would be a claim
+            raise unavailable(gathered.partial)
+        return RefusedError(other or refusals[0]).response()
+
+    async def state(self, _request: web.Request) -> web.StreamResponse:
+        """The cells of the directory. Takes no key and names no address."""
+        directory = self.cells.directory
+        cells = {name: {"carriers": directory.carriers_of(name)} for name in directory.cells}
+        return answer({"epoch": directory.epoch, "default": directory.default, "cells": cells})
+
+    async def forward(self, request: web.Request) -> web.StreamResponse:
+        """A call with a carrier in its path, or with a cell in its header, to the cell that it is about."""
+        named = request.headers.get(CELL_HEADER)
+        of_carrier = _OF_CARRIER.fullmatch(request.path)
+        directory = self.cells.directory
+        if of_carrier is not None:
+            return await self.cells.forward(request, directory.cell_of(of_carrier[1]))
+        if named in directory.cells:
+            return await self.cells.forward(request, named)
+        known = ", ".join(directory.cells)
+        if named is not None:
+            raise Problem(Code.NOT_FOUND, f"the header {CELL_HEADER} names no cell; there are: {known}")
+        raise Problem(Code.NOT_FOUND, f"this call is about one cell: send the header {CELL_HEADER} with its name; there are: {known}")
+
+
+def _sum(depths: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """What waits in several cells together. A carrier that moved may have messages in two."""
+    carriers: dict[str, dict[str, Any]] = {}
+    for cell in depths:
+        for carrier_id, lane in cell["carriers"].items():
+            carriers[carrier_id] = _joined(carriers[carrier_id], lane) if carrier_id in carriers else lane
+    return {
+        "carriers": dict(sorted(carriers.items())),
+        "outbox": {state: sum(cell["outbox"][state] for cell in depths) for state in _OUTBOX},
+        "dead_letters": sum(cell["dead_letters"] for cell in depths),
+        "counts_capped": any(cell["counts_capped"] for cell in depths),
+    }
+
+
+def _joined(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """Counts add up; of the ages the oldest holds."""
+    return {
+        name: max((age for age in (one[name], other[name]) if age is not None), default=None)
+        if name.startswith("oldest_")
+        else one[name] + other[name]
+        for name in one
+    }
+
+
+def routes(cells: CellClient) -> Sequence[Route]:
+    """All calls; the last ones take what no other route does."""
+    calls = GatewayCalls(cells)
+    merged: dict[str, Any] = {"scope": None, "checked": False, "deadline_seconds": 30.0}
+    anything: dict[str, Any] = {"scope": None, "checked": False, "deadline_seconds": None}
+    return [
+        Route("GET", "/v1/queue", calls.queue, operation(operation_id="get_queue", summary="How much is waiting", **merged)),
+        Route("GET", "/v1/cells", calls.state, operation(operation_id="list_cells", summary="The cells of the directory", **merged)),
+        Route(
+            "GET",
+            "/v1/shipments/{shipment_id}",
+            calls.shipment,
+            operation(operation_id="get_shipment_by_id", summary="One shipment by its id", **merged),
+        ),
+        *(
+            Route(
+                method,
+                "/{path:.*}",
+                calls.forward,
+                operation(operation_id=f"forward_{method.lower()}", summary="To the cell that the call is about", **anything),
+            )
+            for method in _METHODS
+        ),
+    ]

@@ -1,0 +1,94 @@
+"""Two cells as they are run, each with its own database, a gateway, and a real nginx in front."""
+
+import asyncio
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import aiohttp
+
+from statesvc.cells.directory import checked_directory, directory_text
+from statesvc.cells.proxies import nginx_configuration
+from tests.acceptance.processes import BOOTSTRAP_KEY, Service, free_port
+from tests.world.database import Database
+from tests.world.programs import required
+
+CELLS = ("north", "south")
+
+
+@dataclass
+class Cells:
+    """`url`: of the proxy. `services`: by name of the cell."""
+
+    url: str
+    services: dict[str, Service]
+    gateway: Service
+    session: aiohttp.ClientSession
+    file: Path
+
+
+@asynccontextmanager
+async def two_cells(databases: dict[str, Database], folder: Path, *, carriers: dict[str, str]) -> AsyncIterator[Cells]:
+    """Running for the time of the block: of each cell the roles api, worker and sealer."""
+    nginx = required("nginx", "nginx-light")
+    async with AsyncExitStack() as stack:
+        services: dict[str, Service] = {}
+        for name, database in databases.items():
+            home = folder / name
+            home.mkdir()
+            services[name] = await stack.enter_async_context(
+                Service(service_dsn=database.service_dsn, owner_dsn=database.owner_dsn, folder=home, settings={}, forks=True)
+            )
+        await asyncio.gather(*(service.start("api", "worker", "sealer") for service in services.values()))
+        gateway_port, port = free_port(), free_port()
+        directory = checked_directory(
+            {
+                "epoch": 1,
+                "default": "north",
+                "gateway": [f"http://127.0.0.1:{gateway_port}"],
+                "cells": {name: {"urls": [service.api.url]} for name, service in services.items()},
+                "carriers": carriers,
+            },
+            "the test's directory",
+        )
+        file = folder / "cells.toml"
+        file.write_text(directory_text(directory))
+        settings = {"STATESVC_CELLS_FILE": str(file), "STATESVC_CELLS_ANSWER_SECONDS": "20"}
+        gateway = await stack.enter_async_context(Service(service_dsn="", owner_dsn="", folder=folder, settings=settings, forks=True))
+        await gateway.ready(await gateway.spawn("gateway", port=gateway_port))
+        configuration = folder / "nginx.conf"
+        places = "".join(f"{kind}_temp_path {folder}/{kind};\n" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+        configuration.write_text(
+            f"daemon off;\npid {folder}/nginx.pid;\nworker_processes 1;\nevents {{}}\n"
+            f"http {{\naccess_log off;\n{places}{nginx_configuration(directory, port=port)}}}\n"
+        )
+        command = (nginx, "-e", str(folder / "nginx.log"), "-p", str(folder), "-c", str(configuration))
+        proxy = await asyncio.create_subprocess_exec(*command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            session = await stack.enter_async_context(
+                aiohttp.ClientSession(
+                    f"http://127.0.0.1:{port}",
+                    headers={"Authorization": f"Bearer {BOOTSTRAP_KEY}"},
+                    timeout=aiohttp.ClientTimeout(total=60),
+                )
+            )
+            await _answers(session)
+            yield Cells(f"http://127.0.0.1:{port}", services, gateway, session, file)
+        finally:
+            if proxy.returncode is None:
+                proxy.terminate()
+            await proxy.wait()
+
+
+async def _answers(session: aiohttp.ClientSession) -> None:
+    async with asyncio.timeout(30):
+        while True:
+            try:
+                async with session.get("/readyz") as answer:
+                    if answer.status == 200:
+                        return
+            except aiohttp.ClientError:
+                pass
+            await asyncio.sleep(0.05)

@@ -1,0 +1,136 @@
+"""Two cells behind a real nginx: each carrier in its own, lists as one, and one cell killed."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from statesvc.cells.directory import read_directory
+from tests.acceptance.cells_world import Cells, two_cells
+from tests.world import postgres
+from tests.world.database import Database
+
+EVENT = {"kind": "scan", "status": "in_transit", "occurred_at": "2026-03-01T08:00:00Z"}
+
+
+@pytest.fixture
+async def cells(own_processes: None, server: postgres.Server, database: Database, tmp_path: Path) -> AsyncIterator[Cells]:  # noqa: ARG001 - a mark
+    name = postgres.create_database(server, postgres.TEMPLATE)
+    try:
+        databases = {"north": database, "south": Database.of(server.on(name))}
+        async with two_cells(databases, tmp_path, carriers={"ups": "south"}) as running:
+            yield running
+    finally:
+        postgres.drop_database(server, name)
+
+
+async def ask(cells: Cells, method: str, path: str, **options: Any) -> tuple[int, Any]:
+    async with cells.session.request(method, path, **options) as answer:
+        return answer.status, await answer.json(content_type=None)
+
+
+async def everything(cells: Cells, path: str, **query: str) -> tuple[list[dict[str, Any]], set[str]]:
+    """All items over all pages, and the cells that some page lacked."""
+    items: list[dict[str, Any]] = []
+    partial: set[str] = set()
+    while True:
+        status, page = await ask(cells, "GET", path, params=query)
+        assert status == 200, page
+        items += page["items"]
+        partial |= set(page["partial"])
+        if page["next_cursor"] is None:
+            return items, partial
+        query["cursor"] = page["next_cursor"]
+
+
+async def submit(cells: Cells, carrier_id: str, count: int) -> None:
+    """Through the cell's own API: shipments of this carrier."""
+    service = cells.services[read_directory(cells.file).cell_of(carrier_id)]
+    for number in range(count):
+        event = {**EVENT, "carrier_id": carrier_id, "event_id": f"n{number}", "tracking_number": f"{carrier_id}-{number}"}
+        async with service.session.post(f"{service.api.url}/v1/events", json=event) as answer:
+            assert answer.status == 201, await answer.text()
+
+
+async def directory_is_compared(cells: Cells) -> None:
+    code, printed, _ = await cells.gateway.run("cell", "check")
+    assert (code, "works by this directory" in printed) == (0, True), printed
+    await cells.gateway.command("cell", "assign", "dhl_unified", "south")
+    code, printed, _ = await cells.gateway.run("cell", "check")
+    assert (code, "works by epoch 1 of the directory, which is in epoch 2: restart it" in printed) == (1, True), printed
+
+
+async def killed_cell_is_named(cells: Cells, of_the_other: str) -> None:
+    for role in cells.services["south"].roles:
+        role.kill()
+        await role.process.wait()
+    listed, partial = await everything(cells, "/v1/shipments")
+    assert ({one["cell"] for one in listed}, len(listed), partial) == ({"north"}, 6, {"south"})
+    status, queue = await ask(cells, "GET", "/v1/queue")
+    assert (status, queue["partial"], "ups" in queue["carriers"]) == (200, ["south"], False)
+    status, _ = await ask(cells, "GET", f"/v1/shipments/{of_the_other}")
+    assert status == 200, "the cell that answers has it"
+    status, problem = await ask(cells, "GET", "/v1/shipments/00000000-0000-0000-0000-000000000000")
+    assert (status, problem["code"], problem["partial"]) == (503, "cell_unavailable", ["south"])
+    async with cells.session.post("/v1/webhooks/ups", data=b"{}") as answer:
+        assert (answer.status, answer.headers["Retry-After"]) == (503, "2")
+        assert (await answer.json(content_type=None))["code"] == "cell_unavailable"
+    status, shipment = await ask(cells, "GET", "/v1/shipments/fedex/fedex-3")
+    assert (status, shipment["carrier_id"]) == (200, "fedex")
+
+
+async def test_each_carrier_is_in_its_cell_lists_are_one_and_a_killed_cell_is_named(cells: Cells) -> None:
+    await asyncio.gather(submit(cells, "ups", 7), submit(cells, "fedex", 6))
+
+    # by carrier, through the proxy
+    for carrier_id, name in (("ups", "south"), ("fedex", "north")):
+        status, shipment = await ask(cells, "GET", f"/v1/shipments/{carrier_id}/{carrier_id}-3")
+        assert (status, shipment["carrier_id"]) == (200, carrier_id)
+        other = cells.services["north" if name == "south" else "south"]
+        async with other.session.get(f"{other.api.url}/v1/shipments/{carrier_id}/{carrier_id}-3") as answer:
+            assert answer.status == 404
+    status, refusal = await ask(cells, "POST", "/v1/webhooks/nobody", data=b"{}")
+    assert (status, refusal["code"]) == (404, "unknown_carrier"), "of the default cell"
+
+    # over cells, in the order of the last change, on pages of any size
+    for limit in ("1", "4", "200"):
+        listed, partial = await everything(cells, "/v1/shipments", limit=limit)
+        assert [one["recorded_at"] for one in listed] == sorted(one["recorded_at"] for one in listed)
+        assert {(one["carrier_id"], one["cell"]) for one in listed} == {("ups", "south"), ("fedex", "north")}
+        assert (len(listed), len({one["shipment_id"] for one in listed}), partial) == (13, 13, set())
+    found, _ = await everything(cells, "/v1/shipments", tracking_number="fedex-2")
+    assert [one["tracking_number"] for one in found] == ["fedex-2"]
+    status, alone = await ask(cells, "GET", f"/v1/shipments/{found[0]['shipment_id']}")
+    assert (status, alone["cell"]) == (200, "north")
+
+    # what waits; bodies that cannot be read become dead letters of either cell
+    for carrier_id in ("ups", "fedex"):
+        status, _ = await ask(
+            cells, "POST", f"/v1/webhooks/{carrier_id}", data=b"no message", headers={"credential": "ups-test-credential"}
+        )
+        assert status == 200
+    async with asyncio.timeout(30):
+        while len(dead := (await everything(cells, "/v1/dead-letters", limit="1"))[0]) < 2:  # noqa: ASYNC110 - other processes make it happen
+            await asyncio.sleep(0.05)
+    assert {(one["carrier_id"], one["cell"]) for one in dead} == {("ups", "south"), ("fedex", "north")}
+    status, queue = await ask(cells, "GET", "/v1/queue")
+    assert (queue["dead_letters"], queue["cells"]["south"]["dead_letters"], queue["partial"]) == (2, 1, [])
+    one = next(one for one in dead if one["cell"] == "south")
+    path = f"/v1/dead-letters/{one['dead_letter_id']}"
+    status, refusal = await ask(cells, "GET", path)
+    assert (status, "Statesvc-Cell" in refusal["detail"]) == (404, True)
+    status, shown = await ask(cells, "GET", path, headers={"Statesvc-Cell": "south"})
+    assert (status, shown["carrier_id"]) == (200, "ups")
+
+    await directory_is_compared(cells)
+
+    # keys are the cells' matter, and so are wrong parameters
+    assert (await ask(cells, "GET", "/v1/shipments", headers={"Authorization": "Bearer none"}))[0] == 401
+    assert (await ask(cells, "GET", "/v1/shipments", params={"colour": "red"}))[0] == 422
+    assert (await ask(cells, "GET", "/v1/shipments", params={"cursor": "none"}))[0] == 400
+    assert (await ask(cells, "GET", "/v1/shipments", params={"limit": "0"}))[0] == 422
+
+    # one cell dies: the other goes on, and what is missing is said
+    await killed_cell_is_named(cells, found[0]["shipment_id"])

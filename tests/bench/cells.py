@@ -1,0 +1,183 @@
+"""What cells cost: one installation alone, and several at the same time with as many messages each, all with servers of their own.
+
+`python -m tests.bench.cells` prints processor milliseconds a message by part, write-ahead log and bytes of each table. It counts
+processor seconds, not time: the cells share the machine's cores.
+"""
+
+import argparse
+import asyncio
+import os
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import aiohttp
+from psycopg import AsyncConnection
+
+from statesvc.database.embedded import attach
+from tests.acceptance.processes import BOOTSTRAP_KEY, ROOT, free_port
+from tests.bench.processor import command_line, descendants, server_cpu_seconds
+from tests.bench.traffic import Push, alerts
+
+CONNECTIONS: Final = 16
+START_SECONDS: Final = 180
+DRAIN_SECONDS: Final = 1200
+MEASURED_FROM: Final = 0.2
+"""The share of the messages that warms up: catalogues, plans, pools."""
+_SIZES: Final = """
+SELECT coalesce(p.relname, c.relname), sum(pg_total_relation_size(c.oid))::bigint
+FROM pg_class c
+LEFT JOIN pg_inherits i ON i.inhrelid = c.oid
+LEFT JOIN pg_class p ON p.oid = i.inhparent
+WHERE c.relnamespace = 'statesvc'::regnamespace AND c.relkind = 'r'
+GROUP BY 1 ORDER BY 2 DESC
+"""
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+@dataclass(frozen=True, slots=True)
+class RunningCell:
+    """One `statesvc up`."""
+
+    process: asyncio.subprocess.Process
+    port: int
+    data: Path
+
+    def used(self) -> dict[str, float]:
+        """Processor seconds so far, by role; the server's together."""
+        seconds: dict[str, float] = defaultdict(float)
+        for pid, used in descendants(self.process.pid).items():
+            words = command_line(pid).split()
+            seconds[words[1] if len(words) > 1 and words[0] == "statesvc" else "supervisor"] += used
+        (pidfile,) = self.data.rglob("postmaster.pid")
+        seconds["PostgreSQL"] += server_cpu_seconds(pidfile.parent)
+        return seconds
+
+    async def value(self, statement: str) -> Any:
+        """The first column of the only row."""
+        return (await self.rows(statement))[0][0]
+
+    async def rows(self, statement: str) -> list[tuple[Any, ...]]:
+        """As the role that owns the tables."""
+        dsns = attach(self.data)
+        assert dsns is not None
+        async with await AsyncConnection.connect(dsns.superuser or dsns.owner, autocommit=True) as connection:
+            return await (await connection.execute(statement.encode())).fetchall()
+
+
+def together(used: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """Of all cells, by role."""
+    total: dict[str, float] = defaultdict(float)
+    for cell in used:
+        for part, seconds in cell.items():
+            total[part] += seconds
+    return total
+
+
+async def start(folder: Path) -> RunningCell:
+    """Ready for messages."""
+    folder.mkdir()  # noqa: ASYNC240 - nothing else runs yet
+    port = free_port()
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("STATESVC_", "DATABASE_URL"))}
+    environment |= {
+        "STATESVC_DATA_DIR": str(folder),
+        "STATESVC_BOOTSTRAP_KEY": BOOTSTRAP_KEY,
+        "STATESVC_ALLOW_UNSIGNED_WEBHOOKS": "1",
+    }
+    with (folder / "output").open("wb") as output:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "statesvc", "up", "--port", str(port)),
+            cwd=ROOT,
+            env=environment,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+        )
+    async with asyncio.timeout(START_SECONDS), aiohttp.ClientSession() as session:
+        while True:
+            assert process.returncode is None, (folder / "output").read_text()
+            try:
+                async with session.get(f"http://127.0.0.1:{port}/readyz") as answer:
+                    if answer.ok:
+                        return RunningCell(process, port, folder)
+            except aiohttp.ClientError:
+                pass
+            await asyncio.sleep(0.1)
+
+
+async def push(cell: RunningCell, pushes: list[Push], *, rate: float) -> None:
+    """Posts all, so many a second, and returns when nothing waits any more."""
+    loop = asyncio.get_running_loop()
+    started = loop.time()
+    waiting = iter(enumerate(pushes))
+    headers = {"Authorization": f"Bearer {BOOTSTRAP_KEY}"}
+    async with aiohttp.ClientSession(f"http://127.0.0.1:{cell.port}", headers=headers) as session:
+
+        async def post() -> None:
+            for number, (carrier_id, body) in waiting:
+                await asyncio.sleep(started + number / rate - loop.time())
+                async with session.post(f"/v1/webhooks/{carrier_id}", data=body) as answer:
+                    assert answer.ok, await answer.text()
+
+        await asyncio.gather(*(post() for _ in range(CONNECTIONS)))
+        async with asyncio.timeout(DRAIN_SECONDS):
+            while await cell.value("SELECT EXISTS (SELECT FROM statesvc.inbox)"):  # noqa: ASYNC110 - other processes empty it
+                await asyncio.sleep(0.1)
+            while await cell.value("SELECT EXISTS (SELECT FROM statesvc.unsealed)"):  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
+
+
+async def measure(count: int, *, cells: int, rate: float) -> tuple[float, Mapping[str, float]]:
+    """Processor milliseconds a message in all, and by part. The cells work at the same time, each as the only one would."""
+    parts = [list(alerts(count, series=series)) for series in range(cells)]
+    with TemporaryDirectory(prefix="statesvc-cells-") as folder:
+        running = await asyncio.gather(*(start(Path(folder, f"cell{number}")) for number in range(cells)))
+        try:
+            warm = [int(len(part) * MEASURED_FROM) for part in parts]
+            await asyncio.gather(*(push(cell, part[:until], rate=rate) for cell, part, until in zip(running, parts, warm, strict=True)))
+            before = together(cell.used() for cell in running)
+            events = sum([await cell.value("SELECT count(*) FROM statesvc.event") for cell in running])
+            lsns = [await cell.value("SELECT pg_current_wal_lsn() - '0/0'::pg_lsn") for cell in running]
+            await asyncio.gather(*(push(cell, part[until:], rate=rate) for cell, part, until in zip(running, parts, warm, strict=True)))
+            used = together(cell.used() for cell in running)
+            measured = sum(map(len, parts)) - sum(warm)
+            more_events = sum([await cell.value("SELECT count(*) FROM statesvc.event") for cell in running]) - events
+            wal = sum([await cell.value("SELECT pg_current_wal_lsn() - '0/0'::pg_lsn") for cell in running]) - sum(lsns)
+            _say(f"{cells} cells, {measured:,} messages, {more_events:,} events; {wal / more_events:,.0f} bytes of log an event")
+            if cells == 1:
+                total = await running[0].value("SELECT count(*) FROM statesvc.event")
+                for name, size in (await running[0].rows(_SIZES))[:24]:
+                    _say(f"  {name:24} {size / total:8.1f} bytes an event")
+            by_part = {part: 1000 * (seconds - before.get(part, 0.0)) / measured for part, seconds in used.items()}
+            return sum(by_part.values()), by_part
+        finally:
+            for cell in running:
+                cell.process.terminate()
+            await asyncio.gather(*(cell.process.wait() for cell in running))
+
+
+async def main() -> None:
+    """Prints one arrangement after the other."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--messages", type=int, default=8_000, help="for each cell")
+    parser.add_argument("--rate", type=float, default=200.0, help="messages a second for each cell")
+    parser.add_argument("--cells", type=int, nargs="+", default=[1, 2])
+    options = parser.parse_args()
+    first: float | None = None
+    for cells in options.cells:
+        total, by_part = await measure(options.messages, cells=cells, rate=options.rate)
+        first = first or total
+        parts = ", ".join(f"{part} {value:.3f}" for part, value in sorted(by_part.items()))
+        _say(f"{cells} cells: {total:.3f} ms of processor a message ({total / first:.2f} x the first): {parts}")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
