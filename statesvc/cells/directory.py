@@ -108,6 +108,13 @@ class CellDirectory(_Strict):
             raise DirectoryError(f"there is a cell {name} already")
         return self._changed(cells={**self.model_dump()["cells"], name: members})
 
+    def moving(self, name: str, members: Mapping[str, object]) -> "CellDirectory":
+        """With these members of the cell instead. Raises DirectoryError."""
+        cells = self.model_dump()["cells"]
+        if name not in cells:
+            raise DirectoryError(f"there is no cell {name}; there are: {', '.join(cells)}")
+        return self._changed(cells={**cells, name: {**cells[name], **members}})
+
     def assigning(self, carrier_id: str, name: str) -> "CellDirectory":
         """With the carrier in this cell. Raises DirectoryError."""
         if name not in self.cells:

@@ -1,4 +1,4 @@
-"""`statesvc cell list | add | assign | check | proxy | keys`: the directory of cells, and what must be alike in all of them."""
+"""`statesvc cell list | add | assign | check | proxy | keys | move`: the directory of cells, and what must be alike in all of them."""
 
 import argparse
 import asyncio
@@ -6,10 +6,12 @@ import re
 from pathlib import Path
 
 from events.carriers import CARRIERS
+from statesvc.cells.cell_move import check_standby, move_server
 from statesvc.cells.directory import CELL_NAME, CellDirectory, DirectoryError, change_directory, checked_directory, read_directory
 from statesvc.cells.proxies import envoy_configuration, nginx_configuration
 from statesvc.cli.arguments import carrier_named
 from statesvc.cli.cell_check import check_cells
+from statesvc.cli.cell_databases import address_in
 from statesvc.cli.cell_keys import spread_keys
 from statesvc.cli.command_error import CommandError
 from statesvc.cli.doctor.finding import Severity
@@ -22,7 +24,7 @@ PROXIES = {"nginx": nginx_configuration, "envoy": envoy_configuration}
 def configure(parser: argparse.ArgumentParser) -> None:
     """What the commands take."""
     parser.add_argument("--file", type=Path, metavar="FILE", help="the directory of cells (default: STATESVC_CELLS_FILE)")
-    commands = parser.add_subparsers(dest="what", metavar="list | add | assign | check | proxy | keys", required=True)
+    commands = parser.add_subparsers(dest="what", metavar="list | add | assign | check | proxy | keys | move", required=True)
     listing = commands.add_parser("list", help="the cells, and which carriers are where")
     listing.add_argument("--json", action="store_true", help="for scripts")
     adding = commands.add_parser("add", help="add a cell; the first one makes the file and is the default cell")
@@ -39,6 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     proxy.add_argument("kind", choices=sorted(PROXIES))
     proxy.add_argument("--port", type=int, default=8080, help="port that the proxy listens on (default: %(default)s)")
     commands.add_parser("keys", help="copy API keys to the cells that lack them, and revoke everywhere what is revoked anywhere")
+    _configure_move(commands.add_parser("move", help="a standby of the cell takes its primary's place"))
 
 
 def run(options: argparse.Namespace) -> int:
@@ -59,6 +62,8 @@ def run(options: argparse.Namespace) -> int:
             return _check(read_directory(file), as_json=options.json)
         case "proxy":
             write_line(PROXIES[options.kind](read_directory(file), port=options.port).rstrip())
+        case "move":
+            _move(file, options)
         case _:
             for line in asyncio.run(spread_keys(read_directory(file))):
                 write_line(line)
@@ -110,6 +115,38 @@ def _check(directory: CellDirectory, *, as_json: bool) -> int:
         for finding in findings:
             write_line(f"{finding.severity.value:4}  {finding.about}: {finding.text}")
     return 1 if any(finding.severity is Severity.FAIL for finding in findings) else 0
+
+
+def _configure_move(moving: argparse.ArgumentParser) -> None:
+    moving.add_argument("cell", help="a cell of the directory")
+    moving.add_argument(
+        "--primary", required=True, metavar="VARIABLE", help="environment variable with a superuser's address of its server"
+    )
+    moving.add_argument("--standby", required=True, metavar="VARIABLE", help="the same of the standby that is to be promoted")
+    moving.add_argument("--url", action="append", help="http://host:port of its API afterwards (default: as before)")
+    moving.add_argument(
+        "--database", metavar="VARIABLE", help="environment variable with its database's address afterwards (default: as before)"
+    )
+    moving.add_argument(
+        "--seconds", type=float, default=5.0, help="longest time without writes before it is called off (default: %(default)g)"
+    )
+    moving.add_argument("--dry-run", action="store_true", help="only say whether the standby could take over now")
+
+
+def _move(file: Path, options: argparse.Namespace) -> None:
+    primary, standby = address_in(options.primary), address_in(options.standby)
+    members = {name: value for name, value in (("urls", options.url), ("database", options.database)) if value is not None}
+    # what is wrong with the directory shows before anything is fenced
+    read_directory(file).moving(options.cell, members)
+    if options.dry_run:
+        behind = asyncio.run(check_standby(primary, standby))
+        write_line(f"the standby is {behind:,} bytes behind and could take over; nothing was changed")
+        return
+    moved = asyncio.run(move_server(primary, standby, fenced_seconds_max=options.seconds))
+    write_line(f"{options.cell} has moved: nothing was written for {moved.gap_seconds:.2f} s; the old server only reads from now on")
+    if members:
+        changed = change_directory(file, lambda known: _present(known, file).moving(options.cell, members))
+        write_line(f"{file} is in epoch {changed.epoch}; {_WHAT_NEXT}")
 
 
 def _present(known: CellDirectory | None, file: Path) -> CellDirectory:

@@ -15,11 +15,14 @@ from statesvc.cli.session import connect
 def address_of(directory: CellDirectory, name: str) -> str | None:
     """Where the cell's database is; None where the directory names none. Raises CommandError where the variable is not set."""
     variable = directory.cells[name].database
-    if variable is None:
-        return None
+    return None if variable is None else address_in(variable)
+
+
+def address_in(variable: str) -> str:
+    """The address of a database in this environment variable. Raises CommandError where it is not set."""
     dsn = os.environ.get(variable)
     if not dsn:
-        raise CommandError(f"{variable} is not set: it holds the address of the database of cell {name}", exit_code=2)
+        raise CommandError(f"{variable} is not set: it holds the address of a cell's database", exit_code=2)
     return dsn
 
 

@@ -98,3 +98,18 @@ def _add_gateway(file: Path) -> None:
 
 async def _good(connection: AsyncConnection[Any]) -> set[str]:
     return {key.key_id for key in await list_keys(connection) if key.revoked_at is None}
+
+
+@pytest.mark.usefixtures("cells")
+async def test_a_move_to_what_is_no_standby_is_refused_before_anything_is_fenced(
+    shell: Shell, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PRIMARY_URL", database.superuser_dsn)
+    servers = ("--primary", "PRIMARY_URL", "--standby", "PRIMARY_URL")
+    assert "follows nobody: make it a standby" in await shell("cell", "move", "south", *servers, exit_code=1)
+    assert "there is no cell west" in await shell("cell", "move", "west", *servers, exit_code=1)
+    assert "must be http://host:port" in await shell("cell", "move", "south", *servers, "--url", "https://there", exit_code=1)
+    assert "ELSEWHERE is not set" in await shell("cell", "move", "south", "--primary", "ELSEWHERE", "--standby", "PRIMARY_URL", exit_code=2)
+    assert (await shell.json("cell", "list"))["epoch"] == 3
+    async with await AsyncConnection.connect(database.superuser_dsn, autocommit=True) as connection:
+        assert await (await connection.execute("SHOW default_transaction_read_only")).fetchone() == ("off",)
