@@ -8,7 +8,7 @@ from aiohttp import web
 
 from statesvc.cells.directory import DirectoryError, read_directory
 from statesvc.cells.proxies import BODY_MEGABYTES_MAX
-from statesvc.gateway import gateway_calls, merged_lists
+from statesvc.gateway import event_split, feed_over_cells, gateway_calls, merged_lists
 from statesvc.gateway.cell_client import CellClient
 from statesvc.http.app import Server, build_app
 from statesvc.http.connection_gate import ConnectionGate, connections_allowed, raise_open_files
@@ -60,7 +60,14 @@ async def run(launch: Launch) -> int:
         stack.push_async_callback(lag.close)
         cells = CellClient(directory, answer_seconds=settings.cells.answer_seconds)
         stack.push_async_callback(cells.close)
-        routes = [*health_routes(draining, telemetry.exposition), *merged_lists.routes(cells), *gateway_calls.routes(cells)]
+        routes = [
+            *health_routes(draining, telemetry.exposition),
+            *merged_lists.routes(cells),
+            *feed_over_cells.routes(cells),
+            *event_split.routes(cells),
+            # last: it takes what no other does
+            *gateway_calls.routes(cells),
+        ]
         app = build_app(routes, keys=None, body_bytes_max=_BODY_BYTES_MAX)
 
         async def close_while_draining(_request: web.Request, response: web.StreamResponse) -> None:

@@ -1,6 +1,7 @@
 """Two cells behind a real nginx: each carrier in its own, lists as one, and one cell killed."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,37 @@ async def submit(cells: Cells, carrier_id: str, count: int) -> None:
             assert answer.status == 201, await answer.text()
 
 
+async def logs_are_followed_and_events_divided(cells: Cells) -> None:
+    """The lines of one request go to two cells, and come back by the feed with a place in each log."""
+    events = [
+        {**EVENT, "carrier_id": carrier_id, "event_id": f"line{number}", "tracking_number": f"L{number}"}
+        for number, carrier_id in enumerate(["ups", "fedex", "ups", "nobody", "fedex"])
+    ]
+    body = b"\n\n".join(json.dumps(event).encode() for event in events) + b"\nno JSON"
+    headers = {"Content-Type": "application/x-ndjson"}
+    status, answered = await ask(cells, "POST", "/v1/events", data=body, headers=headers)
+    verdicts = [(result["line"], result["verdict"]) for result in answered["results"]]
+    assert (status, verdicts) == (
+        200,
+        [(1, "appended"), (3, "appended"), (5, "appended"), (7, "invalid"), (9, "appended"), (10, "invalid")],
+    )
+    status, alone = await ask(cells, "POST", "/v1/events", json=events[0])
+    assert (status, alone["verdict"]) == (200, "duplicate")
+    assert (await ask(cells, "POST", "/v1/events", data=b"no JSON", headers={"Content-Type": "application/json"}))[0] == 422
+
+    after = ""
+    seen: list[dict[str, Any]] = []
+    async with asyncio.timeout(30):
+        while not {"line0", "line1", "line2", "line4"} <= {item["entry"].get("event_id") for item in seen}:
+            status, page = await ask(cells, "GET", "/v1/feed", params={"after": after, "limit": "6"})
+            assert status == 200, page
+            seen += page["items"]
+            after = page["cursor"]
+    indexes = {name: [item["index"] for item in seen if item["cell"] == name] for name in ("north", "south")}
+    assert all(found == list(range(len(found))) for found in indexes.values()), "of each log every entry once, in its order"
+    assert (await ask(cells, "GET", "/v1/feed", params={"after": "1.5"}))[0] == 400
+
+
 async def directory_is_compared(cells: Cells) -> None:
     code, printed, _ = await cells.gateway.run("cell", "check")
     assert (code, "works by this directory" in printed) == (0, True), printed
@@ -67,13 +99,18 @@ async def killed_cell_is_named(cells: Cells, of_the_other: str) -> None:
         role.kill()
         await role.process.wait()
     listed, partial = await everything(cells, "/v1/shipments")
-    assert ({one["cell"] for one in listed}, len(listed), partial) == ({"north"}, 6, {"south"})
+    assert ({one["cell"] for one in listed}, len(listed), partial) == ({"north"}, 8, {"south"})
     status, queue = await ask(cells, "GET", "/v1/queue")
     assert (status, queue["partial"], "ups" in queue["carriers"]) == (200, ["south"], False)
     status, _ = await ask(cells, "GET", f"/v1/shipments/{of_the_other}")
     assert status == 200, "the cell that answers has it"
     status, problem = await ask(cells, "GET", "/v1/shipments/00000000-0000-0000-0000-000000000000")
     assert (status, problem["code"], problem["partial"]) == (503, "cell_unavailable", ["south"])
+    lines = b"\n".join(
+        json.dumps({**EVENT, "carrier_id": each, "event_id": "x", "tracking_number": "X"}).encode() for each in ("ups", "fedex")
+    )
+    status, problem = await ask(cells, "POST", "/v1/events", data=lines, headers={"Content-Type": "application/x-ndjson"})
+    assert (status, problem["partial"]) == (503, ["south"])
     async with cells.session.post("/v1/webhooks/ups", data=b"{}") as answer:
         assert (answer.status, answer.headers["Retry-After"]) == (503, "2")
         assert (await answer.json(content_type=None))["code"] == "cell_unavailable"
@@ -124,6 +161,7 @@ async def test_each_carrier_is_in_its_cell_lists_are_one_and_a_killed_cell_is_na
     status, shown = await ask(cells, "GET", path, headers={"Statesvc-Cell": "south"})
     assert (status, shown["carrier_id"]) == (200, "ups")
 
+    await logs_are_followed_and_events_divided(cells)
     await directory_is_compared(cells)
 
     # keys are the cells' matter, and so are wrong parameters
