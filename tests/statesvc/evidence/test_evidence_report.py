@@ -1,6 +1,7 @@
 """The report on real payloads, as people read it: both clocks, who signed, what was sent, and nothing that a carrier wrote as markup."""
 
 import json
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,11 @@ import pytest
 from events.carriers import CARRIERS
 from events.identity import identify
 from events.vocabulary import Status
-from statesvc.evidence.evidence_report import report_of
+from statesvc.evidence.evidence_report import EvidenceReport, StatementLine, report_of
 from statesvc.evidence.html_page import html_of
 from statesvc.evidence.pdf import print_report
+from statesvc.evidence.report_sections import details_of
+from statesvc.evidence.summary import EvidenceSummary
 from tests.statesvc.evidence.test_bundle import NUMBER, bundle_of
 from tests.world.story import MORNING, Story, scan, story
 
@@ -82,3 +85,16 @@ async def test_markup_that_a_carrier_sends_stays_text(database: Any) -> None:
         html = html_of(report_of(await bundle_of(log))).decode()
     assert "<script>" not in html
     assert "&lt;script&gt;" in html
+
+
+def test_a_code_that_is_a_sentence_stands_under_what_it_means() -> None:
+    line = StatementLine(
+        index=7, occurred="t", recorded="r", what="in transit", where="Stow", code="transit/ARRIVAL DESTINATION", note="late"
+    )
+    report = EvidenceReport(
+        title="", reference="", made_at="", summary=EvidenceSummary(verdict=""), statements=[line, replace(line, code="I/AR", note="")]
+    )
+    assert details_of(report)[0].rows == [
+        ("t", "in transit\nlate\ncode: transit/ARRIVAL DESTINATION", "Stow", "", "r", "7"),
+        ("t", "in transit", "Stow", "I/AR", "r", "7"),
+    ]
