@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from contextvars import Context
 from typing import Final
 from uuid import UUID
 
@@ -32,7 +33,8 @@ class MinuteLog:
 
     def _open(self, kind: tuple[str, str | None]) -> None:
         self._since[kind] = 0
-        asyncio.get_running_loop().call_later(self._every_seconds, self._report, kind)
+        # what is bound to the first line is no matter of the later ones
+        asyncio.get_running_loop().call_later(self._every_seconds, self._report, kind, context=Context())
 
     def _report(self, kind: tuple[str, str | None]) -> None:
         count, (cause, carrier) = self._since.pop(kind), kind

@@ -240,6 +240,7 @@ TEN: Final = (
         strike=_cut_bodies_off,
         repair=_discard,
         outside="the carrier was repaired",
+        fires_within=900,
     ),
     Incident(
         name="sealer-stopped",
