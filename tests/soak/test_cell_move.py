@@ -1,7 +1,9 @@
 """A cell moves to its standby ten times while events come and workers read: nothing lost, nothing twice, the log verifies."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
@@ -30,6 +32,7 @@ class Sender:
     def __init__(self, service: Service) -> None:
         self._service = service
         self.acknowledged: list[str] = []
+        self.times: list[float] = []
 
     async def run(self, name: str) -> None:
         number = 0
@@ -38,6 +41,7 @@ class Sender:
             async with self._service.session.post(f"{self._service.api.url}/v1/events", json=event) as answer:
                 if answer.status in {200, 201}:
                     self.acknowledged.append(event["event_id"])
+                    self.times.append(time.monotonic())
                     number += 1
                 else:
                     assert answer.status == 503, await answer.text()
@@ -65,7 +69,7 @@ async def rows(dsn: str, statement: str) -> list[tuple[Any, ...]]:
 @pytest.mark.timeout(1800)
 async def test_a_loaded_cell_moves_ten_times_with_nothing_lost_and_nothing_twice(pair: Pair, tmp_path: Path) -> None:
     dsns = pair.dsns
-    gaps = []
+    gaps, pauses = [], []
     async with Service(service_dsn=dsns.service_dsn, owner_dsn=dsns.owner_dsn, folder=tmp_path, settings={}, forks=True) as service:
         await service.start("api", "worker", "sealer")
         sender = Sender(service)
@@ -80,10 +84,12 @@ async def test_a_loaded_cell_moves_ten_times_with_nothing_lost_and_nothing_twice
             await sender.until(30)
             for _ in range(MOVES):
                 old, new = superusers(pair)
+                before = len(sender.times) - 1
                 moved = await move_server(old, new, fenced_seconds_max=30)
                 gaps.append(moved.gap_seconds)
                 assert await rows(old, "SHOW default_transaction_read_only") == [("on",)]
                 await sender.until(30)
+                pauses.append(max(later - sooner for sooner, later in pairwise(sender.times[before:])))
                 # the way back: the old server becomes the standby of the new one
                 pair.primary, pair.standby = pair.standby, pair.primary
                 pair.standby.kill()
@@ -101,5 +107,9 @@ async def test_a_loaded_cell_moves_ten_times_with_nothing_lost_and_nothing_twice
             while await rows(here, "SELECT FROM statesvc.unsealed LIMIT 1"):  # noqa: ASYNC110 - the sealer empties it
                 await asyncio.sleep(0.05)
         printed = await service.command("verify")
-    ordered = sorted(gaps)
-    print(f"{len(gaps)} moves, {len(stored)} events; gap median {median(ordered):.3f} s, longest {ordered[-1]:.3f} s\n{printed}")  # noqa: T201 - the soak's figures
+    ordered, waited = sorted(gaps), sorted(pauses)
+    said = (
+        f"{len(gaps)} moves, {len(stored)} events; nothing written for {median(ordered):.3f} s, at most {ordered[-1]:.3f} s; "
+        f"nothing acknowledged for {median(waited):.3f} s, at most {waited[-1]:.3f} s"
+    )
+    print(f"{said}\n{printed}")  # noqa: T201 - the soak's figures
