@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from playwright.async_api import Page, ViewportSize, async_playwright
+from playwright.async_api import Page, ViewportSize, async_playwright, expect
 
 from tests.world.programs import required
 
 PHONE: Final = ViewportSize(width=390, height=844)
 DESKTOP: Final = ViewportSize(width=1280, height=800)
+EXPECT_MILLISECONDS: Final = 30_000
+"""How long a page may take to show what is expected: a loaded machine is no fault."""
 _AXE: Final = Path(__file__).parents[1] / "node" / "node_modules" / "axe-core" / "axe.min.js"
 _SERIOUS: Final = """async () => (await axe.run(document, { resultTypes: ["violations"] })).violations
     .filter(found => ["serious", "critical"].includes(found.impact))
@@ -23,6 +25,7 @@ _SERIOUS: Final = """async () => (await axe.run(document, { resultTypes: ["viola
 async def page(*, scheme: str = "light") -> AsyncIterator[Page]:
     """An empty tab. Skips the test where there is no Chromium, fails it in CI."""
     program = required("chromium", "chromium")
+    expect.set_options(timeout=EXPECT_MILLISECONDS)
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-dev-shm-usage"])
         try:
