@@ -16,13 +16,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import aiohttp
+
 from deploy.grafana.dashboards import DASHBOARDS, Dashboard, Panel
+from deploy.prometheus.rules import series
+from statesvc.telemetry import names
+from tests.acceptance.processes import until_false
 from tests.deploy.demo import scraped_demo
 from tests.world.browser import page
 from tests.world.prometheus import Prometheus
 
 INTERVAL: Final = "30s"
 STEP_SECONDS: Final = 2
+START_SECONDS: Final = 300
 WIDTH: Final = 620
 HEIGHT: Final = 190
 _LEFT: Final = 70
@@ -47,11 +53,11 @@ async def curves(prometheus: Prometheus, panel: Panel, since: float, until: floa
     found = []
     for query in panel.queries:
         expression = query.expression.replace("$__rate_interval", INTERVAL)
-        for series in await prometheus.ask_range(expression, since=since, until=until, step=STEP_SECONDS):
+        for found_series in await prometheus.ask_range(expression, since=since, until=until, step=STEP_SECONDS):
             legend = query.legend
-            for label, value in series["metric"].items():
+            for label, value in found_series["metric"].items():
                 legend = legend.replace(f"{{{{{label}}}}}", value)
-            points = [(float(at) - since, float(value)) for at, value in series["values"] if math.isfinite(float(value))]
+            points = [(float(at) - since, float(value)) for at, value in found_series["values"] if math.isfinite(float(value))]
             if points:
                 found.append(Curve(legend, points))
     return found
@@ -108,10 +114,20 @@ async def document(prometheus: Prometheus, dashboard: Dashboard, since: float, u
     return f"<!doctype html><meta charset=utf-8><style>{_STYLE}</style><h1>{dashboard.title}</h1><main>{''.join(sections)}</main>"
 
 
+async def nothing_applied(prometheus: Prometheus) -> bool:
+    """Whether no message of the demo was applied yet, as far as Prometheus knows."""
+    try:
+        return not await prometheus.ask(series(names.APPLIED_LAG, "_count"))
+    except aiohttp.ClientError:
+        return True
+
+
 async def draw(scratch: Path, folder: Path, seconds: float) -> None:
     """All dashboards, after so long."""
     async with scraped_demo(scratch) as prometheus, page() as tab:
         await tab.set_viewport_size({"width": 1340, "height": 900})
+        async with asyncio.timeout(START_SECONDS):
+            await until_false(lambda: nothing_applied(prometheus), pause_seconds=1)
         await asyncio.sleep(seconds)
         until = time.time()
         for dashboard in DASHBOARDS:
