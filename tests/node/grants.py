@@ -14,11 +14,11 @@ PAGE: Final = Path(__file__).parents[2] / "docs" / "claim-protocol.md"
 BLOCK: Final = re.compile(r"^ *```sql\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 
 
-def statements(*, role: str, password: str, database: str) -> str:
-    """The page's, for a role and a database of other names. The tests' servers let anyone connect, so that right is taken first."""
+def statements(*, role: str, password: str, database: str, service: str) -> str:
+    """The page's, for a role and a database of other names. In the tests anyone may connect, so that right is left to the service."""
     (found,) = BLOCK.findall(PAGE.read_text("utf-8"))
     named = re.sub(r"\breader\b", role, found).replace("DATABASE statesvc ", f'DATABASE "{database}" ').replace("'...'", f"'{password}'")
-    return f'REVOKE CONNECT ON DATABASE "{database}" FROM PUBLIC;\n{named}'
+    return f'REVOKE CONNECT ON DATABASE "{database}" FROM PUBLIC;\nGRANT CONNECT ON DATABASE "{database}" TO "{service}";\n{named}'
 
 
 @asynccontextmanager
@@ -26,8 +26,9 @@ async def foreign_role(superuser_dsn: str, service_dsn: str) -> AsyncIterator[st
     """The DSN of a role that may do what the page grants, and nothing else."""
     role, password = f"reader_{uuid4().hex}", "for-tests-only"
     async with await AsyncConnection.connect(superuser_dsn, autocommit=True) as connection:
-        database = str(conninfo_to_dict(service_dsn)["dbname"])
-        await connection.execute(statements(role=role, password=password, database=database).encode())
+        of_service = conninfo_to_dict(service_dsn)
+        asked = statements(role=role, password=password, database=str(of_service["dbname"]), service=str(of_service["user"]))
+        await connection.execute(asked.encode())
         try:
             yield make_conninfo(service_dsn, user=role, password=password)
         finally:
