@@ -74,6 +74,7 @@ CREATE TABLE statesvc.shipment_spare (LIKE statesvc.shipment INCLUDING ALL) WITH
 
 -- Notes, not facts: a shipment may be here many times. Without a key, so that no writer waits for another.
 CREATE TABLE statesvc.shipment_touched (shipment_id uuid NOT NULL);
+ALTER TABLE statesvc.shipment_touched REPLICA IDENTITY FULL;
 
 CREATE TABLE statesvc.rebuild (
     projection text PRIMARY KEY CHECK (projection = 'shipment'),

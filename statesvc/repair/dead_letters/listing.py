@@ -1,5 +1,6 @@
 """Dead letters, listed, grouped by what went wrong, and shown with how they came to be. Causes and places, never values of a message."""
 
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final
 from uuid import UUID
 
@@ -160,29 +161,33 @@ async def describe_dead_letter(connection: AsyncConnection[Any], dead_letter_id:
         way=way,
         obstacle=await obstacle_of(connection, dead_letter_id),
         became=became,
-        occurrences=await occurrences_of(connection, found),
+        occurrences=(await occurrences_of(connection, [found])).get(dead_letter_id),
         attempts_made=await _attempts(connection, found, way),
         related=await _related(connection, found, way),
     )
 
 
-async def occurrences_of(connection: AsyncConnection[Any], dead_letter: DeadLetter) -> CodeOccurrences | None:
-    """Of an unknown code: how often it came, on how many shipments, and in which messages lately. None for anything else."""
-    if dead_letter.kind != "code":
-        return None
-    cursor = connection.cursor(row_factory=class_row(CodeOccurrences))
-    await cursor.execute(
+async def occurrences_of(connection: AsyncConnection[Any], dead_letters: Sequence[DeadLetter]) -> Mapping[int, CodeOccurrences]:
+    """Of unknown codes, by the ids of their dead letters: how often each came, on how many shipments, and in which messages lately."""
+    codes = [each for each in dead_letters if each.kind == "code"]
+    if not codes:
+        return {}
+    cursor = await connection.execute(
         _SQL["code_occurrences"],
         {
-            "carrier_id": dead_letter.carrier_id,
-            "carrier_code": listed_prefix(dead_letter.raw_type, dead_letter.raw_code),
-            "raw_type": dead_letter.raw_type,
-            "raw_code": dead_letter.raw_code,
+            "dead_letter_ids": [each.dead_letter_id for each in codes],
+            "carrier_ids": [each.carrier_id for each in codes],
+            "carrier_codes": [listed_prefix(each.raw_type, each.raw_code) for each in codes],
+            "raw_types": [each.raw_type for each in codes],
+            "raw_codes": [each.raw_code for each in codes],
             "count_max": OCCURRENCES_MAX,
             "examples_max": CODE_EXAMPLES_MAX,
         },
     )
-    return await cursor.fetchone()
+    return {
+        dead_letter_id: CodeOccurrences(events=events, shipments=shipments, counts_capped=counts_capped, message_ids=message_ids)
+        for dead_letter_id, events, shipments, counts_capped, message_ids in await cursor.fetchall()
+    }
 
 
 async def _attempts(connection: AsyncConnection[Any], dead_letter: DeadLetter, way: Way) -> list[DeadLetterAttempt]:

@@ -21,29 +21,34 @@ FROM statesvc.dead_letter d
 WHERE d.dead_letter_id = %(dead_letter_id)s;
 
 -- name: code_occurrences
--- How often an unknown code came and on how many shipments, and the latest messages among these, from the first
+-- Of each unknown code how often it came and on how many shipments, and the latest messages among these, from the first
 -- `count_max` events that may be meant: an event's `carrier_code` is type, code and reason joined by '/', so it begins with `carrier_code`.
 -- All texts in the place of a code are `text` here; in the log each has its digest behind that.
 -- Derived from the log, so that pushing the code again writes no counter.
-WITH candidate AS MATERIALIZED (
-    SELECT * FROM (
-        SELECT e.shipment_id, e.message_id, e.received_at, e.canonical FROM statesvc.event e
-        WHERE (e.kind = 'unmapped' OR e.by_category) AND e.carrier_id = %(carrier_id)s
-            AND e.carrier_code ~>=~ %(carrier_code)s AND e.carrier_code ~<~ (%(carrier_code)s || '0')
-        UNION ALL
-        SELECT e.shipment_id, e.message_id, e.received_at, e.canonical FROM statesvc.event e
-        WHERE (e.kind = 'unmapped' OR e.by_category) AND e.carrier_id = %(carrier_id)s AND %(carrier_code)s::text IS NULL
-    ) e LIMIT %(count_max)s
-), occurrence AS MATERIALIZED (
-    SELECT c.shipment_id, c.message_id, c.received_at
-    FROM candidate c CROSS JOIN LATERAL (SELECT convert_from(c.canonical, 'UTF8')::jsonb -> 'raw' AS raw) r
-    WHERE regexp_replace(r.raw ->> 'type', '^text-[a-z2-7]{26}$', 'text') IS NOT DISTINCT FROM %(raw_type)s::text
-        AND regexp_replace(r.raw ->> 'code', '^text-[a-z2-7]{26}$', 'text') IS NOT DISTINCT FROM %(raw_code)s::text
-)
-SELECT (SELECT count(*) FROM occurrence) AS events, (SELECT count(DISTINCT shipment_id) FROM occurrence) AS shipments,
-    (SELECT count(*) FROM candidate) >= %(count_max)s AS counts_capped,
-    ARRAY(SELECT s.message_id FROM occurrence s GROUP BY s.message_id ORDER BY max(s.received_at) DESC, s.message_id LIMIT %(examples_max)s)
-        AS message_ids;
+SELECT w.dead_letter_id, o.events, o.shipments, o.counts_capped, o.message_ids
+FROM unnest(%(dead_letter_ids)s::bigint[], %(carrier_ids)s::text[], %(carrier_codes)s::text[], %(raw_types)s::text[], %(raw_codes)s::text[])
+    AS w (dead_letter_id, carrier_id, carrier_code, raw_type, raw_code)
+CROSS JOIN LATERAL (
+    WITH candidate AS MATERIALIZED (
+        SELECT * FROM (
+            SELECT e.shipment_id, e.message_id, e.received_at, e.canonical FROM statesvc.event e
+            WHERE (e.kind = 'unmapped' OR e.by_category) AND e.carrier_id = w.carrier_id
+                AND e.carrier_code ~>=~ w.carrier_code AND e.carrier_code ~<~ (w.carrier_code || '0')
+            UNION ALL
+            SELECT e.shipment_id, e.message_id, e.received_at, e.canonical FROM statesvc.event e
+            WHERE (e.kind = 'unmapped' OR e.by_category) AND e.carrier_id = w.carrier_id AND w.carrier_code IS NULL
+        ) e LIMIT %(count_max)s
+    ), occurrence AS MATERIALIZED (
+        SELECT c.shipment_id, c.message_id, c.received_at
+        FROM candidate c CROSS JOIN LATERAL (SELECT convert_from(c.canonical, 'UTF8')::jsonb -> 'raw' AS raw) r
+        WHERE regexp_replace(r.raw ->> 'type', '^text-[a-z2-7]{26}$', 'text') IS NOT DISTINCT FROM w.raw_type
+            AND regexp_replace(r.raw ->> 'code', '^text-[a-z2-7]{26}$', 'text') IS NOT DISTINCT FROM w.raw_code
+    )
+    SELECT (SELECT count(*) FROM occurrence) AS events, (SELECT count(DISTINCT shipment_id) FROM occurrence) AS shipments,
+        (SELECT count(*) FROM candidate) >= %(count_max)s AS counts_capped,
+        ARRAY(SELECT s.message_id FROM occurrence s GROUP BY s.message_id ORDER BY max(s.received_at) DESC, s.message_id LIMIT %(examples_max)s)
+            AS message_ids
+) o;
 
 -- name: groups
 -- The open dead letters by kind, cause and carrier, and of each group the details that occur most. Counts the oldest `count_max`.

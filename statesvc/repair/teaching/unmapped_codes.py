@@ -57,8 +57,9 @@ async def _unknown(connection: AsyncConnection[Any], carrier_id: str | None) -> 
     wanted = DeadLetterFilter(kind="code", carrier_id=carrier_id, is_open=True)
     while before is not None:
         dead_letters, before = await list_dead_letters(connection, wanted, before=before, limit=PAGE)
+        counted = await occurrences_of(connection, dead_letters)
         for each in dead_letters:
-            occurrences = await occurrences_of(connection, each)
+            occurrences = counted.get(each.dead_letter_id)
             found.append(
                 UnmappedCode(
                     carrier_id=each.carrier_id,
