@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import httpx
 
-from tests.journeys.installation import ROOT, Installation, installation, main, require, scan
+from tests.journeys.installation import ROOT, Installation, installation, main, require, scan, until
 
 NUMBER: Final = "1ZJOURNEY0000000002"
 WAY: Final = ("picked_up", "in_transit", "out_for_delivery", "delivered")
@@ -91,8 +91,12 @@ def _ask(caller: Caller) -> None:
     require(tuple(event.status for event in (*first.items, *rest.items)) == WAY, "the history is another")
     missing = caller("shipments.get_shipment", "ups", "1ZNEVER")
     require(missing.code == "not_found", f"an unknown number: {missing}")
+    until(lambda: _is_last_change(caller, "delivered"), "the delivery among the changes: they follow the sealed log")
+
+
+def _is_last_change(caller: Caller, status: str) -> bool:
     changes = caller("log.list_transitions").items
-    require([change.to for change in changes][-1] == "delivered", f"changes: {changes}")
+    return bool(changes) and changes[-1].to == status
 
 
 if __name__ == "__main__":
