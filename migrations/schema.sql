@@ -1083,6 +1083,7 @@ CREATE INDEX shipment_spare_terminal_recorded_at_shipment_id_idx ON statesvc.shi
 CREATE TABLE statesvc.shipment_touched (
     shipment_id uuid NOT NULL
 );
+ALTER TABLE ONLY statesvc.shipment_touched REPLICA IDENTITY FULL;
 
 CREATE TABLE statesvc.signing_key (
     key_id bytea NOT NULL,
