@@ -127,6 +127,9 @@ async def test_an_attempt_whose_lease_ran_out_is_recorded_but_settles_nothing(wo
             return web.Response(status=500)
         return web.Response(status=200)
 
+    async def settled() -> bool:
+        return not await world.outbox()
+
     receiver.answer = slow_at_first
     async with world.notifier() as frozen:
         await until(lambda: receiver.received)
@@ -134,7 +137,7 @@ async def test_an_attempt_whose_lease_ran_out_is_recorded_but_settles_nothing(wo
         async with world.notifier() as second:
             await until(lambda: len(receiver.received) == 2)
             await until(lambda: second.in_flight == 0)
-        assert await world.outbox() == []
+            await until(settled)
         go.set()
         await until(lambda: frozen.in_flight == 0)
     assert sorted(await world.attempts()) == [("delivered", 200, 2), ("refused", 500, 1)]
