@@ -71,6 +71,9 @@ class EmbeddedServer:
         user = self._user()
         crashed = running_pid(self._folder) is None and recorded_pid(self._folder) is not None
         self._end(user)
+        if recorded_pid(self._folder) is None:  # a base backup brings the lock of its server's socket, whose number may be a stranger's
+            for lock in self._folder.glob(".s.PGSQL.*.lock"):
+                lock.unlink()
         sockets = socket_dir(self._folder, user)
         text = configuration(folder=self._folder, socket_dir=sockets, tcp_port=self._tcp_port, overrides=self._overrides)
         write_private(self._folder / FILE_NAME, text, user)

@@ -140,6 +140,21 @@ def test_a_pid_file_left_by_a_crash_that_names_a_stranger_does_not_stop_it(make_
             stranger.kill()
 
 
+def test_a_base_backup_with_the_lock_of_its_servers_socket_starts(make_server: MakeServer, tmp_path: Path) -> None:
+    server = make_server()
+    port = conninfo_to_dict(server.start().service)["port"]
+    server.stop()
+    lock = tmp_path / "data" / "postgres" / f".s.PGSQL.{port}.lock"
+    owner = lock.parent.stat().st_uid
+    with subprocess.Popen(["sleep", "60"], user=owner) as stranger:
+        try:
+            lock.write_text(f"{stranger.pid}\n{lock.parent}\n0\n{port}\n{lock.parent}\n")
+            os.chown(lock, owner, -1)
+            assert ask(server.start().service, "SELECT 1") == 1
+        finally:
+            stranger.kill()
+
+
 def test_a_long_path_gets_a_short_socket(make_server: MakeServer, tmp_path: Path) -> None:
     data_dir = tmp_path / ("long" * 20) / ("long" * 20)
     server = make_server(data_dir)
