@@ -25,6 +25,7 @@ from statesvc.log.archive.log_archive import LogArchive
 from statesvc.roles.master_key import open_master_keys
 from statesvc.settings.service_settings import Settings, load_settings
 from statesvc.subscriptions import subscription_store as store
+from statesvc.subscriptions.recorded_attempts import LimiterSummary, read_attempts, read_limiter
 from statesvc.subscriptions.replay import START, ReplayRequest, read_status, replay
 from statesvc.subscriptions.test_delivery import record_test, send_test
 
@@ -119,8 +120,8 @@ async def _list(connection: Connection, *, as_json: bool) -> None:
 
 
 async def _show(connection: Connection, _settings: Settings, one: store.Subscription, options: argparse.Namespace) -> int:
-    limiter = await store.read_limiter(connection, one.subscription_id)
-    tries = await store.attempts(connection, one.subscription_id, before=None, limit=_ATTEMPTS)
+    limiter = await read_limiter(connection, one.subscription_id)
+    tries = await read_attempts(connection, one.subscription_id, before=None, limit=_ATTEMPTS)
     if options.json:
         attempts = [
             {
@@ -272,7 +273,7 @@ _SHOWN: Final = (
 )
 
 
-def _limiter(shown: store.LimiterSummary) -> dict[str, Any]:
+def _limiter(shown: LimiterSummary) -> dict[str, Any]:
     names = ("limit", "in_flight", "mean_latency_seconds", "breaker", "next_allowed_at", "notifiers")
     return {name: getattr(shown, name) for name in names}
 

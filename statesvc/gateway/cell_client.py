@@ -20,7 +20,7 @@ CELL_HEADER: Final = "Statesvc-Cell"
 _SILENT_SECONDS: Final = 60.0
 """A stream says something every 15 s."""
 _HOP_BY_HOP: Final = frozenset(
-    *({"connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "te", "trailer", "transfer-encoding", "upgrade"},)
+    {"connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "te", "trailer", "transfer-encoding", "upgrade"}
 )
 _REQUEST_ONLY: Final = frozenset({"host", "content-length", "x-forwarded-for", CELL_HEADER.lower()})
 _log = structlog.get_logger()

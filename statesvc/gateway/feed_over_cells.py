@@ -9,6 +9,7 @@ from aiohttp import web
 
 from statesvc.cells.directory import CELL_NAME
 from statesvc.gateway.cell_client import CellAnswer, CellClient, RefusedError
+from statesvc.gateway.merged_page import limit_of
 from statesvc.http.operation import Route, answer, operation
 from statesvc.http.problem import Code, Problem
 from statesvc.log.cursor import CURSOR_PATTERN
@@ -45,7 +46,7 @@ class FeedOverCells:
         names = list(self.cells.directory.cells)
         known = read_places(request.query.get("after", ""))
         places = {name: known.get(name, "-1") for name in names}
-        limit = _limit(request.query.get("limit", str(_LIMIT_DEFAULT)))
+        limit = limit_of(request.query.get("limit"), default=_LIMIT_DEFAULT, maximum=_LIMIT_MAX)
         share = max(1, limit // len(names))
         gathered = await self.cells.gather(request, {name: {"after": places[name], "limit": share} for name in names})
         try:
@@ -64,12 +65,6 @@ class FeedOverCells:
                 "partial": gathered.partial,
             }
         )
-
-
-def _limit(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and 1 <= int(text[:9]) <= _LIMIT_MAX):
-        raise Problem(Code.INVALID_REQUEST, f"`limit` is a number from 1 to {_LIMIT_MAX}")
-    return int(text)
 
 
 def _lost(answers: Mapping[str, CellAnswer], places: Mapping[str, str]) -> web.StreamResponse | None:

@@ -8,10 +8,9 @@ from typing import Any, Final
 from aiohttp import web
 
 from statesvc.gateway.cell_client import CellClient, RefusedError
-from statesvc.gateway.merged_page import CellList, Item, ListOrder, Place, decode_places, encode_places, merge
+from statesvc.gateway.merged_page import CellList, Item, ListOrder, Place, decode_places, encode_places, limit_of, merge
 from statesvc.http.operation import Route, answer, operation
 from statesvc.http.paging import LIMIT_DEFAULT, LIMIT_MAX
-from statesvc.http.problem import Code, Problem, Violation
 
 _TURNS_MAX: Final = 4
 """Pages that a call reads of a cell whose pages hold nothing new, as filters that fit few shipments make them."""
@@ -42,7 +41,7 @@ class MergedList:
 
     async def page(self, request: web.Request) -> web.StreamResponse:
         """The next items over all cells; `partial` names the cells that did not answer."""
-        limit = _limit(request)
+        limit = limit_of(request.query.get("limit"), default=LIMIT_DEFAULT, maximum=LIMIT_MAX)
         bound_to = {"path": request.path, "query": sorted((k, v) for k, v in request.query.items() if k not in {"limit", "cursor"})}
         cursor = request.query.get("cursor")
         places = {} if cursor is None else decode_places(cursor, bound_to)
@@ -74,14 +73,6 @@ class MergedList:
             if not names:
                 break
         return sorted(partial)
-
-
-def _limit(request: web.Request) -> int:
-    text = request.query.get("limit", str(LIMIT_DEFAULT))
-    if not (text.isascii() and text.isdecimal() and 1 <= int(text[:9]) <= LIMIT_MAX):
-        violation = Violation("/query/limit", f"a number from 1 to {LIMIT_MAX}")
-        raise Problem(Code.INVALID_REQUEST, "the parameters break the contract", violations=[violation])
-    return int(text)
 
 
 def _query(request: web.Request, place: Place, limit: int) -> dict[str, Any]:

@@ -5,20 +5,14 @@ is used up and the cell has more. The merged cursor holds, for each cell, the cu
 it, so an item that moved to the end meanwhile is neither skipped nor repeated. A cell that does not answer keeps its place.
 """
 
-import base64
-import binascii
-import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-import orjson
-
-from statesvc.http.problem import Code, Problem
+from statesvc.http.paging import decode_cursor, encode_cursor
+from statesvc.http.problem import Code, Problem, Violation
 
 CURSOR_CHARS_MAX: Final = 16_384
-_VERSION: Final = 1
-_BINDING_BYTES: Final = 9
 Item = dict[str, Any]
 
 
@@ -83,23 +77,15 @@ def merge(lists: Mapping[str, CellList], order: ListOrder, *, limit: int) -> lis
 
 def encode_places(places: Mapping[str, Place], bound_to: Mapping[str, Any]) -> str:
     """The merged cursor under this filter."""
-    return (
-        base64.urlsafe_b64encode(orjson.dumps([_VERSION, _binding(bound_to), {name: [*place] for name, place in places.items()}]))
-        .rstrip(b"=")
-        .decode()
-    )
+    return encode_cursor([{name: [*place] for name, place in places.items()}], bound_to)
 
 
 def decode_places(cursor: str, bound_to: Mapping[str, Any]) -> dict[str, Place]:
     """The places in a merged cursor; raises the problem `invalid_cursor` unless it was made under this filter."""
-    decoded: Any = None
-    if len(cursor) <= CURSOR_CHARS_MAX:
-        try:
-            decoded = orjson.loads(base64.b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4), altchars=b"-_", validate=True))
-        except (UnicodeEncodeError, binascii.Error, orjson.JSONDecodeError):
-            decoded = None
-    match decoded:
-        case [1, str() as binding, dict() as places] if binding == _binding(bound_to) and all(map(_is_place, places.values())):
+    if len(cursor) > CURSOR_CHARS_MAX:
+        raise invalid_places()
+    match decode_cursor(cursor, bound_to, fields=1):
+        case [dict() as places] if all(map(_is_place, places.values())):
             return {name: Place(*place) for name, place in places.items()}
         case _:
             raise invalid_places()
@@ -120,6 +106,11 @@ def _is_place(value: object) -> bool:
             return False
 
 
-def _binding(bound_to: Mapping[str, Any]) -> str:
-    canonical = orjson.dumps(bound_to, option=orjson.OPT_SORT_KEYS)
-    return base64.urlsafe_b64encode(hashlib.sha256(canonical).digest()[:_BINDING_BYTES]).decode()
+def limit_of(text: str | None, *, default: int, maximum: int) -> int:
+    """How many items are asked for. Raises the problem `invalid_request`."""
+    if text is None:
+        return default
+    if not (text.isascii() and text.isdecimal() and 1 <= int(text[:9]) <= maximum):
+        violation = Violation("/query/limit", f"a number from 1 to {maximum}")
+        raise Problem(Code.INVALID_REQUEST, "the parameters break the contract", violations=[violation])
+    return int(text)

@@ -42,8 +42,8 @@ class Page(Generic[T]):
     next_cursor: str | None
 
 
-def encode_cursor(position: Sequence[str | int | None], bound_to: Mapping[str, Any]) -> str:
-    """The cursor after `position` (the sort key of a page's last item) under the filter `bound_to` (JSON values)."""
+def encode_cursor(position: Sequence[Any], bound_to: Mapping[str, Any]) -> str:
+    """The cursor after `position` (the sort key of a page's last item) under the filter `bound_to` (both JSON values)."""
     return base64.urlsafe_b64encode(orjson.dumps([_VERSION, _binding(bound_to), *position])).rstrip(b"=").decode()
 
 

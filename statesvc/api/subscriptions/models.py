@@ -15,8 +15,9 @@ from statesvc.delivery.outcome import AttemptOutcome
 from statesvc.http.operation import PartialChange
 from statesvc.http.paging import PageParameters
 from statesvc.shipments.models import text_of
+from statesvc.subscriptions.recorded_attempts import LimiterSummary
 from statesvc.subscriptions.subscription_secrets import ROTATION_GRACE_HOURS_MAX, SignatureKind
-from statesvc.subscriptions.subscription_store import Condition, LimiterSummary
+from statesvc.subscriptions.subscription_store import Condition
 from statesvc.subscriptions.url import URL_CHARS_MAX
 
 FILTER_MAX = 200

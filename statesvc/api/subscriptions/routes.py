@@ -47,8 +47,9 @@ from statesvc.http.problem import CREATED, NO_CONTENT, Code, Problem, Violation
 from statesvc.log.archive.log_archive import LogArchive
 from statesvc.subscriptions import subscription_store as store
 from statesvc.subscriptions.key_revocation import needed
+from statesvc.subscriptions.recorded_attempts import read_attempts, read_limiter
 from statesvc.subscriptions.subscription_secrets import Secret
-from statesvc.subscriptions.subscription_store import Subscription, SubscriptionRequest, Switch, read_limiter
+from statesvc.subscriptions.subscription_store import Subscription, SubscriptionRequest, Switch
 from statesvc.subscriptions.test_delivery import record_test, send_test
 from statesvc.subscriptions.url import UrlRefusedError, checked_url
 
@@ -222,7 +223,7 @@ class SubscriptionCalls:
             require_scopes(request, [Scope.PII])
         async with self.pool.connection() as connection:
             await require_visible(connection, request, asked.subscription_id)
-            found = await store.attempts(connection, asked.subscription_id, before=before, limit=asked.limit + 1)
+            found = await read_attempts(connection, asked.subscription_id, before=before, limit=asked.limit + 1)
             if asked.responses and found:
                 target = f"subscription {asked.subscription_id}"
                 await self.readings.record(connection, request, call="attempts", target=target)

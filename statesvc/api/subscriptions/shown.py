@@ -6,7 +6,8 @@ from uuid import UUID
 from projections.notification_type import NotificationType
 from statesvc.api.subscriptions.models import AttemptShown, FailingShown, SubscriptionShown, WatchedNumber
 from statesvc.delivery.attempt_part import Response
-from statesvc.subscriptions.subscription_store import RecordedAttempt, Subscription
+from statesvc.subscriptions.recorded_attempts import RecordedAttempt
+from statesvc.subscriptions.subscription_store import Subscription
 
 
 def subscription_shown(one: Subscription, public_keys: Mapping[UUID, list[str]]) -> SubscriptionShown:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from statesvc.cells.directory import DirectoryError, parse_directory
-from statesvc.cells.proxies import envoy_configuration, nginx_configuration
+from statesvc.cells.proxies import CARRIER_PATHS, envoy_configuration, nginx_configuration
+from tests.openapi_document import document
 from tests.statesvc.cells.test_directory import GOOD
 from tests.world.programs import required
 
@@ -58,3 +59,9 @@ def test_a_directory_without_a_gateway_is_refused_with_what_to_add() -> None:
     without = parse_directory(GOOD.replace('gateway = ["http://127.0.0.1:8090"]', ""), "cells.toml")
     with pytest.raises(DirectoryError, match="add a line `gateway"):
         nginx_configuration(without, port=18080)
+
+
+def test_each_call_about_a_carrier_goes_to_its_cell() -> None:
+    """But for rules of what is expected: those of `all` are stated in each cell, which the header names."""
+    about_carriers = {parts[2] for path in document()["paths"] if (parts := path.split("/"))[3:4] == ["{carrier_id}"]}
+    assert about_carriers == {*CARRIER_PATHS, "expectations"}

@@ -16,6 +16,7 @@ from events.crypto.keyring import ended_context
 from events.crypto.sealing import commitment, unsalted
 from statesvc.delivery.retry_schedule import ATTEMPTS_MAX, DELAYS_SECONDS
 from statesvc.subscriptions import subscription_store as store
+from statesvc.subscriptions.recorded_attempts import read_attempts
 
 
 async def test_a_change_is_delivered_once_and_signed(world: Any, receiver: Any, until: Any) -> None:
@@ -332,7 +333,7 @@ async def test_what_the_receiver_answered_is_stored_sealed_without_its_secrets(w
     async with world.notifier() as notifier:
         await until(lambda: receiver.received)
         await until(lambda: notifier.in_flight == 0)
-    (attempt,) = await store.attempts(world.connection, subscription_id, before=None, limit=10)
+    (attempt,) = await read_attempts(world.connection, subscription_id, before=None, limit=10)
     response = attempt.response(world.keyring)
     assert response is not None
     assert response.text == "no such Alice" + "x" * (20_000 - len("no such Alice"))
@@ -341,5 +342,5 @@ async def test_what_the_receiver_answered_is_stored_sealed_without_its_secrets(w
     assert attempt.sealed_part is not None
     assert b"Alice" not in attempt.sealed_part
     await world.connection.execute("UPDATE statesvc.stream SET sealed_key = NULL, erased_at = statesvc.clock()")
-    (erased,) = await store.attempts(world.connection, subscription_id, before=None, limit=10)
+    (erased,) = await read_attempts(world.connection, subscription_id, before=None, limit=10)
     assert erased.response(world.keyring) is None

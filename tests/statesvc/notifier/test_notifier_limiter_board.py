@@ -13,7 +13,7 @@ from statesvc.delivery.targets import Targets
 from statesvc.notifier import limiter_board
 from statesvc.notifier.context import DatabaseClock, NotifierContext
 from statesvc.notifier.limiter_board import LimiterBoard
-from statesvc.subscriptions.subscription_store import LimiterSummary, read_limiter
+from statesvc.subscriptions.recorded_attempts import LimiterSummary, read_limiter
 from statesvc.telemetry.metrics import Telemetry
 
 

@@ -1,0 +1,98 @@
+"""What was tried for a subscription, and how fast its receiver is notified: as the notifiers recorded it."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+from psycopg import AsyncConnection
+from psycopg.rows import class_row
+from pydantic import Field
+
+from events.crypto.keyring import Keyring, attempt_context, ended_context
+from statesvc.database.queries import queries
+from statesvc.delivery.attempt_part import Response, opened_part, parts_by_number
+
+_SQL = queries("statesvc.subscriptions", "recorded_attempts")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedAttempt:
+    """One try at one notification, or a test, which is of no shipment.
+
+    Once the notification has ended, the log has it: in the entry with the try `last_number`; `recorded_at` is of it.
+    """
+
+    webhook_id: str
+    shipment_id: UUID | None
+    sequence: int | None
+    number: int
+    outcome: str
+    status_code: int | None
+    duration_ms: int
+    started_at: datetime
+    recorded_at: datetime
+    type: str
+    carrier_id: str | None
+    tracking_number: str | None = field(repr=False)
+    last_number: int | None
+    covering_id: str
+    """The `webhook_id` of that entry: another notification may have stood for this one."""
+    sealed_part: bytes | None = field(repr=False)
+    sealed_key: bytes | None = field(repr=False)
+    """Of its shipment; None once erased."""
+
+    def response(self, keyring: Keyring) -> Response | None:
+        """What its receiver answered; None where it is erased or was never stored. `SealError` where it was changed."""
+        if self.shipment_id is None or self.sealed_part is None or self.sealed_key is None:
+            return None
+        key = keyring.open_shipment_key(self.sealed_key, self.shipment_id)
+        if self.last_number is None:
+            return Response.of(opened_part(key.open(self.sealed_part, attempt_context(self.shipment_id, self.webhook_id, self.number))))
+        part = opened_part(key.open(self.sealed_part, ended_context(self.shipment_id, self.covering_id, self.last_number)))
+        covered = None if self.covering_id == self.webhook_id else self.sequence
+        of_try = parts_by_number(part, covered).get(self.number)
+        return None if of_try is None else Response.of(of_try)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimiterSummary:
+    """Of all notifiers together. No `notifiers`: nothing was sent lately, so nothing is known of how fast it may be notified."""
+
+    limit: Annotated[int, Field(description="Requests at a time; 0: nothing was sent lately, the next ones begin carefully.")]
+    in_flight: int
+    mean_latency_seconds: Annotated[float | None, Field(description="Of answers 2xx while few requests are under way.")]
+    breaker: Annotated[
+        str,
+        Field(description="closed; open: most attempts failed, nothing but a probe from time to time; half_open: the probe is under way."),
+    ]
+    next_allowed_at: Annotated[datetime | None, Field(description="Nothing is sent before: it asked to wait, or the breaker is open.")]
+    notifiers: Annotated[int, Field(description="How many notifier processes sent to it lately.")]
+
+
+async def read_attempts(
+    connection: AsyncConnection[Any], subscription_id: UUID, *, before: tuple[datetime, str, int] | None, limit: int
+) -> list[RecordedAttempt]:
+    """What was tried, the newest first. `before`: recorded_at, webhook-id and number of the last one seen."""
+    recorded_at, webhook_id, number = before or (None, None, None)
+    cursor = connection.cursor(row_factory=class_row(RecordedAttempt))
+    await cursor.execute(
+        _SQL["attempts"],
+        {
+            "subscription_id": subscription_id,
+            "before_recorded_at": recorded_at,
+            "before_webhook_id": webhook_id,
+            "before_number": number,
+            "limit": limit,
+        },
+    )
+    return await cursor.fetchall()
+
+
+async def read_limiter(connection: AsyncConnection[Any], subscription_id: UUID) -> LimiterSummary:
+    """As the notifiers last published it."""
+    cursor = connection.cursor(row_factory=class_row(LimiterSummary))
+    await cursor.execute(_SQL["limiter"], {"subscription_id": subscription_id})
+    found = await cursor.fetchone()
+    assert found is not None  # noqa: S101 - the clock always has a row
+    return found
