@@ -37,8 +37,6 @@ class Panel:
     queries: tuple[Query, ...]
     kind: str = "timeseries"
     width: int = 12
-    quiet: bool = False
-    """Shows nothing while all is well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,12 +147,12 @@ DASHBOARDS: Final = (
                     ),
                 ),
             ),
-            Panel(title="Refused", unit="reqps", queries=(rate(names.REFUSALS, "cause"),), quiet=True),
-            Panel(title="Problems answered", unit="reqps", queries=(rate(names.API_PROBLEMS, "cause"),), quiet=True),
+            Panel(title="Refused", unit="reqps", queries=(rate(names.REFUSALS, "cause"),)),
+            Panel(title="Problems answered", unit="reqps", queries=(rate(names.API_PROBLEMS, "cause"),)),
             Panel(title="Dead letters made", unit="cps", queries=(rate(names.MESSAGES_BURIED, "carrier, cause"),)),
             Panel(title="Events without a known code", unit="cps", queries=(rate(names.EVENTS_UNMAPPED, "carrier"),)),
             Panel(title="Events by verdict", unit="cps", queries=(rate(names.EVENTS, "verdict"),)),
-            Panel(title="Moves that contradict", unit="cps", queries=(rate(names.MOVES_CONTRADICTED, "carrier, flag"),), quiet=True),
+            Panel(title="Moves that contradict", unit="cps", queries=(rate(names.MOVES_CONTRADICTED, "carrier, flag"),)),
         ),
     ),
     Dashboard(
@@ -178,7 +176,6 @@ DASHBOARDS: Final = (
                 title="Attempts beyond the first",
                 unit="cps",
                 queries=(rate(names.MESSAGE_ATTEMPTS, "attempt", '{attempt!="1"}'),),
-                quiet=True,
             ),
             Panel(
                 title="Retried, postponed, taken over",
@@ -188,7 +185,6 @@ DASHBOARDS: Final = (
                     rate(names.MESSAGES_POSTPONED, "carrier", what="postponed"),
                     rate(names.MESSAGES_RESCUED, "carrier", what="taken over"),
                 ),
-                quiet=True,
             ),
             Panel(title="Stages of a batch, p99", unit="s", queries=quantiles(names.STAGE_DURATION, 0.99, by="stage")),
             Panel(title="Claims by how much they found", unit="cps", queries=(rate(names.CLAIMS, "queue, fill"),)),
@@ -213,9 +209,8 @@ DASHBOARDS: Final = (
                 title="Oldest ready, the twenty with the most waiting",
                 unit="s",
                 queries=(gauge(names.OUTBOX_OLDEST_READY, "subscription"),),
-                quiet=True,
             ),
-            Panel(title="Waiting, the same twenty", unit="short", queries=(gauge(names.OUTBOX_WAITING, "subscription"),), quiet=True),
+            Panel(title="Waiting, the same twenty", unit="short", queries=(gauge(names.OUTBOX_WAITING, "subscription"),)),
             Panel(
                 title="Limit and in flight, the same twenty",
                 unit="short",
@@ -223,7 +218,6 @@ DASHBOARDS: Final = (
                     gauge(names.LIMITER_LIMIT, "subscription", what="limit"),
                     gauge(names.LIMITER_IN_FLIGHT, "subscription", what="in flight"),
                 ),
-                quiet=True,
             ),
             Panel(title="Breakers", unit="short", queries=(Query(f"sum by (state) ({series(names.LIMITER_SUBSCRIPTIONS)})", "{{state}}"),)),
             Panel(title="Permits", unit="short", queries=(Query(f"sum by (state) ({series(names.LIMITER_PERMITS)})", "{{state}}"),)),
@@ -233,7 +227,6 @@ DASHBOARDS: Final = (
                 title="Left out because too much waited",
                 unit="cps",
                 queries=(Query(f"sum(rate({series(names.NOTIFICATIONS_COALESCED)}[$__rate_interval]))", "coalesced"),),
-                quiet=True,
             ),
         ),
     ),

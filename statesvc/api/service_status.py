@@ -3,9 +3,10 @@
 The alerts take their thresholds from here (deploy/prometheus/rules.py), so the person who is called finds here why.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import groupby
 from typing import Any, Final, NamedTuple
 
 from psycopg import AsyncConnection
@@ -14,7 +15,7 @@ from yarl import URL
 from statesvc.database.queries import queries
 from statesvc.inbox.queue_depths import QueueDepths, read_depths
 from statesvc.inbox.rollouts.dial import lacking_workers
-from statesvc.operations.database_gauges import Sample, read_sample
+from statesvc.operations.database_gauges import Sample, SubscriptionGauges, read_sample
 
 _SQL = queries("statesvc.api", "service_status")
 
@@ -26,7 +27,8 @@ HORIZON_SECONDS_MIN: Final = 4 * 86_400.0
 NOTIFICATION_SECONDS_MAX: Final = 900.0
 _ROLES: Final = ("worker", "notifier", "sealer")
 _COUNT_MAX: Final = 10_000
-_SHOWN_MAX: Final = 20
+_NAMED_MAX: Final = 3
+"""Subscriptions of one trouble that are named each; more are one line, with the worst."""
 _DAY: Final = 86_400.0
 
 
@@ -43,12 +45,20 @@ class Urgency(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trouble:
-    """One sentence. `page`: of docs/runbook, without `.md`; None: nothing is to be done."""
+    """One sentence. `page`: of docs/runbook, without `.md`; None: nothing is to be done.
+
+    Of subscriptions: the one that it is about, or the state that all of them have.
+    """
 
     urgency: Urgency
     about: str
     text: str
     page: str | None = None
+    subscription_id: str | None = None
+    subscription_state: str | None = None
+
+
+_SUBSCRIBER: Final = Trouble(urgency=Urgency.HUMAN, about="", text="", page="SubscriberFailing")
 
 
 class Pushes(NamedTuple):
@@ -60,7 +70,7 @@ class Pushes(NamedTuple):
 
 
 class Unsent(NamedTuple):
-    """A subscription that takes nothing."""
+    """A subscription that takes nothing. `alike`: how many are disabled as it is, or fail as it does."""
 
     subscription_id: str
     url: str
@@ -70,7 +80,25 @@ class Unsent(NamedTuple):
     last_status_code: int | None
     disabled_seconds: float | None
     disabled_why: str | None
+    alike: int
     waiting: int
+
+    @property
+    def state(self) -> str:
+        """By the list's own filter."""
+        return "failing" if self.disabled_seconds is None else "disabled"
+
+    @property
+    def sentence(self) -> str:
+        """What happened to it."""
+        host = URL(self.url).host or "?"
+        if self.disabled_seconds is not None:
+            return f"{host} was disabled {duration(self.disabled_seconds)} ago ({self.disabled_why}); {self.waiting:,} notifications wait"
+        answer = self.last_outcome if self.last_status_code is None else f"{self.last_outcome}, {self.last_status_code}"
+        return (
+            f"{host} has taken nothing for {duration(self.failing_seconds or 0)} "
+            f"({self.failures} tries failed, the last: {answer}); {self.waiting:,} notifications wait"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +123,9 @@ async def read_status(connection: AsyncConnection[Any]) -> ServiceStatus:
     silent = await (await connection.execute(_SQL["silent"])).fetchall()
     pushes = await (await connection.execute(_SQL["pushes"])).fetchall()
     lacking = await lacking_workers(connection)
-    unsent = await (await connection.execute(_SQL["unsent"], {"count_max": _COUNT_MAX, "limit": _SHOWN_MAX})).fetchall()
+    late = [each for each in sample.subscriptions if each.oldest_ready_seconds > NOTIFICATION_SECONDS_MAX]
+    asked = {"count_max": _COUNT_MAX, "named_max": _NAMED_MAX, "late": [each.subscription_id for each in late]}
+    unsent = [Unsent(*row) for row in await (await connection.execute(_SQL["unsent"], asked)).fetchall()]
     troubles = [
         *_refusal(refusal),
         *_promises(sample),
@@ -104,7 +134,8 @@ async def read_status(connection: AsyncConnection[Any]) -> ServiceStatus:
         *_carriers(queue, dict(silent)),
         *(Trouble(urgency=Urgency.HUMAN, about=one.carrier_id, text=one.sentence, page="WorkersOutdated") for one in lacking),
         *_dead_letters(sample),
-        *_subscribers(sample, [Unsent(*row) for row in unsent]),
+        *_unsent(unsent),
+        *_slow(late, {one.subscription_id for one in unsent}),
     ]
     order = list(Urgency)
     troubles.sort(key=lambda trouble: order.index(trouble.urgency))
@@ -170,25 +201,29 @@ def _dead_letters(sample: Sample) -> Iterator[Trouble]:
         yield Trouble(urgency=Urgency.HUMAN, about="dead letters", text=text, page=page)
 
 
-def _subscribers(sample: Sample, unsent: list[Unsent]) -> Iterator[Trouble]:
-    named = set()
-    for one in unsent:
-        named.add(one.subscription_id)
-        about = f"subscription {one.subscription_id[:8]}"
-        host = URL(one.url).host or "?"
-        if one.disabled_seconds is not None:
-            text = f"{host} was disabled {duration(one.disabled_seconds)} ago ({one.disabled_why}); {one.waiting:,} notifications wait"
+def _unsent(unsent: Sequence[Unsent]) -> Iterator[Trouble]:
+    for state, group in groupby(unsent, key=lambda one: one.state):
+        worst, *others = group
+        if worst.alike > _NAMED_MAX:
+            text = f"{worst.alike:,} are {state}; the first of them: {worst.sentence}"
+            yield replace(_SUBSCRIBER, about="subscriptions", text=text, subscription_state=state)
         else:
-            answer = one.last_outcome if one.last_status_code is None else f"{one.last_outcome}, {one.last_status_code}"
-            text = (
-                f"{host} has taken nothing for {duration(one.failing_seconds or 0)} "
-                f"({one.failures} tries failed, the last: {answer}); {one.waiting:,} notifications wait"
-            )
-        yield Trouble(urgency=Urgency.HUMAN, about=about, text=text, page="SubscriberFailing")
-    for late in sample.subscriptions:
-        if late.subscription_id not in named and late.oldest_ready_seconds > NOTIFICATION_SECONDS_MAX:
-            text = f"{late.waiting:,} notifications wait, the first for {duration(late.oldest_ready_seconds)}: it is slow, or limited"
-            yield Trouble(urgency=Urgency.HUMAN, about=f"subscription {late.subscription_id[:8]}", text=text, page="SubscriberFailing")
+            yield from (_about(one.subscription_id, one.sentence) for one in (worst, *others))
+
+
+def _slow(late: Sequence[SubscriptionGauges], unsent_ids: Collection[str]) -> Iterator[Trouble]:
+    slow = sorted((each for each in late if each.subscription_id not in unsent_ids), key=lambda each: -each.oldest_ready_seconds)
+    shown = slow if len(slow) <= _NAMED_MAX else slow[:1]
+    for each in shown:
+        text = f"{each.waiting:,} notifications wait, the first for {duration(each.oldest_ready_seconds)}: it is slow, or limited"
+        yield _about(each.subscription_id, text)
+    if len(slow) > len(shown):
+        text = f"so do {len(slow) - len(shown)} more at least: they are slow, or limited"
+        yield replace(_SUBSCRIBER, about="subscriptions", text=text)
+
+
+def _about(subscription_id: str, text: str) -> Trouble:
+    return replace(_SUBSCRIBER, about=f"subscription {subscription_id[:8]}", text=text, subscription_id=subscription_id)
 
 
 def duration(seconds: float) -> str:

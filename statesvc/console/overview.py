@@ -58,7 +58,11 @@ class Overview:
 
 def _place(trouble: Trouble, visit: Visit) -> str | None:
     path = _PLACES.get(trouble.page or "")
-    return path if path is not None and visit.is_shown(path) else None
+    if path is None or not visit.is_shown(path):
+        return None
+    if trouble.subscription_id is not None:
+        return f"{path}/{trouble.subscription_id}"
+    return path if trouble.subscription_state is None else f"{path}?state={trouble.subscription_state}"
 
 
 def _figures(status: ServiceStatus) -> list[Figure]:

@@ -39,6 +39,8 @@ class CarrierClient:
         started = time.perf_counter()
         address = f"{self._url}/v1/webhooks/{push.carrier_id}"
         headers = {**self._headers, "Content-Type": push.content_type}
+        if push.content_encoding is not None:
+            headers["Content-Encoding"] = push.content_encoding
         try:
             async with self._session.post(address, data=push.body, headers=headers) as answer:
                 await answer.read()

@@ -89,8 +89,9 @@ JOURNEYS: Final = (
     ((*_TRAVEL, ParcelStep.OUT, ParcelStep.ATTEMPT, ParcelStep.OUT, ParcelStep.DELIVERED), 4),
     ((*_TRAVEL, ParcelStep.OUT, ParcelStep.ATTEMPT, ParcelStep.RETURN), 2),
     ((*_TRAVEL, ParcelStep.STRANGE, ParcelStep.OUT, ParcelStep.DELIVERED), 1),
+    ((*_TRAVEL, ParcelStep.OUT, ParcelStep.DELIVERED, ParcelStep.ARRIVE), 1),
 )
-"""What happens to a parcel, and how often of 31."""
+"""What happens to a parcel, and how often of 32. The last one is scanned at a depot again after its delivery, which cannot be."""
 
 
 def invent(rng: Random, carrier_id: str, now: datetime) -> Parcel:

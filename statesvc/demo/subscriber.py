@@ -1,8 +1,10 @@
 """A sample subscriber: registers itself, verifies the signature of what it gets (Standard Webhooks 1.0.0), prints one line for it.
 
-The verification is written out here, as a subscriber would write it, and shares no code with the service.
+It subscribes a second time, at an address that is slow to answer, so that there is something for the limiter to do. The verification is
+written out here, as a subscriber would write it, and shares no code with the service.
 """
 
+import asyncio
 import base64
 import hmac
 import time
@@ -16,6 +18,8 @@ from aiohttp import web
 from statesvc.demo.display import DemoCounts
 
 PATH: Final = "/statesvc-demo-subscriber"
+SLOW_PATH: Final = f"{PATH}/slow"
+SLOW_SECONDS: Final = 0.5
 TOLERANCE_SECONDS: Final = 300
 
 
@@ -38,43 +42,48 @@ class DemoSubscriber:
         self._headers = {"Authorization": f"Bearer {key}"}
         self._counts = counts
         self._show_line = show_line
-        self._secret = ""
-        self._subscription = ""
+        self._secrets: dict[str, str] = {}
+        self._subscriptions: list[str] = []
         self._runner: web.AppRunner | None = None
 
     async def start(self) -> None:
         """Opens the port and subscribes to everything; what an earlier demo left behind is taken away first."""
         application = web.Application()
         application.router.add_post(PATH, self._receive)
+        application.router.add_post(SLOW_PATH, self._receive_slowly)
         self._runner = web.AppRunner(application, access_log=None)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", 0)
         await site.start()
         port = self._runner.addresses[0][1]
         await self._forget_earlier()
-        wish = {"url": f"http://127.0.0.1:{port}{PATH}"}
-        async with self._session.post(f"{self._api}/v1/subscriptions", json=wish, headers=self._headers) as answer:
-            answer.raise_for_status()
-            subscription = orjson.loads(await answer.read())
-        self._secret = subscription["secret"]
-        self._subscription = subscription["id"]
+        for path in (PATH, SLOW_PATH):
+            await self._subscribe(f"http://127.0.0.1:{port}", path)
 
     async def stop(self) -> None:
         """Unsubscribes as far as the service still answers, and closes the port."""
-        if self._subscription:
-            try:
-                await self._delete(self._subscription)
-            except (aiohttp.ClientError, TimeoutError):
-                self._show_line("the service is gone already: the next demo removes this one's subscription")
+        try:
+            for subscription_id in self._subscriptions:
+                await self._delete(subscription_id)
+        except (aiohttp.ClientError, TimeoutError):
+            self._show_line("the service is gone already: the next demo removes this one's subscriptions")
         if self._runner is not None:
             await self._runner.cleanup()
+
+    async def _subscribe(self, base: str, path: str) -> None:
+        wish = {"url": f"{base}{path}"}
+        async with self._session.post(f"{self._api}/v1/subscriptions", json=wish, headers=self._headers) as answer:
+            answer.raise_for_status()
+            subscription = orjson.loads(await answer.read())
+        self._secrets[path] = subscription["secret"]
+        self._subscriptions.append(subscription["id"])
 
     async def _forget_earlier(self) -> None:
         async with self._session.get(f"{self._api}/v1/subscriptions", headers=self._headers) as answer:
             answer.raise_for_status()
             listed = orjson.loads(await answer.read())
         for subscription in listed["items"]:
-            if subscription["url"].startswith("http://127.0.0.1:") and subscription["url"].endswith(PATH):
+            if subscription["url"].startswith("http://127.0.0.1:") and subscription["url"].endswith((PATH, SLOW_PATH)):
                 await self._delete(subscription["id"])
 
     async def _delete(self, subscription_id: str) -> None:
@@ -83,13 +92,24 @@ class DemoSubscriber:
 
     async def _receive(self, request: web.Request) -> web.Response:
         body = await request.read()
-        if not is_genuine(self._secret, request.headers, body, now=time.time()):
-            self._counts.forged += 1
+        if not self._verifies(request, body):
             return web.Response(status=401)
-        self._counts.verified += 1
-        notification = orjson.loads(body)
-        self._show_line(_line(notification))
+        self._show_line(_line(orjson.loads(body)))
         return web.Response(status=204)
+
+    async def _receive_slowly(self, request: web.Request) -> web.Response:
+        """What the other address has printed already."""
+        verifies = self._verifies(request, await request.read())
+        await asyncio.sleep(SLOW_SECONDS)
+        return web.Response(status=204 if verifies else 401)
+
+    def _verifies(self, request: web.Request, body: bytes) -> bool:
+        is_right = is_genuine(self._secrets.get(request.path, ""), request.headers, body, now=time.time())
+        if is_right:
+            self._counts.verified += 1
+        else:
+            self._counts.forged += 1
+        return is_right
 
 
 def _line(notification: dict[str, Any]) -> str:

@@ -1,11 +1,12 @@
 """The order in which sample carriers push, with everything that real ones do. Pure.
 
-They retry a body that was not acknowledged fast enough; scans overtake each other or come after the delivery; codes come that
-no mapping knows, and bodies that were cut off.
+They retry a body that was not acknowledged fast enough; scans overtake each other, come after the delivery or contradict it; codes come
+that no mapping knows, and bodies that were cut off, or compressed, which is refused.
 """
 
+import gzip
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from random import Random
@@ -25,7 +26,9 @@ class Behaviour(StrEnum):
     OVERTAKING = "overtaking"
     LATE = "late"
     UNKNOWN_CODE = "unknown code"
+    CONTRADICTING = "contradicting"
     UNREADABLE = "unreadable"
+    COMPRESSED = "compressed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +39,7 @@ class Push:
     content_type: str
     body: bytes
     behaviour: Behaviour
+    content_encoding: str | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -65,6 +69,8 @@ def pushes(rng: Random, clock: Callable[[], datetime]) -> Iterator[Push]:
                 body=push.body[: rng.randint(1, len(push.body) - 1)],
                 behaviour=Behaviour.UNREADABLE,
             )
+        if rng.random() < 0.01:
+            yield replace(push, body=gzip.compress(push.body, mtime=0), content_encoding="gzip", behaviour=Behaviour.COMPRESSED)
         yield push
         while rng.random() < 0.2:
             yield Push(carrier_id=push.carrier_id, content_type=push.content_type, body=push.body, behaviour=Behaviour.DUPLICATE)
@@ -72,7 +78,7 @@ def pushes(rng: Random, clock: Callable[[], datetime]) -> Iterator[Push]:
 
 def _begin(rng: Random, now: datetime) -> _Life:
     parcel = invent(rng, rng.choice(CARRIERS), now)
-    upcoming = [(scan, Behaviour.UNKNOWN_CODE if scan.step is ParcelStep.STRANGE else Behaviour.PLAIN) for scan in parcel.scans]
+    upcoming = [(scan, _behaviour(parcel, place)) for place, scan in enumerate(parcel.scans)]
     chance = rng.random()
     middle = rng.randrange(1, len(upcoming) - 1)
     if chance < 0.15:
@@ -80,6 +86,12 @@ def _begin(rng: Random, now: datetime) -> _Life:
     elif chance < 0.25:
         upcoming.append((upcoming.pop(middle)[0], Behaviour.LATE))
     return _Life(parcel=parcel, upcoming=upcoming)
+
+
+def _behaviour(parcel: Parcel, place: int) -> Behaviour:
+    if parcel.scans[place].step is ParcelStep.STRANGE:
+        return Behaviour.UNKNOWN_CODE
+    return Behaviour.CONTRADICTING if place and parcel.scans[place - 1].step is ParcelStep.DELIVERED else Behaviour.PLAIN
 
 
 def _push(life: _Life, scan: ParcelScan, behaviour: Behaviour) -> Push:

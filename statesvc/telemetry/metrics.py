@@ -52,6 +52,7 @@ class Telemetry:
             shutdown_on_exit=False,
         )
         self._meter = self._provider.get_meter("statesvc")
+        self._carriers: set[str] = set()
         self.ingest_ack_duration = self._histogram(names.INGEST_ACK_DURATION)
         self.ingest_duplicates = self._counter(names.INGEST_DUPLICATES)
         self.refusals = self._counter(names.REFUSALS)
@@ -91,6 +92,15 @@ class Telemetry:
         self.loop_lag = self._histogram(names.LOOP_LAG)
         self.stream_transitions = self._counter(names.STREAM_TRANSITIONS)
         self.stream_ends = self._counter(names.STREAM_ENDS)
+
+    def begin_carrier(self, carrier_id: str) -> None:
+        """Has what counts trouble with its messages begin at 0: Prometheus sees no increase in a series whose first value is 1."""
+        if carrier_id in self._carriers:
+            return
+        self._carriers.add(carrier_id)
+        for counter in (self.messages_rescued, self.messages_retried, self.messages_postponed):
+            counter.add(0, {"carrier": carrier_id})
+        self.message_attempts.add(0, {"carrier": carrier_id, "attempt": "2"})
 
     @contextmanager
     def stage(self, stage: Stage, *, links: Sequence[Link] = (), **attributes: str | int) -> Iterator[None]:
@@ -149,7 +159,10 @@ class Telemetry:
         self._provider.shutdown()
 
     def _counter(self, metric: Metric) -> Counter:
-        return self._meter.create_counter(metric.name, metric.unit, metric.description)
+        made = self._meter.create_counter(metric.name, metric.unit, metric.description)
+        if not metric.attributes:
+            made.add(0)
+        return made
 
     def _histogram(self, metric: Metric) -> Histogram:
         return self._meter.create_histogram(

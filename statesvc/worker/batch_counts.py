@@ -18,6 +18,7 @@ def count_attempts(telemetry: Telemetry, messages: Sequence[Message]) -> None:
     """As they are claimed."""
     numbers = Counter((message.carrier_id, message.attempts if message.attempts <= _ATTEMPTS_COUNTED else "more") for message in messages)
     for (carrier_id, attempt), count in numbers.items():
+        telemetry.begin_carrier(carrier_id)
         telemetry.message_attempts.add(count, {"carrier": carrier_id, "attempt": str(attempt)})
 
 

@@ -82,7 +82,7 @@ def drawn(panel: Panel, lines: Sequence[Curve], seconds: float) -> str:
     """A panel as HTML."""
     title = f"<h2>{html.escape(panel.title)}</h2>"
     if not lines:
-        return f"<section>{title}<p>no data{' (quiet while all is well)' if panel.quiet else ''}</p></section>"
+        return f"<section>{title}<p>no data</p></section>"
     if panel.kind == "stat":
         values = "".join(f"<b>{shown(line.points[-1][1], panel.unit)}</b> <small>{html.escape(line.legend)}</small>" for line in lines)
         return f"<section>{title}{values}</section>"

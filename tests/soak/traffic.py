@@ -13,7 +13,7 @@ from itertools import count
 from events.carriers import CARRIERS
 from events.errors import UnreadableMessageError
 from events.identity import identify
-from statesvc.demo.traffic import pushes
+from statesvc.demo.traffic import Behaviour, pushes
 from tests.acceptance.stories import canonical_story
 
 Digest = Callable[[bytes], bytes]
@@ -31,7 +31,7 @@ class Told:
 def traffic(seed: int, digests: Callable[[str], Digest]) -> Iterator[Told]:
     """Endless. `digests` are the installation's own, by carrier: ids of scans without a code depend on them."""
     rng = random.Random(seed)
-    lives = pushes(rng, lambda: datetime.now(UTC))
+    lives = (push for push in pushes(rng, lambda: datetime.now(UTC)) if push.behaviour is not Behaviour.COMPRESSED)
     stated = _stated(rng, seed)
     for place in count():
         if place % 5 == 4:

@@ -173,8 +173,9 @@ class Scene:
 
     def traffic(self) -> Iterator[Push]:
         """Of the sample carriers, all of it readable, without those that are silent."""
+        trouble = {Behaviour.UNREADABLE, Behaviour.UNKNOWN_CODE, Behaviour.COMPRESSED}
         for push in pushes(random.Random(7), lambda: datetime.now(UTC)):
-            if push.behaviour not in {Behaviour.UNREADABLE, Behaviour.UNKNOWN_CODE} and push.carrier_id not in self.silent:
+            if push.behaviour not in trouble and push.carrier_id not in self.silent:
                 yield push
 
     async def _until_ready(self) -> None:

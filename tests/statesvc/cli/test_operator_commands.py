@@ -84,6 +84,25 @@ async def test_status_names_what_is_wrong_the_worst_first_and_fails(owner: Async
     assert "receiver.example has taken nothing for 3 h" in said["subscription a0000000", "docs/runbook/SubscriberFailing.md"]
 
 
+async def test_many_subscriptions_in_the_same_trouble_are_one_line(owner: AsyncConnection[Any], shell: Shell) -> None:
+    await _run_roles(owner)
+    for number in range(5):
+        subscription_id = UUID(int=ONE.int + number)
+        await _subscribe(owner, subscription_id)
+        await owner.execute(
+            "INSERT INTO statesvc.subscription_failing (subscription_id, since, last_at, failures, last_outcome, last_status_code)"
+            " VALUES (%s, statesvc.clock() - make_interval(hours => %s), statesvc.clock(), 40, 'refused', 500)",
+            (subscription_id, number + 1),
+        )
+    (one,) = (await _document(shell))["troubles"]
+    assert one["about"] == "subscriptions"
+    assert one["text"].startswith("5 are failing; the first of them: receiver.example has taken nothing for 5 h (40 tries failed")
+    assert one["subscription_state"] == "failing"
+    await owner.execute("UPDATE statesvc.subscription SET disabled_at = statesvc.clock() WHERE subscription_id = %s", (ONE,))
+    two = (await _document(shell))["troubles"]
+    assert [(each["subscription_state"], each["subscription_id"]) for each in two] == [("failing", None), (None, str(ONE))]
+
+
 async def _document(shell: Shell) -> Any:
     return json.loads(await shell("status", "--json", exit_code=1))
 

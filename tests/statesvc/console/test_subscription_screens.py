@@ -56,6 +56,23 @@ async def test_those_in_trouble_come_first_and_each_state_has_a_list(tab: Tab) -
     assert "fine.invalid" not in await tab.text(f"{LIST}?state=paused")
 
 
+async def test_the_overview_has_one_line_for_all_that_fail_alike_and_leads_to_their_list(tab: Tab) -> None:
+    for number in range(5):
+        subscription_id = (await _subscribe(tab.api, f"shop{number}.invalid")).rpartition("/")[2]
+        await tab.api.carriers.execute(
+            "INSERT INTO statesvc.subscription_failing (since, failures, last_at, last_outcome, last_status_code, subscription_id)"
+            " SELECT c - make_interval(hours => %s), 7, c, 'refused', 503, %s FROM statesvc.clock() c",
+            [number + 1, subscription_id],
+        )
+    await tab.log_in("ops subscriptions")
+    page = await (await tab.get("/console")).text()
+    assert words(page).count("has taken nothing") == 1
+    assert "subscriptions : 5 are failing; the first of them: shop4.invalid has taken nothing for 5 h" in words(page)
+    assert f'href="{LIST}?state=failing"' in page
+    await tab.api.carriers.execute("DELETE FROM statesvc.subscription_failing WHERE subscription_id <> %s", [subscription_id])
+    assert f'href="{LIST}/{subscription_id}"' in await (await tab.get("/console")).text()
+
+
 async def test_attempts_are_drawn_and_listed_and_answers_are_for_who_says_why(tab: Tab, scan: Statement) -> None:
     path = await _subscribe(tab.api)
     await tab.api.carriers.say(scan("1Z1", Status.PICKED_UP))

@@ -31,6 +31,17 @@ def test_two_processes_in_one_interpreter_share_no_number() -> None:
     assert "statesvc_events_total{" not in other.exposition().decode()
 
 
+def test_what_counts_trouble_begins_at_zero_and_is_not_set_back() -> None:
+    telemetry = Telemetry()
+    telemetry.begin_carrier("ups")
+    telemetry.messages_retried.add(2, {"carrier": "ups"})
+    telemetry.begin_carrier("ups")
+    text = telemetry.exposition().decode()
+    assert "statesvc_notifications_coalesced_total 0.0" in text
+    assert 'statesvc_messages_rescued_total{carrier="ups"} 0.0' in text
+    assert 'statesvc_messages_retried_total{carrier="ups"} 2.0' in text
+
+
 def test_pools_and_listeners_are_read_when_somebody_scrapes() -> None:
     telemetry = Telemetry()
     up = [1.0]
