@@ -1,9 +1,10 @@
 """Asks cells over HTTP, with the caller's own key. A cell that does not answer is a value, no error: the rest is still worth something."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import aiohttp
 import orjson
@@ -13,7 +14,9 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from statesvc.cells.directory import CellDirectory
+from statesvc.http.operation import Handler
 from statesvc.http.problem import Code, Problem
+from statesvc.telemetry.metrics import Telemetry
 
 CONNECT_SECONDS: Final = 2.0
 CELL_HEADER: Final = "Statesvc-Cell"
@@ -23,6 +26,7 @@ _HOP_BY_HOP: Final = frozenset(
     {"connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "te", "trailer", "transfer-encoding", "upgrade"}
 )
 _REQUEST_ONLY: Final = frozenset({"host", "content-length", "x-forwarded-for", CELL_HEADER.lower()})
+_OK: Final = 200
 _log = structlog.get_logger()
 
 
@@ -38,6 +42,9 @@ class CellAnswer:
     def is_refusal(self) -> bool:
         """Whether it is the caller's fault."""
         return self.status >= 400
+
+
+A = TypeVar("A", CellAnswer, aiohttp.ClientResponse | CellAnswer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +92,9 @@ def unavailable(names: Iterable[str]) -> Problem:
 class CellClient:
     """Open until `close`. `answer_seconds`: how long a cell may take before the answer goes out without it."""
 
-    def __init__(self, directory: CellDirectory, *, answer_seconds: float) -> None:
+    def __init__(self, directory: CellDirectory, telemetry: Telemetry, *, answer_seconds: float) -> None:
         self.directory = directory
+        self._duration = telemetry.gateway_cell_duration
         self._answer_seconds = answer_seconds
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30), auto_decompress=False, cookie_jar=aiohttp.DummyCookieJar()
@@ -108,32 +116,69 @@ class CellClient:
         self, request: web.Request, name: str, *, path: str, query: Mapping[str, Any] | None = None, body: bytes | None = None
     ) -> CellAnswer | None:
         """The cell's answer to the caller's call; None where it does not come in time, is an error of the cell's own, or no JSON."""
+        headers = _passed_on(request)
+
+        async def asked() -> CellAnswer:
+            return await _read_answer(await self._open(name, request.method, path, params=query, headers=headers, data=body))
+
+        return await self._timed(name, asked)
+
+    async def open(
+        self, request: web.Request, name: str, *, query: Mapping[str, Any], headers: Mapping[str, str]
+    ) -> aiohttp.ClientResponse | CellAnswer | None:
+        """The cell's stream, which the caller closes; or its refusal; None where it does not answer in time."""
+        passed_on = _without(_passed_on(request), frozenset({"last-event-id"}))
+        passed_on.update(headers)
+
+        async def opened() -> aiohttp.ClientResponse | CellAnswer:
+            response = await self._open(name, request.method, request.rel_url.raw_path, params=query, headers=passed_on)
+            return response if response.status == _OK else await _read_answer(response)
+
+        return await self._timed(name, opened)
+
+    async def _timed(self, name: str, call: Callable[[], Awaitable[A]]) -> A | None:
+        """What the cell says; None where it says nothing."""
+        started = time.perf_counter()
         try:
             async with asyncio.timeout(self._answer_seconds):
-                response = await self._open(name, request.method, path, params=query, headers=_passed_on(request), data=body)
-                async with response:
-                    content = await response.read()
-                    if response.status < 500:
-                        document = orjson.loads(content) if content else None
-                        return CellAnswer(status=response.status, document=document, headers=response.headers)
-                    why = f"status {response.status}"
+                found = await call()
         except (aiohttp.ClientError, TimeoutError, OSError, orjson.JSONDecodeError) as error:
-            why = type(error).__name__
+            self._away(name, type(error).__name__, started)
+            return None
+        self._record(name, "refused" if found.status >= 400 else "answered", started)
+        return found
+
+    def _away(self, name: str, why: str, started: float) -> None:
         _log.warning("cell_unavailable", cell=name, why=why)
-        return None
+        self._record(name, "unavailable", started)
+
+    def _record(self, name: str, outcome: str, started: float) -> None:
+        self._duration.record(time.perf_counter() - started, {"cell": name, "outcome": outcome})
+
+    def named(self, request: web.Request) -> str:
+        """The cell in the header. Raises the problem `not_found`."""
+        name = request.headers.get(CELL_HEADER)
+        known = ", ".join(self.directory.cells)
+        if name is None:
+            raise Problem(Code.NOT_FOUND, f"this call is about one cell: send the header {CELL_HEADER} with its name; there are: {known}")
+        if name not in self.directory.cells:
+            raise Problem(Code.NOT_FOUND, f"the header {CELL_HEADER} names no cell; there are: {known}")
+        return name
 
     async def forward(self, request: web.Request, name: str) -> web.StreamResponse:
         """The whole call, to one cell, whose answer comes through as it is sent. Raises the problem 503."""
         body = await request.read()
         headers = _passed_on(request)
+        started = time.perf_counter()
         if request.remote is not None:
             before = request.headers.get(hdrs.X_FORWARDED_FOR)
             headers[hdrs.X_FORWARDED_FOR] = request.remote if before is None else f"{before}, {request.remote}"
         try:
             opened = await self._open(name, request.method, request.raw_path, headers=headers, data=body or None)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            _log.warning("cell_unavailable", cell=name, why=type(error).__name__)
+            self._away(name, type(error).__name__, started)
             raise unavailable([name]) from None
+        self._record(name, "refused" if opened.status >= 400 else "answered", started)
         async with opened:
             response = web.StreamResponse(status=opened.status, headers=_without(opened.headers, _HOP_BY_HOP))
             response.headers[CELL_HEADER] = name
@@ -157,6 +202,29 @@ class CellClient:
     async def _request(self, method: str, url: str, path: str, **options: Any) -> aiohttp.ClientResponse:  # noqa: ANN401
         # a path comes as it was sent, and is not quoted again
         return await self._session.request(method, URL(url + path, encoded=True), allow_redirects=False, **options)
+
+
+def one_or_all(cells: CellClient, over_cells: Handler) -> Handler:
+    """The handler of a call that spans cells; of the one cell alone that the header names. A cell's refusal is the answer."""
+
+    async def call(request: web.Request) -> web.StreamResponse:
+        if CELL_HEADER in request.headers:
+            return await cells.forward(request, cells.named(request))
+        try:
+            return await over_cells(request)
+        except RefusedError as refused:
+            return refused.response()
+
+    return call
+
+
+async def _read_answer(response: aiohttp.ClientResponse) -> CellAnswer:
+    """Raises aiohttp's ClientError for an error of the cell's own."""
+    async with response:
+        content = await response.read()
+        if response.status >= 500:
+            response.raise_for_status()
+        return CellAnswer(status=response.status, document=orjson.loads(content) if content else None, headers=response.headers)
 
 
 def _passed_on(request: web.Request) -> CIMultiDict[str]:

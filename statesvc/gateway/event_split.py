@@ -11,7 +11,7 @@ from aiohttp import web
 
 from events.carriers.canonical import lines
 from statesvc.cells.directory import CellDirectory
-from statesvc.gateway.cell_client import CellClient, Gathered, RefusedError, unavailable
+from statesvc.gateway.cell_client import CellClient, Gathered, one_or_all, unavailable
 from statesvc.http.middleware import whole_body
 from statesvc.http.operation import Route, answer, operation
 
@@ -36,10 +36,7 @@ class EventSplit:
         asked = await asyncio.gather(*(self._send(request, name, part) for name, part in parts.items()))
         found = {name: each for name, each in zip(parts, asked, strict=True) if each is not None}
         gathered = Gathered(found, [name for name in parts if name not in found])
-        try:
-            gathered.require_any()
-        except RefusedError as refused:
-            return refused.response()
+        gathered.require_any()
         if gathered.partial:
             raise unavailable(gathered.partial)
         return answer({"results": joined(parts, gathered.documents)})
@@ -79,7 +76,7 @@ def routes(cells: CellClient) -> Sequence[Route]:
         Route(
             "POST",
             "/v1/events",
-            EventSplit(cells).receive,
+            one_or_all(cells, EventSplit(cells).receive),
             operation(operation_id="submit_events", summary="Append canonical events", scope=None, checked=False, deadline_seconds=30.0),
         )
     ]

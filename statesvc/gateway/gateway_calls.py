@@ -8,9 +8,8 @@ from typing import Any, Final
 from aiohttp import web
 
 from statesvc.cells.proxies import CARRIER_PATHS
-from statesvc.gateway.cell_client import CELL_HEADER, CellClient, RefusedError, unavailable
+from statesvc.gateway.cell_client import CellClient, RefusedError, one_or_all, unavailable
 from statesvc.http.operation import Route, answer, operation
-from statesvc.http.problem import Code, Problem
 
 _OF_CARRIER: Final = re.compile(rf"/v1/(?:{'|'.join(CARRIER_PATHS)})/([^/]+)(?:/.*)?")
 _OUTBOX: Final = ("ready", "leased", "scheduled")
@@ -26,10 +25,7 @@ class GatewayCalls:
     async def queue(self, request: web.Request) -> web.StreamResponse:
         """What waits in all cells: sums, and each cell's own."""
         gathered = await self.cells.gather(request, {name: {} for name in self.cells.directory.cells})
-        try:
-            gathered.require_any()
-        except RefusedError as refused:
-            return refused.response()
+        gathered.require_any()
         return answer({**_sum(list(gathered.documents.values())), "cells": gathered.documents, "partial": gathered.partial})
 
     async def shipment(self, request: web.Request) -> web.StreamResponse:
@@ -44,7 +40,7 @@ class GatewayCalls:
         if other is None and gathered.partial:
             # one that is away may have it: 404 would be a claim
             raise unavailable(gathered.partial)
-        return RefusedError(other or refusals[0]).response()
+        raise RefusedError(other or refusals[0])
 
     async def state(self, _request: web.Request) -> web.StreamResponse:
         """The cells of the directory. Takes no key and names no address."""
@@ -54,17 +50,9 @@ class GatewayCalls:
 
     async def forward(self, request: web.Request) -> web.StreamResponse:
         """A call with a carrier in its path, or with a cell in its header, to the cell that it is about."""
-        named = request.headers.get(CELL_HEADER)
         of_carrier = _OF_CARRIER.fullmatch(request.path)
-        directory = self.cells.directory
-        if of_carrier is not None:
-            return await self.cells.forward(request, directory.cell_of(of_carrier[1]))
-        if named in directory.cells:
-            return await self.cells.forward(request, named)
-        known = ", ".join(directory.cells)
-        if named is not None:
-            raise Problem(Code.NOT_FOUND, f"the header {CELL_HEADER} names no cell; there are: {known}")
-        raise Problem(Code.NOT_FOUND, f"this call is about one cell: send the header {CELL_HEADER} with its name; there are: {known}")
+        name = self.cells.named(request) if of_carrier is None else self.cells.directory.cell_of(of_carrier[1])
+        return await self.cells.forward(request, name)
 
 
 def _sum(depths: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -97,12 +85,14 @@ def routes(cells: CellClient) -> Sequence[Route]:
     merged: dict[str, Any] = {"scope": None, "checked": False, "deadline_seconds": 30.0}
     anything: dict[str, Any] = {"scope": None, "checked": False, "deadline_seconds": None}
     return [
-        Route("GET", "/v1/queue", calls.queue, operation(operation_id="get_queue", summary="How much is waiting", **merged)),
+        Route(
+            "GET", "/v1/queue", one_or_all(cells, calls.queue), operation(operation_id="get_queue", summary="How much is waiting", **merged)
+        ),
         Route("GET", "/v1/cells", calls.state, operation(operation_id="list_cells", summary="The cells of the directory", **merged)),
         Route(
             "GET",
             "/v1/shipments/{shipment_id}",
-            calls.shipment,
+            one_or_all(cells, calls.shipment),
             operation(operation_id="get_shipment_by_id", summary="One shipment by its id", **merged),
         ),
         *(

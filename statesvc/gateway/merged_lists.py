@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from statesvc.gateway.cell_client import CellClient, RefusedError
+from statesvc.gateway.cell_client import CellClient, RefusedError, one_or_all
 from statesvc.gateway.merged_page import CellList, Item, ListOrder, Place, decode_places, encode_places, limit_of, merge
 from statesvc.http.operation import Route, answer, operation
 from statesvc.http.paging import LIMIT_DEFAULT, LIMIT_MAX
@@ -46,10 +46,7 @@ class MergedList:
         cursor = request.query.get("cursor")
         places = {} if cursor is None else decode_places(cursor, bound_to)
         lists = {name: CellList(places.get(name, Place())) for name in self.cells.directory.cells}
-        try:
-            partial = await self._read(request, lists, limit)
-        except RefusedError as refused:
-            return refused.response()
+        partial = await self._read(request, lists, limit)
         read = {name: part for name, part in lists.items() if name not in partial}
         items = merge(read, self.order, limit=limit)
         is_last = all(not part.items and part.next_cursor is None for part in read.values())
@@ -89,7 +86,7 @@ def routes(cells: CellClient) -> Sequence[Route]:
         Route(
             "GET",
             path,
-            MergedList(cells, order).page,
+            one_or_all(cells, MergedList(cells, order).page),
             operation(operation_id=name, summary=summary, description=described, scope=None, checked=False, deadline_seconds=30.0),
         )
         for path, name, summary, order in (

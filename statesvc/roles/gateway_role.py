@@ -8,8 +8,9 @@ from aiohttp import web
 
 from statesvc.cells.directory import DirectoryError, read_directory
 from statesvc.cells.proxies import BODY_MEGABYTES_MAX
-from statesvc.gateway import event_split, feed_over_cells, gateway_calls, merged_lists
+from statesvc.gateway import event_split, feed_over_cells, gateway_calls, merged_lists, stream_over_cells
 from statesvc.gateway.cell_client import CellClient
+from statesvc.gateway.stream_over_cells import StreamOverCells
 from statesvc.http.app import Server, build_app
 from statesvc.http.connection_gate import ConnectionGate, connections_allowed, raise_open_files
 from statesvc.http.health import health_routes
@@ -58,13 +59,15 @@ async def run(launch: Launch) -> int:
         lag = loop_lag(telemetry)
         lag.start()
         stack.push_async_callback(lag.close)
-        cells = CellClient(directory, answer_seconds=settings.cells.answer_seconds)
+        cells = CellClient(directory, telemetry, answer_seconds=settings.cells.answer_seconds)
         stack.push_async_callback(cells.close)
+        streams = StreamOverCells(cells, telemetry, send_seconds=settings.stream.send_seconds)
         routes = [
             *health_routes(draining, telemetry.exposition),
             *merged_lists.routes(cells),
             *feed_over_cells.routes(cells),
             *event_split.routes(cells),
+            *stream_over_cells.routes(cells, streams),
             # last: it takes what no other does
             *gateway_calls.routes(cells),
         ]
@@ -75,6 +78,12 @@ async def run(launch: Launch) -> int:
                 response.force_close()
 
         app.on_response_prepare.append(close_while_draining)
+
+        def drain() -> None:
+            # streams end now, not when the server stops: their clients come back elsewhere
+            draining.drain()
+            streams.stop()
+
         gate = ConnectionGate(
             connections_max=connections_allowed(http.connections_max, raise_open_files()),
             per_address_max=http.connections_per_address_max,
@@ -90,6 +99,6 @@ async def run(launch: Launch) -> int:
             [server_part(server)],
             helpers=[],
             signals=signals,
-            drain=draining.drain,
+            drain=drain,
             times=ShutdownTimes(grace_seconds=http.grace_seconds, drain_seconds=http.drain_seconds),
         )

@@ -235,8 +235,18 @@ CHECKPOINT_PUBLICATIONS: Final = counter(
 STREAM_CLIENTS: Final = gauge(
     "statesvc.stream.clients",
     "{client}",
-    "Clients of GET /v1/stream: live (at the end of the log), behind (reading older parts of it).",
+    "Clients of GET /v1/stream: live (at the end of the log), behind (reading older parts of it); at a gateway: "
+    "live, partial (a cell is away).",
     Attribute.STATE,
+)
+GATEWAY_CELL_DURATION: Final = histogram(
+    "statesvc.gateway.cell.duration",
+    "s",
+    "From a gateway's question to the head of the cell's answer. outcome: answered, refused (the caller's fault), unavailable (no answer "
+    "in time, or an error of the cell's own).",
+    Attribute.CELL,
+    Attribute.OUTCOME,
+    buckets=LATENCY_BUCKETS,
 )
 STREAM_TRANSITIONS: Final = counter("statesvc.stream.transitions", "{transition}", "Transitions sent to clients of the stream.")
 STREAM_ENDS: Final = counter(

@@ -10,6 +10,7 @@ import pytest
 
 from statesvc.cells.directory import read_directory
 from tests.acceptance.cells_world import Cells, two_cells
+from tests.statesvc.api.stream.event_source import event_source
 from tests.world import postgres
 from tests.world.database import Database
 
@@ -46,10 +47,10 @@ async def everything(cells: Cells, path: str, **query: str) -> tuple[list[dict[s
         query["cursor"] = page["next_cursor"]
 
 
-async def submit(cells: Cells, carrier_id: str, count: int) -> None:
+async def submit(cells: Cells, carrier_id: str, count: int, *, first: int = 0) -> None:
     """Through the cell's own API: shipments of this carrier."""
     service = cells.services[read_directory(cells.file).cell_of(carrier_id)]
-    for number in range(count):
+    for number in range(first, first + count):
         event = {**EVENT, "carrier_id": carrier_id, "event_id": f"n{number}", "tracking_number": f"{carrier_id}-{number}"}
         async with service.session.post(f"{service.api.url}/v1/events", json=event) as answer:
             assert answer.status == 201, await answer.text()
@@ -118,6 +119,32 @@ async def killed_cell_is_named(cells: Cells, of_the_other: str) -> None:
     assert (status, shipment["carrier_id"]) == (200, "fedex")
 
 
+async def stream_goes_on_without_a_cell(cells: Cells, of_the_other: str) -> None:
+    """A client is notified that a cell is away, has the other's changes meanwhile, and nothing twice or never when it is back."""
+    south = cells.services["south"]
+    ports = {role.role: role.port for role in south.roles}
+    async with event_source(cells.session, "/v1/stream?after=-1") as source:
+        seen = await source.next(17)
+        await killed_cell_is_named(cells, of_the_other)
+        await submit(cells, "fedex", 2, first=90)
+        (block, *changes) = await source.next(4)
+        assert (block.name, block.id, block.data) == ("partial", None, {"partial": ["south"]})
+        seen += changes
+        assert {block.data["cell"] for block in changes} == {"north"}
+    async with event_source(cells.session, headers={"Last-Event-ID": seen[-1].id}) as source:
+        assert (await source.next())[0].data == {"partial": ["south"]}
+        await asyncio.gather(*[south.ready(await south.spawn(role, port=port)) for role, port in ports.items()])
+        assert (await source.next())[0].data == {"partial": []}
+        await submit(cells, "ups", 2, first=90)
+        seen += await source.next(2)
+    for name in cells.services:
+        _, page = await ask(cells, "GET", "/v1/feed/transitions", headers={"Statesvc-Cell": name})
+        streamed = [block.data for block in seen if block.data["cell"] == name]
+        assert streamed == [{**item, "cell": name} for item in page["items"]], "of each log every change once, in its order"
+    _, page = await ask(cells, "GET", "/v1/feed/transitions")
+    assert (len(page["items"]), page["cursor"], page["partial"]) == (len(seen), seen[-1].id, [])
+
+
 async def test_each_carrier_is_in_its_cell_lists_are_one_and_a_killed_cell_is_named(cells: Cells) -> None:
     await asyncio.gather(submit(cells, "ups", 7), submit(cells, "fedex", 6))
 
@@ -170,5 +197,5 @@ async def test_each_carrier_is_in_its_cell_lists_are_one_and_a_killed_cell_is_na
     assert (await ask(cells, "GET", "/v1/shipments", params={"cursor": "none"}))[0] == 400
     assert (await ask(cells, "GET", "/v1/shipments", params={"limit": "0"}))[0] == 422
 
-    # one cell dies: the other goes on, and what is missing is said
-    await killed_cell_is_named(cells, found[0]["shipment_id"])
+    # one cell dies: the other goes on, what is missing is said, and comes when it is back
+    await stream_goes_on_without_a_cell(cells, found[0]["shipment_id"])

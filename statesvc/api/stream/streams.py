@@ -15,7 +15,7 @@ from statesvc.api.log_calls import lost_cursor
 from statesvc.api.stream.admission import CHECK_SECONDS, Admission, LoadShedder
 from statesvc.api.stream.follower import PING_SECONDS, Channel, Follower, StreamEnd
 from statesvc.api.stream.tail import Hearing, Pages, Tail
-from statesvc.api.stream.window import Selection, reset_frame, retry_frame
+from statesvc.api.stream.window import Selection, opening_frame, reset_frames
 from statesvc.database.pool import Connections
 from statesvc.http.api_keys import Keys, caller_of
 from statesvc.http.key_store import Scope
@@ -125,9 +125,11 @@ class Streams:
                 may_go_on=lambda: self._may_go_on(request),
                 ping_seconds=self._limits.ping_seconds,
             )
-            opening = retry_frame(self._jitter.uniform(*_RETRY_SECONDS))
+            retry_seconds, place = self._jitter.uniform(*_RETRY_SECONDS), LogCursor(end.epoch, next_index - 1)
             if after is not None and is_of_another_log:
-                opening += reset_frame(asked=after, tree_size=end.tree_size)
+                opening = reset_frames(retry_seconds=retry_seconds, asked=after, tree_size=end.tree_size, place=place)
+            else:
+                opening = opening_frame(retry_seconds=retry_seconds, place=place)
             # it may have begun to stop while the log was asked
             self._check_open()
             self._tail.join(follower, end)

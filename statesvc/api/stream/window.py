@@ -1,7 +1,7 @@
 """The newest transitions as frames, encoded once and shared by all clients. Pure.
 
-A frame is what goes over the wire (WHATWG HTML, section Server-sent events). Only transitions have an `id`: a control frame with one would
-move the place from which a client resumes.
+A frame is what goes over the wire (WHATWG HTML, section Server-sent events). An `id` is the place from which a client resumes: that of a
+transition, or where the stream began. Pings have none.
 """
 
 from bisect import bisect_left
@@ -75,14 +75,16 @@ def frame_of(transition: SealedTransition, *, epoch: int) -> Frame:
     return Frame(transition.index, transition.carrier_id, transition.to_status, text)
 
 
-def retry_frame(seconds: float) -> bytes:
-    """How long the client is to wait before it comes back."""
-    return b"retry: %d\n\n" % round(seconds * 1000)
+def opening_frame(*, retry_seconds: float, place: LogCursor) -> bytes:
+    """How long the client is to wait before it comes back, and from where: it may be cut off before the first transition."""
+    return b"retry: %d\nid: %b\n\n" % (round(retry_seconds * 1000), str(place).encode())
 
 
-def reset_frame(*, asked: LogCursor, tree_size: int) -> bytes:
+def reset_frames(*, retry_seconds: float, asked: LogCursor, tree_size: int, place: LogCursor) -> bytes:
     """The index that the client has seen is not of this log: what it knows is of another one. It gets what happens from now on."""
-    return b"event: reset\ndata: %b\n\n" % orjson.dumps({"after": str(asked), "tree_size": tree_size})
+    said = orjson.dumps({"after": str(asked), "tree_size": tree_size})
+    # with the place in the event itself: who has one has the other
+    return b"retry: %d\n\nid: %b\nevent: reset\ndata: %b\n\n" % (round(retry_seconds * 1000), str(place).encode(), said)
 
 
 @dataclass(frozen=True, slots=True)

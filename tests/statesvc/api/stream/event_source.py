@@ -35,10 +35,11 @@ def parse(block: bytes) -> Received:
 
 
 class EventSource:
-    """One connection. `blocks` ends where the server ends it."""
+    """One connection. `blocks` ends where the server ends it. `began_at`: the id of the opening block."""
 
     def __init__(self, answer: aiohttp.ClientResponse) -> None:
         self.answer = answer
+        self.began_at: str | None = None
         self._rest = b""
         self._blocks = self._read()
 
@@ -72,7 +73,9 @@ async def event_source(client: Any, path: str = "/v1/stream", **options: Any) ->
     try:
         assert answer.status == 200, await answer.text()
         source = EventSource(answer)
-        assert (await anext(source._blocks)).retry is not None  # noqa: SLF001 - the opening frame comes before all others
+        opening = await anext(source._blocks)  # noqa: SLF001 - it comes before all others
+        assert opening.retry is not None
+        source.began_at = opening.id
         yield source
     finally:
         answer.close()

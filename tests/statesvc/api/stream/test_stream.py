@@ -137,6 +137,17 @@ async def test_nothing_is_told_before_its_checkpoint_and_old_news_only_to_those_
         assert [block.data["tracking_number"] for block in await live.next(5)] == ["1ZNEW"] * 5
 
 
+async def test_a_client_cut_off_before_the_first_transition_goes_on_from_where_it_began(stage: Stage) -> None:
+    await stage.move(["1ZOLD"])
+    await stage.publish()
+    async with stage.source() as live:
+        began_at = live.began_at
+    await stage.move(["1ZNEW"])
+    await stage.publish()
+    async with stage.source(Last_Event_ID=began_at) as live:
+        assert [block.data["tracking_number"] for block in await live.next(5)] == ["1ZNEW"] * 5
+
+
 async def test_a_client_gets_only_what_it_asks_for(stage: Stage) -> None:
     query = "carrier_id=ups&carrier_id=dhl_unified&status=delivered&status=picked_up"
     async with stage.source(f"/v1/stream?{query}") as live:
@@ -150,7 +161,7 @@ async def test_a_client_gets_only_what_it_asks_for(stage: Stage) -> None:
         assert [block.data for block in told] == wanted
 
 
-async def test_an_index_of_another_log_is_reset_to_now_and_a_control_frame_has_no_id(staged: Callable[..., Any]) -> None:
+async def test_an_index_of_another_log_is_reset_to_now_and_a_ping_has_no_id(staged: Callable[..., Any]) -> None:
     async with staged(limits=StreamLimits(clients_max=9, clients_per_key_max=9, send_seconds=5, ping_seconds=0.05)) as stage:
         await stage.move(["1Z1"])
         await stage.publish()
@@ -159,7 +170,7 @@ async def test_an_index_of_another_log_is_reset_to_now_and_a_control_frame_has_n
             blocks = [await anext(aiter(source)) for _ in range(3)]
             assert (blocks[0].name, blocks[0].data) == ("reset", {"after": f"1.{size}", "tree_size": size})
             assert [block.comment for block in blocks[1:]] == ["ping", "ping"]
-            assert [block.id for block in blocks] == [None] * 3
+            assert [block.id for block in blocks] == [f"1.{size - 1}", None, None]
             await stage.move(["1Z2"])
             await stage.publish()
             assert (await source.next())[0].data["tracking_number"] == "1Z2"
