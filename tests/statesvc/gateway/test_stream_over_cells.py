@@ -80,7 +80,7 @@ async def opened(cells: dict[str, StreamingCell]) -> AsyncIterator[Gateway]:
         stack.push_async_callback(asked.close)
         streams = StreamOverCells(asked, telemetry, send_seconds=5)
         server = await stack.enter_async_context(TestServer(build_app(routes(asked, streams), keys=None)))
-        client = await stack.enter_async_context(TestClient(server))
+        client: TestClient[Any, Any] = await stack.enter_async_context(TestClient(server))
         stack.callback(streams.stop)
         yield Gateway(cells, client, streams)
 
