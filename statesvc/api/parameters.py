@@ -9,6 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from events.identity import NAMES_BYTES_MAX
 from statesvc.api.personal_reads import Include
+from statesvc.api.replica_reads import MaxStaleness
 from statesvc.http.paging import PageParameters
 
 _NUMBER: Final = re.compile(r"[-+ ]?[0-9_.eE+-]+")
@@ -55,6 +56,12 @@ class ShipmentParameters(BaseModel):
     include: Include = None
 
 
+class StateParameters(ShipmentParameters):
+    """One shipment's state."""
+
+    max_staleness: MaxStaleness = None
+
+
 class HistoryParameters(PageParameters):
     """A page of one shipment's events."""
 
@@ -63,6 +70,7 @@ class HistoryParameters(PageParameters):
     discriminator: Discriminator = None
     as_of: AsOf = None
     include: Include = None
+    max_staleness: MaxStaleness = None
 
 
 class AuditParameters(ShipmentParameters):
@@ -79,3 +87,4 @@ class ShipmentIdParameters(BaseModel):
     shipment_id: Annotated[UUID, Field(description="As feed, stream and lists name it.")]
     as_of: AsOf = None
     include: Include = None
+    max_staleness: MaxStaleness = None

@@ -24,6 +24,7 @@ from statesvc.api import shipment_list_call as shipment_list
 from statesvc.api.computations import ComputingHere
 from statesvc.api.computing import Computing, Sources
 from statesvc.api.personal_reads import PersonalReadings
+from statesvc.api.replica_reads import Replica, StaleReads
 from statesvc.database.pool import Connections
 from statesvc.database.wakeups.waker import Wakes
 from statesvc.http.operation import Route
@@ -41,19 +42,21 @@ def routes(
     tombstones: Tombstones,
     readings: PersonalReadings,
     computing: Computing | None = None,
+    replica: Replica | None = None,
 ) -> Sequence[Route]:
     """For the application that the role `api` serves. `archive`: the folder of older bodies and of archived months of the log.
 
     `backup_days`: for how many days backups of the database are stored. `tombstones`: where erasures are published outside of it.
-    `computing`: what takes long; here, unless it is given.
+    `computing`: what takes long; here, unless it is given. `replica`: a standby for calls that take `max_staleness`.
     """
     log_archive = LogArchive(archive)
     sources = Sources(pool=pool, keyring=keyring, folder=archive, archive=log_archive)
     computing = computing or ComputingHere(sources)
+    reads = StaleReads(pool, log_archive, replica)
     return [
-        *shipment_list.routes(pool, keyring),
+        *shipment_list.routes(reads, keyring),
         *references.routes(pool, keyring),
-        *shipments.routes(pool, sources, computing, readings),
+        *shipments.routes(pool, sources, computing, readings, reads),
         *erasure.routes(pool, keyring, folder=archive, backup_days=backup_days, tombstones=tombstones),
         *messages.routes(pool, keyring, archive, readings),
         *evidence.routes(pool, computing, readings),

@@ -13,8 +13,9 @@ from events.carriers import CARRIERS
 from events.crypto.keyring import Keyring
 from events.recipes import discriminator_of, number_of
 from statesvc.api.computing import COMPUTING_SECONDS, AuditWanted, Computing, PrintedAudit, Sources
-from statesvc.api.parameters import AuditParameters, HistoryParameters, ShipmentIdParameters, ShipmentParameters
+from statesvc.api.parameters import AuditParameters, HistoryParameters, ShipmentIdParameters, ShipmentParameters, StateParameters
 from statesvc.api.personal_reads import PersonalReadings, reads_personal
+from statesvc.api.replica_reads import STALENESS, StaleReads
 from statesvc.database.pool import Connections
 from statesvc.http.operation import Reply, Route, answer, answer_unless_known, operation, parameters, printed
 from statesvc.http.paging import decode_cursor, encode_cursor
@@ -42,7 +43,7 @@ LONG_AUDIT_EVENTS: Final = 200
 _KNOWN: Final[Mapping[str, str]] = {
     hdrs.IF_NONE_MATCH: "The `ETag` of the answer that the caller has: 304 without a body where it still holds."
 }
-_TAGGED: Final[Mapping[str, str]] = {hdrs.ETAG: "Of the last event and of the whole answer."}
+_TAGGED: Final[Mapping[str, str]] = {hdrs.ETAG: "Of the last event and of the whole answer.", **STALENESS}
 _ONE: Final = "/v1/shipments/{carrier_id}/{tracking_number}"
 
 
@@ -54,6 +55,7 @@ class Shipments:
     sources: Sources
     computing: Computing
     readings: PersonalReadings
+    reads: StaleReads
 
     @property
     def keyring(self) -> Keyring:
@@ -62,14 +64,18 @@ class Shipments:
 
     async def state(self, request: web.Request) -> Reply[Shipment]:
         """The current state; 304 where the caller has it already."""
-        asked = parameters(request, ShipmentParameters)
-        async with self.pool.connection() as connection:
-            return await self._state(connection, request, asked)
+        asked = parameters(request, StateParameters)
+
+        async def read(connection: AsyncConnection[Any], archive: LogArchive) -> Reply[Shipment]:
+            return await self._state(connection, archive, request, asked)
+
+        return await self.reads.read(read, max_staleness=_bound(request, asked))
 
     async def state_by_id(self, request: web.Request) -> Reply[Shipment]:
         """The same, for who has its id: entries of the log name it."""
         wanted = parameters(request, ShipmentIdParameters)
-        async with self.pool.connection() as connection:
+
+        async def read(connection: AsyncConnection[Any], archive: LogArchive) -> Reply[Shipment]:
             number = await number_of_shipment(connection, wanted.shipment_id)
             if number is None:
                 raise Problem(Code.NOT_FOUND, "no event belongs to a shipment of this id")
@@ -80,11 +86,15 @@ class Shipments:
                 as_of=wanted.as_of,
                 include=wanted.include,
             )
-            return await self._state(connection, request, asked)
+            return await self._state(connection, archive, request, asked)
 
-    async def _state(self, connection: AsyncConnection[Any], request: web.Request, asked: ShipmentParameters) -> Reply[Shipment]:
+        return await self.reads.read(read, max_staleness=_bound(request, wanted))
+
+    async def _state(
+        self, connection: AsyncConnection[Any], archive: LogArchive, request: web.Request, asked: ShipmentParameters
+    ) -> Reply[Shipment]:
         personal = reads_personal(request, asked.include)
-        await _bring_back(connection, self.sources.archive, asked)
+        await _bring_back(connection, archive, asked)
         found, horizon = await _find(connection, asked, _Resumed())
         shipment = await _shipment(connection, found, horizon, keyring=self.keyring if personal else None)
         headers: dict[str, str] = {hdrs.CACHE_CONTROL: "private, no-cache", hdrs.VARY: hdrs.AUTHORIZATION}
@@ -99,8 +109,9 @@ class Shipments:
         asked = parameters(request, HistoryParameters)
         resumed = _resume(asked, "history")
         personal = reads_personal(request, asked.include)
-        async with self.pool.connection() as connection:
-            await _bring_back(connection, self.sources.archive, asked)
+
+        async def read(connection: AsyncConnection[Any], archive: LogArchive) -> Reply[HistoryPage]:
+            await _bring_back(connection, archive, asked)
             found, horizon = await _find(connection, asked, resumed)
             opener = found.shipment.opener(self.keyring) if personal else None
             page = await timeline(connection, found.shipment, after=resumed.after, limit=asked.limit, opener=opener)
@@ -111,11 +122,13 @@ class Shipments:
                 observations = await read_observations(connection, found.shipment, horizon=horizon)
             if opener is not None:
                 await self.readings.record_shipment(connection, request, found.shipment, call="history")
-        cursor = _cursor(asked, "history", found, page.next_after, horizon)
-        texts = KnownTexts(self.keyring)
-        for event in page.events:
-            event["carrier_code"] = texts.spelled_out(event["carrier_id"], event["carrier_code"])
-        return answer({"items": page.events, "observations": observations, "next_cursor": cursor, **_as_of(horizon)})
+            cursor = _cursor(asked, "history", found, page.next_after, horizon)
+            texts = KnownTexts(self.keyring)
+            for event in page.events:
+                event["carrier_code"] = texts.spelled_out(event["carrier_id"], event["carrier_code"])
+            return answer({"items": page.events, "observations": observations, "next_cursor": cursor, **_as_of(horizon)})
+
+        return await self.reads.read(read, max_staleness=_bound(request, asked))
 
     async def audit(self, request: web.Request) -> Reply[Audit]:
         """Everything on record, as one consistent snapshot."""
@@ -158,6 +171,13 @@ async def print_audit(connection: AsyncConnection[Any], sources: Sources, wanted
         "next_cursor": _cursor(asked, "audit", found, trail.next_after, horizon),
     }
     return PrintedAudit(content=printed(audit), shipment=found.shipment)
+
+
+def _bound(request: web.Request, asked: StateParameters | ShipmentIdParameters | HistoryParameters) -> float | None:
+    """How old the answer may be. Personal fields are the primary's: who reads them is recorded, and an erasure holds at once."""
+    if asked.max_staleness is not None and reads_personal(request, asked.include):
+        return 0
+    return asked.max_staleness
 
 
 async def _is_long(connection: AsyncConnection[Any], asked: AuditParameters) -> bool:
@@ -267,9 +287,9 @@ def _foreign_cursor() -> Problem:
     return Problem(Code.INVALID_CURSOR, "the cursor names nothing that is here; start again without one")
 
 
-def routes(pool: Connections, sources: Sources, computing: Computing, readings: PersonalReadings) -> Sequence[Route]:
+def routes(pool: Connections, sources: Sources, computing: Computing, readings: PersonalReadings, reads: StaleReads) -> Sequence[Route]:
     """The calls about shipments. `computing`: where a long audit is made."""
-    shipments = Shipments(pool, sources, computing, readings)
+    shipments = Shipments(pool, sources, computing, readings, reads)
     unknown = (Code.NOT_FOUND, Code.UNKNOWN_CARRIER, Code.LOG_UNAVAILABLE)
     return [
         Route(
@@ -301,7 +321,7 @@ def routes(pool: Connections, sources: Sources, computing: Computing, readings: 
                 "Takes `If-None-Match`.",
                 scope="read",
                 tag="shipments",
-                parameters=ShipmentParameters,
+                parameters=StateParameters,
                 request_headers=_KNOWN,
                 response_headers=_TAGGED,
                 response=Shipment,
@@ -320,6 +340,7 @@ def routes(pool: Connections, sources: Sources, computing: Computing, readings: 
                 scope="read",
                 tag="shipments",
                 parameters=HistoryParameters,
+                response_headers=STALENESS,
                 response=HistoryPage,
                 problems=(*unknown, Code.INVALID_CURSOR),
             ),

@@ -14,10 +14,11 @@ from events.crypto.keyring import Keyring
 from events.recipes import number_of
 from events.vocabulary import Reason, Status
 from statesvc.api.parameters import Instant, Name
-from statesvc.database.pool import Connections
+from statesvc.api.replica_reads import STALENESS, MaxStaleness, StaleReads
 from statesvc.http.operation import Reply, Route, answer, operation, parameters
 from statesvc.http.paging import Page, PageParameters, decode_cursor, encode_cursor
 from statesvc.http.problem import Code, Problem
+from statesvc.log.archive.log_archive import LogArchive
 from statesvc.shipments.find import listed
 from statesvc.shipments.models import ListedShipment
 from statesvc.shipments.references import AttachedTo, ReferenceText, ReferenceTooCommonError, numbers_of_reference
@@ -59,20 +60,22 @@ class ListParameters(PageParameters):
             description="Only those that are not at their end and of which nothing was heard for this long (ISO 8601: `P3D`, `PT36H`).",
         ),
     ] = None
+    max_staleness: MaxStaleness = None
 
 
 @dataclass(frozen=True, slots=True)
 class ShipmentListCall:
     """The handler."""
 
-    pool: Connections
+    reads: StaleReads
     keyring: Keyring
 
     async def page(self, request: web.Request) -> Reply[Page[ListedShipment]]:
         """A page of shipments in the order of their last change."""
         asked = parameters(request, ListParameters)
-        bound_to = asked.model_dump(mode="json", exclude={"limit", "cursor"})
-        async with self.pool.connection() as connection:
+        bound_to = asked.model_dump(mode="json", exclude={"limit", "cursor", "max_staleness"})
+
+        async def read(connection: AsyncConnection[Any], _archive: LogArchive) -> Reply[Page[ListedShipment]]:
             if asked.cursor is None:
                 after = BEGINNING if asked.updated_after is None else ListPosition(asked.updated_after, AFTER_ALL)
                 before = await _before(connection, asked)
@@ -81,8 +84,12 @@ class ShipmentListCall:
             attached_to = None if asked.reference is None else await self._attached_to(connection, asked.reference)
             wanted = _filter(asked, before, attached_to)
             shipments, end = await list_shipments(connection, wanted, after=after, limit=asked.limit)
-        cursor = None if end is None else encode_cursor([end.recorded_at.isoformat(), str(end.shipment_id), before.isoformat()], bound_to)
-        return answer(Page([listed(shipment) for shipment in shipments], cursor))
+            cursor = None
+            if end is not None:
+                cursor = encode_cursor([end.recorded_at.isoformat(), str(end.shipment_id), before.isoformat()], bound_to)
+            return answer(Page([listed(shipment) for shipment in shipments], cursor))
+
+        return await self.reads.read(read, max_staleness=asked.max_staleness)
 
     async def _attached_to(self, connection: AsyncConnection[Any], reference: str) -> Sequence[AttachedTo]:
         try:
@@ -122,13 +129,13 @@ def _resumed(cursor: str, bound_to: dict[str, Any]) -> tuple[ListPosition, datet
         raise Problem(Code.INVALID_CURSOR, "the cursor names nothing that is here; start again without one") from None
 
 
-def routes(pool: Connections, keyring: Keyring) -> Sequence[Route]:
+def routes(reads: StaleReads, keyring: Keyring) -> Sequence[Route]:
     """The one call."""
     return [
         Route(
             "GET",
             "/v1/shipments",
-            ShipmentListCall(pool, keyring).page,
+            ShipmentListCall(reads, keyring).page,
             operation(
                 operation_id="list_shipments",
                 summary="Find and list shipments",
@@ -138,6 +145,7 @@ def routes(pool: Connections, keyring: Keyring) -> Sequence[Route]:
                 scope="read",
                 tag="shipments",
                 parameters=ListParameters,
+                response_headers=STALENESS,
                 response=Page[ListedShipment],
                 problems=(Code.INVALID_CURSOR,),
             ),

@@ -5,13 +5,16 @@ what they say. With a socket to the `ingress` of its machine it hands such a con
 """
 
 import sys
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 
 from statesvc import __version__
 from statesvc.api.computing import ComputingProcesses
 from statesvc.api.event_documents import hooks
 from statesvc.api.event_documents import routes as event_routes
 from statesvc.api.personal_reads import PersonalReadings
+from statesvc.api.replica_reads import Replica
 from statesvc.api.routes import routes as api_routes
 from statesvc.api.stream.routes import routes as stream_routes
 from statesvc.api.stream.streams import Streams, limits_of
@@ -33,9 +36,9 @@ from statesvc.log.archive.log_archive import LogArchive
 from statesvc.log.checkpoint_store import CheckpointStoreError
 from statesvc.log.tombstones import tombstones_of
 from statesvc.roles.carrier_names import require_known_carriers
-from statesvc.roles.connection_limits import api_limits, ingress_limits
+from statesvc.roles.connection_limits import api_limits, ingress_limits, replica_limits
 from statesvc.roles.http_server import api_keys, open_ingress, serve, server_part
-from statesvc.roles.runtime import Launch, UnusableSettingError, open_runtime, pool_of
+from statesvc.roles.runtime import Launch, Runtime, UnusableSettingError, open_runtime, pool_of
 from statesvc.roles.sampling import sampling
 from statesvc.roles.shared_port import SharedPort
 from statesvc.roles.shutdown import Part, ShutdownTimes, run_until_stopped
@@ -80,6 +83,9 @@ async def run(launch: Launch) -> int:
             waiting_max=settings.api.computing_waiting_max,
         )
         stack.push_async_callback(processes.close)
+        replica = await stack.enter_async_context(
+            open_replica(launch, base, archive=LogArchive(archive_folder(settings), is_read_only=True))
+        )
         limits = KeyLimits(
             calls_max=settings.api.calls_per_key_max,
             computed_max=settings.api.computed_per_key_max,
@@ -106,6 +112,7 @@ async def run(launch: Launch) -> int:
                 tombstones=tombstones,
                 readings=readings,
                 computing=ComputingProcesses(processes),
+                replica=replica,
             ),
             *stream_routes(streams, Tickets(signer)),
             *transition_feed_routes(base.pool, log_archive),
@@ -139,3 +146,15 @@ async def run(launch: Launch) -> int:
             drain=drain,
             times=ShutdownTimes(grace_seconds=grace_seconds, drain_seconds=settings.http.drain_seconds),
         )
+
+
+@asynccontextmanager
+async def open_replica(launch: Launch, base: Runtime, *, archive: LogArchive) -> AsyncIterator[Replica | None]:
+    """The standby of STATESVC_REPLICA_URL. It may be away when the service starts, and come and go."""
+    url = launch.settings.database.replica_url
+    if url is None:
+        yield None
+        return
+    dsns = replace(base.dsns, service=url.get_secret_value(), listen=url.get_secret_value())
+    async with pool_of(launch, dsns, name="statesvc replica", limits=replica_limits(launch.settings)) as pool:
+        yield Replica(pool, archive, count=lambda outcome: base.telemetry.replica_reads.add(1, {"outcome": outcome}))

@@ -8,6 +8,7 @@ from statesvc.settings.service_settings import Settings
 
 API_ACQUIRE_SECONDS: Final = 0.5
 """As for webhooks: with every connection busy for that long, a 503 with Retry-After serves a caller better than a longer queue."""
+REPLICA_ACQUIRE_SECONDS: Final = 0.25
 API_STATEMENT_SECONDS: Final = 5.0
 API_LOCK_SECONDS: Final = 2.0
 API_IDLE_SECONDS: Final = 5.0
@@ -35,6 +36,11 @@ def api_limits(settings: Settings) -> PoolLimits:
         lock_seconds=API_LOCK_SECONDS,
         idle_in_transaction_seconds=API_IDLE_SECONDS,
     )
+
+
+def replica_limits(settings: Settings) -> PoolLimits:
+    """Of the connections to a standby: the primary is there for who would have to wait."""
+    return replace(api_limits(settings), acquire_seconds=REPLICA_ACQUIRE_SECONDS, connections_min=1)
 
 
 def sealer_limits(settings: Settings) -> PoolLimits:

@@ -56,6 +56,7 @@ class Telemetry:
         self.ingest_ack_duration = self._histogram(names.INGEST_ACK_DURATION)
         self.ingest_duplicates = self._counter(names.INGEST_DUPLICATES)
         self.refusals = self._counter(names.REFUSALS)
+        self.replica_reads = self._counter(names.REPLICA_READS)
         self.messages_claimed = self._counter(names.MESSAGES_CLAIMED)
         self.message_attempts = self._counter(names.MESSAGE_ATTEMPTS)
         self.messages_settled = self._counter(names.MESSAGES_SETTLED)

@@ -32,6 +32,13 @@ REFUSALS: Final = counter(
     "asks too much).",
     Attribute.CAUSE,
 )
+REPLICA_READS: Final = counter(
+    "statesvc.replica.reads",
+    "{call}",
+    "Calls with max_staleness, where STATESVC_REPLICA_URL is set. outcome: answered (by the standby), stale (it was too old), passed_on "
+    "(it did not have it, or was in its own way), away (it did not answer); all but the first went to the primary.",
+    Attribute.OUTCOME,
+)
 INGEST_LAST_PUSH: Final = gauge(
     "statesvc.ingest.last_push",
     "s",

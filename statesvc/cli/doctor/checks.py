@@ -16,6 +16,7 @@ from statesvc.cli.doctor.finding import Finding, fail, ok, warn
 from statesvc.cli.doctor.interpreter import check_interpreter
 from statesvc.cli.doctor.log_checks import check_database_roles, check_log_privileges, check_logins, check_sealed_log, check_tombstones
 from statesvc.cli.doctor.pooler_checks import check_pooler
+from statesvc.cli.doctor.replica_check import check_replica
 from statesvc.cli.doctor.server_checks import check_server
 from statesvc.cli.session import connect
 from statesvc.database.dsns import Dsns
@@ -62,6 +63,8 @@ async def run_checks(settings: Settings, environment: Mapping[str, str]) -> Asyn
             yield finding
         async for finding in check_pooler(dsns, settings):
             yield finding
+        if settings.database.replica_url is not None:
+            yield await check_replica(settings.database.replica_url.get_secret_value())
     except psycopg.OperationalError as error:
         yield fail("database", f"does not answer: {str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__}")
 

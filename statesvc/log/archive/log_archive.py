@@ -23,7 +23,7 @@ from psycopg import AsyncConnection, Rollback
 from statesvc.database.queries import queries
 from statesvc.log.archive.entry_row import KINDS_BY_NAME, LogEntry
 from statesvc.log.archive.file_queries import EntriesByKind, FileQuery, of_period, of_range, of_shipments
-from statesvc.log.archive.log_archive_errors import LogArchiveError
+from statesvc.log.archive.log_archive_errors import LogArchiveError, OnlyArchivedError
 
 _SQL = queries("statesvc.log.archive", "log_archive")
 _AGAIN_SECONDS: Final = 10.0
@@ -45,6 +45,8 @@ class LogArchive:
     """The files in `folder`. None: this installation has none, and what was archived elsewhere cannot be read."""
 
     folder: Path | None
+    is_read_only: bool = False
+    """Of a standby: what is in files stays there."""
     _horizon: _Horizon = field(default_factory=_Horizon)
 
     async def bring_back(self, connection: Connection, shipments: Iterable[UUID]) -> None:
@@ -94,6 +96,8 @@ class LogArchive:
     async def _take_in(self, connection: Connection, away: Sequence[tuple[UUID, date]]) -> None:
         parameters = {"shipment_ids": [shipment for shipment, _ in away], "months": [month for _, month in away]}
         taken = not away
+        if away and self.is_read_only:
+            raise OnlyArchivedError
         while not taken:
             # before the transaction: a file may take longer than one may pause
             gone = await self._gone(connection, away)
