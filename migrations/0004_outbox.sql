@@ -49,7 +49,7 @@ CREATE TABLE statesvc.subscription_failing (
 -- `occurred_offset_seconds`: of the offset from UTC in which the carrier stated `occurred_at`, so that a body says the local time.
 -- `observed`: what an observation's body says of it; its `sequence` is negative, counted up from -1,000,000 for each shipment, so that it
 -- never takes the place of a change.
--- `epoch`: that of the log, where it is not the first: after a restore sequences begin anew. A fork of the log changes it for what waits.
+-- `epoch`: that of the log, where it is not the first: after a restore sequences begin anew. A fork of the log changes it for what came since.
 CREATE TABLE statesvc.notification (
     shipment_id uuid NOT NULL,
     sequence int NOT NULL,

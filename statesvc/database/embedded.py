@@ -41,7 +41,8 @@ _START_SECONDS: Final = 300
 """Recovery after a crash takes its time."""
 _STOP_SECONDS: Final = 60
 _ORPHANS_SECONDS: Final = 10
-_ORPHANS_POLL_SECONDS: Final = 0.25
+_POLL_SECONDS: Final = 0.25
+_RECOVERY_SIGNAL: Final = "recovery.signal"
 
 
 class EmbeddedServer:
@@ -78,7 +79,7 @@ class EmbeddedServer:
         text = configuration(folder=self._folder, socket_dir=sockets, tcp_port=self._tcp_port, overrides=self._overrides)
         write_private(self._folder / FILE_NAME, text, user)
         self._start(user, patience_seconds=_ORPHANS_SECONDS if crashed else 0)
-        place = listening_at(self._folder)
+        place = self._listening()
         if place is None:
             raise EmbeddedServerError(f"PostgreSQL started but takes no connections; see {self._folder / 'log'}")
         passwords = complete_passwords(self._data_dir)
@@ -146,13 +147,24 @@ class EmbeddedServer:
         deadline = time.monotonic() + patience_seconds
         while True:
             try:
-                self._control(user, "start", "-t", str(_START_SECONDS))
+                self._control(user, "start", "-t", str(_START_SECONDS), *self._while_recovering())
             except EmbeddedServerError:
                 if time.monotonic() >= deadline:
                     raise
-                time.sleep(_ORPHANS_POLL_SECONDS)
+                time.sleep(_POLL_SECONDS)
             else:
                 return
+
+    def _while_recovering(self) -> tuple[str, ...]:
+        """A backup that is rolled forward takes no connections before it can be written: a reader would take it for the service's."""
+        return ("-o", "-c hot_standby=off") if (self._folder / _RECOVERY_SIGNAL).exists() else ()
+
+    def _listening(self) -> Listening | None:
+        """Where `pg_ctl` does not wait: when recovery from an archive is over."""
+        deadline = time.monotonic() + _START_SECONDS
+        while (place := listening_at(self._folder)) is None and running_pid(self._folder) is not None and time.monotonic() < deadline:
+            time.sleep(_POLL_SECONDS)
+        return place
 
     def _control(self, user: ServerUser, action: str, *arguments: str) -> None:
         command: list[str | Path] = [self._programs / "pg_ctl", action, "-D", self._folder, "-w", "-s", *arguments]

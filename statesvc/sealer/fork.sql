@@ -16,7 +16,10 @@ INSERT INTO statesvc.signing_key (key_id, origin, public_key, created_at, retire
 VALUES (%(key_id)s, %(origin)s, %(public_key)s, statesvc.clock(), statesvc.clock());
 
 -- name: begin_sequences_anew
--- What was never tried is sent in the new epoch: a sequence that a subscriber knows may stand for something else in it. Of what was tried
--- the body is in the log, and stays.
+-- What was recorded since the restore and never tried is sent in the new epoch: a sequence that a subscriber knows may stand for something else
+-- in it. What is older may have been sent before the restore, though this database knows of no try: its webhook-id bears one body alone. The
+-- replayed log ends with the last transaction that the restore brought back; a server that was restarted since has forgotten that.
 UPDATE statesvc.notification n SET epoch = %(epoch)s FROM statesvc.outbox o
-WHERE o.attempts = 0 AND o.earlier_attempts = 0 AND n.shipment_id = o.shipment_id AND n.sequence = o.sequence AND n.subscription_id = o.subscription_id;
+WHERE o.attempts = 0 AND o.earlier_attempts = 0 AND n.shipment_id = o.shipment_id AND n.sequence = o.sequence AND n.subscription_id = o.subscription_id
+    AND n.created_at > least(
+        pg_last_xact_replay_timestamp(), pg_postmaster_start_time(), (SELECT r.since FROM statesvc.sealing_refusal r));
