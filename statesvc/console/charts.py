@@ -13,17 +13,19 @@ _LABEL_HEIGHT: Final = 14
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One column: parts from the bottom up, and what it stands for."""
+    """One column: parts from the bottom up, and what it stands for. `tick`: what is written under it; empty: the label."""
 
     label: str
     parts: Sequence[float]
+    tick: str = ""
 
 
-def bars(columns: Sequence[Bar], *, title: str, width: int = 480, label_every: int = 0) -> Markup:
-    """Stacked columns. Empty where all are zero: there is nothing to see."""
+def bars(columns: Sequence[Bar], *, title: str, width: int = 480, label_every: int = 0, mark: float = 0) -> Markup:
+    """Stacked columns. Empty where all are zero: there is nothing to see. `mark`: a value that a line is drawn at; 0: none."""
     most = max((sum(column.parts) for column in columns), default=0)
     if not most:
         return Markup()
+    most = max(most, mark)
     step = width / len(columns)
     drawn = []
     for place, column in enumerate(columns):
@@ -38,7 +40,10 @@ def bars(columns: Sequence[Bar], *, title: str, width: int = 480, label_every: i
                     )
                 )
         if label_every and place % label_every == 0:
-            drawn.append(Markup('<text x="{:.1f}" y="{}">{}</text>').format(place * step, _HEIGHT + 12, column.label))
+            drawn.append(Markup('<text x="{:.1f}" y="{}">{}</text>').format(place * step, _HEIGHT + 12, column.tick or column.label))
+    if mark:
+        y = max(_HEIGHT * (1 - mark / most), 1)
+        drawn.append(Markup('<line class="mark" x1="0" x2="{}" y1="{:.1f}" y2="{:.1f}"/>').format(width, y, y))
     return _chart(drawn, title=title, width=width)
 
 

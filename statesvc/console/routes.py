@@ -34,7 +34,7 @@ def routes(calls: Sequence[Route], *, pool: Connections, keys: Keys, limits: Key
         (*carrier_pages(pool), []),
         teaching_pages(),
         dead_letter_pages(),
-        subscription_pages(),
+        subscription_pages(pool),
         (*work_pages(), []),
     ]
     frame = ScreenFrame(

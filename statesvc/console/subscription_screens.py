@@ -1,14 +1,19 @@
 """Subscriptions: those in trouble first; one with its limiter, its attempts and, for who says why, what its receiver answered."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
+from uuid import UUID
 
 from statesvc.api.subscriptions.routes import ONE as CALL
 from statesvc.api.subscriptions.routes import PATH
 from statesvc.console.charts import Bar, bars
+from statesvc.console.limiter_chart import limiter_charts
 from statesvc.console.screen import Disclosure, FormAction, Screen, Shown, Values, Visit
 from statesvc.console.subscription_forms import LIST, ONE, subscription_actions
+from statesvc.database.pool import Connections
 from statesvc.http.key_store import Scope
+from statesvc.subscriptions.recorded_attempts import read_recent_tries
 
 _STATES: Final = ("active", "paused", "disabled", "failing")
 _IN_TROUBLE: Final = ("disabled", "failing", "paused")
@@ -35,32 +40,40 @@ async def show_list(visit: Visit) -> Mapping[str, Any]:
     }
 
 
-async def show_one(visit: Visit) -> Mapping[str, Any]:
-    """One subscription, without what its receiver answered."""
-    return await _one(visit, visit.query("cursor"))
+@dataclass(frozen=True, slots=True)
+class SubscriptionScreen:
+    """One subscription."""
 
+    pool: Connections
 
-async def _show_answers(visit: Visit, values: Values) -> Shown:
-    """The same with the answers."""
-    return Shown("subscription.html", await _one(visit, values.get("cursor", ""), with_answers=True))
+    async def show(self, visit: Visit) -> Mapping[str, Any]:
+        """Without what its receiver answered."""
+        return await self._values(visit, visit.query("cursor"))
 
+    async def show_answers(self, visit: Visit, values: Values) -> Shown:
+        """The same with the answers."""
+        return Shown("subscription.html", await self._values(visit, values.get("cursor", ""), with_answers=True))
 
-async def _one(visit: Visit, cursor: str, *, with_answers: bool = False) -> Mapping[str, Any]:
-    subscription_id = visit.path("subscription_id")
-    one = await visit.ask(f"GET {CALL}", subscription_id=subscription_id)
-    attempts = await visit.ask(
-        f"GET {CALL}/attempts", subscription_id=subscription_id, cursor=cursor or None, limit=_ATTEMPTS, responses=with_answers
-    )
-    return {
-        "title": one["url"],
-        "one": one,
-        "path": ONE.format(subscription_id=one["id"]),
-        "attempts": attempts["items"],
-        "next_cursor": attempts["next_cursor"],
-        "cursor": cursor,
-        "chart": attempt_chart(attempts["items"]),
-        "with_answers": with_answers,
-    }
+    async def _values(self, visit: Visit, cursor: str, *, with_answers: bool = False) -> Mapping[str, Any]:
+        subscription_id = visit.path("subscription_id")
+        # the call knows whether the key may see it
+        one = await visit.ask(f"GET {CALL}", subscription_id=subscription_id)
+        attempts = await visit.ask(
+            f"GET {CALL}/attempts", subscription_id=subscription_id, cursor=cursor or None, limit=_ATTEMPTS, responses=with_answers
+        )
+        async with self.pool.connection() as connection:
+            recent = await read_recent_tries(connection, UUID(one["id"]))
+        return {
+            "title": one["url"],
+            "one": one,
+            "path": ONE.format(subscription_id=one["id"]),
+            "attempts": attempts["items"],
+            "next_cursor": attempts["next_cursor"],
+            "cursor": cursor,
+            "chart": attempt_chart(attempts["items"]),
+            "limiter": limiter_charts(recent, limit=one["limiter"]["limit"]),
+            "with_answers": with_answers,
+        }
 
 
 def attempt_chart(attempts: Sequence[Mapping[str, Any]]) -> Any:  # noqa: ANN401 - markup
@@ -79,14 +92,15 @@ def attempt_chart(attempts: Sequence[Mapping[str, Any]]) -> Any:  # noqa: ANN401
     return bars(columns, title=title, width=720)
 
 
-def subscription_pages() -> tuple[list[Screen], list[FormAction], list[Disclosure]]:
+def subscription_pages(pool: Connections) -> tuple[list[Screen], list[FormAction], list[Disclosure]]:
     """The rows of the tables."""
+    screen = SubscriptionScreen(pool)
     about: dict[str, Any] = {"scope": Scope.SUBSCRIPTIONS, "section": LIST}
     return (
         [
             Screen(path=LIST, title="Subscriptions", template="subscriptions.html", show=show_list, menu="Subscriptions", **about),
-            Screen(path=ONE, title="Subscription", template="subscription.html", show=show_one, **about),
+            Screen(path=ONE, title="Subscription", template="subscription.html", show=screen.show, **about),
         ],
         subscription_actions(),
-        [Disclosure(path=ONE + "/answers", title="Subscription", disclose=_show_answers, scope=Scope.PII, section=LIST)],
+        [Disclosure(path=ONE + "/answers", title="Subscription", disclose=screen.show_answers, scope=Scope.PII, section=LIST)],
     )

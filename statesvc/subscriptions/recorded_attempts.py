@@ -1,8 +1,8 @@
 """What was tried for a subscription, and how fast its receiver is notified: as the notifiers recorded it."""
 
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Annotated, Any
+from datetime import datetime, timedelta
+from typing import Annotated, Any, Final
 from uuid import UUID
 
 from psycopg import AsyncConnection
@@ -12,6 +12,9 @@ from pydantic import Field
 from events.crypto.keyring import Keyring, attempt_context, ended_context
 from statesvc.database.queries import queries
 from statesvc.delivery.attempt_part import Response, opened_part, parts_by_number
+from statesvc.delivery.outcome import AttemptOutcome
+
+RECENT_TRIES_MAX: Final = 3_000
 
 _SQL = queries("statesvc.subscriptions", "recorded_attempts")
 
@@ -87,6 +90,43 @@ async def read_attempts(
         },
     )
     return await cursor.fetchall()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Try:
+    """When one request to a receiver began, how long it took, and how it ended."""
+
+    started_at: datetime
+    duration_ms: int
+    outcome: str
+
+    @property
+    def ended_at(self) -> datetime:
+        """A millisecond after it began, at least."""
+        return self.started_at + timedelta(milliseconds=max(self.duration_ms, 1))
+
+    @property
+    def is_delivered(self) -> bool:
+        """Whether the receiver took it."""
+        return self.outcome == AttemptOutcome.DELIVERED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecentTries:
+    """Those of the last hour that have ended, the newest first. `is_capped`: there were more."""
+
+    now: datetime
+    tries: list[Try]
+    is_capped: bool
+
+
+async def read_recent_tries(connection: AsyncConnection[Any], subscription_id: UUID) -> RecentTries:
+    """What was sent lately, as far as the bound."""
+    ((now,),) = await (await connection.execute(_SQL["now"])).fetchall()
+    cursor = connection.cursor(row_factory=class_row(Try))
+    await cursor.execute(_SQL["recent_tries"], {"subscription_id": subscription_id, "now": now, "limit": RECENT_TRIES_MAX})
+    tries = await cursor.fetchall()
+    return RecentTries(now=now, tries=tries, is_capped=len(tries) == RECENT_TRIES_MAX)
 
 
 async def read_limiter(connection: AsyncConnection[Any], subscription_id: UUID) -> LimiterSummary:

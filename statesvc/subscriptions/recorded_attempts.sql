@@ -37,6 +37,37 @@ WHERE t.subscription_id = %(subscription_id)s AND (%(before_recorded_at)s::times
     < (%(before_recorded_at)s::timestamptz, %(before_webhook_id)s::text, %(before_number)s::int))
 ORDER BY recorded_at DESC, webhook_id DESC, number DESC LIMIT %(limit)s;
 
+-- name: recent_tries
+-- The newest `limit` tries that began within the last hour; `limit` bounds what is read of each source, too.
+SELECT x.started_at, x.duration_ms, x.outcome
+FROM (
+    (SELECT o.started_at, o.duration_ms, o.outcome FROM statesvc.open_attempt o
+    WHERE o.subscription_id = %(subscription_id)s AND o.recorded_at > %(now)s::timestamptz - interval '1 hour'
+    ORDER BY o.recorded_at DESC LIMIT %(limit)s)
+    UNION ALL
+    (SELECT t.started_at, t.duration_ms, t.outcome
+    FROM (
+        SELECT a.canonical FROM statesvc.attempt a
+        WHERE a.subscription_id = %(subscription_id)s AND a.recorded_at > %(now)s::timestamptz - interval '1 hour'
+        ORDER BY a.recorded_at DESC LIMIT %(limit)s
+    ) a
+    CROSS JOIN LATERAL (SELECT convert_from(a.canonical, 'UTF8')::jsonb AS document OFFSET 0) d
+    CROSS JOIN LATERAL (
+        SELECT r.* FROM jsonb_to_recordset(d.document -> 'tries') AS r(outcome text, duration_ms int, started_at timestamptz)
+        UNION ALL
+        SELECT r.* FROM jsonb_array_elements(d.document -> 'covers') c
+        CROSS JOIN LATERAL jsonb_to_recordset(c -> 'tries') AS r(outcome text, duration_ms int, started_at timestamptz)
+    ) t)
+    UNION ALL
+    (SELECT t.started_at, t.duration_ms, t.outcome FROM statesvc.test_attempt t WHERE t.subscription_id = %(subscription_id)s)
+) x
+WHERE x.started_at > %(now)s::timestamptz - interval '1 hour'
+ORDER BY x.started_at DESC LIMIT %(limit)s;
+
+-- name: now
+-- The time by the database's clock.
+SELECT statesvc.clock();
+
 -- name: limiter
 -- What the notifiers know of a subscription's receiver, summed up; of those that said so lately, because a dead one takes nothing back.
 -- It may be called when the pause that it asked for is over and at least one notifier's breaker lets a probe through.

@@ -9,6 +9,7 @@ import pytest
 
 from events.vocabulary import Status
 from statesvc.delivery.outcome import AttemptOutcome
+from statesvc.subscriptions import recorded_attempts
 from tests.world.api import Api, Statement
 from tests.world.console import Tab, words
 from tests.world.deliver import deliver
@@ -82,6 +83,8 @@ async def test_attempts_are_drawn_and_listed_and_answers_are_for_who_says_why(ta
     assert "refused 503" in text
     assert "ups 1Z1" in text
     assert "████" in text
+    assert "Requests of the last hour, minute by minute: 1" in text
+    assert "0 delivered, 1 failed" in text
     before = await _actions(tab.api)
     token = await tab.form_token(path)
     unsaid = await tab.post(f"{path}/answers", form_token=token, why="")
@@ -90,6 +93,19 @@ async def test_attempts_are_drawn_and_listed_and_answers_are_for_who_says_why(ta
     shown = words(await (await tab.post(f"{path}/answers", form_token=token, why="ticket 3")).text())
     assert "This reading is an entry of the log." in shown
     assert (await _actions(tab.api))[-1] == ("read_personal", "ticket 3")
+
+
+async def test_the_last_hour_says_where_it_begins_when_there_was_too_much(
+    tab: Tab, scan: Statement, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorded_attempts, "RECENT_TRIES_MAX", 2)
+    path = await _subscribe(tab.api)
+    await tab.api.carriers.say(scan("1Z1", Status.PICKED_UP), scan("1Z2", Status.PICKED_UP), scan("1Z3", Status.PICKED_UP))
+    await deliver(tab.api.connection, tab.api.keyring)
+    await tab.log_in("ops subscriptions")
+    text = await tab.text(path)
+    assert "2 requests, minute by minute" in text
+    assert "only what began since" in text
 
 
 async def test_what_an_operator_does_is_on_record_with_its_why(tab: Tab, scan: Statement) -> None:
