@@ -32,7 +32,7 @@ demo: $(READY) ## the service, with sample carriers posting and a sample subscri
 test: $(READY_DEV) ## all tests; ARGS="-n 0 -k name" for a few
 	@$(BIN)/python -m pytest -n 4 --dist worksteal $(ARGS)
 
-test-fast: $(READY_DEV) ## pure and database tests, the quick ones: no processes of ours, no brokers, no browser
+test-fast: $(READY_DEV) ## pure and database tests, without those marked slow
 	@STATESVC_HYPOTHESIS=fast $(BIN)/python -m pytest -n 4 --dist worksteal -m 'not soak and not slow' $(ARGS)
 
 check: $(READY_DEV) ## lint, format, types, import rules, the schema only grew, public code lists are covered

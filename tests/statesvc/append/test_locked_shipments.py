@@ -32,6 +32,8 @@ from statesvc.worker.worker_loop import Worker, WorkerLimits
 from tests.statesvc.worker.log_check import check_log
 from tests.world.shop import ACME, Shop, says, shipment
 
+pytestmark = pytest.mark.slow
+
 OTHER_CARRIER = "bravo"
 ROOT = Path(__file__).parents[3]
 LEFT = "SELECT count(*) FROM statesvc.inbox"
@@ -81,7 +83,6 @@ def two_carriers(shop: Shop) -> Shop:
     return shop
 
 
-@pytest.mark.slow
 async def test_while_a_shipment_is_locked_everything_else_is_settled(two_carriers: Shop) -> None:
     shop = two_carriers
     await shop.say({"number": "LOCKED", "status": "picked_up"})
@@ -237,7 +238,6 @@ async def test_more_new_shipments_than_one_transaction_may_make_are_made_by_seve
     await check_log(shop.connection, shop.keyring)
 
 
-@pytest.mark.slow
 async def test_several_writers_around_a_frozen_shipment_never_deadlock(shop: Shop) -> None:
     chance = random.Random(3)
     numbers = [f"N{n}" for n in range(24)]

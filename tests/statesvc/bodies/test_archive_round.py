@@ -22,6 +22,8 @@ from statesvc.log.archive.archive_pass import ArchiveLedger
 from tests.world.body_archivist import HOT_DAYS, Archivist
 from tests.world.shop import CARRIER_ID, says, shipment
 
+pytestmark = pytest.mark.slow
+
 
 class KilledError(Exception):
     """Stands for SIGKILL: nothing after it runs."""
@@ -302,7 +304,6 @@ async def test_a_wrong_file_is_not_verified_and_the_day_is_written_anew(archivis
     assert await archivist.body(message_id) is not None
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["missing", "altered"])
 async def test_a_file_that_was_lost_or_altered_is_found_and_its_bodies_are_not_guessed(archivist: Archivist, fault: str) -> None:
     message_id = await archivist.shop.say({"number": "A1", "status": "in_transit"})

@@ -13,6 +13,8 @@ from tests.world.database import Database
 from tests.world.shell import MASTER_KEY, Shell, use
 from tests.world.story import story
 
+pytestmark = pytest.mark.slow
+
 
 async def test_a_key_is_made_listed_and_revoked(database: Database, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     use(database, monkeypatch)

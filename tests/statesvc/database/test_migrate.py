@@ -12,6 +12,8 @@ from psycopg import AsyncConnection
 from statesvc.database.migration_files import MigrationError
 from statesvc.database.migrator import MigrationReport, migrate
 
+pytestmark = pytest.mark.slow
+
 FIRST = "CREATE TABLE statesvc.parcel (number int NOT NULL);"
 HEAVIEST = "CREATE FUNCTION statesvc.heaviest() RETURNS int LANGUAGE sql RETURN (SELECT max(number) FROM statesvc.parcel);\n"
 

@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 from psycopg import AsyncConnection
 
+pytestmark = pytest.mark.slow
+
 CLAIM = "SELECT * FROM statesvc.claim('w', 64, interval '30 s', %s, 4194304, %s)"
 FILL = """
 WITH made AS (SELECT gen_random_uuid() AS id, statesvc.clock() - make_interval(secs => 60 * n::float8 / %(rows)s) AS at
@@ -42,7 +44,6 @@ async def _rows_read(inbox: Any, *, stage: str = "any", sweep: bool = False) -> 
     return after[0] - before[0], after[1] - before[1]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("sweep", [False, True])
 async def test_a_claim_reads_as_much_beside_a_large_backlog_as_beside_a_small_one(inbox: Any, *, sweep: bool) -> None:
     await inbox.connection.execute(LANES)

@@ -13,6 +13,8 @@ from statesvc.database.queries import queries
 from statesvc.log.feed import recorded_span
 from tests.world.story import story
 
+pytestmark = pytest.mark.slow
+
 FILLED = (
     "INSERT INTO statesvc.batch SELECT n, now(), now(), 2, decode(repeat('00', 64), 'hex'), 'x' FROM generate_series(1, 20000) n",
     "INSERT INTO statesvc.sealed_batch SELECT 2 * n - 2, n, now(), now() + interval '1 hour', 2, now() FROM generate_series(1, 20000) n",

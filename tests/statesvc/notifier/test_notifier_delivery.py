@@ -18,6 +18,8 @@ from statesvc.delivery.retry_schedule import ATTEMPTS_MAX, DELAYS_SECONDS
 from statesvc.subscriptions import subscription_store as store
 from statesvc.subscriptions.recorded_attempts import read_attempts
 
+pytestmark = pytest.mark.slow
+
 
 async def test_a_change_is_delivered_once_and_signed(world: Any, receiver: Any, until: Any) -> None:
     subscription_id = await world.subscribe()
@@ -208,7 +210,6 @@ async def test_a_paused_subscription_gets_nothing_until_it_resumes(world: Any, r
         await until(lambda: receiver.received)
 
 
-@pytest.mark.slow
 async def test_a_rotation_signs_with_both_secrets_until_the_grace_is_over(world: Any, receiver: Any, until: Any) -> None:
     subscription_id = await world.subscribe()
     old = world.secrets[subscription_id]
@@ -268,7 +269,6 @@ async def test_of_an_erased_shipment_the_attempt_keeps_no_salt(world: Any, recei
     assert orjson.loads(canonical).get("part_commitment") is None
 
 
-@pytest.mark.slow
 async def test_two_notifiers_send_each_notification_once(world: Any, receiver: Any, until: Any) -> None:
     await world.subscribe()
     for _ in range(40):

@@ -9,6 +9,8 @@ from aiohttp import web
 from statesvc.delivery.limiter.circuit_breaker import ATTEMPTS_MIN, OPEN_SECONDS
 from statesvc.subscriptions import subscription_store as store
 
+pytestmark = pytest.mark.slow
+
 SETTLED_SECONDS = 0.15
 
 
@@ -97,7 +99,6 @@ async def test_a_rate_lets_a_second_s_worth_go_at_once_and_then_keeps_to_it(worl
     assert asyncio.get_running_loop().time() - begun >= 7 / 5
 
 
-@pytest.mark.slow
 async def test_a_receiver_that_is_down_is_asked_by_one_probe_and_its_news_keep_their_tries(world: Any, receiver: Any, until: Any) -> None:
     await world.subscribe()
     down = True
@@ -129,7 +130,6 @@ async def test_a_receiver_that_is_down_is_asked_by_one_probe_and_its_news_keep_t
     assert untried >= 60 - asked - 1
 
 
-@pytest.mark.slow
 async def test_news_goes_out_while_many_retries_are_due(world: Any, receiver: Any, until: Any) -> None:
     await world.subscribe()
     old = await shipments(world, 100)

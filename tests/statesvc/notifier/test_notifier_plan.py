@@ -9,6 +9,8 @@ import pytest
 
 from statesvc.database.queries import queries
 
+pytestmark = pytest.mark.slow
+
 SQL = queries("statesvc.notifier", "claim_outbox")
 WAITING = 20_000
 READ_MAX = 500
@@ -74,7 +76,6 @@ async def test_news_is_found_without_reading_past_the_retries(world: Any) -> Non
     assert await world.rows("SELECT attempts FROM statesvc.outbox WHERE token IS NOT NULL") == [(1,)]
 
 
-@pytest.mark.slow
 async def test_what_stands_behind_failing_heads_is_not_read(world: Any) -> None:
     subscription_id = await world.subscribe()
     await world.connection.execute(

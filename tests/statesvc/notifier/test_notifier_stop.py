@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+pytestmark = pytest.mark.slow
+
 
 async def test_a_stop_lets_what_is_in_flight_finish(world: Any, receiver: Any, until: Any) -> None:
     await world.subscribe()

@@ -9,6 +9,8 @@ from psycopg import AsyncConnection, errors
 from statesvc.database.pool import Pool, PoolLimits, make_pool
 from statesvc.operations.maintenance import maintenance, once
 
+pytestmark = pytest.mark.slow
+
 LIMITS = PoolLimits(connections_max=2, acquire_seconds=5, statement_seconds=10, lock_seconds=5, idle_in_transaction_seconds=10)
 DAY = 86_400
 Connection = AsyncConnection[Any]

@@ -25,6 +25,8 @@ from tests.statesvc.repair.legible_values import legible
 from tests.statesvc.worker.log_check import check_log
 from tests.world.shop import CARRIER_ID, Shop, says, shipment
 
+pytestmark = pytest.mark.slow
+
 WORDS = ("Zebedee Quux", "Under the blue pot", "Zanzibar Lane 77")
 OTHERS = "Mortimer Other"
 
@@ -143,7 +145,6 @@ async def test_it_is_an_operator_action_and_a_second_time_does_nothing(shop: Sho
     assert await shop.rows("SELECT actor, verb, target FROM statesvc.action") == [("tester", "erase", f"shipment {shipment('A1')}")]
 
 
-@pytest.mark.slow
 async def test_pushes_that_say_nothing_or_only_contradict_are_as_unreadable(shop: Shop) -> None:
     await live(shop)
     await shop.say(envelope=WORDS[0], named=["a1"])

@@ -24,6 +24,8 @@ from statesvc.sealer.seal import ForkError
 from tests.world.database import Database
 from tests.world.story import MASTER, Story, story
 
+pytestmark = pytest.mark.slow
+
 Restore = Callable[[], Any]
 WHY = "the disk died"
 

@@ -16,6 +16,8 @@ from statesvc.worker.worker_loop import Worker, WorkerLimits
 from tests.statesvc.worker.log_check import check_log
 from tests.world.shop import Shop, says
 
+pytestmark = pytest.mark.slow
+
 
 def _scan(number: str, code: str = "AR") -> bytes:
     return says({"number": number, "status": "in_transit", "code": code})

@@ -20,6 +20,8 @@ from statesvc.database.wakeups.direct import reconnect_delays
 from statesvc.database.wakeups.listener import Listener
 from statesvc.database.wakeups.waker import Waker
 
+pytestmark = pytest.mark.slow
+
 INTERVAL_SECONDS = 0.1
 
 

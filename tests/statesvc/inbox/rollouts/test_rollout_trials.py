@@ -14,6 +14,8 @@ from statesvc.worker.versions import in_share
 from tests.statesvc.inbox.rollouts.planted import MISREAD
 from tests.world.shop import CARRIER_ID, Shop, says
 
+pytestmark = pytest.mark.slow
+
 NEWEST = 2**63 - 1
 
 

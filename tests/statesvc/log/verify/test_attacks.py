@@ -22,6 +22,8 @@ from statesvc.log.verify import verify_log as run
 from tests.world.attack import attack, attacker, places, sealed_story, verify
 from tests.world.story import Story
 
+pytestmark = pytest.mark.slow
+
 TABLES = ("event", "conflict", "transition", "fanout", "attempt", "observation", "action", "batch", "sealed_batch", "subtree", "checkpoint")
 UNBOUND = {("batch", "writer")}
 """A label for people; nothing rests on it."""
@@ -54,7 +56,6 @@ def flips(value: Any, dice: random.Random) -> Iterator[Any]:
             raise TypeError(type(value))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("table", TABLES)
 async def test_a_flipped_bit_in_any_column_is_found_and_its_row_named(database: Any, table: str) -> None:
     dice = random.Random(table)
@@ -312,7 +313,6 @@ async def test_a_round_that_is_dated_back_whole_is_found_by_its_signature(databa
         assert (fault.table, fault.field) == ("checkpoint", "created_at")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "check", "change"),
     [

@@ -8,6 +8,8 @@ from psycopg import Connection
 from tests.world.attack import attack, attacker, places, sealed_story, verify
 from tests.world.story import Story, scan, story
 
+pytestmark = pytest.mark.slow
+
 INSERT = "INSERT INTO statesvc.event_key SELECT 'ups', 'd1-x', shipment_id, '', '',"
 FACTS = "UPDATE statesvc.event_key SET facts_digest ="
 NATIVE = "event_id = 'scan-1Z0002'"

@@ -14,6 +14,8 @@ from tests.world.attack import attack, places, verify
 from tests.world.deliver import deliver
 from tests.world.story import Story, story
 
+pytestmark = pytest.mark.slow
+
 NUMBER = "1Z0001"
 INSERTED = (
     "INSERT INTO statesvc.notification SELECT shipment_id, sequence, gen_random_uuid(), created_at, occurred_at, webhook_id, type,"

@@ -17,6 +17,8 @@ from statesvc.log.verify.worker_pool import connect
 from tests.world.attack import attack, places, sealed_story, verify
 from tests.world.story import MASTER, scan, story
 
+pytestmark = pytest.mark.slow
+
 
 async def test_an_untouched_log_is_sound(database: Any) -> None:
     async with sealed_story(database) as log:
@@ -75,7 +77,6 @@ async def test_looking_at_entries_one_by_one_finds_the_same_as_all_at_once(datab
         assert {part: rest for part, rest in at_once.sums.items() if rest} == {part: rest for part, rest in one_by_one.sums.items() if rest}
 
 
-@pytest.mark.slow
 async def test_many_stretches_make_one_log(database: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tree, "RANGE_LEAVES", 256)
     monkeypatch.setattr(run, "RANGE_LEAVES", 256)

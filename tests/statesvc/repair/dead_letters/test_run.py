@@ -17,6 +17,8 @@ from tests.statesvc.repair.dead_letters.conftest import Desk
 from tests.statesvc.repair.dead_letters.planted import unread
 from tests.world.shop import CARRIER_ID
 
+pytestmark = pytest.mark.slow
+
 FAST = ReplayLimits(canary=10, per_second=None)
 CAUSE = {"carrier_id": CARRIER_ID, "cause": "normalizer_failed"}
 

@@ -23,6 +23,8 @@ from tests.statesvc.inbox.rollouts.planted import CARRIER, MISREAD
 from tests.statesvc.worker.log_check import check_log
 from tests.world.shop import CARRIER_ID, Shop, says, shipment
 
+pytestmark = pytest.mark.slow
+
 
 async def quiet(_done: int, _total: int) -> None:
     """Shows nothing."""
