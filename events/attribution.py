@@ -40,6 +40,7 @@ FIELDS: Final[Mapping[str, Callable[[Reading, Event], object]]] = {
     "precision": lambda reading, _: reading.time.precision,
     "place": lambda reading, _: reading.place,
     "estimated_delivery": lambda reading, _: (reading.estimated_delivery, reading.stamp),
+    "service": lambda _, event: event.service,
     "description": lambda reading, _: reading.description,
     "signed_by": lambda reading, _: reading.signed_by,
     "delivery_address": lambda reading, _: reading.delivery_address,

@@ -132,6 +132,7 @@ def _statement(event: Event) -> dict[str, Any]:
         "location": place_document(event.location),
         "piece": event.piece,
         "estimated_delivery": event.estimated_delivery,
+        "service": event.service,
         "corrects": event.corrects,
         "anchor": event.anchor,
         "stamp": event.stamp,

@@ -114,6 +114,8 @@ class Reading:
     estimated_delivery: str | None = None
     stamp: str = ""
     corrects: str | None = None
+    service: str | None = None
+    """What the shipper bought, as the carrier names it. Not part of the identity, and never a conflict."""
 
 
 @value(frozen=True, slots=True, kw_only=True)
@@ -180,6 +182,7 @@ class Event:
     by_category: bool = False
     time_flag: str | None = None
     estimated_delivery: str | None = None
+    service: str | None = None
     corrects: str | None = None
     anchor: str | None = None
     """Of an enrichment (`e1-`): the event that it belongs to."""

@@ -30,6 +30,7 @@ from events.recipe import (
     time_of,
 )
 from events.recipes import discriminator_of, recipe_of
+from events.service_name import service_name
 from events.spelling import normalize_number, short, spelled
 
 NAMES_BYTES_MAX: Final = 2000
@@ -102,6 +103,7 @@ def identify(reading: Reading, *, carrier_id: str, digest: Digest, allow_unnumbe
         by_category=reading.by_category,
         time_flag=time.flag,
         estimated_delivery=reading.estimated_delivery,
+        service=service_name(reading.service),
         corrects=reading.corrects,
         stamp=reading.stamp,
         personal=_personal(reading, clear),

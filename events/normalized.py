@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from events.errors import Cause, UnreadableMessageError
 from events.event import NOWHERE, EventPlace, Normalized, PrintedTime, Raw, Reading, Rejection
 from events.parsing.json import read_json
+from events.service_name import SERVICE_CHARACTERS_MAX
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
 
 DOCUMENT_BYTES_MAX: Final = 16 * 1024 * 1024
@@ -108,6 +109,7 @@ class _Reading(_Form):
     estimated_delivery: str | None = None
     stamp: str = ""
     corrects: str | None = None
+    service: Annotated[str | None, Field(max_length=SERVICE_CHARACTERS_MAX)] = None
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
@@ -140,6 +142,7 @@ class _Reading(_Form):
             estimated_delivery=self.estimated_delivery,
             stamp=self.stamp,
             corrects=self.corrects,
+            service=self.service,
         )
 
 

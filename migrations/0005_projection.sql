@@ -1,8 +1,9 @@
 -- What the log means now: one row per shipment. It can be rebuilt from the log at any time; nothing here is evidence.
 
 -- `state` is the fold's whole accumulator, so that an event which sorts last is applied without reading the log. `promised_until`: the end
--- of the day that the carrier promised first; `lane`: country of the first and the last scan. `due_at`: when something that is expected of
--- the shipment is overdue (NULL: nothing is), so that the watcher looks at it then and never at the others.
+-- of the day that the carrier promised first; `lane`: country of the first and the last scan; `service`: what the shipper bought, as the
+-- carrier named it last. `due_at`: when something that is expected of the shipment is overdue (NULL: nothing is), so that the watcher looks
+-- at it then and never at the others.
 CREATE TABLE statesvc.shipment (
     shipment_id uuid PRIMARY KEY,
     version int NOT NULL,
@@ -24,6 +25,7 @@ CREATE TABLE statesvc.shipment (
     signed_by_event_id text,
     promised_until timestamptz,
     lane text,
+    service text,
     due_at timestamptz,
     state bytea NOT NULL
 ) WITH (fillfactor = 70);

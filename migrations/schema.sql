@@ -1025,6 +1025,7 @@ CREATE TABLE statesvc.shipment (
     signed_by_event_id text,
     promised_until timestamp with time zone,
     lane text,
+    service text,
     due_at timestamp with time zone,
     state bytea NOT NULL
 )
@@ -1070,6 +1071,7 @@ CREATE TABLE statesvc.shipment_spare (
     signed_by_event_id text,
     promised_until timestamp with time zone,
     lane text,
+    service text,
     due_at timestamp with time zone,
     state bytea CONSTRAINT shipment_state_not_null NOT NULL
 )

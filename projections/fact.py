@@ -71,6 +71,7 @@ class LoggedFact(Struct, frozen=True, gc=False, kw_only=True):
     anchor: str | None = None
     stamp: str | None = None
     estimated_delivery: str | None = None
+    service: str | None = None
     signer_digest: str | None = None
     location: LoggedPlace = NOWHERE
     version: int = 0
@@ -110,6 +111,7 @@ class Fact:
     stamp: str = ""
     estimated_delivery: str | None = None
     signer_digest: bytes | None = None
+    service: str | None = None
     carrier_id: str = ""
     raw_type: str | None = None
     raw_code: str | None = None
@@ -181,6 +183,7 @@ def fact_from_log(logged: LoggedFact) -> Fact:
         stamp=logged.stamp or "",
         estimated_delivery=logged.estimated_delivery if kind else None,
         signer_digest=bytes.fromhex(digest) if digest and kind else None,
+        service=logged.service,
         carrier_id=logged.carrier_id,
         raw_type=logged.raw.type,
         raw_code=logged.raw.code,

@@ -106,6 +106,7 @@ class _Run:
         "promise",
         "reason",
         "scanned",
+        "service",
         "signature",
         "status",
         "status_since",
@@ -127,6 +128,7 @@ class _Run:
         self.promise: Estimate | None = state.promise
         self.scanned: LastScan | None = state.scanned
         self.countries: tuple[str, ...] = state.countries
+        self.service: str | None = state.service
         self.observed: tuple[tuple[str, str], ...] = state.observed
         self.signature: Signature | None = state.signature
         self.pending: frozenset[str] = state.pending
@@ -150,6 +152,7 @@ class _Run:
             promise=self.promise,
             scanned=self.scanned,
             countries=self.countries,
+            service=self.service,
             observed=self.observed,
             signature=self.signature,
             pending=self.pending,
@@ -161,6 +164,7 @@ class _Run:
         """Any fact but an enrichment."""
         self.saw(fact)
         self.newest_key = fact.key
+        self.service = fact.service or self.service
         if fact.estimated_delivery is not None:
             self._estimate(Estimate(fact.key, fact.stamp, fact.estimated_delivery, fact.event_id))
         if fact.kind is Kind.SCAN or fact.kind is Kind.UNMAPPED:

@@ -40,6 +40,7 @@ class ShipmentRow(NamedTuple):
     signed_by_event_id: str | None
     promised_until: datetime | None
     lane: str | None
+    service: str | None
     due_at: datetime | None
     state: bytes
 
@@ -84,6 +85,7 @@ def shipment_row(
         state.signed_by_event_id,
         promised_until(state),
         state.lane,
+        state.service,
         deadline.due_at if deadline else None,
         state.to_json(),
     )

@@ -15,7 +15,7 @@ from events.vocabulary import Reason, Status
 from projections.fact import FIRST_KEY, SortKey
 from projections.lifecycle import TERMINAL, Flag
 
-_FORMAT: Final = 4
+_FORMAT: Final = 5
 STALE_KEY: Final[SortKey] = (2**62, 0, "", "", "")
 """Above the key of every fact: nothing sorts after it, so the log is folded."""
 _STATUSES: Final = {status.value: status for status in Status}
@@ -54,7 +54,7 @@ class ShipmentState:
     give its signer are left out. A step that the carrier printed without a time gives none: `status_since` and `delivered_at` wait for the
     first one that has a time, and `last_event_at` is the newest of those where there are any (`has_time`). `out_again`: seen out for
     delivery since. `pending`: ids of events that a correction or an enrichment names and that have not come yet. `newest_key`: of the
-    newest event that is no enrichment. `last_key`: of all that was folded.
+    newest event that is no enrichment. `last_key`: of all that was folded. `service`: as the newest event that states one names it.
     """
 
     status: Status = Status.UNKNOWN
@@ -72,6 +72,7 @@ class ShipmentState:
     promise: Estimate | None = None
     scanned: LastScan | None = None
     countries: tuple[str, ...] = ()
+    service: str | None = None
     observed: tuple[tuple[str, str], ...] = ()
     signature: Signature | None = None
     pending: frozenset[str] = frozenset()
@@ -127,6 +128,7 @@ class ShipmentState:
             "promise": self.promise and (1 if self.promise == self.estimate else tuple(self.promise)),
             "scanned": self._scanned(),
             "countries": self.countries,
+            "service": self.service,
             "observed": self.observed,
             "signature": self.signature and tuple(self.signature),
             "pending": sorted(self.pending),
@@ -176,6 +178,7 @@ class ShipmentState:
             promise=estimate if promise == 1 else _estimate(promise),
             scanned=_last_scan(scanned, newest_key, last_event_at),
             countries=tuple(get("countries", ())),
+            service=get("service"),
             observed=tuple((kind, cause) for kind, cause in get("observed", ())),
             signature=Signature(*signature) if signature else None,
             pending=frozenset(get("pending", ())),

@@ -81,7 +81,7 @@ def _tracking(tracking: JsonObject, where: str, received_at: datetime, rejection
     found = [(f"{pointer}/{index}", checkpoint) for index, checkpoint in objects(tracking.get(name), pointer, rejections)]
     if not as_list(tracking.get(name)):
         found = list(_rollup(tracking, where))
-    journey = _journey(tracking)
+    journey, service = _journey(tracking), _text(tracking.get("shipment_type"))
     readings: list[Reading] = []
     for at, checkpoint in found:
         raw, meaning = _said(checkpoint)
@@ -99,6 +99,7 @@ def _tracking(tracking: JsonObject, where: str, received_at: datetime, rejection
             ),
             number,
             rejections,
+            service=service,
         )
     readings = with_signer(readings, signer(_text(tracking.get("signed_by"))))
     return with_estimate(readings, estimate(_estimate(tracking), CLOCK.formats), stamp=_text(tracking.get("updated_at")) or "")

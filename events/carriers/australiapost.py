@@ -66,6 +66,7 @@ def _articles(items: object, where: str, rejections: Rejections) -> Iterator[tup
 
 
 def _events(article: JsonObject, number: str | None, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+    service = text(article.get("product_type"))
     for index, event in objects(article.get("events"), f"{where}/events", rejections):
         description = text(event.get("description"))
         at = _place(text(event.get("location")))
@@ -80,6 +81,7 @@ def _events(article: JsonObject, number: str | None, where: str, received_at: da
             ),
             number,
             rejections,
+            service=service,
         )
     status = text(article.get("status"))
     rollup = CODES.get(("status", (status or "").casefold()))
@@ -88,6 +90,7 @@ def _events(article: JsonObject, number: str | None, where: str, received_at: da
             Scan(where=f"{where}/status", raw=Raw(), meaning=rollup, time=CLOCK.read(None, received_at=received_at), description=status),
             number,
             rejections,
+            service=service,
         )
 
 

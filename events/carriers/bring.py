@@ -37,7 +37,12 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
     rejections = Rejections()
     readings: list[Reading] = []
     for where, package in _packages(read_json(body), rejections):
-        found = readings_of(_scans(package, where, received_at, rejections), text(package.get("packageNumber")), rejections)
+        found = readings_of(
+            _scans(package, where, received_at, rejections),
+            text(package.get("packageNumber")),
+            rejections,
+            service=text(package.get("productName")),
+        )
         readings += with_estimate(found, estimate(text(package.get("dateOfEstimatedDelivery")), FORMATS))
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 

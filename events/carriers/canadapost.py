@@ -86,6 +86,7 @@ class CanadaPostItem(NamedTuple):
     number: str | None
     scans: tuple[Occurrence, ...]
     estimate: str | None
+    service: str | None
 
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:
@@ -95,12 +96,12 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
     for item in _items(read_xml(body)):
         found: list[Reading] = []
         for event in item.scans:
-            found += _readings(event, item.number, received_at, rejections)
+            found += _readings(event, item, received_at, rejections)
         readings += with_estimate(found, estimate(item.estimate, CLOCK.formats))
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
-def _readings(event: Occurrence, number: str | None, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+def _readings(event: Occurrence, item: CanadaPostItem, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     at = place(city=event.city, region=event.province, country="CA" if event.province in PROVINCES else None)
     meaning = _meaning(event)
     for reading in reading_of(
@@ -113,8 +114,9 @@ def _readings(event: Occurrence, number: str | None, received_at: datetime, reje
             description=event.words,
             signed_by=event.signatory,
         ),
-        number,
+        item.number,
         rejections,
+        service=item.service,
     ):
         signed = event.signatory is not None and meaning.kind is Kind.INFO
         yield replace(reading, signed_by=signer(event.signatory)) if signed else reading
@@ -155,11 +157,11 @@ def _items(document: Document) -> Iterator[CanadaPostItem]:
         for detail in details:
             fields = texts(detail)
             expected = fields.get("changed-expected-date") or fields.get("expected-delivery-date")
-            yield CanadaPostItem(fields.get("pin"), tuple(_occurrences(detail)), expected)
+            yield CanadaPostItem(fields.get("pin"), tuple(_occurrences(detail)), expected, fields.get("service-name"))
         for index, summary in enumerate(summaries, start=1):
             fields = texts(summary)
             expected = fields.get("changed-expected-date") or fields.get("expected-delivery-date")
-            yield CanadaPostItem(fields.get("pin"), tuple(_newest(fields, f"pin-summary[{index}]")), expected)
+            yield CanadaPostItem(fields.get("pin"), tuple(_newest(fields, f"pin-summary[{index}]")), expected, fields.get("service-name"))
 
 
 def _occurrences(detail: _Element) -> Iterator[Occurrence]:

@@ -22,6 +22,7 @@ from events.parsing.json import read_json
 from events.parsing.meanings import Meaning
 from events.parsing.places import place
 from events.parsing.rejections import Rejections
+from events.service_name import SERVICE_CHARACTERS_MAX, SERVICE_RULE, service_name
 from events.spelling import normalize_number
 from events.vocabulary import Kind, Reason, Status, TimePrecision, TzSource
 
@@ -76,6 +77,12 @@ def _stated(status: Status | None) -> Status | None:
     return status
 
 
+def _service(name: str | None) -> str | None:
+    if name is not None and service_name(name) is None:
+        raise ValueError(SERVICE_RULE)
+    return name
+
+
 _TIME: Final = re.compile(r"(?=.*[0-9])[A-Za-z0-9 \t:.,/+()\[\]_-]{1,64}", re.ASCII)
 _WORD: Final = re.compile(r"[A-Za-z]+", re.ASCII)
 _TIME_WORD: Final = re.compile(
@@ -126,6 +133,13 @@ class CanonicalEvent(BaseModel):
     location: CanonicalLocation | None = None
     piece: Annotated[Short | None, BeforeValidator(_number)] = None
     estimated_delivery: Annotated[str | None, BeforeValidator(_date_or_instant)] = None
+    service: Annotated[
+        Short | None,
+        AfterValidator(_service),
+        Field(
+            description="What the shipper bought, as the carrier names it: `UPS Ground`, `FEDEX_2_DAY`", max_length=SERVICE_CHARACTERS_MAX
+        ),
+    ] = None
     signed_by: Short | None = None
     corrects: Annotated[Id | None, Field(description="event_id of the event that a correction takes back or re-reads")] = None
 
@@ -275,6 +289,7 @@ def _reading(stated: CanonicalEvent) -> Reading:
         signed_by=stated.signed_by,
         estimated_delivery=stated.estimated_delivery,
         corrects=stated.corrects,
+        service=stated.service,
     )
 
 

@@ -34,7 +34,7 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
     readings: list[Reading] = []
     for where, result in _results(read_xml(body)):
         fields = texts(result)
-        found = with_signer(list(_events(result, fields.get("barcode"), where, received_at, rejections)), signer(fields.get("signed_by")))
+        found = with_signer(list(_events(result, fields, where, received_at, rejections)), signer(fields.get("signed_by")))
         readings += with_estimate(found, estimate(fields.get("estimated_delivery_date"), CLOCK.formats))
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
@@ -46,7 +46,7 @@ def _results(document: Document) -> Iterator[tuple[str, _Element]]:
         yield from ((f"return/result[{index}]", result) for index, result in enumerate(answer.iterfind("return/result"), start=1))
 
 
-def _events(result: _Element, number: str | None, where: str, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
+def _events(result: _Element, shipment: dict[str, str], where: str, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     for index, event in enumerate(result.iterfind("events"), start=1):
         fields = texts(event)
         code = fields.get("code")
@@ -61,8 +61,9 @@ def _events(result: _Element, number: str | None, where: str, received_at: datet
                 place=at,
                 description=fields.get("code_description_en") or fields.get("comment"),
             ),
-            number,
+            shipment.get("barcode"),
             rejections,
+            service=shipment.get("service_description_en"),
         )
 
 

@@ -44,8 +44,9 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
     readings: list[Reading] = []
     found = _from_xml(read_xml(body)) if is_xml(body) else _from_json(read_json(body), rejections)
     for where, parcel in found:
+        service = text(child(parcel, "tipoPostal").get("categoria"))
         number = text(parcel.get("codObjeto")) or text(parcel.get("numero"))
-        scans = readings_of(_scans(parcel, where, received_at, rejections), number, rejections)
+        scans = readings_of(_scans(parcel, where, received_at, rejections), number, rejections, service=service)
         readings += with_estimate(scans, estimate(text(parcel.get("dtPrevista")), FORMATS))
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 

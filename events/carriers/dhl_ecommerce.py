@@ -55,7 +55,7 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
     for where, entry in _entries(read_json(body), rejections):
         package = child(entry, "package") or entry
         number = next((number for name in _NUMBERS if (number := text(package.get(name)))), None)
-        found = readings_of(_scans(entry, where, received_at, rejections), number, rejections)
+        found = readings_of(_scans(entry, where, received_at, rejections), number, rejections, service=text(package.get("productName")))
         found = with_signer(found, text(child(entry, "recipient").get("signedForName")))
         expected = text(package.get("expectedDelivery")) or text(package.get("estimatedDeliveryDate"))
         readings += with_estimate(found, estimate(expected, FORMATS))

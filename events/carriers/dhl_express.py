@@ -94,6 +94,7 @@ class Waybill(NamedTuple):
     scans: tuple[DhlCheckpoint, ...]
     pieces: tuple[Piece, ...]
     estimate: str | None
+    service: str | None = None
 
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:
@@ -108,7 +109,7 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
 
 def _waybill(waybill: Waybill, received_at: datetime, rejections: Rejections) -> Iterator[Reading]:
     def read(scans: Iterable[DhlCheckpoint], number: str | None, piece: str | None = None) -> list[Reading]:
-        found = readings_of((_scan(checkpoint, piece, received_at) for checkpoint in scans), number, rejections)
+        found = readings_of((_scan(checkpoint, piece, received_at) for checkpoint in scans), number, rejections, service=waybill.service)
         return with_estimate(found, waybill.estimate)
 
     known = {_identity(scan) for scan in waybill.scans}
@@ -181,6 +182,7 @@ def _from_answer(answer: _Element) -> Iterator[Waybill]:
                 for ordinal, piece in enumerate(_holders(info, "PieceDetails"), start=1)
             ),
             estimate=estimate(text_at(info, "ShipmentInfo/EstDlvyDate"), ESTIMATES),
+            service=text_at(info, "ShipmentInfo/GlobalProductCode"),
         )
 
 
@@ -238,6 +240,7 @@ def _from_json(body: object, rejections: Rejections) -> Iterator[Waybill]:
                 for ordinal, piece in objects(shipment.get("pieces"), f"{where}/pieces", rejections)
             ),
             estimate=estimate(text(shipment.get("estimatedDeliveryDate")), ESTIMATES),
+            service=text_unless(shipment.get("productCode"), PLACEHOLDER),
         )
 
 

@@ -62,7 +62,7 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
     for index, piece in enumerate(_pieces(read_xml(body)), start=1):
         found: list[Reading] = []
         for where, event in _events(piece, f"piece-shipment[{index}]"):
-            found += _reading(event, text(piece.get("piece-code")), where, received_at, rejections)
+            found += _reading(event, piece, where, received_at, rejections)
         readings += with_signer(found, signer(piece.get("recipient-name")))
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
@@ -82,7 +82,7 @@ def _events(piece: _Element, where: str) -> Iterator[tuple[str, _Element]]:
     yield from ((f"{where}/piece-event[{index}]", event) for index, event in enumerate(events, start=1))
 
 
-def _reading(event: _Element, number: str | None, where: str, received_at: datetime, rejections: Rejections) -> tuple[Reading, ...]:
+def _reading(event: _Element, piece: _Element, where: str, received_at: datetime, rejections: Rejections) -> tuple[Reading, ...]:
     ice, ric, code = (text(event.get(name)) for name in ("ice", "ric", "standard-event-code"))
     way = text(event.get(WAY))
     raw = Raw(type=ice, code=ric, reason=code, further=(f"{WAY}={way}",) if way else ())
@@ -97,8 +97,9 @@ def _reading(event: _Element, number: str | None, where: str, received_at: datet
             place=place(city=event.get("event-location"), country=COUNTRIES.get((country or "").casefold(), country)),
             description=text(event.get("event-text")) or text(event.get("event-status")) or text(event.get("status")),
         ),
-        number,
+        text(piece.get("piece-code")),
         rejections,
+        service=text(piece.get("product-name")),
     )
 
 

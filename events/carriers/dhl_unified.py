@@ -145,7 +145,9 @@ def _shipment(shipment: JsonObject, where: str, received_at: datetime, rejection
     service = (text(shipment.get("service")) or "").casefold()
     journey = Journey(_place(child(shipment, "origin")), _place(child(shipment, "destination")))
     scanned = (_scan(scan, service, pointer, received_at, journey) for pointer, scan in scans)
-    readings = with_signer(readings_of(scanned, number, rejections), _signer(shipment))
+    readings = with_signer(
+        readings_of(scanned, number, rejections, service=text(child(shipment, "details", "product").get("productName"))), _signer(shipment)
+    )
     return with_estimate(readings, estimate(text(shipment.get("estimatedTimeOfDelivery")), ISO))
 
 

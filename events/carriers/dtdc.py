@@ -34,10 +34,11 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
     readings: list[Reading] = []
     for where, answer in _answers(read_json(body), rejections):
         number = next((found for name in _HEADERS if (found := text(child(answer, name).get("strShipmentNo")))), None)
+        service = next((found for name in _HEADERS if (found := text(child(answer, name).get("strCNProduct")))), None)
         for name in _LISTS:
             pointer = f"{where}/{name}"
             for index, event in objects(answer.get(name), pointer, rejections):
-                readings += _reading(event, number, f"{pointer}/{index}", received_at, rejections)
+                readings += _reading(event, number, f"{pointer}/{index}", received_at, rejections, service=service)
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
@@ -50,7 +51,9 @@ def _answers(body: object, rejections: Rejections) -> Iterator[tuple[str, JsonOb
     yield from found
 
 
-def _reading(event: JsonObject, number: str | None, where: str, received_at: datetime, rejections: Rejections) -> tuple[Reading, ...]:
+def _reading(
+    event: JsonObject, number: str | None, where: str, received_at: datetime, rejections: Rejections, *, service: str | None
+) -> tuple[Reading, ...]:
     """A push prints the code where an answer prints its words."""
     pushed = text(event.get("strActionDesc"))
     code = text(event.get("strCode")) or (text(event.get("strAction")) if pushed else None)
@@ -67,6 +70,7 @@ def _reading(event: JsonObject, number: str | None, where: str, received_at: dat
         ),
         number,
         rejections,
+        service=service,
     )
 
 

@@ -92,10 +92,14 @@ def _tracker(tracker: JsonObject, where: str, received_at: datetime, rejections:
     if not as_list(details):
         scans = list(_rollup(tracker, where))
     number = text(tracker.get("tracking_code"))
-    readings = readings_of((_scan(scan, pointer, received_at) for pointer, scan in scans), number, rejections)
+    readings = readings_of((_scan(scan, pointer, received_at) for pointer, scan in scans), number, rejections, service=_service(tracker))
     readings = with_signer(readings, signer(tracker.get("signed_by")))
     expected = estimate(text(tracker.get("est_delivery_date")), CLOCK.formats)
     return with_estimate(readings, expected, stamp=text(tracker.get("updated_at")) or "")
+
+
+def _service(tracker: JsonObject) -> str | None:
+    return text(child(tracker, "carrier_detail").get("service"))
 
 
 def _rollup(tracker: JsonObject, where: str) -> Iterator[tuple[str, JsonObject]]:

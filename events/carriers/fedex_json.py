@@ -47,25 +47,27 @@ def _results(value: object, pointer: str, rejections: Rejections) -> list[tuple[
 def _read_result(result: JsonObject, pointer: str, rejections: Rejections, received_at: datetime) -> list[Reading]:
     info = child(result, "trackingNumberInfo")
     number, unique_id = text(info.get("trackingNumber")), text(info.get("trackingNumberUniqueId"))
+    service = _service(result)
     readings: list[Reading] = []
     for index, event in objects(result.get("scanEvents"), f"{pointer}/scanEvents", rejections):
-        read = read_scan(_scan(event, number, unique_id), received_at)
+        read = read_scan(_scan(event, number, unique_id, service), received_at)
         if isinstance(read, str):
             rejections.add(pointer=f"{pointer}/scanEvents/{index}", why=read)
         else:
             readings.append(read)
     if not result.get("scanEvents") and "error" not in result:
-        read = read_scan(_rollup(child(result, "latestStatusDetail"), number, unique_id), received_at)
+        read = read_scan(_rollup(child(result, "latestStatusDetail"), number, unique_id, service), received_at)
         readings += [] if isinstance(read, str) else [read]
     delivery = child(result, "deliveryDetails")
     signed = with_signer(readings, signer(delivery.get("receivedByName")) or signer(delivery.get("signedByName")))
     return with_estimate(signed, estimate(_printed_estimate(result), ISO))
 
 
-def _scan(event: JsonObject, number: str | None, unique_id: str | None) -> FedexScan:
+def _scan(event: JsonObject, number: str | None, unique_id: str | None, service: str | None) -> FedexScan:
     return FedexScan(
         number=number,
         unique_id=unique_id,
+        service=service,
         code=text(event.get("eventType")),
         exception=text(event.get("exceptionCode")),
         text=text(event.get("eventDescription")),
@@ -75,12 +77,13 @@ def _scan(event: JsonObject, number: str | None, unique_id: str | None) -> Fedex
     )
 
 
-def _rollup(status: JsonObject, number: str | None, unique_id: str | None) -> FedexScan:
+def _rollup(status: JsonObject, number: str | None, unique_id: str | None, service: str | None) -> FedexScan:
     """The current status, which counts only where there are no scans at all."""
     code = text(status.get("code"))
     return FedexScan(
         number=number,
         unique_id=unique_id,
+        service=service,
         code=code,
         exception=None,
         text=text(status.get("description")) if code else None,
@@ -99,6 +102,11 @@ def _place(event: JsonObject) -> EventPlace:
         country=address.get("countryCode"),
         facility=event.get("locationId"),
     )
+
+
+def _service(result: JsonObject) -> str | None:
+    printed = child(result, "serviceDetail")
+    return text(printed.get("type")) or text(printed.get("description"))
 
 
 def _printed_estimate(result: JsonObject) -> str | None:

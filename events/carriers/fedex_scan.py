@@ -26,6 +26,7 @@ class FedexScan:
 
     number: str | None
     unique_id: str | None
+    service: str | None
     code: str | None
     exception: str | None
     text: str | None
@@ -50,6 +51,7 @@ def read_scan(scan: FedexScan, received_at: datetime) -> Reading | str:
         raw=raw,
         time=time,
         place=scan.place,
+        service=scan.service,
         status=status,
         reason=reason,
         description=", ".join(part for part in (scan.text, scan.exception_text) if part is not None) or None,

@@ -35,25 +35,27 @@ def read_xml_message(document: Document, received_at: datetime) -> Normalized:
 
 def _read_details(details: etree._Element, pointer: str, rejections: Rejections, received_at: datetime) -> list[Reading]:
     number, unique_id = text_at(details, "TrackingNumber"), text_at(details, "TrackingNumberUniqueIdentifier")
+    service = text_at(details, "Service/Type", "ServiceType", "Service/Description", "ServiceInfo")
     readings: list[Reading] = []
     for index, event in elements(details, "Events"):
-        read = read_scan(_scan(event, number, unique_id), received_at)
+        read = read_scan(_scan(event, number, unique_id, service), received_at)
         if isinstance(read, str):
             rejections.add(pointer=f"{pointer}/Events/{index}", why=read)
         else:
             readings.append(read)
     status = details.find("StatusDetail")
     if status is not None and details.find("Events") is None and text_at(status, "Code"):
-        read = read_scan(_rollup(status, number, unique_id), received_at)
+        read = read_scan(_rollup(status, number, unique_id, service), received_at)
         readings += [] if isinstance(read, str) else [read]
     signed = with_signer(readings, signer(text_at(details, "DeliverySignatureName")))
     return with_estimate(signed, estimate(_printed_estimate(details), ISO))
 
 
-def _scan(event: etree._Element, number: str | None, unique_id: str | None) -> FedexScan:
+def _scan(event: etree._Element, number: str | None, unique_id: str | None, service: str | None) -> FedexScan:
     return FedexScan(
         number=number,
         unique_id=unique_id,
+        service=service,
         code=text_at(event, "EventType"),
         exception=text_at(event, "StatusExceptionCode"),
         text=text_at(event, "EventDescription"),
@@ -63,11 +65,12 @@ def _scan(event: etree._Element, number: str | None, unique_id: str | None) -> F
     )
 
 
-def _rollup(status: etree._Element, number: str | None, unique_id: str | None) -> FedexScan:
+def _rollup(status: etree._Element, number: str | None, unique_id: str | None, service: str | None) -> FedexScan:
     """The current status, which counts only where there are no scans at all."""
     return FedexScan(
         number=number,
         unique_id=unique_id,
+        service=service,
         code=text_at(status, "Code"),
         exception=None,
         text=text_at(status, "Description"),

@@ -39,6 +39,7 @@ class _Parcel(NamedTuple):
     number: str | None
     scans: Iterable[Scan]
     recipient: str | None = None
+    service: str | None = None
 
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:
@@ -46,7 +47,7 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
     rejections = Rejections()
     readings: list[Reading] = []
     for parcel in _parcels(read_json(body), received_at, rejections):
-        readings += with_signer(readings_of(parcel.scans, parcel.number, rejections), parcel.recipient)
+        readings += with_signer(readings_of(parcel.scans, parcel.number, rejections, service=parcel.service), parcel.recipient)
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
@@ -59,7 +60,7 @@ def _parcels(body: object, received_at: datetime, rejections: Rejections) -> Ite
         payload = child(body, "payload")
         yield _Parcel(text(payload.get("tracking_number")), _push(body, payload, received_at))
     elif "tracking_details" in body:
-        yield _Parcel(text(body.get("tracking_number")), _shipx(body, received_at, rejections))
+        yield _Parcel(text(body.get("tracking_number")), _shipx(body, received_at, rejections), service=text(body.get("service")))
     elif "eventCode" in body:
         yield _Parcel(text(body.get("trackingNumber")), (_event(body, "", received_at),))
     elif "parcels" in body:

@@ -38,7 +38,12 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
     rejections = Rejections()
     readings: list[Reading] = []
     for where, shipment in _shipments(read_json(body), rejections):
-        found = readings_of(_scans(shipment, where, received_at, rejections), text(shipment.get("idShip")), rejections)
+        found = readings_of(
+            _scans(shipment, where, received_at, rejections),
+            text(shipment.get("idShip")),
+            rejections,
+            service=text(shipment.get("product")),
+        )
         readings += with_estimate(found, estimate(text(shipment.get("estimDate")), FORMATS))
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 

@@ -36,7 +36,12 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
     rejections = Rejections()
     readings: list[Reading] = []
     for where, parcel in _parcels(read_json(body), "", rejections):
-        readings += readings_of(_scans(parcel, where, received_at, rejections), text(parcel.get("tracking_reference")), rejections)
+        readings += readings_of(
+            _scans(parcel, where, received_at, rejections),
+            text(parcel.get("tracking_reference")),
+            rejections,
+            service=text(parcel.get("service")),
+        )
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 

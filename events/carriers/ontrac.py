@@ -42,7 +42,10 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
     readings: list[Reading] = []
     for where, shipment in _shipments(read_xml(body)):
         number = text_at(shipment, "Tracking", "TrackingNbr")
-        found = with_signer(readings_of(_scans(shipment, where, received_at), number, rejections), text_at(shipment, "POD"))
+        found = with_signer(
+            readings_of(_scans(shipment, where, received_at), number, rejections, service=text_at(shipment, "Service")),
+            text_at(shipment, "POD"),
+        )
         readings += with_estimate(found, estimate(text_at(shipment, "Exp_Del_Date"), FORMATS))
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 

@@ -38,7 +38,10 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
     readings: list[Reading] = []
     for where, shipment in _shipments(read_json(body), rejections):
         scans = _scans(shipment, where, received_at, rejections)
-        readings += with_estimate(readings_of(scans, text(shipment.get("Barcode")), rejections), _estimate(shipment))
+        readings += with_estimate(
+            readings_of(scans, text(shipment.get("Barcode")), rejections, service=text(shipment.get("ProductDescription"))),
+            _estimate(shipment),
+        )
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 

@@ -36,9 +36,11 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
     rejections = Rejections()
     readings: list[Reading] = []
     for where, shipment in _shipments(read_json(body), rejections):
+        printed = child(shipment, "service")
+        service = text(printed.get("name")) or text(printed.get("code"))
         for index, item in objects(shipment.get("items"), f"{where}/items", rejections):
             number = text(item.get("itemId")) or text(shipment.get("shipmentId"))
-            found = readings_of(_scans(item, f"{where}/items/{index}", received_at, rejections), number, rejections)
+            found = readings_of(_scans(item, f"{where}/items/{index}", received_at, rejections), number, rejections, service=service)
             readings += with_estimate(found, _estimate(item) or _estimate(shipment))
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 

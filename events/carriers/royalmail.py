@@ -40,7 +40,7 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
     for where, piece in _pieces(read_json(body), rejections):
         summary = child(piece, "summary")
         number = text(summary.get("oneDBarcode")) or text(summary.get("uniqueItemId")) or text(piece.get("mailPieceId"))
-        found = readings_of(_scans(piece, where, received_at, rejections), number, rejections)
+        found = readings_of(_scans(piece, where, received_at, rejections), number, rejections, service=text(summary.get("productName")))
         found = with_signer(found, signer(child(piece, "signature").get("recipientName")))
         readings += with_estimate(found, estimate(text(child(piece, "estimatedDelivery").get("date")), ISO))
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))

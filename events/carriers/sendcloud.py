@@ -49,7 +49,8 @@ def _readings(push: JsonObject, received_at: datetime, rejections: Rejections) -
     if not _ENVELOPE & push.keys():
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no webhook of Sendcloud")
     parcel = child(push, "parcel")
-    return readings_of(_scans(push, parcel, received_at), text(parcel.get("tracking_number")), rejections)
+    service = text(child(parcel, "shipment").get("name"))
+    return readings_of(_scans(push, parcel, received_at), text(parcel.get("tracking_number")), rejections, service=service)
 
 
 def _meaning(raw: Raw) -> Meaning:

@@ -81,6 +81,7 @@ def _package(package: JsonObject, where: str, received_at: datetime, rejections:
                 pointer=f"{pointer}/{at}/events/{index}",
                 received_at=received_at,
                 journey=journey._replace(home=home_of(text(child(provider, "provider").get("name")))),
+                service=text(provider.get("service_type")),
                 rejections=rejections,
             )
     if not readings and newest:
@@ -108,6 +109,7 @@ def _event(
     received_at: datetime,
     rejections: Rejections,
     journey: Journey,
+    service: str | None = None,
 ) -> tuple[Reading, ...]:
     raw = Raw(code=text(event.get("sub_status")) or text(event.get("stage")))
     where, meaning = _place(event), _meaning(raw)
@@ -122,6 +124,7 @@ def _event(
         ),
         number,
         rejections,
+        service=service,
     )
 
 

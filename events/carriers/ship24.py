@@ -67,11 +67,12 @@ def _trackings(body: object, where: str, rejections: Rejections) -> Iterator[tup
 def _readings(tracking: JsonObject, where: str, received_at: datetime, rejections: Rejections) -> list[Reading]:
     of_tracker = text(child(tracking, "tracker").get("trackingNumber"))
     shipment = child(tracking, "shipment")
+    service = text(child(shipment, "delivery").get("service"))
     journey = Journey(place(country=shipment.get("originCountryCode")), place(country=shipment.get("destinationCountryCode")))
     found = []
     for index, event in objects(tracking.get("events"), f"{where}/events", rejections):
         number = text(event.get("eventTrackingNumber")) or text(event.get("trackingNumber")) or of_tracker
-        found += readings_of((_scan(event, f"{where}/events/{index}", received_at, journey),), number, rejections)
+        found += readings_of((_scan(event, f"{where}/events/{index}", received_at, journey),), number, rejections, service=service)
     return found
 
 

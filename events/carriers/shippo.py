@@ -48,7 +48,10 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
     if not (_HISTORY in track or "tracking_status" in track or _ERROR_FIELDS & push.keys()):
         raise UnreadableMessageError(Cause.UNKNOWN_FORMAT, "JSON, but no track of Shippo")
     rejections = Rejections()
-    readings = readings_of(_scans(track, where, received_at, rejections), text(track.get("tracking_number")), rejections)
+    level = child(track, "servicelevel")
+    service = text(level.get("token")) or text(level.get("name"))
+    scans, number = _scans(track, where, received_at, rejections), text(track.get("tracking_number"))
+    readings = readings_of(scans, number, rejections, service=service)
     return Normalized(readings=tuple(with_estimate(readings, estimate(text(track.get("eta")), ISO))), rejections=tuple(rejections))
 
 

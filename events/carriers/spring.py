@@ -36,7 +36,12 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
     rejections = Rejections()
     readings: list[Reading] = []
     for where, shipment in _shipments(read_json(body), rejections):
-        readings += readings_of(_scans(shipment, where, received_at, rejections), text(shipment.get("TrackingNumber")), rejections)
+        readings += readings_of(
+            _scans(shipment, where, received_at, rejections),
+            text(shipment.get("TrackingNumber")),
+            rejections,
+            service=text(shipment.get("Service")),
+        )
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 

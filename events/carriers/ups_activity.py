@@ -40,6 +40,7 @@ class Activity:
     gmt_time: str | None = None
     gmt_offset: str | None = None
     signer: object = None
+    service: str | None = None
     estimate: str | None = None
     """When delivery is expected, as an ISO date, where the activity itself prints it."""
 
@@ -64,6 +65,7 @@ def read_activity(activity: Activity, received_at: datetime, journey: Journey = 
         by_category=by_category,
         description=activity.text,
         signed_by=signer(activity.signer) if status is Status.DELIVERED else None,
+        service=activity.service,
         estimated_delivery=activity.estimate if kind is Kind.SCAN and status is not Status.DELIVERED else None,
     )
 

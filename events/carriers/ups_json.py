@@ -74,16 +74,19 @@ def _read_track_response(response: JsonObject, pointer: str, received_at: dateti
         inquired = _number(shipment.get("inquiryNumber", shipment.get("InquiryNumber")))
         where = f"{pointer}/{shipments_key}/{at}/{packages_key}"
         for index, package in objects(shipment.get(packages_key), where, rejections):
-            readings += _read_package(package, inquired, f"{where}/{index}", rejections, received_at)
+            service = _service(package) or _service(shipment)
+            readings += _read_package(package, inquired, f"{where}/{index}", rejections, received_at=received_at, service=service)
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
 
-def _read_package(package: JsonObject, inquired: str | None, pointer: str, rejections: Rejections, received_at: datetime) -> list[Reading]:
+def _read_package(
+    package: JsonObject, inquired: str | None, pointer: str, rejections: Rejections, *, received_at: datetime, service: str | None
+) -> list[Reading]:
     number = _number(package.get("trackingNumber", package.get("TrackingNumber"))) or inquired
     key = "activity" if "activity" in package else "Activity"
     readings: list[Reading] = []
     found = [
-        (index, _activity(activity, number) if key == "activity" else _capital_activity(activity, number))
+        (index, _activity(activity, number, service) if key == "activity" else _capital_activity(activity, number, service))
         for index, activity in objects(package.get(key), f"{pointer}/{key}", rejections)
     ]
     journey = journey_of((activity for _, activity in found), *_ends(package))
@@ -100,7 +103,7 @@ def _ends(package: JsonObject) -> tuple[EventPlace, EventPlace]:
     return by_type.get("ORIGIN", NOWHERE), by_type.get("DESTINATION", NOWHERE)
 
 
-def _activity(activity: JsonObject, number: str | None) -> Activity:
+def _activity(activity: JsonObject, number: str | None, service: str | None) -> Activity:
     status = child(activity, "status")
     location = child(activity, "location")
     further = text_unless(status.get("statusCode"), PLACEHOLDERS)
@@ -116,10 +119,11 @@ def _activity(activity: JsonObject, number: str | None) -> Activity:
         gmt_date=text(activity.get("gmtDate")),
         gmt_time=text(activity.get("gmtTime")),
         gmt_offset=text(activity.get("gmtOffset")),
+        service=service,
     )
 
 
-def _capital_activity(activity: JsonObject, number: str | None) -> Activity:
+def _capital_activity(activity: JsonObject, number: str | None, service: str | None) -> Activity:
     status = child(activity, "Status")
     location = child(activity, "ActivityLocation")
     address = child(location, "Address")
@@ -140,6 +144,7 @@ def _capital_activity(activity: JsonObject, number: str | None) -> Activity:
         gmt_time=text(activity.get("GMTTime")),
         gmt_offset=text(activity.get("GMTOffset")),
         signer=location.get("SignedForByName"),
+        service=service,
     )
 
 
@@ -153,6 +158,12 @@ def _place(address: JsonObject, facility: object = None) -> EventPlace:
         country=address.get("countryCode") or address.get("country"),
         facility=facility,
     )
+
+
+def _service(of: JsonObject) -> str | None:
+    printed = child(of, "service") or child(of, "Service")
+    names = (text_unless(printed.get(name), PLACEHOLDERS) for name in ("description", "Description", "code", "Code"))
+    return next((name for name in names if name), None)
 
 
 def _number(value: object) -> str | None:

@@ -27,7 +27,8 @@ def read_xml_message(document: Document, received_at: datetime) -> Normalized:
         for index, package in elements(shipment, "Package"):
             where = f"/TrackResponse/Shipment/{at}/Package/{index}"
             ends = (_place(shipment.find("Shipper/Address")), _place(shipment.find("ShipTo/Address")))
-            found = _activities(package, where, inquired, received_at, rejections, ends=ends)
+            service = text_at(shipment, "Service/Description", "Service/Code")
+            found = _activities(package, where, inquired, received_at, rejections, ends=ends, service=service)
             readings += with_estimate(found, _estimate(shipment, package))
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
@@ -40,10 +41,11 @@ def _activities(
     rejections: Rejections,
     *,
     ends: tuple[EventPlace, EventPlace],
+    service: str | None,
 ) -> list[Reading]:
     number = text_at(package, "TrackingNumber") or inquired
     readings: list[Reading] = []
-    found = [(index, _activity(element, number)) for index, element in elements(package, "Activity")]
+    found = [(index, _activity(element, number, service)) for index, element in elements(package, "Activity")]
     journey = journey_of((activity for _, activity in found), *ends)
     for index, activity in found:
         read = read_activity(activity, received_at, journey)
@@ -59,7 +61,7 @@ def _estimate(shipment: etree._Element, package: etree._Element) -> str | None:
     return iso_date(printed)
 
 
-def _activity(activity: etree._Element, number: str | None) -> Activity:
+def _activity(activity: etree._Element, number: str | None, service: str | None) -> Activity:
     return Activity(
         number=number,
         type=text_at(activity, "Status/StatusType/Code", "Status/Type"),
@@ -72,6 +74,7 @@ def _activity(activity: etree._Element, number: str | None) -> Activity:
         gmt_time=text_at(activity, "GMTTime"),
         gmt_offset=text_at(activity, "GMTOffset"),
         signer=text_at(activity, "ActivityLocation/SignedForByName"),
+        service=service,
     )
 
 

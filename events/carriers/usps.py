@@ -86,6 +86,7 @@ class UspsItem(NamedTuple):
     scans: tuple[UspsScan, ...]
     estimate: str | None
     journey: Journey = NO_JOURNEY
+    service: str | None = None
 
 
 def normalize(body: bytes, received_at: datetime) -> Normalized:
@@ -94,7 +95,7 @@ def normalize(body: bytes, received_at: datetime) -> Normalized:
     items = _from_xml(read_xml(body)) if is_xml(body) else _from_json(read_json(body), rejections)
     readings: list[Reading] = []
     for item in items:
-        found = readings_of((_scan(scan, received_at, item.journey) for scan in item.scans), item.number, rejections)
+        found = readings_of((_scan(scan, received_at, item.journey) for scan in item.scans), item.number, rejections, service=item.service)
         readings += with_estimate(found, item.estimate)
     return Normalized(readings=tuple(readings), rejections=tuple(rejections))
 
@@ -163,7 +164,8 @@ def _from_json(body: object, rejections: Rejections) -> Iterator[UspsItem]:
             scans = (UspsScan(where=f"{where}/status", code=None, words=rollup, at=None),)
         printed = next((found for name in ESTIMATES if (found := text(item.get(name)))), None)
         journey = _journey(*(text(item.get(name)) for name in _JSON_ENDS))
-        yield UspsItem(text(item.get("trackingNumber")), scans, estimate(printed, FORMATS), journey)
+        service = without_markup(text(item.get("mailClass")))
+        yield UspsItem(text(item.get("trackingNumber")), scans, estimate(printed, FORMATS), journey, service)
 
 
 def _json_items(body: object, where: str, rejections: Rejections) -> Iterator[tuple[str, JsonObject]]:
@@ -209,7 +211,8 @@ def _from_xml(document: Document) -> Iterator[UspsItem]:
         for index, info in enumerate(answer.iterfind("TrackInfo"), start=1):
             printed = next((found for name in ESTIMATES if (found := text_at(info, name))), None)
             journey = _journey(*(text_at(info, name) for name in _XML_ENDS))
-            yield UspsItem(text(info.get("ID")), tuple(_xml_scans(info, f"TrackInfo[{index}]")), estimate(printed, FORMATS), journey)
+            scans, service = tuple(_xml_scans(info, f"TrackInfo[{index}]")), without_markup(text_at(info, "Class"))
+            yield UspsItem(text(info.get("ID")), scans, estimate(printed, FORMATS), journey, service)
     elif answer.tag == "TrackShipmentResponse":
         yield UspsItem(text_at(answer, "TrackingNumber"), tuple(_stamps_scans(answer.iterfind("TrackingEvents/TrackingEvent"))), None)
     else:

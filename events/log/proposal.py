@@ -192,6 +192,7 @@ def enrich(scan: Proposal, enrichment: Enrichment, *, anchor: str) -> Proposal:
         by_category=False,
         corrects=None,
         anchor=anchor,
+        service=None,
         estimated_delivery=None if signer else scan.event.estimated_delivery,
         personal=replace(
             scan.event.personal, description=None, delivery_address=None, signed_by=scan.event.personal.signed_by if signer else None

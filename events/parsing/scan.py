@@ -34,15 +34,15 @@ class Scan(NamedTuple):
     native_id_per_number: bool = False
 
 
-def readings_of(scans: Iterable[Scan], number: str | None, rejections: Rejections) -> list[Reading]:
-    """The readings of the shipment `number` in their order; scans that are none are added to `rejections`."""
+def readings_of(scans: Iterable[Scan], number: str | None, rejections: Rejections, *, service: str | None = None) -> list[Reading]:
+    """The readings of the shipment `number` in their order; scans that are none are added to `rejections`. `service`: as printed."""
     found: list[Reading] = []
     for scan in scans:
-        found += reading_of(scan, number, rejections)
+        found += reading_of(scan, number, rejections, service=service)
     return found
 
 
-def reading_of(scan: Scan, number: str | None, rejections: Rejections) -> tuple[Reading, ...]:
+def reading_of(scan: Scan, number: str | None, rejections: Rejections, *, service: str | None = None) -> tuple[Reading, ...]:
     """The reading of one scan, or none and a rejection."""
     raw, meaning = scan.raw, scan.meaning
     if scan.description is None and raw.code is None and raw.type is None:
@@ -67,5 +67,6 @@ def reading_of(scan: Scan, number: str | None, rejections: Rejections) -> tuple[
             native_id_per_number=scan.native_id_per_number,
             description=scan.description,
             signed_by=signer(scan.signed_by) if meaning.status is Status.DELIVERED else None,
+            service=service,
         ),
     )

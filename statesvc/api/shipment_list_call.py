@@ -50,6 +50,7 @@ class ListParameters(PageParameters):
     carrier_id: Annotated[Name | None, Field(description="Only those of this carrier.")] = None
     status: Annotated[Status | None, Field(description="Only those with this status.")] = None
     reason: Annotated[Reason | None, Field(description="Only those with this reason of their status.")] = None
+    service: Annotated[Name | None, Field(description="Only those of this service, as the carrier names it; case does not matter.")] = None
     updated_after: Annotated[Instant | None, Field(description="Only those that changed after this time (RFC 3339 with offset).")] = None
     updated_before: Annotated[Instant | None, Field(description="Only those that have not changed since this time.")] = None
     stalled_for: Annotated[
@@ -108,6 +109,7 @@ def _filter(asked: ListParameters, before: datetime, attached_to: Sequence[Attac
         carrier_id=asked.carrier_id,
         status=asked.status,
         reason=asked.reason,
+        service=asked.service,
         numbers=numbers,
         attached_to=attached_to,
         before=before,

@@ -97,6 +97,7 @@ def _values(each: AttributedEvent, *, personal: bool) -> dict[str, object]:
         "precision": str(event.time_precision),
         "place": " ".join(part for part in (place.city, place.region, place.country) if part) or None,
         "estimated_delivery": event.estimated_delivery,
+        "service": event.service,
         "description": reading.description,
         "signed_by": reading.signed_by,
         "delivery_address": reading.delivery_address,

@@ -94,6 +94,7 @@ def document(event: Event) -> dict[str, Any]:
         },
         "piece": event.piece,
         "estimated_delivery": event.estimated_delivery,
+        "service": event.service,
         "signed_by": event.personal.signed_by,
         "delivery_address": event.personal.delivery_address,
         "corrects": event.corrects,

@@ -120,6 +120,7 @@ def _show(found: FoundShipment, *, as_json: bool) -> None:
         "status_since": shown.status_since,
         "delivered_at": shown.delivered_at,
         "estimated_delivery": shown.estimated_delivery,
+        "service": shown.service,
         "attempts": shown.attempts,
         "flags": list(shown.flags),
         "last_event_at": shown.last_event_at,

@@ -62,6 +62,7 @@ _EVENT: Final[StatedEvent] = {
     "location": {"city": "Louisville", "region": "KY", "postal_code": "402", "country": "US", "facility": None},
     "piece": None,
     "estimated_delivery": "2026-03-03",
+    "service": "UPS Ground",
     "corrects": None,
     "anchor": None,
 }
@@ -79,6 +80,7 @@ _SHIPMENT: Final[NotifiedShipment] = {
     "last_event_at": _DELIVERED_AT,
     "recorded_at": EXAMPLE_AT,
     "estimated_delivery": "2026-03-03",
+    "service": "UPS Ground",
     "delivered_at": _DELIVERED_AT,
     "attempts": 0,
 }

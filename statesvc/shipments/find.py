@@ -44,6 +44,7 @@ class StoredShipment:
     recorded_at: datetime
     first_recorded_at: datetime
     estimated_delivery: str | None
+    service: str | None
     delivered_at: datetime | None
     attempts: int
     signed_by_event_id: str | None
@@ -146,6 +147,7 @@ def summary_of(shipment: StoredShipment | ShipmentRow) -> ShipmentSummary:
         "last_event_at": shipment.last_event_at,
         "recorded_at": shipment.recorded_at,
         "estimated_delivery": shipment.estimated_delivery,
+        "service": shipment.service,
         "delivered_at": shipment.delivered_at,
         "attempts": shipment.attempts,
     }

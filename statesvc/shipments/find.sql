@@ -1,7 +1,7 @@
 -- name: shipments_of_number
 -- The shipments that bear a number, the one asked for first, then the latest; one index range of a few rows.
 SELECT s.shipment_id, s.carrier_id, s.tracking_number, s.discriminator, s.status, s.reason, s.status_since, s.terminal, s.flags, s.version,
-    s.last_event_at, s.recorded_at, s.first_recorded_at, s.estimated_delivery, s.delivered_at, s.attempts, s.signed_by_event_id,
+    s.last_event_at, s.recorded_at, s.first_recorded_at, s.estimated_delivery, s.service, s.delivered_at, s.attempts, s.signed_by_event_id,
     t.sealed_key, t.head_hash, s.state
 FROM statesvc.shipment s JOIN statesvc.stream t USING (shipment_id)
 WHERE s.carrier_id = %(carrier_id)s AND s.number = %(number)s

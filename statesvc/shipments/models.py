@@ -5,7 +5,7 @@ later version wrote is shown, not refused.
 """
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, NotRequired
 from uuid import UUID
 
 from pydantic import AwareDatetime, Field, GetPydanticSchema
@@ -28,6 +28,7 @@ def _open(described: JsonSchemaValue) -> JsonSchemaValue:
 StatusText = Annotated[str, text_of(Status)]
 ReasonText = Annotated[str, text_of(Reason)]
 TimeText = Annotated[str, text_of(AwareDatetime)]
+ServiceText = Annotated[str, Field(description="What the shipper bought, as the carrier names it.", examples=["UPS Ground"])]
 Personal = Annotated[str | None, Field(description="Only with `include=personal`; null where the shipment was erased.")]
 Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
@@ -80,6 +81,7 @@ class StatedEvent(PersonalPart):
     location: EventLocation
     piece: str | None
     estimated_delivery: str | None
+    service: NotRequired[ServiceText | None]
     corrects: Annotated[str | None, Field(description="Of a correction: the event that it is about.")]
     anchor: Annotated[str | None, Field(description="Of a value that came later: the event that it belongs to.")]
 
@@ -230,6 +232,7 @@ class ShipmentSummary(TypedDict):
     ]
     recorded_at: datetime
     estimated_delivery: str | None
+    service: ServiceText | None
     delivered_at: AwareDatetime | None
     attempts: Annotated[int, Field(description="Delivery attempts.")]
 

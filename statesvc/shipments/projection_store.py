@@ -39,6 +39,7 @@ SHIPMENT_COLUMNS: Final[Columns] = {
     "signed_by_event_ids": texts,
     "promised_untils": timestamps,
     "lanes": texts,
+    "services": texts,
     "due_ats": timestamps,
     "states": byteas,
 }

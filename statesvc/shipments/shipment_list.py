@@ -48,6 +48,7 @@ class ShipmentFilter:
     carrier_id: str | None = None
     status: str | None = None
     reason: str | None = None
+    service: str | None = None
     numbers: Sequence[str] | None = None
     attached_to: Sequence[AttachedTo] | None = None
     before: datetime = END_OF_TIME
@@ -78,6 +79,7 @@ async def list_shipments(
         "carrier_id": wanted.carrier_id,
         "status": wanted.status,
         "reason": wanted.reason,
+        "service": wanted.service,
         **_wanted_numbers(wanted),
         "before": wanted.before,
         "open": wanted.status not in TERMINAL,

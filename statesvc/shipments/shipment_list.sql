@@ -3,7 +3,7 @@
 -- at `scan_max` shipments at most, so that a filter which fits few of them costs no more than a full page. Open ones and those at their
 -- end are two ranges of one index: a filter that means one of them never reads the other.
 SELECT s.shipment_id, s.carrier_id, s.tracking_number, s.discriminator, s.status, s.reason, s.status_since, s.terminal, s.flags, s.version,
-    s.last_event_at, s.recorded_at, s.first_recorded_at, s.estimated_delivery, s.delivered_at, s.attempts, s.signed_by_event_id,
+    s.last_event_at, s.recorded_at, s.first_recorded_at, s.estimated_delivery, s.service, s.delivered_at, s.attempts, s.signed_by_event_id,
     t.sealed_key, t.head_hash, s.state
 FROM (
     (
@@ -21,6 +21,7 @@ FROM (
 ) s JOIN statesvc.stream t USING (shipment_id)
 WHERE (%(status)s::text IS NULL OR s.status = %(status)s) AND (%(reason)s::text IS NULL OR s.reason = %(reason)s)
     AND (%(carrier_id)s::text IS NULL OR s.carrier_id = %(carrier_id)s)
+    AND (%(service)s::text IS NULL OR lower(s.service) = lower(%(service)s))
 ORDER BY s.recorded_at, s.shipment_id
 LIMIT %(limit)s;
 
@@ -45,7 +46,7 @@ OFFSET %(scan_max)s - 1 LIMIT 1;
 -- name: list_shipments_of_number
 -- The same among the shipments that bear a number, whichever carrier's: an index range of a few rows.
 SELECT s.shipment_id, s.carrier_id, s.tracking_number, s.discriminator, s.status, s.reason, s.status_since, s.terminal, s.flags, s.version,
-    s.last_event_at, s.recorded_at, s.first_recorded_at, s.estimated_delivery, s.delivered_at, s.attempts, s.signed_by_event_id,
+    s.last_event_at, s.recorded_at, s.first_recorded_at, s.estimated_delivery, s.service, s.delivered_at, s.attempts, s.signed_by_event_id,
     t.sealed_key, t.head_hash, s.state
 FROM statesvc.shipment s JOIN statesvc.stream t USING (shipment_id)
 WHERE s.number = ANY (%(numbers)s::text[])
@@ -54,13 +55,14 @@ WHERE s.number = ANY (%(numbers)s::text[])
     AND s.recorded_at < %(before)s::timestamptz
     AND (%(status)s::text IS NULL OR s.status = %(status)s) AND (%(reason)s::text IS NULL OR s.reason = %(reason)s)
     AND (%(carrier_id)s::text IS NULL OR s.carrier_id = %(carrier_id)s)
+    AND (%(service)s::text IS NULL OR lower(s.service) = lower(%(service)s))
 ORDER BY s.recorded_at, s.shipment_id
 LIMIT %(limit)s;
 
 -- name: list_shipments_of_references
 -- The same among the shipments that bear the numbers which a reference is attached to: an index range for each.
 SELECT s.shipment_id, s.carrier_id, s.tracking_number, s.discriminator, s.status, s.reason, s.status_since, s.terminal, s.flags, s.version,
-    s.last_event_at, s.recorded_at, s.first_recorded_at, s.estimated_delivery, s.delivered_at, s.attempts, s.signed_by_event_id,
+    s.last_event_at, s.recorded_at, s.first_recorded_at, s.estimated_delivery, s.service, s.delivered_at, s.attempts, s.signed_by_event_id,
     t.sealed_key, t.head_hash, s.state
 FROM unnest(%(carrier_ids)s::text[], %(numbers)s::text[]) AS r(carrier_id, number)
     JOIN statesvc.shipment s ON s.number = r.number AND s.carrier_id = r.carrier_id
@@ -70,6 +72,7 @@ WHERE ((NOT s.terminal AND %(open)s) OR (s.terminal AND %(ended)s))
     AND s.recorded_at < %(before)s::timestamptz
     AND (%(status)s::text IS NULL OR s.status = %(status)s) AND (%(reason)s::text IS NULL OR s.reason = %(reason)s)
     AND (%(carrier_id)s::text IS NULL OR s.carrier_id = %(carrier_id)s)
+    AND (%(service)s::text IS NULL OR lower(s.service) = lower(%(service)s))
 ORDER BY s.recorded_at, s.shipment_id
 LIMIT %(limit)s;
 

@@ -86,6 +86,7 @@ def stated_event(document: dict[str, Any], personal: OpenedPart) -> StatedEvent:
         },
         "piece": known("piece"),
         "estimated_delivery": known("estimated_delivery"),
+        "service": known("service"),
         "corrects": known("corrects"),
         "anchor": known("anchor"),
         **personal.fields,

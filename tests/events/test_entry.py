@@ -1,6 +1,7 @@
 """The bytes of entries never change: a changed one could not be verified against the hashes that stand in the log."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 from uuid import UUID
@@ -140,6 +141,11 @@ def canonical(event: Event, *, previous_hash: bytes, part_commitment: bytes | No
 def test_an_event_with_every_field() -> None:
     got = canonical(FULL, previous_hash=b"\x01" * 32, part_commitment=b"\x02" * 32, signer_digest=b"\x03" * 16)
     assert got == GOLDEN_FULL
+
+
+def test_a_service_adds_its_member_and_changes_no_other_byte() -> None:
+    got = canonical(replace(BARE, service="UPS Ground"), previous_hash=NO_PREVIOUS, part_commitment=None, signer_digest=None)
+    assert got == GOLDEN_BARE.replace(b'"shipment_id"', b'"service":"UPS Ground","shipment_id"')
 
 
 def test_an_event_with_no_optional_field() -> None:

@@ -66,6 +66,7 @@ FULL: Final = CarrierEvent(
     by_category=True,
     time_flag="ambiguous",
     estimated_delivery="2026-11-22",
+    service="UPS Ground",
     corrects="d1-261121-abc",
     anchor="d1-261121-abc",
     stamp="S",

@@ -135,6 +135,7 @@ def _sound(reading: Reading) -> None:
         "signed_by": reading.signed_by,
         "delivery_address": reading.delivery_address,
         "estimated_delivery": reading.estimated_delivery,
+        "service": reading.service,
         "corrects": reading.corrects,
         "zone": moment.zone,
         "flag": moment.flag,

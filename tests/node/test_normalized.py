@@ -35,7 +35,7 @@ MOMENTS = st.builds(
     flag=st.none() | WORDS,
 )
 PLACES = st.builds(EventPlace, **dict.fromkeys(("city", "region", "postal_code", "country", "facility"), st.none() | WORDS))
-OPTIONAL = ("tracking_number", "piece", "native_id", "description", "signed_by", "delivery_address", "estimated_delivery")
+OPTIONAL = ("tracking_number", "piece", "native_id", "description", "signed_by", "delivery_address", "estimated_delivery", "service")
 
 
 @st.composite

@@ -30,6 +30,7 @@ def scan(
     stamp: str = "",
     code: str | None = None,
     carrier: str = "ups",
+    service: str | None = None,
 ) -> Fact:
     return Fact(
         event_id=name or f"d1-{status}-{when}",
@@ -43,6 +44,7 @@ def scan(
         stamp=stamp,
         raw_code=code,
         carrier_id=carrier,
+        service=service,
     )
 
 

@@ -31,6 +31,7 @@ def fact_of(event: Event, *, signer_digest: bytes | None, version: int = 0) -> F
         anchor=event.anchor,
         stamp=event.stamp,
         estimated_delivery=event.estimated_delivery,
+        service=event.service,
         signer_digest=signer_digest,
         carrier_id=event.carrier_id,
         raw_type=event.raw.type,

@@ -186,3 +186,14 @@ def test_a_time_of_receipt_is_no_newest_time() -> None:
     late = replace(scan("exception", "09 10:00"), is_timed=False)
     for arrival in permutations([OUT, late]):
         assert fold(arrival).last_event_at == OUT.instant
+
+
+def test_the_service_is_the_one_that_the_newest_event_states() -> None:
+    label, arrival, van = (
+        scan("info_received", "01 08:00", service="UPS Ground"),
+        scan("in_transit", "02 10:00", service="UPS SurePost"),
+        scan("out_for_delivery", "03 09:00"),
+    )
+    assert fold([arrival, van, label]).service == "UPS SurePost"
+    assert fold([van, label]).service == "UPS Ground"
+    assert fold([van, enrichment(van, name="a", eta="2026-03-04")]).service is None

@@ -43,6 +43,7 @@ VALUES = st.fixed_dictionaries(
         "estimated_delivery": st.sampled_from(ETAS),
         "stamp": st.sampled_from(["", "1"]),
         "country": st.sampled_from([None, "US", "CA"]),
+        "service": st.sampled_from([None, "UPS Ground", "UPS SurePost"]),
     }
 )
 STATUSES = st.sampled_from([status for status in Status if status is not Status.UNKNOWN])

@@ -26,7 +26,7 @@ def test_a_state_survives_its_row(story: list[Fact]) -> None:
 
 def test_a_row_of_another_format_shows_what_was_reported_and_is_folded_again() -> None:
     document = orjson.loads(fold([DELIVERED]).to_json())
-    stale = ShipmentState.from_json(orjson.dumps({**document, "format": 5, "newest": {"unheard": "of"}, "else": 1}))
+    stale = ShipmentState.from_json(orjson.dumps({**document, "format": 4, "newest": {"unheard": "of"}, "else": 1}))
     assert (stale.status, stale.delivered_at, stale.delivered_event_id) == ("delivered", DELIVERED.instant, DELIVERED.event_id)
     assert advance(stale, [scan("returning", "09 10:00")]) is None
     assert advance(stale, [enrichment(DELIVERED, name="e", signer=b"\x02")]) is None
@@ -37,4 +37,4 @@ def test_a_row_holds_no_name() -> None:
         "format", "status", "since", "last_event_at", "has_time", "delivered_at", "attempts", "deliveries", "estimate", "promise",
         "scanned", "signature", "newest", "last",
     }  # fmt: skip
-    assert INITIAL.to_json() == b'{"format":4,"status":"unknown","newest":[-4611686018427387904,0,"","",""]}'
+    assert INITIAL.to_json() == b'{"format":5,"status":"unknown","newest":[-4611686018427387904,0,"","",""]}'

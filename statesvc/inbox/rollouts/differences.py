@@ -59,6 +59,7 @@ _PLAIN: Final[Mapping[str, Callable[[Event], object]]] = {
     "facility": lambda event: event.location.facility,
     "piece": lambda event: event.piece,
     "estimated_delivery": lambda event: event.estimated_delivery,
+    "service": lambda event: event.service,
     "corrects": lambda event: event.corrects,
     "stamp": lambda event: event.stamp or None,
 }

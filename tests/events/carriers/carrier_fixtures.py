@@ -73,6 +73,7 @@ def _described(carrier_id: str, reading: Reading) -> dict[str, Any]:
         "native_id_per_number": reading.native_id_per_number,
         "corrects": event.corrects,
         "estimated_delivery": event.estimated_delivery,
+        "service": event.service,
         "stamp": event.stamp,
         "description": event.personal.description,
         "signed_by": event.personal.signed_by,

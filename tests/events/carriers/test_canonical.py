@@ -36,6 +36,7 @@ def test_a_line_states_an_event_of_any_carrier_under_its_own_id() -> None:
             location={"city": "Reno", "region": "NV", "country": "US"},
             description="On the van",
             estimated_delivery="2026-03-02",
+            service=" UPS  Ground ",
             time_precision="minute",
             tz_source="location",
             occurred_at_raw="20260301 1405",
@@ -51,7 +52,8 @@ def test_a_line_states_an_event_of_any_carrier_under_its_own_id() -> None:
         "20260301 1405",
     )
     assert (event.tz_source, event.time_precision, event.carrier_code) == (TzSource.LOCATION, TimePrecision.MINUTE, "I/OT")
-    assert (event.location.city, event.personal.description, event.estimated_delivery) == ("Reno", "On the van", "2026-03-02")
+    assert (event.location.city, event.personal.description) == ("Reno", "On the van")
+    assert (event.estimated_delivery, event.service) == ("2026-03-02", "UPS Ground")
 
 
 @pytest.mark.parametrize("prefix", ["c1-", "d1-", "e1-"])
@@ -77,7 +79,8 @@ def test_every_stated_fact_makes_a_difference_under_one_id(changes: dict[str, An
 
 
 @pytest.mark.parametrize(
-    "changes", [{"description": "x"}, {"signed_by": "x"}, {"estimated_delivery": "2026-03-09"}, {"tracking_number": "1z-999"}]
+    "changes",
+    [{"description": "x"}, {"signed_by": "x"}, {"estimated_delivery": "2026-03-09"}, {"service": "x"}, {"tracking_number": "1z-999"}],
 )
 def test_enrichment_and_spelling_make_none(changes: dict[str, Any]) -> None:
     assert digest(line()) == digest(line(**changes))
@@ -108,6 +111,8 @@ def digest(body: bytes) -> bytes:
         ({"carrier_id": "UPS!"}, "/carrier_id"),
         ({"location": "Reno"}, "/location"),
         ({"estimated_delivery": "soon"}, "/estimated_delivery"),
+        ({"service": "x" * 81}, "/service"),
+        ({"service": "call +49 170 1234567"}, "/service"),
     ],
 )
 def test_a_bad_field_is_named(changes: dict[str, Any], pointer: str) -> None:

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -100,6 +101,13 @@ def test_a_signer_that_comes_later_is_an_info_event_anchored_to_its_scan() -> No
     (info,) = decision.appends
     assert (info.event.kind, info.event.anchor, info.event.status) == (Kind.INFO, "a", None)
     assert info.event.personal == Personal(signed_by="EVANS")
+
+
+def test_a_service_is_no_fact_and_no_enrichment() -> None:
+    said = ((proposal("a"), "UPS Ground"), (proposal("a", signer="EVANS"), "GROUND"))
+    decision = decide([replace(one, event=replace(one.event, service=service)) for one, service in said], {})
+    assert decision.verdicts == [Verdict.APPENDED, Verdict.DUPLICATE]
+    assert [appended.event.service for appended in decision.appends] == ["UPS Ground", None]
 
 
 def test_a_signer_that_its_scan_carried_is_not_appended_twice_and_has_no_dedupe_key_of_its_own() -> None:
