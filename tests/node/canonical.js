@@ -54,6 +54,7 @@ export function normalizeCanonical(body) {
       description: printed(event, 'description', 4000),
       signed_by: printed(event, 'signed_by', 200),
       estimated_delivery: estimate(printed(event, 'estimated_delivery', 200)),
+      service: service(event),
       corrects,
     }),
   ];
@@ -64,6 +65,12 @@ function printed(object, name, lengthMax) {
   const value = field(object, name) ?? undefined;
   if (value !== undefined && (typeof value !== 'string' || !value || value.length > lengthMax)) unsure(`${name} is no plain text`);
   return value;
+}
+
+/** What the shipper bought, where it is plainly that: no sign, no long number. */
+function service(event) {
+  const name = printed(event, 'service', 80);
+  return name === undefined || /^[A-Za-z](?:[A-Za-z_ -]|[0-9]{1,3}(?![0-9]))*$/.test(name) ? name : unsure('service is no plain name');
 }
 
 function word(event, name, known) {

@@ -49,6 +49,16 @@ async def test_shipments_are_found_by_the_reason_of_their_status(api: Any, scan:
     assert (await api.get("/v1/shipments", params={"reason": "bad mood"})).status == 422
 
 
+async def test_shipments_are_found_by_their_service_and_show_it(api: Any, scan: Any) -> None:
+    ground = scan("A", Status.IN_TRANSIT, service="UPS Ground")
+    await api.carriers.say(ground, scan("B", Status.IN_TRANSIT, service="UPS 2nd Day Air"), scan("C", Status.IN_TRANSIT))
+    assert await found(api, service="ups GROUND") == await found(api, service="UPS Ground", tracking_number="A") == [("ups", "A")]
+    assert await found(api, service="GROUND") == []
+    shipment = (await api.get("/v1/shipments/ups/A")).body
+    (event,) = (await api.get("/v1/shipments/ups/A/history")).body["items"]
+    assert shipment["service"] == event["service"] == "UPS Ground"
+
+
 async def test_a_shipment_is_found_by_its_id_now_and_in_the_past(api: Any, scan: Any) -> None:
     await api.carriers.say(scan("TWICE", Status.DELIVERED, discriminator="old"), carrier_id="fedex")
     await api.carriers.say(scan("TWICE", Status.IN_TRANSIT, minutes=9, discriminator="new"), carrier_id="fedex")
