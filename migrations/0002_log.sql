@@ -49,6 +49,8 @@ CREATE TABLE statesvc.batch (
 -- A stream that only holds a key has version 0 and is no shipment: a message named its number and said nothing about it, or contradicted
 -- another shipment with it, last at `named_at`; it goes when the last such message has expired (functions/named_streams.sql). An erased
 -- one stays, whether or not anything was ever said about its number.
+-- `packed_keys`, `packed_values`: what is left of the rows of `event_key` once all entries of the shipment are archived: eight bytes an
+-- event, and eight a value that it carried (functions/packed_keys.sql).
 CREATE TABLE statesvc.stream (
     shipment_id uuid PRIMARY KEY,
     carrier_id text NOT NULL,
@@ -61,13 +63,16 @@ CREATE TABLE statesvc.stream (
     sealed_key bytea,
     erased_at timestamptz,
     named_at timestamptz,
+    packed_keys bytea CHECK (octet_length(packed_keys) % 8 = 0),
+    packed_values bytea CHECK (octet_length(packed_values) % 8 = 0),
     CHECK ((sealed_key IS NULL) = (erased_at IS NOT NULL))
 ) WITH (fillfactor = 70);
 CREATE INDEX stream_number ON statesvc.stream (carrier_id, number);
 -- without `version` in its predicate: else no append to a shipment would be a heap-only update
 CREATE INDEX stream_named ON statesvc.stream (named_at) WHERE named_at IS NOT NULL;
 
--- Never expires: that a `carrier_id` + `event_id` takes effect once is a promise that outlives the partitions. `facts_digest` is empty
+-- That a `carrier_id` + `event_id` takes effect once is a promise that outlives the partitions: no row goes before its digest stands in its
+-- shipment's `packed_keys`, and a row with facts to contradict, or with an alias, never goes. `facts_digest` is empty
 -- for a derived id, which is its facts; for a carrier's own id it is a format byte and keyed digests: of the core and of the time (eight
 -- bytes each), of city, region, country and facility (four each); zeros where one is not stated. `carried` are the digests of the values
 -- that the scan carried from the start (signer, expected delivery), eight bytes each. An alias stands for the event of another id.
@@ -80,6 +85,27 @@ CREATE TABLE statesvc.event_key (
     stands_for text,
     PRIMARY KEY (carrier_id, event_id)
 );
+
+-- Refuses to delete a key that its shipment's set does not hold.
+CREATE FUNCTION statesvc.refuse_unpacked() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF OLD.facts_digest <> '' OR OLD.stands_for IS NOT NULL OR NOT EXISTS (
+        SELECT FROM statesvc.stream s WHERE s.shipment_id = OLD.shipment_id AND s.carrier_id = OLD.carrier_id
+            AND statesvc.holds_key(s.packed_keys, OLD.event_id)
+    ) THEN
+        RAISE EXCEPTION 'DELETE on statesvc.event_key is refused: the set of its shipment does not hold the key' USING ERRCODE = 'SS001';
+    END IF;
+    RETURN OLD;
+END
+$$;
+CREATE TRIGGER append_only BEFORE UPDATE OR TRUNCATE ON statesvc.event_key
+    FOR EACH STATEMENT EXECUTE FUNCTION statesvc.refuse_change();
+CREATE TRIGGER only_packing BEFORE DELETE ON statesvc.event_key
+    FOR EACH STATEMENT WHEN (current_setting('statesvc.packing_keys', true) IS DISTINCT FROM 'on')
+    EXECUTE FUNCTION statesvc.refuse_change();
+CREATE TRIGGER refuse_unpacked BEFORE DELETE ON statesvc.event_key FOR EACH ROW EXECUTE FUNCTION statesvc.refuse_unpacked();
 
 CREATE TABLE statesvc.event (
     shipment_id uuid NOT NULL,
@@ -241,5 +267,4 @@ INSERT INTO statesvc.partitioned (table_name, step, steps_ahead, append_only) VA
     ('observation', 'month', 3, true),
     ('action', 'month', 3, true);
 SELECT statesvc.make_append_only(format('statesvc.%I', table_name)::regclass) FROM statesvc.partitioned;
-SELECT statesvc.make_append_only('statesvc.event_key');
 SELECT statesvc.make_append_only('statesvc.log_epoch');

@@ -93,6 +93,8 @@ CREATE TABLE statesvc.log_archive (
     verified_at timestamptz,
     leaving_at timestamptz,
     dropped_at timestamptz,
+    -- the dedupe keys of shipments that ended with it are packed
+    packed_at timestamptz,
     failures int NOT NULL DEFAULT 0,
     failed_at timestamptz,
     failure text,
@@ -101,7 +103,8 @@ CREATE TABLE statesvc.log_archive (
     CHECK (tree_size > last_index AND last_index >= first_index),
     CHECK (verified_at IS NULL OR written_at IS NOT NULL),
     CHECK (leaving_at IS NULL OR verified_at IS NOT NULL),
-    CHECK (dropped_at IS NULL OR leaving_at IS NOT NULL)
+    CHECK (dropped_at IS NULL OR leaving_at IS NOT NULL),
+    CHECK (packed_at IS NULL OR dropped_at IS NOT NULL)
 );
 
 -- Whose entries of an archived month are in the database too: retained when the month was archived, or brought back since.

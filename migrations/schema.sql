@@ -32,6 +32,7 @@
 --   forget_named_streams(p_limit integer) RETURNS bigint
 --   has_code(p_canonical bytea, p_type text, p_code text, p_reason text, p_text text) RETURNS boolean
 --   held(p_carrier_id text) RETURNS boolean
+--   holds_key(p_packed bytea, p_event_id text) RETURNS boolean
 --   last_attempt(p_subscription_id uuid, p_shipment_id uuid, p_sequence integer) RETURNS integer
 --   lock_lanes(p_carrier_ids text[]) RETURNS text[]
 --   make_append_only(target regclass) RETURNS void
@@ -46,6 +47,10 @@
 --   note_touched() RETURNS trigger
 --   open_notifications(p_subscription_id uuid, OUT open bigint, OUT open_since timestamp with time zone, OUT open_until timestamp with time
 --       zone) RETURNS record
+--   pack_keys(p_carrier_id text, p_event_id text, p_limit integer, OUT carrier_id text, OUT event_id text, OUT packed bigint) RETURNS
+--       record
+--   packed_key(p_event_id text) RETURNS bytea
+--   packed_values(p_event_id text, p_carried bytea) RETURNS bytea
 --   postpone(p_token uuid, p_message_ids uuid[]) RETURNS integer
 --   put(p_message_ids uuid[], p_carrier_ids text[], p_digests bytea[], p_sealed bytea[], p_sealed_keys bytea[], p_commitments bytea[],
 --       p_headers jsonb[], p_body_bytes integer[], p_etas timestamp with time zone[] DEFAULT NULL::timestamp with time zone[],
@@ -56,6 +61,7 @@
 --       bytea, headers jsonb, sealed bytea, normalized_by text, normalized bytea, postponed smallint)
 --   receipt_ended(r statesvc.receipt, p_now timestamp with time zone) RETURNS boolean
 --   refuse_change() RETURNS trigger
+--   refuse_unpacked() RETURNS trigger
 --   release(p_token uuid) RETURNS integer
 --   replay_dead_letters(p_ids bigint[], p_actor text, p_why text, p_run_id uuid) RETURNS TABLE(dead_letter_id bigint, obstacle text)
 --   replay_obstacle(d statesvc.dead_letter) RETURNS text
@@ -418,7 +424,9 @@ CREATE TABLE statesvc.event_key (
 );
 ALTER TABLE ONLY statesvc.event_key
     ADD CONSTRAINT event_key_pkey PRIMARY KEY (carrier_id, event_id);
-CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON statesvc.event_key FOR EACH STATEMENT EXECUTE FUNCTION statesvc.refuse_change();
+CREATE TRIGGER append_only BEFORE UPDATE OR TRUNCATE ON statesvc.event_key FOR EACH STATEMENT EXECUTE FUNCTION statesvc.refuse_change();
+CREATE TRIGGER only_packing BEFORE DELETE ON statesvc.event_key FOR EACH STATEMENT WHEN ((current_setting('statesvc.packing_keys'::text, true) IS DISTINCT FROM 'on'::text)) EXECUTE FUNCTION statesvc.refuse_change();
+CREATE TRIGGER refuse_unpacked BEFORE DELETE ON statesvc.event_key FOR EACH ROW EXECUTE FUNCTION statesvc.refuse_unpacked();
 
 CREATE TABLE statesvc.expectation_rules (
     carrier_id text NOT NULL,
@@ -570,6 +578,7 @@ CREATE TABLE statesvc.log_archive (
     verified_at timestamp with time zone,
     leaving_at timestamp with time zone,
     dropped_at timestamp with time zone,
+    packed_at timestamp with time zone,
     failures integer DEFAULT 0 NOT NULL,
     failed_at timestamp with time zone,
     failure text,
@@ -579,6 +588,7 @@ CREATE TABLE statesvc.log_archive (
     CONSTRAINT log_archive_check3 CHECK (((verified_at IS NULL) OR (written_at IS NOT NULL))),
     CONSTRAINT log_archive_check4 CHECK (((leaving_at IS NULL) OR (verified_at IS NOT NULL))),
     CONSTRAINT log_archive_check5 CHECK (((dropped_at IS NULL) OR (leaving_at IS NOT NULL))),
+    CONSTRAINT log_archive_check6 CHECK (((packed_at IS NULL) OR (dropped_at IS NOT NULL))),
     CONSTRAINT log_archive_index_sha256_check CHECK ((octet_length(index_sha256) = 32)),
     CONSTRAINT log_archive_month_check CHECK ((EXTRACT(day FROM month) = (1)::numeric)),
     CONSTRAINT log_archive_sha256_check CHECK ((octet_length(sha256) = 32))
@@ -1113,8 +1123,12 @@ CREATE TABLE statesvc.stream (
     sealed_key bytea,
     erased_at timestamp with time zone,
     named_at timestamp with time zone,
+    packed_keys bytea,
+    packed_values bytea,
     CONSTRAINT stream_check CHECK (((sealed_key IS NULL) = (erased_at IS NOT NULL))),
     CONSTRAINT stream_head_hash_check CHECK ((octet_length(head_hash) = 32)),
+    CONSTRAINT stream_packed_keys_check CHECK (((octet_length(packed_keys) % 8) = 0)),
+    CONSTRAINT stream_packed_values_check CHECK (((octet_length(packed_values) % 8) = 0)),
     CONSTRAINT stream_version_check CHECK ((version >= 0))
 )
 WITH (fillfactor='70');

@@ -14,6 +14,7 @@ from events.crypto.keyring import part_context
 from events.crypto.sealing import SealingKey, commitment, salted
 from events.entry import Leaf, conflict_document, event_document, leaf, part_bytes
 from events.event import Event, value
+from events.log.packed_keys import PackedKeys
 from events.log.proposal import Conflict, Proposal
 
 _TICK: Final = timedelta(microseconds=1)
@@ -23,7 +24,7 @@ _TICK: Final = timedelta(microseconds=1)
 class StreamHead:
     """The locked end of one shipment's stream; moves on as events are assembled. `key` None: erased, nothing is sealed any more.
 
-    `seen`: the version under the lock.
+    `seen`: the version under the lock. `packed`: its dedupe keys, where they left their table.
     """
 
     version: int
@@ -33,6 +34,7 @@ class StreamHead:
     key: SealingKey | None
     moved: bool = False
     seen: int = 0
+    packed: PackedKeys | None = None
 
 
 @value(frozen=True, slots=True, kw_only=True)

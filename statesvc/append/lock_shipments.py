@@ -3,12 +3,13 @@
 What another transaction holds is set aside with its messages.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from uuid import UUID
 
 from events.crypto.sealing import SealingKey
 from events.entry import NO_PREVIOUS
 from events.log.assemble import StreamHead
+from events.log.packed_keys import known_from
 from events.log.proposal import Key, Known, decide
 from statesvc.append.append_batch import NEVER, AppendBatch, forget_erased, named_by, restrict
 from statesvc.append.outbox import read_subscribed
@@ -22,12 +23,12 @@ async def lock(batch: AppendBatch) -> None:
     """Looks at the streams that grow and locks them, reserves the new ones, and reads states, subscriptions and clock under the locks.
 
     Streams that do not grow are read for their keys. What follows asks nothing again: a dedupe key that another takes meanwhile fails
-    the write of it, and keys that a locked stream guards are asked for again under its lock.
+    the write of it, and keys that a locked stream guards are asked for again under its lock. Those of an archived shipment are in its set.
     """
     connection, growing, skips = batch.connection, batch.decision.shipments(), batch.skips_locked
     others = {each for _, each in named_by(batch)} - growing
     asked_streams = await read_streams(connection, batch.keyring, others) if others else None
-    taken: Mapping[Key, Known] = {}
+    taken: dict[Key, Known] = {}
     if batch.wrote:
         asked_heads = await lock_streams(connection, batch.keyring, growing, skips_locked=skips)
         asked_new = await reserve_streams(connection, growing, skips_locked=skips, bounded=batch.sets_aside)
@@ -40,7 +41,10 @@ async def lock(batch: AppendBatch) -> None:
             key = SealingKey.fresh()
             batch.new_keys[new] = batch.keyring.seal_shipment_key(key, new)
             batch.heads[new] = StreamHead(0, NO_PREVIOUS, NEVER, NEVER, key)
-        taken = await asked_taken.rows() if asked_taken is not None else {}
+        packed = {each: head.packed for each, head in batch.heads.items() if head.packed is not None}
+        taken = known_from(packed, batch.proposals) if packed else {}
+        if asked_taken is not None:
+            taken |= await asked_taken.rows()
         batch.known.update(taken)
         batch.states, batch.subscribed = await asked_states.rows(), await asked_subscribed.rows()
         batch.tick = await asked_tick.rows()

@@ -211,6 +211,8 @@ async def _archive_months(settings: Settings, folder: Path, hot_months: int, *, 
         # what was done stands in the log and waits to be sealed
         await notify(connection, LOG)
     write_line(f"{len(outcome.archived)} months archived; {outcome.stayed} shipments of theirs stay in the database")
+    if outcome.packed:
+        write_line(f"{outcome.packed} dedupe keys of shipments that are archived as a whole were packed")
     for outcome_text, found in (
         ("leaves the database a minute after the notice: run it again", outcome.leaving),
         ("verified, but the tables are in use, or the whole log is read: it goes later", outcome.busy),

@@ -47,7 +47,7 @@ CREATE OR REPLACE FUNCTION statesvc_guard.is_log(p_table oid) RETURNS boolean
 -- Functions that the log's promises rest on.
 CREATE OR REPLACE FUNCTION statesvc_guard.is_pillar(p_schema text, p_function text) RETURNS boolean
     LANGUAGE sql IMMUTABLE
-    RETURN p_schema = 'statesvc' AND p_function IN ('refuse_change', 'await_sealing', 'make_append_only', 'ensure_partitions', 'clock', 'next_batch_id');
+    RETURN p_schema = 'statesvc' AND p_function IN ('refuse_change', 'refuse_unpacked', 'await_sealing', 'make_append_only', 'ensure_partitions', 'clock', 'next_batch_id');
 
 -- Whether the command is one of those that make partitions ahead, which adds to the log's tables and takes nothing away.
 CREATE OR REPLACE FUNCTION statesvc_guard.makes_partitions() RETURNS boolean

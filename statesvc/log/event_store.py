@@ -16,6 +16,7 @@ from events.crypto.keyring import Keyring
 from events.crypto.sealing import SealingKey
 from events.entry import Leaf
 from events.log.assemble import ConflictRow, EventRow, StreamHead
+from events.log.packed_keys import PackedKeys, unpack
 from events.log.proposal import Conflict, Key, Known, Proposal, keys_of
 from statesvc.database.arrays import Columns, bools, byteas, encoded, ints, texts, timestamps, uuids
 from statesvc.database.pending import Pending, columns, send
@@ -130,6 +131,12 @@ async def known_keys(connection: AsyncConnection[Any], keys: Iterable[Key]) -> P
     )
 
 
+async def read_packed_keys(connection: AsyncConnection[Any], shipment_ids: Iterable[UUID]) -> dict[UUID, PackedKeys]:
+    """The dedupe keys of those of these shipments that left their table."""
+    rows = await connection.execute(_SQL["read_packed_keys"], {"shipment_ids": uuids(list(set(shipment_ids)))}, binary=True)
+    return {shipment_id: unpack(keys, values) for shipment_id, keys, values in await rows.fetchall()}
+
+
 async def read_streams(
     connection: AsyncConnection[Any], keyring: Keyring, shipment_ids: Iterable[UUID]
 ) -> Pending[dict[UUID, StreamState]]:
@@ -152,9 +159,10 @@ async def lock_streams(
 
     def read(answer: list[Any]) -> dict[UUID, StreamHead]:
         heads = {}
-        for shipment_id, version, head_hash, recorded_at, first_recorded_at, sealed in answer:
+        for shipment_id, version, head_hash, recorded_at, first_recorded_at, sealed, packed_keys, packed_values in answer:
             key = None if sealed is None else keyring.open_shipment_key(sealed, shipment_id)
-            heads[shipment_id] = StreamHead(version, head_hash, recorded_at, first_recorded_at, key, seen=version)
+            packed = None if packed_keys is None else unpack(packed_keys, packed_values)
+            heads[shipment_id] = StreamHead(version, head_hash, recorded_at, first_recorded_at, key, seen=version, packed=packed)
         return heads
 
     query = _SQL["try_lock_streams"] if skips_locked else _SQL["lock_streams"]

@@ -11,18 +11,23 @@ CROSS JOIN LATERAL (
 -- Version and sealed key of these shipments, as far as they exist.
 SELECT shipment_id, version, sealed_key FROM statesvc.stream WHERE shipment_id = ANY (%(shipment_ids)b::uuid[]);
 
+-- name: read_packed_keys
+-- The sets of those of these shipments whose dedupe keys were packed.
+SELECT shipment_id, packed_keys, packed_values FROM statesvc.stream
+WHERE shipment_id = ANY (%(shipment_ids)b::uuid[]) AND packed_keys IS NOT NULL;
+
 -- name: limit_lock_waits
 -- How long this transaction waits for a lock at most.
 SELECT set_config('lock_timeout', %(milliseconds)s::text, true);
 
 -- name: lock_streams
 -- Looks at the heads of these shipments, as far as they exist, and locks them in their order.
-SELECT shipment_id, version, head_hash, recorded_at, first_recorded_at, sealed_key FROM statesvc.stream
+SELECT shipment_id, version, head_hash, recorded_at, first_recorded_at, sealed_key, packed_keys, packed_values FROM statesvc.stream
 WHERE shipment_id = ANY (%(shipment_ids)b::uuid[]) ORDER BY shipment_id FOR NO KEY UPDATE;
 
 -- name: try_lock_streams
 -- The same, without those that another transaction holds.
-SELECT shipment_id, version, head_hash, recorded_at, first_recorded_at, sealed_key FROM statesvc.stream
+SELECT shipment_id, version, head_hash, recorded_at, first_recorded_at, sealed_key, packed_keys, packed_values FROM statesvc.stream
 WHERE shipment_id = ANY (%(shipment_ids)b::uuid[]) ORDER BY shipment_id FOR NO KEY UPDATE SKIP LOCKED;
 
 -- name: reserve_streams

@@ -79,7 +79,8 @@ async def place_of_event(
     asked = {"carrier_id": carrier_id, "event_id": event_id}
     holder = await (await connection.execute(_SQL["holder_of_event"], asked)).fetchone()
     if holder is None:
-        return False, None
+        index = await archive.index_of(connection, carrier_id, event_id)
+        return index is not None, index
     shipment_id, since, until = holder
     asked |= {"since": since, "until": until}
     row = await (await connection.execute(_SQL["place_of_event"], asked)).fetchone()

@@ -17,6 +17,7 @@ OF_TABLES = {
     "statesvc.next_batch_id()",
     "statesvc.note_touched()",
     "statesvc.refuse_change()",
+    "statesvc.refuse_unpacked()",
     "statesvc.sample_little(regclass)",
 }
 """Functions of the numbered files: tables could not be made without them."""
@@ -62,6 +63,7 @@ async def test_what_destroys_is_not_for_everybody(database: Any) -> None:
         "statesvc.drop_log_month",
         "statesvc.forget_named_streams",
         "statesvc.name_shipments",
+        "statesvc.pack_keys",
     }
     assert all(by_service for _, by_service, _ in found.values())
 

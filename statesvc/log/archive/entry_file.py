@@ -184,6 +184,16 @@ class EntryFile:
             found.update(table["shipment_id"].filter(pc.and_(inside, pc.equal(table["entry"], "event"))).to_pylist())
         return found
 
+    def index_of(self, carrier_id: str, event_id: str) -> int | None:
+        """Where the event with this id stands in the log."""
+        for group in self.groups:
+            table = self._table(group, ["log_index", "entry", "carrier_id", "event_id"])
+            asked = pc.and_(pc.equal(table["event_id"], event_id), pc.equal(table["carrier_id"], carrier_id))
+            found = table["log_index"].filter(pc.and_(asked, pc.equal(table["entry"], "event"))).to_pylist()
+            if found:
+                return int(found[0])
+        return None
+
     def histories(self) -> Iterator[list[tuple[str, int, bytes]]]:
         """Shipment, version and canonical bytes of events and observations, each checked against its leaf hash; one list a row group."""
         for group in self.groups:

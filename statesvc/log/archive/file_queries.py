@@ -62,6 +62,15 @@ def of_period(path: Path, since: datetime, until: datetime) -> list[UUID]:
         return sorted(UUID(shipment_id) for shipment_id in file.spoken_of(since, until))
 
 
+def of_event(paths: Sequence[Path], carrier_id: str, event_id: str) -> int | None:
+    """The index of the event with this id, from the first of these files that has it."""
+    for path in paths:
+        with open_file(path) as file:
+            if (index := file.index_of(carrier_id, event_id)) is not None:
+                return index
+    return None
+
+
 def file_faults(folder: Path, months: Sequence[LogMonth]) -> Iterator[tuple[str, str]]:
     """Each file that is not as the ledger has it, and why. Reads all of them whole, without pyarrow."""
     for month in months:

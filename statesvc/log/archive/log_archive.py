@@ -22,7 +22,7 @@ from psycopg import AsyncConnection, Rollback
 
 from statesvc.database.queries import queries
 from statesvc.log.archive.entry_row import KINDS_BY_NAME, LogEntry
-from statesvc.log.archive.file_queries import EntriesByKind, FileQuery, of_period, of_range, of_shipments
+from statesvc.log.archive.file_queries import EntriesByKind, FileQuery, of_event, of_period, of_range, of_shipments
 from statesvc.log.archive.log_archive_errors import LogArchiveError, OnlyArchivedError
 
 _SQL = queries("statesvc.log.archive", "log_archive")
@@ -84,6 +84,11 @@ class LogArchive:
                 found[entry.index] = entry
         sealed = dict(await _rows(connection, "sealed_at", {"indexes": list(found)}))
         return [(found[index], sealed[index]) for index in sorted(found)]
+
+    async def index_of(self, connection: Connection, carrier_id: str, event_id: str) -> int | None:
+        """The index of an event whose dedupe key was packed, so that only the files know its shipment. Raises LogArchiveError."""
+        files = await _rows(connection, "files_of_packed", {}) if await self._known(connection) else []
+        return await _in_child(of_event, [self.path_of(name) for _, name in files], carrier_id, event_id) if files else None
 
     async def _known(self, connection: Connection) -> bool:
         """Whether anything is archived, or about to be."""

@@ -39,6 +39,10 @@ WHERE a.dropped_at IS NOT NULL AND a.first_index < %(end)s AND a.last_index >= %
 SELECT a.month, a.file_name FROM statesvc.log_archive a
 WHERE a.leaving_at IS NOT NULL AND a.begins < %(until)s AND a.ends > %(since)s ORDER BY a.month;
 
+-- name: files_of_packed
+-- The months since whose end dedupe keys may have been packed, the newest first.
+SELECT a.month, a.file_name FROM statesvc.log_archive a WHERE a.dropped_at IS NOT NULL ORDER BY a.month DESC;
+
 -- name: sealed_at
 -- When these entries were sealed.
 SELECT u.log_index, (SELECT s.sealed_at FROM statesvc.sealed_batch s WHERE s.first_index <= u.log_index ORDER BY s.first_index DESC LIMIT 1)

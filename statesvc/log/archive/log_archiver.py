@@ -13,6 +13,7 @@ import structlog
 
 from statesvc.background.periodic import Periodic
 from statesvc.database.wakeups.direct import connect_direct
+from statesvc.log.archive.key_packing import is_packing_due
 from statesvc.log.archive.month_ledger import due_months
 from statesvc.telemetry.metrics import Telemetry
 
@@ -54,7 +55,7 @@ class LogArchiver(Periodic):
     async def once(self) -> int | None:
         """A pass where one is due, and its exit code; None: nothing is due, or it was stopped."""
         async with await connect_direct(self._dsn, application_name="statesvc log archive") as connection:
-            if not await due_months(connection, hot_months=self._hot_months):
+            if not await due_months(connection, hot_months=self._hot_months) and not await is_packing_due(connection):
                 return None
         child = await asyncio.create_subprocess_exec(*self._command, stdin=DEVNULL, stdout=DEVNULL)
         ended = asyncio.create_task(child.wait(), name="log archive")

@@ -78,6 +78,7 @@ class LogMonth:
     verified_at: datetime | None
     leaving_at: datetime | None
     dropped_at: datetime | None
+    packed_at: datetime | None
     failures: int
     failed_at: datetime | None
     failure: str | None

@@ -1,4 +1,7 @@
-"""One pass of the archiver of the log: write > verify > give notice > take out of the database, for each month that is due."""
+"""One pass of the archiver of the log: write > verify > give notice > take out of the database, for each month that is due.
+
+Then the dedupe keys of shipments that ended with them are packed.
+"""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,6 +17,7 @@ from statesvc.database.brief_locks import TRIES
 from statesvc.log.actions import record_action
 from statesvc.log.archive.archive_pass import ArchivePass, ArchivePassResult, ArchiveProgress, NotVerifiedError
 from statesvc.log.archive.file_names import LOG_FILES
+from statesvc.log.archive.key_packing import is_packing_due, pack_keys
 from statesvc.log.archive.log_archive_errors import LogArchiveError
 from statesvc.log.archive.month import MonthExtent, NotSealedError, extent_of
 from statesvc.log.archive.month_files import compare_month, write_month
@@ -46,6 +50,8 @@ class MonthPassResult(ArchivePassResult):
     entries: int = 0
     stayed: int = 0
     """Shipments that stay in the database."""
+    packed: int = 0
+    """Dedupe keys of shipments that are gone."""
 
 
 async def archive_months(connection: Connection, archiving: LogArchiving) -> MonthPassResult:
@@ -71,6 +77,8 @@ async def archive_months(connection: Connection, archiving: LogArchiving) -> Mon
             return result
         if extent is not None:
             await steps.archive(extent, first=month.month, name=str(month))
+    if await is_packing_due(connection):
+        result.packed = await pack_keys(connection)
     return result
 
 

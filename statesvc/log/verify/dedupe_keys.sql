@@ -3,6 +3,11 @@
 SELECT carrier_id, event_id, shipment_id::text, facts_digest FROM statesvc.event_key
 WHERE shipment_id BETWEEN %(low)s AND %(high)s AND stands_for IS NULL;
 
+-- name: packed
+-- The sets of the shipments of a part whose keys were packed.
+SELECT shipment_id::text, carrier_id, packed_keys FROM statesvc.stream
+WHERE shipment_id BETWEEN %(low)s AND %(high)s AND packed_keys IS NOT NULL;
+
 -- name: events
 -- The events of a part.
 SELECT shipment_id::text, version, canonical FROM statesvc.event WHERE shipment_id BETWEEN %(low)s AND %(high)s;
@@ -12,11 +17,13 @@ SELECT shipment_id::text, version, canonical FROM statesvc.event WHERE shipment_
 SELECT shipment_id::text, stands_for FROM statesvc.event_key WHERE carrier_id = %(carrier_id)s AND event_id = %(event_id)s;
 
 -- name: stray_aliases
--- Aliases without the row of the event that they stand for, or with other values than it has.
+-- Aliases without the row of the event that they stand for, or with other values than it has. That row may have been packed.
 SELECT a.carrier_id, a.event_id, a.stands_for, k.event_id IS NOT NULL
 FROM statesvc.event_key a
 LEFT JOIN statesvc.event_key k ON k.carrier_id = a.carrier_id AND k.event_id = a.stands_for AND k.stands_for IS NULL
 WHERE a.stands_for IS NOT NULL
+    AND NOT EXISTS (SELECT FROM statesvc.stream s WHERE k.event_id IS NULL AND s.shipment_id = a.shipment_id
+        AND statesvc.holds_key(s.packed_keys, a.stands_for))
     AND (k.event_id IS NULL OR (k.shipment_id, k.facts_digest, k.carried) <> (a.shipment_id, a.facts_digest, a.carried))
 LIMIT %(most)s;
 

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
@@ -25,6 +26,7 @@ from events.crypto.keyring import Keyring, body_context
 from events.crypto.sealing import SealError, SealingKey
 from events.entry import Provenance
 from events.event import Event
+from events.log.packed_keys import known_from
 from events.log.proposal import Key, Known, Proposal
 from statesvc.append.append_batch import AppendBatch
 from statesvc.append.proposals import propose
@@ -39,7 +41,7 @@ from statesvc.inbox.read_message import Read, read_message
 from statesvc.inbox.rollouts.code_mapping import Mappings
 from statesvc.log.actions import record_action
 from statesvc.log.archive.log_archive import LogArchive
-from statesvc.log.event_store import known_keys, read_streams
+from statesvc.log.event_store import known_keys, read_packed_keys, read_streams
 from statesvc.repair.renormalize.correction_plan import RenormalizeReport, plan_read, plan_unread
 from statesvc.repair.renormalize.effective_readings import Document, EffectiveReading, effective_readings
 from statesvc.repair.renormalize.late_code import FIRST, UnknownCode, came_late, clock, outlast_writers, transaction_id
@@ -150,7 +152,9 @@ async def _try_batch(connection: Connection, task: RereadTask, batch: Sequence[S
         caused = await _caused(connection, shipments, {settled.message_id for settled in batch})
         asked = await known_keys(connection, (proposal.key for proposals in said for proposal in proposals))
         again = [_Again(*each) for each in zip(batch, readings, said, strict=True)]
-        reads = _plan(task, again, _Logged(caused, await asked.rows(), mappings), report)
+        packed = await read_packed_keys(connection, shipments)
+        known = await asked.rows() | known_from(packed, chain.from_iterable(said))
+        reads = _plan(task, again, _Logged(caused, known, mappings), report)
         if reads and not task.dry_run:
             applied = await append(AppendBatch(connection, task.keyring, reads, task.writer))
             report.take_changes(applied.changes, notifications=applied.notifications)

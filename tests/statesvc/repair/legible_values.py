@@ -15,7 +15,8 @@ MASTER = SealingKey(bytes(range(32)))
 async def legible(connection: AsyncConnection[Any], further: Iterable[bytes] = ()) -> bytes:
     """All that can be read in the tables (`further`: in files beside them), plain or unsealed, one value after the other."""
     values = [*await _values(connection), *further]
-    contexts = await _contexts(connection)
+    event_ids = {value.decode() for value in values if value[:3] in {b"d1-", b"e1-"} and len(value) < 40}
+    contexts = await _contexts(connection, event_ids)
     keys = {key.key_id: key for key in (MASTER, *await _wraps(connection))}
     sealed = {value for value in values if value[:1] in {b"\x01", b"\x02"} and len(value) > 37}
     found = [value for value in values if value not in sealed]
@@ -65,14 +66,14 @@ async def _values(connection: AsyncConnection[Any]) -> list[bytes]:
     return values
 
 
-async def _contexts(connection: AsyncConnection[Any]) -> list[bytes]:
+async def _contexts(connection: AsyncConnection[Any], event_ids: set[str]) -> list[bytes]:
     contexts = [service_context(name) for name in ("digest", "inbox")]
     for (message_id,) in await _rows(connection, "SELECT message_id FROM statesvc.body UNION SELECT message_id FROM statesvc.message"):
         contexts.append(body_context(message_id))
     for (shipment_id,) in await _rows(connection, "SELECT shipment_id FROM statesvc.stream"):
         contexts.append(shipment_context(shipment_id))
-        for (event_id,) in await _rows(connection, "SELECT event_id FROM statesvc.event_key"):
-            contexts.append(part_context(shipment_id, event_id))
+        keys = {event_id for (event_id,) in await _rows(connection, "SELECT event_id FROM statesvc.event_key")}
+        contexts += [part_context(shipment_id, event_id) for event_id in keys | event_ids]
         for (webhook_id,) in await _rows(connection, "SELECT DISTINCT webhook_id FROM statesvc.notification"):
             contexts.append(part_context(shipment_id, webhook_id))
     attached = await _rows(connection, "SELECT carrier_id, number FROM statesvc.shipment_references")

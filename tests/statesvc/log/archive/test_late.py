@@ -79,12 +79,12 @@ async def test_the_archive_does_not_change_a_verdict(archivist: Archivist) -> No
         scan("1Z0002", 50, None, code="B2", native_id="scan-1Z0002"),
         scan("1Z0002", 50, None, code="C3", native_id="scan-1Z0002"),
     ]
-    before = await _verdicts(archivist, *said)
+    before = await verdicts(archivist, *said)
     await archivist.archived()
-    assert await _verdicts(archivist, *said) == before == [Verdict.DUPLICATE, Verdict.DUPLICATE, Verdict.CONFLICT, Verdict.CONFLICT]
+    assert await verdicts(archivist, *said) == before == [Verdict.DUPLICATE, Verdict.DUPLICATE, Verdict.CONFLICT, Verdict.CONFLICT]
 
 
-async def _verdicts(archivist: Archivist, *readings: Any) -> list[Verdict]:
+async def verdicts(archivist: Archivist, *readings: Any) -> list[Verdict]:
     """What the log would say; nothing of it stays."""
     keyring, at = archivist.log.keyring, datetime(2026, 3, 1, tzinfo=UTC)
     source = Provenance(message_id=uuid4(), body_commitment=bytes(32), received_at=at, normalizer="ups", normalizer_version="1")
